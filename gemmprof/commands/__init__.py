@@ -1,0 +1,16 @@
+"""The commands, one module each: ``add_arguments(parser)`` and ``run(options) -> exit code``.
+
+A module's docstring is its help text. Modules import heavy packages only inside ``run``.
+"""
+
+from __future__ import annotations
+
+COMMANDS: dict[str, str] = {
+    "collect": "build, verify, time and profile the stages on this machine's GPU",
+    "report": "render HTML pages from a run or any .ncu-rep files",
+    "roofline": "roofline points of kernels, as a table or a picture",
+    "occupancy": "theoretical occupancy, its reasoning, and what would raise it",
+    "stages": "the ladder of kernels and each stage's one idea",
+    "doctor": "what this machine has, what is missing, and the exact remedy",
+}
+"""Name and one-line summary of each command, in the order of the help; ``name`` lives in ``commands/<name>.py``."""

@@ -1,0 +1,360 @@
+"""The words that pass between the rooms: frozen dataclasses in CUDA's and Nsight Compute's own terms.
+
+Units are base units throughout: bytes, bytes per second, nanoseconds for durations that ncu measured, seconds
+for durations that gemmprof timed, hertz, cycles. Percentages run from 0 to 100, ratios from 0 to 1.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any
+
+from gemmprof.errors import UsageError
+
+MetricValue = int | float | str
+"""One scalar as the report stores it: counters are float or int, names and lists are str."""
+
+_SHAPE = re.compile(r"^\s*(\d+)\s*(?:[xX×*,]\s*(\d+)\s*[xX×*,]\s*(\d+)\s*)?$")
+
+DTYPES = ("float32",)
+"""Operand types that the stages of the ladder implement."""
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Problem:
+    """One matrix product C[m, n] = alpha * A[m, k] @ B[k, n] + beta * C, row-major."""
+
+    m: int
+    n: int
+    k: int
+    dtype: str = "float32"
+
+    @classmethod
+    def parse(cls, text: str, dtype: str = "float32") -> Problem:
+        """Read ``4096``, ``4096x4096x4096`` or ``4096,4096,1024`` (M, N, K).
+
+        Raises:
+            UsageError: if the text is no shape, or M or N is 0.
+        """
+        match = _SHAPE.match(text)
+        if match is None:
+            raise UsageError(
+                f"'{text}' is not a matrix shape",
+                remedies=["write MxNxK, for example --shape 4096x4096x1024, or one number for a cube"],
+            )
+        m = int(match.group(1))
+        n, k = (int(match.group(2)), int(match.group(3))) if match.group(2) else (m, m)
+        if m < 1 or n < 1:
+            raise UsageError(f"shape '{text}' has no output element", remedies=["M and N must be at least 1"])
+        return cls(m, n, k, dtype)
+
+    @property
+    def flops(self) -> int:
+        """Floating-point operations of the product, a multiply-add counted as two."""
+        return 2 * self.m * self.n * self.k
+
+    @property
+    def minimum_bytes(self) -> int:
+        """Fewest bytes through device memory: A and B read once, C written once (float32)."""
+        return 4 * (self.m * self.k + self.k * self.n + self.m * self.n)
+
+    @property
+    def label(self) -> str:
+        """Short name: ``4096³`` for a cube, else ``4096×4096×1024``."""
+        return f"{self.m}³" if self.m == self.n == self.k else f"{self.m}×{self.n}×{self.k}"
+
+    @property
+    def key(self) -> str:
+        """Name that is safe in file names and command lines: ``4096x4096x1024``."""
+        return f"{self.m}x{self.n}x{self.k}"
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """One rung of the ladder.
+
+    Attributes:
+        number: its place in the ladder; 0 is cuBLAS.
+        name: short identifier, also the operator's name (``torch.ops.gemmprof.<name>``).
+        title: the name in words.
+        idea: the one thing that this stage changes, as one sentence.
+        source: the ``.cu`` file in ``kernels/csrc``, or None where the kernel is not ours.
+        parameters: the tile letters and other compile-time parameters (BM BN BK WM WN TM TN THREADS …).
+        variants: other parameter sets that are built under ``<name>_<key>``, for comparison.
+    """
+
+    number: int
+    name: str
+    title: str
+    idea: str
+    source: str | None = None
+    parameters: Mapping[str, int] = field(default_factory=lambda: MappingProxyType({}))
+    variants: Mapping[str, Mapping[str, int]] = field(default_factory=lambda: MappingProxyType({}))
+
+
+@dataclass(frozen=True, slots=True)
+class ArchLimits:
+    """The limits of one compute capability that decide occupancy.
+
+    Source: the table inside Nsight Compute's occupancy calculator (2025.3.1). Shared memory sizes are bytes and
+    include the driver's reserve of ``reserved_shared_memory_per_block``.
+    """
+
+    compute_capability: tuple[int, int]
+    chip: str
+    max_warps_per_sm: int
+    max_blocks_per_sm: int
+    max_barriers_per_sm: int
+    shared_memory_per_sm: int
+    max_shared_memory_per_block: int
+    registers_per_sm: int
+    max_registers_per_block: int
+    max_registers_per_thread: int
+    register_allocation_unit: int
+    warp_allocation_granularity: int
+    shared_memory_allocation_unit: int
+    max_threads_per_block: int
+    shared_memory_configs: tuple[int, ...]
+    reserved_shared_memory_per_block: int
+    warp_size: int = 32
+
+    @property
+    def sm_name(self) -> str:
+        """Compiler's name of the target, for example ``sm_90``."""
+        return f"sm_{self.compute_capability[0]}{self.compute_capability[1]}"
+
+    @property
+    def label(self) -> str:
+        """Compute capability as people write it, for example ``9.0``."""
+        return f"{self.compute_capability[0]}.{self.compute_capability[1]}"
+
+
+@dataclass(frozen=True, slots=True)
+class Device:
+    """The GPU that a kernel ran on, as the report's device attributes tell it (None: not in the report)."""
+
+    name: str
+    compute_capability: tuple[int, int]
+    sm_count: int | None = None
+    max_clock_hz: float | None = None
+    max_memory_clock_hz: float | None = None
+    memory_bus_bits: int | None = None
+    l2_bytes: int | None = None
+    shared_memory_per_sm: int | None = None
+    max_warps_per_sm: int | None = None
+    registers_per_sm: int | None = None
+    attributes: Mapping[str, MetricValue] = field(default_factory=dict, repr=False)
+    """Every ``device__attribute_*`` of the report, without the prefix."""
+
+
+@dataclass(frozen=True, slots=True)
+class LaunchStatistics:
+    """How a kernel was launched. Shared memory in bytes per block, None where the report does not say."""
+
+    grid: tuple[int, int, int]
+    block: tuple[int, int, int]
+    registers_per_thread: int | None = None
+    static_shared_memory: int | None = None
+    dynamic_shared_memory: int | None = None
+    driver_shared_memory: int | None = None
+    shared_memory_config: int | None = None
+    cluster_size: int | None = None
+    waves_per_sm: float | None = None
+    stream: int | None = None
+    context: int | None = None
+
+    @property
+    def blocks(self) -> int:
+        """Blocks in the grid."""
+        return self.grid[0] * self.grid[1] * self.grid[2]
+
+    @property
+    def threads_per_block(self) -> int:
+        """Threads in a block."""
+        return self.block[0] * self.block[1] * self.block[2]
+
+
+@dataclass(frozen=True, slots=True)
+class Instances:
+    """The instance values of one metric: ``keys[i]`` is an absolute PC, an opcode, an x value or a time stamp."""
+
+    keys: tuple[int | float | str, ...]
+    values: tuple[MetricValue, ...]
+
+    def items(self) -> Iterator[tuple[int | float | str, MetricValue]]:
+        """Pairs of key and value."""
+        return zip(self.keys, self.values, strict=True)
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+
+@dataclass(frozen=True, slots=True)
+class Instruction:
+    """One SASS instruction of the kernel: its absolute address, text, and the CUDA line that it came from."""
+
+    address: int
+    sass: str
+    file: str | None = None
+    line: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """SASS of the profiled function and the CUDA sources that the report carries.
+
+    ``files`` maps the path on the profiling machine to the text ('' if the source was not imported).
+    ``function_address`` is the PC of the first instruction.
+    """
+
+    instructions: tuple[Instruction, ...] = ()
+    files: Mapping[str, str] = field(default_factory=dict)
+    function_address: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class RuleResult:
+    """One piece of Nsight Compute's own advice, as stored in the report."""
+
+    rule: str
+    section: str
+    title: str
+    message: str
+    severity: str
+    """``none``, ``ok``, ``optimization``, ``warning`` or ``error``."""
+    estimated_speedup: float | None = None
+    """Per cent of the runtime (scope ``global``) or of the affected part (scope ``local``)."""
+    speedup_scope: str | None = None
+    focus_metrics: tuple[Mapping[str, Any], ...] = ()
+    tables: tuple[Mapping[str, Any], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class KernelProfile:
+    """One profiled launch, complete in plain Python values; it holds no handle to the report file.
+
+    Attributes:
+        index: position of the launch in its report, from 0.
+        report: path of the report as the user gave it.
+        name: demangled name with template arguments and parameters, untrusted text.
+        function_name: the bare function name, untrusted text.
+        mangled_name: the linker's name.
+        metrics: every scalar metric in base units. A metric that was not collected is absent, never 0.
+        units: unit of each metric as ncu names it ('' if none).
+        instances: instance values of the metrics that have them.
+        nvtx: names of the NVTX ranges around the launch, outermost first, untrusted text.
+        rules: Nsight Compute's advice.
+        source: SASS and CUDA source, empty where the report has none or it was not asked for.
+    """
+
+    index: int
+    report: str
+    name: str
+    function_name: str
+    mangled_name: str
+    device: Device
+    launch: LaunchStatistics
+    metrics: Mapping[str, MetricValue] = field(repr=False)
+    units: Mapping[str, str] = field(default_factory=dict, repr=False)
+    instances: Mapping[str, Instances] = field(default_factory=dict, repr=False)
+    nvtx: tuple[str, ...] = ()
+    rules: tuple[RuleResult, ...] = field(default=(), repr=False)
+    source: Source = field(default_factory=Source, repr=False)
+
+    def number(self, metric: str) -> float | None:
+        """The scalar as a float, or None if it was not collected (or is text)."""
+        value = self.metrics.get(metric)
+        return None if value is None or isinstance(value, str) else float(value)
+
+    def text(self, metric: str) -> str | None:
+        """The scalar as text, or None if it was not collected (or is a number)."""
+        value = self.metrics.get(metric)
+        return value if isinstance(value, str) else None
+
+
+@dataclass(frozen=True, slots=True)
+class NotCollected:
+    """Stands where a result would: these metrics are not in the report, and this is how to get them."""
+
+    metrics: tuple[str, ...]
+    remedy: str
+    """An ncu option, for example ``--section InstructionStats``."""
+
+    def __str__(self) -> str:
+        return f"not collected: use {self.remedy}"
+
+    def __bool__(self) -> bool:
+        return False
+
+
+@dataclass(frozen=True, slots=True)
+class Verification:
+    """Outcome of comparing a stage with a float64 reference on fresh random data."""
+
+    relative_error: float
+    """Frobenius norm of the difference over that of the reference; NaN if the output holds NaN."""
+    tolerance: float
+    passed: bool
+    detail: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Timing:
+    """Times of one stage in seconds, warm, L2 flushed before each repetition, interleaved with cuBLAS."""
+
+    median: float
+    minimum: float
+    p10: float
+    p90: float
+    repetitions: int
+    sm_clock_mhz: float | None = None
+
+    def tflops(self, problem: Problem) -> float:
+        """TFLOP/s at the median time."""
+        return problem.flops / self.median / 1e12
+
+
+@dataclass(frozen=True, slots=True)
+class StageResult:
+    """What a run knows of one stage on one problem. A part that was not asked for or failed is None."""
+
+    stage: int
+    problem: Problem
+    verification: Verification | None = None
+    timing: Timing | None = None
+    report: str | None = None
+    """Report file in the run directory."""
+    launch_index: int | None = None
+    """Position of the stage's launch in that report."""
+    failure: str | None = None
+    """What went wrong, in one or more lines; None if nothing did."""
+
+
+@dataclass(frozen=True, slots=True)
+class StageRecord:
+    """A stage as it was when the run was made: the catalog entry, and what the build made of it."""
+
+    stage: Stage
+    source_hash: str = ""
+    registers_per_thread: int | None = None
+    static_shared_memory: int | None = None
+    spill_bytes: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RunInfo:
+    """The facts of a run that hold for all its stages: ``run.json`` without stages and results."""
+
+    created: str
+    device: str
+    compute_capability: tuple[int, int]
+    versions: Mapping[str, str]
+    """Keys: gemmprof, driver, cuda, torch, ncu, python, nvcc where known."""
+    clock_control: str
+    seed: int
+    metric_set: str
+    command: str = ""
+    notes: Mapping[str, Any] = field(default_factory=dict)

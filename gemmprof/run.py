@@ -1,0 +1,193 @@
+"""The run directory: the only thing that the profiler hands to the analysis.
+
+Layout::
+
+    <run>/run.json            facts, stages, results (this module's format)
+    <run>/reports/*.ncu-rep   what ncu wrote (may be compressed: .xz, .gz, .zst)
+    <run>/logs/*.log          what the tools said
+
+``run.json`` is replaced atomically after every finished step, so a run killed at any moment keeps what it had.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+import tempfile
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from gemmprof.errors import RunError
+from gemmprof.model import Problem, RunInfo, Stage, StageRecord, StageResult, Timing, Verification
+
+FORMAT_VERSION = 1
+RUN_FILE = "run.json"
+DEFAULT_RUNS_DIRECTORY = "gemmprof-runs"
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One collected run: where it lies, what it was made with, and the result of every stage and problem."""
+
+    directory: Path
+    info: RunInfo
+    stages: tuple[StageRecord, ...] = ()
+    problems: tuple[Problem, ...] = ()
+    results: tuple[StageResult, ...] = ()
+    recorded: bool = field(default=False, compare=False)
+    """True for the run that ships with the package."""
+
+    def record(self, number: int) -> StageRecord:
+        """The stage with this number.
+
+        Raises:
+            RunError: if the run does not hold it.
+        """
+        for record in self.stages:
+            if record.stage.number == number:
+                return record
+        raise RunError(f"{self.directory}: the run holds no stage {number}")
+
+    def result(self, number: int, problem: Problem) -> StageResult | None:
+        """The result of one stage on one problem, or None."""
+        for result in self.results:
+            if result.stage == number and result.problem == problem:
+                return result
+        return None
+
+    def with_result(self, result: StageResult) -> Run:
+        """A copy in which ``result`` stands in place of any older one of the same stage and problem."""
+        kept = [r for r in self.results if (r.stage, r.problem) != (result.stage, result.problem)]
+        ordered = sorted([*kept, result], key=lambda r: (self.problems.index(r.problem), r.stage))
+        return dataclasses.replace(self, results=tuple(ordered))
+
+    def report_paths(self) -> tuple[Path, ...]:
+        """The distinct report files of the run, in the order of its results."""
+        names = dict.fromkeys(r.report for r in self.results if r.report is not None)
+        return tuple(self.directory / name for name in names)
+
+    def _repr_html_(self) -> str:
+        from gemmprof.reports.notebook import run_html
+
+        return run_html(self)
+
+
+def write_atomically(path: Path, text: str) -> None:
+    """Replace ``path`` by ``text`` so that a reader sees either the old or the new content, never a part."""
+    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        # mkstemp makes files private to the user; a run is meant to be shared.
+        umask = os.umask(0)
+        os.umask(umask)
+        Path(temporary).chmod(0o666 & ~umask)
+        Path(temporary).replace(path)
+    except BaseException:
+        Path(temporary).unlink(missing_ok=True)
+        raise
+
+
+def save_run(run: Run) -> Path:
+    """Write ``run.json`` of this run; returns its path."""
+    run.directory.mkdir(parents=True, exist_ok=True)
+    document = {
+        "format_version": FORMAT_VERSION,
+        "info": _plain(run.info),
+        "problems": [_plain(problem) for problem in run.problems],
+        "stages": [_plain(record) for record in run.stages],
+        "results": [_plain(result) for result in run.results],
+    }
+    path = run.directory / RUN_FILE
+    write_atomically(path, json.dumps(document, indent=1, ensure_ascii=False, allow_nan=True) + "\n")
+    return path
+
+
+def _plain(value: Any) -> Any:
+    """Dataclasses and mappings as what JSON can hold."""
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return {f.name: _plain(getattr(value, f.name)) for f in dataclasses.fields(value)}
+    if isinstance(value, Mapping):
+        return {str(key): _plain(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(item) for item in value]
+    return value
+
+
+def load_run(directory: str | Path, *, recorded: bool = False) -> Run:
+    """Read a run directory (or its ``run.json``).
+
+    Raises:
+        RunError: if there is no run, it is damaged, or a newer gemmprof wrote it.
+    """
+    path = Path(directory)
+    file = path if path.name == RUN_FILE else path / RUN_FILE
+    try:
+        document = json.loads(file.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise RunError(
+            f"{path} is no run directory: it has no {RUN_FILE}",
+            remedies=["give a directory that `gemmprof collect` wrote, or a .ncu-rep file"],
+        ) from None
+    except (OSError, UnicodeDecodeError, json.JSONDecodeError) as error:
+        raise RunError(f"{file} cannot be read", found=str(error)) from error
+    version = document.get("format_version") if isinstance(document, dict) else None
+    if version != FORMAT_VERSION:
+        raise RunError(
+            f"{file} has format version {version!r}; this gemmprof reads version {FORMAT_VERSION}",
+            remedies=["upgrade gemmprof", "collect the run again"],
+        )
+    try:
+        info = dict(document["info"])
+        info["compute_capability"] = tuple(info["compute_capability"])
+        return Run(
+            directory=file.parent,
+            info=RunInfo(**info),
+            stages=tuple(_stage_record(item) for item in document["stages"]),
+            problems=tuple(Problem(**item) for item in document["problems"]),
+            results=tuple(_stage_result(item) for item in document["results"]),
+            recorded=recorded,
+        )
+    except (KeyError, TypeError, ValueError) as error:
+        raise RunError(f"{file} is damaged", found=repr(error), remedies=["collect the run again"]) from error
+
+
+def _stage_record(item: Mapping[str, Any]) -> StageRecord:
+    return StageRecord(**{**item, "stage": Stage(**item["stage"])})
+
+
+def _stage_result(item: Mapping[str, Any]) -> StageResult:
+    values = dict(item)
+    values["problem"] = Problem(**values["problem"])
+    if values.get("verification") is not None:
+        values["verification"] = Verification(**values["verification"])
+    if values.get("timing") is not None:
+        values["timing"] = Timing(**values["timing"])
+    return StageResult(**values)
+
+
+def recorded_run_directory() -> Path:
+    """Where the recorded H100 run lies inside the package."""
+    return Path(__file__).resolve().parent / "recorded"
+
+
+def load_recorded_run() -> Run:
+    """The run of the whole ladder on a real H100 that ships with the package."""
+    return load_run(recorded_run_directory(), recorded=True)
+
+
+def runs_directory() -> Path:
+    """Where runs are written and looked for: ``$GEMMPROF_RUNS``, else ``./gemmprof-runs``."""
+    return Path(os.environ.get("GEMMPROF_RUNS") or DEFAULT_RUNS_DIRECTORY)
+
+
+def newest_run_directory(candidates: Iterable[Path] | None = None) -> Path | None:
+    """The run directory written last under ``runs_directory()``, or None if there is none."""
+    folders = candidates if candidates is not None else runs_directory().glob("*/")
+    runs = [folder / RUN_FILE for folder in folders if (folder / RUN_FILE).is_file()]
+    return max(runs, key=lambda file: file.stat().st_mtime).parent if runs else None

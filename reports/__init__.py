@@ -1,0 +1,1 @@
+"""Turns analyses into HTML, figures, terminal tables and data files."""
