@@ -1,0 +1,57 @@
+# gemmprof: everything runs in .venv, which these targets create.
+#   make report     install without torch and render the recorded H100 run into gemmprof-report/
+#   make test       the tests that need no GPU          (TORCH=torch==2.13.0 also tests the extension)
+#   make lint       ruff and mypy --strict
+#   make test-gpu   the tests that need a GPU           (uses the Python that holds torch: PYTHON=…)
+#   make record     collect the recorded run again      (GPU machine)
+#   make bench      measure reading and export speed
+
+PYTHON ?= python3
+VENV   ?= .venv
+BIN    := $(VENV)/bin
+TORCH  ?=
+JOBS   ?= 2
+OUTPUT ?= gemmprof-report
+
+.PHONY: report test lint test-gpu record bench clean
+
+$(BIN)/python:
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.installed: $(BIN)/python pyproject.toml
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable .
+	@touch $@
+
+$(VENV)/.installed-test: $(VENV)/.installed
+	$(if $(TORCH),$(BIN)/python -m pip install --quiet --disable-pip-version-check $(TORCH))
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[test]'
+	@touch $@
+
+$(VENV)/.installed-lint: $(VENV)/.installed-test
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[lint]'
+	@touch $@
+
+report: $(VENV)/.installed
+	@$(BIN)/gemmprof report --recorded --output $(OUTPUT) --force
+	@$(BIN)/gemmprof doctor --hint
+
+test: $(VENV)/.installed-test
+	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal -m 'not gpu'
+
+lint: $(VENV)/.installed-lint
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+# On the GPU machine torch is already in some Python; gemmprof is used from this checkout.
+test-gpu:
+	$(PYTHON) -m pytest -m gpu -p no:cacheprovider
+
+record:
+	$(PYTHON) tools/record.py --output $(or $(OUT),gemmprof/recorded)
+
+bench: $(VENV)/.installed-test
+	$(BIN)/python tools/bench_read.py
+
+clean:
+	rm -rf $(VENV) build dist gemmprof-report *.egg-info

@@ -1,0 +1,117 @@
+"""Plumbing that every command shares: inputs, ``--json``, output files, the terminal.
+
+Nothing here computes; heavy packages are imported only inside the functions.
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import json
+import math
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from gemmprof.errors import UsageError
+from gemmprof.run import newest_run_directory, recorded_run_directory
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from gemmprof.analysis.session import Session
+
+
+def add_input_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the positional ``RUN`` or report files that most commands read."""
+    parser.add_argument(
+        "inputs",
+        nargs="*",
+        metavar="RUN|REPORT",
+        help="run directories or .ncu-rep files (.ncu-repz, .xz, .gz, .zst too); "
+        "without any: the newest run here, else the recorded H100 run",
+    )
+
+
+def add_json_argument(parser: argparse.ArgumentParser) -> None:
+    """Add ``--json``."""
+    parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
+
+
+def add_output_argument(parser: argparse.ArgumentParser, *, metavar: str, text: str) -> None:
+    """Add ``-o/--output`` and ``--force``."""
+    parser.add_argument("-o", "--output", metavar=metavar, help=text)
+    parser.add_argument("--force", action="store_true", help="replace what is already there")
+
+
+def chosen_inputs(options: argparse.Namespace) -> tuple[list[Path], str]:
+    """The paths to read, and a sentence saying which were chosen where the user named none ('' if some were)."""
+    if options.inputs:
+        return [Path(item) for item in options.inputs], ""
+    newest = newest_run_directory()
+    if newest is not None:
+        return [newest], f"Using the newest run here: {newest}"
+    return [recorded_run_directory()], "Using the recorded H100 run that ships with gemmprof (no run found here)."
+
+
+def load_inputs(options: argparse.Namespace) -> Session:
+    """Load what the user named, else the newest run, else the recorded one, and say on stderr which it is.
+
+    Raises:
+        RunError, ReportError: if nothing could be read. Files that failed beside others that did not are in
+            ``session.failures`` and are named on stderr.
+    """
+    from gemmprof.analysis.session import load_session
+
+    paths, notice = chosen_inputs(options)
+    if notice:
+        print(notice, file=sys.stderr)
+    return load_session(paths)
+
+
+def new_output(path: str | Path, *, force: bool) -> Path:
+    """The output path, after checking that it may be written.
+
+    Raises:
+        UsageError: if it exists and ``--force`` was not given, or its folder does not exist.
+    """
+    target = Path(path)
+    if target.exists() and not force:
+        raise UsageError(f"{target} exists already", remedies=["add --force to replace it", "choose another -o"])
+    if not target.parent.is_dir():
+        raise UsageError(f"the folder {target.parent} does not exist", remedies=["create it first"])
+    return target
+
+
+def announce(path: Path) -> None:
+    """Say what was written, on stderr so that it never mixes with data."""
+    print(f"Wrote {path}", file=sys.stderr)
+
+
+def plain(value: Any) -> Any:
+    """Dataclasses, mappings, sets and tuples as JSON can hold them; NaN and infinities become null."""
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return {f.name: plain(getattr(value, f.name)) for f in dataclasses.fields(value)}
+    if isinstance(value, Mapping):
+        return {str(key): plain(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple, set, frozenset)):
+        return [plain(item) for item in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    if isinstance(value, Path):
+        return str(value)
+    return value
+
+
+def print_json(value: Any) -> None:
+    """Print ``value`` as indented JSON on standard output."""
+    print(json.dumps(plain(value), indent=2, ensure_ascii=False, allow_nan=False))
+
+
+def console(*, stderr: bool = False) -> Console:
+    """A rich console; in a pipe it writes plain text, wide enough that no cell is cut."""
+    from rich.console import Console
+
+    stream = sys.stderr if stderr else sys.stdout
+    return Console(file=stream, width=None if stream.isatty() else 200, highlight=False, markup=False)

@@ -1,0 +1,153 @@
+"""The house keeps its shape: imports flow one way, every package is listed, names live in one place."""
+
+from __future__ import annotations
+
+import ast
+import re
+import subprocess
+import sys
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+ROOMS = ("kernels", "profiler", "analysis", "reports", "templates")
+
+MAY_IMPORT = {
+    "base": set(),
+    "kernels": {"base"},
+    "profiler": {"base", "kernels"},
+    "analysis": {"base"},
+    "reports": {"base", "analysis", "templates"},
+    "templates": set(),
+    "commands": {"base", "kernels", "profiler", "analysis", "reports", "templates", "commands"},
+}
+"""Which rooms a room may import; every room may import itself."""
+
+
+def room_of(module: str) -> str:
+    """``gemmprof.analysis.occupancy`` → ``analysis``; the shared base and the front door are told apart."""
+    parts = module.split(".")
+    if len(parts) > 1 and parts[1] in ROOMS:
+        return parts[1]
+    if len(parts) > 1 and parts[1] in ("commands", "cli", "__main__"):
+        return "commands"
+    return "base"
+
+
+def sources() -> Iterator[tuple[str, Path]]:
+    for folder in (*ROOMS, "gemmprof", "gemmprof/commands"):
+        for file in sorted((ROOT / folder).glob("*.py")):
+            package = folder.replace("/", ".") if folder.startswith("gemmprof") else f"gemmprof.{folder}"
+            yield (package if file.stem == "__init__" else f"{package}.{file.stem}"), file
+
+
+def is_type_checking(test: ast.expr) -> bool:
+    return isinstance(test, ast.Name) and test.id == "TYPE_CHECKING"
+
+
+def imports(tree: ast.AST, *, top_level_only: bool = False) -> Iterator[tuple[str, int]]:
+    """Imported module names with their line; `if TYPE_CHECKING:` blocks do not run and do not count."""
+    for node in ast.iter_child_nodes(tree):
+        if isinstance(node, ast.If) and is_type_checking(node.test):
+            continue
+        if top_level_only and isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)):
+            continue
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                yield alias.name, node.lineno
+        elif isinstance(node, ast.ImportFrom):
+            yield node.module or "", node.lineno
+            for alias in node.names:
+                yield f"{node.module}.{alias.name}", node.lineno
+        else:
+            yield from imports(node, top_level_only=top_level_only)
+
+
+# A Run shows itself in a notebook, and the package's front door offers names of all rooms: both load on use.
+LAZY_FRONT_DOORS = {("gemmprof.run", "reports"), ("gemmprof.analysis.kernel_analysis", "reports")}
+
+
+def test_imports_flow_one_way() -> None:
+    wrong = []
+    for module, file in sources():
+        room = room_of(module)
+        for name, line in imports(ast.parse(file.read_text(encoding="utf-8"))):
+            if not name.startswith("gemmprof"):
+                continue
+            target = room_of(name)
+            if target == room or target in MAY_IMPORT[room] or (module, target) in LAZY_FRONT_DOORS:
+                continue
+            wrong.append(f"{file.relative_to(ROOT)}:{line}: {room} imports {name} ({target})")
+    assert not wrong, "\n".join(wrong)
+
+
+def test_all_imports_are_absolute() -> None:
+    for _, file in sources():
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+            assert not (isinstance(node, ast.ImportFrom) and node.level), f"{file}:{node.lineno}"
+
+
+@pytest.mark.parametrize(
+    ("package", "homes"),
+    [("ncu_report", {"analysis"}), ("torch", {"kernels", "profiler"}), ("jinja2", {"reports"})],
+)
+def test_heavy_packages_stay_in_their_rooms(package: str, homes: set[str]) -> None:
+    for module, file in sources():
+        names = {name.split(".")[0] for name, _ in imports(ast.parse(file.read_text(encoding="utf-8")))}
+        if package in names:
+            assert room_of(module) in homes, f"{file.relative_to(ROOT)} imports {package}"
+
+
+def test_torch_is_imported_only_inside_functions() -> None:
+    for _, file in sources():
+        tree = ast.parse(file.read_text(encoding="utf-8"))
+        names = {name.split(".")[0] for name, _ in imports(tree, top_level_only=True)}
+        assert "torch" not in names, f"{file.relative_to(ROOT)} imports torch when it is imported"
+
+
+METRIC_NAME = re.compile(
+    r"^(?:breakdown:)?(?:sm|smsp|gpc|gpu|l1tex|lts|dram|launch|sass|device|lrc|pcie|idc|fbpa|derived)__\w+"
+)
+
+
+def test_metric_names_live_in_one_place() -> None:
+    wrong = []
+    for _, file in sources():
+        if file.name == "metrics.py":
+            continue
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Constant) and isinstance(node.value, str) and METRIC_NAME.match(node.value):
+                wrong.append(f"{file.relative_to(ROOT)}:{node.lineno}: {node.value}")
+    assert not wrong, "metric names outside gemmprof/metrics.py:\n" + "\n".join(wrong)
+
+
+def test_every_package_folder_is_listed_for_the_wheel() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    listed = set(project["tool"]["setuptools"]["packages"])
+    found = set()
+    for folder in (*ROOMS, "gemmprof"):
+        for marker in (ROOT / folder).rglob("__init__.py"):
+            if any(part in ROOMS for part in marker.relative_to(ROOT).parts[1:]):
+                continue  # the links gemmprof/<room>
+            parts = marker.parent.relative_to(ROOT).parts
+            found.add(".".join(parts if parts[0] == "gemmprof" else ("gemmprof", *parts)))
+    assert found == listed
+
+
+def test_rooms_are_linked_for_editors() -> None:
+    for room in ROOMS:
+        link = ROOT / "gemmprof" / room
+        assert link.is_symlink() and link.resolve() == ROOT / room
+
+
+@pytest.mark.parametrize("heavy", ["torch", "pandas", "matplotlib", "ncu_report", "numpy", "jinja2", "pyarrow"])
+def test_help_imports_nothing_heavy(heavy: str) -> None:
+    program = (
+        "import sys; from gemmprof.cli import build_parser; from gemmprof.commands import COMMANDS\n"
+        "for name in COMMANDS: build_parser(name)\n"
+        f"sys.exit({heavy!r} in sys.modules)"
+    )
+    assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
