@@ -60,8 +60,18 @@ BREAKDOWN_MEMORY = "breakdown:gpu__compute_memory_throughput.avg.pct_of_peak_sus
 SPEED_OF_LIGHT = MetricGroup(
     sections=("SpeedOfLight",),
     required=(SM_THROUGHPUT, MEMORY_THROUGHPUT),
-    optional=(DURATION, L1_THROUGHPUT, L2_THROUGHPUT, DRAM_THROUGHPUT, ELAPSED_CYCLES, SM_ACTIVE_CYCLES, SM_CLOCK, DRAM_CLOCK,
-              BREAKDOWN_SM, BREAKDOWN_MEMORY),
+    optional=(
+        DURATION,
+        L1_THROUGHPUT,
+        L2_THROUGHPUT,
+        DRAM_THROUGHPUT,
+        ELAPSED_CYCLES,
+        SM_ACTIVE_CYCLES,
+        SM_CLOCK,
+        DRAM_CLOCK,
+        BREAKDOWN_SM,
+        BREAKDOWN_MEMORY,
+    ),
 )
 
 GROUPS: dict[str, MetricGroup] = {

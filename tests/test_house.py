@@ -119,7 +119,11 @@ def test_metric_names_live_in_one_place() -> None:
         if file.name == "metrics.py":
             continue
         for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
-            if isinstance(node, ast.Constant) and isinstance(node.value, str) and METRIC_NAME.match(node.value):
+            if (
+                isinstance(node, ast.Constant)
+                and isinstance(node.value, str)
+                and METRIC_NAME.match(node.value)
+            ):
                 wrong.append(f"{file.relative_to(ROOT)}:{node.lineno}: {node.value}")
     assert not wrong, "metric names outside gemmprof/metrics.py:\n" + "\n".join(wrong)
 
@@ -143,7 +147,9 @@ def test_rooms_are_linked_for_editors() -> None:
         assert link.is_symlink() and link.resolve() == ROOT / room
 
 
-@pytest.mark.parametrize("heavy", ["torch", "pandas", "matplotlib", "ncu_report", "numpy", "jinja2", "pyarrow"])
+@pytest.mark.parametrize(
+    "heavy", ["torch", "pandas", "matplotlib", "ncu_report", "numpy", "jinja2", "pyarrow"]
+)
 def test_help_imports_nothing_heavy(heavy: str) -> None:
     program = (
         "import sys; from gemmprof.cli import build_parser; from gemmprof.commands import COMMANDS\n"

@@ -52,7 +52,9 @@ def chosen_inputs(options: argparse.Namespace) -> tuple[list[Path], str]:
     newest = newest_run_directory()
     if newest is not None:
         return [newest], f"Using the newest run here: {newest}"
-    return [recorded_run_directory()], "Using the recorded H100 run that ships with gemmprof (no run found here)."
+    return [
+        recorded_run_directory()
+    ], "Using the recorded H100 run that ships with gemmprof (no run found here)."
 
 
 def load_inputs(options: argparse.Namespace) -> Session:
@@ -78,7 +80,9 @@ def new_output(path: str | Path, *, force: bool) -> Path:
     """
     target = Path(path)
     if target.exists() and not force:
-        raise UsageError(f"{target} exists already", remedies=["add --force to replace it", "choose another -o"])
+        raise UsageError(
+            f"{target} exists already", remedies=["add --force to replace it", "choose another -o"]
+        )
     if not target.parent.is_dir():
         raise UsageError(f"the folder {target.parent} does not exist", remedies=["create it first"])
     return target
