@@ -87,3 +87,10 @@ def collection_options(groups: Iterable[MetricGroup] | None = None) -> tuple[str
     names = dict.fromkeys(name for group in chosen for name in group.requested)
     options = [word for section in sections for word in ("--section", section)]
     return (*options, "--metrics", ",".join(names)) if names else tuple(options)
+
+
+def readable(name: str) -> str:
+    """A metric name in words, as ncu's breakdown tables write it: ``SM: Inst Executed Pipe Lsu``."""
+    unit, _, rest = name.removeprefix("breakdown:").partition("__")
+    quantity = rest.partition(".")[0]
+    return f"{unit.upper()}: {quantity.replace('_', ' ').title()}" if quantity else name

@@ -1,0 +1,82 @@
+"""All analyses of one profiled launch, and the one list that says which analyses there are.
+
+An analysis is a module with five names::
+
+    NAME = "speed_of_light"                  # key in KernelAnalysis.results, name in metrics.GROUPS
+    TITLE = "Speed of light"                 # heading on the pages
+    GROUP = metrics.SPEED_OF_LIGHT           # the metrics that it reads
+    RESULT = SpeedOfLight                    # its frozen result dataclass
+    def analyse(profile: KernelProfile) -> SpeedOfLight | NotCollected: ...
+
+To add one: write the module, add its metric group to `gemmprof.metrics.GROUPS`, add it to `ANALYSES`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Any, Protocol, TypeVar
+
+from gemmprof.analysis import speed_of_light
+from gemmprof.analysis.verdict import Verdict
+from gemmprof.metrics import MetricGroup
+from gemmprof.model import KernelProfile, NotCollected
+
+Result = TypeVar("Result")
+
+
+class Analysis(Protocol):
+    """What `ANALYSES` holds: a module (or object) with these five names."""
+
+    @property
+    def NAME(self) -> str: ...  # noqa: N802, D102
+    @property
+    def TITLE(self) -> str: ...  # noqa: N802, D102
+    @property
+    def GROUP(self) -> MetricGroup: ...  # noqa: N802, D102
+    @property
+    def RESULT(self) -> type[Any]: ...  # noqa: N802, D102
+    @property
+    def analyse(self) -> Any: ...  # noqa: D102
+
+
+ANALYSES: tuple[Analysis, ...] = (
+    speed_of_light,
+)
+"""Every analysis, in the order of the pages."""
+
+
+@dataclass(frozen=True, slots=True)
+class KernelAnalysis:
+    """Everything that gemmprof has to say about one profiled launch.
+
+    Attributes:
+        profile: the launch as the report holds it.
+        results: result of each analysis by its ``NAME``, in the order of `ANALYSES`; `NotCollected` where the
+            report lacks the metrics.
+        verdict: the kernel in one paragraph.
+    """
+
+    profile: KernelProfile
+    results: Mapping[str, Any] = field(repr=False)
+    verdict: Verdict = field(default_factory=lambda: Verdict("unknown", ""))
+
+    def get(self, kind: type[Result]) -> Result | NotCollected:
+        """The result of this type, for example ``analysis.get(Roofline)``.
+
+        Raises:
+            KeyError: if no analysis yields this type.
+        """
+        result: Result | NotCollected = self.results[_names_by_type()[kind]]
+        return result
+
+
+@cache
+def _names_by_type() -> dict[type[Any], str]:
+    return {analysis.RESULT: analysis.NAME for analysis in ANALYSES}
+
+
+def analyse(profile: KernelProfile) -> KernelAnalysis:
+    """Run every analysis on one launch."""
+    return KernelAnalysis(profile, {analysis.NAME: analysis.analyse(profile) for analysis in ANALYSES})

@@ -1,0 +1,127 @@
+"""Speed of light: how close compute and memory come to their peak, which unit is closest, what ncu makes of it.
+
+Every percentage is the sustained rate over the peak sustained rate during the elapsed (L1: active) cycles.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from gemmprof import metrics
+from gemmprof.model import KernelProfile, NotCollected
+
+NAME = "speed_of_light"
+TITLE = "Speed of light"
+GROUP = metrics.SPEED_OF_LIGHT
+
+
+@dataclass(frozen=True, slots=True)
+class BreakdownEntry:
+    """One unit of a throughput's breakdown; the throughput is the maximum of its entries.
+
+    ``label`` is readable ("SM: Inst Executed Pipe LSU"), ``percent`` None where the metric itself is absent.
+    """
+
+    metric: str
+    label: str
+    percent: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Bottleneck:
+    """Nsight Compute's classification (its rule SOLBottleneck), by the same thresholds.
+
+    ``kind`` is one of ``high``, ``latency``, ``small_grid``, ``compute``, ``memory``, ``balanced``; ``title`` is
+    ncu's own title of it, ``message`` one sentence with this kernel's numbers.
+    """
+
+    kind: str
+    title: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class SpeedOfLight:
+    """Throughputs in per cent of peak, durations in ns, clocks in Hz; None where not in the report.
+
+    ``missing`` names the metrics of the parts that are None.
+    """
+
+    sm_percent: float
+    memory_percent: float
+    l1_percent: float | None
+    l2_percent: float | None
+    dram_percent: float | None
+    duration_ns: float | None
+    elapsed_cycles: float | None
+    sm_active_cycles: float | None
+    sm_clock_hz: float | None
+    dram_clock_hz: float | None
+    sm_breakdown: tuple[BreakdownEntry, ...]
+    """Largest first."""
+    memory_breakdown: tuple[BreakdownEntry, ...]
+    bottleneck: Bottleneck
+    missing: NotCollected | None = None
+
+    @property
+    def limit_percent(self) -> float:
+        """The larger of compute and memory throughput."""
+        return max(self.sm_percent, self.memory_percent)
+
+
+RESULT = SpeedOfLight
+
+HIGH_PERCENT = 80.0
+"""At or above this, ncu speaks of high throughput."""
+LATENCY_PERCENT = 60.0
+"""With compute and memory both below this, ncu speaks of a latency issue."""
+BALANCED_POINTS = 10.0
+"""Compute and memory closer than this count as balanced."""
+
+
+def analyse(profile: KernelProfile) -> SpeedOfLight | NotCollected:
+    """Throughputs, their breakdown and the bottleneck of one launch."""
+    sm = profile.number(metrics.SM_THROUGHPUT)
+    memory = profile.number(metrics.MEMORY_THROUGHPUT)
+    if sm is None or memory is None:
+        return GROUP.missing(profile.metrics) or NotCollected(GROUP.required, GROUP.remedy)
+    return SpeedOfLight(
+        sm_percent=sm,
+        memory_percent=memory,
+        l1_percent=profile.number(metrics.L1_THROUGHPUT),
+        l2_percent=profile.number(metrics.L2_THROUGHPUT),
+        dram_percent=profile.number(metrics.DRAM_THROUGHPUT),
+        duration_ns=profile.number(metrics.DURATION),
+        elapsed_cycles=profile.number(metrics.ELAPSED_CYCLES),
+        sm_active_cycles=profile.number(metrics.SM_ACTIVE_CYCLES),
+        sm_clock_hz=profile.number(metrics.SM_CLOCK),
+        dram_clock_hz=profile.number(metrics.DRAM_CLOCK),
+        sm_breakdown=_breakdown(profile, metrics.BREAKDOWN_SM),
+        memory_breakdown=_breakdown(profile, metrics.BREAKDOWN_MEMORY),
+        bottleneck=classify(sm, memory, profile.launch.waves_per_sm),
+    )
+
+
+def _breakdown(profile: KernelProfile, metric: str) -> tuple[BreakdownEntry, ...]:
+    """The members that the report itself lists for a throughput, largest first, absent ones last."""
+    names = [name.strip() for name in (profile.text(metric) or "").split(",") if name.strip()]
+    entries = [BreakdownEntry(name, metrics.readable(name), profile.number(name)) for name in names]
+    return tuple(sorted(entries, key=lambda entry: -1.0 if entry.percent is None else entry.percent, reverse=True))
+
+
+def classify(sm: float, memory: float, waves: float | None) -> Bottleneck:
+    """The bottleneck by the thresholds of ncu's rule SOLBottleneck; ``sm`` and ``memory`` in per cent."""
+    both = f"compute {sm:.1f} %, memory {memory:.1f} % of peak"
+    if sm >= HIGH_PERCENT or memory >= HIGH_PERCENT:
+        return Bottleneck("high", "High Throughput", f"The kernel is close to a hardware limit ({both}).")
+    if sm < LATENCY_PERCENT and memory < LATENCY_PERCENT:
+        if waves is not None and waves < 1:
+            return Bottleneck(
+                "small_grid", "Small Grid", f"The grid fills only {waves:.2f} waves of the device ({both})."
+            )
+        return Bottleneck("latency", "Latency Issue", f"Neither compute nor memory is busy ({both}): latency limits it.")
+    if abs(sm - memory) < BALANCED_POINTS:
+        return Bottleneck("balanced", "Balanced Throughput", f"Compute and memory are about equally busy ({both}).")
+    if sm > memory:
+        return Bottleneck("compute", "High Compute Throughput", f"Compute is busier than memory ({both}).")
+    return Bottleneck("memory", "High Memory Throughput", f"Memory is busier than compute ({both}).")

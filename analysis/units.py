@@ -1,0 +1,1 @@
+"""How Nsight Compute scales and rounds numbers for its details page; pages and tables use the same."""
