@@ -6,7 +6,8 @@ that exist only on some architectures stand under ``optional``.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass
 
 from gemmprof.model import NotCollected
@@ -19,7 +20,8 @@ class MetricGroup:
     Attributes:
         sections: ncu section identifiers that collect the group.
         required: without all of these the analysis has no result.
-        optional: used where present.
+        expected: exist on every architecture; without one of these a part of the result is absent.
+        optional: used where present; they exist on some architectures or in some versions of ncu only.
         requested: metrics that no section lists, to be asked for by name.
     """
 
@@ -27,6 +29,7 @@ class MetricGroup:
     required: tuple[str, ...] = ()
     optional: tuple[str, ...] = ()
     requested: tuple[str, ...] = ()
+    expected: tuple[str, ...] = ()
 
     @property
     def remedy(self) -> str:
@@ -38,12 +41,52 @@ class MetricGroup:
 
     def missing(self, present: Iterable[str]) -> NotCollected | None:
         """`NotCollected` naming the required metrics that are not in ``present``; None if all are there."""
-        have = set(present)
-        absent = tuple(name for name in self.required if name not in have)
+        return self._absent(self.required, present)
+
+    def incomplete(self, present: Iterable[str]) -> NotCollected | None:
+        """`NotCollected` naming required and expected metrics that are not in ``present``; None if all are there."""
+        return self._absent((*self.required, *self.expected), present)
+
+    def _absent(self, names: Iterable[str], present: Iterable[str]) -> NotCollected | None:
+        have = present if isinstance(present, (Mapping, Set)) else set(present)
+        absent = tuple(name for name in names if name not in have)
         return NotCollected(absent, self.remedy) if absent else None
 
 
-# Speed of light
+# --- Launch (section LaunchStats) -------------------------------------------------------------------------------------
+
+GRID_SIZE = "launch__grid_size"
+BLOCK_SIZE = "launch__block_size"
+THREADS = "launch__thread_count"
+REGISTERS_PER_THREAD = "launch__registers_per_thread"
+SHARED_MEMORY_CONFIG = "launch__shared_mem_config_size"
+SHARED_MEMORY_DRIVER = "launch__shared_mem_per_block_driver"
+SHARED_MEMORY_DYNAMIC = "launch__shared_mem_per_block_dynamic"
+SHARED_MEMORY_STATIC = "launch__shared_mem_per_block_static"
+CACHE_CONFIG = "launch__func_cache_config"
+CLUSTER_SIZE = "launch__cluster_size"
+WAVES_PER_SM = "launch__waves_per_multiprocessor"
+SM_COUNT = "launch__sm_count"
+STACK_SIZE = "launch__stack_size"
+
+LAUNCH = MetricGroup(
+    sections=("LaunchStats",),
+    expected=(
+        GRID_SIZE,
+        BLOCK_SIZE,
+        THREADS,
+        REGISTERS_PER_THREAD,
+        SHARED_MEMORY_CONFIG,
+        SHARED_MEMORY_DRIVER,
+        SHARED_MEMORY_DYNAMIC,
+        SHARED_MEMORY_STATIC,
+        WAVES_PER_SM,
+    ),
+    optional=(CACHE_CONFIG, CLUSTER_SIZE, SM_COUNT, STACK_SIZE),
+)
+
+# --- Speed of light (section SpeedOfLight) ----------------------------------------------------------------------------
+
 DURATION = "gpu__time_duration.sum"
 SM_THROUGHPUT = "sm__throughput.avg.pct_of_peak_sustained_elapsed"
 MEMORY_THROUGHPUT = "gpu__compute_memory_throughput.avg.pct_of_peak_sustained_elapsed"
@@ -60,22 +103,238 @@ BREAKDOWN_MEMORY = "breakdown:gpu__compute_memory_throughput.avg.pct_of_peak_sus
 SPEED_OF_LIGHT = MetricGroup(
     sections=("SpeedOfLight",),
     required=(SM_THROUGHPUT, MEMORY_THROUGHPUT),
-    optional=(
+    expected=(
         DURATION,
         L1_THROUGHPUT,
         L2_THROUGHPUT,
-        DRAM_THROUGHPUT,
         ELAPSED_CYCLES,
         SM_ACTIVE_CYCLES,
         SM_CLOCK,
-        DRAM_CLOCK,
         BREAKDOWN_SM,
         BREAKDOWN_MEMORY,
     ),
+    optional=(DRAM_THROUGHPUT, DRAM_CLOCK),
 )
 
+NO_DRAM_COUNTERS = frozenset({(8, 7), (8, 8), (11, 0), (12, 1)})
+"""Compute capabilities on which no ``dram__*`` metric exists: their memory is not the GPU's own."""
+
+# --- Roofline (sections SpeedOfLight_RooflineChart, SpeedOfLight_Hierarchical*RooflineChart) --------------------------
+
+SMSP_CLOCK = "smsp__cycles_elapsed.avg.per_second"
+SM_ELAPSED_CLOCK = "sm__cycles_elapsed.avg.per_second"
+L1_CLOCK = "l1tex__cycles_elapsed.avg.per_second"
+L2_CLOCK = "lts__cycles_elapsed.avg.per_second"
+
+
+def executed_per_cycle(operation: str) -> str:
+    """Predicated-on thread instructions of one operation (``ffma``, ``dadd`` …) per elapsed cycle."""
+    return f"smsp__sass_thread_inst_executed_op_{operation}_pred_on.sum.per_cycle_elapsed"
+
+
+def peak_per_cycle(operation: str) -> str:
+    """The most thread instructions of one operation that all SMs together can execute per cycle."""
+    return f"sm__sass_thread_inst_executed_op_{operation}_pred_on.sum.peak_sustained"
+
+
+DRAM_BYTES_PER_SECOND = "dram__bytes.sum.per_second"
+DRAM_BYTES_PEAK = "dram__bytes.sum.peak_sustained"
+L2_TO_XBAR_PER_SECOND = "lts__lts2xbar_cycles_active.sum.per_second"
+L2_TO_XBAR_PEAK = "lts__lts2xbar_cycles_active.sum.peak_sustained"
+L1_WRITEBACK_PER_SECOND = "l1tex__lsu_writeback_active_mem_lg.sum.per_second"
+L1_WRITEBACK_PEAK = "l1tex__lsu_writeback_active_mem_lg.sum.peak_sustained"
+L1_WRITEBACK_DSHARED_PER_SECOND = "l1tex__lsu_writeback_active_mem_lgds.sum.per_second"
+"""From compute capability 9.0 on, with distributed shared memory."""
+L1_WRITEBACK_DSHARED_PEAK = "l1tex__lsu_writeback_active_mem_lgds.sum.peak_sustained"
+
+SHARED_WAVEFRONTS = tuple(
+    f"l1tex__data_pipe_lsu_wavefronts_mem_shared_op_{operation}.sum" for operation in ("ld", "st", "atom")
+)
+SHARED_WAVEFRONTS_GMMA = "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_gmma.sum"
+"""Operand reads of wgmma, compute capability 9.0 only."""
+
+_TENSOR_PATH = re.compile(r"sm__ops_path_tensor_(\w+)\.sum\.per_cycle_elapsed")
+
+
+def tensor_paths(present: Iterable[str]) -> Iterator[str]:
+    """The tensor paths (``op_hgmma_src_bf16_dst_fp32_sparsity_off`` …) that a report holds counters of."""
+    for name in present:
+        match = _TENSOR_PATH.fullmatch(name)
+        if match is not None:
+            yield match[1]
+
+
+def tensor_operations_per_cycle(path: str) -> str:
+    """Operations of one tensor path per elapsed cycle, all SMs together."""
+    return f"sm__ops_path_tensor_{path}.sum.per_cycle_elapsed"
+
+
+def tensor_operations_peak(path: str) -> str:
+    """The most operations of one tensor path that all SMs together can execute per cycle."""
+    return f"sm__ops_path_tensor_{path}.sum.peak_sustained"
+
+
+ROOFLINE = MetricGroup(
+    sections=(
+        "SpeedOfLight_RooflineChart",
+        "SpeedOfLight_HierarchicalSingleRooflineChart",
+        "SpeedOfLight_HierarchicalDoubleRooflineChart",
+        "SpeedOfLight_HierarchicalHalfRooflineChart",
+        "SpeedOfLight_HierarchicalTensorRooflineChart",
+    ),
+    expected=(
+        SMSP_CLOCK,
+        SM_ELAPSED_CLOCK,
+        *(executed_per_cycle(f"{letter}{name}") for letter in "fdh" for name in ("add", "mul", "fma")),
+        *(peak_per_cycle(f"{letter}fma") for letter in "fdh"),
+        L1_CLOCK,
+        L2_CLOCK,
+        L2_TO_XBAR_PER_SECOND,
+        L2_TO_XBAR_PEAK,
+        *SHARED_WAVEFRONTS,
+    ),
+    optional=(
+        *(executed_per_cycle(f"f{name}2") for name in ("add", "mul", "fma")),
+        DRAM_CLOCK,
+        DRAM_BYTES_PER_SECOND,
+        DRAM_BYTES_PEAK,
+        L1_WRITEBACK_PER_SECOND,
+        L1_WRITEBACK_PEAK,
+        L1_WRITEBACK_DSHARED_PER_SECOND,
+        L1_WRITEBACK_DSHARED_PEAK,
+        SHARED_WAVEFRONTS_GMMA,
+    ),
+    requested=SHARED_WAVEFRONTS,
+)
+
+# --- Instruction mix (sections InstructionStats, ComputeWorkloadAnalysis) ---------------------------------------------
+
+EXECUTED_PER_OPCODE = "sass__inst_executed_per_opcode"
+EXECUTED_PER_MODIFIER = "sass__inst_executed_per_opcode_with_modifier_all"
+THREADS_PER_OPCODE = "sass__thread_inst_executed_true_per_opcode"
+THREADS_PER_MODIFIER = "sass__thread_inst_executed_true_per_opcode_with_modifier_all"
+INSTRUCTIONS_EXECUTED = "smsp__inst_executed.sum"
+INSTRUCTIONS_ISSUED = "smsp__inst_issued.sum"
+INSTRUCTIONS_EXECUTED_PER_SCHEDULER = "smsp__inst_executed.avg"
+INSTRUCTIONS_ISSUED_PER_SCHEDULER = "smsp__inst_issued.avg"
+
+_PIPE = re.compile(
+    r"(?:sm__inst_executed_pipe_(\w+)|sm__pipe_(\w+)_cycles_active(_v2)?)\.avg\.pct_of_peak_sustained_active"
+)
+
+
+def pipe_metrics(present: Iterable[str]) -> Iterator[tuple[str, str, bool]]:
+    """Pipe utilisation metrics of a report: (metric, pipe, whether it counts busy cycles, not instructions)."""
+    for name in present:
+        match = _PIPE.fullmatch(name)
+        if match is not None:
+            yield name, match[1] or match[2], match[1] is None
+
+
+INSTRUCTION_MIX = MetricGroup(
+    sections=("InstructionStats", "ComputeWorkloadAnalysis"),
+    required=(EXECUTED_PER_OPCODE,),
+    expected=(
+        EXECUTED_PER_MODIFIER,
+        THREADS_PER_OPCODE,
+        THREADS_PER_MODIFIER,
+        INSTRUCTIONS_EXECUTED,
+        INSTRUCTIONS_ISSUED,
+    ),
+    optional=(INSTRUCTIONS_EXECUTED_PER_SCHEDULER, INSTRUCTIONS_ISSUED_PER_SCHEDULER),
+    requested=(EXECUTED_PER_MODIFIER, THREADS_PER_OPCODE, THREADS_PER_MODIFIER),
+)
+
+# --- Warp states (sections WarpStateStats, SourceCounters) ------------------------------------------------------------
+
+CYCLES_PER_ISSUE = "smsp__average_warp_latency_per_inst_issued.ratio"
+CYCLES_PER_EXECUTED = "smsp__average_warps_active_per_inst_executed.ratio"
+THREADS_PER_INSTRUCTION = "smsp__thread_inst_executed_per_inst_executed.ratio"
+THREADS_PER_INSTRUCTION_PREDICATED_ON = "smsp__thread_inst_executed_pred_on_per_inst_executed.ratio"
+SAMPLE_COUNT = "smsp__pcsamp_sample_count"
+SAMPLING_INTERVAL_CYCLES = "smsp__pcsamp_interval_cycles"
+SAMPLES_DROPPED_BYTES = "smsp__pcsamp_dropped_bytes"
+
+_STALL_CYCLES = re.compile(r"smsp__average_warps_issue_stalled_(\w+)_per_issue_active\.ratio")
+_STALL_SAMPLES = re.compile(r"smsp__pcsamp_warps_issue_stalled_(\w+?)(_not_issued)?")
+
+
+def stall_cycles(present: Iterable[str]) -> dict[str, str]:
+    """Warp cycles per issue, the metric of each stall reason that a report holds."""
+    return {match[1]: match[0] for match in map(_STALL_CYCLES.fullmatch, present) if match is not None}
+
+
+def stall_samples(present: Iterable[str], *, not_issued: bool = False) -> dict[str, str]:
+    """Sampling counter of each stall reason that a report holds.
+
+    Args:
+        present: metric names.
+        not_issued: those counters that count only samples in whose cycle the scheduler issued nothing.
+    """
+    matches = (match for match in map(_STALL_SAMPLES.fullmatch, present) if match is not None)
+    return {match[1]: match[0] for match in matches if bool(match[2]) == not_issued}
+
+
+WARP_STATES = MetricGroup(
+    sections=("WarpStateStats", "SourceCounters"),
+    expected=(
+        CYCLES_PER_ISSUE,
+        CYCLES_PER_EXECUTED,
+        THREADS_PER_INSTRUCTION,
+        THREADS_PER_INSTRUCTION_PREDICATED_ON,
+        SAMPLE_COUNT,
+        SAMPLING_INTERVAL_CYCLES,
+    ),
+    optional=(SAMPLES_DROPPED_BYTES,),
+)
+
+# --- Scheduler (sections SchedulerStats, ComputeWorkloadAnalysis, Occupancy) ------------------------------------------
+
+ISSUE_ACTIVE = "smsp__issue_active.avg.per_cycle_active"
+ISSUE_ACTIVE_PERCENT = "smsp__issue_active.avg.pct_of_peak_sustained_active"
+ISSUE_IDLE_PERCENT = "smsp__issue_inst0.avg.pct_of_peak_sustained_active"
+WARPS_ACTIVE_PER_SCHEDULER = "smsp__warps_active.avg.per_cycle_active"
+WARPS_ELIGIBLE_PER_SCHEDULER = "smsp__warps_eligible.avg.per_cycle_active"
+WARPS_MAX_PER_SCHEDULER = "smsp__warps_active.avg.peak_sustained"
+WARPS_THEORETICAL_PER_SCHEDULER = "smsp__maximum_warps_avg_per_active_cycle"
+IPC_ACTIVE = "sm__inst_executed.avg.per_cycle_active"
+IPC_ELAPSED = "sm__inst_executed.avg.per_cycle_elapsed"
+ISSUED_IPC_ACTIVE = "sm__inst_issued.avg.per_cycle_active"
+ISSUED_IPC_PERCENT = "sm__inst_issued.avg.pct_of_peak_sustained_active"
+SM_BUSY_PERCENT = "sm__instruction_throughput.avg.pct_of_peak_sustained_active"
+
+SCHEDULER = MetricGroup(
+    sections=("SchedulerStats", "ComputeWorkloadAnalysis", "Occupancy"),
+    required=(ISSUE_ACTIVE,),
+    expected=(
+        ISSUE_ACTIVE_PERCENT,
+        ISSUE_IDLE_PERCENT,
+        WARPS_ACTIVE_PER_SCHEDULER,
+        WARPS_ELIGIBLE_PER_SCHEDULER,
+        WARPS_MAX_PER_SCHEDULER,
+        WARPS_THEORETICAL_PER_SCHEDULER,
+        IPC_ACTIVE,
+        IPC_ELAPSED,
+        ISSUED_IPC_ACTIVE,
+        ISSUED_IPC_PERCENT,
+        SM_BUSY_PERCENT,
+    ),
+)
+
+# --- Advice: rule results come with whatever sections are collected ---------------------------------------------------
+
+ADVICE = MetricGroup(sections=("SpeedOfLight",))
+
+# --- All groups -------------------------------------------------------------------------------------------------------
+
 GROUPS: dict[str, MetricGroup] = {
+    "launch": LAUNCH,
     "speed_of_light": SPEED_OF_LIGHT,
+    "roofline": ROOFLINE,
+    "instruction_mix": INSTRUCTION_MIX,
+    "warp_states": WARP_STATES,
+    "scheduler": SCHEDULER,
+    "rules": ADVICE,
 }
 """Every group by the name of the analysis that reads it."""
 
