@@ -311,6 +311,8 @@ class Timing:
     p90: float
     repetitions: int
     sm_clock_mhz: float | None = None
+    cublas_median: float | None = None
+    """Median time of cuBLAS in the repetitions that alternated with this stage's, in seconds."""
 
     def tflops(self, problem: Problem) -> float:
         """TFLOP/s at the median time."""
