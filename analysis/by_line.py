@@ -35,5 +35,85 @@ class Place:
         """Short name: ``kernel.cu:42``, else the address."""
         if self.file is None or self.line is None:
             return f"0x{self.addresses[0]:x}" if self.addresses else "unknown"
-        name = self.file.replace("\\", "/").rsplit("/", 1)[-1]
-        return f"{name}:{self.line}"
+        return f"{base_name(self.file)}:{self.line}"
+
+
+def base_name(path: str) -> str:
+    """Last part of a path from a Linux or a Windows machine."""
+    return path.replace("\\", "/").rsplit("/", 1)[-1]
+
+
+def by_address(profile: KernelProfile, metric: str) -> dict[int, int] | None:
+    """The instance values of a source metric by absolute address; None if it was not collected per instruction.
+
+    A metric that was collected and touched no instruction has an empty list in the report, and an empty
+    dictionary here.
+    """
+    instances = profile.instances.get(metric)
+    if instances is None:
+        return None
+    return {int(key): int(value) for key, value in instances.items() if not isinstance(value, str)}
+
+
+def first_by_address(profile: KernelProfile, names: Iterable[str]) -> dict[int, int] | None:
+    """`by_address` of the first of several names for one quantity that the report has."""
+    for name in names:
+        values = by_address(profile, name)
+        if values is not None:
+            return values
+    return None
+
+
+class Code:
+    """The instructions and lines of one launch, looked up by address."""
+
+    def __init__(self, profile: KernelProfile) -> None:
+        self._instructions: Mapping[int, Instruction] = {i.address: i for i in profile.source.instructions}
+        self._files = profile.source.files
+        self._lines: dict[str, list[str]] = {}
+
+    def line_text(self, file: str | None, line: int | None) -> str:
+        """The CUDA source of a line without surrounding blanks, '' if the report carries none."""
+        if file is None or line is None or not self._files.get(file):
+            return ""
+        if file not in self._lines:
+            self._lines[file] = self._files[file].split("\n")
+        lines = self._lines[file]
+        return lines[line - 1].strip() if 1 <= line <= len(lines) else ""
+
+    def place(self, address: int) -> Place:
+        """The instruction at this address; without source, a place that knows its address only."""
+        instruction = self._instructions.get(address)
+        if instruction is None:
+            return Place((address,))
+        text = self.line_text(instruction.file, instruction.line)
+        return Place((address,), instruction.sass, instruction.file, instruction.line, text)
+
+    def lines(self, addresses: Iterable[int]) -> tuple[Place, ...]:
+        """The CUDA lines of these instructions in file and line order; those without line information left out."""
+        groups: dict[tuple[str, int], list[int]] = {}
+        for address in addresses:
+            instruction = self._instructions.get(address)
+            if instruction is not None and instruction.file is not None and instruction.line is not None:
+                groups.setdefault((instruction.file, instruction.line), []).append(address)
+        return tuple(
+            Place(tuple(sorted(group)), "", file, line, self.line_text(file, line))
+            for (file, line), group in sorted(groups.items())
+        )
+
+
+def total(values: Mapping[int, int] | None, addresses: Iterable[int]) -> int | None:
+    """Sum of the values at these addresses (an address without a value counts 0); None if not collected."""
+    return None if values is None else sum(values.get(address, 0) for address in addresses)
+
+
+ACCESS_CLASSES = {2: "load", 4: "store"}
+"""Codes of ncu's ``memory_access_type``; others (atomics, reductions) carry several bits and get no name."""
+
+
+def operation_of(codes: Mapping[int, int] | None, addresses: Iterable[int]) -> str:
+    """``load`` or ``store`` if all these instructions are of that kind, else ''."""
+    if codes is None:
+        return ""
+    kinds = {ACCESS_CLASSES.get(codes.get(address, 0), "") for address in addresses}
+    return kinds.pop() if len(kinds) == 1 else ""

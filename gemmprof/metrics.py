@@ -325,6 +325,277 @@ SCHEDULER = MetricGroup(
 
 ADVICE = MetricGroup(sections=("SpeedOfLight",))
 
+# --- Per instruction -------------------------------------------------------------------------------------------------
+
+# Per instruction (section SourceCounters): instance values by absolute address
+INSTRUCTIONS_BY_ADDRESS = "inst_executed"
+THREADS_BY_ADDRESS = "thread_inst_executed"
+THREADS_PREDICATED_BY_ADDRESS = "thread_inst_executed_true"
+SHARED_WAVEFRONTS_BY_ADDRESS = "memory_l1_wavefronts_shared"
+SHARED_IDEAL_BY_ADDRESS = "memory_l1_wavefronts_shared_ideal"
+GLOBAL_SECTORS_BY_ADDRESS = "memory_l2_theoretical_sectors_global"
+GLOBAL_IDEAL_BY_ADDRESS = "memory_l2_theoretical_sectors_global_ideal"
+GLOBAL_TAGS_BY_ADDRESS = "memory_l1_tag_requests_global"
+LOCAL_SECTORS_BY_ADDRESS = "memory_l2_theoretical_sectors_local"
+ACCESS_TYPE_BY_ADDRESS = "memory_access_type"
+MEMORY_TYPE_BY_ADDRESS = "memory_type"
+
+# --- Shared memory ---------------------------------------------------------------------------------------------------
+
+# Shared memory: hardware counters by operation. ``_mem_shared.sum`` without an operation also counts wavefronts of
+# kernels that touch no shared memory, so it is not read here. ``op_ld`` counts LDS, LD and LDSM.
+SHARED_WAVEFRONTS_OF = {
+    "load": "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_ld.sum",
+    "store": "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_st.sum",
+    "atomic": "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_atom.sum",
+    "ldmatrix": "smsp__sass_l1tex_data_pipe_lsu_wavefronts_mem_shared_op_ldsm.sum",
+    "stmatrix": "smsp__sass_l1tex_data_pipe_lsu_wavefronts_mem_shared_op_stsm.sum",
+    "async_copy": "smsp__sass_l1tex_data_pipe_lsu_wavefronts_mem_shared_op_ldgsts.sum",
+    "wgmma": "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_gmma.sum",
+}
+SHARED_CONFLICTS_OF = {
+    "load": "l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_ld.sum",
+    "store": "l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_st.sum",
+    "atomic": "l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_atom.sum",
+    "ldmatrix": "smsp__sass_l1tex_data_bank_conflicts_pipe_lsu_mem_shared_op_ldsm.sum",
+    "stmatrix": "smsp__sass_l1tex_data_bank_conflicts_pipe_lsu_mem_shared_op_stsm.sum",
+    "async_copy": "smsp__sass_l1tex_data_bank_conflicts_pipe_lsu_mem_shared_op_ldgsts.sum",
+    "wgmma": "l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_gmma.sum",
+}
+SHARED_INSTRUCTIONS_OF = {
+    "load": "smsp__sass_inst_executed_op_shared_ld.sum",
+    "store": "smsp__sass_inst_executed_op_shared_st.sum",
+    "atomic": "smsp__inst_executed_op_shared_atom.sum",
+    "ldmatrix": "smsp__inst_executed_op_ldsm.sum",
+    "stmatrix": "smsp__inst_executed_op_shared_stsm.sum",
+    "async_copy": "smsp__inst_executed_op_ldgsts.sum",
+}
+
+BANK_CONFLICTS = MetricGroup(
+    sections=("MemoryWorkloadAnalysis_Tables", "SourceCounters"),
+    required=(
+        SHARED_WAVEFRONTS_OF["load"],
+        SHARED_WAVEFRONTS_OF["store"],
+        SHARED_CONFLICTS_OF["load"],
+        SHARED_CONFLICTS_OF["store"],
+    ),
+    optional=(
+        *SHARED_WAVEFRONTS_OF.values(),
+        *SHARED_CONFLICTS_OF.values(),
+        *SHARED_INSTRUCTIONS_OF.values(),
+        L1_THROUGHPUT,
+        INSTRUCTIONS_BY_ADDRESS,
+        SHARED_WAVEFRONTS_BY_ADDRESS,
+        SHARED_IDEAL_BY_ADDRESS,
+        ACCESS_TYPE_BY_ADDRESS,
+    ),
+)
+
+# --- Global memory ---------------------------------------------------------------------------------------------------
+
+GLOBAL_REQUESTS_OF = {
+    "load": "l1tex__t_requests_pipe_lsu_mem_global_op_ld.sum",
+    "store": "l1tex__t_requests_pipe_lsu_mem_global_op_st.sum",
+    "reduction": "l1tex__t_requests_pipe_lsu_mem_global_op_red.sum",
+    "atomic": "l1tex__t_requests_pipe_lsu_mem_global_op_atom.sum",
+    "async_copy": "sm__sass_l1tex_t_requests_pipe_lsu_mem_global_op_ldgsts.sum",
+}
+GLOBAL_SECTORS_OF = {
+    "load": "l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum",
+    "store": "l1tex__t_sectors_pipe_lsu_mem_global_op_st.sum",
+    "reduction": "l1tex__t_sectors_pipe_lsu_mem_global_op_red.sum",
+    "atomic": "l1tex__t_sectors_pipe_lsu_mem_global_op_atom.sum",
+    "async_copy": "sm__sass_l1tex_t_sectors_pipe_lsu_mem_global_op_ldgsts.sum",
+}
+GLOBAL_HIT_RATE_OF = {
+    "load": "l1tex__t_sector_pipe_lsu_mem_global_op_ld_hit_rate.pct",
+    "store": "l1tex__t_sector_pipe_lsu_mem_global_op_st_hit_rate.pct",
+    "reduction": "l1tex__t_sector_pipe_lsu_mem_global_op_red_hit_rate.pct",
+    "atomic": "l1tex__t_sector_pipe_lsu_mem_global_op_atom_hit_rate.pct",
+}
+GLOBAL_BYTES_PER_SECTOR_OF = {
+    "load": "smsp__sass_average_data_bytes_per_sector_mem_global_op_ld.ratio",
+    "store": "smsp__sass_average_data_bytes_per_sector_mem_global_op_st.ratio",
+}
+GLOBAL_BYTES_PER_SECTOR_LIMIT_OF = {
+    "load": "smsp__sass_average_data_bytes_per_sector_mem_global_op_ld.max_rate",
+    "store": "smsp__sass_average_data_bytes_per_sector_mem_global_op_st.max_rate",
+}
+L2_ACTIVE_CYCLES = "lts__cycles_active.sum"
+L2_ELAPSED_CYCLES = "lts__cycles_elapsed.sum"
+
+COALESCING = MetricGroup(
+    sections=("MemoryWorkloadAnalysis_Tables", "SourceCounters"),
+    required=(
+        GLOBAL_REQUESTS_OF["load"],
+        GLOBAL_REQUESTS_OF["store"],
+        GLOBAL_SECTORS_OF["load"],
+        GLOBAL_SECTORS_OF["store"],
+    ),
+    optional=(
+        *GLOBAL_REQUESTS_OF.values(),
+        *GLOBAL_SECTORS_OF.values(),
+        *GLOBAL_HIT_RATE_OF.values(),
+        *GLOBAL_BYTES_PER_SECTOR_OF.values(),
+        *GLOBAL_BYTES_PER_SECTOR_LIMIT_OF.values(),
+        L2_ACTIVE_CYCLES,
+        L2_ELAPSED_CYCLES,
+        INSTRUCTIONS_BY_ADDRESS,
+        GLOBAL_SECTORS_BY_ADDRESS,
+        GLOBAL_IDEAL_BY_ADDRESS,
+        GLOBAL_TAGS_BY_ADDRESS,
+        ACCESS_TYPE_BY_ADDRESS,
+    ),
+)
+
+# --- Divergence ------------------------------------------------------------------------------------------------------
+
+BRANCHES = ("smsp__inst_executed_op_branch.sum", "smsp__sass_inst_executed_op_branch.sum")
+BRANCH_FRACTION = "derived__smsp__inst_executed_op_branch_pct"
+UNIFORM_BRANCHES_PERCENT = (
+    "smsp__sass_average_branch_targets_threads_uniform.pct",
+    "smsp__average_branch_targets_threads_uniform.pct",
+)
+DIVERGENT_BRANCHES_PER_SCHEDULER = (
+    "smsp__sass_branch_targets_threads_divergent.avg",
+    "smsp__branch_targets_threads_divergent.avg",
+)
+BRANCHES_BY_ADDRESS = ("branch_inst_executed",)
+DIVERGENT_BRANCHES_BY_ADDRESS = ("smsp__branch_targets_threads_divergent", "divergent_branch")
+
+DIVERGENCE = MetricGroup(
+    sections=("WarpStateStats", "SourceCounters"),
+    required=(THREADS_PER_INSTRUCTION,),
+    optional=(
+        THREADS_PER_INSTRUCTION_PREDICATED_ON,
+        *BRANCHES,
+        BRANCH_FRACTION,
+        *UNIFORM_BRANCHES_PERCENT,
+        *DIVERGENT_BRANCHES_PER_SCHEDULER,
+        *BRANCHES_BY_ADDRESS,
+        *DIVERGENT_BRANCHES_BY_ADDRESS,
+        INSTRUCTIONS_BY_ADDRESS,
+        THREADS_BY_ADDRESS,
+    ),
+)
+
+# --- Local memory ----------------------------------------------------------------------------------------------------
+
+LOCAL_LOADS = "smsp__sass_inst_executed_op_local_ld.sum"
+LOCAL_STORES = "smsp__sass_inst_executed_op_local_st.sum"
+LOCAL_REQUESTS_OF = {
+    "load": "l1tex__t_requests_pipe_lsu_mem_local_op_ld.sum",
+    "store": "l1tex__t_requests_pipe_lsu_mem_local_op_st.sum",
+}
+LOCAL_SECTORS_OF = {
+    "load": "l1tex__t_sectors_pipe_lsu_mem_local_op_ld.sum",
+    "store": "l1tex__t_sectors_pipe_lsu_mem_local_op_st.sum",
+}
+LOCAL_HIT_RATE_OF = {
+    "load": "l1tex__t_sector_pipe_lsu_mem_local_op_ld_hit_rate.pct",
+    "store": "l1tex__t_sector_pipe_lsu_mem_local_op_st_hit_rate.pct",
+}
+SPILLING_REQUESTS = "derived__local_spilling_requests"
+
+SPILLS = MetricGroup(
+    sections=("MemoryWorkloadAnalysis_Chart", "MemoryWorkloadAnalysis_Tables", "SourceCounters"),
+    required=(LOCAL_LOADS, LOCAL_STORES),
+    optional=(
+        *LOCAL_REQUESTS_OF.values(),
+        *LOCAL_SECTORS_OF.values(),
+        *LOCAL_HIT_RATE_OF.values(),
+        SPILLING_REQUESTS,
+        GLOBAL_SECTORS_OF["load"],
+        GLOBAL_SECTORS_OF["store"],
+        INSTRUCTIONS_BY_ADDRESS,
+        LOCAL_SECTORS_BY_ADDRESS,
+    ),
+)
+
+# --- Memory chart ----------------------------------------------------------------------------------------------------
+
+# Memory chart. Where a quantity has another name on some architectures, the names stand in the order of preference.
+L1_HIT_RATE = "l1tex__t_sector_hit_rate.pct"
+L2_HIT_RATE = "lts__t_sector_hit_rate.pct"
+SPACE_INSTRUCTIONS = {
+    "global": {
+        "load": ("smsp__sass_inst_executed_op_global_ld.sum",),
+        "store": ("smsp__sass_inst_executed_op_global_st.sum",),
+        "reduction": ("smsp__inst_executed_op_global_red.sum",),
+        "atomic": (
+            "smsp__inst_executed_op_generic_atom_dot_alu.sum",
+            "smsp__inst_executed_op_generic_atom_dot_cas.sum",
+        ),
+        "async_copy": ("smsp__inst_executed_op_ldgsts.sum",),
+    },
+    "local": {"load": (LOCAL_LOADS,), "store": (LOCAL_STORES,)},
+    "texture": {"load": ("smsp__inst_executed_op_texture.sum",)},
+    "surface": {
+        "load": ("smsp__inst_executed_op_surface_ld.sum",),
+        "store": ("smsp__inst_executed_op_surface_st.sum",),
+        "reduction": ("smsp__inst_executed_op_surface_red.sum",),
+        "atomic": ("smsp__inst_executed_op_surface_atom.sum",),
+    },
+    "shared": {
+        "load": (SHARED_INSTRUCTIONS_OF["load"],),
+        "store": (SHARED_INSTRUCTIONS_OF["store"],),
+        "atomic": (SHARED_INSTRUCTIONS_OF["atomic"],),
+        "ldmatrix": (SHARED_INSTRUCTIONS_OF["ldmatrix"],),
+    },
+}
+"""Warp-level instructions by address space and operation; several metrics of one operation add up."""
+SHARED_PEAK_PERCENT = "l1tex__data_pipe_lsu_wavefronts_mem_shared.sum.pct_of_peak_sustained_elapsed"
+L2_TO_L1_BYTES = "l1tex__m_xbar2l1tex_read_bytes.sum"
+L1_TO_L2_BYTES = "l1tex__m_l1tex2xbar_write_bytes.sum"
+L2_READ_PORT_PERCENT = "lts__t_sectors_srcunit_tex_op_read.avg.pct_of_peak_sustained_elapsed"
+L2_WRITE_PORT_PERCENT = "lts__t_sectors_srcunit_tex_op_write.avg.pct_of_peak_sustained_elapsed"
+DRAM_READ_BYTES = ("dram__bytes_read.sum", "dram__bytes_op_read.sum")
+DRAM_WRITE_BYTES = ("dram__bytes_write.sum", "dram__bytes_op_write.sum")
+OFF_CHIP_SECTORS = {
+    (aperture, operation): tuple(
+        f"{unit}__t_sectors_srcunit_tex_aperture_{aperture}_op_{operation}_lookup_miss.sum"
+        for unit in ("lts", "syslts")
+    )
+    for aperture in ("sysmem", "peer")
+    for operation in ("read", "write", "red")
+}
+"""L2 sectors that go to or come from system memory (``sysmem``) or another GPU (``peer``)."""
+
+MEMORY_CHART = MetricGroup(
+    sections=("MemoryWorkloadAnalysis_Chart",),
+    required=(L2_TO_L1_BYTES, L1_TO_L2_BYTES),
+    optional=(
+        *(name for kinds in SPACE_INSTRUCTIONS.values() for names in kinds.values() for name in names),
+        *GLOBAL_REQUESTS_OF.values(),
+        *LOCAL_REQUESTS_OF.values(),
+        DURATION,
+        L1_HIT_RATE,
+        L2_HIT_RATE,
+        SHARED_PEAK_PERCENT,
+        L2_READ_PORT_PERCENT,
+        L2_WRITE_PORT_PERCENT,
+        *DRAM_READ_BYTES,
+        *DRAM_WRITE_BYTES,
+        *(name for names in OFF_CHIP_SECTORS.values() for name in names),
+    ),
+)
+
+SOURCE_VIEW = MetricGroup(
+    sections=("SourceCounters",),
+    required=(INSTRUCTIONS_BY_ADDRESS,),
+    optional=(
+        THREADS_BY_ADDRESS,
+        THREADS_PREDICATED_BY_ADDRESS,
+        SAMPLE_COUNT,
+        SAMPLING_INTERVAL_CYCLES,
+        SHARED_WAVEFRONTS_BY_ADDRESS,
+        SHARED_IDEAL_BY_ADDRESS,
+        GLOBAL_SECTORS_BY_ADDRESS,
+        GLOBAL_IDEAL_BY_ADDRESS,
+        LOCAL_SECTORS_BY_ADDRESS,
+    ),
+)
+
 # --- All groups -------------------------------------------------------------------------------------------------------
 
 GROUPS: dict[str, MetricGroup] = {
@@ -335,6 +606,12 @@ GROUPS: dict[str, MetricGroup] = {
     "warp_states": WARP_STATES,
     "scheduler": SCHEDULER,
     "rules": ADVICE,
+    "bank_conflicts": BANK_CONFLICTS,
+    "coalescing": COALESCING,
+    "memory_chart": MEMORY_CHART,
+    "divergence": DIVERGENCE,
+    "spills": SPILLS,
+    "source_view": SOURCE_VIEW,
 }
 """Every group by the name of the analysis that reads it."""
 
