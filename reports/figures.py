@@ -1,0 +1,245 @@
+"""The figures: rooflines and performance over size, drawn by matplotlib from analysis results.
+
+Every function returns a matplotlib ``Figure``; `svg.page_svg` puts it into a page, ``savefig`` into a file.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from gemmprof.analysis.roofline import ComputeRoof, MemoryRoof, Roofline, RooflinePoint
+from gemmprof.reports.formatting import bandwidth, flops, short_name, significant, visible
+from gemmprof.reports.svg import PALETTE, blank, drawing
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+LEVEL_COLOURS = {
+    "dram": PALETTE["dram"], "l2": PALETTE["l2"], "l1": PALETTE["l1"], "shared": PALETTE["shared"],
+}
+LEVEL_MARKERS = {"dram": "o", "l2": "s", "l1": "D", "shared": "^"}
+PATH_LEVEL = "dram"
+"""Memory level of the roofline that shows several kernels."""
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One kernel of a roofline with several: ``mark`` is what its marker says, ``label`` stands in the legend."""
+
+    mark: str
+    label: str
+    roofline: Roofline
+    yardstick: bool = False
+    """True for cuBLAS: drawn apart, the path does not pass through it."""
+
+
+def main_points(roofline: Roofline) -> tuple[RooflinePoint, ...]:
+    """The points of the arithmetic that matters most for the kernel, one a memory level."""
+    main = roofline.main
+    return tuple(point for point in roofline.points if main is not None and point.compute.key == main.key)
+
+
+def step_point(roofline: Roofline) -> RooflinePoint | None:
+    """The point that stands for the kernel among others: its main arithmetic against device memory."""
+    return next((point for point in main_points(roofline) if point.memory.level == PATH_LEVEL), None)
+
+
+def kernel_roofline(roofline: Roofline, *, width: float = 8.2, height: float = 4.6) -> Figure | None:
+    """One kernel under its roofs, a point for each memory level; None if it did no arithmetic that was counted."""
+    points = main_points(roofline)
+    main = roofline.main
+    if main is None or not points:
+        return None
+    with drawing():
+        figure, axes = blank(width, height)
+        others = [roof for roof in roofline.compute_roofs if roof is not main and roof.achieved]
+        limits = _limits([p.intensity for p in points], [p.achieved for p in points], main, roofline.memory_roofs)
+        _roofs(axes, [main, *others], roofline.memory_roofs, limits)
+        axes.plot(
+            [min(p.intensity for p in points), max(p.intensity for p in points)], [points[0].achieved] * 2,
+            color=PALETTE["faint"], linewidth=1, zorder=3,
+        )
+        for point in points:
+            axes.plot(
+                [point.intensity] * 2, [point.achieved, point.attainable],
+                color=LEVEL_COLOURS.get(point.memory.level, PALETTE["other"]), linewidth=1, linestyle=(0, (1, 2)),
+            )
+            axes.plot(
+                [point.intensity], [point.achieved], LEVEL_MARKERS.get(point.memory.level, "o"), markersize=8,
+                color=LEVEL_COLOURS.get(point.memory.level, PALETTE["other"]), markeredgecolor=PALETTE["panel"],
+                markeredgewidth=1.2, zorder=5, gid=f"point-{point.memory.level}",
+            )
+        axes.annotate(
+            flops(points[0].achieved), (max(p.intensity for p in points), points[0].achieved),
+            xytext=(9, -3), textcoords="offset points", va="top", fontsize=10, fontweight="bold", zorder=6,
+        )
+        return figure
+
+
+def ladder_roofline(steps: Sequence[Step], *, width: float = 9.4, height: float = 5.2) -> Figure | None:
+    """Several kernels against device memory, with the path from one to the next; None if none has a point."""
+    placed = [(step, point) for step in steps if (point := step_point(step.roofline)) is not None]
+    if not placed:
+        return None
+    with drawing():
+        figure, axes = blank(width, height)
+        roofs: dict[str, ComputeRoof] = {}
+        for _, point in placed:
+            best = roofs.get(point.compute.key)
+            roofs[point.compute.key] = point.compute if best is None or point.compute.peak > best.peak else best
+        memories = _largest_memory_roofs([point.memory for _, point in placed])
+        top = max(roofs.values(), key=lambda roof: roof.peak)
+        limits = _limits([p.intensity for _, p in placed], [p.achieved for _, p in placed], top, memories)
+        _roofs(axes, list(roofs.values()), memories, limits)
+        path = [(point.intensity, point.achieved) for step, point in placed if not step.yardstick]
+        for start, end in zip(path, path[1:], strict=False):
+            axes.annotate(
+                "", end, start, zorder=3,
+                arrowprops={"arrowstyle": "-|>", "color": PALETTE["muted"], "linewidth": 1, "shrinkA": 9, "shrinkB": 9},
+            )
+        for index, (step, point) in enumerate(placed):
+            colour = PALETTE["other"] if step.yardstick else PALETTE["accent"]
+            axes.plot(
+                [point.intensity], [point.achieved], "s" if step.yardstick else "o", markersize=15, color=colour,
+                markeredgecolor=PALETTE["panel"], markeredgewidth=1.2, zorder=4 + 0.1 * index, gid=f"step-{index}",
+            )
+            axes.annotate(
+                visible(step.mark), (point.intensity, point.achieved), ha="center", va="center_baseline", fontsize=8.5,
+                color=PALETTE["panel"], fontweight="bold", zorder=4.05 + 0.1 * index,
+            )
+        return figure
+
+
+def performance_over_size(
+    series: Sequence[tuple[str, Sequence[tuple[str, float]]]], sizes: Sequence[str], *, width: float = 9.4,
+    height: float = 4.6,
+) -> Figure:
+    """TFLOP/s of several stages over problem sizes.
+
+    Args:
+        series: (label, points) of each stage, a point being (size label, TFLOP/s); the first is the yardstick.
+        sizes: the size labels in order along the axis.
+    """
+    with drawing():
+        figure, axes = blank(width, height)
+        place = {size: index for index, size in enumerate(sizes)}
+        colours = [PALETTE[name] for name in ("other", "dram", "l2", "l1", "shared", "sm", "bad", "warn", "good", "muted")]
+        ends: list[tuple[float, str, str]] = []
+        for index, (label, points) in enumerate(series):
+            colour = colours[index % len(colours)]
+            xs, ys = [place[size] for size, _ in points], [value for _, value in points]
+            axes.plot(
+                xs, ys, marker="o", markersize=4.5, linewidth=1.6, color=colour, linestyle="--" if index == 0 else "-",
+                gid=f"series-{index}",
+            )
+            if points:
+                ends.append((ys[-1], visible(label), colour))
+        axes.set_xticks(range(len(sizes)), [visible(size) for size in sizes])
+        axes.set_xlim(-0.2, len(sizes) - 1 + 0.2)
+        axes.set_ylim(bottom=0)
+        axes.set_ylabel("TFLOP/s")
+        axes.grid(axis="x", visible=False)
+        _end_labels(axes, ends, len(sizes) - 1)
+        return figure
+
+
+def _end_labels(axes: Any, ends: list[tuple[float, str, str]], last: int) -> None:
+    """Labels beside the last points, pushed apart so that none covers another."""
+    gap = 0.055 * axes.get_ylim()[1]
+    height = -gap
+    for value, label, colour in sorted(ends):
+        height = max(value, height + gap)
+        axes.annotate(
+            label, (last, value), xytext=(1.02, height), textcoords=axes.get_yaxis_transform(), va="center", fontsize=9,
+            color=colour, annotation_clip=False,
+            arrowprops={"arrowstyle": "-", "color": PALETTE["faint"], "linewidth": 0.6, "shrinkB": 4},
+        )
+
+
+def _largest_memory_roofs(roofs: Sequence[MemoryRoof]) -> tuple[MemoryRoof, ...]:
+    best: dict[str, MemoryRoof] = {}
+    for roof in roofs:
+        if roof.level not in best or roof.peak > best[roof.level].peak:
+            best[roof.level] = roof
+    return tuple(best.values())
+
+
+Limits = tuple[float, float, float, float]
+
+
+def _limits(
+    intensities: Sequence[float], achieved: Sequence[float], main: ComputeRoof, memories: Sequence[MemoryRoof]
+) -> Limits:
+    """Axis limits that hold every point and the ridges, in whole thirds of a decade."""
+    ridges = [roof.ridge(main) for roof in memories if roof.peak > 0]
+    left, right = min([*intensities, *ridges]) / 2.2, max([*intensities, *ridges]) * 3.5
+    bottom, top = min(achieved) / 3.0, main.peak * 2.0
+    return left, right, max(bottom, top * 1e-6), top
+
+
+def _roofs(axes: Any, computes: Sequence[ComputeRoof], memories: Sequence[MemoryRoof], limits: Limits) -> None:
+    """Axes, memory roofs up to the highest compute roof, compute roofs right of where they meet the fastest memory."""
+    left, right, bottom, top = limits
+    axes.set_xscale("log")
+    axes.set_yscale("log")
+    axes.set_xlim(left, right)
+    axes.set_ylim(bottom, top)
+    highest = max(roof.peak for roof in computes)
+    fastest = max((roof.peak for roof in memories), default=0.0)
+    for roof in computes:
+        start = max(left, roof.peak / fastest) if fastest else left
+        axes.plot([start, right], [roof.peak] * 2, color=PALETTE["sm"], linewidth=1.8, zorder=2)
+        axes.annotate(
+            f"{visible(roof.label)} {flops(roof.peak)}", (right, roof.peak), xytext=(-4, 4), textcoords="offset points",
+            ha="right", fontsize=9, color=PALETTE["sm"],
+        )
+    for memory in memories:
+        start = max(left, bottom / memory.peak)
+        end = min(right, highest / memory.peak)
+        if end <= start:
+            continue
+        colour = LEVEL_COLOURS.get(memory.level, PALETTE["other"])
+        axes.plot([start, end], [start * memory.peak, end * memory.peak], color=colour, linewidth=1.8, zorder=2)
+        # Written along the roof: the angle of a line of slope 1 on these axes.
+        axes.annotate(
+            f"{visible(memory.label)} {bandwidth(memory.peak)}", (start * 1.15, start * 1.15 * memory.peak),
+            xytext=(2, 5), textcoords="offset points", rotation=45, rotation_mode="anchor", transform_rotates_text=True,
+            fontsize=9, color=colour,
+        )
+    axes.set_xlabel("arithmetic intensity, FLOP/byte")
+    axes.set_ylabel("performance, FLOP/s")
+    _decades(axes.xaxis, left, right, lambda value: significant(value))
+    _decades(axes.yaxis, bottom, top, lambda value: flops(value).removesuffix("FLOP/s").strip())
+
+
+def _decades(axis: Any, low: float, high: float, text: Any) -> None:
+    """Ticks at powers of ten (1, 3, 10 … over short axes), written without exponents."""
+    from matplotlib.ticker import FixedLocator, NullLocator
+
+    exponents = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
+    steps = (1.0,) if len(exponents) > 4 else (1.0, 3.0)
+    ticks = [step * 10.0**exponent for exponent in exponents for step in steps if low <= step * 10.0**exponent <= high]
+    axis.set_major_locator(FixedLocator(ticks))
+    axis.set_minor_locator(NullLocator())
+    axis.set_ticks(ticks, [text(tick) for tick in ticks])
+
+
+def point_tips(roofline: Roofline) -> dict[str, str]:
+    """Tooltips of `kernel_roofline` by gid."""
+    return {
+        f"point-{point.memory.level}": f"{point.memory.label}: {significant(point.intensity)} FLOP/byte, "
+        f"{flops(point.achieved)}, {point.percent:.1f} % of {flops(point.attainable)} attainable"
+        for point in main_points(roofline)
+    }
+
+
+def step_tips(steps: Sequence[Step]) -> dict[str, str]:
+    """Tooltips of `ladder_roofline` by gid."""
+    placed = [(step, point) for step in steps if (point := step_point(step.roofline)) is not None]
+    return {
+        f"step-{index}": f"{short_name(step.label)}: {significant(point.intensity)} FLOP/byte, {flops(point.achieved)}"
+        for index, (step, point) in enumerate(placed)
+    }

@@ -1,0 +1,180 @@
+"""Numbers as people read them, and untrusted text made safe to look at.
+
+Every function takes base units (bytes, hertz, seconds, nanoseconds where the name says so) and answers a short string
+with a unit. What is not known is a dash, never a zero.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from gemmprof.model import NotCollected
+
+DASH = "–"
+"""Stands where a value is not known."""
+
+_SI = ((1e18, "E"), (1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
+_BINARY = ((1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"))
+
+# Characters that reorder or hide the text around them (Unicode bidi controls, zero-width marks, line and paragraph
+# separators): a kernel's name must not be able to make another name out of what stands beside it.
+_HIDDEN = {0x00AD, 0x061C, 0x180E, 0xFEFF, 0x2028, 0x2029, *range(0x200B, 0x2010), *range(0x202A, 0x202F),
+           *range(0x2060, 0x2070), *range(0xFFF9, 0xFFFC)}
+_TABLE: dict[int, str] = {code: f"⟨U+{code:04X}⟩" for code in _HIDDEN}
+_TABLE.update({code: chr(0x2400 + code) for code in range(0x20) if chr(code) not in "\t\n"})
+_TABLE.update({code: "\N{REPLACEMENT CHARACTER}" for code in (*range(0x7F, 0xA0), *range(0xD800, 0xE000))})
+
+
+def visible(text: str) -> str:
+    """Text in which control, bidi and zero-width characters are shown by name instead of acting.
+
+    Tabs and line feeds stay. Everything else that is printable stays as it is; escaping for HTML is the template's.
+    """
+    return text.translate(_TABLE)
+
+
+def _number(value: Any) -> float | None:
+    """The value as a finite float, or None where there is nothing to print."""
+    if value is None or isinstance(value, (NotCollected, str, bool)):
+        return None
+    number = float(value)
+    return number if math.isfinite(number) else None
+
+
+def significant(value: float, digits: int = 3) -> str:
+    """``value`` with about ``digits`` significant digits, no exponent, digits before the point never rounded off."""
+    if value == 0:
+        return "0"
+    decimals = digits - 1 - math.floor(math.log10(abs(value)))
+    text = f"{value:,.{max(0, min(decimals, 9))}f}"
+    return text.rstrip("0").rstrip(".") if value == int(value) and "." in text else text
+
+
+def number(value: Any, digits: int = 3) -> str:
+    """A plain number: whole ones up to 99,999 exactly, larger ones with an SI prefix (``16.8 M``)."""
+    amount = _number(value)
+    if amount is None:
+        return DASH
+    if abs(amount) < 100_000:
+        return f"{int(amount):,}" if amount == int(amount) else significant(amount, digits)
+    return scaled(amount, "", digits)
+
+
+def scaled(value: Any, unit: str, digits: int = 3) -> str:
+    """A value with an SI prefix before its unit: ``scaled(2.54e13, "FLOP/s")`` is ``25.4 TFLOP/s``."""
+    amount = _number(value)
+    if amount is None:
+        return DASH
+    for factor, prefix in _SI:
+        # 999.95 and above would print as 1,000 of the smaller unit.
+        if abs(amount) >= factor * 0.9995:
+            return f"{significant(amount / factor, digits)} {prefix}{unit}"
+    return f"{significant(amount, digits)} {unit}".rstrip()
+
+
+def percent(value: Any, digits: int = 1) -> str:
+    """A percentage that runs from 0 to 100."""
+    amount = _number(value)
+    return DASH if amount is None else f"{amount:.{digits}f} %"
+
+
+def ratio(value: Any, digits: int = 1) -> str:
+    """A ratio from 0 to 1 as a percentage."""
+    amount = _number(value)
+    return DASH if amount is None else percent(100 * amount, digits)
+
+
+def times(value: Any) -> str:
+    """A factor: ``1.46×``."""
+    amount = _number(value)
+    return DASH if amount is None else f"{significant(amount)}×"
+
+
+def seconds(value: Any) -> str:
+    """A duration in s, ms, µs or ns."""
+    amount = _number(value)
+    if amount is None:
+        return DASH
+    for factor, unit in ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs")):
+        if abs(amount) >= factor * 0.9995:
+            return f"{significant(amount / factor)} {unit}"
+    return f"{significant(amount / 1e-9)} ns"
+
+
+def nanoseconds(value: Any) -> str:
+    """A duration that is given in nanoseconds, as ncu does."""
+    amount = _number(value)
+    return DASH if amount is None else seconds(amount * 1e-9)
+
+
+def traffic(value: Any) -> str:
+    """Bytes moved, with decimal prefixes as ncu prints them."""
+    return scaled(value, "B")
+
+
+def capacity(value: Any) -> str:
+    """Bytes of a memory that has a size: binary prefixes, exact where they divide."""
+    amount = _number(value)
+    if amount is None:
+        return DASH
+    for factor, unit in _BINARY:
+        if abs(amount) >= factor:
+            return f"{significant(amount / factor)} {unit}"
+    return f"{int(amount):,} B"
+
+
+def bandwidth(value: Any) -> str:
+    """Bytes per second."""
+    return scaled(value, "B/s")
+
+
+def flops(value: Any) -> str:
+    """Floating-point operations per second."""
+    return scaled(value, "FLOP/s")
+
+
+def hertz(value: Any) -> str:
+    """A clock rate."""
+    return scaled(value, "Hz")
+
+
+def dimensions(value: Any) -> str:
+    """A grid or block: ``128 × 128 × 1``."""
+    return " × ".join(f"{int(size):,}" for size in value) if value else DASH
+
+
+_UNITS = {
+    "byte": traffic,
+    "byte/s": bandwidth,
+    "byte/second": bandwidth,
+    "ns": nanoseconds,
+    "nsecond": nanoseconds,
+    "hz": hertz,
+    "cycle/nsecond": lambda value: hertz(value * 1e9),
+    "%": lambda value: percent(value, 2),
+}
+
+
+def quantity(value: Any, unit: str = "") -> str:
+    """A metric's value in the unit that ncu names (text passes through)."""
+    if isinstance(value, str):
+        return value
+    if _number(value) is None:
+        return DASH
+    if unit in _UNITS:
+        return str(_UNITS[unit](value))
+    return f"{number(value, 4)} {unit}".rstrip()
+
+
+def short_name(name: str, limit: int = 60) -> str:
+    """A kernel's name without its parameter list, cut in the middle of over-long template arguments."""
+    depth = 0
+    end = len(name)
+    for position, character in enumerate(name):
+        depth += (character == "<") - (character == ">" and name[position - 1] not in "-=")
+        if character == "(" and depth == 0 and not name.startswith("(anonymous", position):
+            end = position
+            break
+    short = name[:end].removeprefix("void ").strip() or name
+    return short if len(short) <= limit else f"{short[: limit * 2 // 3]}…{short[-limit // 3 + 1 :]}"

@@ -1,0 +1,141 @@
+"""Matplotlib figures as SVG that lives in a page: themed, without inline styles, text kept as text.
+
+The page forbids inline ``style`` attributes (Content-Security-Policy), so they become presentation attributes; the
+palette's colours become the page's CSS variables, so that a figure follows light and dark.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from gemmprof.reports.formatting import visible
+
+if TYPE_CHECKING:
+    from markupsafe import Markup
+    from matplotlib.figure import Figure
+
+PALETTE: dict[str, str] = {
+    "fg": "#1b1d21",
+    "muted": "#5b616b",
+    "faint": "#c9ccd1",
+    "border": "#e2e2de",
+    "panel": "#ffffff",
+    "accent": "#1f5fbf",
+    "good": "#17733f",
+    "bad": "#b02a1f",
+    "warn": "#855b00",
+    "sm": "#1f5fc0",
+    "l1": "#0e7c86",
+    "l2": "#7a4fb5",
+    "dram": "#b4530f",
+    "shared": "#3b7d23",
+    "other": "#70757e",
+}
+"""Colours of figures; each is the light value of ``--gp-<name>`` in ``style.css`` and stands for it (all distinct)."""
+
+_STYLE = {
+    "svg.fonttype": "none",
+    "svg.hashsalt": "gemmprof",
+    "font.family": "sans-serif",
+    "font.sans-serif": ["DejaVu Sans"],
+    "font.size": 10,
+    "text.parse_math": False,
+    "axes.edgecolor": PALETTE["faint"],
+    "axes.labelcolor": PALETTE["muted"],
+    "axes.titlecolor": PALETTE["fg"],
+    "axes.facecolor": "none",
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.grid": True,
+    "axes.axisbelow": True,
+    "grid.color": PALETTE["border"],
+    "grid.linewidth": 0.7,
+    "xtick.color": PALETTE["faint"],
+    "ytick.color": PALETTE["faint"],
+    "xtick.labelcolor": PALETTE["muted"],
+    "ytick.labelcolor": PALETTE["muted"],
+    "xtick.minor.visible": False,
+    "ytick.minor.visible": False,
+    "text.color": PALETTE["fg"],
+    "figure.facecolor": PALETTE["panel"],
+    "savefig.facecolor": "auto",
+}
+
+
+@contextmanager
+def drawing() -> Iterator[None]:
+    """Draw and save figures inside this context: it sets fonts and colours and no global state."""
+    from matplotlib import rc_context
+
+    with rc_context(_STYLE):
+        yield
+
+
+def blank(width: float = 8.0, height: float = 4.5) -> tuple[Figure, Any]:
+    """A figure of this size in inches with one pair of axes, without pyplot and its global list of figures."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(width, height), layout="constrained")
+    return figure, figure.add_subplot()
+
+
+_PROLOG = re.compile(r"^.*?(?=<svg)", re.DOTALL)
+_METADATA = re.compile(r"\s*<metadata>.*?</metadata>|\s*<style[^>]*>.*?</style>|<!--.*?-->", re.DOTALL)
+_ROOT = re.compile(r"<svg [^>]*?viewBox=\"([^\"]*)\"[^>]*>")
+_INLINE = re.compile(r' style="([^"]*)"')
+_IDENTIFIER = re.compile(r'( id="|url\(#|href="#)')
+_DROPPED = {"font-family", "font", "stroke-linejoin", "stroke-linecap"}
+
+
+def _attributes(match: re.Match[str]) -> str:
+    """``style="fill: #fff; …"`` as presentation attributes."""
+    parts = []
+    for declaration in match.group(1).split(";"):
+        name, separator, value = declaration.partition(":")
+        name, value = name.strip(), value.strip()
+        if name == "font" and (size := re.search(r"([\d.]+)px", value)):
+            parts.append(f' font-size="{size.group(1)}"')
+        if not separator or name in _DROPPED:
+            continue
+        parts.append(f' {name}="{value}"')
+    return "".join(parts)
+
+
+def page_svg(
+    figure: Figure, *, identifier: str, title: str, description: str, tips: Mapping[str, str] | None = None
+) -> Markup:
+    """The figure as an ``<svg>`` element for a page.
+
+    Args:
+        figure: drawn inside `drawing`.
+        identifier: prefix that makes the element's ids unique in its document.
+        title: its accessible name.
+        description: what it shows, in words, for those who do not see it.
+        tips: text that appears over the element with this ``gid``.
+    """
+    from markupsafe import Markup, escape
+
+    figure.patch.set_visible(False)
+    buffer = io.StringIO()
+    with drawing():
+        figure.savefig(buffer, format="svg", metadata={"Date": None, "Creator": None})
+    text = _METADATA.sub("", _PROLOG.sub("", buffer.getvalue()))
+    text = _INLINE.sub(_attributes, text)
+    text = text.replace("xlink:href", "href")
+    text = _IDENTIFIER.sub(lambda match: f"{match.group(1)}{identifier}-", text)
+    for name, colour in PALETTE.items():
+        text = text.replace(colour, f"var(--gp-{name})")
+    for gid, tip in (tips or {}).items():
+        opening = f'id="{identifier}-{gid}">'
+        text = text.replace(opening, f"{opening}<title>{escape(visible(tip))}</title>", 1)
+    root = _ROOT.search(text)
+    assert root is not None
+    head = (
+        f'<svg viewBox="{root.group(1)}" role="img" aria-label="{escape(visible(title))}. {escape(visible(description))}" '
+        'stroke-linejoin="round" stroke-linecap="butt">'
+    )
+    return Markup((text[: root.start()] + head + text[root.end() :]).strip())

@@ -1,0 +1,163 @@
+// What a reader can do on a page: switch the theme, sort tables, filter rows, follow a source line to its SASS.
+// Everything is readable without it.
+"use strict";
+(() => {
+  const root = document.documentElement;
+  root.classList.add("js");
+
+  // Theme: the system's until the reader chooses. Storage may be closed to files; then the choice lasts for the page.
+  const remember = (value) => { try { localStorage.setItem("gemmprof-theme", value); } catch { /* closed */ } };
+  const remembered = () => { try { return localStorage.getItem("gemmprof-theme"); } catch { return null; } };
+  const saved = remembered();
+  if (saved === "light" || saved === "dark") root.dataset.theme = saved;
+  const isDark = () => root.dataset.theme
+    ? root.dataset.theme === "dark"
+    : matchMedia("(prefers-color-scheme: dark)").matches;
+
+  const themeButton = () => {
+    const button = document.querySelector("[data-theme-toggle]");
+    if (!button) return;
+    const label = () => { button.textContent = isDark() ? "Light" : "Dark"; };
+    button.addEventListener("click", () => {
+      root.dataset.theme = isDark() ? "light" : "dark";
+      remember(root.dataset.theme);
+      label();
+    });
+    label();
+  };
+
+  // Tables: a header becomes a button; the key of a cell is its data-key, else its text.
+  const keyOf = (cell) => {
+    const text = cell ? cell.dataset.key ?? cell.textContent.trim() : "";
+    const value = Number(text);
+    return text === "" || Number.isNaN(value) ? text : value;
+  };
+  const compare = (a, b) => {
+    // What is not known stands last in either direction.
+    if (a === "" || b === "") return 0;
+    return typeof a === "number" && typeof b === "number" ? a - b : String(a).localeCompare(String(b));
+  };
+  const sortBy = (table, header, column) => {
+    const body = table.tBodies[0];
+    const wasSorted = header.getAttribute("aria-sort");
+    const first = header.classList.contains("n") ? "descending" : "ascending";
+    const direction = wasSorted === null ? first : wasSorted === "ascending" ? "descending" : "ascending";
+    for (const other of header.parentElement.cells) other.removeAttribute("aria-sort");
+    header.setAttribute("aria-sort", direction);
+    const sign = direction === "ascending" ? 1 : -1;
+    const rows = [...body.rows].map((row, place) => ({ row, place, key: keyOf(row.cells[column]) }));
+    rows.sort((a, b) => (a.key === "") - (b.key === "") || sign * compare(a.key, b.key) || a.place - b.place);
+    body.append(...rows.map((item) => item.row));
+  };
+  const sortable = (table) => {
+    [...table.tHead.rows[0].cells].forEach((header, column) => {
+      if (header.dataset.sort === "no") return;
+      const button = document.createElement("button");
+      button.type = "button";
+      button.append(...header.childNodes);
+      header.append(button);
+      button.addEventListener("click", () => sortBy(table, header, column));
+    });
+  };
+
+  // Filters: every word must occur in the row.
+  const filter = (input) => {
+    const table = document.getElementById(input.dataset.filter);
+    const count = document.getElementById(`${input.dataset.filter}-count`);
+    if (!table) return;
+    const rows = [...table.tBodies[0].rows];
+    let texts = null;
+    const apply = () => {
+      texts ??= rows.map((row) => row.textContent.toLowerCase());
+      const words = input.value.toLowerCase().split(/\s+/).filter(Boolean);
+      let shown = 0;
+      rows.forEach((row, index) => {
+        const hit = words.every((word) => texts[index].includes(word));
+        row.hidden = !hit;
+        shown += hit;
+      });
+      if (count) count.textContent = `${shown} of ${rows.length}`;
+    };
+    input.addEventListener("input", apply);
+  };
+
+  // Source and SASS: rows of one line carry the same data-at.
+  const scrollInside = (box, row) => {
+    const offset = row.getBoundingClientRect().top - box.getBoundingClientRect().top;
+    box.scrollTop += offset - box.clientHeight / 3;
+  };
+  const linked = (area) => {
+    const mark = (at, from) => {
+      for (const row of area.querySelectorAll("tr.linked")) row.classList.remove("linked");
+      const rows = [...area.querySelectorAll("tr[data-at]")].filter((row) => row.dataset.at === at);
+      for (const row of rows) row.classList.add("linked");
+      for (const box of area.querySelectorAll(".listing")) {
+        const first = rows.find((row) => box.contains(row));
+        if (first && !box.contains(from)) scrollInside(box, first);
+      }
+    };
+    area.addEventListener("click", (event) => {
+      const row = event.target.closest("tr[data-at]");
+      if (row) mark(row.dataset.at, row);
+    });
+    for (const link of document.querySelectorAll(`[data-show-in="${area.id}"]`)) {
+      link.addEventListener("click", (event) => {
+        event.preventDefault();
+        mark(link.dataset.show, link);
+        area.scrollIntoView({ block: "start" });
+      });
+    }
+  };
+
+  // Contents: the section in view is marked.
+  const spy = (page) => {
+    const links = new Map();
+    for (const link of page.querySelectorAll(".toc a")) links.set(link.hash.slice(1), link);
+    if (!links.size || !("IntersectionObserver" in window)) return;
+    const seen = new Set();
+    const observer = new IntersectionObserver((entries) => {
+      for (const entry of entries) seen[entry.isIntersecting ? "add" : "delete"](entry.target.id);
+      const current = [...links.keys()].find((id) => seen.has(id));
+      for (const [id, link] of links) {
+        if (id === current) link.setAttribute("aria-current", "true");
+        else link.removeAttribute("aria-current");
+      }
+    }, { rootMargin: "-15% 0px -60% 0px" });
+    for (const id of links.keys()) {
+      const section = document.getElementById(id);
+      if (section) observer.observe(section);
+    }
+  };
+
+  // Single file: one page at a time, chosen by the fragment.
+  const router = () => {
+    const pages = [...document.querySelectorAll(".page[data-page]")];
+    if (pages.length < 2) return;
+    const spied = new Set();
+    const show = () => {
+      const target = location.hash ? document.getElementById(decodeURIComponent(location.hash.slice(1))) : null;
+      const page = target ? target.closest(".page") ?? pages[0] : pages[0];
+      for (const other of pages) other.hidden = other !== page;
+      document.title = page.dataset.title || document.title;
+      if (!spied.has(page)) { spied.add(page); spy(page); }
+      if (target && target !== page) target.scrollIntoView();
+      else scrollTo(0, 0);
+    };
+    addEventListener("hashchange", show);
+    // Printing shows all pages, as they stand without JavaScript.
+    addEventListener("beforeprint", () => { for (const page of pages) page.hidden = false; });
+    addEventListener("afterprint", show);
+    show();
+  };
+
+  addEventListener("DOMContentLoaded", () => {
+    themeButton();
+    for (const table of document.querySelectorAll("table[data-sortable]")) sortable(table);
+    for (const input of document.querySelectorAll("input[data-filter]")) filter(input);
+    for (const area of document.querySelectorAll("[data-linked]")) linked(area);
+    const pages = document.querySelectorAll(".page[data-page]");
+    if (pages.length > 1) router();
+    else if (pages.length) spy(pages[0]);
+    root.dataset.ready = "true";
+  });
+})();
