@@ -1,10 +1,26 @@
-"""Shared-memory bank conflicts: how many passes (wavefronts) an access takes beyond what its data needs."""
+"""Shared-memory bank conflicts: how many passes (wavefronts) an access takes beyond what its data needs.
+
+Shared memory has 32 banks of 4 bytes. Threads of one warp that touch different words of one bank are served one
+after the other, each pass is a wavefront. Two sources tell of it: hardware counters by kind of access for the whole
+launch, and an instrumented pass that counts each instruction. They differ by a few per mille (the hardware also
+counts replays for other reasons), so each figure says which one it came from.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
-from gemmprof.analysis.by_line import Place
+from gemmprof import metrics
+from gemmprof.analysis.by_line import Code, Place, by_address, operation_of, total
+from gemmprof.model import KernelProfile, NotCollected
+
+NAME = "bank_conflicts"
+TITLE = "Shared-memory bank conflicts"
+GROUP = metrics.BANK_CONFLICTS
+
+RULE_THRESHOLD = 10.0
+"""Nsight Compute speaks of conflicts from this share of the wavefronts on (per cent)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -12,12 +28,12 @@ class SharedOperation:
     """One kind of shared-memory access over the whole launch, from the hardware counters.
 
     Attributes:
-        name: ``load``, ``store``, ``atomic``, ``ldmatrix``, ``stmatrix``, ``async_copy`` (LDGSTS), ``wgmma`` or
-            ``other``.
+        name: ``load``, ``store``, ``atomic``, ``ldmatrix``, ``stmatrix``, ``async_copy`` or ``wgmma``.
         title: the same in words, with the SASS opcodes.
         requests: warp-level instructions, None where no counter tells.
         wavefronts: passes through the shared-memory data stage, None where no counter tells.
         conflicts: wavefronts that bank conflicts added, None where no counter tells.
+        part_of: name of the kind that already counts this one, '' for a kind of its own.
     """
 
     name: str
@@ -25,6 +41,7 @@ class SharedOperation:
     requests: float | None
     wavefronts: float | None
     conflicts: float | None
+    part_of: str = ""
 
     @property
     def n_way(self) -> float | None:
@@ -72,17 +89,24 @@ class BankConflicts:
     """Bank conflicts of one launch.
 
     Attributes:
-        operations: kinds of access that occurred, from the hardware counters.
+        operations: kinds of access that occurred, from the hardware counters; empty if they were not collected.
         instructions: instructions that touch shared memory, most excess first; empty without source counters.
         lines: the same per CUDA line; instructions without line information are left out here.
         estimated_speedup: per cent of the runtime by Nsight Compute's rule, of the worse of loads and stores;
-            None if its inputs are missing.
+            None if the rule does not fire or its inputs are missing.
+        missing: the half that the report lacks (hardware counters or source counters), None if both are there.
     """
 
     operations: tuple[SharedOperation, ...]
     instructions: tuple[SharedAccess, ...] = ()
     lines: tuple[SharedAccess, ...] = ()
     estimated_speedup: float | None = None
+    missing: NotCollected | None = None
+
+    @property
+    def uses_shared_memory(self) -> bool:
+        """True if the kernel touched shared memory at all."""
+        return bool(self.operations or self.instructions)
 
     @property
     def wavefronts(self) -> int | None:
@@ -97,3 +121,94 @@ class BankConflicts:
     def operation(self, name: str) -> SharedOperation | None:
         """The kind of access with this name, or None if it did not occur."""
         return next((operation for operation in self.operations if operation.name == name), None)
+
+
+RESULT = BankConflicts
+
+_TITLES = {
+    "load": "Loads (LDS, LD, LDSM)",
+    "store": "Stores (STS, ST)",
+    "atomic": "Atomics (ATOMS)",
+    "ldmatrix": "Matrix loads (LDSM)",
+    "stmatrix": "Matrix stores (STSM)",
+    "async_copy": "Asynchronous copies (LDGSTS)",
+    "wgmma": "Operands of wgmma (HGMMA)",
+}
+_PART_OF = {"ldmatrix": "load"}
+
+
+def analyse(profile: KernelProfile) -> BankConflicts | NotCollected:
+    """Bank conflicts of one launch; `NotCollected` if neither hardware nor source counters are in the report."""
+    no_counters = GROUP.missing(profile.metrics)
+    instructions, lines = _accesses(profile)
+    no_source = by_address(profile, metrics.SHARED_WAVEFRONTS_BY_ADDRESS) is None
+    if no_counters is not None and no_source:
+        return no_counters
+    operations = _operations(profile)
+    missing = no_counters
+    if no_source:
+        missing = NotCollected((metrics.SHARED_WAVEFRONTS_BY_ADDRESS,), "--section SourceCounters")
+    return BankConflicts(operations, instructions, lines, _estimated_speedup(profile, operations), missing)
+
+
+def _operations(profile: KernelProfile) -> tuple[SharedOperation, ...]:
+    operations = []
+    for name, title in _TITLES.items():
+        operation = SharedOperation(
+            name,
+            title,
+            _requests(profile, name),
+            profile.number(metrics.SHARED_WAVEFRONTS_OF[name]),
+            profile.number(metrics.SHARED_CONFLICTS_OF[name]),
+            _PART_OF.get(name, ""),
+        )
+        if operation.requests or operation.wavefronts or operation.conflicts:
+            operations.append(operation)
+    return tuple(operations)
+
+
+def _requests(profile: KernelProfile, name: str) -> float | None:
+    """Instructions of one kind; plain loads include LDSM, because the hardware counters of loads do."""
+    metric = metrics.SHARED_INSTRUCTIONS_OF.get(name)
+    requests = profile.number(metric) if metric is not None else None
+    if name == "load" and requests is not None:
+        requests += profile.number(metrics.SHARED_INSTRUCTIONS_OF["ldmatrix"]) or 0.0
+    return requests
+
+
+def _estimated_speedup(profile: KernelProfile, operations: Iterable[SharedOperation]) -> float | None:
+    """Rule SharedMemoryConflicts: share of conflict wavefronts x L1 throughput (per cent of peak, active cycles)."""
+    throughput = profile.number(metrics.L1_THROUGHPUT)
+    shares = [operation.share or 0.0 for operation in operations if operation.name in ("load", "store")]
+    worst = max(shares, default=0.0)
+    return worst * throughput / 100.0 if throughput is not None and worst >= RULE_THRESHOLD else None
+
+
+def _accesses(profile: KernelProfile) -> tuple[tuple[SharedAccess, ...], tuple[SharedAccess, ...]]:
+    """Instructions and lines that touch shared memory, most excess (then most wavefronts) first."""
+    wavefronts = by_address(profile, metrics.SHARED_WAVEFRONTS_BY_ADDRESS)
+    ideal = by_address(profile, metrics.SHARED_IDEAL_BY_ADDRESS)
+    if wavefronts is None or ideal is None:
+        return (), ()
+    executed = by_address(profile, metrics.INSTRUCTIONS_BY_ADDRESS)
+    kinds = by_address(profile, metrics.ACCESS_TYPE_BY_ADDRESS)
+    code = Code(profile)
+
+    def access(place: Place) -> SharedAccess:
+        return SharedAccess(
+            place,
+            total(executed, place.addresses),
+            total(wavefronts, place.addresses) or 0,
+            total(ideal, place.addresses) or 0,
+            operation_of(kinds, place.addresses),
+        )
+
+    touching = [address for address, count in wavefronts.items() if count]
+    return (
+        _worst_first(access(code.place(address)) for address in touching),
+        _worst_first(access(place) for place in code.lines(touching)),
+    )
+
+
+def _worst_first(accesses: Iterable[SharedAccess]) -> tuple[SharedAccess, ...]:
+    return tuple(sorted(accesses, key=lambda access: (-access.excess, -access.wavefronts, access.place.addresses)))

@@ -1,10 +1,21 @@
-"""Global-memory coalescing: how many 32-byte sectors a warp's access touches, and how many it would need."""
+"""Global-memory coalescing: how many 32-byte sectors a warp's access touches, and how many it would need.
+
+A warp that reads 32 neighbouring floats needs 4 sectors; one that strides through memory touches up to 32 and uses
+4 bytes of each. Counters at L1 tell it by kind of access, an instrumented pass for each instruction.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
-from gemmprof.analysis.by_line import Place
+from gemmprof import metrics
+from gemmprof.analysis.by_line import Code, Place, by_address, operation_of, total
+from gemmprof.model import KernelProfile, NotCollected
+
+NAME = "coalescing"
+TITLE = "Global-memory coalescing"
+GROUP = metrics.COALESCING
 
 
 @dataclass(frozen=True, slots=True)
@@ -12,10 +23,10 @@ class GlobalOperation:
     """One kind of global-memory access over the whole launch.
 
     Attributes:
-        name: ``load``, ``store``, ``reduction`` or ``atomic``.
-        title: the same in words.
+        name: ``load``, ``store``, ``reduction``, ``atomic`` or ``async_copy``.
+        title: the same in words, with the SASS opcodes.
         requests: warp-level requests at the L1 tag stage.
-        sectors: 32-byte sectors that these requests touched.
+        sectors: 32-byte sectors that these requests touched, None if not collected.
         bytes_used_per_sector: bytes that threads asked for in an average sector, None if not collected.
         bytes_per_sector_limit: the most that could be used (32), None if not collected.
         l1_hit_rate: per cent of the sectors found in L1, None if not collected.
@@ -24,7 +35,7 @@ class GlobalOperation:
     name: str
     title: str
     requests: float
-    sectors: float
+    sectors: float | None
     bytes_used_per_sector: float | None = None
     bytes_per_sector_limit: float | None = None
     l1_hit_rate: float | None = None
@@ -32,7 +43,7 @@ class GlobalOperation:
     @property
     def sectors_per_request(self) -> float | None:
         """4 is ideal for 4-byte elements of a full warp, 32 the worst. None without requests."""
-        return self.sectors / self.requests if self.requests else None
+        return self.sectors / self.requests if self.sectors is not None and self.requests else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,11 +81,13 @@ class Coalescing:
     """Coalescing of one launch's global accesses.
 
     Attributes:
-        operations: kinds of access that occurred.
+        operations: kinds of access that occurred; empty if the L1 counters were not collected.
         instructions: instructions that touch global memory, most excess first; empty without source counters.
         lines: the same per CUDA line; instructions without line information are left out here.
         sectors, ideal: sums over all instructions, None without source counters.
-        estimated_speedup: per cent of the runtime by Nsight Compute's rule, None if its inputs are missing.
+        estimated_speedup: per cent of the runtime by Nsight Compute's rule; None if its inputs are missing or
+            nothing is in excess.
+        missing: the half that the report lacks (L1 counters or source counters), None if both are there.
     """
 
     operations: tuple[GlobalOperation, ...]
@@ -83,6 +96,7 @@ class Coalescing:
     sectors: int | None = None
     ideal: int | None = None
     estimated_speedup: float | None = None
+    missing: NotCollected | None = None
 
     @property
     def excess(self) -> int | None:
@@ -93,3 +107,97 @@ class Coalescing:
     def excess_share(self) -> float | None:
         """Per cent of all sectors that are beyond the ideal."""
         return 100.0 * self.excess / self.sectors if self.excess is not None and self.sectors else None
+
+    def operation(self, name: str) -> GlobalOperation | None:
+        """The kind of access with this name, or None if it did not occur."""
+        return next((operation for operation in self.operations if operation.name == name), None)
+
+
+RESULT = Coalescing
+
+_TITLES = {
+    "load": "Loads (LDG)",
+    "store": "Stores (STG)",
+    "reduction": "Reductions (RED)",
+    "atomic": "Atomics (ATOMG)",
+    "async_copy": "Asynchronous copies (LDGSTS)",
+}
+
+
+def analyse(profile: KernelProfile) -> Coalescing | NotCollected:
+    """Coalescing of one launch; `NotCollected` if neither L1 nor source counters are in the report."""
+    no_counters = GROUP.missing(profile.metrics)
+    sectors = by_address(profile, metrics.GLOBAL_SECTORS_BY_ADDRESS)
+    ideal = by_address(profile, metrics.GLOBAL_IDEAL_BY_ADDRESS)
+    operations = _operations(profile)
+    if sectors is None or ideal is None:
+        if no_counters is not None:
+            return no_counters
+        missing = NotCollected((metrics.GLOBAL_SECTORS_BY_ADDRESS,), "--section SourceCounters")
+        return Coalescing(operations, missing=missing)
+    instructions, lines = _accesses(profile, sectors, ideal)
+    sums = sum(sectors.values()), sum(ideal.values())
+    return Coalescing(
+        operations, instructions, lines, *sums, _estimated_speedup(profile, *sums), missing=no_counters
+    )
+
+
+def _operations(profile: KernelProfile) -> tuple[GlobalOperation, ...]:
+    def number(names: dict[str, str], operation: str) -> float | None:
+        return profile.number(names[operation]) if operation in names else None
+
+    operations = []
+    for name, title in _TITLES.items():
+        requests = number(metrics.GLOBAL_REQUESTS_OF, name)
+        if requests:
+            operations.append(
+                GlobalOperation(
+                    name,
+                    title,
+                    requests,
+                    number(metrics.GLOBAL_SECTORS_OF, name),
+                    number(metrics.GLOBAL_BYTES_PER_SECTOR_OF, name),
+                    number(metrics.GLOBAL_BYTES_PER_SECTOR_LIMIT_OF, name),
+                    number(metrics.GLOBAL_HIT_RATE_OF, name),
+                )
+            )
+    return tuple(operations)
+
+
+def _estimated_speedup(profile: KernelProfile, sectors: int, ideal: int) -> float | None:
+    """Rule UncoalescedGlobalAccess: share of the excess sectors x share of the cycles in which L2 was active."""
+    active = profile.number(metrics.L2_ACTIVE_CYCLES)
+    elapsed = profile.number(metrics.L2_ELAPSED_CYCLES)
+    if active is None or not elapsed or sectors <= ideal:
+        return None
+    return 100.0 * (active / elapsed) * ((sectors - ideal) / sectors)
+
+
+def _accesses(
+    profile: KernelProfile, sectors: dict[int, int], ideal: dict[int, int]
+) -> tuple[tuple[GlobalAccess, ...], tuple[GlobalAccess, ...]]:
+    """Instructions and lines that touch global memory, most excess (then most sectors) first."""
+    executed = by_address(profile, metrics.INSTRUCTIONS_BY_ADDRESS)
+    tags = by_address(profile, metrics.GLOBAL_TAGS_BY_ADDRESS)
+    kinds = by_address(profile, metrics.ACCESS_TYPE_BY_ADDRESS)
+    code = Code(profile)
+
+    def access(place: Place) -> GlobalAccess:
+        return GlobalAccess(
+            place,
+            total(executed, place.addresses),
+            total(sectors, place.addresses) or 0,
+            total(ideal, place.addresses) or 0,
+            total(tags, place.addresses),
+            operation_of(kinds, place.addresses),
+        )
+
+    touching = [address for address, count in sectors.items() if count]
+    return (
+        _worst_first(access(code.place(address)) for address in touching),
+        _worst_first(access(place) for place in code.lines(touching)),
+    )
+
+
+def _worst_first(accesses: Iterable[GlobalAccess]) -> tuple[GlobalAccess, ...]:
+    return tuple(sorted(accesses, key=lambda access: (-access.excess, -access.sectors, access.place.addresses)))

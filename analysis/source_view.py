@@ -1,9 +1,21 @@
-"""Source view: every CUDA line beside its SASS, with executions, samples, stalls, conflicts and excess sectors."""
+"""Source view: every CUDA line beside its SASS, with executions, samples, stalls, conflicts and excess sectors.
+
+Every counter of the report has its own list of addresses; all are joined here by address. A line's figures are the
+sums over its instructions, keyed by (file, line).
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+
+from gemmprof import metrics
+from gemmprof.analysis.by_line import Code, by_address, total
+from gemmprof.model import KernelProfile, NotCollected
+
+NAME = "source_view"
+TITLE = "Source"
+GROUP = metrics.SOURCE_VIEW
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,8 +29,9 @@ class Counters:
         threads_executed: thread-level executions.
         threads_predicated_on: the same, threads switched off by a predicate not counted.
         samples: warp samples, all stall reasons.
-        samples_not_issued: samples of cycles in which the scheduler issued nothing.
+        samples_not_issued: those among them in whose cycle the scheduler issued nothing.
         stalls: samples by stall reason (``long_scoreboard``, …), most first, zeros left out.
+        stalls_not_issued: the same for ``samples_not_issued``.
         shared_wavefronts, shared_ideal: shared-memory passes taken and needed.
         global_sectors, global_ideal: 32-byte sectors touched and needed.
         local_sectors: 32-byte sectors of local memory.
@@ -30,6 +43,7 @@ class Counters:
     samples: int | None = None
     samples_not_issued: int | None = None
     stalls: Mapping[str, int] = field(default_factory=dict)
+    stalls_not_issued: Mapping[str, int] = field(default_factory=dict)
     shared_wavefronts: int | None = None
     shared_ideal: int | None = None
     global_sectors: int | None = None
@@ -46,12 +60,16 @@ class Counters:
     @property
     def global_excess(self) -> int | None:
         """Sectors beyond what the bytes need."""
-        return None if self.global_sectors is None or self.global_ideal is None else self.global_sectors - self.global_ideal
+        if self.global_sectors is None or self.global_ideal is None:
+            return None
+        return self.global_sectors - self.global_ideal
 
     @property
     def threads_per_instruction(self) -> float | None:
         """Average active threads of a warp; None if nothing was executed."""
-        return self.threads_executed / self.executed if self.threads_executed is not None and self.executed else None
+        if self.threads_executed is None or not self.executed:
+            return None
+        return self.threads_executed / self.executed
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +87,7 @@ class SassLine:
 
 @dataclass(frozen=True, slots=True)
 class CudaLine:
-    """One CUDA line that the kernel's code came from. ``instructions`` are indices into ``SourceView.sass``."""
+    """One CUDA line that code came from. ``instructions`` are indices into ``SourceView.sass``, ascending."""
 
     file: str
     line: int
@@ -85,7 +103,7 @@ class SourceView:
     Attributes:
         sass: all instructions in address order.
         lines: CUDA lines that have instructions, in file and line order; empty without line information.
-        hottest_lines: indices into ``lines``, most samples first (executions where nothing was sampled).
+        hottest_lines: indices into ``lines``, most samples first (most executions where samples are equal).
         hottest_sass: indices into ``sass``, same order.
         files: path to the whole text of the source files that the report carries (those with text only).
         totals: sums over all instructions.
@@ -101,5 +119,109 @@ class SourceView:
     sampling_interval_cycles: int | None = None
 
     def share(self, counters: Counters) -> float | None:
-        """Per cent of all samples that fall on these counters."""
-        return 100.0 * counters.samples / self.totals.samples if counters.samples is not None and self.totals.samples else None
+        """Per cent of all samples that fall on these counters; None without samples."""
+        if counters.samples is None or not self.totals.samples:
+            return None
+        return 100.0 * counters.samples / self.totals.samples
+
+
+RESULT = SourceView
+
+
+class _Tables:
+    """The per-address tables of one launch, each read once."""
+
+    def __init__(self, profile: KernelProfile) -> None:
+        self.executed = by_address(profile, metrics.INSTRUCTIONS_BY_ADDRESS)
+        self.threads_executed = by_address(profile, metrics.THREADS_BY_ADDRESS)
+        self.threads_predicated_on = by_address(profile, metrics.THREADS_PREDICATED_BY_ADDRESS)
+        self.samples = by_address(profile, metrics.SAMPLE_COUNT)
+        self.stalls = _stalls(profile, not_issued=False)
+        self.stalls_not_issued = _stalls(profile, not_issued=True)
+        self.shared_wavefronts = by_address(profile, metrics.SHARED_WAVEFRONTS_BY_ADDRESS)
+        self.shared_ideal = by_address(profile, metrics.SHARED_IDEAL_BY_ADDRESS)
+        self.global_sectors = by_address(profile, metrics.GLOBAL_SECTORS_BY_ADDRESS)
+        self.global_ideal = by_address(profile, metrics.GLOBAL_IDEAL_BY_ADDRESS)
+        self.local_sectors = by_address(profile, metrics.LOCAL_SECTORS_BY_ADDRESS)
+
+    def addresses(self) -> set[int]:
+        """Every address that some table knows: the code, where the report carries no SASS."""
+        tables = [self.executed, self.samples, *self.stalls.values()]
+        return {address for table in tables if table is not None for address in table}
+
+    def counters(self, addresses: Sequence[int]) -> Counters:
+        """The sums over these addresses."""
+        not_issued = _by_reason(self.stalls_not_issued, addresses)
+        return Counters(
+            executed=total(self.executed, addresses),
+            threads_executed=total(self.threads_executed, addresses),
+            threads_predicated_on=total(self.threads_predicated_on, addresses),
+            samples=total(self.samples, addresses),
+            samples_not_issued=sum(not_issued.values()) if self.stalls_not_issued else None,
+            stalls=_by_reason(self.stalls, addresses),
+            stalls_not_issued=not_issued,
+            shared_wavefronts=total(self.shared_wavefronts, addresses),
+            shared_ideal=total(self.shared_ideal, addresses),
+            global_sectors=total(self.global_sectors, addresses),
+            global_ideal=total(self.global_ideal, addresses),
+            local_sectors=total(self.local_sectors, addresses),
+        )
+
+
+def _stalls(profile: KernelProfile, *, not_issued: bool) -> dict[str, dict[int, int]]:
+    """Samples by stall reason and address."""
+    names = metrics.stall_samples(profile.instances, not_issued=not_issued)
+    tables = {reason: by_address(profile, name) for reason, name in names.items()}
+    return {reason: table for reason, table in tables.items() if table}
+
+
+def _by_reason(tables: Mapping[str, Mapping[int, int]], addresses: Sequence[int]) -> dict[str, int]:
+    """Samples by stall reason over these addresses, most first."""
+    sums = {reason: sum(table.get(address, 0) for address in addresses) for reason, table in tables.items()}
+    return dict(sorted(((r, n) for r, n in sums.items() if n), key=lambda item: (-item[1], item[0])))
+
+
+def analyse(profile: KernelProfile) -> SourceView | NotCollected:
+    """The source view of one launch.
+
+    Without SASS in the report the instructions have no text; without line information there are no lines; without
+    source counters there is no view at all (`NotCollected`).
+    """
+    tables = _Tables(profile)
+    if tables.executed is None and tables.samples is None:
+        return NotCollected(GROUP.required, GROUP.remedy)
+    known = {instruction.address: instruction for instruction in profile.source.instructions}
+    addresses = sorted(known.keys() | tables.addresses())
+    base = profile.source.function_address or (addresses[0] if addresses else 0)
+    sass = []
+    for index, address in enumerate(addresses):
+        instruction = known.get(address)
+        file, line = (instruction.file, instruction.line) if instruction is not None else (None, None)
+        text = instruction.sass if instruction is not None else ""
+        sass.append(SassLine(index, address, address - base, text, file, line, tables.counters((address,))))
+    lines = _lines(profile, addresses, tables)
+    interval = profile.number(metrics.SAMPLING_INTERVAL_CYCLES)
+    return SourceView(
+        sass=tuple(sass),
+        lines=lines,
+        hottest_lines=_hottest(line.counters for line in lines),
+        hottest_sass=_hottest(instruction.counters for instruction in sass),
+        files={path: text for path, text in profile.source.files.items() if text},
+        totals=tables.counters(addresses),
+        sampling_interval_cycles=None if interval is None else int(interval),
+    )
+
+
+def _lines(profile: KernelProfile, addresses: Sequence[int], tables: _Tables) -> tuple[CudaLine, ...]:
+    index_of = {address: index for index, address in enumerate(addresses)}
+    lines = []
+    for place in Code(profile).lines(addresses):
+        if place.file is not None and place.line is not None:
+            indices = tuple(index_of[address] for address in place.addresses)
+            lines.append(CudaLine(place.file, place.line, place.text, indices, tables.counters(place.addresses)))
+    return tuple(lines)
+
+
+def _hottest(counters: Iterable[Counters]) -> tuple[int, ...]:
+    heat = [(-(c.samples or 0), -(c.executed or 0), index) for index, c in enumerate(counters)]
+    return tuple(index for _, _, index in sorted(heat))

@@ -517,7 +517,7 @@ SPILLS = MetricGroup(
 # Memory chart. Where a quantity has another name on some architectures, the names stand in the order of preference.
 L1_HIT_RATE = "l1tex__t_sector_hit_rate.pct"
 L2_HIT_RATE = "lts__t_sector_hit_rate.pct"
-SPACE_INSTRUCTIONS = {
+SPACE_INSTRUCTIONS: dict[str, dict[str, tuple[str, ...]]] = {
     "global": {
         "load": ("smsp__sass_inst_executed_op_global_ld.sum",),
         "store": ("smsp__sass_inst_executed_op_global_st.sum",),
