@@ -5,12 +5,16 @@ Warp-level counts say what the schedulers had to issue; thread-level counts (pre
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
-from gemmprof.model import NotCollected
+from gemmprof import metrics
+from gemmprof.analysis import opcodes
+from gemmprof.model import KernelProfile, NotCollected
 
 NAME = "instruction_mix"
 TITLE = "Instruction mix"
+GROUP = metrics.INSTRUCTION_MIX
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +83,7 @@ class InstructionMix:
     executed: int
     issued: int | None
     thread_executed: int | None
+    """Threads that were predicated on, summed over all executed warp instructions."""
     opcodes: tuple[OpcodeCount, ...]
     modifiers: tuple[OpcodeCount, ...]
     """The same by full opcode (``LDG.E.128``); empty if not collected."""
@@ -97,3 +102,143 @@ class InstructionMix:
 
 
 RESULT = InstructionMix
+
+_PIPE_MEANINGS = {
+    "adu": "address divergence: barriers and indexed constants",
+    "alu": "integer, logic and comparison",
+    "aluheavy": "integer and logic, the rarer half",
+    "cbu": "branches and convergence",
+    "fma": "FP32 and integer multiply-add",
+    "fma_type_fp16": "FP16 on the FP32 pipe",
+    "fmaheavy": "FP32, with integer multiply-add and FP16",
+    "fmalite": "FP32 only",
+    "fp16": "FP16",
+    "fp64": "FP64",
+    "fp64_op_dmma": "FP64 matrix multiply-add",
+    "fp64_op_fp64": "FP64 scalar arithmetic",
+    "ipa": "interpolation",
+    "lsu": "loads, stores, shared memory, shuffles",
+    "shared": "pipe that FP64, FP16 and tensor share",
+    "tc": "tensor core, fifth generation",
+    "tensor": "tensor core",
+    "tex": "texture and surface",
+    "tma": "tensor memory accelerator",
+    "tmem": "tensor memory",
+    "uniform": "uniform datapath",
+    "workid": "block scheduling",
+    "xu": "special functions and conversion",
+}
+
+
+def analyse(profile: KernelProfile) -> InstructionMix | NotCollected:
+    """Instruction mix of one launch."""
+    executed = _counts(profile, metrics.EXECUTED_PER_OPCODE)
+    if executed is None:
+        return NotCollected((metrics.EXECUTED_PER_OPCODE,), GROUP.remedy)
+    threads = _counts(profile, metrics.THREADS_PER_OPCODE)
+    by_opcode = _opcode_counts(executed, threads)
+    modifiers = _opcode_counts(
+        _counts(profile, metrics.EXECUTED_PER_MODIFIER) or {}, _counts(profile, metrics.THREADS_PER_MODIFIER)
+    )
+    total = sum(executed.values())
+    issued = profile.number(metrics.INSTRUCTIONS_ISSUED)
+    return InstructionMix(
+        executed=total,
+        issued=None if issued is None else int(issued),
+        thread_executed=None if threads is None else sum(threads.values()),
+        opcodes=by_opcode,
+        modifiers=modifiers,
+        classes=_classes(by_opcode, total),
+        pipes=_pipes(profile),
+        ratios=_ratios(by_opcode, modifiers, total),
+        missing=GROUP.incomplete(profile.metrics),
+    )
+
+
+def _counts(profile: KernelProfile, metric: str) -> dict[str, int] | None:
+    """Count by opcode of an instanced metric; None if it was not collected."""
+    instances = profile.instances.get(metric)
+    if instances is None:
+        return None
+    counts: dict[str, int] = {}
+    for key, value in instances.items():
+        if not isinstance(value, str):
+            counts[str(key)] = counts.get(str(key), 0) + int(value)
+    return counts
+
+
+def _opcode_counts(executed: dict[str, int], threads: dict[str, int] | None) -> tuple[OpcodeCount, ...]:
+    ordered = sorted(executed.items(), key=lambda item: (-item[1], item[0]))
+    return tuple(
+        OpcodeCount(
+            opcode=opcode,
+            executed=count,
+            thread_executed=None if threads is None else threads.get(opcode),
+            instruction_class=opcodes.info(opcode).instruction_class,
+            meaning=opcodes.info(opcode).meaning,
+        )
+        for opcode, count in ordered
+    )
+
+
+def _sum_known(values: Iterable[int | None]) -> int | None:
+    """The sum, or None if any part is unknown."""
+    total = 0
+    for value in values:
+        if value is None:
+            return None
+        total += value
+    return total
+
+
+def _classes(counts: tuple[OpcodeCount, ...], total: int) -> tuple[ClassCount, ...]:
+    found = []
+    for key, title in opcodes.CLASSES.items():
+        members = tuple(item for item in counts if item.instruction_class == key)
+        if members:
+            executed = sum(item.executed for item in members)
+            threads = _sum_known(item.thread_executed for item in members)
+            found.append(
+                ClassCount(key, title, executed, threads, executed / total if total else 0.0, members)
+            )
+    return tuple(sorted(found, key=lambda item: -item.executed))
+
+
+def _pipes(profile: KernelProfile) -> tuple[PipeUse, ...]:
+    """Every pipe of the report, busiest first. Busy cycles win over instruction counts for the same pipe."""
+    pipes: dict[str, PipeUse] = {}
+    for metric, pipe, in_cycles in metrics.pipe_metrics(profile.metrics):
+        percent = profile.number(metric)
+        if percent is None or (pipe in pipes and not in_cycles):
+            continue
+        meaning = _PIPE_MEANINGS.get(pipe.removesuffix("_pred_on_any"), "")
+        label = pipe.removesuffix("_pred_on_any").replace("_", " ").upper()
+        pipes[pipe] = PipeUse(pipe, label, meaning, metric, percent)
+    return tuple(sorted(pipes.values(), key=lambda use: (-use.percent, use.pipe)))
+
+
+def _ratios(counts: tuple[OpcodeCount, ...], modifiers: tuple[OpcodeCount, ...], total: int) -> Ratios:
+    def executed(*names: str) -> int:
+        return sum(item.executed for item in counts if item.opcode in names)
+
+    def per(dividend: int, divisor: int) -> float | None:
+        return dividend / divisor if divisor else None
+
+    multiply_adds = executed(*opcodes.FUSED_MULTIPLY_ADD)
+    math = sum(item.executed for item in counts if item.instruction_class in opcodes.MATH_CLASSES)
+    return Ratios(
+        ffma_per_shared_load=per(executed("FFMA"), executed("LDS", "LDSM")),
+        ffma_per_global_load=per(executed("FFMA"), executed("LDG", "LDGSTS")),
+        fma_share=multiply_adds / total if total else 0.0,
+        math_share=math / total if total else 0.0,
+        bytes_per_shared_load=_mean_bytes(modifiers, ("LDS", "LDSM")),
+        bytes_per_global_load=_mean_bytes(modifiers, ("LDG", "LDGSTS")),
+    )
+
+
+def _mean_bytes(modifiers: tuple[OpcodeCount, ...], names: tuple[str, ...]) -> float | None:
+    """Mean bytes per thread and instruction over all variants of these opcodes."""
+    loads = [item for item in modifiers if item.opcode.partition(".")[0] in names]
+    executed = sum(item.executed for item in loads)
+    moved = sum(item.executed * opcodes.bytes_per_thread(item.opcode) for item in loads)
+    return moved / executed if executed else None

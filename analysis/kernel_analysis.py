@@ -18,7 +18,15 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import Any, Protocol, TypeVar
 
-from gemmprof.analysis import speed_of_light
+from gemmprof.analysis import (
+    instruction_mix,
+    launch,
+    roofline,
+    rules,
+    scheduler,
+    speed_of_light,
+    warp_states,
+)
 from gemmprof.analysis.verdict import Verdict
 from gemmprof.metrics import MetricGroup
 from gemmprof.model import KernelProfile, NotCollected
@@ -30,19 +38,25 @@ class Analysis(Protocol):
     """What `ANALYSES` holds: a module (or object) with these five names."""
 
     @property
-    def NAME(self) -> str: ...  # noqa: N802, D102
+    def NAME(self) -> str: ...  # noqa: D102
     @property
-    def TITLE(self) -> str: ...  # noqa: N802, D102
+    def TITLE(self) -> str: ...  # noqa: D102
     @property
-    def GROUP(self) -> MetricGroup: ...  # noqa: N802, D102
+    def GROUP(self) -> MetricGroup: ...  # noqa: D102
     @property
-    def RESULT(self) -> type[Any]: ...  # noqa: N802, D102
+    def RESULT(self) -> type[Any]: ...  # noqa: D102
     @property
     def analyse(self) -> Any: ...  # noqa: D102
 
 
 ANALYSES: tuple[Analysis, ...] = (
     speed_of_light,
+    roofline,
+    launch,
+    instruction_mix,
+    scheduler,
+    warp_states,
+    rules,
 )
 """Every analysis, in the order of the pages."""
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from gemmprof.model import NotCollected
+from gemmprof import metrics
+from gemmprof.model import KernelProfile, NotCollected
 
 NAME = "launch"
 TITLE = "Launch"
+GROUP = metrics.LAUNCH
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,3 +38,33 @@ class Launch:
 
 
 RESULT = Launch
+
+WARP_SIZE = 32
+
+
+def analyse(profile: KernelProfile) -> Launch:
+    """The launch; grid and block are in every report, so there is always a result."""
+    launch = profile.launch
+    warps = -(-launch.threads_per_block // WARP_SIZE)
+    stack = profile.number(metrics.STACK_SIZE)
+    sm_count = profile.number(metrics.SM_COUNT)
+    return Launch(
+        grid=launch.grid,
+        block=launch.block,
+        blocks=launch.blocks,
+        threads_per_block=launch.threads_per_block,
+        threads=launch.blocks * launch.threads_per_block,
+        warps_per_block=warps,
+        registers_per_thread=launch.registers_per_thread,
+        static_shared_memory=launch.static_shared_memory,
+        dynamic_shared_memory=launch.dynamic_shared_memory,
+        driver_shared_memory=launch.driver_shared_memory,
+        shared_memory_config=launch.shared_memory_config,
+        cluster_size=launch.cluster_size,
+        waves_per_sm=launch.waves_per_sm,
+        sm_count=profile.device.sm_count if sm_count is None else int(sm_count),
+        stack_bytes=None if stack is None else int(stack),
+        cache_config=profile.text(metrics.CACHE_CONFIG),
+        idle_lanes=warps * WARP_SIZE - launch.threads_per_block,
+        missing=GROUP.incomplete(profile.metrics),
+    )

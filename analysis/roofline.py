@@ -6,13 +6,26 @@ L1 and (ours, ncu has none) shared memory. One point per used precision and memo
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from gemmprof import metrics
-from gemmprof.model import NotCollected
+from gemmprof.model import KernelProfile, NotCollected
 
 NAME = "roofline"
 TITLE = "Roofline"
+GROUP = metrics.ROOFLINE
+
+FP32, FP64, FP16 = "fp32", "fp64", "fp16"
+TENSOR_PREFIX = "tensor:"
+DRAM, L2, L1, SHARED = "dram", "l2", "l1", "shared"
+
+L2_BYTES_PER_CYCLE = 32
+"""Bytes that one L2 slice sends to the crossbar in one active cycle."""
+L1_BYTES_PER_CYCLE = 128
+"""Bytes that one L1 writes back to registers in one active cycle."""
+SHARED_BYTES_PER_WAVEFRONT = 128
+"""32 banks of 4 bytes: what one SM's shared memory moves in the one cycle of a wavefront."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,3 +127,162 @@ class Roofline:
 
 
 RESULT = Roofline
+
+# The factors count operations: a fused multiply-add as two, a packed instruction for each of its halves.
+_SCALAR: tuple[tuple[str, str, dict[str, int]], ...] = (
+    (FP32, "FP32", {"fadd": 1, "fmul": 1, "ffma": 2, "fadd2": 2, "fmul2": 2, "ffma2": 4}),
+    (FP64, "FP64", {"dadd": 1, "dmul": 1, "dfma": 2}),
+    (FP16, "FP16 (no tensor core)", {"hadd": 2, "hmul": 2, "hfma": 4}),
+)
+_PEAK_OPERATION = {FP32: "ffma", FP64: "dfma", FP16: "hfma"}
+_LATER_OPERATIONS = frozenset({"fadd2", "fmul2", "ffma2"})
+"""Packed FP32 arithmetic of compute capability 10.0 on; reports of other GPUs have no counter of it."""
+
+
+def analyse(profile: KernelProfile) -> Roofline | NotCollected:
+    """Roofs and points of one launch."""
+    compute_roofs = (*_scalar_roofs(profile), *_tensor_roofs(profile))
+    memory_roofs = tuple(_memory_roofs(profile))
+    if not compute_roofs or not memory_roofs:
+        return GROUP.incomplete(profile.metrics) or NotCollected(GROUP.expected, GROUP.remedy)
+    used = sorted((roof for roof in compute_roofs if roof.achieved), key=lambda roof: -(roof.achieved or 0.0))
+    points = tuple(
+        point for roof in used for memory in memory_roofs if (point := _point(roof, memory)) is not None
+    )
+    return Roofline(
+        compute_roofs=compute_roofs,
+        memory_roofs=memory_roofs,
+        points=points,
+        duration_ns=profile.number(metrics.DURATION),
+        notes=tuple(_notes(profile)),
+        missing=GROUP.incomplete(profile.metrics),
+    )
+
+
+def _product(*factors: float | None) -> float | None:
+    """The product, or None if a factor is absent."""
+    result = 1.0
+    for factor in factors:
+        if factor is None:
+            return None
+        result *= factor
+    return result
+
+
+def _scalar_roofs(profile: KernelProfile) -> Iterable[ComputeRoof]:
+    clock = profile.number(metrics.SM_ELAPSED_CLOCK)
+    for key, label, factors in _SCALAR:
+        operation = _PEAK_OPERATION[key]
+        peak = _product(factors[operation], profile.number(metrics.peak_per_cycle(operation)), clock)
+        if peak:
+            yield ComputeRoof(key, label, peak, _scalar_achieved(profile, factors))
+
+
+def _scalar_achieved(profile: KernelProfile, factors: dict[str, int]) -> float | None:
+    """Operations per second; None if a counter that every architecture has is absent."""
+    per_cycle = 0.0
+    for operation, factor in factors.items():
+        count = profile.number(metrics.executed_per_cycle(operation))
+        if count is None and operation not in _LATER_OPERATIONS:
+            return None
+        per_cycle += factor * (count or 0.0)
+    return _product(per_cycle, profile.number(metrics.SMSP_CLOCK))
+
+
+def _tensor_roofs(profile: KernelProfile) -> Iterable[ComputeRoof]:
+    """One roof per tensor path that the kernel uses.
+
+    From compute capability 9.0 on, ``src_*`` counters are totals over the ``op_*`` ones of the same source type;
+    a total stands only where no path that it covers was used.
+    """
+    clock = profile.number(metrics.SM_ELAPSED_CLOCK)
+    achieved: dict[str, float] = {}
+    for path in metrics.tensor_paths(profile.metrics):
+        rate = _product(profile.number(metrics.tensor_operations_per_cycle(path)), clock)
+        if rate:
+            achieved[path] = rate
+    for path, rate in sorted(achieved.items()):
+        if any(_covers(path, other) for other in achieved):
+            continue
+        peak = _product(profile.number(metrics.tensor_operations_peak(path)), clock)
+        if peak:
+            yield ComputeRoof(f"{TENSOR_PREFIX}{path}", tensor_label(path), peak, rate)
+
+
+def _covers(total: str, path: str) -> bool:
+    """Whether the counter ``total`` includes what ``path`` counts."""
+    if not total.startswith("src_") or total == path:
+        return False
+    source = path[path.find("src_") :]
+    return source == total or source.startswith(f"{total}_")
+
+
+def tensor_label(path: str) -> str:
+    """A tensor path in words: ``HGMMA BF16 → FP32``, ``FP8, sparse``."""
+    head, _, types = path.partition("src_")
+    sparse = types.endswith("_sparsity_on")
+    types = types.removesuffix("_sparsity_on").removesuffix("_sparsity_off")
+    source, _, destination = types.partition("_dst_")
+    label = source.upper().replace("_", "/")
+    if destination:
+        label += f" → {destination.upper()}"
+    operation = head.removeprefix("op_").strip("_").upper()
+    return " ".join(filter(None, ("Tensor", operation, label))) + (" (sparse)" if sparse else "")
+
+
+def _memory_roofs(profile: KernelProfile) -> Iterable[MemoryRoof]:
+    number = profile.number
+    peak = _product(number(metrics.DRAM_BYTES_PEAK), number(metrics.DRAM_CLOCK))
+    if peak:
+        yield MemoryRoof(DRAM, "Device memory", peak, number(metrics.DRAM_BYTES_PER_SECOND))
+    peak = _product(L2_BYTES_PER_CYCLE, number(metrics.L2_TO_XBAR_PEAK), number(metrics.L2_CLOCK))
+    if peak:
+        achieved = _product(L2_BYTES_PER_CYCLE, number(metrics.L2_TO_XBAR_PER_SECOND))
+        yield MemoryRoof(L2, "L2 cache", peak, achieved)
+    later = profile.device.compute_capability >= (9, 0)
+    writeback, writeback_peak = (
+        (metrics.L1_WRITEBACK_DSHARED_PER_SECOND, metrics.L1_WRITEBACK_DSHARED_PEAK)
+        if later and metrics.L1_WRITEBACK_DSHARED_PEAK in profile.metrics
+        else (metrics.L1_WRITEBACK_PER_SECOND, metrics.L1_WRITEBACK_PEAK)
+    )
+    clock = number(metrics.L1_CLOCK)
+    peak = _product(L1_BYTES_PER_CYCLE, number(writeback_peak), clock)
+    if peak:
+        yield MemoryRoof(L1, "L1 cache", peak, _product(L1_BYTES_PER_CYCLE, number(writeback)))
+    peak = _product(SHARED_BYTES_PER_WAVEFRONT, profile.device.sm_count, clock)
+    if peak:
+        yield MemoryRoof(SHARED, "Shared memory", peak, _shared_achieved(profile))
+
+
+def _shared_achieved(profile: KernelProfile) -> float | None:
+    """Bytes per second that shared memory was busy for; a bank conflict costs as much as the bytes it displaces."""
+    counts = [profile.number(name) for name in metrics.SHARED_WAVEFRONTS]
+    duration = profile.number(metrics.DURATION)
+    if None in counts or not duration:
+        return None
+    wavefronts = sum(count for count in counts if count is not None)
+    wavefronts += profile.number(metrics.SHARED_WAVEFRONTS_GMMA) or 0.0
+    return SHARED_BYTES_PER_WAVEFRONT * wavefronts / (duration * 1e-9)
+
+
+def _point(compute: ComputeRoof, memory: MemoryRoof) -> RooflinePoint | None:
+    """The point under two roofs; None where the kernel moves nothing at this level or it was not measured."""
+    if not compute.achieved or not memory.achieved:
+        return None
+    intensity = compute.achieved / memory.achieved
+    ridge = memory.ridge(compute)
+    return RooflinePoint(
+        compute=compute,
+        memory=memory,
+        intensity=intensity,
+        achieved=compute.achieved,
+        attainable=min(compute.peak, intensity * memory.peak),
+        ridge=ridge,
+        bound="memory" if intensity < ridge else "compute",
+    )
+
+
+def _notes(profile: KernelProfile) -> Iterable[str]:
+    major, minor = profile.device.compute_capability
+    if (major, minor) in metrics.NO_DRAM_COUNTERS:
+        yield f"Compute capability {major}.{minor} has no device-memory counters: there is no DRAM roof."

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from gemmprof.model import RuleResult
+from gemmprof import metrics
+from gemmprof.model import KernelProfile, NotCollected, RuleResult
 
 NAME = "rules"
 TITLE = "Advice from Nsight Compute"
+GROUP = metrics.ADVICE
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,3 +30,23 @@ class Advice:
 
 
 RESULT = Advice
+
+_SEVERITIES = ("error", "warning", "optimization", "ok", "none")
+
+
+def analyse(profile: KernelProfile) -> Advice | NotCollected:
+    """The advice that the report holds, strongest first; `NotCollected` if it holds no rule result at all."""
+    if not profile.rules:
+        return NotCollected((), f"{GROUP.remedy} --apply-rules yes")
+    return Advice(tuple(sorted((item for item in profile.rules if _says_something(item)), key=_strength)))
+
+
+def _says_something(item: RuleResult) -> bool:
+    return bool(item.message or item.title or item.tables)
+
+
+def _strength(item: RuleResult) -> tuple[float, int, int]:
+    """Sort key: estimated speed-up (none counts below any), scope, severity."""
+    speedup = -1.0 if item.estimated_speedup is None else item.estimated_speedup
+    severity = _SEVERITIES.index(item.severity) if item.severity in _SEVERITIES else len(_SEVERITIES)
+    return -speedup, 0 if item.speedup_scope == "global" else 1, severity

@@ -99,6 +99,7 @@ def analyse(profile: KernelProfile) -> SpeedOfLight | NotCollected:
         sm_breakdown=_breakdown(profile, metrics.BREAKDOWN_SM),
         memory_breakdown=_breakdown(profile, metrics.BREAKDOWN_MEMORY),
         bottleneck=classify(sm, memory, profile.launch.waves_per_sm),
+        missing=GROUP.incomplete(profile.metrics),
     )
 
 
@@ -106,7 +107,9 @@ def _breakdown(profile: KernelProfile, metric: str) -> tuple[BreakdownEntry, ...
     """The members that the report itself lists for a throughput, largest first, absent ones last."""
     names = [name.strip() for name in (profile.text(metric) or "").split(",") if name.strip()]
     entries = [BreakdownEntry(name, metrics.readable(name), profile.number(name)) for name in names]
-    return tuple(sorted(entries, key=lambda entry: -1.0 if entry.percent is None else entry.percent, reverse=True))
+    return tuple(
+        sorted(entries, key=lambda entry: -1.0 if entry.percent is None else entry.percent, reverse=True)
+    )
 
 
 def classify(sm: float, memory: float, waves: float | None) -> Bottleneck:
@@ -119,9 +122,12 @@ def classify(sm: float, memory: float, waves: float | None) -> Bottleneck:
             return Bottleneck(
                 "small_grid", "Small Grid", f"The grid fills only {waves:.2f} waves of the device ({both})."
             )
-        return Bottleneck("latency", "Latency Issue", f"Neither compute nor memory is busy ({both}): latency limits it.")
+        message = f"Neither compute nor memory is busy ({both}): latency limits the kernel."
+        return Bottleneck("latency", "Latency Issue", message)
     if abs(sm - memory) < BALANCED_POINTS:
-        return Bottleneck("balanced", "Balanced Throughput", f"Compute and memory are about equally busy ({both}).")
+        return Bottleneck(
+            "balanced", "Balanced Throughput", f"Compute and memory are about equally busy ({both})."
+        )
     if sm > memory:
         return Bottleneck("compute", "High Compute Throughput", f"Compute is busier than memory ({both}).")
     return Bottleneck("memory", "High Memory Throughput", f"Memory is busier than compute ({both}).")

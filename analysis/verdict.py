@@ -10,8 +10,8 @@ class Verdict:
     """What a performance engineer would say first.
 
     Attributes:
-        limited_by: one or two words for a table: ``FP32 pipe``, ``DRAM``, ``shared memory``, ``latency``, ``small grid``,
-            ``unknown`` …
+        limited_by: one or two words for a table: ``FP32``, ``DRAM``, ``shared memory``, ``latency``,
+            ``small grid``, ``unknown`` …
         closeness: sentence: how close to which limit.
         waiting: sentence: what the warps wait for; '' if not collected.
         advice: sentence: what to try; '' if there is nothing to say.

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from gemmprof import metrics
+from gemmprof.analysis import stall_reasons
 from gemmprof.analysis.stall_reasons import StallReason
-from gemmprof.model import NotCollected
+from gemmprof.model import KernelProfile, NotCollected
 
 NAME = "warp_states"
 TITLE = "Warp states"
+GROUP = metrics.WARP_STATES
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,8 +56,64 @@ class WarpStates:
     @property
     def main_stall(self) -> StateShare | None:
         """The largest state in which the warp is held back (neither selected nor ready and waiting its turn)."""
-        held = [state for state in self.states if state.reason.group != "issuing" and state.share > 0]
+        held = [
+            state for state in self.states if state.reason.group != stall_reasons.ISSUING and state.share > 0
+        ]
         return held[0] if held else None
 
 
 RESULT = WarpStates
+
+
+def analyse(profile: KernelProfile) -> WarpStates | NotCollected:
+    """Warp states of one launch, from the counters, the sampler, or both."""
+    cycles = _by_reason(profile, metrics.stall_cycles(profile.metrics))
+    samples = _by_reason(profile, metrics.stall_samples(profile.metrics))
+    not_issued = _by_reason(profile, metrics.stall_samples(profile.metrics, not_issued=True))
+    latency = profile.number(metrics.CYCLES_PER_ISSUE)
+    if not cycles and not samples and latency is None:
+        return GROUP.incomplete(profile.metrics) or NotCollected(GROUP.expected, GROUP.remedy)
+    weights = cycles or samples
+    # The reasons were counted in other passes than the latency, so their own sum is the fair whole.
+    whole = sum(weights.values())
+    states = [
+        StateShare(
+            reason=stall_reasons.reason(key),
+            cycles_per_issue=cycles.get(key),
+            samples=_whole_number(samples.get(key)),
+            samples_not_issued=_whole_number(not_issued.get(key)),
+            share=weights.get(key, 0.0) / whole if whole > 0 else 0.0,
+        )
+        for key in dict.fromkeys((*cycles, *samples))
+    ]
+    states.sort(key=lambda state: (-state.share, state.reason.key))
+    return WarpStates(
+        cycles_per_issued_instruction=latency,
+        cycles_per_executed_instruction=profile.number(metrics.CYCLES_PER_EXECUTED),
+        threads_per_instruction=profile.number(metrics.THREADS_PER_INSTRUCTION),
+        threads_per_instruction_not_predicated=profile.number(metrics.THREADS_PER_INSTRUCTION_PREDICATED_ON),
+        states=tuple(states),
+        groups=_grouped(states),
+        sample_count=_whole_number(profile.number(metrics.SAMPLE_COUNT)),
+        sampling_interval_cycles=_whole_number(profile.number(metrics.SAMPLING_INTERVAL_CYCLES)),
+        missing=GROUP.incomplete(profile.metrics),
+    )
+
+
+def _by_reason(profile: KernelProfile, names: dict[str, str]) -> dict[str, float]:
+    """Value of each counter under the reason's key, which counters and sampler share."""
+    values = {stall_reasons.reason(name).key: profile.number(metric) for name, metric in names.items()}
+    return {key: value for key, value in values.items() if value is not None}
+
+
+def _whole_number(value: float | None) -> int | None:
+    return None if value is None else int(value)
+
+
+def _grouped(states: list[StateShare]) -> tuple[GroupShare, ...]:
+    groups = []
+    for key, title in stall_reasons.GROUPS.items():
+        members = tuple(state for state in states if state.reason.group == key)
+        if members:
+            groups.append(GroupShare(key, title, sum(state.share for state in members), members))
+    return tuple(sorted(groups, key=lambda group: -group.share))

@@ -6,6 +6,7 @@ for durations that gemmprof timed, hertz, cycles. Percentages run from 0 to 100,
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -265,9 +266,11 @@ class KernelProfile:
     source: Source = field(default_factory=Source, repr=False)
 
     def number(self, metric: str) -> float | None:
-        """The scalar as a float, or None if it was not collected (or is text)."""
+        """The scalar as a float, or None if it was not collected, is text, or ncu could not compute it (NaN)."""
         value = self.metrics.get(metric)
-        return None if value is None or isinstance(value, str) else float(value)
+        if value is None or isinstance(value, str) or not math.isfinite(value):
+            return None
+        return float(value)
 
     def text(self, metric: str) -> str | None:
         """The scalar as text, or None if it was not collected (or is a number)."""

@@ -1,0 +1,423 @@
+"""SASS opcodes of all architectures from Maxwell to Blackwell, sorted into classes that a reader can use.
+
+Source: NVIDIA's instruction set reference in "CUDA Binary Utilities". An opcode is the first word of a SASS
+instruction without modifiers and predicates: ``LDG`` of ``@!P0 LDG.E.128 R4, [R2.64]``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class OpcodeInfo:
+    """An opcode with its class (key of `CLASSES`) and its meaning in a few words."""
+
+    opcode: str
+    instruction_class: str
+    meaning: str
+
+
+CLASSES: dict[str, str] = {
+    "tensor": "Tensor core",
+    "fp32": "FP32 arithmetic",
+    "fp64": "FP64 arithmetic",
+    "fp16": "FP16 and BF16 arithmetic",
+    "special": "Special functions",
+    "integer": "Integer arithmetic and addresses",
+    "conversion": "Conversion",
+    "move": "Move, select and predicates",
+    "warp": "Warp shuffle, vote and match",
+    "uniform": "Uniform datapath",
+    "global_load": "Global load",
+    "global_store": "Global store",
+    "shared_load": "Shared load",
+    "shared_store": "Shared store",
+    "local": "Local memory (spills, stack)",
+    "constant": "Constant load",
+    "async_copy": "Asynchronous copy",
+    "atomic": "Atomics and reductions",
+    "texture": "Texture and surface",
+    "tensor_memory": "Tensor memory",
+    "cache": "Cache control and fences",
+    "synchronisation": "Barriers and waits",
+    "control": "Control flow",
+    "other": "Other",
+}
+"""Title of each class, in the order of the pages."""
+
+MATH_CLASSES = ("tensor", "fp32", "fp64", "fp16", "special")
+"""The classes whose instructions do the kernel's floating-point (or tensor) work."""
+
+FUSED_MULTIPLY_ADD = ("FFMA", "FFMA2", "FFMA32I", "DFMA", "HFMA2", "HFMA2_32I", "HFMA2_MMA", "FHFMA", "UFFMA")
+"""Scalar fused multiply-adds (no tensor core)."""
+
+_FLOAT = {
+    "fp32": {
+        "FADD": "add",
+        "FADD2": "packed add of two",
+        "FADD32I": "add, immediate",
+        "FCHK": "range check before a division",
+        "FCMP": "compare and select",
+        "FFMA": "fused multiply-add",
+        "FFMA2": "packed fused multiply-add of two",
+        "FFMA32I": "fused multiply-add, immediate",
+        "FHADD": "add of mixed FP32 and FP16",
+        "FHFMA": "fused multiply-add of mixed FP32 and FP16",
+        "FMNMX": "minimum or maximum",
+        "FMNMX3": "minimum or maximum of three",
+        "FMUL": "multiply",
+        "FMUL2": "packed multiply of two",
+        "FMUL32I": "multiply, immediate",
+        "FSEL": "select",
+        "FSET": "compare, result in a register",
+        "FSETP": "compare, result in a predicate",
+        "FSWZ": "add across lanes",
+        "FSWZADD": "add across lanes",
+        "RRO": "range reduction before a special function",
+    },
+    "fp64": {
+        "DADD": "add",
+        "DFMA": "fused multiply-add",
+        "DMNMX": "minimum or maximum",
+        "DMUL": "multiply",
+        "DSET": "compare, result in a register",
+        "DSETP": "compare, result in a predicate",
+    },
+    "fp16": {
+        "HADD2": "add of two",
+        "HADD2_32I": "add of two, immediate",
+        "HFMA2": "fused multiply-add of two",
+        "HFMA2_32I": "fused multiply-add of two, immediate",
+        "HFMA2_MMA": "fused multiply-add of two on the tensor pipe",
+        "HMNMX2": "minimum or maximum of two",
+        "HMUL2": "multiply of two",
+        "HMUL2_32I": "multiply of two, immediate",
+        "HSET2": "compare of two, result in a register",
+        "HSETP2": "compare of two, result in predicates",
+        "VHMNMX": "minimum or maximum of three, packed halves",
+    },
+    "special": {"MUFU": "reciprocal, square root, sine, exponential and the like"},
+    "tensor": {
+        "BGMMA": "warpgroup matrix multiply-add, 1-bit",
+        "BMMA": "matrix multiply-add, 1-bit",
+        "DMMA": "matrix multiply-add, FP64",
+        "HGMMA": "warpgroup matrix multiply-add, FP16, BF16 or TF32",
+        "HMMA": "matrix multiply-add, FP16, BF16 or TF32",
+        "IGMMA": "warpgroup matrix multiply-add, integer",
+        "IMMA": "matrix multiply-add, integer",
+        "OMMA": "matrix multiply-add, FP4",
+        "QGMMA": "warpgroup matrix multiply-add, FP8",
+        "QMMA": "matrix multiply-add, FP8, FP6 or FP4",
+        "UTCHMMA": "tensor-memory matrix multiply-add, FP16, BF16 or TF32",
+        "UTCIMMA": "tensor-memory matrix multiply-add, integer",
+        "UTCMXQMMA": "tensor-memory matrix multiply-add, block-scaled FP8",
+        "UTCOMMA": "tensor-memory matrix multiply-add, FP4",
+        "UTCQMMA": "tensor-memory matrix multiply-add, FP8, FP6 or FP4",
+        "WARPGROUP": "wait or fence around warpgroup matrix multiply-adds",
+    },
+}
+
+_INTEGER = {
+    "integer": {
+        "BFE": "extract bits",
+        "BFI": "insert bits",
+        "BMSK": "make a bit mask",
+        "BREV": "reverse bits",
+        "FLO": "find leading one",
+        "IABS": "absolute value",
+        "IADD": "add",
+        "IADD2": "add",
+        "IADD3": "add of three",
+        "IADD32I": "add, immediate",
+        "ICMP": "compare and select",
+        "IDP": "dot product of bytes",
+        "IDP4A": "dot product of four bytes",
+        "IMAD": "multiply-add (the compiler also moves registers with it)",
+        "IMAD32I": "multiply-add, immediate",
+        "IMADSP": "multiply-add of parts",
+        "IMNMX": "minimum or maximum",
+        "IMUL": "multiply",
+        "IMUL32I": "multiply, immediate",
+        "ISAD": "sum of absolute differences",
+        "ISCADD": "scaled add",
+        "ISCADD32I": "scaled add, immediate",
+        "ISET": "compare, result in a register",
+        "ISETP": "compare, result in a predicate",
+        "LEA": "address: shift and add",
+        "LOP": "logic of two",
+        "LOP3": "logic of three",
+        "LOP32I": "logic of two, immediate",
+        "POPC": "count ones",
+        "SGXT": "extend the sign",
+        "SHF": "funnel shift",
+        "SHL": "shift left",
+        "SHR": "shift right",
+        "VABSDIFF": "absolute difference",
+        "VABSDIFF4": "absolute difference of four bytes",
+        "VADD": "video add",
+        "VIADD": "add",
+        "VIADDMNMX": "add, then minimum or maximum",
+        "VIMNMX": "minimum or maximum",
+        "VIMNMX3": "minimum or maximum of three",
+        "VMAD": "video multiply-add",
+        "VMNMX": "video minimum or maximum",
+        "XMAD": "16-bit multiply-add",
+    },
+    "conversion": {
+        "F2F": "float to float",
+        "F2FP": "floats to a packed pair",
+        "F2I": "float to integer",
+        "F2IP": "floats to packed integers",
+        "FRND": "round to an integer value",
+        "I2F": "integer to float",
+        "I2FP": "integer to float, on the FP32 pipe",
+        "I2I": "integer to integer",
+        "I2IP": "integers to a packed pair",
+    },
+    "move": {
+        "B2R": "barrier state to register",
+        "BMOV": "move a convergence barrier",
+        "CS2R": "special register (clock) to register",
+        "CSET": "condition to register",
+        "CSETP": "condition to predicate",
+        "GETLMEMBASE": "read the base of local memory",
+        "LEPC": "read the program counter",
+        "MOV": "move",
+        "MOV32I": "move an immediate",
+        "MOVM": "move a matrix, transposed, between lanes",
+        "P2R": "predicates to register",
+        "PLOP3": "logic of predicates",
+        "PRMT": "permute bytes",
+        "PSET": "predicate to register",
+        "PSETP": "combine predicates",
+        "R2B": "register to barrier",
+        "R2P": "register to predicates",
+        "RPCMOV": "move the return program counter",
+        "S2R": "special register (thread or block index) to register",
+        "SEL": "select",
+        "SETCTAID": "set the block index",
+        "SETLMEMBASE": "set the base of local memory",
+    },
+    "warp": {
+        "CREDUX": "reduction over a warp to a uniform register",
+        "ELECT": "elect one thread of the warp",
+        "MATCH": "find lanes with equal values",
+        "REDUX": "integer reduction over a warp",
+        "SHFL": "shuffle between lanes",
+        "VOTE": "vote over a warp",
+        "VOTEU": "vote over a warp to a uniform register",
+    },
+    "uniform": {
+        "R2UR": "register to uniform register",
+        "S2UR": "special register to uniform register",
+        "UBMSK": "make a bit mask",
+        "UBREV": "reverse bits",
+        "UCLEA": "constant address",
+        "UF2F": "float to float",
+        "UF2FP": "floats to a packed pair",
+        "UF2I": "float to integer",
+        "UFADD": "FP32 add",
+        "UFFMA": "FP32 fused multiply-add",
+        "UFLO": "find leading one",
+        "UFMNMX": "FP32 minimum or maximum",
+        "UFMUL": "FP32 multiply",
+        "UFRND": "round",
+        "UFSEL": "FP32 select",
+        "UFSET": "FP32 compare, result in a register",
+        "UFSETP": "FP32 compare, result in a predicate",
+        "UI2F": "integer to float",
+        "UI2FP": "integer to float",
+        "UI2I": "integer to integer",
+        "UI2IP": "integers to a packed pair",
+        "UIABS": "absolute value",
+        "UIADD3": "add of three",
+        "UIMAD": "multiply-add",
+        "UIMNMX": "minimum or maximum",
+        "UISETP": "compare, result in a predicate",
+        "ULEA": "address: shift and add",
+        "ULEPC": "read the program counter",
+        "ULOP": "logic of two",
+        "ULOP3": "logic of three",
+        "ULOP32I": "logic of two, immediate",
+        "UMOV": "move",
+        "UP2UR": "predicates to register",
+        "UPLOP3": "logic of predicates",
+        "UPOPC": "count ones",
+        "UPRMT": "permute bytes",
+        "UPSETP": "combine predicates",
+        "UR2UP": "register to predicates",
+        "UR2UR": "move through a uniform register index",
+        "USEL": "select",
+        "USETMAXREG": "give back or take registers (setmaxnreg)",
+        "USGXT": "extend the sign",
+        "USHF": "funnel shift",
+        "USHL": "shift left",
+        "USHR": "shift right",
+        "UVIADD": "add",
+        "UVIMNMX": "minimum or maximum",
+        "UVIMNMX3": "minimum or maximum of three",
+        "UVIRTCOUNT": "set a virtual resource count",
+    },
+}
+
+_MEMORY = {
+    "global_load": {"LD": "load, generic address", "LDG": "load"},
+    "global_store": {"ST": "store, generic address", "STG": "store"},
+    "shared_load": {"LDS": "load", "LDSM": "load matrix fragments (ldmatrix)"},
+    "shared_store": {
+        "STAS": "asynchronous store to distributed shared memory",
+        "STS": "store",
+        "STSM": "store matrix fragments (stmatrix)",
+        "UMEMSETS": "fill shared memory",
+    },
+    "local": {"LDL": "load from local memory", "STL": "store to local memory"},
+    "constant": {
+        "LDC": "load a constant",
+        "LDCU": "load a constant to a uniform register",
+        "ULDC": "load a constant to a uniform register",
+    },
+    "async_copy": {
+        "ARRIVES": "signal a barrier when copies arrive",
+        "LDGDEPBAR": "close a group of asynchronous copies",
+        "LDGSTS": "copy global to shared (cp.async)",
+        "UBLKCP": "bulk copy",
+        "UBLKPF": "bulk prefetch",
+        "UBLKRED": "bulk reduction",
+        "UTMACCTL": "cache control of a tensor map",
+        "UTMACMDFLUSH": "flush tensor-copy commands",
+        "UTMALDG": "tensor copy, global to shared (TMA)",
+        "UTMAPF": "tensor prefetch (TMA)",
+        "UTMAREDG": "tensor reduction to global (TMA)",
+        "UTMASTG": "tensor copy, shared to global (TMA)",
+    },
+    "atomic": {
+        "ATOM": "atomic, generic address",
+        "ATOMG": "atomic on global memory",
+        "ATOMS": "atomic on shared memory",
+        "RED": "reduction without result",
+        "REDAS": "asynchronous reduction on distributed shared memory",
+        "REDG": "reduction on global memory without result",
+    },
+    "texture": {
+        "SUATOM": "surface atomic",
+        "SULD": "surface load",
+        "SUQUERY": "surface query",
+        "SURED": "surface reduction",
+        "SUST": "surface store",
+        "TEX": "texture fetch",
+        "TEXS": "texture fetch",
+        "TLD": "texture load",
+        "TLD4": "texture gather",
+        "TLD4S": "texture gather",
+        "TLDS": "texture load",
+        "TMML": "texture level of detail",
+        "TXA": "texture anisotropic fetch",
+        "TXD": "texture fetch with derivatives",
+        "TXQ": "texture query",
+    },
+    "tensor_memory": {
+        "LDT": "load tensor memory",
+        "LDTM": "load tensor memory to registers",
+        "STT": "store tensor memory",
+        "STTM": "store registers to tensor memory",
+        "UTCATOMSWS": "allocate or free tensor memory",
+        "UTCBAR": "signal a barrier when tensor work is done",
+        "UTCCP": "copy shared memory to tensor memory",
+        "UTCLDSWS": "load tensor-core state",
+        "UTCSHIFT": "shift rows of tensor memory",
+        "UTCSTSWS": "store tensor-core state",
+    },
+    "cache": {
+        "CCTL": "cache control",
+        "CCTLL": "cache control, local memory",
+        "CCTLT": "cache control, texture",
+        "CGAERRBAR": "error barrier of a cluster",
+        "ERRBAR": "error barrier",
+        "FENCE": "memory fence between proxies",
+        "MEMBAR": "memory fence",
+        "QSPC": "ask for the memory space of an address",
+    },
+}
+
+_CONTROL = {
+    "synchronisation": {
+        "ACQBULK": "wait for bulk data of an earlier launch",
+        "ACQSHMINIT": "wait for the initialisation of shared memory",
+        "BAR": "block barrier (__syncthreads)",
+        "DEPBAR": "wait for outstanding results",
+        "ENDCOLLECTIVE": "end of a collective",
+        "NANOSLEEP": "sleep",
+        "PREEXIT": "let the next launch begin",
+        "SYNCS": "shared-memory barrier (mbarrier)",
+        "UCGABAR_ARV": "arrive at the cluster barrier",
+        "UCGABAR_WAIT": "wait at the cluster barrier",
+        "WARPSYNC": "synchronise the warp",
+    },
+    "control": {
+        "BPT": "breakpoint or trap",
+        "BRA": "branch",
+        "BREAK": "leave a convergence region",
+        "BRK": "leave a loop",
+        "BRX": "branch, computed target",
+        "BRXU": "branch, computed uniform target",
+        "BSSY": "begin a convergence region",
+        "BSYNC": "converge",
+        "CAL": "call",
+        "CALL": "call",
+        "CONT": "continue a loop",
+        "EXIT": "end of the thread",
+        "JCAL": "call",
+        "JMP": "jump",
+        "JMX": "jump, computed target",
+        "JMXU": "jump, computed uniform target",
+        "KILL": "end of the thread",
+        "LONGJMP": "long jump",
+        "PBK": "prepare leaving a loop",
+        "PCNT": "prepare continuing a loop",
+        "PEXIT": "prepare the end",
+        "PLONGJMP": "prepare a long jump",
+        "PRET": "prepare a return",
+        "RET": "return",
+        "RTT": "return from a trap",
+        "SSY": "set the convergence point",
+        "SYNC": "converge",
+        "YIELD": "let another warp run",
+    },
+    "other": {
+        "NOP": "no operation",
+        "PMTRIG": "trigger a performance monitor",
+        "UGETNEXTWORKID": "take the next block of a cancelled launch",
+        "VIRTCOUNT": "set a virtual resource count",
+    },
+}
+
+OPCODES: dict[str, OpcodeInfo] = {
+    opcode: OpcodeInfo(opcode, key, meaning)
+    for table in (_FLOAT, _INTEGER, _MEMORY, _CONTROL)
+    for key, members in table.items()
+    for opcode, meaning in members.items()
+}
+"""Every known opcode."""
+
+
+def info(opcode: str) -> OpcodeInfo:
+    """What an opcode (modifiers allowed: ``LDG.E.128``) is; class ``other`` and no meaning if it is unknown."""
+    bare = opcode.partition(".")[0].strip().upper()
+    if bare == "HFMA2" and ".MMA" in opcode.upper():
+        bare = "HFMA2_MMA"
+    return OPCODES.get(bare) or OpcodeInfo(bare, "other", "")
+
+
+_WIDTHS = {"U8": 1, "S8": 1, "U16": 2, "S16": 2, "64": 8, "128": 16, "256": 32}
+
+
+_MATRICES = {"1": 4, "2": 8, "4": 16}
+
+
+def bytes_per_thread(opcode: str) -> int:
+    """Bytes that one thread moves with one load or store, from its modifiers: 16 for ``LDS.128``, 4 for ``LDS``."""
+    bare, *modifiers = opcode.upper().split(".")
+    # ldmatrix and stmatrix end with the number of 8x8 matrices, each worth one register a thread.
+    widths = _MATRICES if bare in ("LDSM", "STSM") else _WIDTHS
+    return next((widths[modifier] for modifier in reversed(modifiers) if modifier in widths), 4)
