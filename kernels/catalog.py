@@ -6,6 +6,9 @@ thread TM x TN. The build hands ``parameters`` to the compiler as ``-D`` definit
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass
+
 from gemmprof.model import Stage
 
 STAGES: tuple[Stage, ...] = (
@@ -27,7 +30,7 @@ STAGES: tuple[Stage, ...] = (
         number=2,
         name="coalesced",
         title="Coalesced",
-        idea="Neighbouring threads take neighbouring columns, so a warp's loads of B and stores of C fuse into few sectors.",
+        idea="Neighbouring threads take neighbouring columns: a warp's loads of B and stores of C fuse into few sectors.",
         source="coalesced.cu",
         parameters={"BLOCK": 32},
     ),
@@ -68,7 +71,7 @@ STAGES: tuple[Stage, ...] = (
         number=10,
         name="warptiled",
         title="Warp tiling",
-        idea="Each warp owns a WM x WN tile, so its shared loads are broadcasts and its registers are reused across sub-tiles.",
+        idea="Each warp owns a WM x WN tile: its shared loads are broadcasts, its registers serve several sub-tiles.",
         source="warptiled.cu",
         parameters={"BM": 128, "BN": 128, "BK": 16, "WM": 64, "WN": 64, "WNITER": 4, "TM": 8, "TN": 4},
     ),
@@ -85,3 +88,44 @@ def stage_by_number(number: int) -> Stage:
         if stage.number == number:
             return stage
     raise KeyError(number)
+
+
+@dataclass(frozen=True, slots=True)
+class Variant:
+    """One compiled form of a stage: a parameter set under the name of its operator (``torch.ops.gemmprof.<name>``)."""
+
+    name: str
+    stage: Stage
+    source: str
+    parameters: Mapping[str, int]
+
+
+def stage_variants(stage: Stage) -> tuple[Variant, ...]:
+    """What is built of a stage: its own parameters under its name, then each variant as ``<name>_<key>``.
+
+    Stages that are not ours (cuBLAS) have none.
+    """
+    if stage.source is None:
+        return ()
+    others = ((f"{stage.name}_{key}", parameters) for key, parameters in stage.variants.items())
+    return tuple(
+        Variant(name, stage, stage.source, parameters)
+        for name, parameters in ((stage.name, stage.parameters), *others)
+    )
+
+
+def all_variants() -> tuple[Variant, ...]:
+    """Everything that the build compiles, in the order of the ladder."""
+    return tuple(variant for stage in STAGES for variant in stage_variants(stage))
+
+
+def block_tile(parameters: Mapping[str, int]) -> tuple[int, int, int]:
+    """Rows and columns of C that a block computes, and its step along K, from a stage's tile letters.
+
+    The stages without shared memory step by 1.
+    """
+    if "BLOCK" in parameters:
+        return parameters["BLOCK"], parameters["BLOCK"], 1
+    if "TILE" in parameters:
+        return parameters["TILE"], parameters["TILE"], parameters["TILE"]
+    return parameters["BM"], parameters["BN"], parameters["BK"]

@@ -1,0 +1,38 @@
+// Stage 2, coalesced: neighbouring threads take neighbouring COLUMNS of C.
+//
+// One thing changed against stage 1: % and / swapped places in the two lines that give a thread its row and column.
+// A warp now reads 32 neighbouring elements of B (four sectors), broadcasts one element of A, and stores 32 neighbours
+// of C, because the memory system serves a warp's loads by the sectors they touch and not by the threads that ask.
+#include "gemm.cuh"
+
+static_assert(BLOCK * BLOCK <= 1024, "a block has BLOCK x BLOCK threads, and at most 1024");
+
+namespace GEMMPROF_STAGE {
+
+__global__ void __launch_bounds__(BLOCK* BLOCK)
+    sgemm_coalesced(int M, int N, int K, float alpha, const float* __restrict__ A, std::int64_t lda,
+                    const float* __restrict__ B, std::int64_t ldb, float beta, float* __restrict__ C,
+                    std::int64_t ldc) {
+    const int row = blockIdx.y * BLOCK + threadIdx.x / BLOCK;
+    const int col = blockIdx.x * BLOCK + threadIdx.x % BLOCK;
+    if (row >= M || col >= N) return;
+
+    A += row * lda;
+    B += col;
+    float sum = 0.0f;
+    for (int i = 0; i < K; ++i) {
+        sum += A[i] * *B;
+        B += ldb;
+    }
+    gemmprof::store(C + row * ldc + col, sum, alpha, beta);
+}
+
+const gemmprof::Kernel kernels[] = {{"any shape", sgemm_coalesced, BLOCK * BLOCK, BLOCK, BLOCK}};
+
+cudaError_t launch(const gemmprof::Gemm& gemm, cudaStream_t stream) {
+    return gemmprof::launch_kernel(kernels[0], gemm, stream);
+}
+
+}  // namespace GEMMPROF_STAGE
+
+GEMMPROF_EXPORT_STAGE(launch, kernels)

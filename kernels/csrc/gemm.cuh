@@ -1,0 +1,118 @@
+// Launcher plumbing that every stage shares, so that a stage's file holds its kernel and little else.
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include "gemm.h"
+
+#ifndef GEMMPROF_STAGE
+#error "GEMMPROF_STAGE is not defined: the build names the stage with -DGEMMPROF_STAGE=<name>"
+#endif
+
+namespace gemmprof {
+
+// Every kernel of the ladder has BLAS's parameter list.
+using KernelFunction = void(int M, int N, int K, float alpha, const float* __restrict__ A, std::int64_t lda,
+                            const float* __restrict__ B, std::int64_t ldb, float beta, float* __restrict__ C,
+                            std::int64_t ldc);
+
+// One compiled kernel and how to launch it: block (x, y) of the grid computes tile (y, x) of C.
+struct Kernel {
+    const char* label;
+    KernelFunction* function;
+    int threads;
+    int tile_m;
+    int tile_n;
+    int dynamic_shared_memory = 0;
+};
+
+constexpr int ceil_div(int a, int b) { return a / b + (a % b != 0); }
+
+// Dynamic shared memory beyond 48 KiB has to be asked for.
+inline cudaError_t allow_shared_memory(const Kernel& kernel) {
+    if (kernel.dynamic_shared_memory <= 48 * 1024) return cudaSuccess;
+    return cudaFuncSetAttribute(reinterpret_cast<const void*>(kernel.function),
+                                cudaFuncAttributeMaxDynamicSharedMemorySize, kernel.dynamic_shared_memory);
+}
+
+inline cudaError_t launch_kernel(const Kernel& kernel, const Gemm& gemm, cudaStream_t stream) {
+    if (gemm.m == 0 || gemm.n == 0) return cudaSuccess;
+    if (cudaError_t error = allow_shared_memory(kernel)) return error;
+    // A grid has at most 65,535 blocks along y: a taller C is computed in bands of rows.
+    constexpr int kMaxGridY = 65535;
+    const std::int64_t band = std::int64_t(kMaxGridY) * kernel.tile_m;
+    for (std::int64_t row = 0; row < gemm.m; row += band) {
+        const int rows = int(gemm.m - row < band ? gemm.m - row : band);
+        const dim3 grid(ceil_div(gemm.n, kernel.tile_n), ceil_div(rows, kernel.tile_m));
+        kernel.function<<<grid, kernel.threads, kernel.dynamic_shared_memory, stream>>>(
+            rows, gemm.n, gemm.k, gemm.alpha, gemm.a + row * gemm.lda, gemm.lda, gemm.b, gemm.ldb, gemm.beta,
+            gemm.c + row * gemm.ldc, gemm.ldc);
+        if (cudaError_t error = cudaGetLastError()) return error;
+    }
+    return cudaSuccess;
+}
+
+// Every tile lies wholly inside its matrix, so no load and no store needs a bounds check.
+inline bool fits_tiles(const Gemm& gemm, int bm, int bn, int bk) {
+    return gemm.m % bm == 0 && gemm.n % bn == 0 && gemm.k % bk == 0;
+}
+
+// Four neighbouring floats of every operand can move as one aligned 16-byte access.
+inline bool fits_float4(const Gemm& gemm) {
+    const auto aligned = [](const float* pointer, std::int64_t ld, int columns) {
+        return reinterpret_cast<std::uintptr_t>(pointer) % 16 == 0 && ld % 4 == 0 && columns % 4 == 0;
+    };
+    return aligned(gemm.a, gemm.lda, gemm.k) && aligned(gemm.b, gemm.ldb, gemm.n) &&
+           aligned(gemm.c, gemm.ldc, gemm.n);
+}
+
+inline int report_kernels(const Kernel* kernels, int count, KernelReport* reports, int capacity) {
+    for (int i = 0; i < count && i < capacity; ++i) {
+        const Kernel& kernel = kernels[i];
+        const void* function = reinterpret_cast<const void*>(kernel.function);
+        cudaFuncAttributes attributes;
+        int blocks = 0;
+        if (cudaError_t error = allow_shared_memory(kernel)) return -int(error);
+        if (cudaError_t error = cudaFuncGetAttributes(&attributes, function)) return -int(error);
+        if (cudaError_t error = cudaOccupancyMaxActiveBlocksPerMultiprocessor(
+                &blocks, function, kernel.threads, kernel.dynamic_shared_memory))
+            return -int(error);
+        reports[i] = {kernel.label,
+                      kernel.threads,
+                      attributes.numRegs,
+                      std::int64_t(attributes.sharedSizeBytes),
+                      kernel.dynamic_shared_memory,
+                      std::int64_t(attributes.localSizeBytes),
+                      blocks};
+    }
+    return count;
+}
+
+// alpha * sum + beta * C, where beta = 0 means that C is not read: it may hold NaN.
+__device__ __forceinline__ void store(float* c, float sum, float alpha, float beta) {
+    *c = beta == 0.0f ? alpha * sum : alpha * sum + beta * *c;
+}
+
+// An element of a tile, 0 where a guarded tile reaches past its matrix.
+template <bool GUARDED>
+__device__ __forceinline__ float load(const float* pointer, bool inside) {
+    return GUARDED && !inside ? 0.0f : *pointer;
+}
+
+}  // namespace gemmprof
+
+#define GEMMPROF_PASTE_(a, b) a##b
+#define GEMMPROF_PASTE(a, b) GEMMPROF_PASTE_(a, b)
+
+// Exports the stage's launcher and the list of its kernels under the stage's name. ``launch`` is
+// cudaError_t(const gemmprof::Gemm&, cudaStream_t), ``kernels`` an array of gemmprof::Kernel, both in the stage's
+// namespace.
+#define GEMMPROF_EXPORT_STAGE(launch, kernels)                                                                  \
+    extern "C" int GEMMPROF_PASTE(gemmprof_launch_, GEMMPROF_STAGE)(const gemmprof::Gemm* gemm, void* stream) { \
+        return int(GEMMPROF_STAGE::launch(*gemm, static_cast<cudaStream_t>(stream)));                           \
+    }                                                                                                           \
+    extern "C" int GEMMPROF_PASTE(gemmprof_kernels_, GEMMPROF_STAGE)(gemmprof::KernelReport * reports,          \
+                                                                     int capacity) {                            \
+        constexpr int count = sizeof(GEMMPROF_STAGE::kernels) / sizeof(GEMMPROF_STAGE::kernels[0]);             \
+        return gemmprof::report_kernels(GEMMPROF_STAGE::kernels, count, reports, capacity);                     \
+    }

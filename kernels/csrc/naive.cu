@@ -1,0 +1,37 @@
+// Stage 1, naive: one thread computes one element of C.
+//
+// Where the ladder starts. Neighbouring threads of a warp take neighbouring ROWS of C, on purpose: at each step of the
+// K loop a warp reads one column of A, 32 elements that lie lda apart, so every one of them comes in a sector (and a
+// cache line) of its own. Stores to C scatter the same way.
+#include "gemm.cuh"
+
+static_assert(BLOCK * BLOCK <= 1024, "a block has BLOCK x BLOCK threads, and at most 1024");
+
+namespace GEMMPROF_STAGE {
+
+__global__ void __launch_bounds__(BLOCK* BLOCK)
+    sgemm_naive(int M, int N, int K, float alpha, const float* __restrict__ A, std::int64_t lda,
+                const float* __restrict__ B, std::int64_t ldb, float beta, float* __restrict__ C, std::int64_t ldc) {
+    const int row = blockIdx.y * BLOCK + threadIdx.x % BLOCK;
+    const int col = blockIdx.x * BLOCK + threadIdx.x / BLOCK;
+    if (row >= M || col >= N) return;
+
+    A += row * lda;
+    B += col;
+    float sum = 0.0f;
+    for (int i = 0; i < K; ++i) {
+        sum += A[i] * *B;
+        B += ldb;
+    }
+    gemmprof::store(C + row * ldc + col, sum, alpha, beta);
+}
+
+const gemmprof::Kernel kernels[] = {{"any shape", sgemm_naive, BLOCK * BLOCK, BLOCK, BLOCK}};
+
+cudaError_t launch(const gemmprof::Gemm& gemm, cudaStream_t stream) {
+    return gemmprof::launch_kernel(kernels[0], gemm, stream);
+}
+
+}  // namespace GEMMPROF_STAGE
+
+GEMMPROF_EXPORT_STAGE(launch, kernels)

@@ -1,0 +1,214 @@
+"""Runs the stages: loads the extension into torch, gives its operators shape functions, calls one by stage."""
+
+from __future__ import annotations
+
+import ctypes
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from gemmprof.errors import BuildError, UsageError
+from gemmprof.kernels.catalog import STAGES, all_variants, stage_variants
+from gemmprof.model import Stage
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from gemmprof.kernels.build import BuildResult
+
+
+class _KernelReport(ctypes.Structure):
+    """``gemmprof::KernelReport`` in csrc/gemm.h."""
+
+    _fields_ = (
+        ("label", ctypes.c_char_p),
+        ("threads_per_block", ctypes.c_int),
+        ("registers_per_thread", ctypes.c_int),
+        ("static_shared_memory", ctypes.c_int64),
+        ("dynamic_shared_memory", ctypes.c_int64),
+        ("local_memory", ctypes.c_int64),
+        ("blocks_per_sm", ctypes.c_int),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class KernelOccupancy:
+    """What the CUDA runtime says of one kernel of a stage on the current device. Memory in bytes.
+
+    Attributes:
+        label: which inputs the kernel serves, for example ``whole tiles``.
+        blocks_per_sm: resident blocks an SM as ``cudaOccupancyMaxActiveBlocksPerMultiprocessor`` computes them.
+    """
+
+    label: str
+    threads_per_block: int
+    registers_per_thread: int
+    static_shared_memory: int
+    dynamic_shared_memory: int
+    local_memory: int
+    blocks_per_sm: int
+
+
+@dataclass(frozen=True, slots=True)
+class Extension:
+    """The loaded extension: ``torch.ops.gemmprof.*`` exist."""
+
+    library: Path
+
+    def occupancy(self, name: str) -> tuple[KernelOccupancy, ...]:
+        """Ask the CUDA runtime about every kernel of a stage (or variant), by operator name; needs a GPU.
+
+        Raises:
+            BuildError: if there is no such operator, or the runtime refuses (no GPU, no code for it).
+        """
+        if name not in {variant.name for variant in all_variants()}:
+            raise BuildError(f"the extension has no stage {name}")
+        return query_kernels(ctypes.CDLL(str(self.library)), name)
+
+
+def query_kernels(library: ctypes.CDLL, name: str) -> tuple[KernelOccupancy, ...]:
+    """What ``gemmprof_kernels_<name>`` of a loaded library reports.
+
+    Raises:
+        BuildError: with the CUDA runtime's message.
+    """
+    query = library[f"gemmprof_kernels_{name}"]
+    reports = (_KernelReport * 16)()
+    count = query(reports, len(reports))
+    if count < 0:
+        message = library.gemmprof_error_string
+        message.restype = ctypes.c_char_p
+        raise BuildError(f"the CUDA runtime knows no kernel of stage {name}", found=message(-count).decode())
+    return tuple(
+        KernelOccupancy(
+            report.label.decode(),
+            report.threads_per_block,
+            report.registers_per_thread,
+            report.static_shared_memory,
+            report.dynamic_shared_memory,
+            report.local_memory,
+            report.blocks_per_sm,
+        )
+        for report in reports[:count]
+    )
+
+
+_loaded: Extension | None = None
+
+
+def load(built: BuildResult | None = None) -> Extension:
+    """Load the extension into this process and register shape functions for fake tensors; once a process.
+
+    Args:
+        built: what ``build()`` returned; it is called if None.
+
+    Raises:
+        BuildError: if it cannot be loaded, or another build of it already is.
+    """
+    global _loaded
+    import torch
+
+    if built is None:
+        if _loaded is not None:
+            return _loaded
+        from gemmprof.kernels.build import build
+
+        built = build()
+    if _loaded is not None:
+        if _loaded.library != built.library:
+            raise BuildError(
+                "another build of the extension is already loaded in this process",
+                remedies=["start a new process"],
+                found=str(_loaded.library),
+            )
+        return _loaded
+    try:
+        torch.ops.load_library(str(built.library))
+    except (OSError, RuntimeError) as error:
+        raise BuildError(
+            f"{built.library} cannot be loaded",
+            remedies=["build it again (force=True), with the torch that loads it"],
+            found=str(error),
+        ) from error
+    for variant in all_variants():
+        torch.library.register_fake(f"gemmprof::{variant.name}", _fake_gemm)
+        torch.library.register_fake(f"gemmprof::{variant.name}_out", _fake_gemm_out)
+    _loaded = Extension(built.library)
+    return _loaded
+
+
+def _check_fake(a: Tensor, b: Tensor) -> None:
+    import torch
+
+    torch._check(a.dim() == 2 and b.dim() == 2, lambda: "A and B must be matrices")
+    torch._check(a.size(1) == b.size(0), lambda: "the columns of A must equal the rows of B")
+
+
+def _fake_gemm(
+    a: Tensor, b: Tensor, c: Tensor | None = None, alpha: float = 1.0, beta: float = 0.0
+) -> Tensor:
+    _check_fake(a, b)
+    return a.new_empty((a.size(0), b.size(1)))
+
+
+def _fake_gemm_out(a: Tensor, b: Tensor, out: Tensor, alpha: float = 1.0, beta: float = 0.0) -> None:
+    _check_fake(a, b)
+
+
+def run_stage(
+    stage: Stage | int | str,
+    a: Tensor,
+    b: Tensor,
+    out: Tensor,
+    alpha: float = 1.0,
+    beta: float = 0.0,
+) -> None:
+    """Compute ``out = alpha * a @ b + beta * out`` with one stage, on the current stream.
+
+    Args:
+        stage: a stage, its number, or an operator's name (which may be a variant's, ``shared_tile16``).
+        a: [M, K] float32, row-major.
+        b: [K, N] float32, row-major.
+        out: [M, N] float32, row-major; it is not read where beta is 0.
+
+    Raises:
+        UsageError: no such stage.
+        TypeError, ValueError: operands that the stage does not take, said before any launch.
+        RuntimeError: the launch failed.
+    """
+    name = operator_name(stage)
+    if name == STAGES[0].name:
+        _run_cublas(a, b, out, alpha, beta)
+        return
+    load()
+    import torch
+
+    getattr(torch.ops.gemmprof, f"{name}_out")(a, b, out, alpha, beta)
+
+
+def operator_name(stage: Stage | int | str) -> str:
+    """The operator's name of a stage, given as itself, its number or a name.
+
+    Raises:
+        UsageError: no such stage.
+    """
+    known: dict[Any, str] = {STAGES[0].name: STAGES[0].name}
+    for entry in STAGES:
+        known[entry.number] = entry.name
+        known |= {variant.name: variant.name for variant in stage_variants(entry)}
+    key = stage.name if isinstance(stage, Stage) else stage
+    if key not in known:
+        raise UsageError(f"the ladder has no stage {key!r}", remedies=["`gemmprof stages` lists them"])
+    return known[key]
+
+
+def _run_cublas(a: Tensor, b: Tensor, out: Tensor, alpha: float, beta: float) -> None:
+    """The yardstick: cuBLAS through torch, in full float32."""
+    import torch
+
+    if torch.backends.cuda.matmul.allow_tf32:
+        torch.backends.cuda.matmul.allow_tf32 = False
+    if alpha == 1.0 and beta == 0.0:
+        torch.mm(a, b, out=out)
+    else:
+        torch.addmm(out, a, b, alpha=alpha, beta=beta, out=out)

@@ -1,0 +1,122 @@
+"""What the build needs of the machine: nvcc, torch's headers, the GPU's architecture. Nothing here imports torch."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import re
+import shutil
+import subprocess
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+
+from gemmprof.errors import BuildError
+
+DEFAULT_ARCHITECTURE = "9.0"
+"""Compute capability that is built for where no GPU is present."""
+
+_ARCHITECTURE = re.compile(r"^(?:sm_?|compute_?)?(\d{1,2})\.?(\d)([af]?)$")
+
+
+@dataclass(frozen=True, slots=True)
+class Nvcc:
+    """The CUDA compiler: where it is and its version line, which decides (with the flags) what it makes."""
+
+    path: Path
+    version: str
+
+
+@dataclass(frozen=True, slots=True)
+class TorchInstallation:
+    """An installed torch, found without importing it (that takes seconds)."""
+
+    root: Path
+    version: str
+    version_file: str
+    """The text of ``torch/version.py``: version, git commit and CUDA version."""
+
+    @property
+    def include_directories(self) -> tuple[Path, ...]:
+        """Where torch's C++ headers lie."""
+        include = self.root / "include"
+        return (include, include / "torch" / "csrc" / "api" / "include")
+
+    @property
+    def library_directory(self) -> Path:
+        """Where ``libtorch_cpu.so`` and ``libc10.so`` lie."""
+        return self.root / "lib"
+
+
+@lru_cache(maxsize=1)
+def find_nvcc() -> Nvcc:
+    """The compiler from ``$CUDACXX``, ``$CUDA_HOME/bin``, the PATH or ``/usr/local/cuda/bin``, in this order.
+
+    Raises:
+        BuildError: if there is none, or it does not run.
+    """
+    candidates = [os.environ.get("CUDACXX")]
+    for variable in ("CUDA_HOME", "CUDA_PATH"):
+        if os.environ.get(variable):
+            candidates.append(str(Path(os.environ[variable]) / "bin" / "nvcc"))
+    candidates += ["nvcc", "/usr/local/cuda/bin/nvcc"]
+    for candidate in candidates:
+        found = shutil.which(candidate) if candidate else None
+        if found is None:
+            continue
+        completed = subprocess.run([found, "--version"], capture_output=True, text=True, check=False)
+        if completed.returncode != 0:
+            raise BuildError(f"{found} does not run", found=completed.stderr.strip())
+        return Nvcc(Path(found), completed.stdout.strip().splitlines()[-1])
+    raise BuildError(
+        "the CUDA compiler nvcc was not found",
+        remedies=[
+            "install the CUDA toolkit (12.8 or newer) and put its bin folder on the PATH",
+            "or set CUDA_HOME to the toolkit's folder",
+        ],
+    )
+
+
+def find_torch() -> TorchInstallation:
+    """The torch of this Python environment, found without importing it.
+
+    Raises:
+        BuildError: if it is not installed.
+    """
+    spec = importlib.util.find_spec("torch")
+    if spec is None or spec.origin is None:
+        raise BuildError(
+            "torch is not installed in this Python environment", remedies=["pip install 'gemmprof[gpu]'"]
+        )
+    root = Path(spec.origin).parent
+    text = (root / "version.py").read_text(encoding="utf-8")
+    match = re.search(r"__version__ = '([^']+)'", text)
+    return TorchInstallation(root, match.group(1) if match else "unknown", text)
+
+
+@lru_cache(maxsize=1)
+def present_architectures() -> tuple[str, ...]:
+    """Compute capabilities of the GPUs in this machine, for example ``("9.0",)``; empty if there is none."""
+    if shutil.which("nvidia-smi") is None:
+        return ()
+    command = ["nvidia-smi", "--query-gpu=compute_cap", "--format=csv,noheader"]
+    completed = subprocess.run(command, capture_output=True, text=True, check=False)
+    if completed.returncode != 0:
+        return ()
+    found = {line.strip() for line in completed.stdout.splitlines() if _ARCHITECTURE.match(line.strip())}
+    return tuple(sorted(found, key=lambda label: tuple(map(int, label.split(".")))))
+
+
+def architecture_number(label: str) -> str:
+    """``90`` for ``9.0``, ``90`` or ``sm_90``; a suffix (``90a``) is kept.
+
+    Raises:
+        BuildError: if the text names no architecture.
+    """
+    match = _ARCHITECTURE.match(label.strip().lower())
+    if match is None:
+        raise BuildError(
+            f"'{label}' is no GPU architecture",
+            remedies=["write a compute capability, for example 9.0 or sm_90"],
+        )
+    return "".join(match.groups())
