@@ -169,10 +169,9 @@ def _operations(profile: KernelProfile) -> tuple[SharedOperation, ...]:
 
 def _requests(profile: KernelProfile, name: str) -> float | None:
     """Instructions of one kind; plain loads include LDSM, because the hardware counters of loads do."""
-    metric = metrics.SHARED_INSTRUCTIONS_OF.get(name)
-    requests = profile.number(metric) if metric is not None else None
+    requests = profile.first_number(metrics.SHARED_INSTRUCTIONS_OF.get(name, ()))
     if name == "load" and requests is not None:
-        requests += profile.number(metrics.SHARED_INSTRUCTIONS_OF["ldmatrix"]) or 0.0
+        requests += profile.first_number(metrics.SHARED_INSTRUCTIONS_OF["ldmatrix"]) or 0.0
     return requests
 
 
@@ -211,4 +210,6 @@ def _accesses(profile: KernelProfile) -> tuple[tuple[SharedAccess, ...], tuple[S
 
 
 def _worst_first(accesses: Iterable[SharedAccess]) -> tuple[SharedAccess, ...]:
-    return tuple(sorted(accesses, key=lambda access: (-access.excess, -access.wavefronts, access.place.addresses)))
+    return tuple(
+        sorted(accesses, key=lambda access: (-access.excess, -access.wavefronts, access.place.addresses))
+    )

@@ -46,12 +46,12 @@ def base_name(path: str) -> str:
 def by_address(profile: KernelProfile, metric: str) -> dict[int, int] | None:
     """The instance values of a source metric by absolute address; None if it was not collected per instruction.
 
-    A metric that was collected and touched no instruction has an empty list in the report, and an empty
-    dictionary here.
+    A metric that was collected and touched no instruction has the scalar 0 and no instances in the report: that is
+    an empty dictionary here.
     """
     instances = profile.instances.get(metric)
     if instances is None:
-        return None
+        return {} if profile.metrics.get(metric) == 0 else None
     return {int(key): int(value) for key, value in instances.items() if not isinstance(value, str)}
 
 

@@ -200,4 +200,6 @@ def _accesses(
 
 
 def _worst_first(accesses: Iterable[GlobalAccess]) -> tuple[GlobalAccess, ...]:
-    return tuple(sorted(accesses, key=lambda access: (-access.excess, -access.sectors, access.place.addresses)))
+    return tuple(
+        sorted(accesses, key=lambda access: (-access.excess, -access.sectors, access.place.addresses))
+    )

@@ -78,9 +78,9 @@ def analyse(profile: KernelProfile) -> Divergence | NotCollected:
     """Divergence of one launch; `NotCollected` if the report tells nothing of threads or branches."""
     threads = profile.number(metrics.THREADS_PER_INSTRUCTION)
     predicated_on = profile.number(metrics.THREADS_PER_INSTRUCTION_PREDICATED_ON)
-    branches = _first(profile, metrics.BRANCHES)
+    branches = profile.first_number(metrics.BRANCHES)
     fraction = profile.number(metrics.BRANCH_FRACTION)
-    uniform = _first(profile, metrics.UNIFORM_BRANCHES_PERCENT)
+    uniform = profile.first_number(metrics.UNIFORM_BRANCHES_PERCENT)
     if threads is None and branches is None and uniform is None:
         return GROUP.missing(profile.metrics) or NotCollected(GROUP.required, GROUP.remedy)
     guilty, lines = _guilty(profile)
@@ -93,15 +93,10 @@ def analyse(profile: KernelProfile) -> Divergence | NotCollected:
         # ncu stores a fraction under a name and a unit that promise per cent.
         None if fraction is None else 100.0 * fraction,
         uniform if branches or uniform else None,
-        _first(profile, metrics.DIVERGENT_BRANCHES_PER_SCHEDULER),
+        profile.first_number(metrics.DIVERGENT_BRANCHES_PER_SCHEDULER),
         guilty,
         lines,
     )
-
-
-def _first(profile: KernelProfile, names: Iterable[str]) -> float | None:
-    """The first of several names for one quantity that the report has."""
-    return next((value for name in names if (value := profile.number(name)) is not None), None)
 
 
 def _guilty(profile: KernelProfile) -> tuple[tuple[Branch, ...], tuple[Branch, ...]]:

@@ -218,7 +218,9 @@ def _lines(profile: KernelProfile, addresses: Sequence[int], tables: _Tables) ->
     for place in Code(profile).lines(addresses):
         if place.file is not None and place.line is not None:
             indices = tuple(index_of[address] for address in place.addresses)
-            lines.append(CudaLine(place.file, place.line, place.text, indices, tables.counters(place.addresses)))
+            lines.append(
+                CudaLine(place.file, place.line, place.text, indices, tables.counters(place.addresses))
+            )
     return tuple(lines)
 
 

@@ -69,8 +69,8 @@ RESULT = Spills
 
 def analyse(profile: KernelProfile) -> Spills | NotCollected:
     """Local-memory traffic of one launch; `NotCollected` without the counts of local loads and stores."""
-    loads = profile.number(metrics.LOCAL_LOADS)
-    stores = profile.number(metrics.LOCAL_STORES)
+    loads = profile.first_number(metrics.LOCAL_LOADS)
+    stores = profile.first_number(metrics.LOCAL_STORES)
     if loads is None or stores is None:
         return GROUP.missing(profile.metrics) or NotCollected(GROUP.required, GROUP.remedy)
     instructions, lines = _accesses(profile)

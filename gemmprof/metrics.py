@@ -68,6 +68,9 @@ CLUSTER_SIZE = "launch__cluster_size"
 WAVES_PER_SM = "launch__waves_per_multiprocessor"
 SM_COUNT = "launch__sm_count"
 STACK_SIZE = "launch__stack_size"
+FUNCTION_PCS = "launch__function_pcs"
+"""Instance values: address of the kernel's first instruction, and of the functions that it calls."""
+DEVICE_ATTRIBUTE_PREFIX = "device__attribute_"
 
 LAUNCH = MetricGroup(
     sections=("LaunchStats",),
@@ -362,14 +365,15 @@ SHARED_CONFLICTS_OF = {
     "async_copy": "smsp__sass_l1tex_data_bank_conflicts_pipe_lsu_mem_shared_op_ldgsts.sum",
     "wgmma": "l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_gmma.sum",
 }
-SHARED_INSTRUCTIONS_OF = {
-    "load": "smsp__sass_inst_executed_op_shared_ld.sum",
-    "store": "smsp__sass_inst_executed_op_shared_st.sum",
-    "atomic": "smsp__inst_executed_op_shared_atom.sum",
-    "ldmatrix": "smsp__inst_executed_op_ldsm.sum",
-    "stmatrix": "smsp__inst_executed_op_shared_stsm.sum",
-    "async_copy": "smsp__inst_executed_op_ldgsts.sum",
+SHARED_INSTRUCTIONS_OF: dict[str, tuple[str, ...]] = {
+    "load": ("smsp__sass_inst_executed_op_shared_ld.sum", "sass__inst_executed_shared_loads"),
+    "store": ("smsp__sass_inst_executed_op_shared_st.sum", "sass__inst_executed_shared_stores"),
+    "atomic": ("smsp__inst_executed_op_shared_atom.sum", "smsp__sass_inst_executed_op_shared_atom.sum"),
+    "ldmatrix": ("smsp__inst_executed_op_ldsm.sum",),
+    "stmatrix": ("smsp__inst_executed_op_shared_stsm.sum",),
+    "async_copy": ("smsp__inst_executed_op_ldgsts.sum",),
 }
+"""Warp-level instructions; the names stand in the order of preference (another version of ncu, another name)."""
 
 BANK_CONFLICTS = MetricGroup(
     sections=("MemoryWorkloadAnalysis_Tables", "SourceCounters"),
@@ -382,7 +386,7 @@ BANK_CONFLICTS = MetricGroup(
     optional=(
         *SHARED_WAVEFRONTS_OF.values(),
         *SHARED_CONFLICTS_OF.values(),
-        *SHARED_INSTRUCTIONS_OF.values(),
+        *(name for names in SHARED_INSTRUCTIONS_OF.values() for name in names),
         L1_THROUGHPUT,
         INSTRUCTIONS_BY_ADDRESS,
         SHARED_WAVEFRONTS_BY_ADDRESS,
@@ -481,8 +485,8 @@ DIVERGENCE = MetricGroup(
 
 # --- Local memory ----------------------------------------------------------------------------------------------------
 
-LOCAL_LOADS = "smsp__sass_inst_executed_op_local_ld.sum"
-LOCAL_STORES = "smsp__sass_inst_executed_op_local_st.sum"
+LOCAL_LOADS = ("smsp__sass_inst_executed_op_local_ld.sum", "sass__inst_executed_local_loads")
+LOCAL_STORES = ("smsp__sass_inst_executed_op_local_st.sum", "sass__inst_executed_local_stores")
 LOCAL_REQUESTS_OF = {
     "load": "l1tex__t_requests_pipe_lsu_mem_local_op_ld.sum",
     "store": "l1tex__t_requests_pipe_lsu_mem_local_op_st.sum",
@@ -499,8 +503,10 @@ SPILLING_REQUESTS = "derived__local_spilling_requests"
 
 SPILLS = MetricGroup(
     sections=("MemoryWorkloadAnalysis_Chart", "MemoryWorkloadAnalysis_Tables", "SourceCounters"),
-    required=(LOCAL_LOADS, LOCAL_STORES),
+    required=(LOCAL_LOADS[0], LOCAL_STORES[0]),
     optional=(
+        *LOCAL_LOADS[1:],
+        *LOCAL_STORES[1:],
         *LOCAL_REQUESTS_OF.values(),
         *LOCAL_SECTORS_OF.values(),
         *LOCAL_HIT_RATE_OF.values(),
@@ -517,41 +523,68 @@ SPILLS = MetricGroup(
 # Memory chart. Where a quantity has another name on some architectures, the names stand in the order of preference.
 L1_HIT_RATE = "l1tex__t_sector_hit_rate.pct"
 L2_HIT_RATE = "lts__t_sector_hit_rate.pct"
-SPACE_INSTRUCTIONS: dict[str, dict[str, tuple[str, ...]]] = {
-    "global": {
-        "load": ("smsp__sass_inst_executed_op_global_ld.sum",),
-        "store": ("smsp__sass_inst_executed_op_global_st.sum",),
-        "reduction": ("smsp__inst_executed_op_global_red.sum",),
-        "atomic": (
-            "smsp__inst_executed_op_generic_atom_dot_alu.sum",
-            "smsp__inst_executed_op_generic_atom_dot_cas.sum",
-        ),
-        "async_copy": ("smsp__inst_executed_op_ldgsts.sum",),
-    },
-    "local": {"load": (LOCAL_LOADS,), "store": (LOCAL_STORES,)},
-    "texture": {"load": ("smsp__inst_executed_op_texture.sum",)},
-    "surface": {
-        "load": ("smsp__inst_executed_op_surface_ld.sum",),
-        "store": ("smsp__inst_executed_op_surface_st.sum",),
-        "reduction": ("smsp__inst_executed_op_surface_red.sum",),
-        "atomic": ("smsp__inst_executed_op_surface_atom.sum",),
-    },
-    "shared": {
-        "load": (SHARED_INSTRUCTIONS_OF["load"],),
-        "store": (SHARED_INSTRUCTIONS_OF["store"],),
-        "atomic": (SHARED_INSTRUCTIONS_OF["atomic"],),
-        "ldmatrix": (SHARED_INSTRUCTIONS_OF["ldmatrix"],),
-    },
-}
-"""Warp-level instructions by address space and operation; several metrics of one operation add up."""
 SHARED_PEAK_PERCENT = "l1tex__data_pipe_lsu_wavefronts_mem_shared.sum.pct_of_peak_sustained_elapsed"
-L2_TO_L1_BYTES = "l1tex__m_xbar2l1tex_read_bytes.sum"
-L1_TO_L2_BYTES = "l1tex__m_l1tex2xbar_write_bytes.sum"
 L2_READ_PORT_PERCENT = "lts__t_sectors_srcunit_tex_op_read.avg.pct_of_peak_sustained_elapsed"
 L2_WRITE_PORT_PERCENT = "lts__t_sectors_srcunit_tex_op_write.avg.pct_of_peak_sustained_elapsed"
+PERCENT_SUFFIX = ".pct_of_peak_sustained_elapsed"
+PER_SECOND_SUFFIX = ".per_second"
+
+SPACE_INSTRUCTIONS: dict[tuple[str, str], tuple[tuple[str, ...], ...]] = {
+    ("global", "load"): (("smsp__sass_inst_executed_op_global_ld.sum", "sass__inst_executed_global_loads"),),
+    ("global", "store"): (
+        ("smsp__sass_inst_executed_op_global_st.sum", "sass__inst_executed_global_stores"),
+    ),
+    ("global", "reduction"): (("smsp__inst_executed_op_global_red.sum",),),
+    ("global", "atomic"): (
+        ("smsp__inst_executed_op_generic_atom_dot_alu.sum",),
+        ("smsp__inst_executed_op_generic_atom_dot_cas.sum",),
+    ),
+    ("global", "async_copy"): (("smsp__inst_executed_op_ldgsts.sum",),),
+    ("local", "load"): (LOCAL_LOADS,),
+    ("local", "store"): (LOCAL_STORES,),
+    ("texture", "load"): (("smsp__inst_executed_op_texture.sum",),),
+    ("surface", "load"): (("smsp__inst_executed_op_surface_ld.sum",),),
+    ("surface", "store"): (("smsp__inst_executed_op_surface_st.sum",),),
+    ("surface", "reduction"): (("smsp__inst_executed_op_surface_red.sum",),),
+    ("surface", "atomic"): (
+        ("smsp__inst_executed_op_surface_atom_dot_alu.sum",),
+        ("smsp__inst_executed_op_surface_atom_dot_cas.sum",),
+    ),
+    ("shared", "load"): (SHARED_INSTRUCTIONS_OF["load"],),
+    ("shared", "store"): (SHARED_INSTRUCTIONS_OF["store"],),
+    ("shared", "atomic"): (SHARED_INSTRUCTIONS_OF["atomic"],),
+    ("shared", "ldmatrix"): (SHARED_INSTRUCTIONS_OF["ldmatrix"],),
+}
+"""Warp-level instructions by address space and operation: the sum over the entries, each the first name that the
+report has."""
+
+SPACE_REQUESTS: dict[tuple[str, str], str] = {
+    **{("global", operation): name for operation, name in GLOBAL_REQUESTS_OF.items()},
+    **{("local", operation): name for operation, name in LOCAL_REQUESTS_OF.items()},
+    ("texture", "load"): "l1tex__t_requests_pipe_tex_mem_texture.sum",
+    ("surface", "load"): "l1tex__t_requests_pipe_tex_mem_surface_op_ld.sum",
+    ("surface", "store"): "l1tex__t_requests_pipe_tex_mem_surface_op_st.sum",
+    ("surface", "reduction"): "l1tex__t_requests_pipe_tex_mem_surface_op_red.sum",
+    ("surface", "atomic"): "l1tex__t_requests_pipe_tex_mem_surface_op_atom.sum",
+}
+"""Requests at the L1 tag stage; with `PERCENT_SUFFIX` their per cent of peak."""
+
+SPACE_SECTORS: dict[tuple[str, str], str] = {
+    **{("global", operation): name for operation, name in GLOBAL_SECTORS_OF.items()},
+    **{("local", operation): name for operation, name in LOCAL_SECTORS_OF.items()},
+    **{
+        key: name.replace("_requests_", "_sectors_")
+        for key, name in SPACE_REQUESTS.items()
+        if "_tex_" in name
+    },
+}
+"""32-byte sectors of these requests (section MemoryWorkloadAnalysis_Tables)."""
+
+L2_TO_L1_BYTES = "l1tex__m_xbar2l1tex_read_bytes.sum"
+L1_TO_L2_BYTES = "l1tex__m_l1tex2xbar_write_bytes.sum"
 DRAM_READ_BYTES = ("dram__bytes_read.sum", "dram__bytes_op_read.sum")
 DRAM_WRITE_BYTES = ("dram__bytes_write.sum", "dram__bytes_op_write.sum")
-OFF_CHIP_SECTORS = {
+OFF_CHIP_SECTORS: dict[tuple[str, str], tuple[str, ...]] = {
     (aperture, operation): tuple(
         f"{unit}__t_sectors_srcunit_tex_aperture_{aperture}_op_{operation}_lookup_miss.sum"
         for unit in ("lts", "syslts")
@@ -565,9 +598,9 @@ MEMORY_CHART = MetricGroup(
     sections=("MemoryWorkloadAnalysis_Chart",),
     required=(L2_TO_L1_BYTES, L1_TO_L2_BYTES),
     optional=(
-        *(name for kinds in SPACE_INSTRUCTIONS.values() for names in kinds.values() for name in names),
-        *GLOBAL_REQUESTS_OF.values(),
-        *LOCAL_REQUESTS_OF.values(),
+        *(name for terms in SPACE_INSTRUCTIONS.values() for names in terms for name in names),
+        *SPACE_REQUESTS.values(),
+        *SPACE_SECTORS.values(),
         DURATION,
         L1_HIT_RATE,
         L2_HIT_RATE,

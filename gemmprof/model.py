@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
@@ -234,6 +234,27 @@ class RuleResult:
 
 
 @dataclass(frozen=True, slots=True)
+class SessionDetails:
+    """What a report says of the ncu run that wrote it. Texts are untrusted; host names and addresses are left out.
+
+    Attributes:
+        created: seconds since 1970, None if the report does not say.
+        command_line: ncu's own command line.
+        application: the profiled program and its arguments.
+        versions: by provider as ncu names it: ``CUDA Version``, ``Display Driver Version``, ``Nsight Compute Target`` …
+        settings: ``sections``, ``clock control`` and ``replay mode`` where the report says.
+        device_attributes: attributes of the first GPU, without ``device__attribute_``.
+    """
+
+    created: int | None = None
+    command_line: str = ""
+    application: str = ""
+    versions: Mapping[str, str] = field(default_factory=dict)
+    settings: Mapping[str, str] = field(default_factory=dict, repr=False)
+    device_attributes: Mapping[str, MetricValue] = field(default_factory=dict, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
 class KernelProfile:
     """One profiled launch, complete in plain Python values; it holds no handle to the report file.
 
@@ -249,6 +270,8 @@ class KernelProfile:
         nvtx: names of the NVTX ranges around the launch, outermost first, untrusted text.
         rules: Nsight Compute's advice.
         source: SASS and CUDA source, empty where the report has none or it was not asked for.
+        workload: ``kernel``, or ``range``, ``command list`` or ``graph``, which have no launch of their own.
+        session: the ncu run that wrote the report.
     """
 
     index: int
@@ -264,6 +287,8 @@ class KernelProfile:
     nvtx: tuple[str, ...] = ()
     rules: tuple[RuleResult, ...] = field(default=(), repr=False)
     source: Source = field(default_factory=Source, repr=False)
+    workload: str = "kernel"
+    session: SessionDetails = field(default_factory=SessionDetails, repr=False)
 
     def number(self, metric: str) -> float | None:
         """The scalar as a float, or None if it was not collected, is text, or ncu could not compute it (NaN)."""
@@ -271,6 +296,10 @@ class KernelProfile:
         if value is None or isinstance(value, str) or not math.isfinite(value):
             return None
         return float(value)
+
+    def first_number(self, metrics: Iterable[str]) -> float | None:
+        """The first of several names for one quantity that was collected, or None."""
+        return next((value for name in metrics if (value := self.number(name)) is not None), None)
 
     def text(self, metric: str) -> str | None:
         """The scalar as text, or None if it was not collected (or is a number)."""
