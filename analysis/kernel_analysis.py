@@ -19,12 +19,18 @@ from functools import cache
 from typing import Any, Protocol, TypeVar
 
 from gemmprof.analysis import (
+    bank_conflicts,
+    coalescing,
+    divergence,
     instruction_mix,
     launch,
+    memory_chart,
     roofline,
     rules,
     scheduler,
+    source_view,
     speed_of_light,
+    spills,
     warp_states,
 )
 from gemmprof.analysis.verdict import Verdict
@@ -56,6 +62,12 @@ ANALYSES: tuple[Analysis, ...] = (
     instruction_mix,
     scheduler,
     warp_states,
+    memory_chart,
+    coalescing,
+    bank_conflicts,
+    divergence,
+    spills,
+    source_view,
     rules,
 )
 """Every analysis, in the order of the pages."""

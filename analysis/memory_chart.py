@@ -1,8 +1,23 @@
-"""The memory chart: what flows over every link between the kernel and device memory, and how well caches do."""
+"""The memory chart: what flows over every link between the kernel and device memory, and how well caches do.
+
+The boxes are Nsight Compute's: the kernel, the logical spaces that its instructions name, L1/TEX and shared memory in
+the SM, L2, and device, system and peer memory. Which counter belongs to which link is read from the metrics' names
+and descriptions.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
+
+from gemmprof import metrics
+from gemmprof.model import KernelProfile, NotCollected
+
+NAME = "memory_chart"
+TITLE = "Memory chart"
+GROUP = metrics.MEMORY_CHART
+
+SECTOR_BYTES = 32
 
 
 @dataclass(frozen=True, slots=True)
@@ -10,8 +25,8 @@ class MemoryUnit:
     """A box of the chart.
 
     Attributes:
-        name: ``kernel``; the logical spaces ``global``, ``local``, ``texture``, ``surface``, ``shared``,
-            ``distributed_shared``; the physical ``l1``, ``shared_memory``, ``l2``, ``device``, ``system``, ``peer``.
+        name: ``kernel``; the logical spaces ``global``, ``local``, ``texture``, ``surface``, ``shared``; the
+            physical ``l1``, ``shared_memory``, ``l2``, ``device``, ``system``, ``peer``.
         title: name for people.
         hit_rate: per cent of the sectors found in this cache, None for what is no cache or was not collected.
         percent_of_peak: how busy the unit was, per cent of its peak, None if unknown.
@@ -25,16 +40,18 @@ class MemoryUnit:
 
 @dataclass(frozen=True, slots=True)
 class MemoryLink:
-    """Traffic in one direction between two boxes. A quantity that has no meaning or no counter is None.
+    """Traffic of one kind between two boxes. A quantity that has no meaning or no counter is None.
 
     Attributes:
-        source, target: names of the units; data or requests flow from source to target.
-        label: what flows, for example ``loads`` or ``writes``.
+        source, target: names of the units; the data of a ``read`` flows from source to target, as that of a
+            ``write`` does; a ``load`` is asked for by the source.
+        label: ``load``, ``store``, ``reduction``, ``atomic``, ``async_copy``, ``ldmatrix``, ``access`` (shared
+            memory's data stage), ``read`` or ``write``.
         instructions: warp-level instructions.
         requests: requests at the L1 tag stage.
-        bytes: bytes moved.
-        bytes_per_second: bandwidth.
-        percent_of_peak: per cent of the link's peak.
+        bytes: bytes moved; at the L1 tag stage 32 for each sector touched.
+        bytes_per_second: ``bytes`` over the kernel's duration.
+        percent_of_peak: per cent of the link's peak rate.
     """
 
     source: str
@@ -49,18 +66,24 @@ class MemoryLink:
     @property
     def idle(self) -> bool:
         """True if every known quantity is zero: the link is there, nothing flowed."""
-        known = (self.instructions, self.requests, self.bytes)
-        return not any(known)
+        return not any((self.instructions, self.requests, self.bytes, self.percent_of_peak))
 
 
 @dataclass(frozen=True, slots=True)
 class MemoryChart:
-    """All boxes and links of one launch; links whose counters were not collected are absent."""
+    """All boxes and links of one launch.
+
+    Attributes:
+        units: the boxes, kernel first.
+        links: links for which the report has a counter, idle ones included.
+        not_collected: links without any counter in this report, as ``source→target label``.
+        remedy: ncu options that collect the whole chart.
+    """
 
     units: tuple[MemoryUnit, ...]
     links: tuple[MemoryLink, ...]
     not_collected: tuple[str, ...] = ()
-    """Links that exist in the hardware but not in the report, as ``source→target``."""
+    remedy: str = GROUP.remedy
 
     def unit(self, name: str) -> MemoryUnit | None:
         """The box with this name, or None."""
@@ -72,3 +95,126 @@ class MemoryChart:
             if (link.source, link.target) == (source, target) and label in (None, link.label):
                 return link
         return None
+
+
+RESULT = MemoryChart
+
+
+def analyse(profile: KernelProfile) -> MemoryChart | NotCollected:
+    """The memory chart of one launch; `NotCollected` if no link has a counter."""
+    candidates = (*_instruction_links(profile), *_request_links(profile), *_transfer_links(profile))
+    links = tuple(link for link in candidates if _known(link))
+    if not links:
+        return GROUP.missing(profile.metrics) or NotCollected(GROUP.required, GROUP.remedy)
+    absent = tuple(f"{link.source}→{link.target} {link.label}" for link in candidates if not _known(link))
+    return MemoryChart(_units(profile), links, absent)
+
+
+def _known(link: MemoryLink) -> bool:
+    quantities = (link.instructions, link.requests, link.bytes, link.percent_of_peak)
+    return any(quantity is not None for quantity in quantities)
+
+
+def _units(profile: KernelProfile) -> tuple[MemoryUnit, ...]:
+    return (
+        MemoryUnit("kernel", "Kernel"),
+        MemoryUnit("global", "Global"),
+        MemoryUnit("local", "Local"),
+        MemoryUnit("texture", "Texture"),
+        MemoryUnit("surface", "Surface"),
+        MemoryUnit("shared", "Shared"),
+        MemoryUnit(
+            "l1",
+            "L1/TEX cache",
+            profile.number(metrics.L1_HIT_RATE),
+            profile.number(metrics.L1_THROUGHPUT),
+        ),
+        MemoryUnit(
+            "shared_memory",
+            "Shared memory",
+            percent_of_peak=profile.number(metrics.SHARED_PEAK_PERCENT),
+        ),
+        MemoryUnit(
+            "l2", "L2 cache", profile.number(metrics.L2_HIT_RATE), profile.number(metrics.L2_THROUGHPUT)
+        ),
+        MemoryUnit("device", "Device memory", percent_of_peak=profile.number(metrics.DRAM_THROUGHPUT)),
+        MemoryUnit("system", "System memory"),
+        MemoryUnit("peer", "Peer memory"),
+    )
+
+
+def _instruction_links(profile: KernelProfile) -> Iterable[MemoryLink]:
+    """From the kernel to the logical spaces: warp-level instructions."""
+    for (space, operation), terms in metrics.SPACE_INSTRUCTIONS.items():
+        counts = [profile.first_number(names) for names in terms]
+        known = [count for count in counts if count is not None]
+        yield MemoryLink("kernel", space, operation, instructions=sum(known) if known else None)
+
+
+def _request_links(profile: KernelProfile) -> Iterable[MemoryLink]:
+    """From the logical spaces to the hardware: requests at L1's tag stage, wavefronts of shared memory."""
+    for (space, operation), name in metrics.SPACE_REQUESTS.items():
+        sectors = profile.number(metrics.SPACE_SECTORS[space, operation])
+        yield _with_bandwidth(
+            profile,
+            MemoryLink(
+                space,
+                "l1",
+                operation,
+                requests=profile.number(name),
+                bytes=None if sectors is None else sectors * SECTOR_BYTES,
+                percent_of_peak=profile.number(name + metrics.PERCENT_SUFFIX),
+            ),
+        )
+    peak = profile.number(metrics.SHARED_PEAK_PERCENT)
+    yield MemoryLink("shared", "shared_memory", "access", percent_of_peak=peak)
+
+
+def _transfer_links(profile: KernelProfile) -> Iterable[MemoryLink]:
+    """Between the caches and the memories: bytes."""
+    yield _bytes_link(profile, "l2", "l1", "read", (metrics.L2_TO_L1_BYTES,))
+    yield _bytes_link(profile, "l1", "l2", "write", (metrics.L1_TO_L2_BYTES,))
+    yield _bytes_link(profile, "device", "l2", "read", metrics.DRAM_READ_BYTES)
+    yield _bytes_link(profile, "l2", "device", "write", metrics.DRAM_WRITE_BYTES)
+    for (aperture, operation), names in metrics.OFF_CHIP_SECTORS.items():
+        memory = "system" if aperture == "sysmem" else aperture
+        source, target = (memory, "l2") if operation == "read" else ("l2", memory)
+        label = "reduction" if operation == "red" else operation
+        yield _bytes_link(profile, source, target, label, names, scale=SECTOR_BYTES)
+
+
+def _bytes_link(
+    profile: KernelProfile, source: str, target: str, label: str, names: Iterable[str], scale: int = 1
+) -> MemoryLink:
+    """A link whose counter (the first name that the report has) counts bytes, or sectors of ``scale`` bytes."""
+    for name in names:
+        count = profile.number(name)
+        if count is not None:
+            rate = profile.number(name + metrics.PER_SECOND_SUFFIX)
+            link = MemoryLink(
+                source,
+                target,
+                label,
+                bytes=count * scale,
+                bytes_per_second=None if rate is None else rate * scale,
+                percent_of_peak=profile.number(name + metrics.PERCENT_SUFFIX),
+            )
+            return _with_bandwidth(profile, link)
+    return MemoryLink(source, target, label)
+
+
+def _with_bandwidth(profile: KernelProfile, link: MemoryLink) -> MemoryLink:
+    """The link with its bandwidth computed from the kernel's duration, where the report has none."""
+    duration = profile.number(metrics.DURATION)
+    if link.bytes is None or link.bytes_per_second is not None or not duration:
+        return link
+    return MemoryLink(
+        link.source,
+        link.target,
+        link.label,
+        link.instructions,
+        link.requests,
+        link.bytes,
+        link.bytes / duration * 1e9,
+        link.percent_of_peak,
+    )

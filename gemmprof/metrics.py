@@ -524,8 +524,6 @@ SPILLS = MetricGroup(
 L1_HIT_RATE = "l1tex__t_sector_hit_rate.pct"
 L2_HIT_RATE = "lts__t_sector_hit_rate.pct"
 SHARED_PEAK_PERCENT = "l1tex__data_pipe_lsu_wavefronts_mem_shared.sum.pct_of_peak_sustained_elapsed"
-L2_READ_PORT_PERCENT = "lts__t_sectors_srcunit_tex_op_read.avg.pct_of_peak_sustained_elapsed"
-L2_WRITE_PORT_PERCENT = "lts__t_sectors_srcunit_tex_op_write.avg.pct_of_peak_sustained_elapsed"
 PERCENT_SUFFIX = ".pct_of_peak_sustained_elapsed"
 PER_SECOND_SUFFIX = ".per_second"
 
@@ -605,8 +603,6 @@ MEMORY_CHART = MetricGroup(
         L1_HIT_RATE,
         L2_HIT_RATE,
         SHARED_PEAK_PERCENT,
-        L2_READ_PORT_PERCENT,
-        L2_WRITE_PORT_PERCENT,
         *DRAM_READ_BYTES,
         *DRAM_WRITE_BYTES,
         *(name for names in OFF_CHIP_SECTORS.values() for name in names),
