@@ -146,7 +146,7 @@ class _Tables:
 
     def addresses(self) -> set[int]:
         """Every address that some table knows: the code, where the report carries no SASS."""
-        tables = [self.executed, self.samples, *self.stalls.values()]
+        tables = (self.executed, self.samples, self.stalls)
         return {address for table in tables if table is not None for address in table}
 
     def counters(self, addresses: Sequence[int]) -> Counters:
@@ -157,7 +157,7 @@ class _Tables:
             threads_executed=total(self.threads_executed, addresses),
             threads_predicated_on=total(self.threads_predicated_on, addresses),
             samples=total(self.samples, addresses),
-            samples_not_issued=sum(not_issued.values()) if self.stalls_not_issued else None,
+            samples_not_issued=None if self.stalls_not_issued is None else sum(not_issued.values()),
             stalls=_by_reason(self.stalls, addresses),
             stalls_not_issued=not_issued,
             shared_wavefronts=total(self.shared_wavefronts, addresses),
@@ -168,17 +168,31 @@ class _Tables:
         )
 
 
-def _stalls(profile: KernelProfile, *, not_issued: bool) -> dict[str, dict[int, int]]:
-    """Samples by stall reason and address."""
-    names = metrics.stall_samples(profile.instances, not_issued=not_issued)
-    tables = {reason: by_address(profile, name) for reason, name in names.items()}
-    return {reason: table for reason, table in tables.items() if table}
+_StallTable = dict[int, dict[str, int]]
 
 
-def _by_reason(tables: Mapping[str, Mapping[int, int]], addresses: Sequence[int]) -> dict[str, int]:
+def _stalls(profile: KernelProfile, *, not_issued: bool) -> _StallTable | None:
+    """Samples by address and stall reason, zeros left out; None if no reason was sampled per instruction.
+
+    By address first, because a kernel has thousands of addresses, dozens of reasons and mostly zeros.
+    """
+    table: _StallTable | None = None
+    for reason, name in metrics.stall_samples(profile.instances, not_issued=not_issued).items():
+        table = {} if table is None else table
+        for address, samples in (by_address(profile, name) or {}).items():
+            if samples:
+                table.setdefault(address, {})[reason] = samples
+    return table
+
+
+def _by_reason(table: _StallTable | None, addresses: Sequence[int]) -> dict[str, int]:
     """Samples by stall reason over these addresses, most first."""
-    sums = {reason: sum(table.get(address, 0) for address in addresses) for reason, table in tables.items()}
-    return dict(sorted(((r, n) for r, n in sums.items() if n), key=lambda item: (-item[1], item[0])))
+    sums: dict[str, int] = {}
+    if table is not None:
+        for address in addresses:
+            for reason, samples in table.get(address, {}).items():
+                sums[reason] = sums.get(reason, 0) + samples
+    return dict(sorted(sums.items(), key=lambda item: (-item[1], item[0])))
 
 
 def analyse(profile: KernelProfile) -> SourceView | NotCollected:
