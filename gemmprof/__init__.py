@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from gemmprof.analysis.kernel_analysis import analyse as analyse
     from gemmprof.analysis.occupancy import Occupancy as Occupancy
     from gemmprof.analysis.occupancy import occupancy as occupancy
+    from gemmprof.analysis.occupancy_table import occupancy_table as occupancy_table
     from gemmprof.analysis.report_file import read_report as read_report
     from gemmprof.run import load_recorded_run as load_recorded_run
     from gemmprof.run import load_run as load_run
@@ -24,10 +25,11 @@ _HOMES = {
     "load_recorded_run": "gemmprof.run",
     "load_run": "gemmprof.run",
     "occupancy": "gemmprof.analysis.occupancy",
+    "occupancy_table": "gemmprof.analysis.occupancy_table",
     "read_report": "gemmprof.analysis.report_file",
 }
 
-__all__ = ["Occupancy", "__version__", "analyse", "load_recorded_run", "load_run", "occupancy", "read_report"]
+__all__ = ["Occupancy", "__version__", "analyse", "load_recorded_run", "load_run", "occupancy", "occupancy_table", "read_report"]
 
 
 def __getattr__(name: str) -> Any:

@@ -1,7 +1,7 @@
 """One headless Chromium for all browser tests (selenium; the driver is the system's chromedriver).
 
-Set ``GEMMPROF_CHROMIUM`` / ``GEMMPROF_CHROMEDRIVER`` where they are not on PATH. Without a browser the tests are skipped,
-unless ``GEMMPROF_REQUIRE_BROWSER=1`` (as in CI), where a missing browser fails them.
+Set ``GEMMPROF_CHROMIUM`` / ``GEMMPROF_CHROMEDRIVER`` where they are not on PATH. Without a browser the tests are
+skipped, unless ``GEMMPROF_REQUIRE_BROWSER=1`` (as in CI), where a missing browser fails them.
 """
 
 from __future__ import annotations
@@ -80,7 +80,9 @@ class Browser:
     def overflow(self) -> int:
         """Pixels by which the page is wider than the screen; 0 on a page that needs no sideways scrolling."""
         return int(
-            self.script("return Math.max(0, document.documentElement.scrollWidth - document.documentElement.clientWidth)")
+            self.script(
+                "const e = document.documentElement; return Math.max(0, e.scrollWidth - e.clientWidth)"
+            )
         )
 
     def screenshot(self, path: Path) -> None:

@@ -1,0 +1,141 @@
+"""What a compiled file holds: the resource usage of every kernel in a cubin, object, library or executable."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+from gemmprof.analysis.ptxas import KernelResources
+from gemmprof.arch import limits_of
+from gemmprof.errors import DeviceError, OccupancyError, UsageError
+
+_ARCH = re.compile(r"^arch = (\S+)", re.MULTILINE)
+_LISTED = re.compile(r"^ELF file.*\.(sm_\w+)\.cubin\s*$", re.MULTILINE)
+_FUNCTION = re.compile(r"^\s*Function (.+):$")
+_USAGE = re.compile(r"^\s+REG:(\d+) STACK:(\d+) SHARED:(\d+) LOCAL:(\d+)")
+
+_RESERVE_IS_COUNTED_FROM = (9, 0)
+_SECONDS = 120
+
+
+def find_cuobjdump() -> Path:
+    """cuobjdump: on PATH, in the CUDA toolkit, or in the Python package ``nvidia-cuda-cuobjdump``.
+
+    Raises:
+        DeviceError: if it is in none of them.
+    """
+    for path in _candidates():
+        if os.access(path, os.X_OK):
+            return path
+    raise DeviceError(
+        "cuobjdump was not found: it reads the resource usage out of compiled files",
+        remedies=[
+            "pip install nvidia-cuda-cuobjdump (or pip install 'gemmprof[binutils]')",
+            "set CUDA_HOME to a CUDA toolkit, or put its bin folder on PATH",
+            "compile with `nvcc -Xptxas -v … 2>&1 | gemmprof occupancy --ptxas - --threads N` instead",
+        ],
+    )
+
+
+def _candidates() -> Iterator[Path]:
+    if on_path := shutil.which("cuobjdump"):
+        yield Path(on_path)
+    for variable in ("CUDA_HOME", "CUDA_PATH"):
+        if home := os.environ.get(variable):
+            yield Path(home) / "bin" / "cuobjdump"
+    yield Path("/usr/local/cuda/bin/cuobjdump")
+    # NVIDIA's Python packages unpack into the namespace package "nvidia", under cu13/bin or cuda_cuobjdump/bin.
+    spec = importlib.util.find_spec("nvidia")
+    for folder in (spec.submodule_search_locations if spec is not None else None) or ():
+        yield from sorted(Path(folder).glob("*/bin/cuobjdump"), reverse=True)
+
+
+def read_cubin(path: str | Path) -> tuple[KernelResources, ...]:
+    """The kernels of a cubin, object file, library or executable, for every architecture that it was compiled for.
+
+    Raises:
+        UsageError: if the file does not exist or holds no kernel.
+        DeviceError: if there is no cuobjdump.
+    """
+    file = Path(path)
+    if not file.is_file():
+        raise UsageError(f"{file} does not exist")
+    tool = find_cuobjdump()
+    answer = _ask(tool, "--dump-resource-usage", file)
+    # Of a bare cubin the resource usage names no architecture; the list of contents does.
+    listed = None if _ARCH.search(answer.stdout) else _LISTED.search(_ask(tool, "--list-elf", file).stdout)
+    kernels = parse_resource_usage(answer.stdout, architecture=listed[1] if listed else "")
+    if not kernels:
+        found = (answer.stderr.strip() or answer.stdout.strip()).splitlines()
+        raise UsageError(
+            f"{file} holds no compiled kernel",
+            found=found[0] if found else "",
+            remedies=[
+                "give a cubin, or an object, library or executable that nvcc made",
+                "code that is PTX only has no registers yet: compile it for a target such as -arch=sm_90",
+            ],
+        )
+    return kernels
+
+
+def _ask(tool: Path, option: str, file: Path) -> subprocess.CompletedProcess[str]:
+    try:
+        return subprocess.run(
+            [str(tool), option, str(file)],
+            capture_output=True, text=True, errors="replace", timeout=_SECONDS, check=False,
+        )  # fmt: skip
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise DeviceError(f"{tool} could not read {file}", found=str(error)) from error
+
+
+def parse_resource_usage(text: str, *, architecture: str = "") -> tuple[KernelResources, ...]:
+    """The kernels in the output of ``cuobjdump --dump-resource-usage``, in its order.
+
+    Args:
+        text: what cuobjdump printed.
+        architecture: the target of the kernels that the text names none for (a bare cubin), for example ``sm_90``.
+    """
+    return tuple(_kernels(text, architecture))
+
+
+def _kernels(text: str, architecture: str) -> Iterator[KernelResources]:
+    name = ""
+    for line in text.splitlines():
+        if match := _ARCH.match(line):
+            architecture = match[1]
+        elif match := _FUNCTION.match(line):
+            name = match[1]
+        elif (match := _USAGE.match(line)) and name:
+            registers, stack, shared, local = (int(group) for group in match.groups())
+            yield KernelResources(
+                name=name,
+                architecture=architecture,
+                registers_per_thread=registers,
+                static_shared_memory=shared - _reserve_within(architecture, shared),
+                stack_bytes=stack,
+                local_bytes=local,
+            )
+            name = ""
+
+
+def _reserve_within(architecture: str, shared: int) -> int:
+    """Bytes of ``SHARED`` that are the driver's reserve and not the kernel's.
+
+    From sm_90 on the compiler lays the reserve out in the file (section ``.nv.shared.reserved.0``), so cuobjdump
+    counts it; ptxas -v does not (compared over sm_75 … sm_121 with CUDA 13.0).
+    """
+    try:
+        limits = limits_of(architecture)
+    except OccupancyError:
+        return 0
+    if (
+        limits.compute_capability < _RESERVE_IS_COUNTED_FROM
+        or shared < limits.reserved_shared_memory_per_block
+    ):
+        return 0
+    return limits.reserved_shared_memory_per_block

@@ -1,0 +1,229 @@
+"""The only table of GPU limits, and which product has which compute capability.
+
+Limits: the table inside Nsight Compute's occupancy calculator (2025.3.1). Products: NVIDIA's data sheets.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from operator import index
+from types import MappingProxyType
+from typing import Any
+
+from gemmprof.errors import OccupancyError, UsageError
+from gemmprof.model import ArchLimits
+
+# Shared memory that an SM can set aside for its blocks (the rest of the array is L1), largest first.
+_VOLTA = (98304, 65536, 32768, 16384, 8192, 0)
+_TURING = (65536, 32768)
+_100_KIB = (102400, 65536, 32768, 16384, 8192, 0)
+_164_KIB = (167936, 135168, *_100_KIB)
+_228_KIB = (233472, 200704, *_164_KIB)
+
+
+def _limits(
+    major: int, minor: int, chip: str, *, warps: int, blocks: int, barriers: int, configs: tuple[int, ...]
+) -> ArchLimits:
+    """One row: what differs between architectures is an argument, what never did since 7.0 stands here."""
+    ampere_or_newer = major >= 8
+    return ArchLimits(
+        compute_capability=(major, minor),
+        chip=chip,
+        max_warps_per_sm=warps,
+        max_blocks_per_sm=blocks,
+        max_barriers_per_sm=barriers,
+        shared_memory_per_sm=configs[0],
+        max_shared_memory_per_block=configs[0],
+        registers_per_sm=65536,
+        max_registers_per_block=65536,
+        max_registers_per_thread=255,
+        register_allocation_unit=256,
+        warp_allocation_granularity=4,
+        shared_memory_allocation_unit=128 if ampere_or_newer else 256,
+        max_threads_per_block=1024,
+        shared_memory_configs=configs,
+        reserved_shared_memory_per_block=1024 if ampere_or_newer else 0,
+    )
+
+
+_TABLE = (
+    _limits(7, 0, "GV100", warps=64, blocks=32, barriers=64, configs=_VOLTA),
+    _limits(7, 2, "GV11B", warps=64, blocks=32, barriers=64, configs=_VOLTA),
+    _limits(7, 5, "TU10x", warps=32, blocks=16, barriers=32, configs=_TURING),
+    _limits(8, 0, "GA100", warps=64, blocks=32, barriers=64, configs=_164_KIB),
+    _limits(8, 6, "GA10x", warps=48, blocks=16, barriers=16, configs=_100_KIB),
+    _limits(8, 7, "GA10y", warps=48, blocks=16, barriers=16, configs=_164_KIB),
+    _limits(8, 9, "AD10x", warps=48, blocks=24, barriers=24, configs=_100_KIB),
+    _limits(9, 0, "GH100", warps=64, blocks=32, barriers=64, configs=_228_KIB),
+    _limits(10, 0, "GB10x", warps=64, blocks=32, barriers=64, configs=_228_KIB),
+    _limits(10, 3, "GB11x", warps=64, blocks=32, barriers=64, configs=_228_KIB),
+    _limits(11, 0, "GB10B", warps=48, blocks=24, barriers=24, configs=_228_KIB),
+    _limits(12, 0, "GB20x", warps=48, blocks=24, barriers=24, configs=_100_KIB),
+    _limits(12, 1, "GB20y", warps=48, blocks=24, barriers=24, configs=_100_KIB),
+)
+
+LIMITS: Mapping[tuple[int, int], ArchLimits] = MappingProxyType(
+    {row.compute_capability: row for row in _TABLE}
+)
+"""Limits by compute capability, oldest first."""
+
+BARRIERS_LIMIT_OCCUPANCY_FROM = (9, 0)
+"""Before this compute capability the official calculator does not look at block barriers."""
+
+CLUSTERS_FROM = (9, 0)
+"""First compute capability with thread block clusters."""
+
+PORTABLE_CLUSTER_SIZE = 8
+"""Blocks in a cluster that every GPU with clusters supports."""
+
+MAX_CLUSTER_SIZE = 16
+"""Blocks in a cluster after opting in to non-portable sizes (`cudaFuncAttributeNonPortableClusterSizeAllowed`)."""
+
+MAX_BARRIERS_PER_BLOCK = 16
+"""Named barriers that a block can use (PTX ISA, ``barrier``: 0 to 15)."""
+
+_TARGET = re.compile(r"^(?:sm|compute|lto)?_?(\d{2,3})[af]?$")
+_DOTTED = re.compile(r"^(\d{1,2})\.(\d)$")
+
+
+def known_architectures() -> str:
+    """The compute capabilities of the table as people write them: ``7.0, 7.2, …``."""
+    return ", ".join(row.label for row in _TABLE)
+
+
+def _unknown(value: object) -> OccupancyError:
+    return OccupancyError(
+        f"compute capability {value!r} is not in the table of limits",
+        remedies=[f"use one of {known_architectures()}", 'write it as "8.6", 8.6, (8, 6) or "sm_86"'],
+    )
+
+
+def parse_compute_capability(value: Any) -> tuple[int, int]:
+    """``"8.6"``, ``8.6``, ``(8, 6)``, ``"sm_86"``, ``"sm_90a"``, ``"86"`` or ``86`` as (major, minor).
+
+    Raises:
+        OccupancyError: if it is none of these, or not in the table.
+    """
+    try:
+        return _parse(value)
+    except TypeError:  # unhashable: a list, an array
+        return _parse(tuple(value)) if isinstance(value, list) else _parse(str(value))
+
+
+# typed: 86 is sm_86, 86.0 is no compute capability, and they are equal as dictionary keys.
+@lru_cache(maxsize=256, typed=True)
+def _parse(value: Any) -> tuple[int, int]:
+    pair: tuple[int, int] | None = None
+    if isinstance(value, tuple):
+        try:
+            pair = (index(value[0]), index(value[1])) if len(value) == 2 else None
+        except TypeError:
+            raise _unknown(value) from None
+    elif isinstance(value, (str, int)) and not isinstance(value, bool):
+        text = str(value).strip().lower()
+        if match := _DOTTED.match(text):
+            pair = (int(match[1]), int(match[2]))
+        elif match := _TARGET.match(text):
+            pair = (int(match[1]) // 10, int(match[1]) % 10)
+    else:
+        try:
+            number = float(value)
+        except (TypeError, ValueError):
+            raise _unknown(value) from None
+        # float32(8.6) is 8.6000004: one decimal is all that a compute capability has.
+        if 0 < number < 100 and abs(number - round(number, 1)) < 1e-5:
+            whole = round(number * 10)
+            pair = (whole // 10, whole % 10)
+    if pair is None or pair not in LIMITS:
+        raise _unknown(value)
+    return pair
+
+
+def limits_of(compute_capability: Any) -> ArchLimits:
+    """The limits of a compute capability, written in any form that `parse_compute_capability` reads.
+
+    Raises:
+        OccupancyError: if it is not in the table.
+    """
+    return LIMITS[parse_compute_capability(compute_capability)]
+
+
+@dataclass(frozen=True, slots=True)
+class Product:
+    """A GPU as it is sold. ``sm_count`` is that of the usual full configuration, None where it varies."""
+
+    name: str
+    compute_capability: tuple[int, int]
+    sm_count: int | None = None
+
+
+def _products(major: int, minor: int, **counts: int | None) -> tuple[Product, ...]:
+    """Products of one compute capability; an underscore in a keyword stands for a space."""
+    return tuple(Product(name.replace("_", " ").strip(), (major, minor), sms) for name, sms in counts.items())
+
+
+# fmt: off
+PRODUCTS: tuple[Product, ...] = (
+    *_products(7, 0, V100=80, TITAN_V=80),
+    *_products(7, 2, Jetson_AGX_Xavier=8, Jetson_Xavier_NX=6),
+    *_products(7, 5, T4=40, TITAN_RTX=72, Quadro_RTX_4000=36, Quadro_RTX_5000=48, Quadro_RTX_6000=72,
+               Quadro_RTX_8000=72, RTX_2060=30, RTX_2060_SUPER=34, RTX_2070=36, RTX_2070_SUPER=40, RTX_2080=46,
+               RTX_2080_SUPER=48, RTX_2080_Ti=68, GTX_1650=14, GTX_1660=22, GTX_1660_SUPER=22, GTX_1660_Ti=24),
+    *_products(8, 0, A100=108, A30=56),
+    *_products(8, 6, A10=72, A10G=80, A16=10, A2=10, A40=84, RTX_A2000=26, RTX_A4000=48, RTX_A4500=56, RTX_A5000=64,
+               RTX_A5500=80, RTX_A6000=84, RTX_3050=20, RTX_3060=28, RTX_3060_Ti=38, RTX_3070=46, RTX_3070_Ti=48,
+               RTX_3080=68, RTX_3080_Ti=80, RTX_3090=82, RTX_3090_Ti=84),
+    *_products(8, 7, Jetson_AGX_Orin=16, Jetson_Orin_NX=8, Jetson_Orin_Nano=8),
+    *_products(8, 9, L4=58, L40=142, L40S=142, RTX_4000_Ada=48, RTX_4500_Ada=60, RTX_5000_Ada=100, RTX_6000_Ada=142,
+               RTX_4060=24, RTX_4060_Ti=34, RTX_4070=46, RTX_4070_SUPER=56, RTX_4070_Ti=60, RTX_4070_Ti_SUPER=66,
+               RTX_4080=76, RTX_4080_SUPER=80, RTX_4090=128),
+    *_products(9, 0, H100=132, H100_SXM=132, H100_NVL=132, H100_PCIe=114, H200=132, GH200=132, H20=78),
+    *_products(10, 0, B200=148, GB200=None),
+    *_products(10, 3, B300=None, GB300=None),
+    *_products(11, 0, Jetson_AGX_Thor=20, Jetson_T5000=20, Jetson_T4000=12),
+    *_products(12, 0, RTX_5050=20, RTX_5060=30, RTX_5060_Ti=36, RTX_5070=48, RTX_5070_Ti=70, RTX_5080=84, RTX_5090=170,
+               RTX_PRO_4000_Blackwell=70, RTX_PRO_4500_Blackwell=82, RTX_PRO_5000_Blackwell=110,
+               RTX_PRO_6000_Blackwell=188),
+    *_products(12, 1, DGX_Spark=48, GB10=48),
+)
+# fmt: on
+"""Common products, each name once."""
+
+# What vendors and drivers put around the name that people say: "NVIDIA A100-SXM4-80GB", "NVIDIA H100 80GB HBM3".
+_NOISE = re.compile(
+    r"\b(nvidia|geforce|tesla|graphics|gpu|generation|laptop|max q|\d+\s*gb|hbm\d\w?|sxm\d?|pcie?|"
+    r"workstation|server|edition|developer kit)\b"
+)
+
+
+def _words(name: str) -> str:
+    return re.sub(r"[^a-z0-9]+", " ", name.lower()).strip()
+
+
+def find_product(name: str) -> Product:
+    """The product that a name means, as people or drivers write it (``h100``, ``NVIDIA A100-SXM4-80GB``, ``3090ti``).
+
+    Raises:
+        UsageError: if no product is called so; it names the closest ones.
+    """
+    by_name = {_words(product.name): product for product in PRODUCTS}
+    joined = {key.replace(" ", ""): product for key, product in by_name.items()}
+    exact = _words(name)
+    plain = _words(_NOISE.sub(" ", exact))
+    for candidate in (_words(exact.replace("nvidia", " ")), plain, f"rtx {plain}", f"jetson {plain}"):
+        product = by_name.get(candidate) or joined.get(candidate.replace(" ", ""))
+        if product is not None:
+            # Laptop chips carry a desktop name with fewer SMs.
+            mobile = re.search(r"\b(laptop|max q)\b", exact)
+            return dataclasses.replace(product, sm_count=None) if mobile else product
+    close = difflib.get_close_matches(plain, by_name, n=4, cutoff=0.5)
+    known = ", ".join(by_name[key].name for key in close) or "H100, A100, L4, RTX 4090, …"
+    raise UsageError(
+        f"no GPU called '{name}' in the table",
+        remedies=[f"did you mean {known}?", f"or give --arch, one of {known_architectures()}"],
+    )
