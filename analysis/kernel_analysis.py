@@ -33,7 +33,7 @@ from gemmprof.analysis import (
     spills,
     warp_states,
 )
-from gemmprof.analysis.verdict import Verdict
+from gemmprof.analysis.verdict import Verdict, judge
 from gemmprof.metrics import MetricGroup
 from gemmprof.model import KernelProfile, NotCollected
 
@@ -86,7 +86,7 @@ class KernelAnalysis:
 
     profile: KernelProfile
     results: Mapping[str, Any] = field(repr=False)
-    verdict: Verdict = field(default_factory=lambda: Verdict("unknown", ""))
+    verdict: Verdict
 
     def get(self, kind: type[Result]) -> Result | NotCollected:
         """The result of this type, for example ``analysis.get(Roofline)``.
@@ -105,4 +105,5 @@ def _names_by_type() -> dict[type[Any], str]:
 
 def analyse(profile: KernelProfile) -> KernelAnalysis:
     """Run every analysis on one launch."""
-    return KernelAnalysis(profile, {analysis.NAME: analysis.analyse(profile) for analysis in ANALYSES})
+    results = {analysis.NAME: analysis.analyse(profile) for analysis in ANALYSES}
+    return KernelAnalysis(profile, results, judge(results))

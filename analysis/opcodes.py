@@ -401,6 +401,11 @@ OPCODES: dict[str, OpcodeInfo] = {
 """Every known opcode."""
 
 
+def members(*classes: str) -> tuple[str, ...]:
+    """The opcodes of these classes."""
+    return tuple(item.opcode for item in OPCODES.values() if item.instruction_class in classes)
+
+
 def info(opcode: str) -> OpcodeInfo:
     """What an opcode (modifiers allowed: ``LDG.E.128``) is; class ``other`` and no meaning if it is unknown."""
     bare = opcode.partition(".")[0].strip().upper()

@@ -19,12 +19,14 @@ GROUP = metrics.SPEED_OF_LIGHT
 class BreakdownEntry:
     """One unit of a throughput's breakdown; the throughput is the maximum of its entries.
 
-    ``label`` is readable ("SM: Inst Executed Pipe LSU"), ``percent`` None where the metric itself is absent.
+    ``label`` is readable ("SM: Inst Executed Pipe Lsu"), ``percent`` None where the metric itself is absent,
+    ``unit`` the hardware unit behind it ("load/store unit", '' if gemmprof does not know it).
     """
 
     metric: str
     label: str
     percent: float | None
+    unit: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +73,16 @@ class SpeedOfLight:
 
 RESULT = SpeedOfLight
 
+HIGH, LATENCY, SMALL_GRID, COMPUTE, MEMORY, BALANCED = (
+    "high",
+    "latency",
+    "small_grid",
+    "compute",
+    "memory",
+    "balanced",
+)
+"""Kinds of `Bottleneck`."""
+
 HIGH_PERCENT = 80.0
 """At or above this, ncu speaks of high throughput."""
 LATENCY_PERCENT = 60.0
@@ -106,7 +118,10 @@ def analyse(profile: KernelProfile) -> SpeedOfLight | NotCollected:
 def _breakdown(profile: KernelProfile, metric: str) -> tuple[BreakdownEntry, ...]:
     """The members that the report itself lists for a throughput, largest first, absent ones last."""
     names = [name.strip() for name in (profile.text(metric) or "").split(",") if name.strip()]
-    entries = [BreakdownEntry(name, metrics.readable(name), profile.number(name)) for name in names]
+    entries = [
+        BreakdownEntry(name, metrics.readable(name), profile.number(name), metrics.hardware_unit(name))
+        for name in names
+    ]
     return tuple(
         sorted(entries, key=lambda entry: -1.0 if entry.percent is None else entry.percent, reverse=True)
     )
@@ -116,18 +131,18 @@ def classify(sm: float, memory: float, waves: float | None) -> Bottleneck:
     """The bottleneck by the thresholds of ncu's rule SOLBottleneck; ``sm`` and ``memory`` in per cent."""
     both = f"compute {sm:.1f} %, memory {memory:.1f} % of peak"
     if sm >= HIGH_PERCENT or memory >= HIGH_PERCENT:
-        return Bottleneck("high", "High Throughput", f"The kernel is close to a hardware limit ({both}).")
+        return Bottleneck(HIGH, "High Throughput", f"The kernel is close to a hardware limit ({both}).")
     if sm < LATENCY_PERCENT and memory < LATENCY_PERCENT:
         if waves is not None and waves < 1:
             return Bottleneck(
-                "small_grid", "Small Grid", f"The grid fills only {waves:.2f} waves of the device ({both})."
+                SMALL_GRID, "Small Grid", f"The grid fills only {waves:.2f} waves of the device ({both})."
             )
         message = f"Neither compute nor memory is busy ({both}): latency limits the kernel."
-        return Bottleneck("latency", "Latency Issue", message)
+        return Bottleneck(LATENCY, "Latency Issue", message)
     if abs(sm - memory) < BALANCED_POINTS:
         return Bottleneck(
             "balanced", "Balanced Throughput", f"Compute and memory are about equally busy ({both})."
         )
     if sm > memory:
-        return Bottleneck("compute", "High Compute Throughput", f"Compute is busier than memory ({both}).")
-    return Bottleneck("memory", "High Memory Throughput", f"Memory is busier than compute ({both}).")
+        return Bottleneck(COMPUTE, "High Compute Throughput", f"Compute is busier than memory ({both}).")
+    return Bottleneck(MEMORY, "High Memory Throughput", f"Memory is busier than compute ({both}).")

@@ -1,8 +1,53 @@
-"""The verdict: one paragraph made of numbers about one kernel, and one word for tables."""
+"""The verdict: one paragraph made of numbers about one kernel, and one word for tables.
+
+It says nothing of its own: every number comes from the result of another analysis, and what was not collected is left
+out.
+"""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
+
+from gemmprof import metrics
+from gemmprof.analysis import opcodes, roofline, speed_of_light
+from gemmprof.analysis.bank_conflicts import BankConflicts
+from gemmprof.analysis.coalescing import Coalescing
+from gemmprof.analysis.instruction_mix import InstructionMix
+from gemmprof.analysis.roofline import Roofline, RooflinePoint
+from gemmprof.analysis.rules import Advice
+from gemmprof.analysis.scheduler import Scheduler
+from gemmprof.analysis.speed_of_light import BreakdownEntry, SpeedOfLight
+from gemmprof.analysis.warp_states import StateShare, WarpStates
+
+UNKNOWN = "unknown"
+
+NOTABLE_STALL = 0.15
+"""A stall below this share of the warp cycles is not worth advice."""
+NOTABLE_WASTE = 10.0
+"""Excess wavefronts or sectors below this per cent are not worth advice."""
+
+_LATENCY_OF_GROUP = {
+    "memory": "memory latency",
+    "shared": "shared-memory latency",
+    "execution": "instruction latency",
+    "synchronisation": "synchronisation",
+    "control": "instruction fetch",
+}
+
+_BEYOND_A_FULL_UNIT = {
+    "DRAM": "Move fewer bytes: reuse data in shared memory or caches, fuse kernels, or use a narrower type.",
+    "L2 cache": "Ask L2 for fewer bytes: reuse data within a block, and place blocks that share data side by side.",
+    "L1 cache": "Ask L1 for fewer bytes: coalesce accesses and keep reused data in registers or shared memory.",
+    "shared memory": "Keep operands in registers for longer: larger thread tiles need fewer shared loads per result.",
+    "load/store unit": "Issue fewer loads and stores: wider vectors, and more results per loaded operand.",
+    "issue slots": "Execute fewer instructions per result: wider loads, more results per thread, less address arithmetic.",
+    "FMA pipe": "Only fewer multiply-adds or tensor cores go beyond this.",
+    "FP64 pipe": "Only fewer FP64 operations, or a lower precision where it suffices, go beyond this.",
+    "tensor cores": "Only fewer operations or a narrower type go beyond this.",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -10,11 +55,11 @@ class Verdict:
     """What a performance engineer would say first.
 
     Attributes:
-        limited_by: one or two words for a table: ``FP32``, ``DRAM``, ``shared memory``, ``latency``,
+        limited_by: one to three words for a table: ``FMA pipe``, ``DRAM``, ``shared memory``, ``memory latency``,
             ``small grid``, ``unknown`` …
         closeness: sentence: how close to which limit.
         waiting: sentence: what the warps wait for; '' if not collected.
-        advice: sentence: what to try; '' if there is nothing to say.
+        advice: sentences: what to try; '' if there is nothing to say.
     """
 
     limited_by: str
@@ -26,3 +71,207 @@ class Verdict:
     def paragraph(self) -> str:
         """All sentences."""
         return " ".join(sentence for sentence in (self.closeness, self.waiting, self.advice) if sentence)
+
+
+@dataclass(frozen=True, slots=True)
+class _Findings:
+    """The results that the verdict looks at; None where there is none."""
+
+    light: SpeedOfLight | None
+    roofs: Roofline | None
+    states: WarpStates | None
+    scheduler: Scheduler | None
+    mix: InstructionMix | None
+    conflicts: BankConflicts | None
+    coalescing: Coalescing | None
+    advice: Advice | None
+
+    @property
+    def stall(self) -> StateShare | None:
+        return None if self.states is None else self.states.main_stall
+
+    @property
+    def busiest(self) -> str:
+        """The busiest unit of the side that is closer to its limit, '' if the breakdown is not in the report."""
+        if self.light is None:
+            return ""
+        compute = self.light.sm_percent > self.light.memory_percent
+        return self.unit(self.light.sm_breakdown if compute else self.light.memory_breakdown)
+
+    def unit(self, breakdown: tuple[BreakdownEntry, ...]) -> str:
+        """The busiest unit of a breakdown in words; the L1 data stage by what keeps it busy."""
+        if not breakdown or not breakdown[0].percent:
+            return ""
+        entry = breakdown[0]
+        if entry.unit == metrics.L1_DATA_STAGE:
+            return self._data_stage()
+        return entry.unit or entry.label
+
+    def _data_stage(self) -> str:
+        if self.roofs is not None:
+            levels = {memory.level: memory.percent or 0.0 for memory in self.roofs.memory_roofs}
+            shared, cache = levels.get(roofline.SHARED, 0.0), levels.get(roofline.L1, 0.0)
+        elif self.mix is not None:
+            shared = self.mix.count(*opcodes.members("shared_load", "shared_store"))
+            cache = self.mix.count(*opcodes.members("global_load", "global_store", "local", "atomic"))
+        else:
+            return metrics.L1_DATA_STAGE
+        if shared == cache:
+            return metrics.L1_DATA_STAGE
+        return "shared memory" if shared > cache else "L1 cache"
+
+
+def judge(results: Mapping[str, Any]) -> Verdict:
+    """The verdict on one launch.
+
+    Args:
+        results: result of each analysis by name (`KernelAnalysis.results`); missing and not collected ones are fine.
+    """
+    found = {type(result): result for result in results.values()}
+    findings = _Findings(
+        light=found.get(SpeedOfLight),
+        roofs=found.get(Roofline),
+        states=found.get(WarpStates),
+        scheduler=found.get(Scheduler),
+        mix=found.get(InstructionMix),
+        conflicts=found.get(BankConflicts),
+        coalescing=found.get(Coalescing),
+        advice=found.get(Advice),
+    )
+    return Verdict(_limited_by(findings), _closeness(findings), _waiting(findings), _advice(findings))
+
+
+def _limited_by(findings: _Findings) -> str:
+    light = findings.light
+    if light is None:
+        return UNKNOWN if findings.stall is None else _latency(findings.stall)
+    if light.bottleneck.kind == speed_of_light.SMALL_GRID:
+        return "small grid"
+    if light.bottleneck.kind == speed_of_light.LATENCY:
+        return _latency(findings.stall)
+    return findings.busiest or ("compute" if light.sm_percent > light.memory_percent else "memory")
+
+
+def _latency(stall: StateShare | None) -> str:
+    return "latency" if stall is None else _LATENCY_OF_GROUP.get(stall.reason.group, "latency")
+
+
+def _closeness(findings: _Findings) -> str:
+    sentences = []
+    light = findings.light
+    if light is not None:
+        compute, memory = findings.unit(light.sm_breakdown), findings.unit(light.memory_breakdown)
+        sentences.append(
+            f"Compute reaches {light.sm_percent:.1f} % of its peak{_busy(compute)}, "
+            f"memory {light.memory_percent:.1f} %{_busy(memory)}."
+        )
+    point = None if findings.roofs is None else _main_point(findings.roofs)
+    if point is not None:
+        sentences.append(
+            f"At {point.intensity:.3g} operations per byte of {_level(point)} it does "
+            f"{_rate(point.achieved, point.compute.key)} of {point.compute.label}, {point.percent:.1f} % of what the "
+            f"{point.bound} roof allows there."
+        )
+    return " ".join(sentences) or "Too little was collected to say how close the kernel is to a limit."
+
+
+def _busy(unit: str) -> str:
+    return f" (busiest: {unit})" if unit else ""
+
+
+def _main_point(roofs: Roofline) -> RooflinePoint | None:
+    """The main arithmetic under device memory, or under the first level that was measured."""
+    main = roofs.main
+    if main is None:
+        return None
+    return next((point for point in roofs.points if point.compute.key == main.key), None)
+
+
+def _level(point: RooflinePoint) -> str:
+    return (
+        _lower_first(point.memory.label)
+        if point.memory.level in (roofline.DRAM, roofline.SHARED)
+        else point.memory.label
+    )
+
+
+def _rate(value: float, key: str) -> str:
+    """Operations per second with three digits: ``23.4 TFLOP/s``."""
+    unit = "OP/s" if "int" in key else "FLOP/s"
+    for scale, prefix in ((1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M")):
+        if value >= scale:
+            return f"{value / scale:.3g} {prefix}{unit}"
+    return f"{value:.3g} {unit}"
+
+
+def _waiting(findings: _Findings) -> str:
+    sentences = []
+    stall, states, scheduler = findings.stall, findings.states, findings.scheduler
+    if states is not None and stall is not None:
+        what = f"{_lower_first(stall.reason.meaning)[:-1]} ({stall.reason.title.removeprefix('Stall ')})"
+        cycles = states.cycles_per_issued_instruction
+        if cycles is not None and stall.cycles_per_issue is not None:
+            sentences.append(
+                f"A warp issues every {cycles:.1f} cycles; {100 * stall.share:.0f} % of its time it {what}."
+            )
+        else:
+            sentences.append(f"In {100 * stall.share:.0f} % of the samples a warp {what}.")
+    if scheduler is not None:
+        warps = (
+            f", with {scheduler.active_warps:.1f} of {scheduler.max_warps:.0f} possible warps resident"
+            if scheduler.active_warps is not None and scheduler.max_warps is not None
+            else ""
+        )
+        sentences.append(
+            f"Schedulers issue nothing in {scheduler.no_eligible_percent:.0f} % of cycles{warps}."
+        )
+    return " ".join(sentences)
+
+
+def _lower_first(sentence: str) -> str:
+    return sentence[:1].lower() + sentence[1:]
+
+
+def _advice(findings: _Findings) -> str:
+    sentences = [*_waste(findings.conflicts, findings.coalescing)]
+    stall = findings.stall
+    if findings.light is not None and findings.light.bottleneck.kind == speed_of_light.HIGH:
+        sentences.append(
+            _BEYOND_A_FULL_UNIT.get(
+                findings.busiest, "Give the busiest unit less work, or move work to another."
+            )
+        )
+    elif stall is not None and stall.share >= NOTABLE_STALL and stall.reason.advice:
+        sentences.append(stall.reason.advice)
+    best = None if findings.advice is None else findings.advice.best
+    if best is not None:
+        sentences.append(
+            f"Nsight Compute expects most, {best.estimated_speedup:.0f} % at best, of: {best.title or _words(best.rule)}."
+        )
+    return " ".join(sentences)
+
+
+def _words(identifier: str) -> str:
+    """A rule's identifier as words: ``TheoreticalOccupancy`` becomes "Theoretical Occupancy"."""
+    return re.sub(r"(?<=[a-z])(?=[A-Z])", " ", identifier)
+
+
+def _waste(conflicts: BankConflicts | None, coalescing: Coalescing | None) -> list[str]:
+    """Sentences on work that the memory system does for nothing."""
+    sentences = []
+    if conflicts is not None:
+        worst = max(conflicts.operations, key=lambda operation: operation.share or 0.0, default=None)
+        if worst is not None and worst.share is not None and worst.share >= NOTABLE_WASTE:
+            way = f" ({worst.n_way:.1f}-way)" if worst.n_way is not None else ""
+            sentences.append(
+                f"Bank conflicts make up {worst.share:.0f} % of the wavefronts of its shared {worst.name}s{way}: "
+                "change the layout or pad it."
+            )
+    if coalescing is not None and coalescing.sectors and coalescing.ideal is not None:
+        excess = 100 * (coalescing.sectors - coalescing.ideal) / coalescing.sectors
+        if excess >= NOTABLE_WASTE:
+            sentences.append(
+                f"{excess:.0f} % of its global sectors carry nothing that was asked for: "
+                "let neighbouring threads touch neighbouring addresses."
+            )
+    return sentences

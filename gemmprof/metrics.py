@@ -122,6 +122,41 @@ SPEED_OF_LIGHT = MetricGroup(
 NO_DRAM_COUNTERS = frozenset({(8, 7), (8, 8), (11, 0), (12, 1)})
 """Compute capabilities on which no ``dram__*`` metric exists: their memory is not the GPU's own."""
 
+L1_DATA_STAGE = "L1 data stage"
+
+_UNITS: tuple[tuple[str, str], ...] = (
+    (r"sm__inst_executed_pipe_lsu|l1tex__lsuin_requests", "load/store unit"),
+    (r"sm__issue_active|sm__inst_executed", "issue slots"),
+    (r"sm__\w*pipe_fma\w*", "FMA pipe"),
+    (r"sm__\w*pipe_alu\w*", "integer ALU"),
+    (r"sm__\w*pipe_fp64\w*", "FP64 pipe"),
+    (r"sm__\w*pipe_fp16\w*", "FP16 pipe"),
+    (r"sm__\w*pipe_(tensor|tc_)\w*|sm__mem_tensor\w*", "tensor cores"),
+    (r"sm__\w*pipe_xu\w*", "special-function unit"),
+    (r"sm__\w*pipe_uniform\w*", "uniform datapath"),
+    (r"sm__\w*pipe_cbu\w*", "branch unit"),
+    (r"sm__\w*pipe_adu\w*", "address-divergence unit"),
+    (r"sm__\w*pipe_tex\w*|l1tex__(tex|f_|data_pipe_tex)\w*", "texture unit"),
+    (r"sm__\w*pipe_tma\w*", "tensor memory accelerator"),
+    (r"sm__mio\w*", "memory I/O queue"),
+    (r"idc__\w*", "constant cache"),
+    (r"l1tex__data\w*", L1_DATA_STAGE),
+    (r"l1tex__\w*", "L1 cache"),
+    (r"lts__\w*|l2\w*", "L2 cache"),
+    (r"(dram|fbpa|gpu__dram)\w*", "DRAM"),
+)
+_UNIT_PATTERNS = tuple((re.compile(pattern), unit) for pattern, unit in _UNITS)
+
+
+def hardware_unit(name: str) -> str:
+    """The hardware unit that a member of a throughput breakdown measures, in words ('' if it is unknown).
+
+    The L1 data stage serves the L1 cache and shared memory alike.
+    """
+    base = name.partition(".")[0]
+    return next((unit for pattern, unit in _UNIT_PATTERNS if pattern.fullmatch(base)), "")
+
+
 # --- Roofline (sections SpeedOfLight_RooflineChart, SpeedOfLight_Hierarchical*RooflineChart) --------------------------
 
 SMSP_CLOCK = "smsp__cycles_elapsed.avg.per_second"
