@@ -1,34 +1,41 @@
 """Teaching model: which address each thread of a warp touches, and what the memory system makes of it.
 
-From nothing but a stage's tile parameters: the 32-byte sectors of a global access, the banks and wavefronts of a
-shared one. Data only; the pages draw it.
+From nothing but a stage's tile parameters and the matrix shape: the 32-byte sectors of a global access, the banks and
+wavefronts of a shared one. Data only; the pages draw it. The index arithmetic is that of the kernels' sources, for
+shapes that are whole multiples of the tiles. The compiler may fuse neighbouring scalar accesses into wider ones: then
+fewer instructions move the same bytes, and the model shows the source's own accesses.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+
+from gemmprof.model import Problem, Stage
 
 SECTOR_BYTES = 32
 BANKS = 32
 BANK_BYTES = 4
 WARP_SIZE = 32
+FLOAT_BYTES = 4
 
 
 @dataclass(frozen=True, slots=True)
 class WarpAccess:
-    """One load or store instruction as a warp executes it.
+    """One load or store instruction as the first warp of a block executes it.
 
     Attributes:
         name: identifier, for example ``load_a``.
-        title: name for people, for example ``Load of A into shared memory``.
+        title: name for people, for example ``Load of A from global memory``.
         space: ``global`` or ``shared``.
         operation: ``load`` or ``store``.
         matrix: ``A``, ``B`` or ``C``.
         code: the access as the kernel's source writes it, in tile letters.
         bytes_per_thread: 4, 8 or 16.
-        addresses: byte address of each lane relative to the matrix or tile; None for an inactive lane.
-        rows, columns: element coordinates of each lane in the matrix (global) or tile (shared).
-        explanation: one sentence: why it is good or bad.
+        addresses: byte address of each lane relative to the matrix (global) or tile (shared).
+        rows, columns: coordinates of each lane's first element in the matrix or tile.
+        executions: how often a warp executes the access in one step along K (``once``: in the whole kernel).
+        once: True for what happens once, after the loop along K.
     """
 
     name: str
@@ -38,51 +45,160 @@ class WarpAccess:
     matrix: str
     code: str
     bytes_per_thread: int
-    addresses: tuple[int | None, ...]
+    addresses: tuple[int, ...]
     rows: tuple[int, ...]
     columns: tuple[int, ...]
-    explanation: str = ""
+    executions: int = 1
+    once: bool = False
 
     @property
     def sectors(self) -> tuple[int, ...]:
         """The distinct 32-byte sectors that the warp touches, ascending (sector = address // 32)."""
-        touched = set()
-        for address in self.addresses:
-            if address is not None:
-                touched.update(range(address // SECTOR_BYTES, (address + self.bytes_per_thread - 1) // SECTOR_BYTES + 1))
-        return tuple(sorted(touched))
+        return tuple(sorted({sector for lane in self.sectors_of_lanes for sector in lane}))
 
     @property
-    def ideal_sectors(self) -> int:
-        """Sectors that the distinct bytes would fill side by side."""
-        return -(-len(self._bytes()) // SECTOR_BYTES)
-
-    @property
-    def banks(self) -> tuple[tuple[int, ...], ...]:
-        """The shared-memory banks of each lane (bank = address // 4 mod 32), () for an inactive lane."""
-        width = self.bytes_per_thread // BANK_BYTES
+    def sectors_of_lanes(self) -> tuple[tuple[int, ...], ...]:
+        """The sectors of each lane."""
+        last = self.bytes_per_thread - 1
         return tuple(
-            () if address is None else tuple((address // BANK_BYTES + word) % BANKS for word in range(width))
+            tuple(range(address // SECTOR_BYTES, (address + last) // SECTOR_BYTES + 1))
             for address in self.addresses
         )
 
-    def _bytes(self) -> set[int]:
-        return {
-            address + offset
-            for address in self.addresses
-            if address is not None
-            for offset in range(self.bytes_per_thread)
-        }
+    @property
+    def ideal_sectors(self) -> int:
+        """Sectors that the bytes of all lanes would fill side by side; lanes that share bytes count once."""
+        return -(-len(self.addresses_of_words) * BANK_BYTES // SECTOR_BYTES)
+
+    @property
+    def addresses_of_words(self) -> tuple[int, ...]:
+        """The distinct 4-byte words that the warp touches, by address, ascending."""
+        return tuple(sorted({word for lane in range(len(self.addresses)) for word in self._words(lane)}))
+
+    @property
+    def banks(self) -> tuple[tuple[int, ...], ...]:
+        """The shared-memory banks of each lane: address // 4 mod 32."""
+        return tuple(
+            tuple(word // BANK_BYTES % BANKS for word in self._words(lane))
+            for lane in range(len(self.addresses))
+        )
+
+    @property
+    def passes(self) -> tuple[tuple[int, ...], ...]:
+        """The lanes that the hardware serves together, in order: the whole warp for 4-byte accesses.
+
+        8-byte accesses go by half-warps and 16-byte ones by quarter-warps, except that two neighbouring groups go
+        together where lanes share addresses in pairs (lane and lane^1, or lane and lane^2).
+        """
+        lanes = tuple(range(len(self.addresses)))
+        if self.bytes_per_thread <= BANK_BYTES:
+            return (lanes,)
+        size = WARP_SIZE * BANK_BYTES // self.bytes_per_thread
+        groups = []
+        for start in range(0, len(lanes), 2 * size):
+            both = lanes[start : start + 2 * size]
+            groups += [both] if self._paired(both) else [both[:size], both[size:]]
+        return tuple(group for group in groups if group)
+
+    @property
+    def wavefronts(self) -> int:
+        """Passes through shared memory: in each group of lanes, the most distinct words that fall on one bank."""
+        return sum(self._depth(group) for group in self.passes)
+
+    @property
+    def conflict_free_wavefronts(self) -> int:
+        """Passes if no two words of a group fell on one bank."""
+        return len(self.passes)
+
+    @property
+    def conflicts(self) -> int:
+        """Wavefronts that bank conflicts add to one execution."""
+        return self.wavefronts - self.conflict_free_wavefronts
+
+    @property
+    def explanation(self) -> str:
+        """One sentence: what the memory system makes of it."""
+        return _explain_global(self) if self.space == "global" else _explain_shared(self)
+
+    def _words(self, lane: int) -> range:
+        address = self.addresses[lane]
+        return range(address, address + self.bytes_per_thread, BANK_BYTES)
+
+    def _paired(self, lanes: Sequence[int]) -> bool:
+        return any(
+            all(self.addresses[lane] == self.addresses[lane ^ distance] for lane in lanes)
+            for distance in (1, 2)
+        )
+
+    def _depth(self, lanes: Iterable[int]) -> int:
+        words_of_bank: dict[int, set[int]] = {}
+        for lane in lanes:
+            for word in self._words(lane):
+                words_of_bank.setdefault(word // BANK_BYTES % BANKS, set()).add(word)
+        return max(map(len, words_of_bank.values()))
+
+
+def _explain_global(access: WarpAccess) -> str:
+    touched, ideal = len(access.sectors), access.ideal_sectors
+    words = len(access.addresses_of_words)
+    if words * BANK_BYTES == access.bytes_per_thread:
+        return f"All {WARP_SIZE} threads use the same element: one sector serves the whole warp."
+    if touched == ideal:
+        return f"Neighbouring threads use neighbouring bytes: {touched} full sectors, none wasted."
+    used = 100.0 * words * BANK_BYTES / (touched * SECTOR_BYTES)
+    return f"The warp touches {touched} sectors where {ideal} would do: {used:.0f} % of the bytes moved are used."
+
+
+def _explain_shared(access: WarpAccess) -> str:
+    groups = len(access.passes)
+    together = "" if groups == 1 else f" in each of {groups} groups of threads"
+    if len(access.addresses_of_words) * BANK_BYTES == access.bytes_per_thread:
+        return (
+            f"All {WARP_SIZE} threads use the same {access.bytes_per_thread} bytes: a broadcast, no conflict."
+        )
+    if not access.conflicts:
+        return f"No two different words fall on one bank{together}: no conflict."
+    return (
+        f"Different words fall on one bank{together}: {access.wavefronts} wavefronts where "
+        f"{access.conflict_free_wavefronts} would do."
+    )
 
 
 @dataclass(frozen=True, slots=True)
 class AccessPatterns:
-    """Every load and store of one stage's main loop and epilogue, as the warp with index 0 executes it."""
+    """Every load and store of one stage, as the first warp of a block executes it.
 
-    stage_number: int
-    stage_title: str
+    Attributes:
+        stage, problem: what was modelled.
+        warps_per_block: warps that execute each access.
+        blocks: blocks of the grid.
+        steps: steps along K.
+        accesses: in the order of the kernel's source.
+        whole_tiles: True if the shape is a whole multiple of the block tile, so that every warp of every block does
+            what the first one does and the totals are exact.
+    """
+
+    stage: Stage
+    problem: Problem
+    warps_per_block: int
+    blocks: int
+    steps: int
     accesses: tuple[WarpAccess, ...]
+    whole_tiles: bool = True
 
     def access(self, name: str) -> WarpAccess | None:
         """The access with this name, or None."""
         return next((access for access in self.accesses if access.name == name), None)
+
+    def requests(self, access: WarpAccess) -> int:
+        """Warp-level executions of the access in the whole launch."""
+        steps = 1 if access.once else self.steps
+        return self.blocks * self.warps_per_block * steps * access.executions
+
+    def sectors(self, operation: str) -> int:
+        """Global-memory sectors of all loads or all stores of the launch."""
+        return sum(
+            self.requests(access) * len(access.sectors)
+            for access in self.accesses
+            if access.space == "global" and access.operation == operation
+        )
