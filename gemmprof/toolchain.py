@@ -77,7 +77,9 @@ def ncu_installation(ncu: Path | None = None) -> Path | None:
     # The CUDA toolkit's bin/ncu is a script that starts an installation beside or outside the toolkit.
     version = ".".join(str(part) for part in _ask_version(executable, "Version "))
     found = [folder for folder in _installations(executable) if _holds_modules(folder)]
-    return next((folder for folder in found if version and version in folder.name), found[0] if found else None)
+    return next(
+        (folder for folder in found if version and version in folder.name), found[0] if found else None
+    )
 
 
 def ncu_python_directory(ncu: Path | None = None) -> Path | None:

@@ -1,0 +1,52 @@
+"""Look at this machine: GPU, driver, nvcc, ncu, ncu-report, counter permission, torch.
+
+Says what is there, what is missing, and the exact remedy. Exits with 0 if `gemmprof collect` can run here, with 1 if
+something it needs is missing. Reading reports needs none of this.
+"""
+
+from __future__ import annotations
+
+import argparse
+
+from gemmprof.commands._shared import add_json_argument, console, print_json
+from gemmprof.run import runs_directory
+
+_MARKS = {True: "ok", False: "MISSING", None: "unsure"}
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options of ``gemmprof doctor``."""
+    add_json_argument(parser)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Examine the machine and print the findings."""
+    from gemmprof.profiler.machine import examine
+
+    checks = examine(runs_directory())
+    missing = [check for check in checks if check.needed and check.ok is False]
+    if options.json:
+        print_json({"can_collect": not missing, "checks": checks})
+        return 1 if missing else 0
+    from rich.table import Table
+
+    table = Table(box=None, pad_edge=False, show_header=False)
+    table.add_column()
+    table.add_column()
+    table.add_column(overflow="fold")
+    for check in checks:
+        mark = "optional" if check.ok is False and not check.needed else _MARKS[check.ok]
+        table.add_row(mark, check.name, check.found)
+    out = console()
+    out.print(table)
+    for check in checks:
+        if check.ok is not True and check.remedies:
+            out.print(f"\n{check.name}:")
+            for remedy in check.remedies:
+                out.print(f"  fix: {remedy}")
+    if missing:
+        names = ", ".join(check.name for check in missing)
+        out.print(f"\n`gemmprof collect` cannot run here: {names}. Reports can be read without any of it.")
+        return 1
+    out.print("\n`gemmprof collect --all-stages` can run here.")
+    return 0

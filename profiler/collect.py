@@ -1,0 +1,483 @@
+"""The collection: check the machine, build, verify, time, profile, and keep every finished part in the run directory.
+
+The run is saved after each part of each stage. Whatever ends the collection (Ctrl-C, a kill, a fault), `--resume`
+goes on with the parts that are missing, and a stage that fails takes no other with it.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime
+import platform
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import gemmprof
+from gemmprof.errors import BuildError, DeviceError, GemmprofError, ProfilerError, RunError
+from gemmprof.model import Problem, RunInfo, Stage, StageRecord, StageResult, Timing, Verification
+from gemmprof.profiler import machine
+from gemmprof.profiler.job import Event, Job, Task
+from gemmprof.profiler.lock import collecting
+from gemmprof.profiler.ncu_command import require_ncu
+from gemmprof.profiler.ncu_errors import hits_every_stage
+from gemmprof.profiler.profile_pass import (
+    LOGS,
+    REPORTS,
+    PassOutcome,
+    earlier_passes,
+    next_pass,
+    outcome,
+    run_pass,
+)
+from gemmprof.profiler.program import Ending, run_program
+from gemmprof.profiler.progress import Progress
+from gemmprof.profiler.settings import Settings, differences
+from gemmprof.run import Run, load_run, save_run
+from gemmprof.toolchain import Tool, find_nvcc
+
+if TYPE_CHECKING:
+    from gemmprof.kernels.build import BuildResult
+
+STOP_FILE = ".stop"
+
+
+class Interrupted(KeyboardInterrupt):
+    """Ctrl-C ended the collection after the stage at hand; everything finished is in the run."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Machine:
+    """The tools that a collection uses, after they were checked."""
+
+    gpu: machine.Gpu
+    ncu: Tool | None
+
+
+def check_machine(*, profile: bool, runs: Path) -> Machine:
+    """Make sure that this machine can do what is asked.
+
+    Raises:
+        DeviceError: naming the first thing that is missing, with its remedy.
+    """
+    gpus = machine.list_gpus()
+    gpu = machine.chosen_gpu(gpus)
+    torch_version, torch_cuda = machine.torch_build()
+    checks = [
+        machine.check_torch(torch_version, torch_cuda),
+        machine.check_driver(gpu, torch_cuda),
+        machine.check_nvcc(gpu),
+        machine.check_host_compiler(),
+        machine.check_space(runs),
+    ]
+    ncu = None
+    if profile:
+        ncu = require_ncu()
+        checks.append(machine.check_counters(gpu))
+    for check in checks:
+        if check.ok is False:
+            raise DeviceError(f"{check.name}: {check.found}", remedies=check.remedies)
+    return Machine(gpu, ncu)
+
+
+def collect(settings: Settings, directory: Path, *, resume: bool, progress: Progress) -> Run:
+    """Do everything that ``settings`` ask for and that the run in ``directory`` does not have yet.
+
+    Returns:
+        The run. Stages that failed carry their ``failure``.
+
+    Raises:
+        DeviceError, BuildError, ProfilerError: nothing (more) can be done on this machine; finished parts are saved.
+        RunError: the directory holds another run, or one that these settings do not fit.
+        Interrupted: Ctrl-C; finished parts are saved.
+    """
+    found = check_machine(profile=settings.profile, runs=directory)
+    try:
+        for folder in (directory, directory / REPORTS, directory / LOGS):
+            folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise RunError(f"the run directory {directory} cannot be made", found=str(error)) from error
+    with collecting(
+        directory,
+        waiting=lambda: progress.note("waiting for the profiler of the interrupted collection to finish"),
+    ) as lock:
+        (directory / STOP_FILE).unlink(missing_ok=True)
+        collection = Collection(settings, directory, found, progress, lock)
+        return collection.do(resume)
+
+
+class Collection:
+    """One collection at work: the run as it grows, and the steps that make it grow."""
+
+    def __init__(
+        self, settings: Settings, directory: Path, found: Machine, progress: Progress, lock: int
+    ) -> None:
+        self._settings = settings
+        self._directory = directory
+        self._machine = found
+        self._progress = progress
+        self._lock = lock
+        self._stage_names = {stage.number: stage.name for stage in settings.stages}
+        self._build_failures: Mapping[str, str] = {}
+        self.run: Run
+
+    def do(self, resume: bool) -> Run:
+        """All steps in order."""
+        started = time.monotonic()
+        built = self._build()
+        self._open(built, resume)
+        self._spent("build", started)
+        self._adopt()
+        started = time.monotonic()
+        self._measure()
+        self._spent("verify and time", started)
+        if self._settings.profile:
+            started = time.monotonic()
+            self._profile()
+            self._spent("profile", started)
+        return self.run
+
+    def _save(self) -> None:
+        try:
+            save_run(self.run)
+        except OSError as error:
+            raise RunError(
+                f"the run in {self._directory} cannot be written",
+                found=str(error),
+                remedies=["free some disk space, then `gemmprof collect --resume`"],
+            ) from error
+
+    def _spent(self, part: str, started: float) -> None:
+        seconds = dict(self.run.info.notes.get("seconds", {}))
+        seconds[part] = round(time.monotonic() - started, 3)
+        self._note(seconds=seconds)
+
+    def _note(self, **notes: Any) -> None:
+        info = dataclasses.replace(self.run.info, notes={**self.run.info.notes, **notes})
+        self.run = dataclasses.replace(self.run, info=info)
+        self._save()
+
+    # Building
+
+    def _build(self) -> BuildResult:
+        from gemmprof.kernels.build import build
+
+        self._progress.phase("build", 1)
+        started = time.monotonic()
+        result = build(
+            progress=lambda name, done, of: self._progress.note(f"compiled {name} ({done} of {of})")
+        )
+        self._build_failures = getattr(result, "failures", {})
+        what = f"compiled {len(result.compiled)} files" if result.compiled else "nothing to compile"
+        self._progress.done(f"{what}, {time.monotonic() - started:.1f} s")
+        return result
+
+    # The run
+
+    def _open(self, built: BuildResult, resume: bool) -> None:
+        records = tuple(self._record(stage, built) for stage in self._settings.stages)
+        if (self._directory / "run.json").exists():
+            if not resume:
+                raise RunError(
+                    f"{self._directory} holds a run already",
+                    remedies=["add --resume to continue it", "choose another --output"],
+                )
+            self.run = self._continued(load_run(self._directory), records)
+        else:
+            self.run = Run(self._directory, self._info(), records, self._settings.problems)
+        self._save()
+        for stage, problem in self._settings.pairs:
+            if stage.name in self._build_failures:
+                self._fail((stage.number, problem), "build", self._build_failures[stage.name])
+
+    def _record(self, stage: Stage, built: BuildResult) -> StageRecord:
+        made = built.stages.get(stage.name)
+        if made is None:
+            return StageRecord(stage)
+        capability = self._machine.gpu.compute_capability
+        try:
+            resources = made.resources(f"sm_{capability[0]}{capability[1]}")
+        except BuildError:
+            return StageRecord(stage, made.source_hash)
+        return StageRecord(
+            stage,
+            made.source_hash,
+            resources.registers_per_thread,
+            resources.static_shared_memory,
+            resources.spill_bytes,
+        )
+
+    def _info(self) -> RunInfo:
+        gpu, ncu, nvcc = self._machine.gpu, self._machine.ncu, find_nvcc()
+        torch_version, torch_cuda = machine.torch_build()
+        versions = {
+            "gemmprof": gemmprof.__version__,
+            "python": platform.python_version(),
+            "driver": gpu.driver,
+            "torch": torch_version,
+            "cuda": torch_cuda,
+            "nvcc": nvcc.version_text if nvcc else None,
+            "ncu": ncu.version_text if ncu else None,
+        }
+        return RunInfo(
+            created=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+            device=gpu.name,
+            compute_capability=gpu.compute_capability,
+            versions={name: version for name, version in versions.items() if version},
+            clock_control=self._settings.clock_control,
+            seed=self._settings.seed,
+            metric_set=self._settings.metric_set,
+            command=" ".join(["gemmprof", *sys.argv[1:]]),
+            notes={"options": dict(self._settings.recorded_options())},
+        )
+
+    def _continued(self, old: Run, records: Sequence[StageRecord]) -> Run:
+        """The older run with this call's stages and problems added, its failures cleared for another try."""
+        reasons = list(differences(self._settings, old))
+        if old.info.device != self._machine.gpu.name:
+            reasons.append(f"GPU: the run has {old.info.device}, this machine {self._machine.gpu.name}")
+        known = {record.stage.number: record for record in old.stages}
+        for record in records:
+            before = known.get(record.stage.number)
+            changed = before is not None and before.source_hash != record.source_hash
+            if changed and any(
+                r.stage == record.stage.number and (r.timing or r.report) for r in old.results
+            ):
+                reasons.append(f"the source of stage {record.stage.name} changed since the run was made")
+        if reasons:
+            raise RunError(
+                f"the run in {self._directory} cannot be continued with these settings",
+                found="; ".join(reasons),
+                remedies=[
+                    "collect a new run (another --output)",
+                    "or resume without the options that differ",
+                ],
+            )
+        stages = {**known, **{record.stage.number: record for record in records}}
+        wanted = {(stage.number, problem) for stage, problem in self._settings.pairs}
+        results = tuple(
+            dataclasses.replace(r, failure=None) if (r.stage, r.problem) in wanted else r for r in old.results
+        )
+        return dataclasses.replace(
+            old,
+            stages=tuple(stages[number] for number in sorted(stages)),
+            problems=tuple(dict.fromkeys([*old.problems, *self._settings.problems])),
+            results=results,
+        )
+
+    def _result(self, key: tuple[int, Problem]) -> StageResult:
+        return self.run.result(*key) or StageResult(*key)
+
+    def _keep(self, result: StageResult) -> None:
+        self.run = self.run.with_result(result)
+        self._save()
+
+    def _fail(self, key: tuple[int, Problem], part: str, message: str) -> None:
+        self._keep(dataclasses.replace(self._result(key), failure=f"{part}: {message}"))
+        self._progress.done(f"{self._label(key)}: FAILED, {message.splitlines()[0]}")
+
+    def _label(self, key: tuple[int, Problem]) -> str:
+        return f"{self._stage_names.get(key[0], key[0])} {key[1].label}"
+
+    # Verification and timing
+
+    def _unmeasured(self) -> tuple[Task, ...]:
+        tasks = []
+        for stage, problem in self._settings.pairs:
+            result = self._result((stage.number, problem))
+            verified = result.verification is not None and result.verification.passed
+            task = Task(
+                stage.number,
+                problem,
+                verify=self._settings.verify and not verified,
+                time=self._settings.bench and result.timing is None,
+            )
+            if result.failure is None and (task.verify or task.time):
+                tasks.append(task)
+        return tuple(tasks)
+
+    def _measure(self) -> None:
+        """Verify and time what is missing, in as many helper programs as faults make necessary."""
+        tasks = self._unmeasured()
+        if not tasks:
+            return
+        self._progress.phase("verify and time", sum(task.verify + task.time for task in tasks))
+        attempt = 0
+        while tasks:
+            attempt += 1
+            ending, begun = self._measure_once(tasks, attempt)
+            remaining = self._unmeasured()
+            if ending.interrupted:
+                raise Interrupted
+            if begun is None and len(remaining) == len(tasks):
+                raise DeviceError(
+                    "the program that verifies and times the stages did not get as far as the first one",
+                    found=(ending.output.strip().splitlines() or [f"exit code {ending.exit_code}"])[-1],
+                    remedies=[f"see {self._directory / LOGS}", "`gemmprof doctor` checks this machine"],
+                )
+            if begun is not None and begun in {task.key for task in remaining}:
+                why = (
+                    f"signal {-ending.exit_code}" if ending.exit_code < 0 else f"exit code {ending.exit_code}"
+                )
+                self._fail(begun, "measure", f"the program ended with {why}")
+                remaining = self._unmeasured()
+            tasks = remaining
+
+    def _measure_once(self, tasks: Sequence[Task], attempt: int) -> tuple[Ending, tuple[int, Problem] | None]:
+        """One helper program; returns how it ended and the task that it was working on at the end."""
+        logs = self._directory / LOGS
+        stem = f"measure-{time.time_ns():x}-{attempt}"
+        job = self._job(tasks, logs / f"{stem}.events.jsonl")
+        job_file = logs / f"{stem}.job.json"
+        job.save(job_file)
+        begun: list[tuple[int, Problem]] = []
+
+        def on_event(event: Event) -> None:
+            if event.kind == "begin":
+                begun.append(event.key)
+                self._progress.step(f"{event.facts['part']} {self._label(event.key)}")
+            elif event.kind == "no_device":
+                raise DeviceError(
+                    "torch finds no usable GPU",
+                    found=str(event.facts["message"]),
+                    remedies=[
+                        "`gemmprof doctor` says what is missing",
+                        "a driver too old for torch needs an upgrade",
+                    ],
+                )
+            elif event.kind in ("verified", "timed", "failed"):
+                self._measured(event)
+
+        ending = run_program(
+            [sys.executable, "-m", "gemmprof.profiler.worker", str(job_file)],
+            events=job.events,
+            output=logs / f"{stem}.out.log",
+            stop_file=job.stop_file,
+            keep_open=(self._lock,),
+            on_event=on_event,
+            on_interrupt=self._tell_interrupt,
+        )
+        return ending, begun[-1] if begun else None
+
+    def _measured(self, event: Event) -> None:
+        result, label = self._result(event.key), self._label(event.key)
+        if event.kind == "failed":
+            self._fail(event.key, str(event.facts["part"]), str(event.facts["message"]))
+        elif event.kind == "timed":
+            timing = Timing(**event.facts["timing"])
+            self._keep(dataclasses.replace(result, timing=timing))
+            rate = f"{timing.tflops(event.key[1]):.2f} TFLOP/s" if event.key[1].flops else "no arithmetic"
+            self._progress.done(f"time {label}: {timing.median * 1e3:.3f} ms, {rate}")
+        else:
+            verification = Verification(**event.facts["verification"])
+            failure = None if verification.passed else f"verification: {verification.detail}"
+            self._keep(dataclasses.replace(result, verification=verification, failure=failure))
+            if failure is None:
+                self._progress.done(
+                    f"verify {label}: relative error {verification.relative_error:.1e} "
+                    f"(allowed {verification.tolerance:.1e})"
+                )
+            else:
+                self._progress.done(f"verify {label}: FAILED, {verification.detail}")
+
+    def _job(self, tasks: Sequence[Task], events: Path) -> Job:
+        return Job(
+            tasks=tuple(tasks),
+            run_directory=self._directory.resolve(),
+            events=events.resolve(),
+            stop_file=(self._directory / STOP_FILE).resolve(),
+            seed=self._settings.seed,
+            time_budget=self._settings.time_budget,
+        )
+
+    def _tell_interrupt(self) -> None:
+        self._progress.note("interrupted: ending after the stage at hand (Ctrl-C again: at once)")
+
+    # Profiling
+
+    def _unprofiled(self) -> tuple[Task, ...]:
+        """Tasks without a report whose kernel is not known to be wrong."""
+        results = [self._result((stage.number, problem)) for stage, problem in self._settings.pairs]
+        return tuple(Task(r.stage, r.problem) for r in results if r.report is None and r.failure is None)
+
+    def _adopt(self) -> None:
+        """Take over the reports that passes of an interrupted collection finished."""
+        known = {result.report for result in self.run.results}
+        for files in earlier_passes(self._directory):
+            if str(files.report.relative_to(self._directory)) in known or not files.job.exists():
+                continue
+            try:
+                tasks = Job.load(files.job).tasks
+            except (ValueError, TypeError, KeyError):
+                continue  # the collection was killed while it wrote the job: ncu never started
+            missing = {task.key for task in self._unprofiled()}
+            kept = [task for task in outcome(files, tasks).finished if task.task.key in missing]
+            for profiled in kept:
+                self._keep(
+                    dataclasses.replace(
+                        self._result(profiled.task.key),
+                        report=profiled.report,
+                        launch_index=profiled.launch_index,
+                    )
+                )
+            if kept:
+                self._progress.note(f"took over {len(kept)} profiled stages from {files.report.name}")
+
+    def _profile(self) -> None:
+        """Profile what is missing: all tasks in one ncu process, the rest in another if one of them fails."""
+        tasks = self._unprofiled()
+        if not tasks:
+            return
+        self._progress.phase("profile", len(tasks))
+        one_by_one = False
+        while tasks:
+            result = self._profile_once(tasks[:1] if one_by_one else tasks)
+            for profiled in result.finished:
+                self._keep(
+                    dataclasses.replace(
+                        self._result(profiled.task.key),
+                        report=profiled.report,
+                        launch_index=profiled.launch_index,
+                    )
+                )
+            if result.interrupted:
+                raise Interrupted
+            if result.error is not None:
+                if hits_every_stage(result.error):
+                    raise self._with_kept(result.error)
+                if result.blamed is not None or len(tasks) == 1 or one_by_one:
+                    blamed = result.blamed or tasks[0]
+                    self._fail(blamed.key, "profile", str(result.error))
+                elif not result.finished:
+                    # The launches of this pass cannot be told apart: find the culprit one by one.
+                    one_by_one = True
+            tasks = self._unprofiled()
+
+    def _profile_once(self, tasks: Sequence[Task]) -> PassOutcome:
+        if self._machine.ncu is None:
+            raise ProfilerError("there is no ncu to profile with")
+        files = next_pass(self._directory)
+
+        def on_event(event: Event) -> None:
+            if event.kind == "begin":
+                self._progress.step(f"profile {self._label(event.key)}")
+            elif event.kind == "launched":
+                self._progress.done(f"profile {self._label(event.key)}")
+
+        return run_pass(
+            self._machine.ncu,
+            files,
+            self._job(tasks, files.events),
+            collection=self._settings.collection_options,
+            clock_control=self._settings.clock_control,
+            lock=self._lock,
+            on_event=on_event,
+            on_interrupt=self._tell_interrupt,
+        )
+
+    def _with_kept(self, error: ProfilerError) -> GemmprofError:
+        """The error, with the way to continue."""
+        kept = f"verification and timing are kept: `gemmprof collect --resume {self._directory}` continues"
+        return type(error)(error.message, remedies=(*error.remedies, kept), found=error.found)

@@ -1,0 +1,156 @@
+"""What the collection hands to its helper programs, and the events that come back: JSON, one object a line.
+
+The helpers are programs of their own because a faulty kernel ends the CUDA context, and often the process, that ran it.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from gemmprof.model import Problem
+from gemmprof.profiler.lock import collection_lives
+
+RANGE_PREFIX = "gemmprof"
+
+
+def nvtx_range(stage_name: str, problem: Problem) -> str:
+    """Name of the NVTX range around a profiled launch: ``gemmprof/<stage>/<MxNxK>``."""
+    return f"{RANGE_PREFIX}/{stage_name}/{problem.key}"
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """One stage on one problem, and which parts of the measurement are wanted."""
+
+    stage: int
+    problem: Problem
+    verify: bool = False
+    time: bool = False
+
+    @property
+    def key(self) -> tuple[int, Problem]:
+        """What identifies the task's result in a run."""
+        return self.stage, self.problem
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """The work of one helper program.
+
+    Attributes:
+        tasks: in the order in which to do them.
+        run_directory: the run that the job belongs to; its lock says whether the collection still lives.
+        events: file to append events to.
+        stop_file: the helper stops before the next task once this file exists.
+        seed: seed of the operands.
+        time_budget: seconds for timing one task.
+    """
+
+    tasks: tuple[Task, ...]
+    run_directory: Path
+    events: Path
+    stop_file: Path
+    seed: int = 0
+    time_budget: float = 0.5
+
+    def save(self, path: Path) -> None:
+        """Write the job for the helper."""
+        document = {
+            **dataclasses.asdict(self),
+            **{name: str(getattr(self, name)) for name in ("run_directory", "events", "stop_file")},
+        }
+        path.write_text(json.dumps(document, indent=1), encoding="utf-8")
+
+    @classmethod
+    def load(cls, path: Path) -> Job:
+        """Read a job that `save` wrote."""
+        document = json.loads(path.read_text(encoding="utf-8"))
+        tasks = tuple(
+            Task(**{**item, "problem": Problem(**item["problem"])}) for item in document.pop("tasks")
+        )
+        return cls(
+            tasks=tasks,
+            run_directory=Path(document["run_directory"]),
+            events=Path(document["events"]),
+            stop_file=Path(document["stop_file"]),
+            seed=int(document["seed"]),
+            time_budget=float(document["time_budget"]),
+        )
+
+    def should_stop(self) -> bool:
+        """Whether the collection asked to stop, or is gone."""
+        return self.stop_file.exists() or not collection_lives(self.run_directory)
+
+    def emit(self, event: str, task: Task | None = None, **facts: Any) -> None:
+        """Append one event. Each is written at once, so that a killed helper loses none."""
+        record: dict[str, Any] = {"event": event}
+        if task is not None:
+            record |= {"stage": task.stage, "problem": dataclasses.asdict(task.problem)}
+        with self.events.open("a", encoding="utf-8") as file:
+            file.write(json.dumps({**record, **facts}) + "\n")
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """One event of a helper: its kind, the stage and problem it is about, and its facts."""
+
+    kind: str
+    stage: int | None
+    problem: Problem | None
+    facts: Mapping[str, Any]
+
+    @property
+    def key(self) -> tuple[int, Problem]:
+        """Stage and problem that the event is about.
+
+        Raises:
+            ValueError: if it is about none.
+        """
+        if self.stage is None or self.problem is None:
+            raise ValueError(f"event '{self.kind}' is about no stage")
+        return self.stage, self.problem
+
+    @classmethod
+    def parse(cls, line: str) -> Event:
+        """Read one line that `Job.emit` wrote."""
+        facts = json.loads(line)
+        problem = facts.pop("problem", None)
+        return cls(
+            facts.pop("event"),
+            facts.pop("stage", None),
+            Problem(**problem) if problem is not None else None,
+            facts,
+        )
+
+
+class EventReader:
+    """Reads the events of a helper while it writes them; a line without its end waits for the next call."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._offset = 0
+
+    def new(self) -> Iterator[Event]:
+        """The events that were completed since the last call."""
+        try:
+            with self._path.open("rb") as file:
+                file.seek(self._offset)
+                block = file.read()
+        except FileNotFoundError:
+            return
+        complete, _, _ = block.rpartition(b"\n")
+        if not complete:
+            return
+        self._offset += len(complete) + 1
+        for line in complete.decode("utf-8").splitlines():
+            yield Event.parse(line)
+
+
+def read_events(path: Path) -> Sequence[Event]:
+    """All complete events of a file; none if it does not exist."""
+    return tuple(EventReader(path).new())

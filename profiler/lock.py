@@ -1,0 +1,107 @@
+"""Two file locks on a run directory, released by the operating system however their holder dies.
+
+``.collect.lock`` is held by the one collection that works on the run; a profiled program that finds it free knows that
+its collection is gone and stops after the stage at hand. ``.tools.lock`` is held, shared, by ncu and everything else
+that still writes into the run, so that a resumed collection waits for an orphaned ncu to finish its report.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from gemmprof.errors import RunError
+
+COLLECT_LOCK = ".collect.lock"
+TOOLS_LOCK = ".tools.lock"
+
+
+def _open(path: Path) -> int:
+    return os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+
+
+def _try(handle: int, kind: int) -> bool:
+    """Whether the lock was taken; a file system without locks counts as taken."""
+    try:
+        fcntl.flock(handle, kind | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError:
+        return True
+    return True
+
+
+def _try_for(handle: int, seconds: float) -> bool:
+    """Try for the exclusive lock; an orphan that looks whether its collection lives holds it for a moment."""
+    end = time.monotonic() + seconds
+    while not _try(handle, fcntl.LOCK_EX):
+        if time.monotonic() > end:
+            return False
+        time.sleep(0.05)
+    return True
+
+
+@contextmanager
+def collecting(
+    directory: Path, *, patience: float = 120.0, waiting: Callable[[], None] | None = None
+) -> Iterator[int]:
+    """Hold the run directory for one collection; yields the handle of the tools' lock, to be passed to programs.
+
+    Args:
+        directory: an existing run directory.
+        patience: seconds to wait for programs that an interrupted collection left behind.
+        waiting: called once if there is something to wait for.
+
+    Raises:
+        RunError: another collection works on the directory, or an orphaned program does not end.
+    """
+    collect, tools = _open(directory / COLLECT_LOCK), _open(directory / TOOLS_LOCK)
+    try:
+        if not _try_for(collect, seconds=0.5):
+            raise RunError(
+                f"another `gemmprof collect` is working on {directory}",
+                remedies=["wait for it to end", "choose another --output"],
+            )
+        _wait_for_orphans(directory, tools, patience, waiting)
+        yield tools
+    finally:
+        os.close(tools)
+        os.close(collect)
+
+
+def _wait_for_orphans(
+    directory: Path, tools: int, patience: float, waiting: Callable[[], None] | None
+) -> None:
+    end = time.monotonic() + patience
+    told = False
+    while not _try(tools, fcntl.LOCK_EX):
+        if not told and waiting is not None:
+            waiting()
+        told = True
+        if time.monotonic() > end:
+            raise RunError(
+                f"a profiler of an interrupted collection still runs on {directory}",
+                remedies=[f"see who holds {directory / TOOLS_LOCK} (fuser, lsof), end it, and resume again"],
+            )
+        time.sleep(0.2)
+    _try(tools, fcntl.LOCK_SH)
+
+
+def collection_lives(directory: Path) -> bool:
+    """Whether some collection holds the run directory; True where that cannot be found out."""
+    try:
+        handle = _open(directory / COLLECT_LOCK)
+    except OSError:
+        return True
+    try:
+        fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except OSError:
+        return True
+    else:
+        return False
+    finally:
+        os.close(handle)

@@ -1,0 +1,396 @@
+"""What this machine has for collecting: GPU, driver, compiler, Nsight Compute, its Python module, torch, permission.
+
+Every check looks and never changes anything; none imports torch or creates a CUDA context, so all of them together
+take a fraction of a second.
+"""
+
+from __future__ import annotations
+
+import csv
+import importlib.metadata
+import importlib.util
+import io
+import os
+import re
+import shutil
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+from gemmprof.errors import DeviceError
+from gemmprof.profiler.ncu_command import OLDEST_NCU
+from gemmprof.profiler.ncu_errors import COUNTER_REMEDIES
+from gemmprof.toolchain import NCU_VARIABLE, find_ncu, find_nvcc, ncu_python_directory, parse_version
+
+DRIVER_PARAMETERS = Path("/proc/driver/nvidia/params")
+PROCESS_STATUS = Path("/proc/self/status")
+CAP_SYS_ADMIN, CAP_PERFMON = 21, 38
+"""Bit numbers of the capabilities in ``CapEff`` (linux/capability.h)."""
+
+PERFMON_DRIVER = 565
+"""First driver branch that accepts CAP_PERFMON for performance counters."""
+
+NEEDED_BYTES = 2 << 30
+_QUERY = ("index", "name", "compute_cap", "memory.total", "driver_version", "uuid")
+
+
+@dataclass(frozen=True, slots=True)
+class Gpu:
+    """One GPU as nvidia-smi lists it; ``memory_bytes`` is its whole device memory."""
+
+    index: int
+    name: str
+    compute_capability: tuple[int, int]
+    memory_bytes: int
+    driver: str
+    uuid: str
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """The outcome of looking for one thing.
+
+    Attributes:
+        name: what was looked for.
+        ok: it is there and usable; None: it cannot be told from here.
+        found: what was found, in a few words.
+        remedies: what to do if it is missing or doubtful.
+        needed: collecting is impossible without it.
+    """
+
+    name: str
+    ok: bool | None
+    found: str
+    remedies: tuple[str, ...] = ()
+    needed: bool = True
+
+
+def list_gpus() -> tuple[Gpu, ...]:
+    """The GPUs that nvidia-smi lists, in its order.
+
+    Raises:
+        DeviceError: there is no nvidia-smi, it fails, or it lists none.
+    """
+    nvidia_smi = shutil.which("nvidia-smi")
+    remedies = (
+        "run this on a machine with an NVIDIA GPU and its driver; `nvidia-smi` must list the GPU",
+        "in a container, start it with the GPU passed through (docker run --gpus all …)",
+        "without a GPU, `gemmprof report` and the other commands read reports and the recorded run",
+    )
+    if nvidia_smi is None:
+        raise DeviceError(
+            "no NVIDIA GPU was found on this machine", remedies=remedies, found="no nvidia-smi on PATH"
+        )
+    call = [nvidia_smi, f"--query-gpu={','.join(_QUERY)}", "--format=csv,noheader,nounits"]
+    try:
+        answer = subprocess.run(call, capture_output=True, text=True, timeout=60, check=False)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise DeviceError("nvidia-smi does not answer", remedies=remedies, found=str(error)) from error
+    if answer.returncode != 0:
+        said = (answer.stdout + answer.stderr).strip().splitlines()
+        raise DeviceError("nvidia-smi finds no usable GPU", remedies=remedies, found=said[0] if said else "")
+    gpus = parse_gpus(answer.stdout)
+    if not gpus:
+        raise DeviceError(
+            "no NVIDIA GPU was found on this machine", remedies=remedies, found="nvidia-smi lists none"
+        )
+    return gpus
+
+
+def parse_gpus(text: str) -> tuple[Gpu, ...]:
+    """Read nvidia-smi's CSV; a line with other than the asked fields is left out."""
+    gpus = []
+    for row in csv.reader(io.StringIO(text), skipinitialspace=True):
+        if len(row) != len(_QUERY):
+            continue
+        index, name, capability, mebibytes, driver, uuid = (field.strip() for field in row)
+        major, _, minor = capability.partition(".")
+        gpus.append(
+            Gpu(
+                index=int(index),
+                name=name,
+                compute_capability=(int(major), int(minor or 0)) if major.isdecimal() else (0, 0),
+                memory_bytes=int(mebibytes) << 20 if mebibytes.isdecimal() else 0,
+                driver=driver,
+                uuid=uuid,
+            )
+        )
+    return tuple(gpus)
+
+
+def chosen_gpu(gpus: tuple[Gpu, ...]) -> Gpu:
+    """The GPU that CUDA uses first: the head of ``CUDA_VISIBLE_DEVICES`` (an index or UUID), else the first.
+
+    Raises:
+        DeviceError: ``CUDA_VISIBLE_DEVICES`` hides every GPU.
+    """
+    visible = os.environ.get("CUDA_VISIBLE_DEVICES")
+    if visible is None:
+        return gpus[0]
+    first = visible.split(",")[0].strip()
+    for gpu in gpus:
+        if first == str(gpu.index) or (first.startswith("GPU-") and gpu.uuid.startswith(first)):
+            return gpu
+    raise DeviceError(
+        "CUDA_VISIBLE_DEVICES hides every GPU of this machine",
+        remedies=["unset CUDA_VISIBLE_DEVICES, or give the index of a GPU that nvidia-smi lists"],
+        found=f"CUDA_VISIBLE_DEVICES={visible!r}, GPUs {', '.join(str(gpu.index) for gpu in gpus)}",
+    )
+
+
+def effective_capabilities(status: str) -> int:
+    """The bit mask behind ``CapEff:`` in the text of /proc/self/status; 0 if it is not there."""
+    match = re.search(r"^CapEff:\s*([0-9a-fA-F]+)", status, re.MULTILINE)
+    return int(match.group(1), 16) if match else 0
+
+
+def counters_permitted(parameters: str | None, capabilities: int, driver: tuple[int, ...]) -> bool | None:
+    """Whether this process may read performance counters.
+
+    Args:
+        parameters: text of /proc/driver/nvidia/params, None if it cannot be read.
+        capabilities: effective capabilities of the process (bit mask).
+        driver: the driver's version.
+
+    Returns:
+        True or False where the rule is known, None where the driver's parameters cannot be read.
+    """
+    if capabilities >> CAP_SYS_ADMIN & 1:
+        return True
+    if capabilities >> CAP_PERFMON & 1 and driver and driver[0] >= PERFMON_DRIVER:
+        return True
+    match = re.search(r"^RmProfilingAdminOnly:\s*(\d+)", parameters or "", re.MULTILINE)
+    return None if match is None else match.group(1) == "0"
+
+
+def check_counters(gpu: Gpu | None) -> Check:
+    """May this user read the GPU's performance counters?"""
+    if gpu is None:
+        return Check("counter permission", None, "there is no GPU whose counters could be read")
+    driver = parse_version(gpu.driver)
+    parameters = _read(DRIVER_PARAMETERS)
+    capabilities = effective_capabilities(_read(PROCESS_STATUS) or "")
+    permitted = counters_permitted(parameters, capabilities, driver)
+    held = [
+        name
+        for name, bit in (("CAP_SYS_ADMIN", CAP_SYS_ADMIN), ("CAP_PERFMON", CAP_PERFMON))
+        if capabilities >> bit & 1
+    ]
+    restricted = re.search(r"^RmProfilingAdminOnly:\s*(\d+)", parameters or "", re.MULTILINE)
+    setting = (
+        f"RmProfilingAdminOnly: {restricted.group(1)}"
+        if restricted
+        else f"{DRIVER_PARAMETERS} is not readable"
+    )
+    found = f"{setting}; this process has {' and '.join(held) if held else 'neither CAP_SYS_ADMIN nor CAP_PERFMON'}"
+    return Check("counter permission", permitted, found, () if permitted else COUNTER_REMEDIES)
+
+
+def check_gpu() -> tuple[Check, Gpu | None]:
+    """Is there a GPU, and which one will be used?"""
+    try:
+        gpus = list_gpus()
+        gpu = chosen_gpu(gpus)
+    except DeviceError as error:
+        return Check("GPU", False, error.found or error.message, error.remedies), None
+    more = f" (the first of {len(gpus)})" if len(gpus) > 1 else ""
+    memory = f", {gpu.memory_bytes / 2**30:.0f} GiB" if gpu.memory_bytes else ""
+    capability = f"{gpu.compute_capability[0]}.{gpu.compute_capability[1]}"
+    return Check("GPU", True, f"{gpu.name}, compute capability {capability}{memory}{more}"), gpu
+
+
+def check_driver(gpu: Gpu | None, torch_cuda: str | None) -> Check:
+    """Is there a driver, and is it new enough for torch's CUDA?"""
+    if gpu is None:
+        return Check("driver", False, "no driver answers", ("install the NVIDIA driver, then reboot",))
+    needed = minimum_driver(torch_cuda)
+    version = parse_version(gpu.driver)
+    if needed is not None and version and version[0] < needed:
+        return Check(
+            "driver",
+            False,
+            f"{gpu.driver}, but torch's CUDA {torch_cuda} needs {needed} or newer",
+            (
+                "upgrade the NVIDIA driver",
+                f"or install a torch built for an older CUDA than {torch_cuda} (https://pytorch.org/get-started)",
+            ),
+        )
+    return Check("driver", True, gpu.driver)
+
+
+def minimum_driver(cuda: str | None) -> int | None:
+    """Oldest driver branch that runs programs of a CUDA release (minor versions are compatible), None if not known.
+
+    Source: the table of the CUDA compatibility guide (CUDA 11: R450, 12: R525, 13: R580).
+    """
+    version = parse_version(cuda or "")
+    return {11: 450, 12: 525, 13: 580}.get(version[0]) if version else None
+
+
+def check_nvcc(gpu: Gpu | None) -> Check:
+    """Is there a CUDA compiler that knows the GPU?"""
+    nvcc = find_nvcc()
+    if nvcc is None:
+        return Check(
+            "nvcc",
+            False,
+            "no nvcc in $CUDA_HOME/bin, on PATH or in /usr/local/cuda/bin",
+            ("install the CUDA toolkit (https://developer.nvidia.com/cuda-downloads), or set CUDA_HOME",),
+        )
+    found = f"{nvcc.version_text} ({nvcc.path})"
+    if gpu is not None and nvcc.version and nvcc.version < oldest_nvcc(gpu.compute_capability):
+        need = ".".join(str(part) for part in oldest_nvcc(gpu.compute_capability))
+        capability = f"{gpu.compute_capability[0]}.{gpu.compute_capability[1]}"
+        return Check(
+            "nvcc",
+            False,
+            f"{found} cannot compile for compute capability {capability}",
+            (f"install CUDA {need} or newer, or set CUDA_HOME to one that is installed",),
+        )
+    return Check("nvcc", True, found)
+
+
+def oldest_nvcc(capability: tuple[int, int]) -> tuple[int, int]:
+    """First CUDA release whose nvcc compiles for a compute capability (CUDA's release notes)."""
+    for newest_first, release in (
+        ((12, 1), (12, 9)),
+        ((10, 0), (12, 8)),
+        ((8, 9), (11, 8)),
+        ((8, 6), (11, 1)),
+        ((8, 0), (11, 0)),
+    ):
+        if capability >= newest_first:
+            return release
+    return (10, 0)
+
+
+def check_host_compiler() -> Check:
+    """Is there a C++ compiler for nvcc and the torch binding?"""
+    named = os.environ.get("CXX")
+    compiler = shutil.which(named) if named else shutil.which("c++") or shutil.which("g++")
+    if compiler is None:
+        return Check(
+            "C++ compiler",
+            False,
+            f"$CXX names {named}, which is not there" if named else "no c++ or g++ on PATH",
+            ("install one that nvcc supports: apt install g++ (or set CXX)",),
+        )
+    return Check("C++ compiler", True, compiler)
+
+
+def check_ncu() -> Check:
+    """Is Nsight Compute's command line there and new enough?"""
+    ncu = find_ncu()
+    if ncu is None:
+        return Check(
+            "ncu",
+            False,
+            "not on PATH, not in /usr/local/cuda/bin, not in /opt/nvidia/nsight-compute",
+            (
+                "install Nsight Compute: package cuda-nsight-compute-*, or https://developer.nvidia.com/nsight-compute",
+                f"if it is installed, put it on PATH or set {NCU_VARIABLE}=/path/to/ncu",
+            ),
+        )
+    found = f"{ncu.version_text} ({ncu.path})"
+    if ncu.version and ncu.version < OLDEST_NCU:
+        oldest = ".".join(str(part) for part in OLDEST_NCU)
+        return Check("ncu", False, found, (f"install Nsight Compute {oldest} or newer",))
+    return Check("ncu", True, found)
+
+
+def check_ncu_report() -> Check:
+    """Can the reports that this ncu writes be read here?"""
+    module = _package_version("ncu-report")
+    ncu = find_ncu()
+    shipped = ncu_python_directory(ncu.path) if ncu else None
+    if module is None and shipped is None:
+        return Check("ncu-report", False, "not installed", ("pip install ncu-report",))
+    if module is None:
+        return Check("ncu-report", True, f"the module inside Nsight Compute ({shipped})")
+    if ncu is not None and ncu.version and parse_version(module) < ncu.version:
+        found = f"{module}, older than ncu {ncu.version_text}"
+        if shipped is not None:
+            return Check("ncu-report", True, f"{found}: the module inside Nsight Compute is used ({shipped})")
+        return Check("ncu-report", None, found, ("pip install --upgrade ncu-report",))
+    return Check("ncu-report", True, module)
+
+
+def torch_build() -> tuple[str | None, str | None]:
+    """Version of the installed torch and of the CUDA it was built for, without importing it."""
+    version = _package_version("torch")
+    if version is None:
+        return None, None
+    spec = importlib.util.find_spec("torch")
+    text = _read(Path(spec.origin).parent / "version.py") if spec is not None and spec.origin else None
+    match = re.search(r"^cuda(?:\s*:[^=]*)?\s*=\s*['\"]([\d.]+)['\"]", text or "", re.MULTILINE)
+    return version, match.group(1) if match else None
+
+
+def check_torch(version: str | None, cuda: str | None) -> Check:
+    """Is torch there, with CUDA?"""
+    if version is None:
+        return Check("torch", False, "not installed", ("pip install 'gemmprof[gpu]'",))
+    if cuda is None:
+        return Check(
+            "torch",
+            False,
+            f"{version}, built without CUDA",
+            ("install a CUDA build: https://pytorch.org/get-started/locally",),
+        )
+    return Check("torch", True, f"{version} for CUDA {cuda}")
+
+
+def check_space(folder: Path) -> Check:
+    """Is there room for a run?"""
+    existing = next(path for path in (folder.absolute(), *folder.absolute().parents) if path.exists())
+    free = shutil.disk_usage(existing).free
+    found = f"{free / 2**30:.0f} GiB free in {existing}"
+    if free < NEEDED_BYTES:
+        return Check("disk space", False, found, ("free some space, or choose another --output",))
+    return Check("disk space", True, found)
+
+
+def check_nvml() -> Check:
+    """Is nvidia-ml-py there? Without it the SM clock during timing is not recorded."""
+    version = _package_version("nvidia-ml-py")
+    if version is None:
+        return Check(
+            "nvidia-ml-py",
+            False,
+            "not installed: SM clocks are not recorded",
+            ("pip install nvidia-ml-py",),
+            needed=False,
+        )
+    return Check("nvidia-ml-py", True, version, needed=False)
+
+
+def examine(runs: Path) -> tuple[Check, ...]:
+    """Every check, in the order in which its failure would stop a collection into the folder ``runs``."""
+    gpu_check, gpu = check_gpu()
+    torch_version, torch_cuda = torch_build()
+    return (
+        gpu_check,
+        check_driver(gpu, torch_cuda),
+        check_torch(torch_version, torch_cuda),
+        check_nvcc(gpu),
+        check_host_compiler(),
+        check_ncu(),
+        check_ncu_report(),
+        check_counters(gpu),
+        check_space(runs),
+        check_nvml(),
+    )
+
+
+def _package_version(name: str) -> str | None:
+    try:
+        return importlib.metadata.version(name)
+    except importlib.metadata.PackageNotFoundError:
+        return None
+
+
+def _read(path: Path) -> str | None:
+    try:
+        return path.read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return None

@@ -1,0 +1,99 @@
+"""Nsight Compute's command line as data: which options, in which order, for one profiled program."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from gemmprof.errors import DeviceError, UsageError
+from gemmprof.toolchain import NCU_VARIABLE, Tool, find_ncu
+
+OLDEST_NCU = (2023, 1)
+"""The first release that knows every option and section that gemmprof asks for on an H100."""
+
+
+@dataclass(frozen=True, slots=True)
+class NcuCommand:
+    """One call of ncu.
+
+    Attributes:
+        executable: ncu itself.
+        report: the report to write, ending in ``.ncu-rep``.
+        log: file for ncu's own messages; the program's output stays on its own standard output.
+        collection: options that choose sections and metrics.
+        program: the program to profile, with its arguments. It opens the profiled ranges itself.
+        clock_control: ``none`` leaves the clocks alone, ``base`` locks them to the base clock.
+        source_folders: where ncu looks for sources whose recorded path does not exist.
+    """
+
+    executable: Path
+    report: Path
+    log: Path
+    collection: Sequence[str]
+    program: Sequence[str]
+    clock_control: str = "none"
+    source_folders: Sequence[Path] = ()
+
+    def __post_init__(self) -> None:
+        if self.report.suffix != ".ncu-rep":
+            raise UsageError(f"a report's name ends in .ncu-rep, '{self.report.name}' does not")
+
+    def arguments(self) -> list[str]:
+        """The argument list for `subprocess`.
+
+        Only what runs between cudaProfilerStart and cudaProfilerStop is profiled; a user's own ncu configuration file
+        is ignored, because it could change what is collected.
+        """
+        arguments = [
+            str(self.executable),
+            *("--config-file", "off"),
+            *("--target-processes", "application-only"),
+            *("--profile-from-start", "off"),
+            "--nvtx",
+            *("--import-source", "yes"),
+            *("--clock-control", self.clock_control),
+            *self.collection,
+            *("--log-file", _literal(self.log)),
+            *("--export", _literal(self.report)),
+            "--force-overwrite",
+        ]
+        if self.source_folders:
+            arguments += ["--source-folders", ",".join(str(folder) for folder in self.source_folders)]
+        return [*arguments, *self.program]
+
+
+def _literal(path: Path) -> str:
+    """The path with ncu's file-name macros (``%p``, ``%i`` …) switched off."""
+    return str(path).replace("%", "%%")
+
+
+def require_ncu() -> Tool:
+    """The ncu of this machine.
+
+    Raises:
+        DeviceError: there is none, or it is too old.
+    """
+    ncu = find_ncu()
+    if ncu is None:
+        raise DeviceError(
+            "Nsight Compute's command line `ncu` was not found",
+            remedies=[
+                "install it: it comes with the CUDA toolkit (package cuda-nsight-compute-*) or from "
+                "https://developer.nvidia.com/nsight-compute",
+                f"if it is installed, put its folder on PATH or set {NCU_VARIABLE}=/path/to/ncu",
+                "`gemmprof collect --no-profile` verifies and times the stages without it",
+            ],
+            found="no ncu on PATH, in /usr/local/cuda/bin or in /opt/nvidia/nsight-compute",
+        )
+    if ncu.version and ncu.version < OLDEST_NCU:
+        oldest = ".".join(str(part) for part in OLDEST_NCU)
+        raise DeviceError(
+            f"ncu {ncu.version_text} is too old; gemmprof needs {oldest} or newer",
+            remedies=[
+                "install a newer Nsight Compute (it works with an older CUDA toolkit too)",
+                f"if a newer one is installed beside it, set {NCU_VARIABLE}=/path/to/ncu",
+            ],
+            found=str(ncu.path),
+        )
+    return ncu

@@ -1,0 +1,159 @@
+"""What a collection is asked to do: stages, problems, metrics, and whether an older run can be continued with it."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from gemmprof import metrics
+from gemmprof.errors import UsageError
+from gemmprof.kernels.catalog import STAGES
+from gemmprof.model import DTYPES, Problem, Stage
+from gemmprof.run import Run
+
+LEAN = "lean"
+NCU_SETS = ("basic", "detailed", "full", "roofline")
+METRIC_SETS = (LEAN, *NCU_SETS)
+CLOCK_CONTROLS = ("none", "base")
+DEFAULT_SHAPE = "4096"
+
+_RANGE = re.compile(r"(\d+)\s*-\s*(\d+)")
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """One collection: every stage in ``stages`` on every problem in ``problems``.
+
+    Attributes:
+        metric_set: ``lean`` (what gemmprof's analyses read) or one of ncu's own sets.
+        extra_sections: more ncu sections, extra_metrics: more metric names, both passed through.
+        verify: compare with a float64 reference first; a stage that fails is neither timed nor profiled.
+        bench: time against cuBLAS.
+        profile: run Nsight Compute.
+        seed: seed of the random operands.
+        clock_control: ncu's ``--clock-control``; ``none`` leaves the clocks as they are.
+        time_budget: seconds to spend on timing one stage, cuBLAS's share included.
+    """
+
+    stages: tuple[Stage, ...]
+    problems: tuple[Problem, ...]
+    metric_set: str = LEAN
+    extra_sections: tuple[str, ...] = ()
+    extra_metrics: tuple[str, ...] = ()
+    verify: bool = True
+    bench: bool = True
+    profile: bool = True
+    seed: int = 0
+    clock_control: str = "none"
+    time_budget: float = 0.5
+
+    def __post_init__(self) -> None:
+        if not self.stages:
+            raise UsageError(
+                "no stage was chosen", remedies=["--all-stages, or --stage NUMBER|NAME|FIRST-LAST"]
+            )
+        if not self.problems:
+            raise UsageError("no shape was given", remedies=["--shape 4096x4096x4096"])
+        if self.metric_set not in METRIC_SETS:
+            raise UsageError(
+                f"unknown metric set '{self.metric_set}'", remedies=[f"one of {', '.join(METRIC_SETS)}"]
+            )
+        if self.clock_control not in CLOCK_CONTROLS:
+            raise UsageError(
+                f"unknown clock control '{self.clock_control}'",
+                remedies=[f"one of {', '.join(CLOCK_CONTROLS)}"],
+            )
+        for problem in self.problems:
+            if problem.dtype not in DTYPES:
+                raise UsageError(
+                    f"no stage computes in {problem.dtype}", remedies=[f"one of {', '.join(DTYPES)}"]
+                )
+
+    @property
+    def pairs(self) -> tuple[tuple[Stage, Problem], ...]:
+        """Every stage on every problem, problem by problem, in the order of the ladder."""
+        return tuple((stage, problem) for problem in self.problems for stage in self.stages)
+
+    @property
+    def collection_options(self) -> tuple[str, ...]:
+        """The ncu options that choose sections and metrics, ``--metrics`` at most once."""
+        options: list[str] = []
+        names: dict[str, None] = {}
+        if self.metric_set in NCU_SETS:
+            options += ["--set", self.metric_set]
+        chosen = metrics.collection_options()
+        for option, value in zip(chosen[::2], chosen[1::2], strict=True):
+            if option == "--metrics" and self.metric_set in (LEAN, "full"):
+                names.update(dict.fromkeys(value.split(",")))
+            elif option == "--section" and self.metric_set == LEAN:
+                options += [option, value]
+        for section in self.extra_sections:
+            options += ["--section", section]
+        names.update(dict.fromkeys(self.extra_metrics))
+        if names:
+            options += ["--metrics", ",".join(names)]
+        return tuple(options)
+
+    def recorded_options(self) -> Mapping[str, object]:
+        """The settings that a run records so that ``--resume`` can compare them."""
+        return {
+            "extra_sections": list(self.extra_sections),
+            "extra_metrics": list(self.extra_metrics),
+            "collection": list(self.collection_options),
+        }
+
+
+def select_stages(selectors: Sequence[str], ladder: Sequence[Stage] = STAGES) -> tuple[Stage, ...]:
+    """The stages that ``selectors`` name, each once, in the order of the ladder.
+
+    A selector is a number (``3``), a name (``warptiled``), a range of numbers with both ends included (``1-6``), or
+    several of these with commas between them.
+
+    Raises:
+        UsageError: if a selector fits no stage; the message names the ones there are.
+    """
+    chosen: set[int] = set()
+    for word in (word.strip() for selector in selectors for word in selector.split(",")):
+        numbers = _numbers_of(word, ladder)
+        if not numbers:
+            names = [stage.name for stage in ladder]
+            close = difflib.get_close_matches(word.lower(), names, n=1)
+            remedies = [f"did you mean '{close[0]}'?"] if close else []
+            known = ", ".join(f"{stage.number} {stage.name}" for stage in ladder)
+            raise UsageError(f"no stage '{word}'", remedies=[*remedies, f"the ladder has {known}"])
+        chosen |= numbers
+    return tuple(stage for stage in ladder if stage.number in chosen)
+
+
+def _numbers_of(word: str, ladder: Sequence[Stage]) -> set[int]:
+    if word.isdecimal():
+        return {stage.number for stage in ladder if stage.number == int(word)}
+    if ends := _RANGE.fullmatch(word):
+        first, last = sorted((int(ends.group(1)), int(ends.group(2))))
+        return {stage.number for stage in ladder if first <= stage.number <= last}
+    return {stage.number for stage in ladder if stage.name == word.lower()}
+
+
+def differences(settings: Settings, run: Run) -> tuple[str, ...]:
+    """Why ``run`` cannot be continued with these settings, one sentence each; () if it can.
+
+    Stages, problems and parts (verification, timing, profiling) may grow; what the numbers depend on may not change.
+    """
+    info = run.info
+    found = [
+        f"{name}: the run has {old!r}, this call {new!r}"
+        for name, old, new in (
+            ("--set", info.metric_set, settings.metric_set),
+            ("--seed", info.seed, settings.seed),
+            ("--clock-control", info.clock_control, settings.clock_control),
+        )
+        if old != new
+    ]
+    recorded = info.notes.get("options")
+    if isinstance(recorded, Mapping) and not found:
+        for name, new in settings.recorded_options().items():
+            if name in recorded and recorded[name] != new:
+                found.append(f"{name.replace('_', ' ')}: the run has {recorded[name]!r}, this call {new!r}")
+    return tuple(found)

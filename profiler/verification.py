@@ -1,0 +1,135 @@
+"""Is a kernel's result right? Comparison with a float64 reference on fresh random data.
+
+The measure is the relative Frobenius error ||C - C_ref||_F / ||C_ref||_F. Summing k random products in float32 one
+after the other has an error of about u * sqrt(k / 6), u = 2^-24 (each step rounds a partial sum of size sqrt(j)); the
+tolerance leaves a factor of about ten over that. TF32 (11 bits) misses it by a factor of more than 10 at any k that
+people use, and at 4096 x 4096 a single wrong element does too.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+from gemmprof.model import Problem, Stage, Verification
+from gemmprof.profiler.operands import GuardedMatrix, Operands, generator_seed, random_operands
+
+UNIT_ROUNDOFF = 2.0**-24
+REFERENCE_ELEMENTS = 1 << 26
+"""Elements of the float64 reference that are held at once (512 MiB): larger results are compared in blocks of rows."""
+
+Kernel = Callable[[Any, Any, Any, float, float], object]
+"""``kernel(a, b, out, alpha, beta)`` writes out = alpha * a @ b + beta * out."""
+
+SCALED_ALPHA, SCALED_BETA = 0.75, -1.5
+"""Scalars of the second comparison: neither 0, 1 nor equal, so that a kernel cannot confuse them."""
+
+SHAPE_EDGES = (1, 2, 3, 7, 13, 31, 32, 33, 61, 64, 65, 97, 127, 128, 129, 193, 251, 257, 311)
+"""Sizes where kernels break: 1, primes, and the neighbours of tile sizes."""
+
+
+def tolerance(k: int) -> float:
+    """Largest relative Frobenius error that a float32 product over ``k`` may have."""
+    return UNIT_ROUNDOFF * (4.0 + 4.0 * math.sqrt(k))
+
+
+def verify_stage(stage: Stage, problem: Problem, kernel: Kernel, *, seed: int, device: Any) -> Verification:
+    """Compare ``kernel`` with the reference on operands made for this stage, with and without scaling.
+
+    Raises:
+        RuntimeError: what the kernel or the device raises; verification itself reports by its result.
+    """
+    operands = random_operands(problem, seed=generator_seed(seed, stage, problem), device=device)
+    return verify(kernel, operands)
+
+
+def verify(kernel: Kernel, operands: Operands) -> Verification:
+    """Run ``kernel`` twice (C = AB into poison, then C = alpha AB + beta C) and judge both results.
+
+    The reported error is that of the worse of the two.
+    """
+    import torch
+
+    a, b, c = operands.a, operands.b, operands.c
+    untouched = (a.buffer.clone(), b.buffer.clone())
+    c.poison()
+    kernel(a.matrix, b.matrix, c.matrix, 1.0, 0.0)
+    plain = _judge("", operands, c, 1.0, 0.0, None)
+    if not plain.passed:
+        return plain
+    start = operands.start_values()
+    scaled_c = GuardedMatrix.holding(start)
+    kernel(a.matrix, b.matrix, scaled_c.matrix, SCALED_ALPHA, SCALED_BETA)
+    scaled = _judge(
+        f"with alpha={SCALED_ALPHA}, beta={SCALED_BETA}: ",
+        operands,
+        scaled_c,
+        SCALED_ALPHA,
+        SCALED_BETA,
+        start,
+    )
+    if not scaled.passed:
+        return scaled
+    for name, guarded, before in zip("AB", (a, b), untouched, strict=True):
+        if not torch.equal(guarded.buffer.view(torch.int32), before.view(torch.int32)):
+            return Verification(plain.relative_error, plain.tolerance, False, f"the kernel changed {name}")
+    return plain if plain.relative_error >= scaled.relative_error else scaled
+
+
+def _judge(
+    prefix: str, operands: Operands, result: GuardedMatrix, alpha: float, beta: float, start: Any | None
+) -> Verification:
+    """Compare ``result`` with alpha A B + beta ``start`` and look at its poison and guard bands."""
+    allowed = tolerance(operands.problem.k)
+    error = relative_error(operands, result.matrix, alpha, beta, start)
+    detail = ""
+    if guards := result.overwritten_guards():
+        detail = f"{guards} elements outside of C were written"
+    elif unwritten := result.unwritten_elements():
+        detail = f"{unwritten} of {result.matrix.numel()} elements of C were never written"
+    elif math.isnan(error):
+        detail = "C holds NaN: the kernel read outside of A or B, or read C although beta is 0"
+    elif not error <= allowed:
+        detail = f"relative error {error:.2e} exceeds {allowed:.2e}"
+    return Verification(error, allowed, not detail, prefix + detail if detail else "")
+
+
+def relative_error(operands: Operands, result: Any, alpha: float, beta: float, start: Any | None) -> float:
+    """||result - reference||_F / ||reference||_F with a float64 reference; NaN if ``result`` holds a NaN.
+
+    A reference of zeros (k = 0 without beta) gives 0 for a result of zeros and infinity for any other.
+    """
+    import torch
+
+    a, b = operands.a.matrix, operands.b.matrix.double()
+    rows = max(1, REFERENCE_ELEMENTS // max(1, result.shape[1], a.shape[1]))
+    difference = torch.zeros((), dtype=torch.float64, device=result.device)
+    norm = torch.zeros_like(difference)
+    for first in range(0, result.shape[0], rows):
+        block = slice(first, first + rows)
+        reference = alpha * (a[block].double() @ b)
+        if start is not None:
+            reference += beta * start[block].double()
+        norm += reference.square().sum()
+        difference += reference.sub_(result[block]).square().sum()
+    total, scale = math.sqrt(float(difference)), math.sqrt(float(norm))
+    if scale == 0.0:
+        return total if total == 0.0 or math.isnan(total) else math.inf
+    return total / scale
+
+
+def random_problems(count: int, *, seed: int, largest: int = 320) -> tuple[Problem, ...]:
+    """``count`` problems, M, N and K drawn from the sizes where kernels break and from 1 to ``largest``; K may be 0."""
+    import random
+
+    source = random.Random(seed)
+
+    def size(smallest: int) -> int:
+        if source.random() < 0.5:
+            return source.choice(SHAPE_EDGES)
+        return source.randint(smallest, largest)
+
+    fixed = [Problem(1, 1, 1), Problem(1, 1, 0), Problem(largest, 1, 257), Problem(1, largest, 257)]
+    drawn = [Problem(size(1), size(1), size(0)) for _ in range(max(0, count - len(fixed)))]
+    return tuple((fixed + drawn)[:count])

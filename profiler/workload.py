@@ -1,0 +1,72 @@
+"""Helper program that runs under Nsight Compute: one profiled launch of every task of a job.
+
+``ncu … python -m gemmprof.profiler.workload JOB``. Operands are made and the kernel is launched once outside of the
+profiled range, so that module loading, cuBLAS's workspace and the random numbers stay out of the report. The range lies
+between cudaProfilerStart and cudaProfilerStop and carries the NVTX name of stage and shape.
+"""
+
+from __future__ import annotations
+
+import sys
+from functools import partial
+from pathlib import Path
+
+from gemmprof.kernels.catalog import stage_by_number
+from gemmprof.profiler.job import Job, Task, nvtx_range
+from gemmprof.profiler.operands import generator_seed
+from gemmprof.profiler.timing import launches
+
+EXIT_FAULT = 3
+
+
+def main(arguments: list[str]) -> int:
+    """Launch every task of the job in the file that ``arguments`` name."""
+    job = Job.load(Path(arguments[0]))
+    job.emit("ready")
+    for task in job.tasks:
+        if job.should_stop():
+            job.emit("stopped")
+            return 0
+        job.emit("begin", task, part="profile")
+        try:
+            launch_profiled(task, job.seed)
+        except Exception as error:
+            # A failed launch may come as any CUDA, torch or binding error; the context is not trusted after it.
+            message = str(error).strip().splitlines()
+            job.emit("failed", task, part="profile", message=message[0] if message else type(error).__name__)
+            return EXIT_FAULT
+        job.emit("launched", task)
+    job.emit("finished")
+    return 0
+
+
+def launch_profiled(task: Task, seed: int) -> None:
+    """Launch a task's kernel once for warming up and once for the profiler.
+
+    Raises:
+        RuntimeError: a launch failed.
+    """
+    import torch
+
+    from gemmprof.kernels.operators import run_stage
+
+    stage = stage_by_number(task.stage)
+    device = torch.device("cuda", 0)
+    launch = launches(
+        task.problem,
+        partial(run_stage, stage),
+        seed=generator_seed(seed, stage, task.problem),
+        device=device,
+    )
+    launch()
+    torch.cuda.synchronize(device)
+    torch.cuda.profiler.start()
+    torch.cuda.nvtx.range_push(nvtx_range(stage.name, task.problem))
+    launch()
+    torch.cuda.synchronize(device)
+    torch.cuda.nvtx.range_pop()
+    torch.cuda.profiler.stop()
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
