@@ -1,0 +1,338 @@
+#!/usr/bin/env python3
+"""Record the test reports of tests/data on a machine with an NVIDIA GPU, nvcc and Nsight Compute.
+
+Builds the small programs of tests/cuda, profiles each with ``ncu``, lets ncu export every report as CSV (the referee
+that gemmprof's numbers are compared with) and compresses all of it with xz. Only the standard library is used; the
+training reports want PyTorch in the Python that runs this script. One report that fails does not stop the others.
+
+Usage: record_tests.py OUTPUT [--budget SECONDS] [--only TOPIC ...]
+
+Writes OUTPUT/tests_data/ (to be copied to tests/data) and OUTPUT/large/ (the training report of 800 launches and more,
+for benchmarks; too large for the repository).
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import lzma
+import os
+import re
+import shutil
+import subprocess
+import sys
+import time
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, field
+from pathlib import Path
+
+SOURCES = Path(__file__).resolve().parent.parent / "tests" / "cuda"
+# Reports keep the paths of sources and programs: build in a place that is the same on every machine.
+BUILD = Path("/tmp/gemmprof-tests")
+NVCC = ("nvcc", "-O3", "-std=c++17", "-arch=sm_90", "--extended-lambda")
+# Clock control would change the settings of a GPU that may be shared.
+NCU = ("ncu", "--clock-control", "none", "--force-overwrite")
+FULL = ("--set", "full", "--import-source", "yes")
+ODD_SOURCE = "odd folder/kern&l 'q' é.cu"
+TRAINING = "train_step.py"
+TRAINING_LAUNCHES = 900
+CHUNK = 16 << 20  # bytes of input per xz stream, so that a large report is compressed by several cores
+
+
+@dataclass(frozen=True)
+class Recording:
+    """One report: which program is run, with what arguments of its own and of ncu's, and which exports are kept."""
+
+    topic: str
+    program: str
+    options: tuple[str, ...] = FULL
+    arguments: tuple[str, ...] = ()
+    exports: tuple[str, ...] = ("details", "raw", "raw_base", "source")
+    line_info: bool = True
+
+
+# What each export asks of ``ncu --import FILE``; the name becomes part of the file's name.
+EXPORTS: dict[str, tuple[str, ...]] = {
+    "details": ("--page", "details"),
+    "details_all": ("--page", "details", "--print-details", "all"),
+    "raw": ("--page", "raw"),
+    "raw_base": ("--page", "raw", "--print-units", "base"),
+    "raw_function": ("--page", "raw", "--print-kernel-base", "function"),
+    "raw_mangled": ("--page", "raw", "--print-kernel-base", "mangled"),
+    "raw_instances": ("--page", "raw", "--print-metric-instances", "details"),
+    "raw_nvtx_rename": ("--page", "raw", "--print-nvtx-rename", "kernel"),
+    "source": ("--page", "source"),
+    "source_sass": ("--page", "source", "--print-source", "sass"),
+    "source_cuda": ("--page", "source", "--print-source", "cuda"),
+    "source_cuda_sass": ("--page", "source", "--print-source", "cuda,sass"),
+    "session": ("--page", "session"),
+}
+EVERYTHING = tuple(EXPORTS)
+
+RECORDINGS = (
+    Recording("ladder_simple", "gemm_ladder", exports=EVERYTHING),
+    Recording("flaws_bank_conflicts", "bank_conflicts", exports=EVERYTHING),
+    Recording("flaws_global_access", "global_access"),
+    Recording("flaws_atomics", "atomics"),
+    Recording("flaws_precision", "precision"),
+    Recording("flaws_tensor", "tensor"),
+    Recording("flaws_divergence", "divergence"),
+    Recording("flaws_spills", "spills"),
+    Recording("flaws_occupancy", "occupancy"),
+    Recording("flaws_async_copy", "async_copy"),
+    Recording("flaws_other_memory", "other_memory"),
+    Recording("flaws_cluster", "cluster"),
+    Recording("launches_same_kernel", "launches", ("--set", "detailed", "--import-source", "yes")),
+    Recording(
+        "names_templates",
+        "names",
+        ("--set", "basic"),
+        exports=("details", "raw", "raw_function", "raw_mangled", "source"),
+    ),
+    Recording(
+        "names_nvtx",
+        "nvtx",
+        ("--set", "basic", "--nvtx"),
+        exports=("details", "raw", "raw_nvtx_rename", "session"),
+    ),
+    Recording("names_odd_path", "odd_path"),
+    Recording(
+        "partial_two_metrics",
+        "gemm_ladder",
+        ("--metrics", "gpu__time_duration.sum,sm__throughput.avg.pct_of_peak_sustained_elapsed"),
+    ),
+    Recording("partial_basic", "gemm_ladder", ("--set", "basic")),
+    Recording("partial_detailed", "gemm_ladder", ("--set", "detailed")),
+    Recording("partial_roofline", "precision", ("--set", "roofline")),
+    Recording("partial_no_source", "bank_conflicts", ("--set", "full")),
+    Recording("partial_no_lineinfo", "bank_conflicts", FULL, line_info=False),
+    Recording(
+        "partial_source_counters", "gemm_ladder", ("--section", "SourceCounters", "--import-source", "yes")
+    ),
+    Recording(
+        "modes_range", "launches", ("--set", "basic", "--replay-mode", "range"), ("range",), ("details", "raw")
+    ),
+    Recording(
+        "modes_graph", "launches", ("--set", "basic", "--graph-profiling", "graph"), ("graph",), ("details", "raw")
+    ),
+    Recording("modes_graph_nodes", "launches", ("--set", "basic"), ("graph",), ("details", "raw")),
+    Recording(
+        "modes_application_replay",
+        "launches",
+        ("--set", "basic", "--replay-mode", "application"),
+        exports=("details", "raw"),
+    ),
+)
+
+
+@dataclass
+class Outcome:
+    """What became of one report: for the summary table."""
+
+    topic: str
+    seconds: float = 0.0
+    report_bytes: int = 0
+    packed_bytes: int = 0
+    launches: int = 0
+    problems: list[str] = field(default_factory=list)
+
+
+def execute(command: tuple[str, ...], timeout: float) -> subprocess.CompletedProcess[str]:
+    """Run ``command`` in the build folder; a timeout is a result with return code 124, not an exception."""
+    try:
+        return subprocess.run(
+            command,
+            check=False,
+            cwd=BUILD,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=max(timeout, 1.0),
+        )
+    except subprocess.TimeoutExpired as expired:
+        return subprocess.CompletedProcess(command, 124, str(expired.stdout or ""), "timed out")
+
+
+def compress(source: Path, target: Path) -> int:
+    """Compress ``source`` into ``target`` as xz; return the size. Large files become several streams, made at once."""
+    content = source.read_bytes()
+    chunks = [content[start : start + CHUNK] for start in range(0, len(content), CHUNK)] or [b""]
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        packed = b"".join(pool.map(lambda chunk: lzma.compress(chunk, preset=9 | lzma.PRESET_EXTREME), chunks))
+    target.write_bytes(packed)
+    return len(packed)
+
+
+def build_programs() -> list[str]:
+    """Compile every program of tests/cuda, all at once; return the messages of those that failed."""
+    shutil.rmtree(BUILD, ignore_errors=True)
+    shutil.copytree(SOURCES, BUILD / "cuda")
+    jobs: list[tuple[str, Path, tuple[str, ...]]] = [
+        (source.stem, source, ("-lineinfo",)) for source in sorted((BUILD / "cuda").glob("*.cu"))
+    ]
+    jobs.append(("odd_path", BUILD / "cuda" / ODD_SOURCE, ("-lineinfo",)))
+    jobs.append(("bank_conflicts_no_lineinfo", BUILD / "cuda" / "bank_conflicts.cu", ()))
+
+    def compile_one(job: tuple[str, Path, tuple[str, ...]]) -> str:
+        name, source, options = job
+        result = execute((*NVCC, *options, "-o", str(BUILD / name), str(source)), 120)
+        return "" if result.returncode == 0 else f"{name}: {result.stderr.strip()}"
+
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        return [message for message in pool.map(compile_one, jobs) if message]
+
+
+def record(recording: Recording, timeout: float) -> tuple[Outcome, Path]:
+    """Profile one program; return the outcome and the path of the (uncompressed) report."""
+    outcome = Outcome(recording.topic)
+    report = BUILD / f"{recording.topic}.ncu-rep"
+    program = recording.program if recording.line_info else f"{recording.program}_no_lineinfo"
+    started = time.monotonic()
+    result = execute(
+        (*NCU, *recording.options, "--export", str(report), str(BUILD / program), *recording.arguments), timeout
+    )
+    outcome.seconds = time.monotonic() - started
+    outcome.launches = len(re.findall(r"^==PROF== Profiling ", result.stdout, re.MULTILINE))
+    if result.returncode != 0:
+        outcome.problems.append(f"ncu ended with {result.returncode}")
+    outcome.problems += re.findall(r"^==(?:ERROR|WARNING)==.*", result.stdout + result.stderr, re.MULTILINE)
+    if report.exists():
+        outcome.report_bytes = report.stat().st_size
+    else:
+        outcome.problems.append("no report written")
+    return outcome, report
+
+
+def export(report: Path, name: str, folder: Path) -> tuple[int, str]:
+    """Let ncu print one page of ``report`` as CSV into ``folder``; return the compressed size and a problem."""
+    result = execute(("ncu", "--import", str(report), "--csv", *EXPORTS[name]), 120)
+    if result.returncode != 0 or not result.stdout.strip():
+        return 0, f"{name}: {(result.stderr or result.stdout or 'printed nothing').strip().splitlines()[0]}"
+    text = BUILD / f"{report.stem}.{name}.csv"
+    text.write_text(result.stdout, encoding="utf-8")
+    return compress(text, folder / f"{report.stem}.{name}.csv.xz"), ""
+
+
+def pack(outcome: Outcome, report: Path, exports: tuple[str, ...], folder: Path) -> None:
+    """Compress a report and its exports into ``folder``; sizes and problems go into ``outcome``."""
+    outcome.packed_bytes += compress(report, folder / f"{report.name}.xz")
+    for name in exports:
+        size, problem = export(report, name, folder)
+        outcome.packed_bytes += size
+        if problem:
+            outcome.problems.append(problem)
+
+
+def training(topic: str, launches: int, timeout: float) -> tuple[Outcome, Path]:
+    """Profile ``launches`` kernels of the training loop with the basic set (about 560 metrics a launch)."""
+    outcome = Outcome(topic)
+    report = BUILD / f"{topic}.ncu-rep"
+    steps = launches // 100 + 2  # more than enough; ncu ends the program after the last launch
+    started = time.monotonic()
+    result = execute(
+        (
+            *NCU, "--set", "basic", "--nvtx", "--profile-from-start", "off", "--launch-count", str(launches),
+            "--kill", "yes", "--export", str(report), sys.executable, str(BUILD / "cuda" / TRAINING), str(steps),
+        ),
+        timeout,
+    )  # fmt: skip
+    outcome.seconds = time.monotonic() - started
+    outcome.launches = len(re.findall(r"^==PROF== Profiling ", result.stdout, re.MULTILINE))
+    # "--kill yes" ends the program with a signal once all launches are profiled: no failure.
+    if outcome.launches < launches:
+        outcome.problems.append(f"ncu ended with {result.returncode}: {result.stdout[-300:]} {result.stderr[-300:]}")
+    if report.exists():
+        outcome.report_bytes = report.stat().st_size
+    return outcome, report
+
+
+def versions() -> dict[str, str]:
+    """The versions of the tools that made the reports."""
+
+    def first(command: tuple[str, ...], pattern: str) -> str:
+        try:
+            found = re.search(pattern, execute(command, 60).stdout)
+        except OSError:
+            return "not found"
+        return found.group(1) if found else "not found"
+
+    return {
+        "ncu": first(("ncu", "--version"), r"Version (\S+)"),
+        "nvcc": first(("nvcc", "--version"), r"release \S+, V(\S+)"),
+        "driver": first(("nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader"), r"(\S+)"),
+        "gpu": first(("nvidia-smi", "--query-gpu=name", "--format=csv,noheader"), r"(.+)"),
+        "python": sys.version.split()[0],
+        "torch": first((sys.executable, "-c", "import torch; print(torch.__version__)"), r"(\S+)"),
+    }
+
+
+def summary(outcomes: list[Outcome], elapsed: float) -> str:
+    """A table of one line per report."""
+    lines = [f"{'report':26} {'launches':>8} {'seconds':>8} {'report MB':>10} {'packed KB':>10}  problems"]
+    for outcome in outcomes:
+        lines.append(
+            f"{outcome.topic:26} {outcome.launches:8d} {outcome.seconds:8.1f} {outcome.report_bytes / 1e6:10.2f} "
+            f"{outcome.packed_bytes / 1e3:10.1f}  {'; '.join(outcome.problems)[:160]}"
+        )
+    total = sum(outcome.packed_bytes for outcome in outcomes)
+    lines.append(f"{len(outcomes)} reports, {total / 1e6:.2f} MB packed, {elapsed:.0f} s")
+    return "\n".join(lines)
+
+
+def main() -> int:
+    """Record everything within the budget; return 1 if a report is missing."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("output", type=Path, help="folder to write into")
+    parser.add_argument("--budget", type=float, default=360.0, help="seconds for everything (default: 360)")
+    parser.add_argument("--only", nargs="+", metavar="TOPIC", help="record these topics alone")
+    parser.add_argument("--skip", nargs="+", default=[], metavar="TOPIC", help="do not record these topics")
+    options = parser.parse_args()
+    started = time.monotonic()
+
+    def left() -> float:
+        return float(options.budget) - (time.monotonic() - started)
+
+    data, large = options.output.resolve() / "tests_data", options.output.resolve() / "large"
+    data.mkdir(parents=True, exist_ok=True)
+    large.mkdir(parents=True, exist_ok=True)
+    for message in build_programs():
+        print("build failed:", message)
+    (data / "tools.json").write_text(json.dumps(versions(), indent=2) + "\n", encoding="utf-8")
+
+    def wanted(topic: str) -> bool:
+        return topic not in options.skip and (not options.only or topic in options.only)
+
+    chosen = [entry for entry in RECORDINGS if wanted(entry.topic)]
+    outcomes: list[Outcome] = []
+    # Profiling needs the GPU for itself; exports and compression run beside it on the other cores.
+    with ThreadPoolExecutor(max(1, (os.cpu_count() or 2) - 2)) as pool:
+        packing: list[Future[None]] = []
+        for entry in chosen:
+            if left() < 20:
+                outcomes.append(Outcome(entry.topic, problems=["no time left"]))
+                continue
+            outcome, report = record(entry, min(60.0, left()))
+            outcomes.append(outcome)
+            print(f"{time.monotonic() - started:6.1f} s  {entry.topic}", flush=True)
+            if report.exists():
+                packing.append(pool.submit(pack, outcome, report, entry.exports, data))
+        for topic, launches, folder, exports in (
+            ("train_100", 100, data, ("details", "raw")),
+            ("train_800", TRAINING_LAUNCHES, large, ("raw",)),
+        ):
+            if not wanted(topic) or left() < 40:
+                continue
+            # What is left, less the time that exporting and compressing the report will take.
+            outcome, report = training(topic, launches, left() - 30)
+            outcomes.append(outcome)
+            print(f"{time.monotonic() - started:6.1f} s  {topic}", flush=True)
+            if report.exists():
+                packing.append(pool.submit(pack, outcome, report, exports, folder))
+        for task in packing:
+            task.result()
+    print(summary(outcomes, time.monotonic() - started))
+    return int(any(outcome.report_bytes == 0 for outcome in outcomes))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
