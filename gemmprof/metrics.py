@@ -376,6 +376,7 @@ GLOBAL_IDEAL_BY_ADDRESS = "memory_l2_theoretical_sectors_global_ideal"
 GLOBAL_TAGS_BY_ADDRESS = "memory_l1_tag_requests_global"
 LOCAL_SECTORS_BY_ADDRESS = "memory_l2_theoretical_sectors_local"
 ACCESS_TYPE_BY_ADDRESS = "memory_access_type"
+ACCESS_SIZE_BY_ADDRESS = "memory_access_size_type"
 MEMORY_TYPE_BY_ADDRESS = "memory_type"
 
 # --- Shared memory ---------------------------------------------------------------------------------------------------
@@ -587,6 +588,11 @@ SPACE_INSTRUCTIONS: dict[tuple[str, str], tuple[tuple[str, ...], ...]] = {
     ("shared", "store"): (SHARED_INSTRUCTIONS_OF["store"],),
     ("shared", "atomic"): (SHARED_INSTRUCTIONS_OF["atomic"],),
     ("shared", "ldmatrix"): (SHARED_INSTRUCTIONS_OF["ldmatrix"],),
+    ("shared", "stmatrix"): (SHARED_INSTRUCTIONS_OF["stmatrix"],),
+    ("shared", "wgmma"): (("smsp__sass_inst_executed_op_shared_gmma.sum",),),
+    ("distributed_shared", "access"): (("smsp__sass_inst_executed_op_dshared.sum",),),
+    ("tensor_memory_accelerator", "load"): (("smsp__inst_executed_op_tma_ld.sum",),),
+    ("tensor_memory_accelerator", "store"): (("smsp__inst_executed_op_tma_st.sum",),),
 }
 """Warp-level instructions by address space and operation: the sum over the entries, each the first name that the
 report has."""
@@ -599,6 +605,10 @@ SPACE_REQUESTS: dict[tuple[str, str], str] = {
     ("surface", "store"): "l1tex__t_requests_pipe_tex_mem_surface_op_st.sum",
     ("surface", "reduction"): "l1tex__t_requests_pipe_tex_mem_surface_op_red.sum",
     ("surface", "atomic"): "l1tex__t_requests_pipe_tex_mem_surface_op_atom.sum",
+    ("distributed_shared", "load"): "l1tex__t_requests_pipe_lsu_mem_dshared_op_ld.sum",
+    ("distributed_shared", "store"): "l1tex__t_requests_pipe_lsu_mem_dshared_op_st.sum",
+    ("distributed_shared", "reduction"): "l1tex__t_requests_pipe_lsu_mem_dshared_op_redas.sum",
+    ("distributed_shared", "atomic"): "l1tex__t_requests_pipe_lsu_mem_dshared_op_atom.sum",
 }
 """Requests at the L1 tag stage; with `PERCENT_SUFFIX` their per cent of peak."""
 
@@ -608,22 +618,35 @@ SPACE_SECTORS: dict[tuple[str, str], str] = {
     **{
         key: name.replace("_requests_", "_sectors_")
         for key, name in SPACE_REQUESTS.items()
-        if "_tex_" in name
+        if key[0] not in ("global", "local")
     },
 }
 """32-byte sectors of these requests (section MemoryWorkloadAnalysis_Tables)."""
 
 L2_TO_L1_BYTES = "l1tex__m_xbar2l1tex_read_bytes.sum"
 L1_TO_L2_BYTES = "l1tex__m_l1tex2xbar_write_bytes.sum"
+DSHARED_READ_BYTES = "l1tex__m_xbar2l1tex_read_bytes_mem_dshared.sum"
+DSHARED_WRITE_BYTES = "l1tex__m_l1tex2xbar_write_bytes_mem_dshared.sum"
+TMA_LOAD_BYTES = "l1tex__m_xbar2l1tex_read_bytes_mem_global_op_tma_ld.sum"
+TMA_STORE_BYTES = "l1tex__m_l1tex2xbar_write_bytes_mem_global_op_tma_st.sum"
+TMA_REDUCTION_BYTES = "l1tex__m_l1tex2xbar_write_bytes_mem_global_op_tma_red.sum"
+ASYNC_COPY_L1_BYTES = "l1tex__t_bytes_pipe_lsu_mem_global_op_ldgsts_cache_access.sum"
+"""LDGSTS that goes through L1 (``cp.async.ca``)."""
+ASYNC_COPY_L2_BYTES = "sm__sass_l1tex_m_xbar2l1tex_read_bytes_mem_global_op_ldgsts_cache_bypass.sum"
+"""LDGSTS that goes around L1 (``cp.async.cg``)."""
+L2_FABRIC_SECTORS = "lts__t_sectors_srcunit_ltcfabric.sum"
+"""Between the two halves of the L2 of large chips."""
 DRAM_READ_BYTES = ("dram__bytes_read.sum", "dram__bytes_op_read.sum")
 DRAM_WRITE_BYTES = ("dram__bytes_write.sum", "dram__bytes_op_write.sum")
 OFF_CHIP_SECTORS: dict[tuple[str, str], tuple[str, ...]] = {
     (aperture, operation): tuple(
-        f"{unit}__t_sectors_srcunit_tex_aperture_{aperture}_op_{operation}_lookup_miss.sum"
+        f"{unit}__t_sectors_srcunit_tex_aperture_{aperture}_op_{operation}{suffix}.sum"
         for unit in ("lts", "syslts")
+        # What is written, reduced or updated elsewhere is not looked up in this L2 on newer chips.
+        for suffix in (("_lookup_miss",) if operation == "read" else ("", "_lookup_miss"))
     )
     for aperture in ("sysmem", "peer")
-    for operation in ("read", "write", "red")
+    for operation in ("read", "write", "red", "atom")
 }
 """L2 sectors that go to or come from system memory (``sysmem``) or another GPU (``peer``)."""
 
@@ -631,6 +654,14 @@ MEMORY_CHART = MetricGroup(
     sections=("MemoryWorkloadAnalysis_Chart",),
     required=(L2_TO_L1_BYTES, L1_TO_L2_BYTES),
     optional=(
+        DSHARED_READ_BYTES,
+        DSHARED_WRITE_BYTES,
+        TMA_LOAD_BYTES,
+        TMA_STORE_BYTES,
+        TMA_REDUCTION_BYTES,
+        ASYNC_COPY_L1_BYTES,
+        ASYNC_COPY_L2_BYTES,
+        L2_FABRIC_SECTORS,
         *(name for terms in SPACE_INSTRUCTIONS.values() for names in terms for name in names),
         *SPACE_REQUESTS.values(),
         *SPACE_SECTORS.values(),
@@ -656,11 +687,67 @@ SOURCE_VIEW = MetricGroup(
         SHARED_IDEAL_BY_ADDRESS,
         GLOBAL_SECTORS_BY_ADDRESS,
         GLOBAL_IDEAL_BY_ADDRESS,
+        GLOBAL_TAGS_BY_ADDRESS,
         LOCAL_SECTORS_BY_ADDRESS,
+        *DIVERGENT_BRANCHES_BY_ADDRESS,
+        MEMORY_TYPE_BY_ADDRESS,
+        ACCESS_TYPE_BY_ADDRESS,
+        ACCESS_SIZE_BY_ADDRESS,
     ),
 )
 
 # --- All groups -------------------------------------------------------------------------------------------------------
+
+# --- Occupancy (section Occupancy) ------------------------------------------------------------------------------------
+
+THEORETICAL_OCCUPANCY = "sm__maximum_warps_per_active_cycle_pct"
+THEORETICAL_WARPS = "sm__maximum_warps_avg_per_active_cycle"
+ACHIEVED_OCCUPANCY = "sm__warps_active.avg.pct_of_peak_sustained_active"
+ACHIEVED_WARPS = "sm__warps_active.avg.per_cycle_active"
+BLOCK_LIMIT_REGISTERS = "launch__occupancy_limit_registers"
+BLOCK_LIMIT_SHARED_MEMORY = "launch__occupancy_limit_shared_mem"
+BLOCK_LIMIT_WARPS = "launch__occupancy_limit_warps"
+BLOCK_LIMIT_BLOCKS = "launch__occupancy_limit_blocks"
+BLOCK_LIMIT_BARRIERS = "launch__occupancy_limit_barriers"
+"""From 9.0 on. ncu prints at most the SM's block slots here."""
+BARRIERS_PER_BLOCK = "launch__barrier_count"
+WARPS_PER_BLOCK_SIZE = "launch__occupancy_per_block_size"
+WARPS_PER_REGISTER_COUNT = "launch__occupancy_per_register_count"
+WARPS_PER_SHARED_MEMORY = "launch__occupancy_per_shared_mem_size"
+WARPS_PER_BARRIER_COUNT = "launch__occupancy_per_barrier_count"
+"""Instance values: resident warps over block size, registers per thread, bytes per block (the driver's reserve
+included) and barriers per block. The scalar is a meaningless sum."""
+ACTIVE_CYCLES_MIN = "sm__cycles_active.min"
+ACTIVE_CYCLES_MAX = "sm__cycles_active.max"
+MAX_ACTIVE_CLUSTERS = "launch__cluster_max_active"
+CLUSTER_OCCUPANCY = "launch__occupancy_cluster_pct"
+
+OCCUPANCY = MetricGroup(
+    sections=("Occupancy", "LaunchStats"),
+    required=(
+        THEORETICAL_OCCUPANCY,
+        BLOCK_LIMIT_REGISTERS,
+        BLOCK_LIMIT_SHARED_MEMORY,
+        BLOCK_LIMIT_WARPS,
+        BLOCK_LIMIT_BLOCKS,
+    ),
+    expected=(ACHIEVED_OCCUPANCY, ACHIEVED_WARPS, THEORETICAL_WARPS, WAVES_PER_SM),
+    optional=(
+        BLOCK_LIMIT_BARRIERS,
+        BARRIERS_PER_BLOCK,
+        WARPS_PER_BLOCK_SIZE,
+        WARPS_PER_REGISTER_COUNT,
+        WARPS_PER_SHARED_MEMORY,
+        WARPS_PER_BARRIER_COUNT,
+        SM_ACTIVE_CYCLES,
+        ACTIVE_CYCLES_MIN,
+        ACTIVE_CYCLES_MAX,
+        SM_COUNT,
+        CLUSTER_SIZE,
+        MAX_ACTIVE_CLUSTERS,
+        CLUSTER_OCCUPANCY,
+    ),
+)
 
 GROUPS: dict[str, MetricGroup] = {
     "launch": LAUNCH,
@@ -675,6 +762,7 @@ GROUPS: dict[str, MetricGroup] = {
     "memory_chart": MEMORY_CHART,
     "divergence": DIVERGENCE,
     "spills": SPILLS,
+    "occupancy": OCCUPANCY,
     "source_view": SOURCE_VIEW,
 }
 """Every group by the name of the analysis that reads it."""
