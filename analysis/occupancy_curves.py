@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from gemmprof.analysis.occupancy import Occupancy, most_shared_memory_per_block, occupancy
+from gemmprof.analysis.occupancy import Occupancy, most_shared_memory_per_block, occupancy, smallest_config
 from gemmprof.errors import OccupancyError
 
 SHARED_MEMORY_STEP = 512
@@ -63,17 +62,26 @@ def _curve(present: Occupancy, resource: str, values: Iterable[int]) -> Curve:
 
 
 def resident_warps(present: Occupancy, resource: str, value: int) -> int:
-    """Warps per SM with one value of the configuration replaced; 0 where the configuration cannot run."""
-    configuration = {
-        field.name: getattr(present, field.name)
-        for field in dataclasses.fields(present)
-        if field.name in _CONFIGURATION
-    }
+    """Warps per SM with one value of the configuration replaced; 0 where the configuration cannot run.
+
+    A block that outgrows the carve-out gets the smallest one that holds it, as the driver does at a launch; ncu's own
+    curves over shared memory do the same.
+    """
+    configuration = {name: getattr(present, name) for name in _CONFIGURATION}
     configuration[resource] = value
+    if resource == "shared_memory_per_block" and value > present.shared_memory_per_block:
+        configuration["shared_memory_config"] = _grown(present, value)
     try:
         return occupancy(present.compute_capability, **configuration).active_warps_per_sm
     except OccupancyError:
         return 0
+
+
+def _grown(present: Occupancy, shared_memory_per_block: int) -> int:
+    """The carve-out of a launch with so many bytes per block: the present one, or the smallest that holds a block."""
+    needed = shared_memory_per_block + present.limits.reserved_shared_memory_per_block
+    enough = smallest_config(present.limits, needed)
+    return present.shared_memory_config if enough is None else max(present.shared_memory_config, enough)
 
 
 _CONFIGURATION = (

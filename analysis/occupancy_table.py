@@ -161,7 +161,7 @@ def occupancy_table(
             "blocks_per_sm": blocks,
             "active_warps_per_sm": active,
             "theoretical_occupancy": active / warp_slots,
-            "limiters": pd.Categorical.from_codes(reached, categories=_limiter_categories()),
+            "limiters": pd.Categorical.from_codes(reached, categories=pd.Index(_limiter_categories())),
             "registers_allocated_per_block": per_warp * warps,
             "shared_memory_allocated_per_block": shared,
             "registers_left": limit("registers_per_sm") - blocks * per_warp * warps,
