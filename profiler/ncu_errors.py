@@ -113,7 +113,7 @@ KNOWN_FAILURES: tuple[KnownFailure, ...] = (
     ),
     KnownFailure(
         _pattern(
-            r"Failed to find (metric|section|rule)|Unknown (section|metric)|No section .*match|"
+            r"Failed to find (metric|section|rule)|Unknown (section|metric)|did not match any section|"
             r"metric.*not (found|available)|"
             r"unrecognised option|invalid (metric|section|option)|not a valid (metric|section)|"
             r"could not find (section|metric)"
@@ -152,7 +152,7 @@ KNOWN_FAILURES: tuple[KnownFailure, ...] = (
 )
 """In the order in which they are looked for: causes before their consequences."""
 
-_MARKED = re.compile(r"^==(ERROR|WARNING)==\s*(.*)$")
+_MARKED = re.compile(r"==(ERROR|WARNING)==\s*(.*)$")
 _PROFILING = re.compile(r'^==PROF== Profiling "(?P<name>.*)"[^"]*?: .*?100% - (?P<passes>\d+) pass')
 _REPORT = re.compile(r"^==PROF== Report: ")
 
@@ -180,7 +180,7 @@ class NcuLog:
         marked: dict[str, list[str]] = {"ERROR": [], "WARNING": []}
         kernels = []
         for line in text.splitlines():
-            if found := _MARKED.match(line):
+            if found := _MARKED.search(line):  # may follow the percentages of a kernel on the same line
                 marked[found.group(1)].append(found.group(2).strip())
             elif profiled := _PROFILING.match(line):
                 kernels.append(ProfiledKernel(profiled["name"], int(profiled["passes"])))

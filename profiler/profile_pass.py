@@ -18,10 +18,10 @@ from gemmprof.profiler.job import Event, Job, Task, read_events
 from gemmprof.profiler.ncu_command import NcuCommand
 from gemmprof.profiler.ncu_errors import KernelFaultError, NcuLog, translate
 from gemmprof.profiler.program import Ending, run_program, tail
+from gemmprof.profiler.salvage import cut_torn_end
 from gemmprof.toolchain import Tool
 
 REPORTS, LOGS = "reports", "logs"
-REPORT_MAGIC = b"NVR\0"
 _NAME = re.compile(r"profile-(\d+)")
 
 
@@ -60,7 +60,7 @@ class PassFiles:
 
 @dataclass(frozen=True, slots=True)
 class ProfiledTask:
-    """A task whose launch is in a report: the file in the run directory, and its position there where that is certain."""
+    """A task whose launch is in a report, and its position there where that is certain."""
 
     task: Task
     report: str
@@ -157,7 +157,7 @@ def outcome(files: PassFiles, tasks: Sequence[Task], ending: Ending | None = Non
         error = KernelFaultError("the kernel failed under Nsight Compute", found=said)
     elif error is not None and said:
         error = type(error)(error.message, remedies=error.remedies, found=f"{said}; {error.found}")
-    finished = _finished(files, launched, log) if is_complete(files.report, log) else ()
+    finished = _finished(files, launched, log)
     interrupted = ending is not None and ending.interrupted
     if error is None and not finished and not interrupted:
         error = ProfilerError(
@@ -174,15 +174,17 @@ def outcome(files: PassFiles, tasks: Sequence[Task], ending: Ending | None = Non
 
 
 def _finished(files: PassFiles, launched: Sequence[Task], log: NcuLog) -> tuple[ProfiledTask, ...]:
-    """The launched tasks that are in the report, as far as ncu's log confirms them.
+    """The launched tasks that are in the report.
 
-    The log names the kernels in launch order. With one kernel a task they can be told apart by position; cuBLAS may
-    launch several, and then the NVTX ranges in the report tell. Fewer kernels than tasks means that some were not
-    profiled, and it is not known which: none counts as finished then, they are profiled again one by one.
+    A kernel is in the report as soon as its launch returned, also where ncu was killed later. With one kernel a task
+    they can be told apart by position; cuBLAS may launch several, and then the NVTX ranges in the report tell. Fewer
+    kernels than tasks means that some were not profiled, and it is not known which: none counts as finished then, they
+    are profiled again one by one.
     """
-    if len(log.kernels) < len(launched):
+    kernels = cut_torn_end(files.report).kernels
+    if not launched or kernels < len(launched):
         return ()
-    certain = len(log.kernels) == len(launched)
+    certain = kernels == len(launched) == len(log.kernels)
     report = str(files.report.relative_to(files.directory))
     return tuple(
         ProfiledTask(
@@ -193,14 +195,3 @@ def _finished(files: PassFiles, launched: Sequence[Task], log: NcuLog) -> tuple[
         )
         for index, task in enumerate(launched)
     )
-
-
-def is_complete(report: Path, log: NcuLog) -> bool:
-    """Whether ncu says that it wrote the report, and a file that looks like one is there."""
-    if not log.report_written:
-        return False
-    try:
-        with report.open("rb") as file:
-            return file.read(len(REPORT_MAGIC)) == REPORT_MAGIC
-    except OSError:
-        return False

@@ -1,0 +1,318 @@
+"""Build, verify, time and profile the stages on this machine's GPU, and render the pages.
+
+Everything finished is kept in the run directory: Ctrl-C, a kill or a failing stage loses nothing, and --resume goes on.
+Exits with 0 if every stage is fine, with 1 if some stage failed, with 2 if nothing (more) could be done here.
+"""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from gemmprof.commands._shared import add_json_argument, announce, console, print_json
+from gemmprof.errors import GemmprofError, UsageError
+from gemmprof.kernels.catalog import STAGES
+from gemmprof.model import DTYPES, Problem
+from gemmprof.profiler.settings import (
+    CLOCK_CONTROLS,
+    DEFAULT_SHAPE,
+    LEAN,
+    METRIC_SETS,
+    Settings,
+    select_stages,
+)
+from gemmprof.run import Run, load_run, newest_run_directory, runs_directory, save_run
+
+if TYPE_CHECKING:
+    from rich.progress import TaskID
+
+    from gemmprof.analysis.session import Session
+
+PAGES = "report"
+"""Folder of the rendered pages in the run directory."""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options of ``gemmprof collect``."""
+    what = parser.add_argument_group("what to measure")
+    what.add_argument("--all-stages", action="store_true", help="the whole ladder")
+    what.add_argument(
+        "--stage",
+        action="append",
+        metavar="STAGE",
+        help="a stage by number, name or range (3, warptiled, 1-6); may be repeated",
+    )
+    what.add_argument(
+        "--shape",
+        action="append",
+        metavar="MxNxK",
+        help=f"problem size (default {DEFAULT_SHAPE}); may be repeated",
+    )
+    what.add_argument("--dtype", choices=DTYPES, help="operand type (default float32)")
+    what.add_argument("--seed", type=int, help="seed of the random operands (default 0)")
+    how = parser.add_argument_group("how to measure")
+    how.add_argument("--no-bench", action="store_true", help="do not time")
+    how.add_argument("--no-profile", action="store_true", help="do not run Nsight Compute")
+    how.add_argument(
+        "--set",
+        dest="metric_set",
+        choices=METRIC_SETS,
+        help="what Nsight Compute collects: lean (default) is what gemmprof's analyses read, the others are ncu's own",
+    )
+    how.add_argument(
+        "--section", action="append", metavar="NAME", help="one more ncu section; may be repeated"
+    )
+    how.add_argument(
+        "--metrics", action="append", metavar="NAME[,NAME…]", help="more ncu metrics; may be repeated"
+    )
+    how.add_argument(
+        "--clock-control",
+        choices=CLOCK_CONTROLS,
+        help="ncu's clock control: none (default) measures at the clocks of real life, base locks the base clock",
+    )
+    where = parser.add_argument_group("where to")
+    where.add_argument(
+        "-o", "--output", metavar="RUN", help="run directory (default: a new one in gemmprof-runs)"
+    )
+    where.add_argument(
+        "--resume",
+        nargs="?",
+        const="",
+        metavar="RUN",
+        help="continue a run (--output, else the newest one); without other options, with the run's own settings",
+    )
+    where.add_argument("--no-report", action="store_true", help="do not render the pages")
+    add_json_argument(parser)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Collect, render, and print the summary."""
+    from gemmprof.profiler.collect import Interrupted, collect
+
+    directory = run_directory(options)
+    resume = options.resume is not None
+    older = load_run(directory) if resume else None
+    settings = settings_from(options, older)
+    progress = _progress(quiet=options.json)
+    try:
+        with progress:
+            result = collect(settings, directory, resume=resume, progress=progress)
+    except (Interrupted, KeyboardInterrupt):
+        print(
+            f"gemmprof collect: interrupted; `gemmprof collect --resume {directory}` goes on", file=sys.stderr
+        )
+        return 130
+    return _finish(result, options)
+
+
+def run_directory(options: argparse.Namespace) -> Path:
+    """The run directory that the options mean; a new one is only named here, not made.
+
+    Raises:
+        UsageError: ``--resume`` finds no run.
+    """
+    if options.resume is None:
+        stamp = datetime.datetime.now().strftime("%Y-%m-%d_%H%M%S")
+        return Path(options.output) if options.output else runs_directory() / stamp
+    named = options.resume or options.output
+    if named:
+        return Path(named)
+    newest = newest_run_directory()
+    if newest is None:
+        raise UsageError(
+            f"there is no run in {runs_directory()} to resume",
+            remedies=["name it: --resume RUN", "start a new one"],
+        )
+    return newest
+
+
+def settings_from(options: argparse.Namespace, older: Run | None) -> Settings:
+    """The settings that the options mean; what they leave open comes from the older run, if there is one.
+
+    Raises:
+        UsageError: no stage is chosen, or a stage or shape does not exist.
+    """
+    dtype = options.dtype or DTYPES[0]
+    if options.stage:
+        stages = select_stages(options.stage)
+    elif options.all_stages:
+        stages = STAGES
+    elif older is not None:
+        stages = select_stages([str(record.stage.number) for record in older.stages])
+    else:
+        raise UsageError(
+            "no stage was chosen",
+            remedies=["--all-stages for the whole ladder", "--stage NUMBER, NAME or FIRST-LAST"],
+        )
+    if options.shape or older is None:
+        problems = tuple(
+            dict.fromkeys(Problem.parse(text, dtype) for text in options.shape or [DEFAULT_SHAPE])
+        )
+    else:
+        problems = older.problems
+    info = older.info if older is not None else None
+    recorded = dict(info.notes.get("options", {})) if info is not None else {}
+    metrics = [name for item in options.metrics or [] for name in item.split(",") if name]
+    return Settings(
+        stages=stages,
+        problems=problems,
+        metric_set=options.metric_set or (info.metric_set if info else LEAN),
+        extra_sections=tuple(options.section or recorded.get("extra_sections", ())),
+        extra_metrics=tuple(metrics or recorded.get("extra_metrics", ())),
+        bench=not options.no_bench,
+        profile=not options.no_profile,
+        seed=options.seed if options.seed is not None else (info.seed if info else 0),
+        clock_control=options.clock_control or (info.clock_control if info else CLOCK_CONTROLS[0]),
+    )
+
+
+def _finish(result: Run, options: argparse.Namespace) -> int:
+    """Analyse and render what was profiled, print the summary, and say by the exit code whether all went well."""
+    from gemmprof.reports import summary
+
+    started = time.monotonic()
+    session = _session(result)
+    pages = (
+        _render(session, result.directory / PAGES) if session is not None and not options.no_report else None
+    )
+    seconds = {
+        **result.info.notes.get("seconds", {}),
+        "analyse and render": round(time.monotonic() - started, 3),
+    }
+    result = _with_seconds(result, seconds)
+    rows = summary.summarise(result, session)
+    failed = [row for row in rows if row.failure]
+    if options.json:
+        print_json({"run": result.directory, "pages": pages, "info": result.info, "rows": rows})
+    else:
+        out = console()
+        out.print()
+        out.print(summary.table(rows))
+        out.print(summary.FOOTNOTE)
+        parts = ", ".join(f"{part} {spent:.1f} s" for part, spent in seconds.items())
+        out.print(f"{sum(seconds.values()):.1f} s in all: {parts}")
+    for row in failed:
+        print(f"stage {row.stage} {row.name}, {row.problem.label}: {row.failure}", file=sys.stderr)
+    announce(result.directory)
+    if pages is not None:
+        announce(pages)
+    return 1 if failed else 0
+
+
+def _with_seconds(run: Run, seconds: dict[str, float]) -> Run:
+    import dataclasses
+
+    changed = dataclasses.replace(
+        run, info=dataclasses.replace(run.info, notes={**run.info.notes, "seconds": seconds})
+    )
+    save_run(changed)
+    return changed
+
+
+def _session(run: Run) -> Session | None:
+    """The run with its reports analysed; None, with the reason on stderr, if they cannot be read."""
+    if not run.report_paths():
+        return None
+    from gemmprof.analysis.session import load_session
+
+    try:
+        return load_session([run.directory])
+    except GemmprofError as error:
+        print(f"gemmprof collect: the reports cannot be read: {error}", file=sys.stderr)
+        return None
+
+
+def _render(session: Session, directory: Path) -> Path | None:
+    """Render the pages; a failure there must not hide what was collected."""
+    from gemmprof.reports.html import render
+
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        return render(session, directory)
+    except (GemmprofError, OSError) as error:
+        print(f"gemmprof collect: the pages cannot be rendered: {error}", file=sys.stderr)
+        return None
+
+
+def _progress(*, quiet: bool) -> PlainProgress | BarProgress:
+    """Bars on a terminal, lines in a pipe; on stderr, so that --json has stdout to itself."""
+    return BarProgress() if sys.stderr.isatty() and not quiet else PlainProgress(quiet=quiet)
+
+
+class PlainProgress:
+    """One line an outcome on stderr."""
+
+    def __init__(self, *, quiet: bool = False) -> None:
+        self._quiet = quiet
+
+    def __enter__(self) -> PlainProgress:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Nothing to end."""
+
+    def phase(self, name: str, steps: int) -> None:
+        """A part begins."""
+        if name != "build":
+            self.note(f"{name}: {steps} steps")
+
+    def step(self, text: str) -> None:
+        """Nothing: a line an outcome is enough."""
+
+    def done(self, text: str) -> None:
+        """A step ended."""
+        self.note(text)
+
+    def note(self, text: str) -> None:
+        """Print a line."""
+        if not self._quiet:
+            print(text, file=sys.stderr, flush=True)
+
+
+class BarProgress:
+    """A bar a phase, with the outcomes above it."""
+
+    def __init__(self) -> None:
+        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+        self._bars = Progress(
+            TextColumn("{task.description:<16}"),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TimeElapsedColumn(),
+            TextColumn("{task.fields[step]}"),
+            console=console(stderr=True),
+        )
+        self._task: TaskID | None = None
+
+    def __enter__(self) -> BarProgress:
+        self._bars.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._bars.stop()
+
+    def phase(self, name: str, steps: int) -> None:
+        """Start a bar."""
+        if self._task is not None:
+            self._bars.update(self._task, step="")
+        self._task = self._bars.add_task(name, total=steps, step="")
+
+    def step(self, text: str) -> None:
+        """Name the step at hand beside the bar."""
+        if self._task is not None:
+            self._bars.update(self._task, step=text)
+
+    def done(self, text: str) -> None:
+        """Move the bar on and print the outcome above it."""
+        self.note(text)
+        if self._task is not None:
+            self._bars.advance(self._task)
+
+    def note(self, text: str) -> None:
+        """Print a line above the bars."""
+        self._bars.console.print(text)
