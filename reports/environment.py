@@ -8,8 +8,10 @@ escapes for HTML. Data for scripts goes through the ``json`` filter.
 from __future__ import annotations
 
 import base64
+import dataclasses
 import hashlib
 import json
+import re
 from collections.abc import Mapping
 from functools import cache
 from typing import TYPE_CHECKING, Any
@@ -20,6 +22,8 @@ from gemmprof.reports import formatting
 if TYPE_CHECKING:
     from jinja2 import Environment
     from markupsafe import Markup
+
+    from gemmprof.analysis.comparison import Change
 
 
 def _printed(value: Any) -> Any:
@@ -63,6 +67,63 @@ def heat(percent: float | None) -> str:
     return f"h{sum(percent >= edge for edge in (0.5, 2, 4, 8, 14, 22, 35))}"
 
 
+_RULE_LINK = re.compile(r"@(?:url|section|source|shortcut|sass|button):([^:@]*):[^@]*@")
+
+
+def rule_text(message: str) -> str:
+    """A rule's message without ncu's link marks: ``@url:Kernel Profiling Guide:https://…@`` is its words only."""
+    return _RULE_LINK.sub(r"\1", message)
+
+
+def change_text(change: Change) -> str:
+    """How far a value moved: as a factor where it more than doubled or halved, else in per cent."""
+    if change.ratio is None or change.ratio <= 0:
+        return "" if change.difference in (None, 0) else "from 0" if not change.before else ""
+    if change.verdict == "same":
+        return "same"
+    if 0.5 < change.ratio < 2:
+        return f"{100 * (change.ratio - 1):+.1f} %"
+    return f"× {formatting.significant(change.ratio)}" if change.ratio >= 2 else f"÷ {formatting.significant(1 / change.ratio)}"
+
+
+def raw_value(value: Any) -> str:
+    """A metric as stored: integers exactly, other numbers with up to six digits after the point."""
+    if isinstance(value, str):
+        return value
+    if float(value).is_integer():
+        return f"{int(value):,}"
+    return f"{value:,.6f}".rstrip("0") if abs(value) >= 1e-3 else f"{value:.6g}"
+
+
+def plain_fields(result: Any) -> list[tuple[str, Any]]:
+    """Scalar fields of a dataclass: (name in words, value)."""
+    return [
+        (item.name.replace("_", " "), value)
+        for item in dataclasses.fields(result)
+        if isinstance(value := getattr(result, item.name), (int, float, str)) and not isinstance(value, bool)
+    ]
+
+
+def fixed(value: Any, digits: int = 1) -> str:
+    """A number with this many digits after the point."""
+    return formatting.DASH if value is None else f"{value:,.{digits}f}"
+
+
+def words(identifier: str) -> str:
+    """``shared_memory`` as ``shared memory``."""
+    return identifier.replace("_", " ")
+
+
+def capitalize_first(text: str) -> str:
+    """The first letter large, the others as they are (unlike ``capitalize``)."""
+    return text[:1].upper() + text[1:]
+
+
+def lower_first(text: str) -> str:
+    """The first letter small unless the word is an abbreviation."""
+    return text if text[1:2].isupper() else text[:1].lower() + text[1:]
+
+
 def _is_missing(value: Any) -> bool:
     return isinstance(value, NotCollected)
 
@@ -85,7 +146,7 @@ def environment() -> Environment:
         formatting.number, formatting.scaled, formatting.percent, formatting.ratio, formatting.times,
         formatting.seconds, formatting.nanoseconds, formatting.traffic, formatting.capacity, formatting.bandwidth,
         formatting.flops, formatting.hertz, formatting.dimensions, formatting.quantity, formatting.significant,
-        formatting.short_name, heat,
+        formatting.short_name, heat, rule_text, change_text, raw_value, plain_fields, fixed, words, capitalize_first, lower_first,
     ):
         env.filters[function.__name__] = function
     env.filters["json"] = json_for_script

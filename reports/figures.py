@@ -101,16 +101,34 @@ def ladder_roofline(steps: Sequence[Step], *, width: float = 9.4, height: float 
                 arrowprops={"arrowstyle": "-|>", "color": PALETTE["muted"], "linewidth": 1, "shrinkA": 9, "shrinkB": 9},
             )
         for index, (step, point) in enumerate(placed):
-            colour = PALETTE["other"] if step.yardstick else PALETTE["accent"]
             axes.plot(
-                [point.intensity], [point.achieved], "s" if step.yardstick else "o", markersize=15, color=colour,
-                markeredgecolor=PALETTE["panel"], markeredgewidth=1.2, zorder=4 + 0.1 * index, gid=f"step-{index}",
+                [point.intensity], [point.achieved], "s" if step.yardstick else "o", markersize=8,
+                color=PALETTE["other"] if step.yardstick else PALETTE["accent"], markeredgecolor=PALETTE["panel"],
+                markeredgewidth=1.2, zorder=5, gid=f"step-{index}",
             )
-            axes.annotate(
-                visible(step.mark), (point.intensity, point.achieved), ha="center", va="center_baseline", fontsize=8.5,
-                color=PALETTE["panel"], fontweight="bold", zorder=4.05 + 0.1 * index,
-            )
+        _step_labels(axes, placed)
         return figure
+
+
+def _step_labels(axes: Any, placed: Sequence[tuple[Step, RooflinePoint]]) -> None:
+    """Labels right of their points, moved up where they would cover one another."""
+    to_pixels, to_data = axes.transData, axes.transData.inverted()
+    taken: list[tuple[float, float, float]] = []
+    for step, point in sorted(placed, key=lambda item: item[1].achieved):
+        text = visible(step.label)
+        x, y = to_pixels.transform((point.intensity, point.achieved))
+        width, height = 6.5 * len(text) + 20, 16.0
+        left, moved = x + 13, y - 2
+        for other_left, other_right, other_y in sorted(taken, key=lambda box: box[2]):
+            if left < other_right and other_left < left + width and abs(moved - other_y) < height:
+                moved = other_y + height
+        taken.append((left, left + width, moved))
+        axes.annotate(
+            text, (point.intensity, point.achieved), xytext=to_data.transform((left, moved)), textcoords="data",
+            va="center", fontsize=9.5, color=PALETTE["muted"] if step.yardstick else PALETTE["fg"], zorder=6,
+            arrowprops=None if abs(moved - y) < 6 else
+            {"arrowstyle": "-", "color": PALETTE["faint"], "linewidth": 0.7, "shrinkA": 1, "shrinkB": 4},
+        )
 
 
 def performance_over_size(
@@ -124,7 +142,7 @@ def performance_over_size(
         sizes: the size labels in order along the axis.
     """
     with drawing():
-        figure, axes = blank(width, height)
+        figure, axes = blank(width, height, right=1.6)
         place = {size: index for index, size in enumerate(sizes)}
         colours = [PALETTE[name] for name in ("other", "dram", "l2", "l1", "shared", "sm", "bad", "warn", "good", "muted")]
         ends: list[tuple[float, str, str]] = []
@@ -175,7 +193,8 @@ def _limits(
 ) -> Limits:
     """Axis limits that hold every point and the ridges, in whole thirds of a decade."""
     ridges = [roof.ridge(main) for roof in memories if roof.peak > 0]
-    left, right = min([*intensities, *ridges]) / 2.2, max([*intensities, *ridges]) * 3.5
+    left = min([*intensities, *(ridge / 3 for ridge in ridges)]) / 2.2
+    right = max([*intensities, *ridges]) * 4
     bottom, top = min(achieved) / 3.0, main.peak * 2.0
     return left, right, max(bottom, top * 1e-6), top
 
@@ -196,6 +215,7 @@ def _roofs(axes: Any, computes: Sequence[ComputeRoof], memories: Sequence[Memory
             f"{visible(roof.label)} {flops(roof.peak)}", (right, roof.peak), xytext=(-4, 4), textcoords="offset points",
             ha="right", fontsize=9, color=PALETTE["sm"],
         )
+    angle = _angle_of_slope_one(axes)
     for memory in memories:
         start = max(left, bottom / memory.peak)
         end = min(right, highest / memory.peak)
@@ -203,16 +223,23 @@ def _roofs(axes: Any, computes: Sequence[ComputeRoof], memories: Sequence[Memory
             continue
         colour = LEVEL_COLOURS.get(memory.level, PALETTE["other"])
         axes.plot([start, end], [start * memory.peak, end * memory.peak], color=colour, linewidth=1.8, zorder=2)
-        # Written along the roof: the angle of a line of slope 1 on these axes.
+        # The name runs along its roof, below it where another roof lies close above.
+        below = any(memory.peak < other.peak < 1.5 * memory.peak for other in memories)
         axes.annotate(
-            f"{visible(memory.label)} {bandwidth(memory.peak)}", (start * 1.15, start * 1.15 * memory.peak),
-            xytext=(2, 5), textcoords="offset points", rotation=45, rotation_mode="anchor", transform_rotates_text=True,
-            fontsize=9, color=colour,
+            f"{visible(memory.label)} {bandwidth(memory.peak)}", (start * 1.12, start * 1.12 * memory.peak),
+            xytext=(3, -3) if below else (-2, 4), textcoords="offset points", rotation=angle, rotation_mode="anchor",
+            va="top" if below else "bottom", fontsize=9, color=colour,
         )
     axes.set_xlabel("arithmetic intensity, FLOP/byte")
     axes.set_ylabel("performance, FLOP/s")
     _decades(axes.xaxis, left, right, lambda value: significant(value))
     _decades(axes.yaxis, bottom, top, lambda value: flops(value).removesuffix("FLOP/s").strip())
+
+
+def _angle_of_slope_one(axes: Any) -> float:
+    """Degrees at which a line of slope 1 rises on these logarithmic axes."""
+    (x0, y0), (x1, y1) = axes.transData.transform([(1.0, 1.0), (10.0, 10.0)])
+    return math.degrees(math.atan2(y1 - y0, x1 - x0))
 
 
 def _decades(axis: Any, low: float, high: float, text: Any) -> None:

@@ -75,12 +75,14 @@ def drawing() -> Iterator[None]:
         yield
 
 
-def blank(width: float = 8.0, height: float = 4.5) -> tuple[Figure, Any]:
-    """A figure of this size in inches with one pair of axes, without pyplot and its global list of figures."""
+def blank(width: float, height: float, *, left: float = 0.75, right: float = 0.15) -> tuple[Figure, Any]:
+    """A figure of this size with one pair of axes and fixed margins (all in inches), without pyplot's global state."""
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(width, height), layout="constrained")
-    return figure, figure.add_subplot()
+    figure = Figure(figsize=(width, height))
+    bottom, top = 0.55, 0.12
+    box = (left / width, bottom / height, 1 - (left + right) / width, 1 - (bottom + top) / height)
+    return figure, figure.add_axes(box)
 
 
 _PROLOG = re.compile(r"^.*?(?=<svg)", re.DOTALL)

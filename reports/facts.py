@@ -1,0 +1,99 @@
+"""Small facts that several pages and tables state about a launch or a run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from gemmprof import metrics
+from gemmprof.analysis.speed_of_light import SpeedOfLight
+from gemmprof.reports.formatting import dimensions, flops, nanoseconds, number, percent, ratio, seconds
+from gemmprof.reports.pages import KernelPage
+
+if TYPE_CHECKING:
+    from gemmprof.analysis.kernel_analysis import KernelAnalysis
+    from gemmprof.run import Run
+
+Tile = tuple[str, str, str]
+"""Name, value, and a remark below it ('' if none)."""
+
+
+def achieved_occupancy(analysis: KernelAnalysis) -> float | None:
+    """Warps that were active on an SM, per cent of the most that it can hold; None if not collected."""
+    return analysis.profile.number(metrics.ACHIEVED_OCCUPANCY)
+
+
+def theoretical_occupancy(analysis: KernelAnalysis) -> float | None:
+    """The same as far as the launch configuration allows; None if not collected."""
+    return analysis.profile.number(metrics.THEORETICAL_OCCUPANCY)
+
+
+def tiles(page: KernelPage) -> list[Tile]:
+    """The key figures at the top of a kernel page; what is not known is left out."""
+    return [tile for tile in _all_tiles(page) if not tile[1].startswith("–")]
+
+
+def _all_tiles(page: KernelPage) -> Iterator[Tile]:
+    light = page.analysis.get(SpeedOfLight)
+    launch = page.analysis.profile.launch
+    if page.timing is not None:
+        spread = f"{seconds(page.timing.p10)} to {seconds(page.timing.p90)} (p10, p90)"
+        yield "Time", seconds(page.timing.median), spread
+    if page.tflops is not None:
+        yield "Speed", flops(page.tflops * 1e12), "at the median time"
+    if page.of_yardstick is not None:
+        yield "Of cuBLAS", ratio(page.of_yardstick), "in the same run"
+    if isinstance(light, SpeedOfLight):
+        yield "Under the profiler", nanoseconds(light.duration_ns), "other clocks, caches flushed"
+        yield "Compute", percent(light.sm_percent), "of peak throughput"
+        yield "Memory", percent(light.memory_percent), "of peak throughput"
+    theoretical = theoretical_occupancy(page.analysis)
+    yield (
+        "Occupancy", percent(achieved_occupancy(page.analysis)),
+        f"achieved, {percent(theoretical)} possible" if theoretical is not None else "achieved",
+    )
+    yield "Registers", number(launch.registers_per_thread), "per thread"
+    yield "Grid", dimensions(_without_ones(launch.grid)), f"blocks of {dimensions(_without_ones(launch.block))}"
+    if page.result is not None and page.result.verification is not None:
+        check = page.result.verification
+        yield (
+            "Verified" if check.passed else "Verification failed", f"{check.relative_error:.1e}",
+            f"relative error, {check.tolerance:.0e} allowed",
+        )
+
+
+def _without_ones(size: tuple[int, int, int]) -> tuple[int, ...]:
+    """Dimensions up to the last that is not 1."""
+    kept = list(size)
+    while len(kept) > 1 and kept[-1] == 1:
+        kept.pop()
+    return tuple(kept)
+
+
+VERSION_NAMES = {
+    "gemmprof": "gemmprof", "driver": "Driver", "cuda": "CUDA", "torch": "PyTorch", "ncu": "Nsight Compute", "nvcc": "nvcc",
+    "python": "Python",
+}
+
+
+def run_facts(run: Run) -> list[tuple[str, str]]:
+    """Where and how a run was made: pairs of a name and a text (untrusted)."""
+    info = run.info
+    clocks = sorted({
+        round(result.timing.sm_clock_mhz) for result in run.results
+        if result.timing is not None and result.timing.sm_clock_mhz is not None
+    })
+    facts = [
+        ("GPU", f"{info.device}, compute capability {'.'.join(map(str, info.compute_capability))}"),
+        ("Shapes (M×N×K)", ", ".join(f"{p.m}×{p.n}×{p.k}, {p.dtype}" for p in run.problems)),
+        ("Collected", info.created),
+    ]
+    if clocks:
+        span = f"{clocks[0]:,}" if len(clocks) == 1 else f"{clocks[0]:,} to {clocks[-1]:,}"
+        facts.append(("SM clock while timing", f"{span} MHz"))
+    facts.append(("Clock control under the profiler", info.clock_control))
+    facts += [(VERSION_NAMES.get(name, name), str(version)) for name, version in info.versions.items()]
+    facts += [("Metric set", info.metric_set), ("Seed", str(info.seed))]
+    if info.command:
+        facts.append(("Command", info.command))
+    return facts

@@ -1,0 +1,208 @@
+"""Layout of the memory chart: boxes in five columns from the kernel to device memory, one arrow a link.
+
+Only geometry and words; ``templates/memory_diagram.html`` draws it. All arrows are horizontal: a box is as high as the
+links that end in it need, and a box with many neighbours spans them all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from gemmprof.analysis.memory_chart import MemoryChart, MemoryLink, MemoryUnit
+from gemmprof.reports.formatting import bandwidth, number, percent, traffic
+
+COLUMNS: tuple[tuple[str, ...], ...] = (
+    ("kernel",),
+    ("global", "local", "texture", "surface", "shared", "distributed_shared"),
+    ("l1", "shared_memory"),
+    ("l2",),
+    ("device", "system", "peer"),
+)
+"""Units from left to right, from top to bottom."""
+
+OPTIONAL = frozenset({"texture", "surface", "distributed_shared", "peer", "local", "system"})
+"""Units that are left out where nothing flows."""
+
+WIDTHS = (84, 120, 120, 104, 130)
+GAP = 138
+ROW = 46
+PAD = 18
+SPACE = 14
+TOP = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Box:
+    """A unit: its corner, its size, its name and up to two notes below the name."""
+
+    x: float
+    y: float
+    width: float
+    height: float
+    title: str
+    notes: tuple[str, ...]
+
+    @property
+    def centre(self) -> tuple[float, float]:
+        """Middle of the box."""
+        return self.x + self.width / 2, self.y + self.height / 2
+
+
+@dataclass(frozen=True, slots=True)
+class Arrow:
+    """A link from ``start`` to ``end`` at height ``y``: ``value`` stands above it, ``note`` below.
+
+    ``busy`` is 0 to 3 (under 30, 60, 80 per cent of peak and above), None where the peak is not known.
+    """
+
+    start: float
+    end: float
+    y: float
+    value: str
+    note: str
+    busy: int | None
+    idle: bool
+    words: str
+
+    @property
+    def middle(self) -> float:
+        """Where the text is centred."""
+        return (self.start + self.end) / 2
+
+
+@dataclass(frozen=True, slots=True)
+class Diagram:
+    """The drawn chart; ``words`` says in sentences what the picture shows."""
+
+    width: float
+    height: float
+    boxes: tuple[Box, ...]
+    arrows: tuple[Arrow, ...]
+
+    @property
+    def words(self) -> str:
+        """All links that carry something, as text."""
+        return "; ".join(arrow.words for arrow in self.arrows if not arrow.idle)
+
+
+def diagram(chart: MemoryChart) -> Diagram:
+    """Place every box and arrow of a memory chart."""
+    units = {unit.name: unit for unit in chart.units}
+    column_of = {name: index for index, names in enumerate(COLUMNS) for name in names}
+    busy_units = {end for link in chart.links if not link.idle for end in (link.source, link.target)}
+    shown = [
+        [name for name in names if name in units and (name not in OPTIONAL or name in busy_units)] for names in COLUMNS
+    ]
+    links = [
+        link for link in chart.links
+        if any(link.source in names for names in shown) and any(link.target in names for names in shown)
+        and abs(column_of[link.source] - column_of[link.target]) == 1
+    ]
+    spans = _spans(shown, links)
+    height = max(bottom for _, bottom in spans.values()) + TOP
+    lefts = [TOP + sum(WIDTHS[:index]) + GAP * index for index in range(len(COLUMNS))]
+    boxes = tuple(
+        Box(lefts[column], spans[name][0], WIDTHS[column], spans[name][1] - spans[name][0], units[name].title,
+            _unit_notes(units[name]))
+        for column, names in enumerate(shown) for name in names
+    )
+    arrows = tuple(_arrows(shown, links, spans, lefts, column_of, units))
+    return Diagram(lefts[-1] + WIDTHS[-1] + TOP, height, boxes, arrows)
+
+
+Spans = dict[str, tuple[float, float]]
+
+
+def _pair(links: Iterable[MemoryLink], a: str, b: str) -> list[MemoryLink]:
+    """Links between two units, towards the memory first."""
+    between = [link for link in links if {link.source, link.target} == {a, b}]
+    return sorted(between, key=lambda link: link.source != a)
+
+
+def _spans(shown: list[list[str]], links: list[MemoryLink]) -> Spans:
+    """Top and bottom of every box."""
+    spans: Spans = {}
+    y = float(TOP)
+    physical = {"shared": "shared_memory", "distributed_shared": "shared_memory"}
+    for name in shown[1]:
+        rows = max(len(_pair(links, "kernel", name)), len(_pair(links, name, physical.get(name, "l1"))), 1)
+        spans[name] = (y, y + rows * ROW + PAD)
+        y += rows * ROW + PAD + SPACE
+    y = max(y, TOP + 3 * (ROW + PAD + SPACE))
+    bottom = y - SPACE
+    for name in shown[2]:
+        above = [spans[space] for space in shown[1] if physical.get(space, "l1") == name]
+        spans[name] = (above[0][0], above[-1][1]) if above else (TOP, bottom)
+    for name in (*shown[0], *shown[3]):
+        spans[name] = (TOP, bottom)
+    rows_right = [max(len(_pair(links, "l2", name)), 1) for name in shown[4]]
+    spare = (bottom - TOP - sum(rows * ROW + PAD for rows in rows_right)) / max(len(shown[4]), 1)
+    y = float(TOP)
+    for name, rows in zip(shown[4], rows_right, strict=True):
+        height = rows * ROW + PAD + max(spare - SPACE / 2, 0)
+        spans[name] = (y, y + height)
+        y += height + SPACE
+    return spans
+
+
+def _arrows(
+    shown: list[list[str]], links: list[MemoryLink], spans: Spans, lefts: list[float], column_of: dict[str, int],
+    units: dict[str, MemoryUnit],
+) -> Iterable[Arrow]:
+    for column in range(len(shown) - 1):
+        for a in shown[column]:
+            for b in shown[column + 1]:
+                between = _pair(links, a, b)
+                top, bottom = max(spans[a][0], spans[b][0]), min(spans[a][1], spans[b][1])
+                if not between or bottom <= top:
+                    continue
+                step = min((bottom - top) / len(between), 2 * ROW)
+                first = (top + bottom) / 2 - step * (len(between) - 1) / 2
+                left, right = lefts[column] + WIDTHS[column], lefts[column + 1]
+                for row, link in enumerate(between):
+                    forward = column_of[link.source] < column_of[link.target]
+                    value, note = _texts(link)
+                    yield Arrow(
+                        start=left if forward else right,
+                        end=right if forward else left,
+                        y=first + row * step,
+                        value=value,
+                        note=note,
+                        busy=None if link.percent_of_peak is None else _busy(link.percent_of_peak),
+                        idle=link.idle,
+                        words=f"{units[link.source].title} to {units[link.target].title}, {link.label}: {value} {note}".strip(),
+                    )
+
+
+def _busy(share: float) -> int:
+    return sum(share >= edge for edge in (30, 60, 80))
+
+
+def _texts(link: MemoryLink) -> tuple[str, str]:
+    """What stands above the arrow (the amount) and below it (rate, share of peak, what flows)."""
+    notes = []
+    if link.bytes is not None:
+        value = traffic(link.bytes)
+    elif link.instructions is not None:
+        value = f"{number(link.instructions)} inst"
+    elif link.requests is not None:
+        value = f"{number(link.requests)} req"
+    else:
+        value = ""
+    if link.label:
+        notes.append(link.label)
+    if link.bytes_per_second:
+        notes.append(bandwidth(link.bytes_per_second))
+    if link.percent_of_peak:
+        notes.append(percent(link.percent_of_peak, 0))
+    return value, " · ".join(notes)
+
+
+def _unit_notes(unit: MemoryUnit) -> tuple[str, ...]:
+    notes = []
+    if unit.hit_rate is not None:
+        notes.append(f"hit rate {percent(unit.hit_rate)}")
+    if unit.percent_of_peak is not None:
+        notes.append(f"{percent(unit.percent_of_peak)} of peak")
+    return tuple(notes)

@@ -1,0 +1,231 @@
+"""Which pages a report has: one a kernel, with its stage, its neighbours and what it is compared with.
+
+A report of hundreds of launches gets a page for the longest launch of each distinct kernel, up to `PAGE_LIMIT` pages;
+the index lists every launch.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from gemmprof.errors import UsageError
+from gemmprof.model import Problem, StageRecord, StageResult, Timing
+from gemmprof.reports.formatting import short_name
+
+if TYPE_CHECKING:
+    from gemmprof.analysis.kernel_analysis import KernelAnalysis
+    from gemmprof.analysis.session import Session
+
+PAGE_LIMIT = 64
+"""Most kernel pages of one report unless all are asked for."""
+YARDSTICK_STAGE = 0
+"""Number of the stage that the others are measured against (cuBLAS)."""
+
+
+@dataclass(frozen=True, slots=True)
+class KernelPage:
+    """One kernel page.
+
+    Attributes:
+        key: safe in file names and fragments, unique in the report.
+        analysis: the launch and everything known of it.
+        record, result: the stage and its result where the launch belongs to a run.
+        yardstick: timing of cuBLAS on the same problem, measured in the same run.
+    """
+
+    key: str
+    analysis: KernelAnalysis
+    record: StageRecord | None = None
+    result: StageResult | None = None
+    yardstick: Timing | None = None
+
+    @property
+    def title(self) -> str:
+        """Name for people: the stage's, else the kernel's (untrusted text)."""
+        if self.record is not None:
+            return self.record.stage.title
+        return short_name(self.analysis.profile.name)
+
+    @property
+    def label(self) -> str:
+        """Short name for lists and figures: ``5 2D block tiling``."""
+        return self.title if self.record is None else f"{self.record.stage.number} {self.title}"
+
+    @property
+    def problem(self) -> Problem | None:
+        """The matrix product, where it is known."""
+        return None if self.result is None else self.result.problem
+
+    @property
+    def timing(self) -> Timing | None:
+        """Time outside the profiler, where it was measured."""
+        return None if self.result is None else self.result.timing
+
+    @property
+    def tflops(self) -> float | None:
+        """TFLOP/s at the median time outside the profiler."""
+        return None if self.timing is None or self.problem is None else self.timing.tflops(self.problem)
+
+    @property
+    def of_yardstick(self) -> float | None:
+        """Speed as a share of cuBLAS's, 0 to 1 and above."""
+        if self.timing is None or self.yardstick is None or self.is_yardstick:
+            return None
+        return (self.timing.cublas_median or self.yardstick.median) / self.timing.median
+
+    @property
+    def is_yardstick(self) -> bool:
+        """True for cuBLAS itself."""
+        return self.record is not None and self.record.stage.number == YARDSTICK_STAGE
+
+    @property
+    def file(self) -> str:
+        """Name of the page's file."""
+        return f"{self.key}.html"
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """The pages of one report, and which launches of the session have one."""
+
+    pages: tuple[KernelPage, ...]
+    by_launch: dict[int, KernelPage]
+    """Page by position of the launch in ``session.kernels``."""
+    left_out: int
+    """Launches without a page of their own."""
+
+
+def plan(session: Session, *, every: bool = False, limit: int = PAGE_LIMIT) -> Plan:
+    """Choose and name the pages of a session (``every``: a page for each launch, however many)."""
+    owners = _owners(session)
+    order = sorted(range(len(session.kernels)), key=lambda index: _run_order(session, owners, index))
+    chosen = set(range(len(session.kernels))) if every or len(order) <= limit else _distinct(session, owners, limit)
+    keys: set[str] = set()
+    by_launch: dict[int, KernelPage] = {}
+    for index in order:
+        if index not in chosen:
+            continue
+        analysis, result = session.kernels[index], owners.get(index)
+        record = session.run.record(result.stage) if session.run is not None and result is not None else None
+        yardstick = session.run.result(YARDSTICK_STAGE, result.problem) if session.run and result else None
+        by_launch[index] = KernelPage(
+            key=_key(analysis, record, result, index, keys),
+            analysis=analysis,
+            record=record,
+            result=result,
+            yardstick=yardstick.timing if yardstick is not None else None,
+        )
+    return Plan(tuple(by_launch.values()), by_launch, len(order) - len(by_launch))
+
+
+def _owners(session: Session) -> dict[int, StageResult]:
+    """The stage result that each launch belongs to, by position of the launch."""
+    if session.run is None:
+        return {}
+    position = {id(analysis): index for index, analysis in enumerate(session.kernels)}
+    owners = {}
+    for result in session.run.results:
+        analysis = session.kernel_for(result)
+        if analysis is not None:
+            owners[position[id(analysis)]] = result
+    return owners
+
+
+def _run_order(session: Session, owners: dict[int, StageResult], index: int) -> tuple[int, int, int]:
+    """Launches of a run by problem (largest first) and stage, others after them as they stand in the report."""
+    result = owners.get(index)
+    return (1, 0, index) if result is None else (0, -result.problem.flops, result.stage)
+
+
+def duration_ns(analysis: KernelAnalysis) -> float | None:
+    """Duration under the profiler, None if it was not collected."""
+    from gemmprof.analysis.speed_of_light import SpeedOfLight
+
+    result = analysis.get(SpeedOfLight)
+    return result.duration_ns if isinstance(result, SpeedOfLight) else None
+
+
+def _distinct(session: Session, owners: dict[int, StageResult], limit: int) -> set[int]:
+    """The longest launch of each distinct kernel (name, grid, block), those with the most time in all first."""
+    total: dict[object, float] = {}
+    longest: dict[object, tuple[float, int]] = {}
+    for index, analysis in enumerate(session.kernels):
+        profile = analysis.profile
+        kind = ("stage", index) if index in owners else (profile.name, profile.launch.grid, profile.launch.block)
+        time = duration_ns(analysis) or 0.0
+        total[kind] = total.get(kind, 0.0) + time
+        if kind not in longest or time > longest[kind][0]:
+            longest[kind] = (time, index)
+    ranked = sorted(total, key=lambda kind: total[kind], reverse=True)
+    return {longest[kind][1] for kind in ranked[:limit]}
+
+
+def _key(
+    analysis: KernelAnalysis, record: StageRecord | None, result: StageResult | None, index: int, taken: set[str]
+) -> str:
+    """A name of letters, digits and dashes that no other page has."""
+    if record is not None and result is not None:
+        base = f"{record.stage.number:02d}-{_slug(record.stage.name)}-{result.problem.key}"
+    else:
+        base = f"{index:03d}-{_slug(analysis.profile.function_name) or 'kernel'}"
+    key, count = base, 1
+    while key in taken:
+        count += 1
+        key = f"{base}-{count}"
+    taken.add(key)
+    return key
+
+
+def _slug(text: str) -> str:
+    return re.sub(r"[^a-z0-9]+", "-", text.lower())[:48].strip("-")
+
+
+def neighbours(pages: Sequence[KernelPage], page: KernelPage) -> tuple[KernelPage | None, KernelPage | None]:
+    """The pages before and after this one (of the same problem, where there is one)."""
+    same = [other for other in pages if other.problem == page.problem]
+    place = same.index(page)
+    return (same[place - 1] if place else None), (same[place + 1] if place + 1 < len(same) else None)
+
+
+def stage_before(pages: Sequence[KernelPage], page: KernelPage) -> KernelPage | None:
+    """The stage of the ladder below this one on the same problem; None for the first and for cuBLAS."""
+    if page.record is None or page.is_yardstick:
+        return None
+    below = [
+        other for other in pages
+        if other.record is not None and not other.is_yardstick and other.problem == page.problem
+        and other.record.stage.number < page.record.stage.number
+    ]
+    return max(below, key=lambda other: other.record.stage.number if other.record else 0, default=None)
+
+
+def choose(pages: Sequence[KernelPage], name: str) -> KernelPage:
+    """The page that a user means by a stage number, a stage name or a part of the kernel's name.
+
+    Raises:
+        UsageError: if none or several match.
+    """
+    exact = [page for page in pages if page.record is not None and name in (str(page.record.stage.number), page.record.stage.name)]
+    found = exact or [page for page in pages if name in page.analysis.profile.name]
+    distinct = {page.record.stage.number if page.record else page.key for page in found}
+    if not found or len(distinct) > 1:
+        raise UsageError(
+            f"'{name}' names {'no kernel' if not found else 'several kernels'} of this report",
+            remedies=["give a stage number, a stage name, or a part of one kernel's name"],
+            found=", ".join(sorted({page.label for page in (found or pages)})[:12]),
+        )
+    return found[0]
+
+
+def twin(pages: Sequence[KernelPage], page: KernelPage) -> KernelPage | None:
+    """The page of another report that shows the same stage on the same problem, else the same kernel."""
+    for other in pages:
+        if page.record is not None and other.record is not None:
+            if (page.record.stage.number, page.problem) == (other.record.stage.number, other.problem):
+                return other
+        elif page.analysis.profile.name == other.analysis.profile.name:
+            return other
+    return None

@@ -1,0 +1,111 @@
+"""The sections of a kernel page: which there are, in which order, and what each partial template is given.
+
+Every analysis of `ANALYSES` is a section, drawn by ``templates/analysis_<NAME>.html``; one that a page orders nowhere in
+`ORDER` comes after the others, one without a partial is shown by ``analysis_generic.html``. Sections that are no
+analysis of a single launch (the comparison, the traffic model, the access patterns, the raw metrics) are listed
+here with what makes them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from gemmprof.analysis import access_stages, comparison, traffic
+from gemmprof.analysis.kernel_analysis import ANALYSES
+from gemmprof.model import NotCollected
+from gemmprof.reports import drawings
+from gemmprof.reports.environment import environment
+from gemmprof.reports.pages import KernelPage
+
+ORDER = (
+    "comparison", "speed_of_light", "roofline", "memory_chart", "warp_states", "scheduler", "instruction_mix",
+    "coalescing", "bank_conflicts", "divergence", "spills", "occupancy", "source_view", "rules", "traffic",
+    "access_pattern", "launch", "raw_metrics",
+)
+"""Names of sections from top to bottom."""
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """One section of a page: ``result`` is what the analysis found, ``extra`` what a view drew from it."""
+
+    name: str
+    title: str
+    template: str
+    result: Any
+    extra: Any = None
+    short: str = field(default="")
+    """Title in the table of contents."""
+
+
+@dataclass(frozen=True, slots=True)
+class Absent:
+    """A section that this report holds no data for."""
+
+    title: str
+    why: NotCollected
+
+
+View = Callable[[Any, KernelPage, str], Any]
+
+VIEWS: dict[str, View] = {
+    "roofline": lambda result, page, prefix: drawings.roofline(result, prefix),
+    "memory_chart": lambda result, page, prefix: drawings.memory_chart(result),
+    "source_view": lambda result, page, prefix: drawings.source(result),
+    "occupancy": lambda result, page, prefix: drawings.occupancy(result, page, prefix),
+    "access_pattern": lambda result, page, prefix: drawings.access_patterns(result),
+}
+"""What a section needs beyond its result, by name: figures and layouts."""
+
+SHORT_TITLES = {
+    "comparison": "What changed",
+    "rules": "Advice",
+    "source_view": "Source and SASS",
+    "access_pattern": "Access patterns",
+    "launch": "Launch and device",
+}
+
+
+def sections(
+    page: KernelPage, before: KernelPage | None, prefix: str, *, other_report: bool = False
+) -> tuple[tuple[Section, ...], tuple[Absent, ...]]:
+    """The sections that this page shows, and those that its report has no data for."""
+    shown: list[Section] = []
+    absent: list[Absent] = []
+    for name, title, result in _results(page, before, other_report=other_report):
+        if isinstance(result, NotCollected):
+            absent.append(Absent(title, result))
+            continue
+        view = VIEWS.get(name)
+        extra = view(result, page, prefix) if view is not None else None
+        shown.append(Section(name, title, _template(name), result, extra, SHORT_TITLES.get(name, title)))
+    place = {name: index for index, name in enumerate(ORDER)}
+    shown.sort(key=lambda section: place.get(section.name, place["launch"] - 0.5))
+    return tuple(shown), tuple(absent)
+
+
+def _results(page: KernelPage, before: KernelPage | None, *, other_report: bool) -> list[tuple[str, str, Any]]:
+    """Name, title and result of everything that could be a section."""
+    found = [(item.NAME, item.TITLE, page.analysis.results.get(item.NAME)) for item in ANALYSES]
+    if before is not None:
+        where = "in the other report" if other_report else f"({before.label})" if before.record is None else before.label
+        change = comparison.compare(before.analysis, page.analysis)
+        found.append(("comparison", f"Against {where}", change))
+    if page.record is not None and page.problem is not None:
+        found.append(("traffic", "Traffic, predicted and measured", traffic.analyse(page.record.stage, page.problem, page.analysis)))
+        patterns = access_stages.access_patterns(page.record.stage, page.problem)
+        found.append(("access_pattern", "How a warp touches memory", patterns))
+    found.append(("raw_metrics", "Raw metrics", page.analysis.profile.metrics))
+    return [item for item in found if item[2] is not None]
+
+
+def _template(name: str) -> str:
+    """The partial of a section, or the generic one."""
+    partial = f"analysis_{name}.html"
+    return partial if partial in _templates() else "analysis_generic.html"
+
+
+def _templates() -> frozenset[str]:
+    return frozenset(environment().list_templates(filter_func=lambda name: name.startswith("analysis_")))
