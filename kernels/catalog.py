@@ -30,7 +30,7 @@ STAGES: tuple[Stage, ...] = (
         number=2,
         name="coalesced",
         title="Coalesced",
-        idea="Neighbouring threads take neighbouring columns: a warp's loads of B and stores of C fuse into few sectors.",
+        idea="Neighbouring threads take neighbouring columns: a warp reads B and writes C in few sectors.",
         source="coalesced.cu",
         parameters={"BLOCK": 32},
     ),

@@ -1,0 +1,208 @@
+"""Every stage on the GPU: right on any shape, and nothing touched outside the output."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from gemmprof.kernels.catalog import all_variants
+
+torch = pytest.importorskip("torch")
+
+pytestmark = pytest.mark.gpu
+
+NAMES = [variant.name for variant in all_variants()]
+CASES = 300
+GUARD = 64
+"""Elements of guard band before and after each operand."""
+
+_DIMENSIONS = (1, 2, 3, 4, 5, 7, 8, 13, 16, 17, 31, 32, 33, 61, 63, 64, 65, 97, 127, 128, 129, 191, 192, 255, 256, 257)
+
+
+@pytest.fixture(scope="module")
+def extension():
+    if not torch.cuda.is_available():
+        pytest.skip("no GPU that torch can use")
+    from gemmprof.kernels.build import build
+    from gemmprof.kernels.operators import load
+
+    return load(build())
+
+
+def random_shape(rng: random.Random) -> tuple[int, int, int]:
+    def dimension() -> int:
+        kind = rng.random()
+        if kind < 0.5:
+            return rng.choice(_DIMENSIONS)
+        if kind < 0.75:
+            return 4 * rng.randint(1, 150)
+        return int(2 ** rng.uniform(0, 9.5))
+
+    k = 0 if rng.random() < 0.04 else dimension()
+    return dimension(), dimension(), k
+
+
+class Guarded:
+    """A matrix with any row stride and alignment, inside a buffer whose other elements are NaN."""
+
+    def __init__(self, rows: int, columns: int, rng: random.Random, *, aligned: bool, fill: bool) -> None:
+        padding = 0 if rng.random() < 0.5 else rng.randint(0, 9)
+        shift = 0 if aligned else rng.randint(0, 3)
+        if aligned:
+            padding -= padding % 4
+        self.stride = columns + padding
+        self.start = GUARD + shift
+        self.buffer = torch.full((self.start + rows * self.stride + GUARD,), float("nan"), device="cuda")
+        self.matrix = self.buffer.as_strided((rows, columns), (max(self.stride, 1), 1), self.start)
+        if fill:
+            self.matrix.normal_()
+
+    def untouched_outside(self) -> bool:
+        """Whether every element that is not the matrix's still is NaN."""
+        inside = torch.zeros_like(self.buffer, dtype=torch.bool)
+        inside.as_strided(self.matrix.shape, self.matrix.stride(), self.start).fill_(True)
+        return bool(self.buffer[~inside].isnan().all())
+
+
+def relative_error(out: torch.Tensor, reference: torch.Tensor) -> float:
+    norm = reference.norm().item()
+    difference = (out.double() - reference).norm().item()
+    return difference / norm if norm else difference
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_random_shapes(extension, name):
+    rng = random.Random(name)
+    torch.manual_seed(rng.randrange(2**31))
+    operator = getattr(torch.ops.gemmprof, f"{name}_out")
+    failures = []
+    for _ in range(CASES):
+        m, n, k = random_shape(rng)
+        aligned = rng.random() < 0.5
+        a = Guarded(m, k, rng, aligned=aligned, fill=True)
+        b = Guarded(k, n, rng, aligned=aligned, fill=True)
+        alpha = rng.choice((1.0, 1.0, -0.5, 2.25, 0.0))
+        beta = rng.choice((0.0, 0.0, 1.0, -1.5))
+        out = Guarded(m, n, rng, aligned=aligned, fill=beta != 0.0)
+        reference = alpha * (a.matrix.double() @ b.matrix.double())
+        if beta != 0.0:
+            reference += beta * out.matrix.double()
+        operator(a.matrix, b.matrix, out.matrix, alpha, beta)
+        error = relative_error(out.matrix, reference)
+        if not (error <= 2e-6) or not out.untouched_outside():
+            failures.append((m, n, k, alpha, beta, aligned, error, out.untouched_outside()))
+    assert not failures, f"{len(failures)} of {CASES} cases, (m, n, k, alpha, beta, aligned, error, guards): {failures[:5]}"
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_whole_tiles(extension, name):
+    torch.manual_seed(1)
+    a, b = torch.randn(768, 512, device="cuda"), torch.randn(512, 1280, device="cuda")
+    out = torch.ops.gemmprof.__getattr__(name)(a, b)
+    error = relative_error(out, a.double() @ b.double())
+    assert error <= 2e-6
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_functional_form_leaves_c_alone(extension, name):
+    torch.manual_seed(2)
+    a, b, c = (torch.randn(shape, device="cuda") for shape in ((70, 33), (33, 90), (70, 90)))
+    before = c.clone()
+    out = getattr(torch.ops.gemmprof, name)(a, b, c, alpha=0.5, beta=2.0)
+    assert torch.equal(c, before)
+    assert relative_error(out, 0.5 * (a.double() @ b.double()) + 2.0 * c.double()) <= 2e-6
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_other_stream(extension, name):
+    """A launch waits for the work before it on its own stream, and the default stream does not wait for it."""
+    torch.manual_seed(3)
+    a, b = torch.randn(256, 256, device="cuda"), torch.randn(256, 256, device="cuda")
+    expected = (2 * a.double()) @ b.double()
+    stream = torch.cuda.Stream()
+    stream.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(stream):
+        torch.cuda._sleep(20_000_000)
+        doubled = a * 2
+        out = torch.full((256, 256), float("nan"), device="cuda")
+        getattr(torch.ops.gemmprof, f"{name}_out")(doubled, b, out)
+    assert not torch.cuda.default_stream().cuda_stream == stream.cuda_stream
+    stream.synchronize()
+    assert relative_error(out, expected) <= 2e-6
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_graph_capture(extension, name):
+    """A stage can be captured in a CUDA graph: it neither allocates nor synchronizes."""
+    torch.manual_seed(4)
+    a, b = torch.randn(130, 64, device="cuda"), torch.randn(64, 200, device="cuda")
+    out = torch.empty(130, 200, device="cuda")
+    operator = getattr(torch.ops.gemmprof, f"{name}_out")
+    operator(a, b, out)
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        operator(a, b, out)
+    a.normal_()
+    out.fill_(float("nan"))
+    graph.replay()
+    assert relative_error(out, a.double() @ b.double()) <= 2e-6
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_taller_than_the_grid(extension, name):
+    """More rows than 65,535 blocks of any tile cover, computed in bands."""
+    m, n, k = 65535 * 256 + 77, 1, 2
+    if name in ("shared_tile16", "naive"):
+        m = 65535 * 32 + 77
+    torch.manual_seed(5)
+    a, b = torch.randn(m, k, device="cuda"), torch.randn(k, n, device="cuda")
+    out = torch.full((m, n), float("nan"), device="cuda")
+    getattr(torch.ops.gemmprof, f"{name}_out")(a, b, out)
+    assert relative_error(out, a.double() @ b.double()) <= 2e-6
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_more_elements_than_32_bits_count(extension, name):
+    m, n, k = 70_000, 40_000, 3
+    if torch.cuda.mem_get_info()[0] < 14 * 2**30:
+        pytest.skip("needs 14 GiB of free GPU memory")
+    torch.manual_seed(6)
+    a, b = torch.randn(m, k, device="cuda"), torch.randn(k, n, device="cuda")
+    out = torch.full((m, n), float("nan"), device="cuda")
+    getattr(torch.ops.gemmprof, f"{name}_out")(a, b, out)
+    for rows in (slice(0, 100), slice(53_600, 53_800), slice(m - 100, m)):
+        assert relative_error(out[rows], a[rows].double() @ b.double()) <= 2e-6
+    assert not bool(out.isnan().any())
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_registers_and_shared_memory_match_the_assembler(extension, name):
+    """What the runtime reports of each kernel is what ptxas said when it was built."""
+    from gemmprof.kernels.build import build
+
+    capability = "sm_{}{}".format(*torch.cuda.get_device_capability())
+    assembled = sorted(
+        (kernel.registers_per_thread, kernel.static_shared_memory)
+        for kernel in build().stages[name].kernels
+        if kernel.architecture == capability
+    )
+    reported = extension.occupancy(name)
+    assert sorted((kernel.registers_per_thread, kernel.static_shared_memory) for kernel in reported) == assembled
+    assert all(kernel.blocks_per_sm >= 1 for kernel in reported)
+
+
+def test_unaligned_view_of_the_same_buffer(extension):
+    """Column halves of one buffer may be input and output: they share no element."""
+    torch.manual_seed(7)
+    buffer = torch.randn(100, 200, device="cuda")
+    a, out, b = buffer[:, :100], buffer[:, 100:], torch.randn(100, 100, device="cuda")
+    for name in NAMES:
+        expected = a.double() @ b.double()
+        getattr(torch.ops.gemmprof, f"{name}_out")(a, b, out)
+        assert relative_error(out, expected) <= 2e-6, name
+
+
+def test_operands_on_cpu_and_gpu(extension):
+    with pytest.raises(ValueError, match=r"B must be on a CUDA device, found cpu"):
+        torch.ops.gemmprof.naive(torch.randn(3, 3, device="cuda"), torch.randn(3, 3))
