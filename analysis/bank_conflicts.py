@@ -19,9 +19,6 @@ NAME = "bank_conflicts"
 TITLE = "Shared-memory bank conflicts"
 GROUP = metrics.BANK_CONFLICTS
 
-RULE_THRESHOLD = 10.0
-"""Nsight Compute speaks of conflicts from this share of the wavefronts on (per cent)."""
-
 
 @dataclass(frozen=True, slots=True)
 class SharedOperation:
@@ -30,10 +27,12 @@ class SharedOperation:
     Attributes:
         name: ``load``, ``store``, ``atomic``, ``ldmatrix``, ``stmatrix``, ``async_copy`` or ``wgmma``.
         title: the same in words, with the SASS opcodes.
-        requests: warp-level instructions, None where no counter tells.
+        requests: warp-level instructions as Nsight Compute's rule counts them, None where no counter tells.
         wavefronts: passes through the shared-memory data stage, None where no counter tells.
         conflicts: wavefronts that bank conflicts added, None where no counter tells.
-        part_of: name of the kind that already counts this one, '' for a kind of its own.
+        part_of: name of the kind whose wavefronts include this one's, '' for a kind of its own.
+        matrix_requests: matrix stores, whose wavefronts the counter of stores includes but ncu's count of requests
+            does not; 0 for other kinds.
     """
 
     name: str
@@ -42,11 +41,18 @@ class SharedOperation:
     wavefronts: float | None
     conflicts: float | None
     part_of: str = ""
+    matrix_requests: float = 0.0
 
     @property
     def n_way(self) -> float | None:
-        """Wavefronts a request: ncu's "n-way bank conflict". None without requests."""
-        return self.wavefronts / self.requests if self.wavefronts is not None and self.requests else None
+        """Wavefronts a request, None without requests.
+
+        That is ncu's "n-way bank conflict", except where a kernel stores with STSM: ncu divides the wavefronts of
+        all stores by the plain ones alone and arrives at conflicts of hundreds of ways.
+        """
+        if self.wavefronts is None or self.requests is None or not self.requests + self.matrix_requests:
+            return None
+        return self.wavefronts / (self.requests + self.matrix_requests)
 
     @property
     def share(self) -> float | None:
@@ -92,8 +98,10 @@ class BankConflicts:
         operations: kinds of access that occurred, from the hardware counters; empty if they were not collected.
         instructions: instructions that touch shared memory, most excess first; empty without source counters.
         lines: the same per CUDA line; instructions without line information are left out here.
-        estimated_speedup: per cent of the runtime by Nsight Compute's rule, of the worse of loads and stores;
-            None if the rule does not fire or its inputs are missing.
+        estimated_speedup: per cent of the runtime by the formula of Nsight Compute's rule SharedMemoryConflicts,
+            of the worse of loads and stores; None without conflicts or without the rule's inputs. (The rule
+            itself keeps silent below 10 % of the wavefronts.)
+        estimated_speedup_by_source: the same by the rule UncoalescedSharedAccess, from the instrumented counts.
         missing: the half that the report lacks (hardware counters or source counters), None if both are there.
     """
 
@@ -101,6 +109,7 @@ class BankConflicts:
     instructions: tuple[SharedAccess, ...] = ()
     lines: tuple[SharedAccess, ...] = ()
     estimated_speedup: float | None = None
+    estimated_speedup_by_source: float | None = None
     missing: NotCollected | None = None
 
     @property
@@ -127,14 +136,14 @@ RESULT = BankConflicts
 
 _TITLES = {
     "load": "Loads (LDS, LD, LDSM)",
-    "store": "Stores (STS, ST)",
+    "store": "Stores (STS, ST, STSM)",
     "atomic": "Atomics (ATOMS)",
     "ldmatrix": "Matrix loads (LDSM)",
     "stmatrix": "Matrix stores (STSM)",
     "async_copy": "Asynchronous copies (LDGSTS)",
     "wgmma": "Operands of wgmma (HGMMA)",
 }
-_PART_OF = {"ldmatrix": "load"}
+_PART_OF = {"ldmatrix": "load", "stmatrix": "store"}
 
 
 def analyse(profile: KernelProfile) -> BankConflicts | NotCollected:
@@ -148,7 +157,14 @@ def analyse(profile: KernelProfile) -> BankConflicts | NotCollected:
     missing = no_counters
     if no_source:
         missing = NotCollected((metrics.SHARED_WAVEFRONTS_BY_ADDRESS,), "--section SourceCounters")
-    return BankConflicts(operations, instructions, lines, _estimated_speedup(profile, operations), missing)
+    return BankConflicts(
+        operations,
+        instructions,
+        lines,
+        _estimated_speedup(profile, operations),
+        _estimated_speedup_by_source(profile, instructions),
+        missing,
+    )
 
 
 def _operations(profile: KernelProfile) -> tuple[SharedOperation, ...]:
@@ -159,8 +175,9 @@ def _operations(profile: KernelProfile) -> tuple[SharedOperation, ...]:
             title,
             _requests(profile, name),
             profile.number(metrics.SHARED_WAVEFRONTS_OF[name]),
-            profile.number(metrics.SHARED_CONFLICTS_OF[name]),
+            profile.first_number(metrics.SHARED_CONFLICTS_OF[name]),
             _PART_OF.get(name, ""),
+            (_requests(profile, "stmatrix") or 0.0) if name == "store" else 0.0,
         )
         if operation.requests or operation.wavefronts or operation.conflicts:
             operations.append(operation)
@@ -180,7 +197,20 @@ def _estimated_speedup(profile: KernelProfile, operations: Iterable[SharedOperat
     throughput = profile.number(metrics.L1_THROUGHPUT)
     shares = [operation.share or 0.0 for operation in operations if operation.name in ("load", "store")]
     worst = max(shares, default=0.0)
-    return worst * throughput / 100.0 if throughput is not None and worst >= RULE_THRESHOLD else None
+    return worst * throughput / 100.0 if throughput is not None and worst else None
+
+
+def _estimated_speedup_by_source(
+    profile: KernelProfile, instructions: Iterable[SharedAccess]
+) -> float | None:
+    """Rule UncoalescedSharedAccess: share of the excess wavefronts x share of the cycles in which L1 was active."""
+    active = profile.number(metrics.L1_ACTIVE_CYCLES)
+    elapsed = profile.number(metrics.L1_ELAPSED_CYCLES)
+    wavefronts = sum(access.wavefronts for access in instructions)
+    excess = sum(access.excess for access in instructions)
+    if active is None or not elapsed or not excess:
+        return None
+    return 100.0 * (active / elapsed) * (excess / wavefronts)
 
 
 def _accesses(profile: KernelProfile) -> tuple[tuple[SharedAccess, ...], tuple[SharedAccess, ...]]:

@@ -107,13 +107,24 @@ def total(values: Mapping[int, int] | None, addresses: Iterable[int]) -> int | N
     return None if values is None else sum(values.get(address, 0) for address in addresses)
 
 
-ACCESS_CLASSES = {2: "load", 4: "store"}
-"""Codes of ncu's ``memory_access_type``; others (atomics, reductions) carry several bits and get no name."""
+MEMORY_SPACES = {4: "global", 8: "local", 16: "shared"}
+"""Bits of ncu's ``memory_type``; an asynchronous copy carries two of them."""
+
+ACCESS_OPERATIONS = {2: "load", 4: "store", 8: "atomic"}
+"""Bits of ncu's ``memory_access_type``; a reduction carries none."""
+
+
+def flags(code: int | None, names: Mapping[int, str]) -> tuple[str, ...]:
+    """The names of the bits that are set in a code of the report; () for None."""
+    return () if code is None else tuple(name for bit, name in names.items() if code & bit)
 
 
 def operation_of(codes: Mapping[int, int] | None, addresses: Iterable[int]) -> str:
-    """``load`` or ``store`` if all these instructions are of that kind, else ''."""
+    """``load``, ``store`` or ``atomic`` if all these instructions are of that kind and no other, else ''."""
     if codes is None:
         return ""
-    kinds = {ACCESS_CLASSES.get(codes.get(address, 0), "") for address in addresses}
-    return kinds.pop() if len(kinds) == 1 else ""
+    kinds = {flags(codes.get(address), ACCESS_OPERATIONS) for address in addresses}
+    if len(kinds) != 1:
+        return ""
+    names = kinds.pop()
+    return names[0] if len(names) == 1 else ""

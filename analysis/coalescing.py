@@ -27,9 +27,12 @@ class GlobalOperation:
         title: the same in words, with the SASS opcodes.
         requests: warp-level requests at the L1 tag stage.
         sectors: 32-byte sectors that these requests touched, None if not collected.
-        bytes_used_per_sector: bytes that threads asked for in an average sector, None if not collected.
+        bytes_used_per_sector: bytes that threads asked for in an average sector; None if not collected, or if ncu's
+            value makes no sense (it is 0 for loads that are all asynchronous copies, and beyond the limit where
+            reads of distributed shared memory are mixed in).
         bytes_per_sector_limit: the most that could be used (32), None if not collected.
         l1_hit_rate: per cent of the sectors found in L1, None if not collected.
+        part_of: name of the kind that already counts this one, '' for a kind of its own.
     """
 
     name: str
@@ -39,6 +42,7 @@ class GlobalOperation:
     bytes_used_per_sector: float | None = None
     bytes_per_sector_limit: float | None = None
     l1_hit_rate: float | None = None
+    part_of: str = ""
 
     @property
     def sectors_per_request(self) -> float | None:
@@ -116,7 +120,7 @@ class Coalescing:
 RESULT = Coalescing
 
 _TITLES = {
-    "load": "Loads (LDG)",
+    "load": "Loads (LDG, LDGSTS)",
     "store": "Stores (STG)",
     "reduction": "Reductions (RED)",
     "atomic": "Atomics (ATOMG)",
@@ -143,25 +147,41 @@ def analyse(profile: KernelProfile) -> Coalescing | NotCollected:
 
 
 def _operations(profile: KernelProfile) -> tuple[GlobalOperation, ...]:
-    def number(names: dict[str, str], operation: str) -> float | None:
-        return profile.number(names[operation]) if operation in names else None
-
     operations = []
     for name, title in _TITLES.items():
-        requests = number(metrics.GLOBAL_REQUESTS_OF, name)
+        requests = profile.number(metrics.GLOBAL_REQUESTS_OF[name])
         if requests:
             operations.append(
                 GlobalOperation(
                     name,
                     title,
                     requests,
-                    number(metrics.GLOBAL_SECTORS_OF, name),
-                    number(metrics.GLOBAL_BYTES_PER_SECTOR_OF, name),
-                    number(metrics.GLOBAL_BYTES_PER_SECTOR_LIMIT_OF, name),
-                    number(metrics.GLOBAL_HIT_RATE_OF, name),
+                    _sectors(profile, name),
+                    _bytes_used(profile, name),
+                    _number(profile, metrics.GLOBAL_BYTES_PER_SECTOR_LIMIT_OF.get(name)),
+                    _number(profile, metrics.GLOBAL_HIT_RATE_OF.get(name)),
+                    part_of="load" if name == "async_copy" else "",
                 )
             )
     return tuple(operations)
+
+
+def _number(profile: KernelProfile, metric: str | None) -> float | None:
+    return None if metric is None else profile.number(metric)
+
+
+def _sectors(profile: KernelProfile, operation: str) -> float | None:
+    if operation != "async_copy":
+        return profile.number(metrics.GLOBAL_SECTORS_OF[operation])
+    ways = [profile.number(name) for name in metrics.ASYNC_COPY_SECTORS]
+    known = [sectors for sectors in ways if sectors is not None]
+    return sum(known) if len(known) == len(ways) else None
+
+
+def _bytes_used(profile: KernelProfile, operation: str) -> float | None:
+    used = _number(profile, metrics.GLOBAL_BYTES_PER_SECTOR_OF.get(operation))
+    limit = _number(profile, metrics.GLOBAL_BYTES_PER_SECTOR_LIMIT_OF.get(operation))
+    return used if used and not (limit is not None and used > limit) else None
 
 
 def _estimated_speedup(profile: KernelProfile, sectors: int, ideal: int) -> float | None:

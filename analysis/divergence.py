@@ -46,8 +46,10 @@ class Divergence:
         branches: warp-level branch instructions, None if not collected.
         branch_share: branches as per cent of all executed instructions, None if not collected.
         uniform_share: "branch efficiency", per cent of the branches after which the whole warp went one way; None
-            if not collected or if the kernel executed no branch (ncu stores 0 there, which would read as "always
-            divergent").
+            if not collected or if the kernel executed no branch that could diverge (ncu stores 0 there, which would
+            read as "always divergent").
+        divergent_branches: branch executions after which a warp's threads went different ways, None if not
+            collected.
         divergent_branches_per_scheduler: average divergent branches of a scheduler, as ncu prints them; None if
             not collected.
         guilty: instructions that diverged, most often first; empty without source counters.
@@ -60,6 +62,7 @@ class Divergence:
     branches: float | None = None
     branch_share: float | None = None
     uniform_share: float | None = None
+    divergent_branches: float | None = None
     divergent_branches_per_scheduler: float | None = None
     guilty: tuple[Branch, ...] = ()
     lines: tuple[Branch, ...] = ()
@@ -81,6 +84,7 @@ def analyse(profile: KernelProfile) -> Divergence | NotCollected:
     branches = profile.first_number(metrics.BRANCHES)
     fraction = profile.number(metrics.BRANCH_FRACTION)
     uniform = profile.first_number(metrics.UNIFORM_BRANCHES_PERCENT)
+    divergent = profile.first_number(metrics.DIVERGENT_BRANCHES)
     if threads is None and branches is None and uniform is None:
         return GROUP.missing(profile.metrics) or NotCollected(GROUP.required, GROUP.remedy)
     guilty, lines = _guilty(profile)
@@ -92,7 +96,8 @@ def analyse(profile: KernelProfile) -> Divergence | NotCollected:
         branches,
         # ncu stores a fraction under a name and a unit that promise per cent.
         None if fraction is None else 100.0 * fraction,
-        uniform if branches or uniform else None,
+        uniform if uniform or divergent else None,
+        divergent,
         profile.first_number(metrics.DIVERGENT_BRANCHES_PER_SCHEDULER),
         guilty,
         lines,

@@ -25,8 +25,9 @@ class MemoryUnit:
     """A box of the chart.
 
     Attributes:
-        name: ``kernel``; the logical spaces ``global``, ``local``, ``texture``, ``surface``, ``shared``; the
-            physical ``l1``, ``shared_memory``, ``l2``, ``device``, ``system``, ``peer``.
+        name: ``kernel``; the logical spaces ``global``, ``local``, ``texture``, ``surface``, ``shared``,
+            ``distributed_shared``, ``tensor_memory_accelerator``; the physical ``l1``, ``shared_memory``, ``l2``,
+            ``device``, ``other_sm`` (shared memory of a cluster's other SMs), ``system``, ``peer``.
         title: name for people.
         hit_rate: per cent of the sectors found in this cache, None for what is no cache or was not collected.
         percent_of_peak: how busy the unit was, per cent of its peak, None if unknown.
@@ -45,8 +46,9 @@ class MemoryLink:
     Attributes:
         source, target: names of the units; the data of a ``read`` flows from source to target, as that of a
             ``write`` does; a ``load`` is asked for by the source.
-        label: ``load``, ``store``, ``reduction``, ``atomic``, ``async_copy``, ``ldmatrix``, ``access`` (shared
-            memory's data stage), ``read`` or ``write``.
+        label: ``load``, ``store``, ``reduction``, ``atomic``, ``async_copy``, ``ldmatrix``, ``stmatrix``,
+            ``wgmma``, ``tma_load``, ``tma_store``, ``tma_reduction``, ``access`` (any kind), ``fabric``, ``read``
+            or ``write``.
         instructions: warp-level instructions.
         requests: requests at the L1 tag stage.
         bytes: bytes moved; at the L1 tag stage 32 for each sector touched.
@@ -123,6 +125,8 @@ def _units(profile: KernelProfile) -> tuple[MemoryUnit, ...]:
         MemoryUnit("texture", "Texture"),
         MemoryUnit("surface", "Surface"),
         MemoryUnit("shared", "Shared"),
+        MemoryUnit("distributed_shared", "Distributed shared"),
+        MemoryUnit("tensor_memory_accelerator", "Tensor memory accelerator"),
         MemoryUnit(
             "l1",
             "L1/TEX cache",
@@ -138,6 +142,7 @@ def _units(profile: KernelProfile) -> tuple[MemoryUnit, ...]:
             "l2", "L2 cache", profile.number(metrics.L2_HIT_RATE), profile.number(metrics.L2_THROUGHPUT)
         ),
         MemoryUnit("device", "Device memory", percent_of_peak=profile.number(metrics.DRAM_THROUGHPUT)),
+        MemoryUnit("other_sm", "Shared memory of other SMs"),
         MemoryUnit("system", "System memory"),
         MemoryUnit("peer", "Peer memory"),
     )
@@ -154,7 +159,7 @@ def _instruction_links(profile: KernelProfile) -> Iterable[MemoryLink]:
 def _request_links(profile: KernelProfile) -> Iterable[MemoryLink]:
     """From the logical spaces to the hardware: requests at L1's tag stage, wavefronts of shared memory."""
     for (space, operation), name in metrics.SPACE_REQUESTS.items():
-        sectors = profile.number(metrics.SPACE_SECTORS[space, operation])
+        sectors = _sectors(profile, space, operation)
         yield _with_bandwidth(
             profile,
             MemoryLink(
@@ -170,16 +175,31 @@ def _request_links(profile: KernelProfile) -> Iterable[MemoryLink]:
     yield MemoryLink("shared", "shared_memory", "access", percent_of_peak=peak)
 
 
+def _sectors(profile: KernelProfile, space: str, operation: str) -> float | None:
+    if operation != "async_copy":
+        return profile.number(metrics.SPACE_SECTORS[space, operation])
+    known = [n for n in map(profile.number, metrics.ASYNC_COPY_SECTORS) if n is not None]
+    return sum(known) if known else None
+
+
 def _transfer_links(profile: KernelProfile) -> Iterable[MemoryLink]:
     """Between the caches and the memories: bytes."""
     yield _bytes_link(profile, "l2", "l1", "read", (metrics.L2_TO_L1_BYTES,))
     yield _bytes_link(profile, "l1", "l2", "write", (metrics.L1_TO_L2_BYTES,))
+    yield _bytes_link(profile, "l1", "shared_memory", "async_copy", (metrics.ASYNC_COPY_L1_BYTES,))
+    yield _bytes_link(profile, "l2", "shared_memory", "async_copy", (metrics.ASYNC_COPY_L2_BYTES,))
+    yield _bytes_link(profile, "l2", "shared_memory", "tma_load", (metrics.TMA_LOAD_BYTES,))
+    yield _bytes_link(profile, "shared_memory", "l2", "tma_store", (metrics.TMA_STORE_BYTES,))
+    yield _bytes_link(profile, "shared_memory", "l2", "tma_reduction", (metrics.TMA_REDUCTION_BYTES,))
+    yield _bytes_link(profile, "other_sm", "shared_memory", "read", (metrics.DSHARED_READ_BYTES,))
+    yield _bytes_link(profile, "shared_memory", "other_sm", "write", (metrics.DSHARED_WRITE_BYTES,))
+    yield _bytes_link(profile, "l2", "l2", "fabric", (metrics.L2_FABRIC_SECTORS,), scale=SECTOR_BYTES)
     yield _bytes_link(profile, "device", "l2", "read", metrics.DRAM_READ_BYTES)
     yield _bytes_link(profile, "l2", "device", "write", metrics.DRAM_WRITE_BYTES)
     for (aperture, operation), names in metrics.OFF_CHIP_SECTORS.items():
         memory = "system" if aperture == "sysmem" else aperture
         source, target = (memory, "l2") if operation == "read" else ("l2", memory)
-        label = "reduction" if operation == "red" else operation
+        label = {"red": "reduction", "atom": "atomic"}.get(operation, operation)
         yield _bytes_link(profile, source, target, label, names, scale=SECTOR_BYTES)
 
 

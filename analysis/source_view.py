@@ -10,7 +10,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from gemmprof import metrics
-from gemmprof.analysis.by_line import Code, by_address, total
+from gemmprof.analysis.by_line import (
+    ACCESS_OPERATIONS,
+    MEMORY_SPACES,
+    Code,
+    by_address,
+    first_by_address,
+    flags,
+    total,
+)
 from gemmprof.model import KernelProfile, NotCollected
 
 NAME = "source_view"
@@ -34,6 +42,8 @@ class Counters:
         stalls_not_issued: the same for ``samples_not_issued``.
         shared_wavefronts, shared_ideal: shared-memory passes taken and needed.
         global_sectors, global_ideal: 32-byte sectors touched and needed.
+        global_tags: L1 tag look-ups of global accesses.
+        divergent_branches: executions after which the warp's threads went different ways.
         local_sectors: 32-byte sectors of local memory.
     """
 
@@ -48,7 +58,9 @@ class Counters:
     shared_ideal: int | None = None
     global_sectors: int | None = None
     global_ideal: int | None = None
+    global_tags: int | None = None
     local_sectors: int | None = None
+    divergent_branches: int | None = None
 
     @property
     def shared_excess(self) -> int | None:
@@ -74,7 +86,19 @@ class Counters:
 
 @dataclass(frozen=True, slots=True)
 class SassLine:
-    """One SASS instruction. ``offset`` is its byte offset in the function; ``file``/``line`` may be None."""
+    """One SASS instruction.
+
+    Attributes:
+        index: its place in ``SourceView.sass``.
+        address: absolute PC.
+        offset: byte offset in the function.
+        sass: text, '' where the report carries no code.
+        file, line: the CUDA line that it came from, None without line information.
+        counters: what happened in it.
+        spaces: ``global``, ``local``, ``shared``: the memory that it accesses, () for none.
+        operations: ``load``, ``store``, ``atomic``: what it does there, () for none or a reduction.
+        access_bits: width of the access of one thread in bits, None for no access.
+    """
 
     index: int
     address: int
@@ -83,6 +107,9 @@ class SassLine:
     file: str | None
     line: int | None
     counters: Counters
+    spaces: tuple[str, ...] = ()
+    operations: tuple[str, ...] = ()
+    access_bits: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,7 +169,12 @@ class _Tables:
         self.shared_ideal = by_address(profile, metrics.SHARED_IDEAL_BY_ADDRESS)
         self.global_sectors = by_address(profile, metrics.GLOBAL_SECTORS_BY_ADDRESS)
         self.global_ideal = by_address(profile, metrics.GLOBAL_IDEAL_BY_ADDRESS)
+        self.global_tags = by_address(profile, metrics.GLOBAL_TAGS_BY_ADDRESS)
         self.local_sectors = by_address(profile, metrics.LOCAL_SECTORS_BY_ADDRESS)
+        self.divergent_branches = first_by_address(profile, metrics.DIVERGENT_BRANCHES_BY_ADDRESS)
+        self.memory_types = by_address(profile, metrics.MEMORY_TYPE_BY_ADDRESS) or {}
+        self.access_types = by_address(profile, metrics.ACCESS_TYPE_BY_ADDRESS) or {}
+        self.access_sizes = by_address(profile, metrics.ACCESS_SIZE_BY_ADDRESS) or {}
 
     def addresses(self) -> set[int]:
         """Every address that some table knows: the code, where the report carries no SASS."""
@@ -164,7 +196,9 @@ class _Tables:
             shared_ideal=total(self.shared_ideal, addresses),
             global_sectors=total(self.global_sectors, addresses),
             global_ideal=total(self.global_ideal, addresses),
+            global_tags=total(self.global_tags, addresses),
             local_sectors=total(self.local_sectors, addresses),
+            divergent_branches=total(self.divergent_branches, addresses),
         )
 
 
@@ -210,9 +244,20 @@ def analyse(profile: KernelProfile) -> SourceView | NotCollected:
     sass = []
     for index, address in enumerate(addresses):
         instruction = known.get(address)
-        file, line = (instruction.file, instruction.line) if instruction is not None else (None, None)
-        text = instruction.sass if instruction is not None else ""
-        sass.append(SassLine(index, address, address - base, text, file, line, tables.counters((address,))))
+        sass.append(
+            SassLine(
+                index,
+                address,
+                address - base,
+                sass=instruction.sass if instruction is not None else "",
+                file=instruction.file if instruction is not None else None,
+                line=instruction.line if instruction is not None else None,
+                counters=tables.counters((address,)),
+                spaces=flags(tables.memory_types.get(address), MEMORY_SPACES),
+                operations=flags(tables.access_types.get(address), ACCESS_OPERATIONS),
+                access_bits=tables.access_sizes.get(address) or None,
+            )
+        )
     lines = _lines(profile, addresses, tables)
     interval = profile.number(metrics.SAMPLING_INTERVAL_CYCLES)
     return SourceView(

@@ -40,8 +40,9 @@ class Spills:
         loads, stores: warp-level local load and store instructions.
         load_sectors, store_sectors: 32-byte sectors at L1, None if not collected.
         load_hit_rate, store_hit_rate: per cent found in L1, None if not collected or without traffic.
-        spilling_requests: requests that ncu attributes to register spilling; None where ncu does not tell, so
-            that spills cannot be told from arrays in local memory.
+        spilling_requests: local accesses that ncu attributes to register spilling; None where ncu does not tell
+            (versions before 2025), so that spills cannot be told from arrays in local memory.
+        spilling_loads, spilling_stores: the same by direction.
         share_of_l1_sectors: local sectors as per cent of local plus global ones at L1, None if not collected or
             without traffic.
         instructions, lines: where it happens, most sectors first; empty without source counters.
@@ -54,6 +55,8 @@ class Spills:
     load_hit_rate: float | None = None
     store_hit_rate: float | None = None
     spilling_requests: float | None = None
+    spilling_loads: float | None = None
+    spilling_stores: float | None = None
     share_of_l1_sectors: float | None = None
     instructions: tuple[LocalAccess, ...] = ()
     lines: tuple[LocalAccess, ...] = ()
@@ -85,6 +88,8 @@ def analyse(profile: KernelProfile) -> Spills | NotCollected:
         profile.number(metrics.LOCAL_HIT_RATE_OF["load"]) if loads else None,
         profile.number(metrics.LOCAL_HIT_RATE_OF["store"]) if stores else None,
         profile.number(metrics.SPILLING_REQUESTS),
+        profile.number(metrics.SPILLING_LOADS),
+        profile.number(metrics.SPILLING_STORES),
         _share(local, everything),
         instructions,
         lines,

@@ -68,6 +68,10 @@ CLUSTER_SIZE = "launch__cluster_size"
 WAVES_PER_SM = "launch__waves_per_multiprocessor"
 SM_COUNT = "launch__sm_count"
 STACK_SIZE = "launch__stack_size"
+CLUSTER_SCHEDULING_POLICY = "launch__cluster_scheduling_policy"
+TPC_COUNT = "launch__tpc_count"
+TPC_ENABLED = "launch__tpc_enabled"
+GREEN_CONTEXT = "launch__uses_green_context"
 FUNCTION_PCS = "launch__function_pcs"
 """Instance values: address of the kernel's first instruction, and of the functions that it calls."""
 DEVICE_ATTRIBUTE_PREFIX = "device__attribute_"
@@ -85,7 +89,16 @@ LAUNCH = MetricGroup(
         SHARED_MEMORY_STATIC,
         WAVES_PER_SM,
     ),
-    optional=(CACHE_CONFIG, CLUSTER_SIZE, SM_COUNT, STACK_SIZE),
+    optional=(
+        CACHE_CONFIG,
+        CLUSTER_SIZE,
+        CLUSTER_SCHEDULING_POLICY,
+        SM_COUNT,
+        STACK_SIZE,
+        TPC_COUNT,
+        TPC_ENABLED,
+        GREEN_CONTEXT,
+    ),
 )
 
 # --- Speed of light (section SpeedOfLight) ----------------------------------------------------------------------------
@@ -338,8 +351,11 @@ WARPS_THEORETICAL_PER_SCHEDULER = "smsp__maximum_warps_avg_per_active_cycle"
 IPC_ACTIVE = "sm__inst_executed.avg.per_cycle_active"
 IPC_ELAPSED = "sm__inst_executed.avg.per_cycle_elapsed"
 ISSUED_IPC_ACTIVE = "sm__inst_issued.avg.per_cycle_active"
-ISSUED_IPC_PERCENT = "sm__inst_issued.avg.pct_of_peak_sustained_active"
-SM_BUSY_PERCENT = "sm__instruction_throughput.avg.pct_of_peak_sustained_active"
+ISSUE_SLOTS_BUSY = "sm__inst_issued.avg.pct_of_peak_sustained_elapsed"
+SM_BUSY = "sm__instruction_throughput.avg.pct_of_peak_sustained_elapsed"
+ISSUE_SLOTS_BUSY_ACTIVE = "sm__inst_issued.avg.pct_of_peak_sustained_active"
+"""In place of the elapsed one in reports of ncu before 2025."""
+SM_BUSY_ACTIVE = "sm__instruction_throughput.avg.pct_of_peak_sustained_active"
 
 SCHEDULER = MetricGroup(
     sections=("SchedulerStats", "ComputeWorkloadAnalysis", "Occupancy"),
@@ -354,9 +370,8 @@ SCHEDULER = MetricGroup(
         IPC_ACTIVE,
         IPC_ELAPSED,
         ISSUED_IPC_ACTIVE,
-        ISSUED_IPC_PERCENT,
-        SM_BUSY_PERCENT,
     ),
+    optional=(ISSUE_SLOTS_BUSY, SM_BUSY, ISSUE_SLOTS_BUSY_ACTIVE, SM_BUSY_ACTIVE),
 )
 
 # --- Advice: rule results come with whatever sections are collected ---------------------------------------------------
@@ -392,14 +407,17 @@ SHARED_WAVEFRONTS_OF = {
     "async_copy": "smsp__sass_l1tex_data_pipe_lsu_wavefronts_mem_shared_op_ldgsts.sum",
     "wgmma": "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_gmma.sum",
 }
-SHARED_CONFLICTS_OF = {
-    "load": "l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_ld.sum",
-    "store": "l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_st.sum",
-    "atomic": "l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_atom.sum",
-    "ldmatrix": "smsp__sass_l1tex_data_bank_conflicts_pipe_lsu_mem_shared_op_ldsm.sum",
-    "stmatrix": "smsp__sass_l1tex_data_bank_conflicts_pipe_lsu_mem_shared_op_stsm.sum",
-    "async_copy": "smsp__sass_l1tex_data_bank_conflicts_pipe_lsu_mem_shared_op_ldgsts.sum",
-    "wgmma": "l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_gmma.sum",
+SHARED_CONFLICTS_OF: dict[str, tuple[str, ...]] = {
+    "load": ("l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_ld.sum",),
+    "store": ("l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_st.sum",),
+    "atomic": ("l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_atom.sum",),
+    "ldmatrix": ("smsp__sass_l1tex_data_bank_conflicts_pipe_lsu_mem_shared_op_ldsm.sum",),
+    "stmatrix": ("smsp__sass_l1tex_data_bank_conflicts_pipe_lsu_mem_shared_op_stsm.sum",),
+    "async_copy": (
+        "l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_ldgsts.sum",
+        "smsp__sass_l1tex_data_bank_conflicts_pipe_lsu_mem_shared_op_ldgsts.sum",
+    ),
+    "wgmma": ("l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_gmma.sum",),
 }
 SHARED_INSTRUCTIONS_OF: dict[str, tuple[str, ...]] = {
     "load": ("smsp__sass_inst_executed_op_shared_ld.sum", "sass__inst_executed_shared_loads"),
@@ -411,19 +429,24 @@ SHARED_INSTRUCTIONS_OF: dict[str, tuple[str, ...]] = {
 }
 """Warp-level instructions; the names stand in the order of preference (another version of ncu, another name)."""
 
+L1_ACTIVE_CYCLES = "l1tex__cycles_active.sum"
+L1_ELAPSED_CYCLES = "l1tex__cycles_elapsed.sum"
+
 BANK_CONFLICTS = MetricGroup(
     sections=("MemoryWorkloadAnalysis_Tables", "SourceCounters"),
     required=(
         SHARED_WAVEFRONTS_OF["load"],
         SHARED_WAVEFRONTS_OF["store"],
-        SHARED_CONFLICTS_OF["load"],
-        SHARED_CONFLICTS_OF["store"],
+        *SHARED_CONFLICTS_OF["load"],
+        *SHARED_CONFLICTS_OF["store"],
     ),
     optional=(
         *SHARED_WAVEFRONTS_OF.values(),
-        *SHARED_CONFLICTS_OF.values(),
+        *(name for names in SHARED_CONFLICTS_OF.values() for name in names),
         *(name for names in SHARED_INSTRUCTIONS_OF.values() for name in names),
         L1_THROUGHPUT,
+        L1_ACTIVE_CYCLES,
+        L1_ELAPSED_CYCLES,
         INSTRUCTIONS_BY_ADDRESS,
         SHARED_WAVEFRONTS_BY_ADDRESS,
         SHARED_IDEAL_BY_ADDRESS,
@@ -445,8 +468,12 @@ GLOBAL_SECTORS_OF = {
     "store": "l1tex__t_sectors_pipe_lsu_mem_global_op_st.sum",
     "reduction": "l1tex__t_sectors_pipe_lsu_mem_global_op_red.sum",
     "atomic": "l1tex__t_sectors_pipe_lsu_mem_global_op_atom.sum",
-    "async_copy": "sm__sass_l1tex_t_sectors_pipe_lsu_mem_global_op_ldgsts.sum",
 }
+ASYNC_COPY_SECTORS = (
+    "sm__sass_l1tex_t_sectors_pipe_lsu_mem_global_op_ldgsts_cache_access.sum",
+    "sm__sass_l1tex_t_sectors_pipe_lsu_mem_global_op_ldgsts_cache_bypass.sum",
+)
+"""The two add up; `GLOBAL_SECTORS_OF` and `GLOBAL_REQUESTS_OF` of loads count asynchronous copies too."""
 GLOBAL_HIT_RATE_OF = {
     "load": "l1tex__t_sector_pipe_lsu_mem_global_op_ld_hit_rate.pct",
     "store": "l1tex__t_sector_pipe_lsu_mem_global_op_st_hit_rate.pct",
@@ -475,6 +502,7 @@ COALESCING = MetricGroup(
     optional=(
         *GLOBAL_REQUESTS_OF.values(),
         *GLOBAL_SECTORS_OF.values(),
+        *ASYNC_COPY_SECTORS,
         *GLOBAL_HIT_RATE_OF.values(),
         *GLOBAL_BYTES_PER_SECTOR_OF.values(),
         *GLOBAL_BYTES_PER_SECTOR_LIMIT_OF.values(),
@@ -496,11 +524,14 @@ UNIFORM_BRANCHES_PERCENT = (
     "smsp__sass_average_branch_targets_threads_uniform.pct",
     "smsp__average_branch_targets_threads_uniform.pct",
 )
+DIVERGENT_BRANCHES = (
+    "smsp__sass_branch_targets_threads_divergent.sum",
+    "smsp__branch_targets_threads_divergent.sum",
+)
 DIVERGENT_BRANCHES_PER_SCHEDULER = (
     "smsp__sass_branch_targets_threads_divergent.avg",
     "smsp__branch_targets_threads_divergent.avg",
 )
-BRANCHES_BY_ADDRESS = ("branch_inst_executed",)
 DIVERGENT_BRANCHES_BY_ADDRESS = ("smsp__branch_targets_threads_divergent", "divergent_branch")
 
 DIVERGENCE = MetricGroup(
@@ -511,8 +542,8 @@ DIVERGENCE = MetricGroup(
         *BRANCHES,
         BRANCH_FRACTION,
         *UNIFORM_BRANCHES_PERCENT,
+        *DIVERGENT_BRANCHES,
         *DIVERGENT_BRANCHES_PER_SCHEDULER,
-        *BRANCHES_BY_ADDRESS,
         *DIVERGENT_BRANCHES_BY_ADDRESS,
         INSTRUCTIONS_BY_ADDRESS,
         THREADS_BY_ADDRESS,
@@ -536,6 +567,8 @@ LOCAL_HIT_RATE_OF = {
     "store": "l1tex__t_sector_pipe_lsu_mem_local_op_st_hit_rate.pct",
 }
 SPILLING_REQUESTS = "derived__local_spilling_requests"
+SPILLING_LOADS = "sass__inst_executed_register_spilling_op_read"
+SPILLING_STORES = "sass__inst_executed_register_spilling_op_write"
 
 SPILLS = MetricGroup(
     sections=("MemoryWorkloadAnalysis_Chart", "MemoryWorkloadAnalysis_Tables", "SourceCounters"),
@@ -547,6 +580,8 @@ SPILLS = MetricGroup(
         *LOCAL_SECTORS_OF.values(),
         *LOCAL_HIT_RATE_OF.values(),
         SPILLING_REQUESTS,
+        SPILLING_LOADS,
+        SPILLING_STORES,
         GLOBAL_SECTORS_OF["load"],
         GLOBAL_SECTORS_OF["store"],
         INSTRUCTIONS_BY_ADDRESS,
