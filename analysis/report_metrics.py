@@ -1,0 +1,267 @@
+"""Metric values out of one result message: scalars at C speed, instance values where they are asked for.
+
+A result holds hundreds to thousands of metrics, nearly all of them one number. Their encodings have few shapes, and
+regular expressions recognise whole runs of them; what has another shape is decoded field by field. Both ways check every
+length, so the same bytes give the same values on either.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from struct import Struct
+
+from gemmprof.analysis import report_wire as wire
+from gemmprof.analysis.report_wire import WireError
+from gemmprof.model import Instances, MetricValue
+
+# ProfileMetricResult
+_NAME_ID, _VALUE, _ELEMENTS = 1, 2, 3
+# ProfileMetricListElement
+_CORRELATION_ID, _ELEMENT_VALUE = 1, 2
+# ProfileMetricValue
+_STRING, _FLOAT, _DOUBLE, _UINT32, _UINT64 = 1, 2, 3, 4, 5
+
+_VARINT = rb"[\x80-\xff]{0,9}[\x00-\x7f]"
+_UINT_ELEMENT = rb"\x1a.\x0a.\x28(" + _VARINT + rb")\x12.\x28(" + _VARINT + rb")"
+_DOUBLE_ELEMENT = rb"\x1a.\x0a.\x28(" + _VARINT + rb")\x12\x09\x19(.{8})"
+
+
+def _only(element: bytes) -> re.Pattern[bytes]:
+    """Nothing but such elements, perhaps followed by the metric's category."""
+    return re.compile(rb"(?:" + re.sub(rb"[()]", rb"", element) + rb")+(?:\x20[\x00-\x7f])?", re.DOTALL)
+
+
+_UINT_ELEMENTS, _ONLY_UINT_ELEMENTS = re.compile(_UINT_ELEMENT, re.DOTALL), _only(_UINT_ELEMENT)
+_DOUBLE_ELEMENTS, _ONLY_DOUBLE_ELEMENTS = re.compile(_DOUBLE_ELEMENT, re.DOTALL), _only(_DOUBLE_ELEMENT)
+
+# Metrics that are one double, by the group of `metric_pattern` that recognises a run of them: tag, length, name id of one
+# or two bytes, value, and perhaps the metric's category.
+_RUNS = {
+    1: (2, Struct("<3xH3xd2x")),
+    2: (2, Struct("<3xH3xd")),
+    3: (1, Struct("<3xB3xd2x")),
+    4: (1, Struct("<3xB3xd")),
+}
+_ONE_DOUBLE = Struct("<d")
+
+_MEMO_LIMIT = 200_000
+
+
+class _Varints(dict[bytes, int]):
+    """Encoded varint → int. Addresses and counts repeat, so most are looked up and not decoded."""
+
+    def __missing__(self, encoded: bytes) -> int:
+        if len(self) > _MEMO_LIMIT:
+            self.clear()
+        value = 0
+        for byte in reversed(encoded):
+            value = value << 7 | byte & 0x7F
+        value &= 0xFFFF_FFFF_FFFF_FFFF  # ten bytes hold 70 bits; the format's own readers drop the rest, too
+        self[encoded] = value
+        return value
+
+
+_VARINTS = _Varints()
+
+
+class InstanceTable(Mapping[str, Instances]):
+    """The instance values of one launch, checked when the report is read and decoded when they are looked at.
+
+    A launch has tens of thousands of them, and most analyses look at a few. The table holds their bytes, not the file.
+    """
+
+    __slots__ = ("_keys", "_values")
+
+    def __init__(self) -> None:
+        self._values: dict[str, bytes | Instances] = {}
+        self._keys: dict[tuple[bytes, ...], tuple[int, ...]] = {}
+
+    def add(self, name: str, region: bytes) -> None:
+        """Add the elements of one metric as they stand in the report.
+
+        Raises:
+            WireError: if they are damaged.
+        """
+        simple = _ONLY_UINT_ELEMENTS.fullmatch(region) or _ONLY_DOUBLE_ELEMENTS.fullmatch(region)
+        self._values[name] = region if simple else _any_instances(region)
+
+    def __getitem__(self, name: str) -> Instances:
+        value = self._values[name]
+        if isinstance(value, bytes):
+            value = self._values[name] = self._decode(value)
+        return value
+
+    def _decode(self, region: bytes) -> Instances:
+        if _ONLY_DOUBLE_ELEMENTS.fullmatch(region):
+            encoded, values = zip(*_DOUBLE_ELEMENTS.findall(region), strict=True)
+            return Instances(self._shared(encoded), Struct(f"<{len(values)}d").unpack(b"".join(values)))
+        encoded, values = zip(*_UINT_ELEMENTS.findall(region), strict=True)
+        return Instances(self._shared(encoded), tuple(map(_VARINTS.__getitem__, values)))
+
+    def _shared(self, encoded: tuple[bytes, ...]) -> tuple[int, ...]:
+        """The keys as numbers; metrics of one family have the same keys and share one tuple."""
+        keys = self._keys.get(encoded)
+        if keys is None:
+            keys = self._keys[encoded] = tuple(map(_VARINTS.__getitem__, encoded))
+        return keys
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._values)
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._values
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Mapping) and dict(self) == dict(other)
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+def metric_pattern(field_number: int) -> re.Pattern[bytes]:
+    """What recognises the common metrics of a message that holds metrics in this field (below 16).
+
+    Groups 1 to 4: runs of doubles (`_RUNS`); 5 to 9: one unsigned integer (length of the metric, name id, length of the
+    value, value, category).
+    """
+    tag = re.escape(bytes([field_number << 3 | wire.BYTES]))
+    two, one = rb"\x08[\x80-\xff][\x00-\x7f]", rb"\x08[\x00-\x7f]"
+    value, category = rb"\x12\x09\x19.{8}", rb"\x20[\x00-\x7f]"
+    return re.compile(
+        rb"((?:" + tag + rb"\x10" + two + value + category + rb")+)"
+        rb"|((?:" + tag + rb"\x0e" + two + value + rb")+)"
+        rb"|((?:" + tag + rb"\x0f" + one + value + category + rb")+)"
+        rb"|((?:" + tag + rb"\x0d" + one + value + rb")+)"
+        rb"|" + tag + rb"(.)\x08([\x80-\xff]?[\x00-\x7f])\x12(.)\x28(" + _VARINT + rb")(" + category + rb")?",
+        re.DOTALL,
+    )
+
+
+@dataclass(slots=True)
+class MetricDecoder:
+    """Decodes the metrics of the results of one report.
+
+    Args:
+        strings: the report's string table.
+        instances: True for the instance values of every metric, False for none, or the names of the metrics.
+    """
+
+    strings: Sequence[str]
+    instances: bool | Collection[str] = True
+    _two_byte_names: list[str | None] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        # Names by the two bytes of their encoded id, read as one little-endian number.
+        self._two_byte_names = [None] * 0x8000
+        for number, name in enumerate(self.strings[: 1 << 14]):
+            self._two_byte_names[(number & 0x7F) | 0x80 | (number >> 7) << 8] = name
+
+    def name(self, number: int) -> str:
+        """The metric with this number.
+
+        Raises:
+            WireError: if the string table has no such entry.
+        """
+        if number >= len(self.strings):
+            raise WireError(f"metric name {number} of {len(self.strings)}")
+        return self.strings[number]
+
+    def common(self, found: re.Match[bytes], into: dict[str, MetricValue]) -> bool:
+        """Decode what `metric_pattern` recognised; False if it only looked like that.
+
+        Raises:
+            WireError: if a metric has no name.
+        """
+        group = found.lastindex or 0
+        if group in _RUNS:
+            id_bytes, record = _RUNS[group]
+            if id_bytes == 1:
+                for number, value in record.iter_unpack(found[group]):
+                    into[self.name(number)] = value
+                return True
+            names = self._two_byte_names
+            for number, value in record.iter_unpack(found[group]):
+                name = names[number & 0x7FFF]
+                if name is None:
+                    raise WireError(f"metric name {number & 0x7F | (number >> 8) << 7} of {len(self.strings)}")
+                into[name] = value
+            return True
+        length, number, inner, encoded, category = found.group(5, 6, 7, 8, 9)
+        if inner[0] != 1 + len(encoded) or length[0] != 3 + len(number) + inner[0] + len(category or b""):
+            # Perhaps a metric with more fields than these; the general way tells.
+            return False
+        into[self.name(_VARINTS[number])] = _VARINTS[encoded]
+        return True
+
+    def metric(
+        self, data: bytes, start: int, end: int, into: dict[str, MetricValue], instances: InstanceTable
+    ) -> None:
+        """Decode one metric of any shape.
+
+        Raises:
+            WireError: if the bytes are no metric.
+        """
+        name: str | None = None
+        value: MetricValue | None = None
+        position = start
+        for number, kind, begin, stop in wire.spans(data, start, end):
+            if number == _NAME_ID and kind == wire.VARINT:
+                name = self.name(wire.varint(data, begin, stop)[0])
+            elif number == _VALUE and kind == wire.BYTES:
+                value = metric_value(data[begin:stop])
+            elif number == _ELEMENTS:
+                break  # the rest are instance values
+            position = stop
+        if name is None:
+            raise WireError(f"a metric without a name before byte {end}")
+        if value is not None:
+            into[name] = value
+        if position < end and self._wants(name):
+            instances.add(name, data[position:end])
+
+    def _wants(self, name: str) -> bool:
+        wanted = self.instances
+        return wanted if isinstance(wanted, bool) else name in wanted
+
+
+def _any_instances(region: bytes) -> Instances:
+    """Instance values of any kind; elements without a correlation id are numbered from 0."""
+    keys: list[MetricValue] = []
+    values: list[MetricValue] = []
+    for number, element in wire.fields(region):
+        if number != _ELEMENTS:
+            continue
+        key: MetricValue | None = None
+        value: MetricValue | None = None
+        for part, content in wire.fields(wire.as_bytes(element)):
+            if part == _CORRELATION_ID:
+                key = metric_value(wire.as_bytes(content))
+            elif part == _ELEMENT_VALUE:
+                value = metric_value(wire.as_bytes(content))
+        if value is not None:
+            keys.append(len(keys) if key is None else key)
+            values.append(value)
+    return Instances(tuple(keys), tuple(values))
+
+
+def metric_value(data: bytes) -> MetricValue | None:
+    """A ``ProfileMetricValue`` message; None if it holds no value.
+
+    Raises:
+        WireError: if the bytes are none.
+    """
+    if len(data) == 9 and data[0] == 0x19:
+        return float(_ONE_DOUBLE.unpack_from(data, 1)[0])
+    result: MetricValue | None = None
+    for number, value in wire.fields(data):
+        if number in (_UINT32, _UINT64):
+            result = wire.integer(value)
+        elif number in (_FLOAT, _DOUBLE):
+            result = wire.real(value)
+        elif number == _STRING:
+            result = wire.text(value)
+    return result
