@@ -13,8 +13,8 @@ __global__ void __launch_bounds__(BLOCK* BLOCK)
     sgemm_coalesced(int M, int N, int K, float alpha, const float* __restrict__ A, std::int64_t lda,
                     const float* __restrict__ B, std::int64_t ldb, float beta, float* __restrict__ C,
                     std::int64_t ldc) {
-    const int row = blockIdx.y * BLOCK + threadIdx.x / BLOCK;
-    const int col = blockIdx.x * BLOCK + threadIdx.x % BLOCK;
+    const int row = blockIdx.x * BLOCK + threadIdx.x / BLOCK;
+    const int col = blockIdx.y * BLOCK + threadIdx.x % BLOCK;
     if (row >= M || col >= N) return;
 
     A += row * lda;
@@ -27,7 +27,7 @@ __global__ void __launch_bounds__(BLOCK* BLOCK)
     gemmprof::store(C + row * ldc + col, sum, alpha, beta);
 }
 
-const gemmprof::Kernel kernels[] = {{"any shape", sgemm_coalesced, BLOCK * BLOCK, BLOCK, BLOCK}};
+const gemmprof::Kernel kernels[] = {{"any shape", sgemm_coalesced, BLOCK * BLOCK, BLOCK, BLOCK, 0, gemmprof::Raster::kDownColumns}};
 
 cudaError_t launch(const gemmprof::Gemm& gemm, cudaStream_t stream) {
     return gemmprof::launch_kernel(kernels[0], gemm, stream);

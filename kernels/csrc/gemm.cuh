@@ -16,7 +16,13 @@ using KernelFunction = void(int M, int N, int K, float alpha, const float* __res
                             const float* __restrict__ B, std::int64_t ldb, float beta, float* __restrict__ C,
                             std::int64_t ldc);
 
-// One compiled kernel and how to launch it: block (x, y) of the grid computes tile (y, x) of C.
+// Which way consecutive blocks walk over C.
+enum class Raster {
+    kAlongRows,    // blockIdx.x counts tile columns, blockIdx.y tile rows
+    kDownColumns,  // blockIdx.x counts tile rows, blockIdx.y tile columns
+};
+
+// One compiled kernel and how to launch it: a block computes tile_m x tile_n of C.
 struct Kernel {
     const char* label;
     KernelFunction* function;
@@ -24,6 +30,7 @@ struct Kernel {
     int tile_m;
     int tile_n;
     int dynamic_shared_memory = 0;
+    Raster raster = Raster::kAlongRows;
 };
 
 constexpr int ceil_div(int a, int b) { return a / b + (a % b != 0); }
@@ -38,15 +45,20 @@ inline cudaError_t allow_shared_memory(const Kernel& kernel) {
 inline cudaError_t launch_kernel(const Kernel& kernel, const Gemm& gemm, cudaStream_t stream) {
     if (gemm.m == 0 || gemm.n == 0) return cudaSuccess;
     if (cudaError_t error = allow_shared_memory(kernel)) return error;
-    // A grid has at most 65,535 blocks along y: a taller C is computed in bands of rows.
+    // A grid has at most 65,535 blocks along y: a C with more tiles that way is computed in bands.
     constexpr int kMaxGridY = 65535;
-    const std::int64_t band = std::int64_t(kMaxGridY) * kernel.tile_m;
-    for (std::int64_t row = 0; row < gemm.m; row += band) {
-        const int rows = int(gemm.m - row < band ? gemm.m - row : band);
-        const dim3 grid(ceil_div(gemm.n, kernel.tile_n), ceil_div(rows, kernel.tile_m));
+    const bool down = kernel.raster == Raster::kDownColumns;
+    const std::int64_t length = down ? gemm.n : gemm.m;
+    const std::int64_t band = std::int64_t(kMaxGridY) * (down ? kernel.tile_n : kernel.tile_m);
+    for (std::int64_t start = 0; start < length; start += band) {
+        const int part = int(length - start < band ? length - start : band);
+        const std::int64_t row = down ? 0 : start, col = down ? start : 0;
+        const int rows = down ? gemm.m : part, columns = down ? part : gemm.n;
+        const int row_tiles = ceil_div(rows, kernel.tile_m), column_tiles = ceil_div(columns, kernel.tile_n);
+        const dim3 grid = down ? dim3(row_tiles, column_tiles) : dim3(column_tiles, row_tiles);
         kernel.function<<<grid, kernel.threads, kernel.dynamic_shared_memory, stream>>>(
-            rows, gemm.n, gemm.k, gemm.alpha, gemm.a + row * gemm.lda, gemm.lda, gemm.b, gemm.ldb, gemm.beta,
-            gemm.c + row * gemm.ldc, gemm.ldc);
+            rows, columns, gemm.k, gemm.alpha, gemm.a + row * gemm.lda, gemm.lda, gemm.b + col, gemm.ldb, gemm.beta,
+            gemm.c + row * gemm.ldc + col, gemm.ldc);
         if (cudaError_t error = cudaGetLastError()) return error;
     }
     return cudaSuccess;

@@ -18,8 +18,8 @@ __global__ void __launch_bounds__(TILE* TILE)
 
     const int thread_row = threadIdx.x / TILE;
     const int thread_col = threadIdx.x % TILE;
-    const int row = blockIdx.y * TILE + thread_row;
-    const int col = blockIdx.x * TILE + thread_col;
+    const int row = blockIdx.x * TILE + thread_row;
+    const int col = blockIdx.y * TILE + thread_col;
 
     A += row * lda + thread_col;
     B += thread_row * ldb + col;
@@ -38,8 +38,8 @@ __global__ void __launch_bounds__(TILE* TILE)
 }
 
 const gemmprof::Kernel kernels[] = {
-    {"whole tiles", sgemm_shared<false>, TILE * TILE, TILE, TILE},
-    {"any shape", sgemm_shared<true>, TILE * TILE, TILE, TILE},
+    {"whole tiles", sgemm_shared<false>, TILE * TILE, TILE, TILE, 0, gemmprof::Raster::kDownColumns},
+    {"any shape", sgemm_shared<true>, TILE * TILE, TILE, TILE, 0, gemmprof::Raster::kDownColumns},
 };
 
 cudaError_t launch(const gemmprof::Gemm& gemm, cudaStream_t stream) {
