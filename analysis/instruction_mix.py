@@ -78,10 +78,18 @@ class Ratios:
 
 @dataclass(frozen=True, slots=True)
 class InstructionMix:
-    """Everything executed, most executed first. ``executed`` and ``issued`` count warp instructions."""
+    """Everything executed, most executed first; all counts are of warp instructions unless they say threads.
+
+    ``executed`` is the sum over the opcodes and the whole of all shares here. ``executed_counter`` is what ncu prints
+    as "Executed Instructions": the same, but counted in another pass, so it differs where passes differ (a kernel that
+    spins on a lock).
+    """
 
     executed: int
+    executed_counter: int | None
     issued: int | None
+    executed_per_scheduler: float | None
+    issued_per_scheduler: float | None
     thread_executed: int | None
     """Threads that were predicated on, summed over all executed warp instructions."""
     opcodes: tuple[OpcodeCount, ...]
@@ -148,10 +156,12 @@ def analyse(profile: KernelProfile) -> InstructionMix | NotCollected:
         _counts(profile, metrics.EXECUTED_PER_MODIFIER) or {}, _counts(profile, metrics.THREADS_PER_MODIFIER)
     )
     total = sum(executed.values())
-    issued = profile.number(metrics.INSTRUCTIONS_ISSUED)
     return InstructionMix(
         executed=total,
-        issued=None if issued is None else int(issued),
+        executed_counter=_whole_number(profile, metrics.INSTRUCTIONS_EXECUTED),
+        issued=_whole_number(profile, metrics.INSTRUCTIONS_ISSUED),
+        executed_per_scheduler=profile.number(metrics.INSTRUCTIONS_EXECUTED_PER_SCHEDULER),
+        issued_per_scheduler=profile.number(metrics.INSTRUCTIONS_ISSUED_PER_SCHEDULER),
         thread_executed=None if threads is None else sum(threads.values()),
         opcodes=by_opcode,
         modifiers=modifiers,
@@ -160,6 +170,11 @@ def analyse(profile: KernelProfile) -> InstructionMix | NotCollected:
         ratios=_ratios(by_opcode, modifiers, total),
         missing=GROUP.incomplete(profile.metrics),
     )
+
+
+def _whole_number(profile: KernelProfile, metric: str) -> int | None:
+    value = profile.number(metric)
+    return None if value is None else int(value)
 
 
 def _counts(profile: KernelProfile, metric: str) -> dict[str, int] | None:

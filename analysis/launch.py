@@ -32,6 +32,12 @@ class Launch:
     sm_count: int | None
     stack_bytes: int | None
     cache_config: str | None
+    cluster_scheduling_policy: str | None
+    tpc_count: int | None
+    """Pairs of SMs (texture processing clusters) that the launch could use."""
+    enabled_tpcs: str | None
+    green_context: int | None
+    """1 if the launch was confined to a part of the GPU by a green context."""
     idle_lanes: int
     """Threads of the last warp of a block that do not exist: 32·⌈threads/32⌉ − threads."""
     missing: NotCollected | None = None
@@ -46,8 +52,7 @@ def analyse(profile: KernelProfile) -> Launch:
     """The launch; grid and block are in every report, so there is always a result."""
     launch = profile.launch
     warps = -(-launch.threads_per_block // WARP_SIZE)
-    stack = profile.number(metrics.STACK_SIZE)
-    sm_count = profile.number(metrics.SM_COUNT)
+    sm_count = _whole_number(profile, metrics.SM_COUNT)
     return Launch(
         grid=launch.grid,
         block=launch.block,
@@ -62,9 +67,18 @@ def analyse(profile: KernelProfile) -> Launch:
         shared_memory_config=launch.shared_memory_config,
         cluster_size=launch.cluster_size,
         waves_per_sm=launch.waves_per_sm,
-        sm_count=profile.device.sm_count if sm_count is None else int(sm_count),
-        stack_bytes=None if stack is None else int(stack),
+        sm_count=profile.device.sm_count if sm_count is None else sm_count,
+        stack_bytes=_whole_number(profile, metrics.STACK_SIZE),
         cache_config=profile.text(metrics.CACHE_CONFIG),
+        cluster_scheduling_policy=profile.text(metrics.CLUSTER_SCHEDULING_POLICY),
+        tpc_count=_whole_number(profile, metrics.TPC_COUNT),
+        enabled_tpcs=profile.text(metrics.TPC_ENABLED),
+        green_context=_whole_number(profile, metrics.GREEN_CONTEXT),
         idle_lanes=warps * WARP_SIZE - launch.threads_per_block,
         missing=GROUP.incomplete(profile.metrics),
     )
+
+
+def _whole_number(profile: KernelProfile, metric: str) -> int | None:
+    value = profile.number(metric)
+    return None if value is None else int(value)

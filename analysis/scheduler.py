@@ -16,11 +16,11 @@ GROUP = metrics.SCHEDULER
 class Scheduler:
     """Per warp scheduler and cycle; percentages of the active cycles."""
 
-    issued_per_cycle: float
+    issued_per_cycle: float | None
     """Instructions issued per cycle, at most 1."""
-    one_or_more_eligible_percent: float
+    one_or_more_eligible_percent: float | None
     """Cycles in which a warp was issued."""
-    no_eligible_percent: float
+    no_eligible_percent: float | None
     """Cycles in which no warp could issue: empty issue slots."""
     cycles_per_issue: float | None
     """One instruction every so many cycles."""
@@ -37,9 +37,9 @@ class Scheduler:
     issued_instructions_per_cycle_active: float | None
     """Issued per SM and active cycle."""
     issue_slots_busy_percent: float | None
-    """The same in per cent of what the SM's schedulers can issue."""
+    """Issued in per cent of what the SM can issue, over elapsed cycles (over active ones before ncu 2025)."""
     sm_busy_percent: float | None
-    """How busy the busiest of issue slots and execution pipes is."""
+    """The busiest of issue slots and execution pipes, over the same cycles."""
     threads_per_instruction: float | None
     """Active threads per executed warp instruction, at most 32."""
     missing: NotCollected | None = None
@@ -52,16 +52,17 @@ def analyse(profile: KernelProfile) -> Scheduler | NotCollected:
     """Issue slots and warps per scheduler of one launch."""
     number = profile.number
     issued = number(metrics.ISSUE_ACTIVE)
-    if issued is None:
-        return GROUP.missing(profile.metrics) or NotCollected(GROUP.required, GROUP.remedy)
-    # A scheduler issues at most one instruction a cycle, so the rate is the share of busy slots too.
     busy = number(metrics.ISSUE_ACTIVE_PERCENT)
     idle = number(metrics.ISSUE_IDLE_PERCENT)
-    return Scheduler(
+    # A scheduler issues at most one instruction a cycle, so the rate is the share of busy slots too.
+    if issued is not None:
+        busy = 100 * issued if busy is None else busy
+        idle = 100 * (1 - issued) if idle is None else idle
+    result = Scheduler(
         issued_per_cycle=issued,
-        one_or_more_eligible_percent=100 * issued if busy is None else busy,
-        no_eligible_percent=100 * (1 - issued) if idle is None else idle,
-        cycles_per_issue=1 / issued if issued > 0 else None,
+        one_or_more_eligible_percent=busy,
+        no_eligible_percent=idle,
+        cycles_per_issue=1 / issued if issued else None,
         active_warps=number(metrics.WARPS_ACTIVE_PER_SCHEDULER),
         eligible_warps=number(metrics.WARPS_ELIGIBLE_PER_SCHEDULER),
         max_warps=number(metrics.WARPS_MAX_PER_SCHEDULER),
@@ -69,8 +70,22 @@ def analyse(profile: KernelProfile) -> Scheduler | NotCollected:
         instructions_per_cycle_active=number(metrics.IPC_ACTIVE),
         instructions_per_cycle_elapsed=number(metrics.IPC_ELAPSED),
         issued_instructions_per_cycle_active=number(metrics.ISSUED_IPC_ACTIVE),
-        issue_slots_busy_percent=number(metrics.ISSUED_IPC_PERCENT),
-        sm_busy_percent=number(metrics.SM_BUSY_PERCENT),
+        issue_slots_busy_percent=_first(profile, metrics.ISSUE_SLOTS_BUSY, metrics.ISSUE_SLOTS_BUSY_ACTIVE),
+        sm_busy_percent=_first(profile, metrics.SM_BUSY, metrics.SM_BUSY_ACTIVE),
         threads_per_instruction=number(metrics.THREADS_PER_INSTRUCTION),
         missing=GROUP.incomplete(profile.metrics),
     )
+    # The section Occupancy alone tells of neither issue slots nor instructions.
+    told = (
+        result.issued_per_cycle,
+        result.one_or_more_eligible_percent,
+        result.instructions_per_cycle_active,
+    )
+    if all(value is None for value in told):
+        return result.missing or NotCollected(GROUP.expected, GROUP.remedy)
+    return result
+
+
+def _first(profile: KernelProfile, *names: str) -> float | None:
+    """The first of these metrics that the report holds."""
+    return next((value for name in names if (value := profile.number(name)) is not None), None)

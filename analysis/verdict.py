@@ -43,7 +43,7 @@ _BEYOND_A_FULL_UNIT = {
     "L1 cache": "Ask L1 for fewer bytes: coalesce accesses and keep reused data in registers or shared memory.",
     "shared memory": "Keep operands in registers for longer: larger thread tiles need fewer shared loads per result.",
     "load/store unit": "Issue fewer loads and stores: wider vectors, and more results per loaded operand.",
-    "issue slots": "Execute fewer instructions per result: wider loads, more results per thread, less address arithmetic.",
+    "issue slots": "Execute fewer instructions per result: wider loads, more results per thread.",
     "FMA pipe": "Only fewer multiply-adds or tensor cores go beyond this.",
     "FP64 pipe": "Only fewer FP64 operations, or a lower precision where it suffices, go beyond this.",
     "tensor cores": "Only fewer operations or a narrower type go beyond this.",
@@ -216,7 +216,7 @@ def _waiting(findings: _Findings) -> str:
             )
         else:
             sentences.append(f"In {100 * stall.share:.0f} % of the samples a warp {what}.")
-    if scheduler is not None:
+    if scheduler is not None and scheduler.no_eligible_percent is not None:
         warps = (
             f", with {scheduler.active_warps:.1f} of {scheduler.max_warps:.0f} possible warps resident"
             if scheduler.active_warps is not None and scheduler.max_warps is not None
@@ -245,9 +245,8 @@ def _advice(findings: _Findings) -> str:
         sentences.append(stall.reason.advice)
     best = None if findings.advice is None else findings.advice.best
     if best is not None:
-        sentences.append(
-            f"Nsight Compute expects most, {best.estimated_speedup:.0f} % at best, of: {best.title or _words(best.rule)}."
-        )
+        name = best.title or _words(best.rule)
+        sentences.append(f"Nsight Compute expects most, {best.estimated_speedup:.0f} % at best, of: {name}.")
     return " ".join(sentences)
 
 

@@ -359,8 +359,8 @@ SM_BUSY_ACTIVE = "sm__instruction_throughput.avg.pct_of_peak_sustained_active"
 
 SCHEDULER = MetricGroup(
     sections=("SchedulerStats", "ComputeWorkloadAnalysis", "Occupancy"),
-    required=(ISSUE_ACTIVE,),
     expected=(
+        ISSUE_ACTIVE,
         ISSUE_ACTIVE_PERCENT,
         ISSUE_IDLE_PERCENT,
         WARPS_ACTIVE_PER_SCHEDULER,

@@ -1,0 +1,42 @@
+"""What all tests share: the recorded reports."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from gemmprof.analysis.report_file import read_report
+from gemmprof.model import KernelProfile
+
+DATA = Path(__file__).parent / "data"
+
+ReadRecorded = Callable[..., tuple[KernelProfile, ...]]
+
+
+@cache
+def _read(name: str, source: bool) -> tuple[KernelProfile, ...]:
+    return read_report(DATA / f"{name}.ncu-rep.xz", source=source)
+
+
+@pytest.fixture(scope="session")
+def recorded() -> ReadRecorded:
+    """``recorded("flaws_tensor")``: the launches of a recorded report, read once; ``source=True`` with SASS."""
+
+    def read(name: str, *, source: bool = False) -> tuple[KernelProfile, ...]:
+        return _read(name, source)
+
+    return read
+
+
+def recorded_names() -> list[str]:
+    """Name of every recorded report."""
+    return sorted(file.name.removesuffix(".ncu-rep.xz") for file in DATA.glob("*.ncu-rep.xz"))
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Run a test that takes ``report_name`` once for every recorded report."""
+    if "report_name" in metafunc.fixturenames:
+        metafunc.parametrize("report_name", recorded_names())
