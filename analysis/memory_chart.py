@@ -80,12 +80,20 @@ class MemoryChart:
         links: links for which the report has a counter, idle ones included.
         not_collected: links without any counter in this report, as ``source→target label``.
         remedy: ncu options that collect the whole chart.
+        busy_percent: "Mem Busy", the busiest unit between the SMs and device memory, per cent of peak.
+        bandwidth_percent: "Max Bandwidth", the busiest connection between them, per cent of peak.
+        pipes_busy_percent: "Mem Pipes Busy", the SM's memory instruction pipes, per cent of peak.
+        dram_bytes_per_second: device memory's throughput, both directions.
     """
 
     units: tuple[MemoryUnit, ...]
     links: tuple[MemoryLink, ...]
     not_collected: tuple[str, ...] = ()
     remedy: str = GROUP.remedy
+    busy_percent: float | None = None
+    bandwidth_percent: float | None = None
+    pipes_busy_percent: float | None = None
+    dram_bytes_per_second: float | None = None
 
     def unit(self, name: str) -> MemoryUnit | None:
         """The box with this name, or None."""
@@ -109,7 +117,15 @@ def analyse(profile: KernelProfile) -> MemoryChart | NotCollected:
     if not links:
         return GROUP.missing(profile.metrics) or NotCollected(GROUP.required, GROUP.remedy)
     absent = tuple(f"{link.source}→{link.target} {link.label}" for link in candidates if not _known(link))
-    return MemoryChart(_units(profile), links, absent)
+    return MemoryChart(
+        _units(profile),
+        links,
+        absent,
+        busy_percent=profile.number(metrics.MEMORY_BUSY),
+        bandwidth_percent=profile.number(metrics.MEMORY_BANDWIDTH),
+        pipes_busy_percent=profile.number(metrics.MEMORY_PIPES_BUSY),
+        dram_bytes_per_second=profile.number(metrics.DRAM_BYTES_PER_SECOND),
+    )
 
 
 def _known(link: MemoryLink) -> bool:

@@ -595,6 +595,9 @@ SPILLS = MetricGroup(
 L1_HIT_RATE = "l1tex__t_sector_hit_rate.pct"
 L2_HIT_RATE = "lts__t_sector_hit_rate.pct"
 SHARED_PEAK_PERCENT = "l1tex__data_pipe_lsu_wavefronts_mem_shared.sum.pct_of_peak_sustained_elapsed"
+MEMORY_BUSY = "gpu__compute_memory_access_throughput.avg.pct_of_peak_sustained_elapsed"
+MEMORY_BANDWIDTH = "gpu__compute_memory_request_throughput.avg.pct_of_peak_sustained_elapsed"
+MEMORY_PIPES_BUSY = "sm__memory_throughput.avg.pct_of_peak_sustained_elapsed"
 PERCENT_SUFFIX = ".pct_of_peak_sustained_elapsed"
 PER_SECOND_SUFFIX = ".per_second"
 
@@ -686,7 +689,7 @@ OFF_CHIP_SECTORS: dict[tuple[str, str], tuple[str, ...]] = {
 """L2 sectors that go to or come from system memory (``sysmem``) or another GPU (``peer``)."""
 
 MEMORY_CHART = MetricGroup(
-    sections=("MemoryWorkloadAnalysis_Chart",),
+    sections=("MemoryWorkloadAnalysis", "MemoryWorkloadAnalysis_Chart", "MemoryWorkloadAnalysis_Tables"),
     required=(L2_TO_L1_BYTES, L1_TO_L2_BYTES),
     optional=(
         DSHARED_READ_BYTES,
@@ -701,6 +704,11 @@ MEMORY_CHART = MetricGroup(
         *SPACE_REQUESTS.values(),
         *SPACE_SECTORS.values(),
         DURATION,
+        MEMORY_BUSY,
+        MEMORY_BANDWIDTH,
+        MEMORY_PIPES_BUSY,
+        DRAM_BYTES_PER_SECOND,
+        *ASYNC_COPY_SECTORS,
         L1_HIT_RATE,
         L2_HIT_RATE,
         SHARED_PEAK_PERCENT,
