@@ -1,16 +1,15 @@
-"""The worker process around ``ncu_report``: disassembly, source lines and units, which the file itself does not hold.
+"""The worker process around ``ncu_report``: disassembly, source lines and units, which a report does not hold.
 
 Runs as a script with the standard library and ``ncu_report`` alone, so that it starts fast and can be thrown away: the
-native library can abort the process on a damaged file and keeps memory for every launch that it has looked at.
+native library can abort the process on a damaged file, and keeps memory for everything that it has looked at.
 
 One JSON object per line on standard input, one answer per line on standard output::
 
-    {"open": PATH}                                load a report (no answer); warms the disassembler up
-    {"source": [{"action": 0, "pcs": [...]}]}     SASS, file and line of each address
-    {"units": {"0": ["metric", ...]}}             unit of each metric, asked of that action
-    {}                                            names of all actions
+    {"path": PATH, "pcs": [...], "units": [...]}
 
-Every answer holds ``actions`` (the native reader's count), ``resident`` (bytes) and ``module`` (ncu_report's version).
+``path`` is a report with one launch (`report_extract`). The answer holds its function ``name``, ``sass`` and ``lines``
+([file number, line] or null) of each address, the ``files``, the ``units`` by metric, and ``resident``, this process's
+bytes of memory; or ``failure``.
 """
 
 from __future__ import annotations
@@ -18,82 +17,41 @@ from __future__ import annotations
 import json
 import os
 import sys
+from pathlib import Path
 from typing import Any
 
-_PAGE = os.sysconf("SC_PAGE_SIZE")
 
-
-class _Report:
-    """The report that is open in the native reader."""
-
-    def __init__(self, module: Any, path: str) -> None:
-        # The reader tells a compressed report by its name and takes no name that is not UTF-8.
-        self.link = ""
-        if path.endswith("z") or not path.isprintable() or _has_surrogates(path):
-            import tempfile
-
-            self.link = f"{tempfile.mkdtemp(prefix='gemmprof-')}/report.ncu-rep"
-            os.symlink(path, self.link)
-        self.context = module.load_report(self.link or path)
-        self.actions: list[Any] = []
-        for index in range(self.context.num_ranges()):
-            found = self.context.range_by_idx(index)
-            self.actions += [(found, action) for action in range(found.num_actions())]
-
-    def action(self, index: int) -> Any:
-        """The action at this place of the report; looked up when needed, as each costs memory."""
-        found, place = self.actions[index]
-        return found.action_by_idx(place)
-
-    def close(self) -> None:
-        if self.link:
-            os.unlink(self.link)
-            os.rmdir(os.path.dirname(self.link))
-
-
-def _has_surrogates(text: str) -> bool:
-    return any("\ud800" <= character <= "\udfff" for character in text)
-
-
-def _source(report: _Report, jobs: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """SASS and source line for the addresses of each job; file names are numbers into the job's ``files``."""
-    answers = []
-    for job in jobs:
-        action = report.action(job["action"])
-        files: dict[str, int] = {}
-        lines: list[list[int] | None] = []
-        for pc in job["pcs"]:
-            info = action.source_info(pc)
-            if info is None:
-                lines.append(None)
-            else:
-                lines.append([files.setdefault(info.file_name(), len(files)), info.line()])
-        answers.append(
-            {
-                "name": action.name(action.NameBase_FUNCTION),
-                "sass": [action.sass_by_pc(pc) for pc in job["pcs"]],
-                "lines": lines,
-                "files": list(files),
-            }
-        )
-    return answers
-
-
-def _units(report: _Report, wanted: dict[str, list[str]]) -> dict[str, str]:
+def _answer(module: Any, request: dict[str, Any]) -> dict[str, Any]:
+    """The answer to one request."""
+    context = module.load_report(request["path"])
+    ranges = context.num_ranges()
+    found = context.range_by_idx(0) if ranges else None
+    if found is None or not found.num_actions():
+        return {"failure": "it sees no launch in it"}
+    action = found.action_by_idx(0)
+    files: dict[str, int] = {}
+    lines: list[list[int] | None] = []
+    for pc in request["pcs"]:
+        info = action.source_info(pc)
+        lines.append(None if info is None else [files.setdefault(info.file_name(), len(files)), info.line()])
     units: dict[str, str] = {}
-    for index, names in wanted.items():
-        action = report.action(int(index))
-        for name in names:
-            metric = action.metric_by_name(name) if name else None
-            if metric is not None:
-                units[name] = metric.unit() or ""
-    return units
+    for name in request["units"]:
+        metric = action.metric_by_name(name) if name else None
+        if metric is not None:
+            units[name] = metric.unit() or ""
+    return {
+        "name": action.name(action.NameBase_FUNCTION),
+        "sass": [action.sass_by_pc(pc) or "" for pc in request["pcs"]],
+        "lines": lines,
+        "files": list(files),
+        "units": units,
+    }
 
 
 def _resident_bytes() -> int:
     try:
-        with open("/proc/self/statm", encoding="ascii") as file:
-            return int(file.read().split()[1]) * _PAGE
+        pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1])
+        return pages * os.sysconf("SC_PAGE_SIZE")
     except OSError:
         import resource
 
@@ -102,12 +60,12 @@ def _resident_bytes() -> int:
 
 def main() -> None:
     """Serve requests until standard input ends. ``argv[1]``, if given, is where to import ``ncu_report`` from."""
-    # The native library writes diagnostics wherever it likes; the answers keep their own descriptor.
+    # The native library writes diagnostics wherever it likes; the answers keep a descriptor of their own.
     answers = os.fdopen(os.dup(1), "w", encoding="ascii", buffering=1)
     os.dup2(2, 1)
     # Python puts the script's folder, full of this package's modules, in front of everything else.
-    folder = os.path.dirname(os.path.abspath(__file__))
-    sys.path[:] = [entry for entry in sys.path if os.path.abspath(entry) != folder]
+    folder = Path(__file__).resolve().parent
+    sys.path[:] = [entry for entry in sys.path if entry and Path(entry).resolve() != folder]
     if len(sys.argv) > 1 and sys.argv[1]:
         sys.path.insert(0, sys.argv[1])
     try:
@@ -115,36 +73,12 @@ def main() -> None:
     except Exception as error:  # a broken installation may raise anything
         print(json.dumps({"missing": f"{type(error).__name__}: {error}"}), file=answers)
         return
-    version = str(getattr(ncu_report, "__version__", "") or "")
-    report: _Report | None = None
     for line in sys.stdin:
-        request = json.loads(line)
-        answer: dict[str, Any] = {}
         try:
-            if "open" in request:
-                if report is not None:
-                    report.close()
-                report = None
-                report = _Report(ncu_report, request["open"])
-                if report.actions:
-                    report.action(0).sass_by_pc(0)
-                continue
-            if report is None:
-                answer["actions"] = 0
-            else:
-                answer["actions"] = len(report.actions)
-                if "source" in request:
-                    answer["source"] = _source(report, request["source"])
-                if "units" in request:
-                    answer["units"] = _units(report, request["units"])
-                if not request:
-                    answer["names"] = [report.action(index).name() for index in range(len(report.actions))]
+            answer = _answer(ncu_report, json.loads(line))
         except Exception as error:  # whatever the native reader raises becomes the answer
-            answer["failure"] = f"{type(error).__name__}: {error}"
-            if "open" in request:
-                report = None
-                continue
-        print(json.dumps({**answer, "resident": _resident_bytes(), "module": version}), file=answers)
+            answer = {"failure": f"{type(error).__name__}: {error}"}
+        print(json.dumps({**answer, "resident": _resident_bytes()}), file=answers)
 
 
 if __name__ == "__main__":

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import hashlib
 import struct
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from gemmprof import metrics as m
 from gemmprof.analysis import report_wire as wire
-from gemmprof.analysis.report_frame import Frame
+from gemmprof.analysis.report_frame import Frame, Item
 from gemmprof.model import KernelProfile
 
 INSTRUCTION_BYTES = 16
 """Size of a SASS instruction since Volta, the oldest architecture that Nsight Compute knows."""
 
 _MAX_INSTRUCTIONS = 1 << 20
+_HEAD_BYTES = 16
 # SourceData
 _REFERENCE, _BINARY, _FILES = 1, 4, 8
 _ELF_HEADER = struct.Struct("<16sHHIQQQIHHHHHH")
@@ -23,37 +25,58 @@ _SECTION_HEADER = struct.Struct("<IIQQQQIIQQ")
 
 @dataclass(frozen=True, slots=True)
 class Module:
-    """One cubin of a report: bytes of code of each function by mangled name, and its imported CUDA files."""
+    """One cubin of a report.
+
+    Attributes:
+        code_bytes: bytes of code of each function by mangled name.
+        files: imported CUDA sources by their path on the profiling machine.
+        items: where the cubin lies in the report.
+        digest: fingerprint of the code.
+    """
 
     code_bytes: Mapping[str, int]
     files: Mapping[str, str]
+    items: tuple[Item, ...]
+    digest: str
 
 
-def modules(frame: Frame, references: Iterable[int]) -> dict[int, Module]:
-    """The cubins of a report by reference, as far as ``references`` name them.
+def source_index(frame: Frame) -> dict[int, list[Item]]:
+    """The source items of a report by the reference that launches name them by.
 
     Raises:
-        WireError: if a source item is damaged.
+        WireError: if a source item has none.
     """
-    wanted = set(references)
-    found: dict[int, Module] = {}
+    index: dict[int, list[Item]] = {}
     for item in frame.sources:
+        # The reference is the first field; the cubin behind it can have megabytes.
+        head = frame.read(item.start, min(item.end, item.start + _HEAD_BYTES))
+        if head[:1] != bytes([_REFERENCE << 3 | wire.VARINT]):
+            raise wire.WireError(f"a source without a reference at byte {item.start}")
+        index.setdefault(wire.varint(head, 1, len(head))[0], []).append(item)
+    return index
+
+
+def read_module(frame: Frame, items: Iterable[Item]) -> Module:
+    """Read the items of one reference: ncu writes the code and the imported CUDA files as two.
+
+    Raises:
+        WireError: if one is damaged.
+    """
+    code_bytes: dict[str, int] = {}
+    files: dict[str, str] = {}
+    holders: list[Item] = []
+    digest = hashlib.sha256()
+    for item in items:
         data = frame.read(item.start, item.end)
-        reference, binary, files = 0, b"", {}
         for number, kind, start, end in wire.spans(data, 0, len(data)):
-            if number == _REFERENCE and kind == wire.VARINT:
-                reference = wire.varint(data, start, end)[0]
-                if reference not in wanted:
-                    break
-            elif number == _BINARY and kind == wire.BYTES:
+            if number == _BINARY and kind == wire.BYTES:
                 binary = data[start:end]
+                code_bytes.update(code_sizes(binary))
+                digest.update(binary)
+                holders.append(item)
             elif number == _FILES and kind == wire.BYTES:
-                files = _source_files(data[start:end])
-        if reference in wanted:
-            # The code and the imported CUDA files of one cubin come in two items.
-            known = found.get(reference, Module({}, {}))
-            found[reference] = Module({**known.code_bytes, **code_sizes(binary)}, {**known.files, **files})
-    return found
+                files.update(_source_files(data[start:end]))
+    return Module(code_bytes, files, tuple(holders), digest.hexdigest())
 
 
 def _source_files(data: bytes) -> dict[str, str]:
@@ -92,7 +115,7 @@ def code_sizes(cubin: bytes) -> dict[str, int]:
     return sizes
 
 
-def addresses(profile: KernelProfile, module: Module | None) -> tuple[int, list[int]]:
+def addresses(profile: KernelProfile, module: Module) -> tuple[int, list[int]]:
     """Address of the first instruction of a launch's kernel, and those of all instructions worth showing.
 
     They are the kernel's whole code where the cubin tells its size, and in any case every address that has a value in
@@ -106,7 +129,7 @@ def addresses(profile: KernelProfile, module: Module | None) -> tuple[int, list[
         measured.update(key for key in executed.keys if isinstance(key, int))
     if not base and measured:
         base = min(measured)
-    size = module.code_bytes.get(profile.mangled_name, 0) if module is not None else 0
+    size = module.code_bytes.get(profile.mangled_name, 0)
     if base and 0 < size <= _MAX_INSTRUCTIONS * INSTRUCTION_BYTES:
         measured.update(range(base, base + size, INSTRUCTION_BYTES))
     return base, sorted(measured)

@@ -25,7 +25,7 @@ TIMEOUT_SECONDS = 120.0
 """Longest wait for one answer of the native reader."""
 
 RECYCLE_BYTES = 350 << 20
-"""A worker that holds more than this is replaced before its next report: the reader never gives memory back."""
+"""A worker that holds more than this is replaced before its next request: the reader never gives memory back."""
 
 
 class NativeReaderError(Exception):
@@ -38,54 +38,47 @@ class NativeReaderMissing(NativeReaderError):
 
 @dataclass(slots=True)
 class NativeReader:
-    """One worker process, kept for several reports.
+    """One worker process, kept for several reports. It answers one request after the other.
 
     Args:
         module_directory: where to import ``ncu_report`` from; '' for the installed package.
     """
 
     module_directory: str = ""
-    version: str = ""
     _process: subprocess.Popen[bytes] | None = None
     _buffer: bytearray = field(default_factory=bytearray)
     _resident: int = 0
     _messages: Any = None
-    lock: threading.RLock = field(default_factory=threading.RLock)
+    _lock: threading.RLock = field(default_factory=threading.RLock)
 
-    @property
-    def too_large(self) -> bool:
-        """Whether the worker holds so much memory that it should be replaced."""
-        return self._resident > RECYCLE_BYTES
+    def start(self) -> None:
+        """Start the worker if it does not run; returns at once, while the worker still imports its library.
 
-    def open(self, path: str | os.PathLike[str]) -> None:
-        """Make this the current report; does not wait for it. Loading goes on while the caller does other work."""
-        with self.lock:
-            if self.too_large:
-                self.stop()
-            if self._process is None or self._process.poll() is not None:
+        Raises:
+            NativeReaderError: if no process can be started.
+        """
+        with self._lock:
+            if self._process is None or self._process.poll() is not None or self._resident > RECYCLE_BYTES:
                 self._start()
-            # A worker that died shows when it is asked for an answer.
-            with contextlib.suppress(NativeReaderError):
-                self._send({"open": os.path.abspath(path)})
 
     def ask(self, request: Mapping[str, Any], timeout: float = TIMEOUT_SECONDS) -> dict[str, Any]:
-        """The worker's answer to one request about the open report.
+        """The worker's answer to one request.
 
         Raises:
             NativeReaderError: if the worker died, hung or failed.
             NativeReaderMissing: if there is no ``ncu_report``.
         """
-        with self.lock:
-            with contextlib.suppress(NativeReaderError):  # its last words are read below
+        with self._lock:
+            self.start()
+            with contextlib.suppress(NativeReaderError):  # the last words of a dead worker are read below
                 self._send(request, timeout)
             answer = self._receive(timeout)
             if "missing" in answer:
                 self.stop()
                 raise NativeReaderMissing(f"ncu_report cannot be imported ({answer['missing']})")
             self._resident = int(answer.get("resident", 0))
-            self.version = str(answer.get("module", ""))
             if "failure" in answer:
-                raise NativeReaderError(f"ncu_report failed on it: {answer['failure']}")
+                raise NativeReaderError(f"ncu_report failed: {answer['failure']}")
             return answer
 
     def stop(self) -> None:
@@ -121,7 +114,7 @@ class NativeReader:
         except OSError as error:
             raise NativeReaderError(f"the native reader could not be started: {error}") from error
 
-    def _send(self, request: Mapping[str, Any], timeout: float = TIMEOUT_SECONDS) -> None:
+    def _send(self, request: Mapping[str, Any], timeout: float) -> None:
         process = self._process
         if process is None or process.stdin is None:
             raise NativeReaderError("the native reader is not running")
@@ -178,7 +171,7 @@ class NativeReader:
             self._messages.seek(max(0, self._messages.tell() - 4096))
             lines = self._messages.read().decode("utf-8", "replace").strip().splitlines()
             last = f": {lines[-1][:300]}" if lines else ""
-        return f"ncu_report crashed on it ({how}){last}"
+        return f"ncu_report crashed ({how}){last}"
 
 
 _readers: dict[str, NativeReader] = {}

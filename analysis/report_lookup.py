@@ -1,0 +1,144 @@
+"""What a report does not hold and ``ncu_report`` knows: SASS text, source lines, units. From the cache or the worker."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from gemmprof.analysis import report_cache as cache
+from gemmprof.analysis.report_extract import kernel_report
+from gemmprof.analysis.report_frame import Frame, Item, damaged
+from gemmprof.analysis.report_messages import Result
+from gemmprof.analysis.report_source import Module, addresses, read_module, source_index
+from gemmprof.analysis.report_wire import WireError
+from gemmprof.analysis.report_worker import NativeReaderError, NativeReaderMissing, native_reader
+from gemmprof.errors import ReportError
+from gemmprof.model import Instruction, KernelProfile, Source
+from gemmprof.toolchain import ncu_python_directory
+
+_UNKNOWN_SASS = ("", "???", "N/A")
+"""What the disassembler says of code that it does not know."""
+
+
+class Lookup:
+    """Sources and units of the launches of one report. Launches of one kernel share their source."""
+
+    def __init__(self, frame: Frame) -> None:
+        self.frame = frame
+        self.units: dict[str, str] = {}
+        self._index: dict[int, list[Item]] | None = None
+        self._modules: dict[int, Module] = {}
+        self._sources: dict[tuple[object, ...], Source] = {}
+
+    def source(self, result: Result, workload: Item) -> Source:
+        """SASS and CUDA sources of a launch; empty for what is no kernel.
+
+        Raises:
+            ReportError: if the code is damaged or missing, or the native reader fails on it.
+        """
+        profile, reference = result.profile, result.source_reference
+        if workload.kind != "kernel" or not reference:
+            return Source()
+        module = self._module(reference, profile)
+        base, pcs = addresses(profile, module)
+        key = (reference, profile.mangled_name, base, len(pcs))
+        if key not in self._sources:
+            instructions = self._instructions(profile, workload, module, base, pcs) if pcs else ()
+            self._sources[key] = Source(instructions, module.files, base)
+        return self._sources[key]
+
+    def add_units(self, profile: KernelProfile, workload: Item) -> None:
+        """Learn the units of those metrics of this launch that are not in ``units`` yet.
+
+        Raises:
+            ReportError: if the native reader fails.
+        """
+        names = [name for name in {**profile.metrics, **profile.instances} if name not in self.units]
+        if not names:
+            return
+        # Some units depend on the chip.
+        chip = sorted((key, str(value)) for key, value in profile.device.attributes.items() if "chip" in key)
+        key = cache.cache_key("units", cache.module_version(), chip, profile.device.compute_capability, names)
+        answer = cache.load(key)
+        if answer is None or len(answer) != len(names):
+            # What the native reader sees is a report with these names and no values: nothing there can be damaged.
+            found = self._ask(workload, (), units=names)["units"]
+            answer = {name: str(found.get(name, "")) for name in names}
+            cache.store(key, answer)
+        self.units.update(answer)
+
+    def _module(self, reference: int, profile: KernelProfile) -> Module:
+        if reference not in self._modules:
+            try:
+                if self._index is None:
+                    self._index = source_index(self.frame)
+                items = self._index.get(reference)
+                if not items:
+                    raise WireError(f"no cubin {reference:#x} for {profile.function_name}")
+                self._modules[reference] = read_module(self.frame, items)
+            except WireError as error:
+                raise damaged(
+                    self.frame.path, f"the code of launch {profile.index} cannot be read", str(error)
+                ) from None
+        return self._modules[reference]
+
+    def _instructions(
+        self, profile: KernelProfile, workload: Item, module: Module, base: int, pcs: list[int]
+    ) -> tuple[Instruction, ...]:
+        key = cache.cache_key("sass", cache.module_version(), module.digest, profile.mangled_name, base, pcs)
+        answer = cache.load(key)
+        if answer is None or len(answer.get("sass", ())) != len(pcs) or len(answer.get("lines", ())) != len(pcs):
+            answer = self._ask(workload, module.items, pcs=pcs)
+            if answer["name"] != profile.function_name:
+                raise self._error(f"launch {profile.index} is {answer['name']!r} there")
+            cache.store(key, {part: answer[part] for part in ("sass", "lines", "files")})
+        files = answer["files"]
+        return tuple(
+            Instruction(pc, sass.strip(), files[line[0]] if line else None, line[1] if line else None)
+            for pc, sass, line in zip(pcs, answer["sass"], answer["lines"], strict=True)
+        )
+
+    def _ask(
+        self, workload: Item, sources: Iterable[Item], *, pcs: Iterable[int] = (), units: Iterable[str] = ()
+    ) -> dict[str, Any]:
+        """Ask the package's native reader; where it fails, that of the installed ncu, which may be newer."""
+        try:
+            content = kernel_report(self.frame, workload, sources, units)
+        except WireError as error:
+            raise damaged(self.frame.path, "the code of a launch cannot be read", str(error)) from None
+        request = {"pcs": list(pcs), "units": list(units)}
+        with tempfile.TemporaryDirectory(prefix="gemmprof-") as folder:
+            path = Path(folder) / "kernel.ncu-rep"
+            path.write_bytes(content)
+            request["path"] = str(path)
+            problem = ""
+            answer: dict[str, Any] = {}
+            try:
+                answer = native_reader().ask(request)
+                if not request["pcs"] or any(text.strip() not in _UNKNOWN_SASS for text in answer["sass"]):
+                    return answer
+            except NativeReaderMissing as error:
+                problem = str(error)
+            except NativeReaderError as error:
+                problem = str(error)
+            other = ncu_python_directory()
+            if other is not None:
+                try:
+                    return native_reader(str(other)).ask(request)
+                except NativeReaderError as error:
+                    problem = problem and f"{problem}; with the module in {other}: {error}"
+        if problem:
+            raise self._error(problem)
+        return answer
+
+    def _error(self, found: str) -> ReportError:
+        return ReportError(
+            f"{self.frame.path}: Nsight Compute's own library cannot read the code in this report",
+            found=found,
+            remedies=[
+                "if a newer ncu wrote it: `pip install --upgrade ncu-report`, or put that ncu on PATH",
+                "if it is damaged: copy or record the report again",
+            ],
+        )
