@@ -109,6 +109,12 @@ def fixed(value: Any, digits: int = 1) -> str:
     return formatting.DASH if value is None else f"{value:,.{digits}f}"
 
 
+def moment(iso: str) -> str:
+    """``2026-11-21T00:40:00+00:00`` as ``2026-11-21 00:40 UTC``; any other text as it is."""
+    match = re.fullmatch(r"(\d{4}-\d\d-\d\d)T(\d\d:\d\d)[\d:.]*(?:Z|\+00:00)", iso)
+    return f"{match.group(1)} {match.group(2)} UTC" if match else iso
+
+
 def words(identifier: str) -> str:
     """``shared_memory`` as ``shared memory``."""
     return identifier.replace("_", " ")
@@ -146,7 +152,7 @@ def environment() -> Environment:
         formatting.number, formatting.scaled, formatting.percent, formatting.ratio, formatting.times,
         formatting.seconds, formatting.nanoseconds, formatting.traffic, formatting.capacity, formatting.bandwidth,
         formatting.flops, formatting.hertz, formatting.dimensions, formatting.quantity, formatting.significant,
-        formatting.short_name, heat, rule_text, change_text, raw_value, plain_fields, fixed, words, capitalize_first, lower_first,
+        formatting.short_name, heat, rule_text, change_text, raw_value, plain_fields, fixed, moment, words, capitalize_first, lower_first,
     ):
         env.filters[function.__name__] = function
     env.filters["json"] = json_for_script

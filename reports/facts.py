@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from gemmprof import metrics
 from gemmprof.analysis.speed_of_light import SpeedOfLight
+from gemmprof.reports.environment import moment
 from gemmprof.reports.formatting import dimensions, flops, nanoseconds, number, percent, ratio, seconds
 from gemmprof.reports.pages import KernelPage
 
@@ -86,7 +87,7 @@ def run_facts(run: Run) -> list[tuple[str, str]]:
     facts = [
         ("GPU", f"{info.device}, compute capability {'.'.join(map(str, info.compute_capability))}"),
         ("Shapes (M×N×K)", ", ".join(f"{p.m}×{p.n}×{p.k}, {p.dtype}" for p in run.problems)),
-        ("Collected", info.created),
+        ("Collected", moment(info.created)),
     ]
     if clocks:
         span = f"{clocks[0]:,}" if len(clocks) == 1 else f"{clocks[0]:,} to {clocks[-1]:,}"

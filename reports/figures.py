@@ -55,7 +55,7 @@ def kernel_roofline(roofline: Roofline, *, width: float = 8.2, height: float = 4
         return None
     with drawing():
         figure, axes = blank(width, height)
-        others = [roof for roof in roofline.compute_roofs if roof is not main and roof.achieved]
+        others = [roof for roof in roofline.compute_roofs if roof is not main and (roof.percent or 0) >= 1]
         limits = _limits([p.intensity for p in points], [p.achieved for p in points], main, roofline.memory_roofs)
         _roofs(axes, [main, *others], roofline.memory_roofs, limits)
         axes.plot(
@@ -216,7 +216,7 @@ def _roofs(axes: Any, computes: Sequence[ComputeRoof], memories: Sequence[Memory
             ha="right", fontsize=9, color=PALETTE["sm"],
         )
     angle = _angle_of_slope_one(axes)
-    for memory in memories:
+    for place, memory in enumerate(memories):
         start = max(left, bottom / memory.peak)
         end = min(right, highest / memory.peak)
         if end <= start:
@@ -224,7 +224,10 @@ def _roofs(axes: Any, computes: Sequence[ComputeRoof], memories: Sequence[Memory
         colour = LEVEL_COLOURS.get(memory.level, PALETTE["other"])
         axes.plot([start, end], [start * memory.peak, end * memory.peak], color=colour, linewidth=1.8, zorder=2)
         # The name runs along its roof, below it where another roof lies close above.
-        below = any(memory.peak < other.peak < 1.5 * memory.peak for other in memories)
+        below = any(
+            (memory.peak, place) < (other.peak, index) and other.peak < 1.5 * memory.peak
+            for index, other in enumerate(memories)
+        )
         axes.annotate(
             f"{visible(memory.label)} {bandwidth(memory.peak)}", (start * 1.12, start * 1.12 * memory.peak),
             xytext=(3, -3) if below else (-2, 4), textcoords="offset points", rotation=angle, rotation_mode="anchor",
@@ -232,7 +235,7 @@ def _roofs(axes: Any, computes: Sequence[ComputeRoof], memories: Sequence[Memory
         )
     axes.set_xlabel("arithmetic intensity, FLOP/byte")
     axes.set_ylabel("performance, FLOP/s")
-    _decades(axes.xaxis, left, right, lambda value: significant(value))
+    _decades(axes.xaxis, left, right, lambda value: f"{value:,.6g}")
     _decades(axes.yaxis, bottom, top, lambda value: flops(value).removesuffix("FLOP/s").strip())
 
 

@@ -46,7 +46,10 @@ def significant(value: float, digits: int = 3) -> str:
     """``value`` with about ``digits`` significant digits, no exponent, digits before the point never rounded off."""
     if value == 0:
         return "0"
-    decimals = digits - 1 - math.floor(math.log10(abs(value)))
+    exponent = math.floor(math.log10(abs(value)))
+    if abs(value) >= 10.0 ** (exponent + 1) * (1 - 0.5 * 10.0**-digits):
+        exponent += 1  # 0.9997 with three digits is 1.00, not 1.000
+    decimals = digits - 1 - exponent
     text = f"{value:,.{max(0, min(decimals, 9))}f}"
     return text.rstrip("0").rstrip(".") if value == int(value) and "." in text else text
 

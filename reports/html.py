@@ -57,6 +57,12 @@ class Report:
     other: Plan | None = None
     """Pages of another session, to compare each kernel with its twin there."""
 
+    @property
+    def title(self) -> str:
+        """Heading of the index (untrusted text)."""
+        run = self.session.run
+        return self.session.title if run is None else f"GEMM ladder on {run.info.device}"
+
     def before(self, page: KernelPage) -> KernelPage | None:
         """What this page is compared with."""
         if self.other is not None:
@@ -105,14 +111,14 @@ def render(
         path = target if target.suffix == ".html" else target / f"{INDEX}.html"
         path.parent.mkdir(parents=True, exist_ok=True)
         articles = [index_article(report), *(kernel_article(report, page) for page in pages.pages)]
-        path.write_text(document(session.title, articles), encoding="utf-8")
+        path.write_text(document(report.title, articles), encoding="utf-8")
         return path
     target.mkdir(parents=True, exist_ok=True)
     _remove_old_pages(target)
     path = target / f"{INDEX}.html"
-    path.write_text(document(session.title, [index_article(report)]), encoding="utf-8")
+    path.write_text(document(report.title, [index_article(report)]), encoding="utf-8")
     for page in pages.pages:
-        text = document(f"{page.label} – {session.title}", [kernel_article(report, page)])
+        text = document(f"{page.label} – {report.title}", [kernel_article(report, page)])
         (target / page.file).write_text(text, encoding="utf-8")
     return path
 
@@ -166,6 +172,7 @@ def index_article(report: Report) -> Markup:
             links=report.links,
             p=prefix,
             page_key=INDEX,
+            title=report.title,
             toc=_index_contents(view, prefix),
             run_facts=run_facts(report.session.run) if report.session.run is not None else [],
         )
@@ -186,6 +193,7 @@ def kernel_article(report: Report, page: KernelPage) -> Markup:
     return Markup(
         environment().get_template("kernel.html").render(
             page=page,
+            title=f"{page.label} – {report.title}",
             profile=page.analysis.profile,
             verdict=page.analysis.verdict,
             sections=shown,

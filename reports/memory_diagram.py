@@ -99,6 +99,7 @@ def diagram(chart: MemoryChart) -> Diagram:
         if any(link.source in names for names in shown) and any(link.target in names for names in shown)
         and abs(column_of[link.source] - column_of[link.target]) == 1
     ]
+    links = [link for link in links if not link.idle or _alone(link, links)]
     spans = _spans(shown, links)
     height = max(bottom for _, bottom in spans.values()) + TOP
     lefts = [TOP + sum(WIDTHS[:index]) + GAP * index for index in range(len(COLUMNS))]
@@ -109,6 +110,12 @@ def diagram(chart: MemoryChart) -> Diagram:
     )
     arrows = tuple(_arrows(shown, links, spans, lefts, column_of, units))
     return Diagram(lefts[-1] + WIDTHS[-1] + TOP, height, boxes, arrows)
+
+
+def _alone(link: MemoryLink, links: list[MemoryLink]) -> bool:
+    """True for the first of several idle links where nothing else joins the two units: one arrow shows that."""
+    between = [other for other in links if {other.source, other.target} == {link.source, link.target}]
+    return link is between[0] and all(other.idle for other in between)
 
 
 Spans = dict[str, tuple[float, float]]
@@ -189,12 +196,12 @@ def _texts(link: MemoryLink) -> tuple[str, str]:
     elif link.requests is not None:
         value = f"{number(link.requests)} req"
     else:
-        value = ""
+        value = percent(link.percent_of_peak) if link.percent_of_peak is not None else ""
     if link.label:
-        notes.append(link.label)
+        notes.append(link.label.replace("_", " "))
     if link.bytes_per_second:
         notes.append(bandwidth(link.bytes_per_second))
-    if link.percent_of_peak:
+    if link.percent_of_peak is not None and link.percent_of_peak >= 0.5 and (link.bytes or link.instructions):
         notes.append(percent(link.percent_of_peak, 0))
     return value, " · ".join(notes)
 

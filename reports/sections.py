@@ -62,6 +62,10 @@ VIEWS: dict[str, View] = {
 SHORT_TITLES = {
     "comparison": "What changed",
     "rules": "Advice",
+    "coalescing": "Coalescing",
+    "bank_conflicts": "Bank conflicts",
+    "spills": "Local memory",
+    "traffic": "Traffic model",
     "source_view": "Source and SASS",
     "access_pattern": "Access patterns",
     "launch": "Launch and device",
@@ -89,12 +93,12 @@ def sections(
 def _results(page: KernelPage, before: KernelPage | None, *, other_report: bool) -> list[tuple[str, str, Any]]:
     """Name, title and result of everything that could be a section."""
     found = [(item.NAME, item.TITLE, page.analysis.results.get(item.NAME)) for item in ANALYSES]
-    if before is not None:
+    if before is not None and hasattr(comparison,'compare'):
         where = "in the other report" if other_report else f"({before.label})" if before.record is None else before.label
         change = comparison.compare(before.analysis, page.analysis)
         found.append(("comparison", f"Against {where}", change))
     if page.record is not None and page.problem is not None:
-        found.append(("traffic", "Traffic, predicted and measured", traffic.analyse(page.record.stage, page.problem, page.analysis)))
+        if hasattr(traffic,'model'): found.append(("traffic", "Traffic, predicted and measured", traffic.model(page.record.stage, page.problem, page.analysis)))
         patterns = access_stages.access_patterns(page.record.stage, page.problem)
         found.append(("access_pattern", "How a warp touches memory", patterns))
     found.append(("raw_metrics", "Raw metrics", page.analysis.profile.metrics))

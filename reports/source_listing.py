@@ -20,6 +20,8 @@ SOURCE_BUDGET = 900
 MARGIN = 4
 """Source lines shown before the first and after the last line that has instructions."""
 HOTTEST = 8
+COLD_PERCENT = 0.3
+"""Lines with a smaller share of the samples are not among the hottest."""
 
 At = Callable[[str | None, int | None], str]
 Item = TypeVar("Item")
@@ -131,10 +133,14 @@ def _hottest(view: SourceView, at: At) -> Iterator[Hot]:
     if view.lines:
         for position in view.hottest_lines[:HOTTEST]:
             line = view.lines[position]
+            if (view.share(line.counters) or 100.0) < COLD_PERCENT:
+                break
             yield _hot(view, at(line.file, line.line), f"{base_name(line.file)}:{line.line}", line.text.strip(), line.counters)
     else:
         for position in view.hottest_sass[:HOTTEST]:
             item = view.sass[position]
+            if (view.share(item.counters) or 100.0) < COLD_PERCENT:
+                break
             yield _hot(view, f"s{item.index}", f"0x{item.offset:04x}", item.sass.strip(), item.counters)
 
 

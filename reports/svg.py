@@ -75,7 +75,7 @@ def drawing() -> Iterator[None]:
         yield
 
 
-def blank(width: float, height: float, *, left: float = 0.75, right: float = 0.15) -> tuple[Figure, Any]:
+def blank(width: float, height: float, *, left: float = 0.75, right: float = 0.35) -> tuple[Figure, Any]:
     """A figure of this size with one pair of axes and fixed margins (all in inches), without pyplot's global state."""
     from matplotlib.figure import Figure
 

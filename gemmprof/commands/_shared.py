@@ -57,8 +57,12 @@ def chosen_inputs(options: argparse.Namespace) -> tuple[list[Path], str]:
     ], "Using the recorded H100 run that ships with gemmprof (no run found here)."
 
 
-def load_inputs(options: argparse.Namespace) -> Session:
+def load_inputs(options: argparse.Namespace, *, source: bool = True) -> Session:
     """Load what the user named, else the newest run, else the recorded one, and say on stderr which it is.
+
+    Args:
+        options: with ``inputs``, from `add_input_arguments`.
+        source: also disassemble the kernels and read their sources; commands that print no code do without.
 
     Raises:
         RunError, ReportError: if nothing could be read. Files that failed beside others that did not are in
@@ -69,7 +73,10 @@ def load_inputs(options: argparse.Namespace) -> Session:
     paths, notice = chosen_inputs(options)
     if notice:
         print(notice, file=sys.stderr)
-    return load_session(paths)
+    session = load_session(paths, source=source)
+    for failure in session.failures:
+        print(f"gemmprof {options.command}: not read: {failure}", file=sys.stderr)
+    return session
 
 
 def new_output(path: str | Path, *, force: bool) -> Path:

@@ -1,0 +1,87 @@
+"""Render HTML pages from a run or any .ncu-rep files.
+
+Writes a folder with an index page and a page for each kernel, or one file with --single-file. The pages need no network, no
+GPU and no server. Without an argument the newest run here is rendered, else the recorded H100 run.
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from gemmprof.commands import _shared
+from gemmprof.errors import UsageError
+from gemmprof.run import recorded_run_directory
+
+if TYPE_CHECKING:
+    from gemmprof.analysis.session import Session
+
+DEFAULT_FOLDER = "gemmprof-report"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the command's arguments."""
+    _shared.add_input_arguments(parser)
+    parser.add_argument("--recorded", action="store_true", help="render the recorded H100 run that ships with gemmprof")
+    _shared.add_output_argument(
+        parser, metavar="DIR", text=f"folder to write, or file with --single-file (default: {DEFAULT_FOLDER})"
+    )
+    parser.add_argument("--single-file", action="store_true", help="write one HTML file that holds all pages")
+    parser.add_argument(
+        "--baseline",
+        metavar="WHAT",
+        help="compare each kernel with this instead of the stage before: a stage number or name, a part of a kernel's "
+        "name, or another run or report, where the same stage or kernel is looked up",
+    )
+    parser.add_argument("--all", action="store_true", help="a page for every launch, also in a report with hundreds")
+    _shared.add_json_argument(parser)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Render the pages; exit code 0, or 1 if some input could not be read."""
+    from gemmprof.analysis.session import load_session
+    from gemmprof.reports.html import render
+
+    if options.recorded and options.inputs:
+        raise UsageError("--recorded takes no inputs", remedies=["leave out either the inputs or --recorded"])
+    if options.recorded:
+        options.inputs = [str(recorded_run_directory())]
+    target = _target(options)
+    session = _shared.load_inputs(options)
+    baseline: Session | str | None = options.baseline
+    if options.baseline and Path(options.baseline).exists():
+        baseline = load_session([options.baseline])
+    path = render(session, target, single_file=options.single_file, baseline=baseline, every=options.all)
+    if options.json:
+        _shared.print_json(_summary(path, session))
+    else:
+        _shared.announce(path)
+    return 1 if session.failures else 0
+
+
+def _target(options: argparse.Namespace) -> Path:
+    """Where to write, checked before the slow part.
+
+    Raises:
+        UsageError: if it is there and ``--force`` was not given, or is of the wrong kind.
+    """
+    default = f"{DEFAULT_FOLDER}.html" if options.single_file else DEFAULT_FOLDER
+    target = Path(options.output or default)
+    if options.single_file and target.suffix != ".html":
+        raise UsageError(f"{target} is no .html file", remedies=["with --single-file name a file: -o report.html"])
+    if not options.single_file and target.is_file():
+        raise UsageError(f"{target} is a file", remedies=["name a folder", "add --single-file to write one file"])
+    occupied = target.exists() and (options.single_file or any(target.iterdir()))
+    if not occupied or options.force:
+        return target
+    return _shared.new_output(target, force=False)
+
+
+def _summary(path: Path, session: Session) -> dict[str, Any]:
+    return {
+        "index": str(path),
+        "title": session.title,
+        "launches": len(session.kernels),
+        "not_read": [str(failure) for failure in session.failures],
+    }

@@ -1,0 +1,130 @@
+"""Roofline points of a session's kernels: terminal table, records for JSON, and the picture in a file."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from gemmprof.analysis.roofline import Roofline, RooflinePoint
+from gemmprof.errors import UsageError
+from gemmprof.model import NotCollected
+from gemmprof.reports import figures
+from gemmprof.reports.formatting import bandwidth, flops, percent, significant, times, visible
+from gemmprof.reports.pages import KernelPage, plan
+from gemmprof.reports.svg import drawing
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from gemmprof.analysis.session import Session
+
+
+@dataclass(frozen=True, slots=True)
+class KernelRoofline:
+    """One kernel with its roofline, or what would collect it."""
+
+    page: KernelPage
+    result: Roofline | NotCollected
+
+    @property
+    def name(self) -> str:
+        """Stage and problem, else the kernel's name (untrusted text)."""
+        problem = self.page.problem
+        return f"{self.page.label} {problem.label}" if problem is not None else self.page.label
+
+    @property
+    def points(self) -> tuple[RooflinePoint, ...]:
+        """The points of the kernel's main arithmetic."""
+        return figures.main_points(self.result) if isinstance(self.result, Roofline) else ()
+
+
+def kernels(session: Session, *, containing: str | None = None) -> tuple[KernelRoofline, ...]:
+    """Every launch of a session (whose kernel name or stage title contains a text), runs in the order of the ladder."""
+    wanted = (containing or "").lower()
+    return tuple(
+        KernelRoofline(page, page.analysis.get(Roofline))
+        for page in plan(session, every=True).pages
+        if wanted in page.label.lower() or wanted in page.analysis.profile.name.lower()
+    )
+
+
+def table(rows: Sequence[KernelRoofline]) -> Table:
+    """One row a kernel and memory level."""
+    from rich.table import Table
+    from rich.text import Text
+
+    result = Table(box=None, pad_edge=False)
+    result.add_column("kernel", overflow="fold")
+    result.add_column("arithmetic")
+    result.add_column("level")
+    for title in ("FLOP/byte", "ridge", "achieved", "attainable", "reached", "headroom", "bandwidth"):
+        result.add_column(title, justify="right")
+    result.add_column("side")
+    for row in rows:
+        name = Text(visible(row.name))
+        if not row.points:
+            result.add_row(name, "", Text(_why_none(row.result), style="dim"))
+        for point in row.points:
+            result.add_row(
+                name, point.compute.label, point.memory.label, significant(point.intensity), significant(point.ridge),
+                flops(point.achieved), flops(point.attainable), percent(point.percent), times(point.headroom),
+                bandwidth(point.memory.achieved), point.bound,
+            )
+            name = Text("")
+    return result
+
+
+def _why_none(result: Roofline | NotCollected) -> str:
+    return str(result) if isinstance(result, NotCollected) else "no floating-point arithmetic counted"
+
+
+def records(rows: Sequence[KernelRoofline]) -> list[dict[str, Any]]:
+    """The same as plain data in base units: FLOP/s, byte/s, FLOP/byte."""
+    return [
+        {
+            "kernel": row.page.analysis.profile.name,
+            "stage": row.page.record.stage.number if row.page.record is not None else None,
+            "problem": row.page.problem.key if row.page.problem is not None else None,
+            "report": row.page.analysis.profile.report,
+            "launch": row.page.analysis.profile.index,
+            "not_collected": row.result.remedy if isinstance(row.result, NotCollected) else None,
+            "points": [
+                {
+                    "arithmetic": point.compute.key,
+                    "level": point.memory.level,
+                    "intensity": point.intensity,
+                    "ridge": point.ridge,
+                    "achieved_flops": point.achieved,
+                    "attainable_flops": point.attainable,
+                    "peak_flops": point.compute.peak,
+                    "achieved_bandwidth": point.memory.achieved,
+                    "peak_bandwidth": point.memory.peak,
+                    "percent": point.percent,
+                    "bound": point.bound,
+                }
+                for point in row.points
+            ],
+        }
+        for row in rows
+    ]
+
+
+def draw(rows: Sequence[KernelRoofline], path: Path) -> None:
+    """Write the picture: one kernel against all memory levels, several against device memory.
+
+    Raises:
+        UsageError: if no kernel has a point to draw.
+    """
+    found = [(row, row.result) for row in rows if isinstance(row.result, Roofline) and row.points]
+    if len(found) == 1:
+        figure = figures.kernel_roofline(found[0][1])
+    else:
+        figure = figures.ladder_roofline([
+            figures.Step(str(index), row.name, result, row.page.is_yardstick) for index, (row, result) in enumerate(found)
+        ])
+    if figure is None:
+        raise UsageError("no kernel has a roofline point to draw", found=_why_none(rows[0].result))
+    with drawing():
+        figure.savefig(path, dpi=160)
