@@ -8,7 +8,7 @@ fewer instructions move the same bytes, and the model shows the source's own acc
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from gemmprof.model import Problem, Stage
@@ -202,3 +202,59 @@ class AccessPatterns:
             for access in self.accesses
             if access.space == "global" and access.operation == operation
         )
+
+
+Coordinates = Callable[[int], tuple[int, int]]
+"""Thread index to (row, column) of the first element that it touches."""
+
+Position = Callable[[int, int], int]
+"""(row, column) to the place of the element in its matrix or tile, in floats."""
+
+
+def rows_of(length: int) -> Position:
+    """Row-major: rows ``length`` floats apart."""
+    return lambda row, column: row * length + column
+
+
+_SPACES = {"global": "global memory", "shared": "shared memory"}
+
+
+def warp_access(
+    space: str,
+    operation: str,
+    matrix: str,
+    code: str,
+    coordinates: Coordinates,
+    position: int | Position,
+    *,
+    floats: int = 1,
+    executions: int = 1,
+    once: bool = False,
+) -> WarpAccess:
+    """One access from its coordinates; ``position`` is the length of a row in floats, or any other layout."""
+    places = [coordinates(thread) for thread in range(WARP_SIZE)]
+    place_of = rows_of(position) if isinstance(position, int) else position
+    direction = "from" if operation == "load" else "to"
+    return WarpAccess(
+        name=f"{space}_{operation}_{matrix.lower()}",
+        title=f"{operation.title()} of {matrix} {direction} {_SPACES[space]}",
+        space=space,
+        operation=operation,
+        matrix=matrix,
+        code=code,
+        bytes_per_thread=floats * FLOAT_BYTES,
+        addresses=tuple(place_of(row, column) * FLOAT_BYTES for row, column in places),
+        rows=tuple(row for row, _ in places),
+        columns=tuple(column for _, column in places),
+        executions=executions,
+        once=once,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class KernelAccesses:
+    """A kernel's accesses for one parameter set: block tile (BM, BN, BK), threads of a block, the accesses."""
+
+    tile: tuple[int, int, int]
+    threads: int
+    accesses: tuple[WarpAccess, ...]
