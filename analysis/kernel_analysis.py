@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache
-from typing import Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from gemmprof.analysis import (
     bank_conflicts,
@@ -25,6 +25,7 @@ from gemmprof.analysis import (
     instruction_mix,
     launch,
     memory_chart,
+    occupancy_profile,
     roofline,
     rules,
     scheduler,
@@ -36,6 +37,9 @@ from gemmprof.analysis import (
 from gemmprof.analysis.verdict import Verdict, judge
 from gemmprof.metrics import MetricGroup
 from gemmprof.model import KernelProfile, NotCollected
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 Result = TypeVar("Result")
 
@@ -60,6 +64,7 @@ ANALYSES: tuple[Analysis, ...] = (
     roofline,
     launch,
     instruction_mix,
+    occupancy_profile,
     scheduler,
     warp_states,
     memory_chart,
@@ -96,6 +101,17 @@ class KernelAnalysis:
         """
         result: Result | NotCollected = self.results[_names_by_type()[kind]]
         return result
+
+    def _repr_html_(self) -> str:
+        from gemmprof.reports.notebook import kernel_html
+
+        return kernel_html(self)
+
+    def to_dataframe(self) -> pd.DataFrame:
+        """Every scalar metric of the launch: ``value`` (base units) and ``unit``, indexed by metric name."""
+        from gemmprof.reports.notebook import kernel_frame
+
+        return kernel_frame(self)
 
 
 @cache

@@ -18,10 +18,13 @@ import tempfile
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from gemmprof.errors import RunError
 from gemmprof.model import Problem, RunInfo, Stage, StageRecord, StageResult, Timing, Verification
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 FORMAT_VERSION = 1
 RUN_FILE = "run.json"
@@ -73,6 +76,12 @@ class Run:
         from gemmprof.reports.notebook import run_html
 
         return run_html(self)
+
+    def to_dataframe(self) -> pd.DataFrame:
+        """One row a stage and problem: times in seconds, speed in TFLOP/s, verification, failure."""
+        from gemmprof.reports.notebook import run_frame
+
+        return run_frame(self)
 
 
 def write_atomically(path: Path, text: str) -> None:

@@ -170,6 +170,7 @@ def index_article(report: Report) -> Markup:
             view=view,
             session=report.session,
             links=report.links,
+            row_link=lambda row: report.links.to(row.launch.page) if row.launch and row.launch.page else "",
             p=prefix,
             page_key=INDEX,
             title=report.title,

@@ -8,7 +8,7 @@ here with what makes them.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -73,12 +73,19 @@ SHORT_TITLES = {
 
 
 def sections(
-    page: KernelPage, before: KernelPage | None, prefix: str, *, other_report: bool = False
+    page: KernelPage,
+    before: KernelPage | None,
+    prefix: str,
+    *,
+    other_report: bool = False,
+    only: Collection[str] | None = None,
 ) -> tuple[tuple[Section, ...], tuple[Absent, ...]]:
-    """The sections that this page shows, and those that its report has no data for."""
+    """The sections that this page shows, and those that its report has no data for (``only``: of these names)."""
     shown: list[Section] = []
     absent: list[Absent] = []
     for name, title, result in _results(page, before, other_report=other_report):
+        if only is not None and name not in only:
+            continue
         if isinstance(result, NotCollected):
             absent.append(Absent(title, result))
             continue

@@ -125,7 +125,7 @@
     return node;
   };
 
-  const AREA = { left: 34, right: 8, top: 8, bottom: 34, width: 320, height: 170 };
+  const AREA = { left: 30, right: 16, top: 20, bottom: 34, width: 320, height: 182 };
   const TICKS = {
     threads: [32, 256, 512, 768, 1024],
     registers: [1, 64, 128, 192, 255],
@@ -155,10 +155,11 @@
       svg.append(shape("text", { class: "x", x: x(value), y: AREA.height - AREA.bottom + 15 }, text));
     }
     svg.append(shape("text", { class: "axis", x: (AREA.left + AREA.width) / 2, y: AREA.height - 4 }, AXES[name]));
-    // Steps: a value holds from where the one before it ends.
+    svg.append(shape("text", { x: 0, y: 10 }, "warps per SM"));
+    // Steps: what lies between two points is rounded up to the second.
     let path = "";
     points.forEach(([value, warps], index) => {
-      path += index === 0 ? `M${x(value)} ${y(warps)}` : `H${x(value)}V${y(warps)}`;
+      path += index === 0 ? `M${x(value)} ${y(warps)}` : `V${y(warps)}H${x(value)}`;
     });
     svg.append(shape("path", { class: "line", d: path }));
     const here = points.find(([value]) => value === c[name]);
@@ -171,7 +172,7 @@
     figure.prepend(svg);
   };
 
-  const GRID = { left: 34, top: 4, width: 660, height: 350, bottom: 34 };
+  const GRID = { left: 46, right: 18, top: 4, width: 680, height: 360, bottom: 42 };
 
   const gridRows = (limits) => [...range(CELL.registers, limits.maxRegistersPerThread, CELL.registers), limits.maxRegistersPerThread];
   const gridColumns = (limits) => range(CELL.threads, limits.maxThreadsPerBlock, CELL.threads);
@@ -179,7 +180,7 @@
   // Registers downwards, threads to the right; the cell of the present point is outlined.
   const drawGrid = (box, limits, c) => {
     const rows = gridRows(limits), columns = gridColumns(limits);
-    const width = (GRID.width - GRID.left) / columns.length;
+    const width = (GRID.width - GRID.left - GRID.right) / columns.length;
     const height = (GRID.height - GRID.top - GRID.bottom) / rows.length;
     const svg = shape("svg", { viewBox: `0 0 ${GRID.width} ${GRID.height}`, "aria-hidden": "true" });
     rows.forEach((registers, row) => {
@@ -197,7 +198,7 @@
       svg.append(shape("text", { class: "y", x: GRID.left - 5, y: GRID.top + (row + 0.5) * height + 4 }, rows[row]));
     }
     for (const column of [0, 7, 15, 23, 31]) {
-      svg.append(shape("text", { class: "x", x: GRID.left + (column + 0.5) * width, y: GRID.height - GRID.bottom + 15 }, columns[column]));
+      svg.append(shape("text", { class: "x", x: GRID.left + (column + 0.5) * width, y: GRID.height - GRID.bottom + 18 }, columns[column]));
     }
     svg.append(shape("text", { class: "axis", x: (GRID.left + GRID.width) / 2, y: GRID.height - 4 },
       "threads per block →, registers per thread ↓"));
@@ -225,12 +226,12 @@
   const drawTable = (body, limits, c, answer) => {
     const rows = Object.entries(answer.blockLimits).map(([name, blocks]) => {
       const binds = answer.binding.includes(name);
-      const row = element("tr", binds ? "binding" : "");
+      const row = element("tr", binds ? (answer.occupancy < 1 ? "binding" : "full") : "");
       const head = element("th", "", RESOURCES[name]);
       head.scope = "row";
       const [taken, there] = takes(limits, c, answer)[name];
+      if (binds) head.append(" ", element("span", "mark", "limits"));
       row.append(head, element("td", "n", taken), element("td", "n", there), element("td", "n", whole(blocks)));
-      row.append(element("td", "mark", binds ? "limits" : ""));
       return row;
     });
     body.replaceChildren(...rows);
@@ -337,7 +338,7 @@
       });
     };
 
-    for (const limits of table) input("arch").append(new Option(`${limits.label}  ${limits.products}`, limits.label));
+    for (const limits of table) input("arch").append(new Option(`${limits.label} – ${limits.products}`, limits.label));
     input("arch").addEventListener("change", () => { fillConfigs(input("config").value); changed(); });
     for (const name of ["threads", "registers", "shared", "config", "barriers"]) input(name).addEventListener("input", changed);
     for (const name of ["threads", "registers", "shared"]) {
