@@ -6,6 +6,7 @@ length. Lines are keyed by (file, line), so that line 12 of a header and line 12
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
@@ -52,7 +53,15 @@ def by_address(profile: KernelProfile, metric: str) -> dict[int, int] | None:
     instances = profile.instances.get(metric)
     if instances is None:
         return {} if profile.metrics.get(metric) == 0 else None
-    return {int(key): int(value) for key, value in instances.items() if not isinstance(value, str)}
+    try:
+        return {int(key): int(value) for key, value in instances.items() if not isinstance(value, str)}
+    except (ValueError, OverflowError):
+        # A damaged report may hold NaN where a count should be.
+        return {
+            int(key): int(value)
+            for key, value in instances.items()
+            if not isinstance(key, str) and not isinstance(value, str) and math.isfinite(value)
+        }
 
 
 def first_by_address(profile: KernelProfile, names: Iterable[str]) -> dict[int, int] | None:

@@ -86,7 +86,7 @@ def analyse(profile: KernelProfile) -> Divergence | NotCollected:
     uniform = profile.first_number(metrics.UNIFORM_BRANCHES_PERCENT)
     divergent = profile.first_number(metrics.DIVERGENT_BRANCHES)
     if threads is None and branches is None and uniform is None:
-        return GROUP.missing(profile.metrics) or NotCollected(GROUP.required, GROUP.remedy)
+        return GROUP.not_collected(profile.metrics)
     guilty, lines = _guilty(profile)
     warp_size = profile.device.attributes.get("warp_size")
     return Divergence(

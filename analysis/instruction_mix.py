@@ -5,6 +5,7 @@ Warp-level counts say what the schedulers had to issue; thread-level counts (pre
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -48,14 +49,24 @@ class ClassCount:
 
 @dataclass(frozen=True, slots=True)
 class PipeUse:
-    """How busy one execution pipe was. ``pipe`` is ncu's short name (``fma``, ``lsu``, ``tensor_op_hmma``)."""
+    """How busy one execution pipe was, in per cent of its peak; None where that was not collected.
+
+    ``pipe`` is ncu's short name (``fma``, ``lsu``, ``tensor_op_hmma``), ``metric`` where the number comes from.
+    """
 
     pipe: str
     label: str
     meaning: str
     metric: str
-    percent: float
-    """Of the pipe's peak, in SM-active cycles."""
+    active_percent: float | None
+    """Of the cycles in which the SM was active."""
+    elapsed_percent: float | None
+    """Of all cycles of the kernel; ncu's rule on pipe utilisation uses these."""
+
+    @property
+    def percent(self) -> float:
+        """Of the active cycles, of the elapsed ones where the report has no other."""
+        return (self.elapsed_percent or 0.0) if self.active_percent is None else self.active_percent
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,13 +137,14 @@ _PIPE_MEANINGS = {
     "fp64_op_fp64": "FP64 scalar arithmetic",
     "ipa": "interpolation",
     "lsu": "loads, stores, shared memory, shuffles",
-    "shared": "pipe that FP64, FP16 and tensor share",
+    "shared": "FP64 and tensor together, which share a path",
     "tc": "tensor core, fifth generation",
     "tensor": "tensor core",
     "tensor_op_dmma": "tensor core, FP64",
     "tensor_op_gmma": "tensor core, warpgroup instructions",
     "tensor_op_hmma": "tensor core, floating point",
     "tensor_op_imma": "tensor core, integer",
+    "tensor_type_hmma_hgmma_qgmma_imma_igmma_bmma_bgmma": "tensor core, all but FP64",
     "tensor_subpipe_dmma": "tensor core, FP64",
     "tensor_subpipe_hmma": "tensor core, floating point",
     "tensor_subpipe_imma": "tensor core, integer",
@@ -184,7 +196,7 @@ def _counts(profile: KernelProfile, metric: str) -> dict[str, int] | None:
         return None
     counts: dict[str, int] = {}
     for key, value in instances.items():
-        if not isinstance(value, str):
+        if not isinstance(value, str) and math.isfinite(value):
             counts[str(key)] = counts.get(str(key), 0) + int(value)
     return counts
 
@@ -228,15 +240,28 @@ def _classes(counts: tuple[OpcodeCount, ...], total: int) -> tuple[ClassCount, .
 
 def _pipes(profile: KernelProfile) -> tuple[PipeUse, ...]:
     """Every pipe of the report, busiest first. Busy cycles win over instruction counts for the same pipe."""
-    pipes: dict[str, PipeUse] = {}
-    for metric, pipe, in_cycles in metrics.pipe_metrics(profile.metrics):
-        percent = profile.number(metric)
-        if percent is None or (pipe in pipes and not in_cycles):
+    found: dict[tuple[str, bool], tuple[bool, str, float]] = {}
+    for metric in metrics.pipe_metrics(profile.metrics):
+        percent = profile.number(metric.name)
+        if percent is None:
             continue
-        meaning = _PIPE_MEANINGS.get(pipe.removesuffix("_pred_on_any"), "")
-        label = pipe.removesuffix("_pred_on_any").replace("_", " ").upper()
-        pipes[pipe] = PipeUse(pipe, label, meaning, metric, percent)
-    return tuple(sorted(pipes.values(), key=lambda use: (-use.percent, use.pipe)))
+        key = metric.pipe.removesuffix("_pred_on_any"), metric.elapsed
+        if key not in found or metric.in_cycles:
+            found[key] = metric.in_cycles, metric.name, percent
+    pipes = []
+    for pipe in {pipe for pipe, _ in found}:
+        active, elapsed = found.get((pipe, False)), found.get((pipe, True))
+        pipes.append(
+            PipeUse(
+                pipe=pipe,
+                label=pipe.replace("_", " ").upper(),
+                meaning=_PIPE_MEANINGS.get(pipe, ""),
+                metric=(active or elapsed or (False, "", 0.0))[1],
+                active_percent=None if active is None else active[2],
+                elapsed_percent=None if elapsed is None else elapsed[2],
+            )
+        )
+    return tuple(sorted(pipes, key=lambda use: (-use.percent, use.pipe)))
 
 
 def _ratios(counts: tuple[OpcodeCount, ...], modifiers: tuple[OpcodeCount, ...], total: int) -> Ratios:

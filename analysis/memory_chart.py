@@ -115,7 +115,7 @@ def analyse(profile: KernelProfile) -> MemoryChart | NotCollected:
     candidates = (*_instruction_links(profile), *_request_links(profile), *_transfer_links(profile))
     links = tuple(link for link in candidates if _known(link))
     if not links:
-        return GROUP.missing(profile.metrics) or NotCollected(GROUP.required, GROUP.remedy)
+        return GROUP.not_collected(profile.metrics)
     absent = tuple(f"{link.source}→{link.target} {link.label}" for link in candidates if not _known(link))
     return MemoryChart(
         _units(profile),

@@ -144,7 +144,7 @@ def analyse(profile: KernelProfile) -> Roofline | NotCollected:
     compute_roofs = (*_scalar_roofs(profile), *_tensor_roofs(profile))
     memory_roofs = tuple(_memory_roofs(profile))
     if not compute_roofs or not memory_roofs:
-        return GROUP.incomplete(profile.metrics) or NotCollected(GROUP.expected, GROUP.remedy)
+        return GROUP.not_collected(profile.metrics)
     used = sorted((roof for roof in compute_roofs if roof.achieved), key=lambda roof: -(roof.achieved or 0.0))
     points = tuple(
         point for roof in used for memory in memory_roofs if (point := _point(roof, memory)) is not None

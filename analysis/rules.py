@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 from gemmprof import metrics
@@ -50,3 +51,15 @@ def _strength(item: RuleResult) -> tuple[float, int, int]:
     speedup = -1.0 if item.estimated_speedup is None else item.estimated_speedup
     severity = _SEVERITIES.index(item.severity) if item.severity in _SEVERITIES else len(_SEVERITIES)
     return -speedup, 0 if item.speedup_scope == "global" else 1, severity
+
+
+_SECTION_LINK = re.compile(r"@section:[^:@]*:([^@]*)@")
+_WEB_LINK = re.compile(r"@url:([^:@]*):([^@]*)@")
+
+
+def plain_text(message: str) -> str:
+    """A rule's message as ncu prints it: links to sections become their names, web links keep the address in brackets.
+
+    In the report they are ``@section:Identifier:Name@`` and ``@url:Name:address@``.
+    """
+    return _WEB_LINK.sub(r"\1 (\2)", _SECTION_LINK.sub(r"\1", message))

@@ -82,7 +82,7 @@ def analyse(profile: KernelProfile) -> Scheduler | NotCollected:
         result.instructions_per_cycle_active,
     )
     if all(value is None for value in told):
-        return result.missing or NotCollected(GROUP.expected, GROUP.remedy)
+        return GROUP.not_collected(profile.metrics)
     return result
 
 

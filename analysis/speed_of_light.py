@@ -96,7 +96,7 @@ def analyse(profile: KernelProfile) -> SpeedOfLight | NotCollected:
     sm = profile.number(metrics.SM_THROUGHPUT)
     memory = profile.number(metrics.MEMORY_THROUGHPUT)
     if sm is None or memory is None:
-        return GROUP.missing(profile.metrics) or NotCollected(GROUP.required, GROUP.remedy)
+        return GROUP.not_collected(profile.metrics)
     return SpeedOfLight(
         sm_percent=sm,
         memory_percent=memory,

@@ -75,7 +75,7 @@ def analyse(profile: KernelProfile) -> Spills | NotCollected:
     loads = profile.first_number(metrics.LOCAL_LOADS)
     stores = profile.first_number(metrics.LOCAL_STORES)
     if loads is None or stores is None:
-        return GROUP.missing(profile.metrics) or NotCollected(GROUP.required, GROUP.remedy)
+        return GROUP.not_collected(profile.metrics)
     instructions, lines = _accesses(profile)
     local = [profile.number(metrics.LOCAL_SECTORS_OF[kind]) for kind in ("load", "store")]
     everything = [*local, *(profile.number(metrics.GLOBAL_SECTORS_OF[kind]) for kind in ("load", "store"))]

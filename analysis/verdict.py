@@ -180,11 +180,10 @@ def _busy(unit: str) -> str:
 
 
 def _main_point(roofs: Roofline) -> RooflinePoint | None:
-    """The main arithmetic under device memory, or under the first level that was measured."""
+    """The main arithmetic under the memory level that comes closest to limiting it."""
     main = roofs.main
-    if main is None:
-        return None
-    return next((point for point in roofs.points if point.compute.key == main.key), None)
+    points = [] if main is None else [point for point in roofs.points if point.compute.key == main.key]
+    return max(points, key=lambda point: point.percent, default=None)
 
 
 def _level(point: RooflinePoint) -> str:

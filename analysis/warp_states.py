@@ -26,7 +26,7 @@ class StateShare:
     samples_not_issued: int | None
     """Those among them in whose cycle the scheduler issued nothing: the stalls that cost time."""
     share: float
-    """Of all warp cycles (of all samples where there are no cycles), 0 to 1."""
+    """Of the warp's cycles per issue (of all samples where there are no cycles), 0 to 1."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,10 +72,11 @@ def analyse(profile: KernelProfile) -> WarpStates | NotCollected:
     not_issued = _by_reason(profile, metrics.stall_samples(profile.metrics, not_issued=True))
     latency = profile.number(metrics.CYCLES_PER_ISSUE)
     if not cycles and not samples and latency is None:
-        return GROUP.incomplete(profile.metrics) or NotCollected(GROUP.expected, GROUP.remedy)
+        return GROUP.not_collected(profile.metrics)
     weights = cycles or samples
-    # The reasons were counted in other passes than the latency, so their own sum is the fair whole.
-    whole = sum(weights.values())
+    # The reasons are counted in other passes than the latency, so their sum is a few per mille off it (some per cent
+    # for a kernel of few microseconds). ncu relates them to the latency; so do we.
+    whole = latency if cycles and latency else sum(weights.values())
     states = [
         StateShare(
             reason=stall_reasons.reason(key),

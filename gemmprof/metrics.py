@@ -47,6 +47,14 @@ class MetricGroup:
         """`NotCollected` naming required and expected metrics that are not in ``present``; None if all are there."""
         return self._absent((*self.required, *self.expected), present)
 
+    def not_collected(self, present: Iterable[str]) -> NotCollected:
+        """What stands in place of a result, naming the absent required metrics, else the expected ones."""
+        # NotCollected is false, so `or` would drop it.
+        missing = self.missing(present)
+        if missing is None:
+            missing = self.incomplete(present)
+        return NotCollected((*self.required, *self.expected), self.remedy) if missing is None else missing
+
     def _absent(self, names: Iterable[str], present: Iterable[str]) -> NotCollected | None:
         have = present if isinstance(present, (Mapping, Set)) else set(present)
         absent = tuple(name for name in names if name not in have)
@@ -144,6 +152,7 @@ _UNITS: tuple[tuple[str, str], ...] = (
     (r"sm__\w*pipe_alu\w*", "integer ALU"),
     (r"sm__\w*pipe_fp64\w*", "FP64 pipe"),
     (r"sm__\w*pipe_fp16\w*", "FP16 pipe"),
+    (r"sm__\w*pipe_shared\w*", "FP64 and tensor pipe"),
     (r"sm__\w*pipe_(tensor|tc_)\w*|sm__mem_tensor\w*", "tensor cores"),
     (r"sm__\w*pipe_xu\w*", "special-function unit"),
     (r"sm__\w*pipe_uniform\w*", "uniform datapath"),
@@ -270,16 +279,28 @@ INSTRUCTIONS_EXECUTED_PER_SCHEDULER = "smsp__inst_executed.avg"
 INSTRUCTIONS_ISSUED_PER_SCHEDULER = "smsp__inst_issued.avg"
 
 _PIPE = re.compile(
-    r"(?:sm__inst_executed_pipe_(\w+)|sm__pipe_(\w+)_cycles_active(_v2)?)\.avg\.pct_of_peak_sustained_active"
+    r"(?:sm__inst_executed_pipe_(?P<counted>\w+)|sm__pipe_(?P<timed>\w+)_cycles_active(?:_v2)?)"
+    r"\.avg\.pct_of_peak_sustained_(?P<over>active|elapsed)"
 )
 
 
-def pipe_metrics(present: Iterable[str]) -> Iterator[tuple[str, str, bool]]:
-    """Pipe utilisation metrics of a report: (metric, pipe, whether it counts busy cycles, not instructions)."""
+@dataclass(frozen=True, slots=True)
+class PipeMetric:
+    """One pipe utilisation metric: of busy cycles or of instructions, over elapsed or active cycles."""
+
+    name: str
+    pipe: str
+    in_cycles: bool
+    elapsed: bool
+
+
+def pipe_metrics(present: Iterable[str]) -> Iterator[PipeMetric]:
+    """The pipe utilisation metrics that a report holds."""
     for name in present:
         match = _PIPE.fullmatch(name)
         if match is not None:
-            yield name, match[1] or match[2], match[1] is None
+            timed = match["timed"]
+            yield PipeMetric(name, timed or match["counted"], timed is not None, match["over"] == "elapsed")
 
 
 INSTRUCTION_MIX = MetricGroup(

@@ -1,0 +1,137 @@
+"""Whatever a report holds, every analysis gives a result or says what to collect; it neither crashes nor invents."""
+
+from __future__ import annotations
+
+import math
+import random
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from gemmprof import metrics
+from gemmprof.analysis import kernel_analysis
+from gemmprof.analysis.instruction_mix import InstructionMix
+from gemmprof.analysis.kernel_analysis import ANALYSES, KernelAnalysis
+from gemmprof.analysis.roofline import Roofline
+from gemmprof.analysis.scheduler import Scheduler
+from gemmprof.analysis.speed_of_light import SpeedOfLight
+from gemmprof.analysis.warp_states import WarpStates
+from gemmprof.model import Device, Instances, KernelProfile, LaunchStatistics, NotCollected, Source
+
+BARE = KernelProfile(
+    index=0,
+    report="bare.ncu-rep",
+    name="kernel()",
+    function_name="kernel",
+    mangled_name="_Z6kernelv",
+    device=Device("GPU", (9, 0)),
+    launch=LaunchStatistics((1, 1, 1), (32, 1, 1)),
+    metrics={},
+)
+"""A launch of which nothing was collected."""
+
+
+def check(analysis: KernelAnalysis) -> None:
+    """Every result has its type, and absence is always said with a way out."""
+    for module in ANALYSES:
+        result = analysis.results[module.NAME]
+        assert isinstance(result, (module.RESULT, NotCollected)), module.NAME
+        if isinstance(result, NotCollected):
+            assert result.remedy.startswith("--"), module.NAME
+    assert analysis.verdict.limited_by
+    assert analysis.verdict.paragraph
+
+
+def test_names_are_unique_and_registered() -> None:
+    names = [module.NAME for module in ANALYSES]
+    assert len(set(names)) == len(names)
+    assert len({module.RESULT for module in ANALYSES}) == len(names)
+    for module in ANALYSES:
+        assert metrics.GROUPS[module.NAME] is module.GROUP
+        assert module.TITLE
+
+
+def test_every_recorded_launch_has_all_results(recorded, report_name: str) -> None:
+    for profile in recorded(report_name):
+        check(kernel_analysis.analyse(profile))
+
+
+def test_nothing_collected() -> None:
+    analysis = kernel_analysis.analyse(BARE)
+    check(analysis)
+    for kind in (SpeedOfLight, Roofline, InstructionMix, WarpStates, Scheduler):
+        assert isinstance(analysis.get(kind), NotCollected)
+    assert analysis.verdict.limited_by == "unknown"
+
+
+def test_two_metrics_still_give_an_analysis(recorded) -> None:
+    for profile in recorded("partial_two_metrics"):
+        analysis = kernel_analysis.analyse(profile)
+        check(analysis)
+        light = analysis.get(SpeedOfLight)
+        assert isinstance(light, NotCollected)
+        assert light.metrics == (metrics.MEMORY_THROUGHPUT,)
+        assert light.remedy == "--section SpeedOfLight"
+
+
+def test_absent_part_is_none_and_named(recorded) -> None:
+    profile = recorded("ladder_simple")[0]
+    kept = {name: value for name, value in profile.metrics.items() if name != metrics.L2_THROUGHPUT}
+    light = kernel_analysis.analyse(replace(profile, metrics=kept)).get(SpeedOfLight)
+    assert isinstance(light, SpeedOfLight)
+    assert light.l2_percent is None
+    assert light.missing is not None and light.missing.metrics == (metrics.L2_THROUGHPUT,)
+
+
+def test_complete_reports_miss_nothing(recorded) -> None:
+    analysis = kernel_analysis.analyse(recorded("ladder_simple")[0])
+    for kind in (SpeedOfLight, Roofline, InstructionMix, WarpStates, Scheduler):
+        result: Any = analysis.get(kind)
+        assert result.missing is None, kind
+
+
+@pytest.mark.parametrize("kind", [SpeedOfLight, InstructionMix])
+def test_required_metrics_are_named(kind: Any, recorded) -> None:
+    profile = recorded("ladder_simple")[2]
+    [module] = [module for module in ANALYSES if module.RESULT is kind]
+    for name in module.GROUP.required:
+        kept = {key: value for key, value in profile.metrics.items() if key != name}
+        counted = {key: value for key, value in profile.instances.items() if key != name}
+        result = module.analyse(replace(profile, metrics=kept, instances=counted))
+        assert isinstance(result, NotCollected)
+        assert result.metrics == (name,)
+
+
+ODD_VALUES = [math.nan, math.inf, -math.inf, 0.0, -1.0, 1e300, 0, -(2**63), "", "N/A", "a,b,,c"]
+OUR_METRICS = sorted(
+    {name for group in metrics.GROUPS.values() for name in (*group.required, *group.expected)}
+)
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(seed=st.integers(0, 2**32))
+def test_any_part_of_a_report(recorded, seed: int) -> None:
+    """Random parts of real launches, some of their values replaced by what a damaged report may hold."""
+    choice = random.Random(seed)
+    profile = choice.choice([*recorded("ladder_simple"), *recorded("flaws_tensor")])
+    share = choice.choice([0.02, 0.3, 0.9, 1.0])
+    kept = {name: value for name, value in profile.metrics.items() if choice.random() < share}
+    counted = {name: value for name, value in profile.instances.items() if choice.random() < share}
+    for name in choice.sample(OUR_METRICS, 6):
+        kept[name] = choice.choice(ODD_VALUES)
+    for name in choice.sample(sorted(counted), min(2, len(counted))):
+        odd = choice.choice(ODD_VALUES)
+        counted[name] = Instances(counted[name].keys, tuple(odd for _ in counted[name].values))
+    capability = choice.choice([(7, 5), (8, 0), (8, 9), (9, 0), (10, 0), (12, 1), (0, 0)])
+    part = replace(
+        profile,
+        metrics=kept,
+        instances=counted,
+        device=replace(profile.device, compute_capability=capability),
+        launch=replace(profile.launch, waves_per_sm=choice.choice([None, 0.0, 0.5, 7.0])),
+        source=Source(),
+    )
+    check(kernel_analysis.analyse(part))
