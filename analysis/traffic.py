@@ -89,7 +89,7 @@ class Traffic:
         return next((row for row in self.rows if row.name == name), None)
 
 
-def traffic(stage: Stage, problem: Problem, analysis: KernelAnalysis | None = None) -> Traffic:
+def model(stage: Stage, problem: Problem, analysis: KernelAnalysis | None = None) -> Traffic:
     """Predict a stage's traffic on a problem, with what the analysis of its launch measured beside it.
 
     A stage whose accesses are not written down (cuBLAS) gets the figures that hold for any GEMM, and what was
