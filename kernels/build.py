@@ -88,6 +88,7 @@ class BuildResult:
     Attributes:
         library: the shared library that ``load`` opens.
         architectures: targets that it holds code for, for example ``("sm_90",)``.
+        compiler: nvcc's build line.
         stages: by operator name, in the order of the ladder.
         compiled: what this build compiled (operator names, and ``binding.cpp``), empty if all came from the cache.
         seconds: wall time of this build.
@@ -96,6 +97,7 @@ class BuildResult:
 
     library: Path
     architectures: tuple[str, ...]
+    compiler: str
     stages: Mapping[str, StageBuild]
     compiled: tuple[str, ...]
     seconds: float
@@ -144,6 +146,7 @@ def build(
     jobs: int | None = None,
     force: bool = False,
     progress: Callable[[str, int, int], None] | None = None,
+    names: Sequence[str] | None = None,
     parameters: Mapping[str, Mapping[str, int]] | None = None,
 ) -> BuildResult:
     """Build the extension, or find it in the cache.
@@ -153,6 +156,7 @@ def build(
         jobs: compilers at a time; the number of cores if None.
         force: compile everything again.
         progress: called with (name, compiled so far, how many to compile) after every compiler call.
+        names: operator names to build; the whole ladder if None.
         parameters: tile parameters by operator name, in place of the catalog's.
 
     Raises:
@@ -163,6 +167,8 @@ def build(
     targets = architectures or present_architectures() or (DEFAULT_ARCHITECTURE,)
     numbers = tuple(dict.fromkeys(architecture_number(target) for target in targets))
     variants = with_parameters(all_variants(), parameters or {})
+    if names is not None:
+        variants = tuple(variant for variant in variants if variant.name in names)
     units = [_stage_unit(variant, nvcc, numbers) for variant in variants]
     runtime = _plain_unit("runtime.cu", nvcc, ())
     stage_list = "".join(f"GEMMPROF_STAGE({variant.name})\n" for variant in variants)
@@ -186,6 +192,7 @@ def build(
     return BuildResult(
         library=library,
         architectures=tuple(f"sm_{number}" for number in numbers),
+        compiler=nvcc.version,
         stages={unit.name: _stage_build(records[unit.name], unit, unit.name in compiled) for unit in units},
         compiled=compiled,
         seconds=time.perf_counter() - started,

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gemmprof.errors import BuildError, UsageError
-from gemmprof.kernels.catalog import STAGES, all_variants, stage_variants
+from gemmprof.kernels.catalog import STAGES, stage_variants
 from gemmprof.model import Stage
 
 if TYPE_CHECKING:
@@ -54,6 +54,8 @@ class Extension:
     """The loaded extension: ``torch.ops.gemmprof.*`` exist."""
 
     library: Path
+    names: tuple[str, ...]
+    """The operators, without their ``_out`` forms."""
 
     def occupancy(self, name: str) -> tuple[KernelOccupancy, ...]:
         """Ask the CUDA runtime about every kernel of a stage (or variant), by operator name; needs a GPU.
@@ -61,7 +63,7 @@ class Extension:
         Raises:
             BuildError: if there is no such operator, or the runtime refuses (no GPU, no code for it).
         """
-        if name not in {variant.name for variant in all_variants()}:
+        if name not in self.names:
             raise BuildError(f"the extension has no stage {name}")
         return query_kernels(ctypes.CDLL(str(self.library)), name)
 
@@ -130,29 +132,32 @@ def load(built: BuildResult | None = None) -> Extension:
             remedies=["build it again (force=True), with the torch that loads it"],
             found=str(error),
         ) from error
-    for variant in all_variants():
-        torch.library.register_fake(f"gemmprof::{variant.name}", _fake_gemm)
-        torch.library.register_fake(f"gemmprof::{variant.name}_out", _fake_gemm_out)
-    _loaded = Extension(built.library)
+    for name in built.stages:
+        torch.library.register_fake(f"gemmprof::{name}", _fake_gemm)
+        torch.library.register_fake(f"gemmprof::{name}_out", _fake_gemm_out)
+    _loaded = Extension(built.library, tuple(built.stages))
     return _loaded
 
 
-def _check_fake(a: Tensor, b: Tensor) -> None:
+def _check_fake(a: Tensor, b: Tensor, c: Tensor | None) -> None:
+    """The checks of shape that csrc/binding.cpp makes of real tensors."""
     import torch
 
     torch._check(a.dim() == 2 and b.dim() == 2, lambda: "A and B must be matrices")
     torch._check(a.size(1) == b.size(0), lambda: "the columns of A must equal the rows of B")
+    if c is not None:
+        torch._check(c.dim() == 2, lambda: "C must be a matrix")
+        torch._check(c.size(0) == a.size(0), lambda: "C must have as many rows as A")
+        torch._check(c.size(1) == b.size(1), lambda: "C must have as many columns as B")
 
 
-def _fake_gemm(
-    a: Tensor, b: Tensor, c: Tensor | None = None, alpha: float = 1.0, beta: float = 0.0
-) -> Tensor:
-    _check_fake(a, b)
+def _fake_gemm(a: Tensor, b: Tensor, c: Tensor | None = None, alpha: float = 1.0, beta: float = 0.0) -> Tensor:
+    _check_fake(a, b, c)
     return a.new_empty((a.size(0), b.size(1)))
 
 
 def _fake_gemm_out(a: Tensor, b: Tensor, out: Tensor, alpha: float = 1.0, beta: float = 0.0) -> None:
-    _check_fake(a, b)
+    _check_fake(a, b, out)
 
 
 def run_stage(

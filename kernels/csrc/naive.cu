@@ -26,7 +26,9 @@ __global__ void __launch_bounds__(BLOCK* BLOCK)
     gemmprof::store(C + row * ldc + col, sum, alpha, beta);
 }
 
-const gemmprof::Kernel kernels[] = {{"any shape", sgemm_naive, BLOCK * BLOCK, BLOCK, BLOCK, 0, gemmprof::Raster::kDownColumns}};
+const gemmprof::Kernel kernels[] = {
+    {"any shape", sgemm_naive, BLOCK * BLOCK, BLOCK, BLOCK, 0, gemmprof::Raster::kDownColumns},
+};
 
 cudaError_t launch(const gemmprof::Gemm& gemm, cudaStream_t stream) {
     return gemmprof::launch_kernel(kernels[0], gemm, stream);

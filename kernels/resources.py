@@ -1,0 +1,47 @@
+"""The committed table of what each kernel needs: registers, spills and shared memory as ptxas counts them.
+
+``python -m gemmprof.kernels.resources`` compiles the ladder for every supported architecture and rewrites the table.
+A test compares it with a fresh build, so a change that costs registers is seen where it is made.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+from pathlib import Path
+
+from gemmprof.kernels.build import BuildResult, build
+from gemmprof.kernels.toolchain import SUPPORTED_ARCHITECTURES
+
+TABLE = Path(__file__).resolve().parent / "resources.csv"
+
+COLUMNS = (
+    "stage",
+    "kernel",
+    "architecture",
+    "registers_per_thread",
+    "static_shared_memory",
+    "spill_stores",
+    "spill_loads",
+)
+
+
+def table(built: BuildResult) -> str:
+    """The table of a build as CSV: one line a kernel and architecture, in the order of the ladder. Bytes."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(COLUMNS)
+    for name, stage in built.stages.items():
+        for kernel in stage.kernels:
+            writer.writerow([name, *(getattr(kernel, column) for column in COLUMNS[1:])])
+    return text.getvalue()
+
+
+def main() -> None:
+    """Rewrite the committed table."""
+    built = build(architectures=SUPPORTED_ARCHITECTURES)
+    TABLE.write_text(f"# {built.compiler}\n{table(built)}", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

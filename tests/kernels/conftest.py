@@ -1,0 +1,29 @@
+from __future__ import annotations
+
+import shutil
+
+import pytest
+
+
+@pytest.fixture(scope="session")
+def nvcc() -> None:
+    """Skips where there is no CUDA compiler."""
+    from gemmprof.errors import BuildError
+    from gemmprof.kernels.toolchain import find_nvcc
+
+    try:
+        find_nvcc()
+    except BuildError as error:
+        pytest.skip(str(error))
+    if shutil.which("c++") is None:
+        pytest.skip("no C++ compiler, which nvcc needs")
+
+
+@pytest.fixture(scope="session")
+def built(nvcc):
+    """The whole ladder, compiled for every supported architecture and linked with this environment's torch."""
+    pytest.importorskip("torch")
+    from gemmprof.kernels.build import build
+    from gemmprof.kernels.toolchain import SUPPORTED_ARCHITECTURES
+
+    return build(architectures=SUPPORTED_ARCHITECTURES)

@@ -1,0 +1,214 @@
+"""The build: every stage for every architecture, and the cache that makes a second build compile nothing."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from gemmprof.errors import BuildError
+from gemmprof.kernels import build as build_module
+from gemmprof.kernels import resources, toolchain
+from gemmprof.kernels.build import build
+from gemmprof.kernels.catalog import all_variants
+from gemmprof.kernels.toolchain import SUPPORTED_ARCHITECTURES, architecture_number
+
+
+def test_every_stage_compiles_for_every_architecture(built):
+    expected = {f"sm_{architecture_number(label)}" for label in SUPPORTED_ARCHITECTURES}
+    assert set(built.architectures) == expected
+    assert set(built.stages) == {variant.name for variant in all_variants()}
+    for stage in built.stages.values():
+        assert {kernel.architecture for kernel in stage.kernels} == expected, stage.name
+        assert stage.resources("sm_90").registers_per_thread > 0
+
+
+def test_no_kernel_spills(built):
+    spills = [(s.name, k.kernel, k.architecture) for s in built.stages.values() for k in s.kernels if k.spill_bytes]
+    assert not spills
+
+
+def test_resources_equal_the_committed_table(built):
+    compiler, _, table = resources.TABLE.read_text(encoding="utf-8").partition("\n")
+    if compiler != f"# {built.compiler}":
+        pytest.skip(f"the table was made by {compiler}, this is {built.compiler}")
+    assert resources.table(built) == table, "run `python -m gemmprof.kernels.resources` and look at what changed"
+
+
+# The cache, with one stage to keep it quick.
+
+
+@pytest.fixture(scope="module")
+def filled_cache(nvcc, tmp_path_factory):
+    pytest.importorskip("torch")
+    cache = tmp_path_factory.mktemp("cache")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("GEMMPROF_CACHE", str(cache))
+        seen = []
+        result = build(
+            architectures=["9.0"],
+            names=["naive"],
+            jobs=2,
+            progress=lambda name, done, total: seen.append((name, done, total)),
+        )
+    assert sorted(result.compiled) == ["binding.cpp", "naive", "runtime.cu"]
+    assert [(done, total) for _, done, total in seen] == [(1, 3), (2, 3), (3, 3)]
+    return cache
+
+
+@pytest.fixture
+def cache(filled_cache, tmp_path, monkeypatch):
+    """A copy of a cache that holds a build of one stage."""
+    copy = tmp_path / "cache"
+    shutil.copytree(filled_cache, copy)
+    monkeypatch.setenv("GEMMPROF_CACHE", str(copy))
+    return copy
+
+
+def build_naive(**options):
+    return build(architectures=["9.0"], names=["naive"], **options)
+
+
+def test_second_build_compiles_nothing(cache):
+    result = build_naive()
+    assert result.compiled == ()
+    assert result.library.is_file()
+    assert result.seconds < 1
+    assert not result.stages["naive"].compiled
+    assert result.stages["naive"].resources().registers_per_thread > 0
+
+
+def test_second_build_does_not_import_torch(cache):
+    code = (
+        "import sys\n"
+        "from gemmprof.kernels.build import build\n"
+        "assert build(architectures=['9.0'], names=['naive']).compiled == ()\n"
+        "assert 'torch' not in sys.modules\n"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_changed_parameter_compiles_one_stage(cache):
+    before = build_naive()
+    after = build_naive(parameters={"naive": {"BLOCK": 16}})
+    assert after.compiled == ("naive",)
+    assert after.stages["naive"].compiled
+    assert after.library != before.library
+    assert after.stages["naive"].source_hash != before.stages["naive"].source_hash
+    assert build_naive().compiled == ()
+
+
+def test_changed_header_compiles_its_stages(cache, tmp_path, monkeypatch):
+    sources = tmp_path / "csrc"
+    shutil.copytree(build_module.CSRC, sources)
+    monkeypatch.setattr(build_module, "CSRC", sources)
+    assert build_naive().compiled == ()
+    with (sources / "gemm.cuh").open("a", encoding="utf-8") as file:
+        file.write("// a comment\n")
+    assert build_naive().compiled == ("naive",)
+
+
+def test_lost_library_is_linked_again(cache):
+    library = build_naive().library
+    shutil.rmtree(library.parent)
+    result = build_naive()
+    assert result.compiled == ()
+    assert result.library.is_file()
+
+
+def test_lost_objects_do_not_matter_while_the_library_is_there(cache):
+    shutil.rmtree(cache / "objects")
+    assert build_naive().compiled == ()
+
+
+def test_compiler_message_reaches_the_user(cache):
+    with pytest.raises(BuildError) as caught:
+        build_naive(parameters={"naive": {"BLOCK": 64}})
+    assert "naive.cu could not be built" in str(caught.value)
+    assert "a block has BLOCK x BLOCK threads, and at most 1024" in caught.value.found
+    assert not list(cache.glob("*/.*")), "a failed build leaves no scratch folder"
+
+
+def test_architecture_that_the_compiler_does_not_know(cache):
+    with pytest.raises(BuildError) as caught:
+        build(architectures=["2.0"], names=["naive"])
+    assert any("newer CUDA toolkit" in remedy for remedy in caught.value.remedies)
+
+
+def test_concurrent_builds_compile_once(cache):
+    code = (
+        "from gemmprof.kernels.build import build\n"
+        "result = build(architectures=['9.0'], names=['naive'], parameters={'naive': {'BLOCK': 8}})\n"
+        "assert result.library.is_file()\n"
+        "print(len(result.compiled))\n"
+    )
+    processes = [subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True) for _ in range(3)]
+    compiled = [int(process.communicate()[0]) for process in processes]
+    assert [process.returncode for process in processes] == [0, 0, 0]
+    assert sorted(compiled) == [0, 0, 1]
+
+
+def test_killed_build_leaves_the_cache_usable(cache):
+    code = (
+        "from gemmprof.kernels.build import build\n"
+        "build(architectures=['9.0'], names=['naive'], parameters={'naive': {'BLOCK': 4}})\n"
+    )
+    process = subprocess.Popen([sys.executable, "-c", code], start_new_session=True)
+    deadline = time.monotonic() + 20
+    while not list((cache / "objects").glob(".compiling-*")) and time.monotonic() < deadline:
+        time.sleep(0.01)
+    os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+    assert build_naive().compiled == ()
+    assert build_naive(parameters={"naive": {"BLOCK": 4}}).compiled == ("naive",)
+
+
+def test_no_compiler(monkeypatch, tmp_path):
+    for variable in ("CUDACXX", "CUDA_HOME", "CUDA_PATH"):
+        monkeypatch.delenv(variable, raising=False)
+    monkeypatch.setattr(toolchain.shutil, "which", lambda name: None)
+    toolchain.find_nvcc.cache_clear()
+    try:
+        with pytest.raises(BuildError, match="nvcc was not found") as caught:
+            build_naive()
+    finally:
+        toolchain.find_nvcc.cache_clear()
+    assert any("CUDA_HOME" in remedy for remedy in caught.value.remedies)
+
+
+def test_no_torch(monkeypatch, nvcc):
+    monkeypatch.setattr(toolchain.importlib.util, "find_spec", lambda name: None)
+    with pytest.raises(BuildError, match="torch is not installed"):
+        build_naive()
+
+
+def test_cache_that_cannot_be_written(nvcc, monkeypatch, tmp_path):
+    pytest.importorskip("torch")
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("GEMMPROF_CACHE", str(tmp_path / "file" / "cache"))
+    with pytest.raises(BuildError, match="cannot be written") as caught:
+        build_naive()
+    assert any("GEMMPROF_CACHE" in remedy for remedy in caught.value.remedies)
+
+
+@pytest.mark.parametrize(
+    ("text", "number"), [("9.0", "90"), ("sm_90", "90"), ("90", "90"), ("12.0", "120"), ("sm_90a", "90a")]
+)
+def test_architecture_names(text, number):
+    assert architecture_number(text) == number
+
+
+@pytest.mark.parametrize("text", ["", "hopper", "9", "sm_"])
+def test_architecture_that_is_none(text):
+    with pytest.raises(BuildError, match="no GPU architecture"):
+        architecture_number(text)
+
+
+def test_unknown_parameter():
+    with pytest.raises(BuildError, match="no stage naive with parameters BM"):
+        build_module.with_parameters(all_variants(), {"naive": {"BM": 1}})

@@ -1,0 +1,184 @@
+"""The operators without a GPU: what they refuse, with which words, and the shapes they promise."""
+
+from __future__ import annotations
+
+import pytest
+
+from gemmprof.errors import BuildError, UsageError
+from gemmprof.kernels import operators
+from gemmprof.kernels.catalog import all_variants, stage_by_number
+
+torch = pytest.importorskip("torch")
+
+NAMES = [variant.name for variant in all_variants()]
+
+
+@pytest.fixture(scope="module")
+def extension(built):
+    return operators.load(built)
+
+
+@pytest.fixture(params=NAMES)
+def name(request, extension):
+    return request.param
+
+
+def out_operator(name):
+    return getattr(torch.ops.gemmprof, f"{name}_out")
+
+
+def test_cpu_tensors_are_refused(name):
+    with pytest.raises(ValueError, match=rf"gemmprof\.{name}: A must be on a CUDA device, found cpu"):
+        getattr(torch.ops.gemmprof, name)(torch.randn(3, 4), torch.randn(4, 5))
+    with pytest.raises(ValueError, match=rf"gemmprof\.{name}: A must be on a CUDA device, found cpu"):
+        out_operator(name)(torch.randn(3, 4), torch.randn(4, 5), torch.empty(3, 5))
+
+
+def test_shapes_of_fake_tensors(name):
+    a, b = torch.empty(3, 4, device="meta"), torch.empty(4, 5, device="meta")
+    out = getattr(torch.ops.gemmprof, name)(a, b)
+    assert (out.shape, out.dtype, out.device.type) == ((3, 5), torch.float32, "meta")
+    assert out_operator(name)(a, b, out) is None
+
+
+A, B, OUT = torch.randn(3, 4), torch.randn(4, 5), torch.empty(3, 5)
+BUFFER = torch.randn(100)
+
+REFUSED = {
+    "dtype of A": ((A.double(), B, OUT), TypeError, "A must be float32, found Double"),
+    "dtype of B": ((A, B.half(), OUT), TypeError, "B must be float32, found Half"),
+    "dtype of out": ((A, B, OUT.int()), TypeError, "out must be float32, found Int"),
+    "rank of A": ((A[0], B, OUT), ValueError, r"A must be a matrix, found 1 dimension\(s\), shape \[4\]"),
+    "rank of B": ((A, B[None], OUT), ValueError, r"B must be a matrix, found 3 dimension\(s\)"),
+    "inner dimension": ((A, OUT, OUT), ValueError, "A is 3 x 4 and B is 3 x 5; the columns of A must equal"),
+    "shape of out": ((A, B, torch.empty(5, 3)), ValueError, "out must be 3 x 5, found 5 x 3"),
+    "transposed A": ((torch.randn(4, 3).T, B, OUT), ValueError, r"A must be row-major .* call \.contiguous\(\)"),
+    "transposed out": ((A, B, torch.empty(5, 3).T), ValueError, "out must be row-major"),
+    "strided columns": ((torch.randn(3, 8)[:, ::2], B, OUT), ValueError, r"found strides \[8, 2\]"),
+    "out is A": ((A[:, :4], B[:, :4], A), ValueError, "out overlaps A in memory"),
+    "out begins in B": (
+        (A, BUFFER[:20].view(4, 5), BUFFER[19:34].view(3, 5)),
+        ValueError,
+        "out overlaps B in memory",
+    ),
+    "rows of out overlap": (
+        (A, B, BUFFER.as_strided((3, 5), (4, 1))),
+        ValueError,
+        "the rows of out overlap each other",
+    ),
+    "column ranges that share a column": (
+        (BUFFER.view(10, 10)[:3, :4], B, BUFFER.view(10, 10)[:3, 3:8]),
+        ValueError,
+        "out overlaps A in memory",
+    ),
+    "columns that wrap into the next row": (
+        (BUFFER.as_strided((3, 4), (10, 1), 8), B, BUFFER.as_strided((3, 5), (10, 1), 11)),
+        ValueError,
+        "out overlaps A in memory",
+    ),
+    "too many rows": (
+        (torch.empty(1, 1).expand(2**31, 1), torch.empty(1, 1), OUT),
+        ValueError,
+        r"A has shape \[2147483648, 1\]; a dimension may be at most 2147482624",
+    ),
+    "too long a row": (
+        (torch.empty(1, 1).expand(1, 2**31), torch.empty(1, 1).expand(2**31, 1), torch.empty(1, 1)),
+        ValueError,
+        r"a dimension may be at most 2147482624",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+@pytest.mark.parametrize("stage", ["naive", "vectorized"])
+def test_refused(extension, stage, case):
+    operands, error, message = REFUSED[case]
+    with pytest.raises(error, match=message):
+        out_operator(stage)(*operands)
+
+
+ACCEPTED = {
+    "plain": (A, B, OUT),
+    "K = 0": (torch.empty(3, 0), torch.empty(0, 5), OUT),
+    "rows apart": (torch.randn(3, 9)[:, 2:6], torch.randn(4, 11)[:, :5], torch.empty(3, 7)[:, 1:6]),
+    "one row, any stride": (torch.randn(8, 4)[:1], B, torch.empty(1, 5)),
+    "one column": (A, torch.randn(4, 3)[:, 1:2], torch.empty(3, 1)),
+    "A repeats a row": (torch.randn(1, 4).expand(3, 4), B, OUT),
+    "column ranges side by side": (BUFFER.view(10, 10)[:3, :4], B, BUFFER.view(10, 10)[:3, 4:9]),
+    "rows apart in one buffer": (BUFFER[:12].view(3, 4), BUFFER[12:32].view(4, 5), BUFFER[32:47].view(3, 5)),
+}
+
+
+@pytest.mark.parametrize("case", ACCEPTED)
+def test_only_the_device_is_wrong(extension, case):
+    """These pass every check but the last: a CPU tensor."""
+    with pytest.raises(ValueError, match="A must be on a CUDA device"):
+        torch.ops.gemmprof.naive_out(*ACCEPTED[case])
+
+
+def test_beta_without_c(extension):
+    with pytest.raises(ValueError, match="beta is 2 but there is no C"):
+        torch.ops.gemmprof.naive(A, B, beta=2.0)
+
+
+def test_shape_of_c(extension):
+    with pytest.raises(ValueError, match="C must be 3 x 5, found 5 x 3"):
+        torch.ops.gemmprof.naive(A, B, torch.empty(5, 3), beta=1.0)
+
+
+def test_fake_tensors_are_checked(extension):
+    a = torch.empty(3, 4, device="meta")
+    with pytest.raises(RuntimeError, match="the columns of A must equal the rows of B"):
+        torch.ops.gemmprof.naive(a, a)
+    with pytest.raises(RuntimeError, match="C must have as many columns as B"):
+        torch.ops.gemmprof.naive(a, a.new_empty(4, 5), a.new_empty(3, 6))
+
+
+def test_traced_graph_keeps_the_operator(extension):
+    """torch.compile's tracer sees one node a call, with the right shape, and knows that the out form writes."""
+    from torch.fx.experimental.proxy_tensor import make_fx
+
+    graph = make_fx(lambda a, b: torch.ops.gemmprof.block2d(a, b) * 2, tracing_mode="fake")(
+        torch.empty(3, 4, device="meta"), torch.empty(4, 5, device="meta")
+    )
+    assert "gemmprof.block2d" in graph.code
+    schema = torch.ops.gemmprof.block2d_out.default._schema
+    assert schema.is_mutable
+    assert [argument.name for argument in schema.arguments if argument.is_write] == ["out"]
+
+
+def test_load_again_is_the_same(extension, built):
+    assert operators.load(built) is extension
+    assert operators.load() is extension
+
+
+def test_occupancy_of_an_unknown_stage(extension):
+    with pytest.raises(BuildError, match="no stage nothing"):
+        extension.occupancy("nothing")
+
+
+def test_occupancy_without_gpu(extension):
+    if torch.cuda.is_available():
+        pytest.skip("there is a GPU")
+    with pytest.raises(BuildError, match="the CUDA runtime knows no kernel of stage naive"):
+        extension.occupancy("naive")
+
+
+def test_run_stage_refuses_before_it_builds():
+    with pytest.raises(UsageError, match="the ladder has no stage 99"):
+        operators.run_stage(99, A, B, OUT)
+
+
+@pytest.mark.parametrize("stage", [0, "cublas", stage_by_number(0)])
+def test_yardstick_runs_through_torch(stage):
+    out = torch.full((3, 5), float("nan"))
+    operators.run_stage(stage, A, B, out)
+    torch.testing.assert_close(out, A @ B)
+    operators.run_stage(stage, A, B, out, alpha=0.5, beta=2.0)
+    torch.testing.assert_close(out, 2.5 * (A @ B))
+
+
+def test_names_of_stages():
+    assert operators.operator_name(3) == "shared"
+    assert operators.operator_name("shared_tile16") == "shared_tile16"
+    assert operators.operator_name(stage_by_number(10)) == "warptiled"
