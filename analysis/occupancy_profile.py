@@ -1,7 +1,7 @@
 """Occupancy of one profiled launch: what was possible, what was reached, and where the difference went.
 
-The percentages and block limits are Nsight Compute's own. Beside them stands what `gemmprof.analysis.occupancy` answers for
-the same launch, and a bound that ncu does not give: the occupancy that blocks of equal length would reach, spread
+The percentages and block limits are Nsight Compute's own. Beside them stands what `gemmprof.analysis.occupancy` answers
+for the same launch, and a bound that ncu does not give: the occupancy that blocks of equal length would reach, spread
 evenly over the SMs. It separates what the grid's size costs from what uneven or short blocks cost.
 """
 
@@ -57,7 +57,7 @@ class LaunchOccupancy:
             ``barriers``).
         blocks_per_sm: the smallest of them.
         waves: how often the grid fills the GPU, as ncu's Waves Per SM.
-        full_waves, last_wave_blocks, wave_blocks: whole waves, blocks in the partial one (0: none), blocks of a full one.
+        full_waves, last_wave_blocks, wave_blocks: whole waves, blocks in the partial one (0: none) and in a full one.
         even_percent: occupancy that blocks of equal length would reach, spread evenly over the SMs.
         losses: where the points between theoretical and achieved went, largest first.
         block_cycles: cycles that a block lives on average.
@@ -159,7 +159,7 @@ def analyse(profile: KernelProfile) -> LaunchOccupancy | NotCollected:
 
 
 def of_launch(profile: KernelProfile) -> Occupancy | None:
-    """What the calculator answers for a profiled launch, None where it cannot (unknown architecture, missing values)."""
+    """What the calculator answers for a launch, None where it cannot (unknown architecture, missing values)."""
     launch = profile.launch
     if launch.registers_per_thread is None:
         return None

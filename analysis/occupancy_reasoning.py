@@ -41,9 +41,9 @@ def count(number: int, noun: str) -> str:
 
 
 def limited_by(occupancy: Occupancy) -> str:
-    """What keeps occupancy down: ``registers and warps``, or ``nothing: every warp slot is taken``."""
+    """What keeps occupancy down, for example ``registers and warps``; ``nothing`` at 100 %."""
     if occupancy.theoretical_occupancy == 1:
-        return "nothing: every warp slot is taken"
+        return "nothing"
     words = [RESOURCE_WORDS[name] for name in occupancy.binding]
     return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"
 
@@ -85,10 +85,11 @@ def conclusion(occupancy: Occupancy) -> str:
             f"of {occupancy.limits.registers_per_sm:,}; the launch fails"
         )
     blocks = count(occupancy.blocks_per_sm, "block")
+    full = occupancy.theoretical_occupancy == 1
+    why = "every warp slot is taken" if full else f"limited by {limited_by(occupancy)}"
     return (
         f"{blocks} × {count(occupancy.warps_per_block, 'warp')} = {occupancy.active_warps_per_sm} of "
-        f"{occupancy.limits.max_warps_per_sm} warps, {100 * occupancy.theoretical_occupancy:.1f} %: "
-        f"limited by {limited_by(occupancy)}"
+        f"{occupancy.limits.max_warps_per_sm} warps, {100 * occupancy.theoretical_occupancy:.1f} %: {why}"
     )
 
 
@@ -125,13 +126,12 @@ def _shared_memory(occupancy: Occupancy) -> str:
 
 def _warps(occupancy: Occupancy) -> str:
     limits = occupancy.limits
-    threads = occupancy.threads_per_block
-    padding = occupancy.warps_per_block * limits.warp_size - threads
-    in_warps = f"{count(threads, 'thread')} = {count(occupancy.warps_per_block, 'warp')}"
-    if padding:
-        in_warps += f" ({count(padding, 'lane')} idle)"
-    slots = f"{limits.max_warps_per_sm} ({limits.max_warps_per_sm * limits.warp_size:,} threads)"
-    return f"{in_warps}, of {slots}"
+    padding = occupancy.warps_per_block * limits.warp_size - occupancy.threads_per_block
+    idle = f" ({count(padding, 'lane')} of the last warp idle)" if padding else ""
+    return (
+        f"{occupancy.threads_per_block:,} of {limits.max_warps_per_sm * limits.warp_size:,} threads = "
+        f"{occupancy.warps_per_block} of {limits.max_warps_per_sm} warps{idle}"
+    )
 
 
 def _barriers(occupancy: Occupancy) -> str:

@@ -50,7 +50,9 @@ def limits_for_script() -> list[dict[str, Any]]:
 
 
 def _row(limits: ArchLimits) -> dict[str, Any]:
-    products = [product.name for product in PRODUCTS if product.compute_capability == limits.compute_capability]
+    products = [
+        product.name for product in PRODUCTS if product.compute_capability == limits.compute_capability
+    ]
     return {
         "label": limits.label,
         "products": ", ".join(products[:3]),

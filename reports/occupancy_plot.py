@@ -53,14 +53,16 @@ def _draw(panel: Axes, labelled: Sequence[tuple[str, Curve]]) -> None:
         # Lines of different architectures overlap; thinner ones on top keep all of them visible.
         width = 2.6 - 1.6 * position / max(1, len(groups) - 1) if len(groups) > 1 else 2.0
         # What lies between two points is rounded up to the second.
-        (line,) = panel.plot(x, curve.percent, drawstyle="steps-pre", linewidth=width, label=", ".join(labels))
+        (line,) = panel.plot(
+            x, curve.percent, drawstyle="steps-pre", linewidth=width, label=", ".join(labels)
+        )
         here = curve.percent[curve.x.index(curve.present)]
         panel.plot([curve.present / scale], [here], "o", color=line.get_color(), markersize=7, zorder=5)
     panel.axvline(labelled[0][1].present / scale, color="0.5", linewidth=0.8, linestyle=":")
     panel.set_xlabel(_AXES[labelled[0][1].resource])
     panel.set_ylim(-3, 104)
     panel.grid(alpha=0.25)
-    panel.legend(fontsize=8, loc="upper right" if scale > 1 or len(groups) < 4 else "best", title="compute capability", title_fontsize=8)
+    panel.legend(fontsize=8, loc="best", title="compute capability", title_fontsize=8)
 
 
 def save_plot(answers: Sequence[Occupancy], path: Path) -> Path:

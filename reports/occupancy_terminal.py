@@ -7,7 +7,13 @@ from typing import TYPE_CHECKING
 
 from gemmprof.analysis.occupancy import Occupancy
 from gemmprof.analysis.occupancy_advice import suggest
-from gemmprof.analysis.occupancy_reasoning import RESOURCE_WORDS, conclusion, count, explain_together, limited_by
+from gemmprof.analysis.occupancy_reasoning import (
+    RESOURCE_WORDS,
+    conclusion,
+    count,
+    explain_together,
+    limited_by,
+)
 from gemmprof.arch import PRODUCTS, Product
 from gemmprof.errors import OccupancyError
 from gemmprof.model import NotCollected
@@ -65,7 +71,15 @@ def print_answers(console: Console, answers: Sequence[Answer]) -> None:
     console.print(_configuration(first))
     console.print()
     show_gpu = any(target.sm_count for target, _ in answers)
-    columns = ["", "GPU", "Blocks/SM", "Warps/SM", "Occupancy", *(["Blocks/GPU"] if show_gpu else []), "Limited by"]
+    columns = [
+        "",
+        "GPU",
+        "Blocks/SM",
+        "Warps/SM",
+        "Occupancy",
+        *(["Blocks/GPU"] if show_gpu else []),
+        "Limited by",
+    ]
     table = _table(*columns, right=("Blocks/SM", "Warps/SM", "Occupancy", "Blocks/GPU"))
     for target, answer in answers:
         name = Text(visible(_examples(target)))
@@ -213,14 +227,19 @@ def print_launches(
 
     for profile, result in launches:
         title = Text(visible(short_name(profile.name)), style="bold")
-        title.append(f"  {profile.device.name}, {profile.launch.blocks:,} × {profile.launch.threads_per_block:,}", "dim")
+        title.append(
+            f"  {profile.device.name}, {profile.launch.blocks:,} × {profile.launch.threads_per_block:,}",
+            "dim",
+        )
         console.print(title)
         if isinstance(result, NotCollected):
             console.print(f"  occupancy was {result}\n")
             continue
         binding = " and ".join(RESOURCE_WORDS[name] for name in result.limited_by)
         limits = ", ".join(f"{RESOURCE_WORDS[item.resource]} {item.blocks}" for item in result.block_limits)
-        console.print(f"  theoretical {_percent(result.theoretical_percent)}  limited by {binding}  (blocks: {limits})")
+        console.print(
+            f"  theoretical {_percent(result.theoretical_percent)}  limited by {binding}  (blocks: {limits})"
+        )
         console.print(f"  achieved    {_percent(result.achieved_percent)}  {_waves(result)}")
         for loss in result.losses:
             console.print(f"  {-loss.points:+6.1f}  {loss.kind}: {loss.text}")

@@ -135,7 +135,7 @@
     if (pages.length < 2) return;
     const spied = new Set();
     const show = () => {
-      const target = location.hash ? document.getElementById(decodeURIComponent(location.hash.slice(1))) : null;
+      const target = location.hash ? document.getElementById(decodeURIComponent(location.hash.slice(1).split("?")[0])) : null;
       const page = target ? target.closest(".page") ?? pages[0] : pages[0];
       for (const other of pages) other.hidden = other !== page;
       document.title = page.dataset.title || document.title;

@@ -1,0 +1,335 @@
+"""Theoretical occupancy: how many blocks and warps fit one SM, why, and what would raise it.
+
+  gemmprof occupancy --threads 1024 --regs 37 --smem 8192
+  gemmprof occupancy --threads 256 --regs 128 --gpu H100 --plot curves.svg
+  gemmprof occupancy --html calculator.html
+  nvcc -Xptxas -v … 2>&1 | gemmprof occupancy --ptxas - --threads 256
+  gemmprof occupancy --cubin kernel.cubin --threads 256
+  gemmprof occupancy --stage 5
+  gemmprof occupancy report.ncu-rep
+
+Without --arch or --gpu the answer is for the GPU of this machine, or for every architecture if there is none.
+"""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from gemmprof.analysis.occupancy import Occupancy, occupancy
+from gemmprof.arch import LIMITS, Product, find_product, parse_compute_capability
+from gemmprof.commands._shared import add_json_argument, announce, console, new_output, print_json
+from gemmprof.errors import DeviceError, OccupancyError, UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from gemmprof.model import KernelProfile
+
+EXIT_OK, EXIT_FINDING = 0, 1
+_SUFFIXES = {"": 1, "b": 1, "k": 1024, "kb": 1024, "kib": 1024}
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the command's options."""
+    parser.add_argument("reports", nargs="*", metavar="REPORT", help=".ncu-rep files or run directories")
+    kernel = parser.add_argument_group("the kernel")
+    kernel.add_argument("-t", "--threads", type=int, metavar="N", help="threads per block")
+    kernel.add_argument(
+        "-r", "--regs", type=int, metavar="N", help="registers per thread, as ptxas reports them"
+    )
+    kernel.add_argument(
+        "-s", "--smem", type=size, default=None, metavar="BYTES",
+        help="shared memory per block, static plus dynamic (with --ptxas and --cubin: dynamic only); 48k is 49152",
+    )  # fmt: skip
+    kernel.add_argument("--barriers", type=int, metavar="N", help="barriers per block (default 1)")
+    kernel.add_argument("--cluster", type=int, default=1, metavar="N", help="blocks per cluster (default 1)")
+    kernel.add_argument(
+        "--carveout", type=size, metavar="BYTES", help="shared memory of an SM (default: the largest)"
+    )
+    source = parser.add_argument_group("the kernel's numbers from elsewhere")
+    source.add_argument("--ptxas", metavar="FILE", help="output of nvcc -Xptxas -v; - reads standard input")
+    source.add_argument(
+        "--cubin", metavar="FILE", help="cubin, object, library or executable (needs cuobjdump)"
+    )
+    source.add_argument(
+        "--stage", type=int, metavar="N", help="stage N of the newest run here, else of the recorded one"
+    )
+    target = parser.add_argument_group("the GPU")
+    target.add_argument(
+        "--arch",
+        action="append",
+        default=[],
+        metavar="CC",
+        help="compute capability: 8.6 or sm_86; repeatable",
+    )
+    target.add_argument(
+        "--gpu",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="product name, for example H100; repeatable",
+    )
+    output = parser.add_argument_group("output")
+    add_json_argument(parser)
+    output.add_argument(
+        "--plot",
+        metavar="FILE",
+        help="draw occupancy over threads, registers, shared memory (.svg .png .pdf)",
+    )
+    output.add_argument(
+        "--html", metavar="FILE", help="write the interactive calculator as a page of its own"
+    )
+    output.add_argument("--force", action="store_true", help="replace what is already there")
+
+
+def size(text: str) -> int:
+    """Bytes, as a plain number or with k, KB or KiB for units of 1,024."""
+    digits = text.strip().lower().replace(",", "").replace("_", "")
+    number = digits.rstrip("kib")
+    try:
+        return int(number) * _SUFFIXES[digits[len(number) :]]
+    except (KeyError, ValueError):
+        raise argparse.ArgumentTypeError(f"'{text}' is no size; write 49152 or 48k") from None
+
+
+def run(options: argparse.Namespace) -> int:
+    """Answer in the way that the options ask for."""
+    named = [name for name in ("ptxas", "cubin", "stage") if getattr(options, name) is not None]
+    if len(named) + bool(options.reports) > 1:
+        raise UsageError("give one source only: report files, --ptxas, --cubin or --stage")
+    if options.ptxas is not None or options.cubin is not None:
+        return _from_build(options)
+    if options.reports:
+        return _from_reports(options)
+    if options.stage is not None:
+        return _from_stage(options)
+    return _from_numbers(options)
+
+
+def _from_numbers(options: argparse.Namespace) -> int:
+    """The configuration of the command line."""
+    given = [options.threads is not None, options.regs is not None]
+    if options.html is not None and not any(given):
+        # The page alone: it opens with a plain configuration and is meant to be played with.
+        options.threads, options.regs = 256, 32
+        _write_html(options, _answers(options, _targets(options)))
+        return EXIT_OK
+    if not all(given):
+        raise UsageError(
+            "the kernel is not described: --threads and --regs are needed",
+            remedies=[
+                "gemmprof occupancy --threads 256 --regs 64 --smem 16k",
+                "or name a report, or --ptxas FILE, --cubin FILE, --stage N",
+            ],
+        )
+    return _show(options, _answers(options, _targets(options)))
+
+
+def _targets(options: argparse.Namespace, default: Sequence[Product] = ()) -> list[Product]:
+    """The GPUs to answer for; a product without a name stands for its architecture."""
+    chosen = [Product("", parse_compute_capability(text)) for text in options.arch]
+    chosen += [find_product(name) for name in options.gpu]
+    return list(dict.fromkeys(chosen or default or _present() or [Product("", pair) for pair in LIMITS]))
+
+
+def _present() -> list[Product]:
+    """The GPUs of this machine, one of each kind; empty if there are none."""
+    if shutil.which("nvidia-smi") is None:
+        return []
+    from gemmprof.profiler.machine import list_gpus
+
+    try:
+        gpus = list_gpus()
+    except DeviceError:
+        return []
+    kinds = {(gpu.name, gpu.compute_capability): gpu for gpu in gpus if gpu.compute_capability in LIMITS}
+    return [_named(gpu.name, gpu.compute_capability) for gpu in kinds.values()]
+
+
+def _named(name: str, compute_capability: tuple[int, int], sm_count: int | None = None) -> Product:
+    """A GPU as a driver or report names it, with the SM count of our table where only that knows it."""
+    try:
+        product = find_product(name)
+        known = product.sm_count if product.compute_capability == compute_capability else None
+    except UsageError:
+        known = None
+    return Product(name, compute_capability, known if sm_count is None else sm_count)
+
+
+def _answers(
+    options: argparse.Namespace, targets: Sequence[Product]
+) -> list[tuple[Product, Occupancy | OccupancyError]]:
+    """The calculator's answer for each GPU. What is impossible on one of several is an answer too.
+
+    Raises:
+        OccupancyError: if it is impossible on all of them.
+    """
+    answers: list[tuple[Product, Occupancy | OccupancyError]] = []
+    for target in targets:
+        try:
+            answer: Occupancy | OccupancyError = occupancy(
+                target.compute_capability,
+                options.threads,
+                options.regs,
+                options.smem or 0,
+                shared_memory_config=options.carveout,
+                block_barriers=1 if options.barriers is None else options.barriers,
+                cluster_size=options.cluster,
+            )
+        except OccupancyError as error:
+            answer = error
+        answers.append((target, answer))
+    refused = [answer for _, answer in answers if isinstance(answer, OccupancyError)]
+    if len(refused) == len(answers):
+        raise refused[0]
+    return answers
+
+
+def _show(options: argparse.Namespace, answers: list[tuple[Product, Occupancy | OccupancyError]]) -> int:
+    """Print the answers, and write the files that were asked for; 1 if the kernel cannot run on any of the GPUs."""
+    solved = [(target, answer) for target, answer in answers if isinstance(answer, Occupancy)]
+    if options.html is not None:
+        _write_html(options, answers)
+    if options.plot is not None:
+        from gemmprof.reports.occupancy_plot import save_plot
+
+        path = new_output(options.plot, force=options.force)
+        save_plot([answer for _, answer in solved], path)
+        announce(path)
+    if options.json:
+        from gemmprof.reports.occupancy_data import answers_data
+
+        print_json(answers_data(answers))
+    else:
+        from gemmprof.reports.occupancy_terminal import print_answers
+
+        print_answers(console(), answers)
+    return EXIT_OK if any(answer.blocks_per_sm for _, answer in solved) else EXIT_FINDING
+
+
+def _write_html(
+    options: argparse.Namespace, answers: Sequence[tuple[Product, Occupancy | OccupancyError]]
+) -> None:
+    from gemmprof.reports.occupancy_page import write_page
+
+    path = new_output(options.html, force=options.force)
+    # The page opens on one architecture; of many the newest that data centres have is as good as any.
+    solved = [answer for _, answer in answers if isinstance(answer, Occupancy)]
+    preset = next((answer for answer in solved if answer.compute_capability == (9, 0)), solved[0])
+    write_page(preset, path)
+    announce(path)
+
+
+def _from_build(options: argparse.Namespace) -> int:
+    """Every kernel of a build."""
+    from gemmprof.analysis.occupancy_sources import built_kernels
+
+    if options.threads is None:
+        raise UsageError("a build does not know the block size", remedies=["add --threads N"])
+    for name in ("regs", "plot", "html"):
+        if getattr(options, name) is not None:
+            raise UsageError(f"--{name} does not go with a whole build: --threads is all it needs")
+    targets = (
+        [target.compute_capability for target in _targets(options)] if options.arch or options.gpu else []
+    )
+    if options.ptxas is not None:
+        from gemmprof.analysis.ptxas import parse_ptxas
+
+        resources = parse_ptxas(_text(options.ptxas))
+    else:
+        from gemmprof.analysis.cubin import read_cubin
+
+        resources = read_cubin(options.cubin)
+    kernels = built_kernels(
+        resources,
+        options.threads,
+        dynamic_shared_memory=options.smem or 0,
+        shared_memory_config=options.carveout,
+        block_barriers=options.barriers,
+        architectures=targets,
+        default_architecture=targets[0] if targets else None,
+    )
+    if options.json:
+        from gemmprof.reports.occupancy_data import build_data
+
+        print_json(build_data(kernels))
+    else:
+        from gemmprof.reports.occupancy_terminal import print_build
+
+        print_build(console(), kernels, options.threads)
+    return EXIT_OK
+
+
+def _text(name: str) -> str:
+    if name == "-":
+        return sys.stdin.read()
+    try:
+        return Path(name).read_text(encoding="utf-8", errors="replace")
+    except OSError as error:
+        raise UsageError(f"{name} cannot be read", found=error.strerror or str(error)) from error
+
+
+def _from_stage(options: argparse.Namespace) -> int:
+    """A stage of the ladder with the numbers that its recorded launch had."""
+    from gemmprof.analysis.occupancy_sources import stage_launch
+    from gemmprof.run import load_recorded_run, load_run, newest_run_directory
+
+    newest = newest_run_directory()
+    recorded = load_recorded_run() if newest is None else load_run(newest)
+    where = (
+        "the recorded H100 run that ships with gemmprof"
+        if newest is None
+        else f"the newest run here: {newest}"
+    )
+    print(f"Stage {options.stage} of {where}", file=sys.stderr)
+    return _show_launch(options, stage_launch(recorded, options.stage))
+
+
+def _show_launch(options: argparse.Namespace, profile: KernelProfile) -> int:
+    """One recorded launch as if its numbers had been typed; what was typed stands in their place."""
+    from gemmprof.analysis.occupancy_profile import of_launch
+
+    launched = of_launch(profile)
+    if launched is None:
+        raise UsageError(f"the launch of {profile.function_name} does not say what it took")
+    for name, value in (
+        ("threads", launched.threads_per_block),
+        ("regs", launched.registers_per_thread),
+        ("smem", launched.shared_memory_per_block),
+        ("barriers", launched.block_barriers),
+    ):
+        if getattr(options, name) is None:
+            setattr(options, name, value)
+    device = profile.device
+    return _show(
+        options,
+        _answers(
+            options, _targets(options, [_named(device.name, device.compute_capability, device.sm_count)])
+        ),
+    )
+
+
+def _from_reports(options: argparse.Namespace) -> int:
+    """Theoretical beside achieved occupancy of every launch in the reports, and why they differ."""
+    from gemmprof.analysis.occupancy_sources import launch_occupancies
+
+    for name in ("threads", "regs", "smem", "plot", "html", "carveout", "barriers"):
+        if getattr(options, name) is not None:
+            raise UsageError(
+                f"--{name} does not go with a report, which has numbers of its own",
+                remedies=["leave out the report, or the option"],
+            )
+    launches = launch_occupancies([Path(name) for name in options.reports])
+    if options.json:
+        from gemmprof.reports.occupancy_data import launches_data
+
+        print_json(launches_data(launches))
+    else:
+        from gemmprof.reports.occupancy_terminal import print_launches
+
+        print_launches(console(), launches)
+    return EXIT_OK
