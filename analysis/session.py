@@ -12,7 +12,7 @@ from gemmprof.analysis.kernel_analysis import KernelAnalysis, analyse
 from gemmprof.analysis.report_file import ReportReader
 from gemmprof.errors import GemmprofError, ReportError, UsageError
 from gemmprof.model import KernelProfile, StageResult
-from gemmprof.run import RUN_FILE, Run, load_run
+from gemmprof.run import RUN_FILE, Run, load_run, nvtx_range
 
 MANY_LAUNCHES = 64
 """A report with more launches than this keeps no instance values once they are analysed, and source only where measured."""
@@ -43,9 +43,12 @@ class Session:
             return None
         if result.launch_index is not None:
             return self._by_launch.get((result.report, result.launch_index))
-        # A report of one launch needs no index.
-        first = self._by_launch.get((result.report, 0))
-        return None if (result.report, 1) in self._by_launch else first
+        # Without an index the NVTX range tells; the longest launch where a library split the work into several.
+        launches = [analysis for (report, _), analysis in self._by_launch.items() if report == result.report]
+        if self.run is not None and len(launches) > 1:
+            name = nvtx_range(self.run.record(result.stage).stage.name, result.problem)
+            launches = [analysis for analysis in launches if name in analysis.profile.nvtx]
+        return max(launches, key=lambda analysis: analysis.profile.number(m.DURATION) or 0.0, default=None)
 
 
 def load_session(paths: Iterable[str | os.PathLike[str]], *, source: bool = True) -> Session:

@@ -195,6 +195,14 @@ def runs_directory() -> Path:
     return Path(os.environ.get("GEMMPROF_RUNS") or DEFAULT_RUNS_DIRECTORY)
 
 
+def nvtx_range(stage_name: str, problem: Problem) -> str:
+    """Name of the NVTX range around a stage's profiled launches: ``gemmprof/<stage>/<MxNxK>``.
+
+    It ties a launch in a report to the stage and problem of the run, whatever else the report holds.
+    """
+    return f"gemmprof/{stage_name}/{problem.key}"
+
+
 def newest_run_directory(candidates: Iterable[Path] | None = None) -> Path | None:
     """The run directory written last under ``runs_directory()``, or None if there is none."""
     folders = candidates if candidates is not None else runs_directory().glob("*/")

@@ -22,7 +22,7 @@ from gemmprof.profiler import machine
 from gemmprof.profiler.job import Event, Job, Task
 from gemmprof.profiler.lock import collecting
 from gemmprof.profiler.ncu_command import require_ncu
-from gemmprof.profiler.ncu_errors import hits_every_stage
+from gemmprof.profiler.ncu_errors import KilledError, hits_every_stage
 from gemmprof.profiler.profile_pass import (
     LOGS,
     REPORTS,
@@ -99,11 +99,14 @@ def collect(settings: Settings, directory: Path, *, resume: bool, progress: Prog
             folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise RunError(f"the run directory {directory} cannot be made", found=str(error)) from error
-    with collecting(
-        directory,
-        waiting=lambda: progress.note("waiting for the profiler of the interrupted collection to finish"),
-    ) as lock:
-        (directory / STOP_FILE).unlink(missing_ok=True)
+    stop_file = directory / STOP_FILE
+
+    def waiting() -> None:
+        stop_file.touch()  # the orphan ends after the stage at hand
+        progress.note("waiting for the profiler of the interrupted collection to finish its stage")
+
+    with collecting(directory, waiting=waiting) as lock:
+        stop_file.unlink(missing_ok=True)
         collection = Collection(settings, directory, found, progress, lock)
         return collection.do(resume)
 
@@ -432,6 +435,7 @@ class Collection:
             return
         self._progress.phase("profile", len(tasks))
         one_by_one = False
+        given_another_try: set[tuple[int, Problem]] = set()
         while tasks:
             result = self._profile_once(tasks[:1] if one_by_one else tasks)
             for profiled in result.finished:
@@ -449,6 +453,11 @@ class Collection:
                     raise self._with_kept(result.error)
                 if result.blamed is not None or len(tasks) == 1 or one_by_one:
                     blamed = result.blamed or tasks[0]
+                    if isinstance(result.error, KilledError) and blamed.key not in given_another_try:
+                        # Somebody, or the kernel's out-of-memory killer, ended ncu: hardly this stage's fault.
+                        given_another_try.add(blamed.key)
+                        tasks = self._unprofiled()
+                        continue
                     self._fail(blamed.key, "profile", str(result.error))
                 elif not result.finished:
                     # The launches of this pass cannot be told apart: find the culprit one by one.

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,13 +15,6 @@ from typing import Any
 
 from gemmprof.model import Problem
 from gemmprof.profiler.lock import collection_lives
-
-RANGE_PREFIX = "gemmprof"
-
-
-def nvtx_range(stage_name: str, problem: Problem) -> str:
-    """Name of the NVTX range around a profiled launch: ``gemmprof/<stage>/<MxNxK>``."""
-    return f"{RANGE_PREFIX}/{stage_name}/{problem.key}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +82,7 @@ class Job:
 
     def emit(self, event: str, task: Task | None = None, **facts: Any) -> None:
         """Append one event. Each is written at once, so that a killed helper loses none."""
-        record: dict[str, Any] = {"event": event}
+        record: dict[str, Any] = {"event": event, "clock": round(time.monotonic(), 4)}
         if task is not None:
             record |= {"stage": task.stage, "problem": dataclasses.asdict(task.problem)}
         with self.events.open("a", encoding="utf-8") as file:

@@ -48,6 +48,10 @@ class MetricNameError(ProfilerError):
     """A section or metric that this Nsight Compute does not know on this GPU."""
 
 
+class KilledError(ProfilerError):
+    """Something ended ncu from outside."""
+
+
 @dataclass(frozen=True, slots=True)
 class KnownFailure:
     """One cause: how it looks in the log, and what to say about it.
@@ -228,9 +232,10 @@ def translate(
         return failure.error(failure.message, remedies=(*failure.remedies, see), found=line)
     if log.errors:
         return ProfilerError("Nsight Compute reported an error", remedies=[see], found="; ".join(log.errors))
-    if exit_code is not None and exit_code < 0:
-        return ProfilerError(
-            f"ncu was ended by signal {-exit_code}",
+    number = _signal(exit_code)
+    if number is not None:
+        return KilledError(
+            f"ncu was ended by signal {number}",
             remedies=["check free memory (a killed process is often out of memory)", see],
             found=spoken[-1] if spoken else "",
         )
@@ -239,6 +244,13 @@ def translate(
             f"ncu ended with exit code {exit_code}", remedies=[see], found=spoken[-1] if spoken else ""
         )
     return None
+
+
+def _signal(exit_code: int | None) -> int | None:
+    """The signal that ended ncu, None if none did. ncu is a shell script, and shells report 128 + signal."""
+    if exit_code is None:
+        return None
+    return {128 + 9: 9, 128 + 15: 15}.get(exit_code) if exit_code >= 0 else -exit_code
 
 
 def hits_every_stage(error: ProfilerError) -> bool:

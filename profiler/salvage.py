@@ -1,9 +1,9 @@
 """How much of a report that ncu was killed over is whole.
 
 ncu appends a block to the report after each kernel, so a killed ncu leaves all finished kernels and at worst a torn
-block at the end. The format's frame, described by the ``.proto`` files in ncu's ``extras/FileFormat``: 4 bytes of magic,
-a sized header, then blocks of a sized header and a payload. The header says how many kernels the payload holds and how
-long it is. Only that is read here; everything else about reports is the analysis' business.
+block at the end. The format's frame, described by the ``.proto`` files in ncu's ``extras/FileFormat``: 4 bytes of
+magic, a sized header, then blocks of a sized header and a payload. The header says how many kernels the payload holds
+and how long it is. Only that is read here; everything else about reports is the analysis' business.
 """
 
 from __future__ import annotations

@@ -87,7 +87,7 @@ def _judge(
     if guards := result.overwritten_guards():
         detail = f"{guards} elements outside of C were written"
     elif unwritten := result.unwritten_elements():
-        detail = f"{unwritten} of {result.matrix.numel()} elements of C were never written"
+        detail = f"{unwritten} of {result.matrix.numel()} elements of C were never written (or only from the old C)"
     elif math.isnan(error):
         detail = "C holds NaN: the kernel read outside of A or B, or read C although beta is 0"
     elif not error <= allowed:

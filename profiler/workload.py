@@ -12,9 +12,10 @@ from functools import partial
 from pathlib import Path
 
 from gemmprof.kernels.catalog import stage_by_number
-from gemmprof.profiler.job import Job, Task, nvtx_range
+from gemmprof.profiler.job import Job, Task
 from gemmprof.profiler.operands import generator_seed
 from gemmprof.profiler.timing import launches
+from gemmprof.run import nvtx_range
 
 EXIT_FAULT = 3
 

@@ -93,7 +93,7 @@ def main() -> None:
         folder.mkdir(parents=True, exist_ok=True)
         whole = collect_seconds(problem, folder)
         print(f"gemmprof collect --all-stages --shape {problem.key}: {whole:.1f} s", flush=True)
-        rows = []
+        rows, usual = [], 0.0
         for stage in STAGES:
             seconds, passes, size = one_process_seconds(stage, problem, folder)
             rows.append({"stage": stage.name, "seconds": seconds, "passes": passes, "bytes": size})
@@ -101,7 +101,7 @@ def main() -> None:
                 f"ncu --set full, {stage.name:<12} {seconds:6.1f} s  {passes:3d} passes  {size / 1e6:5.1f} MB",
                 flush=True,
             )
-        usual = sum(float(row["seconds"]) for row in rows)
+            usual += seconds
     print(f"one ncu --set full process a stage: {usual:.1f} s, {usual / whole:.1f} times as long")
     if options.json:
         figures = {"shape": problem.key, "collect_seconds": whole, "usual_seconds": usual, "stages": rows}

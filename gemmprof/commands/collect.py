@@ -220,10 +220,13 @@ def _session(run: Run) -> Session | None:
     from gemmprof.analysis.session import load_session
 
     try:
-        return load_session([run.directory])
+        session = load_session([run.directory])
     except GemmprofError as error:
         print(f"gemmprof collect: the reports cannot be read: {error}", file=sys.stderr)
         return None
+    for failure in session.failures:
+        print(f"gemmprof collect: {failure}", file=sys.stderr)
+    return session
 
 
 def _render(session: Session, directory: Path) -> Path | None:
