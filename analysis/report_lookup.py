@@ -55,9 +55,11 @@ class Lookup:
         Raises:
             ReportError: if the native reader fails.
         """
-        names = [name for name in {**profile.metrics, **profile.instances} if name not in self.units]
-        if not names:
+        names = sorted({**profile.metrics, **profile.instances})
+        if all(name in self.units for name in names):
             return
+        # All names of the launch, and sorted as the library lists them: what it says of a derived metric depends on
+        # which metrics it was asked about before.
         # Some units depend on the chip.
         chip = sorted((key, str(value)) for key, value in profile.device.attributes.items() if "chip" in key)
         key = cache.cache_key("units", cache.module_version(), chip, profile.device.compute_capability, names)
@@ -67,7 +69,7 @@ class Lookup:
             found = self._ask(workload, (), units=names)["units"]
             answer = {name: str(found.get(name, "")) for name in names}
             cache.store(key, answer)
-        self.units.update(answer)
+        self.units = {**answer, **self.units}
 
     def _module(self, reference: int, profile: KernelProfile) -> Module:
         if reference not in self._modules:

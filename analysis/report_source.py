@@ -57,14 +57,14 @@ def source_index(frame: Frame) -> dict[int, list[Item]]:
 
 
 def read_module(frame: Frame, items: Iterable[Item]) -> Module:
-    """Read the items of one reference: ncu writes the code and the imported CUDA files as two.
+    """Read the items of one reference: the code comes in one, imported CUDA files and relocations in others.
 
     Raises:
         WireError: if one is damaged.
     """
     code_bytes: dict[str, int] = {}
     files: dict[str, str] = {}
-    holders: list[Item] = []
+    items = tuple(items)
     digest = hashlib.sha256()
     for item in items:
         data = frame.read(item.start, item.end)
@@ -73,10 +73,9 @@ def read_module(frame: Frame, items: Iterable[Item]) -> Module:
                 binary = data[start:end]
                 code_bytes.update(code_sizes(binary))
                 digest.update(binary)
-                holders.append(item)
             elif number == _FILES and kind == wire.BYTES:
                 files.update(_source_files(data[start:end]))
-    return Module(code_bytes, files, tuple(holders), digest.hexdigest())
+    return Module(code_bytes, files, items, digest.hexdigest())
 
 
 def _source_files(data: bytes) -> dict[str, str]:

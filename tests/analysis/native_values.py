@@ -1,0 +1,62 @@
+"""Everything that ``ncu_report`` says about a report, as a pickle on standard output: the reference for our own reading.
+
+Run as a script, because the library keeps memory and may abort the process.
+"""
+
+from __future__ import annotations
+
+import pickle
+import sys
+from typing import Any
+
+import ncu_report
+
+def instances(metric: Any) -> tuple[list[Any], list[Any]] | None:
+    count = metric.num_instances()
+    if not count:
+        return None
+    ids = metric.correlation_ids()
+    keys = [ids.value(i) for i in range(count)] if ids is not None else list(range(count))
+    return keys, [metric.value(i) for i in range(count)]
+
+
+def launch(action: Any) -> dict[str, Any]:
+    metrics = {name: action.metric_by_name(name) for name in action.metric_names()}
+    function_pcs = metrics.get("launch__function_pcs")
+    base = function_pcs.as_uint64(0) if function_pcs is not None else 0
+    lines = []
+    for offset in range(0, 64 * 16, 16):
+        info = action.source_info(base + offset) if base else None
+        lines.append((info.file_name(), info.line()) if info is not None else None)
+    return {
+        "demangled": action.name(action.NameBase_DEMANGLED),
+        "function": action.name(action.NameBase_FUNCTION),
+        "mangled": action.name(action.NameBase_MANGLED),
+        "scalars": {name: metric.value() for name, metric in metrics.items()},
+        "units": {name: metric.unit() or "" for name, metric in metrics.items()},
+        "instances": {name: found for name, metric in metrics.items() if (found := instances(metric))},
+        "rules": action.rule_results_as_dicts(),
+        "files": {path: str(text) for path, text in action.source_files().items()},
+        "base": base,
+        "sass": [action.sass_by_pc(base + offset) for offset in range(0, 64 * 16, 16)] if base else [],
+        "lines": lines,
+        "nvtx": nvtx(action),
+    }
+
+
+def nvtx(action: Any) -> list[str]:
+    state = action.nvtx_state()
+    if state is None:
+        return []
+    domains = [state.domain_by_id(identity) for identity in state.domains()]
+    return [name for domain in domains for name in (*domain.start_end_ranges(), *domain.push_pop_ranges())]
+
+
+def main() -> None:
+    context = ncu_report.load_report(sys.argv[1])
+    launches = [launch(action) for part in context for action in part]
+    pickle.dump(launches, sys.stdout.buffer)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,160 @@
+"""Our own reading of reports against NVIDIA's library, value by value, on every recorded report."""
+
+from __future__ import annotations
+
+import lzma
+import math
+import pickle
+import subprocess
+import sys
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gemmprof.analysis.report_file import read_report
+from gemmprof.model import KernelProfile
+
+DATA = Path(__file__).resolve().parent.parent / "data"
+NATIVE_VALUES = Path(__file__).with_name("native_values.py")
+NATIVE_SEVERITIES = {0: "none", 1: "ok", 2: "optimization", 3: "warning", 4: "error"}
+NATIVE_SCOPES = {0: None, 1: "local", 2: "global"}
+
+
+@pytest.fixture(scope="session")
+def unpacked(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
+    """``unpacked("flaws_tensor")``: the recorded report as an uncompressed file."""
+    folder = tmp_path_factory.mktemp("reports")
+
+    @cache
+    def unpack(name: str) -> Path:
+        path = folder / f"{name}.ncu-rep"
+        path.write_bytes(lzma.decompress((DATA / f"{name}.ncu-rep.xz").read_bytes()))
+        return path
+
+    return unpack
+
+
+@pytest.fixture
+def plain(report_name: str, unpacked: Callable[[str], Path]) -> Path:
+    return unpacked(report_name)
+
+
+@cache
+def _native(path: Path) -> list[dict[str, Any]]:
+    answer = subprocess.run([sys.executable, str(NATIVE_VALUES), str(path)], capture_output=True, check=True)
+    launches: list[dict[str, Any]] = pickle.loads(answer.stdout)
+    return launches
+
+
+@cache
+def _ours(path: Path) -> tuple[KernelProfile, ...]:
+    return read_report(path)
+
+
+def same(ours: Any, theirs: Any) -> bool:
+    """Equal and of one type; a NaN equals a NaN."""
+    if isinstance(ours, float) and isinstance(theirs, float) and math.isnan(ours):
+        return math.isnan(theirs)
+    return type(ours) is type(theirs) and bool(ours == theirs)
+
+
+def test_launches_and_names_are_the_natives(plain: Path) -> None:
+    ours = [(p.name, p.function_name, p.mangled_name) for p in _ours(plain)]
+    assert ours == [(n["demangled"], n["function"], n["mangled"]) for n in _native(plain)]
+    assert [p.index for p in _ours(plain)] == list(range(len(ours)))
+
+
+def test_every_scalar_is_the_natives(plain: Path) -> None:
+    for profile, native in zip(_ours(plain), _native(plain), strict=True):
+        stored = {**profile.metrics, **dict.fromkeys(profile.instances)}
+        without_value = set(native["scalars"]) - set(stored)
+        assert all(native["scalars"][name] is None for name in without_value)
+        assert set(profile.metrics) <= set(native["scalars"])
+        wrong = [n for n, value in profile.metrics.items() if not same(value, native["scalars"][n])]
+        assert not wrong
+        # Metrics that have instance values only are 0 to the library: a number that nobody measured.
+        only_instances = set(profile.instances) - set(profile.metrics)
+        assert all(native["scalars"][name] in (0, None) for name in only_instances)
+
+
+def test_every_instance_value_is_the_natives(plain: Path) -> None:
+    for profile, native in zip(_ours(plain), _native(plain), strict=True):
+        assert set(profile.instances) == set(native["instances"])
+        for name, (keys, values) in native["instances"].items():
+            found = profile.instances[name]
+            assert list(found.keys) == keys, name
+            assert all(map(same, found.values, values)), name
+
+
+def test_every_unit_is_the_natives(plain: Path) -> None:
+    for profile, native in zip(_ours(plain), _native(plain), strict=True):
+        names = [*profile.metrics, *profile.instances]
+        assert {n: profile.units[n] for n in names} == {n: native["units"][n] for n in names}
+
+
+def test_rules_are_the_natives(plain: Path) -> None:
+    for profile, native in zip(_ours(plain), _native(plain), strict=True):
+        theirs = []
+        for rule in native["rules"]:
+            message, speedup = rule["rule_message"], rule.get("speedup_estimation", {})
+            if not message["message"] and not rule.get("result_tables"):
+                continue
+            focus = [(f["name"], f["value"], f["info"]) for f in rule.get("focus_metrics", ())]
+            # The library gives the columns of a table; ours are rows.
+            tables = [
+                (t["title"], t["headers"], [list(row) for row in zip(*t["data"], strict=True)])
+                for t in rule.get("result_tables", ())
+            ]
+            theirs.append(
+                (
+                    rule["rule_identifier"],
+                    rule["section_identifier"],
+                    message["title"],
+                    message["message"],
+                    NATIVE_SEVERITIES[message["type"]],
+                    speedup.get("speedup"),
+                    NATIVE_SCOPES[speedup.get("type", 0)],
+                    focus,
+                    tables,
+                )
+            )
+        ours = [
+            (
+                rule.rule,
+                rule.section,
+                rule.title,
+                rule.message,
+                rule.severity,
+                rule.estimated_speedup,
+                rule.speedup_scope,
+                [(f["name"], f["value"], f["info"]) for f in rule.focus_metrics],
+                [(t["title"], list(t["headers"]), [list(row) for row in t["data"]]) for t in rule.tables],
+            )
+            for rule in profile.rules
+        ]
+        assert ours == theirs
+
+
+def test_source_is_the_natives(plain: Path) -> None:
+    for profile, native in zip(_ours(plain), _native(plain), strict=True):
+        source = profile.source
+        assert source.function_address == native["base"]
+        at = {instruction.address: instruction for instruction in source.instructions}
+        for index, text in enumerate(native["sass"]):
+            found = at.get(native["base"] + 16 * index)
+            if found is None:  # behind the kernel's end, where the library goes on with the next function
+                assert index * 16 >= len(source.instructions) * 16
+                continue
+            assert found.sass == text.strip()
+            line = native["lines"][index]
+            assert (found.file, found.line) == (line if line is not None else (None, None))
+        assert dict(source.files) == native["files"]
+        assert all(instruction.sass for instruction in source.instructions)
+
+
+def test_nvtx_ranges_are_the_natives(plain: Path) -> None:
+    for profile, native in zip(_ours(plain), _native(plain), strict=True):
+        assert sorted(profile.nvtx) == sorted(native["nvtx"])
