@@ -109,6 +109,8 @@ class InstructionMix:
     classes: tuple[ClassCount, ...]
     pipes: tuple[PipeUse, ...]
     ratios: Ratios
+    categories: tuple[tuple[str, int], ...] = ()
+    """ncu's own, coarser categories with their executions; empty before ncu 2025."""
     missing: NotCollected | None = None
 
     def count(self, *opcodes: str) -> int:
@@ -180,6 +182,7 @@ def analyse(profile: KernelProfile) -> InstructionMix | NotCollected:
         classes=_classes(by_opcode, total),
         pipes=_pipes(profile),
         ratios=_ratios(by_opcode, modifiers, total),
+        categories=_categories(profile),
         missing=GROUP.incomplete(profile.metrics),
     )
 
@@ -199,6 +202,11 @@ def _counts(profile: KernelProfile, metric: str) -> dict[str, int] | None:
         if not isinstance(value, str) and math.isfinite(value):
             counts[str(key)] = counts.get(str(key), 0) + int(value)
     return counts
+
+
+def _categories(profile: KernelProfile) -> tuple[tuple[str, int], ...]:
+    counts = _counts(profile, metrics.EXECUTED_PER_CATEGORY) or {}
+    return tuple(sorted(counts.items(), key=lambda item: -item[1]))
 
 
 def _opcode_counts(executed: dict[str, int], threads: dict[str, int] | None) -> tuple[OpcodeCount, ...]:

@@ -273,6 +273,8 @@ ROOFLINE = MetricGroup(
 
 EXECUTED_PER_OPCODE = "sass__inst_executed_per_opcode"
 EXECUTED_PER_MODIFIER = "sass__inst_executed_per_opcode_with_modifier_all"
+EXECUTED_PER_CATEGORY = "sass__inst_executed_per_opcode_category"
+"""From ncu 2025 on."""
 THREADS_PER_OPCODE = "sass__thread_inst_executed_true_per_opcode"
 THREADS_PER_MODIFIER = "sass__thread_inst_executed_true_per_opcode_with_modifier_all"
 INSTRUCTIONS_EXECUTED = "smsp__inst_executed.sum"
@@ -315,7 +317,7 @@ INSTRUCTION_MIX = MetricGroup(
         INSTRUCTIONS_EXECUTED,
         INSTRUCTIONS_ISSUED,
     ),
-    optional=(INSTRUCTIONS_EXECUTED_PER_SCHEDULER, INSTRUCTIONS_ISSUED_PER_SCHEDULER),
+    optional=(EXECUTED_PER_CATEGORY, INSTRUCTIONS_EXECUTED_PER_SCHEDULER, INSTRUCTIONS_ISSUED_PER_SCHEDULER),
     requested=(EXECUTED_PER_MODIFIER, THREADS_PER_OPCODE, THREADS_PER_MODIFIER),
 )
 

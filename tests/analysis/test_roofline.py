@@ -1,0 +1,216 @@
+"""Roofline: the formulas, the differences between architectures, the traps of the tensor counters."""
+
+from __future__ import annotations
+
+import pytest
+
+from gemmprof import metrics
+from gemmprof.analysis import roofline
+from gemmprof.analysis.roofline import Roofline, tensor_label
+from gemmprof.model import Device, KernelProfile, LaunchStatistics, NotCollected
+
+GHZ = 1e9
+
+
+def launch(capability: tuple[int, int], values: dict[str, float]) -> KernelProfile:
+    """A launch with these counters on a GPU of 100 SMs."""
+    return KernelProfile(
+        index=0,
+        report="any.ncu-rep",
+        name="kernel()",
+        function_name="kernel",
+        mangled_name="kernel",
+        device=Device("GPU", capability, sm_count=100),
+        launch=LaunchStatistics((100, 1, 1), (256, 1, 1)),
+        metrics=values,
+    )
+
+
+BASIC = {
+    metrics.SMSP_CLOCK: 1.5 * GHZ,
+    metrics.SM_ELAPSED_CLOCK: 1.5 * GHZ,
+    metrics.executed_per_cycle("fadd"): 100.0,
+    metrics.executed_per_cycle("fmul"): 200.0,
+    metrics.executed_per_cycle("ffma"): 1000.0,
+    metrics.peak_per_cycle("ffma"): 12800.0,
+    metrics.DRAM_BYTES_PER_SECOND: 0.5e12,
+    metrics.DRAM_BYTES_PEAK: 1000.0,
+    metrics.DRAM_CLOCK: 2.0 * GHZ,
+}
+"""What the section SpeedOfLight_RooflineChart collects of FP32."""
+
+
+def analysed(capability: tuple[int, int], values: dict[str, float]) -> Roofline:
+    result = roofline.analyse(launch(capability, values))
+    assert isinstance(result, Roofline)
+    return result
+
+
+def test_formulas() -> None:
+    result = analysed((8, 0), BASIC)
+    [compute] = result.compute_roofs
+    assert compute.key == roofline.FP32
+    assert compute.achieved == pytest.approx((100 + 200 + 2 * 1000) * 1.5e9)
+    assert compute.peak == pytest.approx(2 * 12800 * 1.5e9)
+    [memory] = result.memory_roofs
+    assert (memory.level, memory.peak, memory.achieved) == (roofline.DRAM, 2e12, 0.5e12)
+    [point] = result.points
+    assert point.intensity == pytest.approx(3.45e12 / 0.5e12)
+    assert point.ridge == pytest.approx(38.4e12 / 2e12)
+    assert point.bound == "memory"
+    assert point.attainable == pytest.approx(point.intensity * 2e12)
+    assert point.headroom == pytest.approx(4.0)
+    assert point.percent == pytest.approx(25.0)
+    assert result.main is compute
+    assert result.point(roofline.FP32, roofline.DRAM) is point
+    assert result.point(roofline.FP64, roofline.DRAM) is None
+
+
+def test_right_of_the_ridge_the_compute_roof_holds() -> None:
+    result = analysed((8, 0), {**BASIC, metrics.DRAM_BYTES_PER_SECOND: 1e9})
+    [point] = result.points
+    assert point.bound == "compute"
+    assert point.attainable == result.compute_roofs[0].peak
+
+
+def test_packed_arithmetic_counts_each_half() -> None:
+    packed = {**BASIC, metrics.executed_per_cycle("ffma2"): 10.0, metrics.executed_per_cycle("fadd2"): 1.0}
+    assert analysed((10, 0), packed).compute_roofs[0].achieved == pytest.approx((2300 + 4 * 10 + 2) * 1.5e9)
+
+
+def test_half_precision_counts_both_halves() -> None:
+    half = {
+        **BASIC,
+        metrics.executed_per_cycle("hadd"): 1.0,
+        metrics.executed_per_cycle("hmul"): 10.0,
+        metrics.executed_per_cycle("hfma"): 100.0,
+        metrics.peak_per_cycle("hfma"): 25600.0,
+    }
+    roof = analysed((8, 0), half).compute_roofs[1]
+    assert roof.achieved == pytest.approx((2 + 20 + 400) * 1.5e9)
+    assert roof.peak == pytest.approx(4 * 25600 * 1.5e9)
+
+
+def test_a_counter_that_is_not_there_is_not_zero() -> None:
+    lacking = {name: value for name, value in BASIC.items() if name != metrics.executed_per_cycle("fmul")}
+    result = analysed((8, 0), lacking)
+    assert result.compute_roofs[0].achieved is None
+    assert result.points == ()
+    assert result.missing is not None and metrics.executed_per_cycle("fmul") in result.missing.metrics
+
+
+def test_without_any_roof_it_says_what_to_collect() -> None:
+    result = roofline.analyse(launch((8, 0), {}))
+    assert isinstance(result, NotCollected)
+    assert "--section SpeedOfLight_RooflineChart" in result.remedy
+
+
+@pytest.mark.parametrize("capability", [(8, 7), (11, 0), (12, 1)])
+def test_devices_without_memory_counters_say_so(capability: tuple[int, int]) -> None:
+    values = {name: value for name, value in BASIC.items() if not name.startswith("dram")}
+    result = analysed(capability, {**values, metrics.L2_TO_XBAR_PEAK: 10.0, metrics.L2_CLOCK: GHZ})
+    assert [roof.level for roof in result.memory_roofs] == [roofline.L2]
+    assert f"{capability[0]}.{capability[1]}" in result.notes[0]
+
+
+LG = {metrics.L1_WRITEBACK_PER_SECOND: 1e9, metrics.L1_WRITEBACK_PEAK: 100.0}
+LGDS = {metrics.L1_WRITEBACK_DSHARED_PER_SECOND: 3e9, metrics.L1_WRITEBACK_DSHARED_PEAK: 100.0}
+
+
+@pytest.mark.parametrize(
+    ("capability", "counters", "achieved"),
+    [
+        ((8, 9), LG, 128e9),
+        ((9, 0), LGDS, 384e9),
+        ((9, 0), {**LG, **LGDS}, 384e9),
+        ((8, 9), {**LG, **LGDS}, 128e9),
+    ],
+)
+def test_l1_counter_of_the_architecture(
+    capability: tuple[int, int], counters: dict[str, float], achieved: float
+) -> None:
+    result = analysed(capability, {**BASIC, **counters, metrics.L1_CLOCK: GHZ})
+    [l1] = [roof for roof in result.memory_roofs if roof.level == roofline.L1]
+    assert l1.achieved == achieved
+    assert l1.peak == 128 * 100 * GHZ
+
+
+def test_shared_memory_roof_counts_wavefronts_of_loads_stores_atomics_and_wgmma() -> None:
+    loads, stores, atomics = metrics.SHARED_WAVEFRONTS
+    values = {
+        **BASIC,
+        metrics.L1_CLOCK: GHZ,
+        metrics.DURATION: 1000.0,
+        loads: 1000.0,
+        stores: 100.0,
+        atomics: 10.0,
+        metrics.SHARED_WAVEFRONTS_GMMA: 1.0,
+    }
+    [shared] = [roof for roof in analysed((9, 0), values).memory_roofs if roof.level == roofline.SHARED]
+    assert shared.peak == 128 * 100 * GHZ
+    assert shared.achieved == pytest.approx(128 * 1111 / 1e-6)
+    del values[stores]
+    [shared] = [roof for roof in analysed((9, 0), values).memory_roofs if roof.level == roofline.SHARED]
+    assert shared.achieved is None
+
+
+def tensor(**paths: float) -> dict[str, float]:
+    """Counters of these tensor paths."""
+    values = {metrics.tensor_operations_per_cycle(path): rate for path, rate in paths.items()}
+    return {**BASIC, **values, **{metrics.tensor_operations_peak(path): 1e6 for path in paths}}
+
+
+def tensor_paths(result: Roofline) -> dict[str, float | None]:
+    prefix = roofline.TENSOR_PREFIX
+    return {r.key.removeprefix(prefix): r.achieved for r in result.compute_roofs if r.key.startswith(prefix)}
+
+
+def test_totals_of_hopper_are_not_counted_twice() -> None:
+    """From 9.0 on ``src_fp16`` includes what ``op_hmma_src_fp16_…`` and ``op_hgmma_src_fp16_…`` count."""
+    result = analysed(
+        (9, 0),
+        tensor(
+            src_fp16=300.0,
+            op_hmma_src_fp16_dst_fp32_sparsity_off=100.0,
+            op_hgmma_src_fp16_sparsity_off=200.0,
+            op_hgmma_src_tf32_dst_fp32_sparsity_off=0.0,
+            src_fp8_sparsity_off=50.0,
+            src_fp64=7.0,
+        ),
+    )
+    assert tensor_paths(result) == {
+        "op_hmma_src_fp16_dst_fp32_sparsity_off": 100 * 1.5e9,
+        "op_hgmma_src_fp16_sparsity_off": 200 * 1.5e9,
+        "src_fp8_sparsity_off": 50 * 1.5e9,
+        "src_fp64": 7 * 1.5e9,
+    }
+
+
+def test_a_total_alone_stands_for_itself() -> None:
+    assert tensor_paths(analysed((12, 0), tensor(src_bf16_dst_fp32=5.0))) == {"src_bf16_dst_fp32": 7.5e9}
+
+
+def test_totals_of_ampere_are_not_counted_twice() -> None:
+    result = analysed((8, 6), tensor(src_tf32_dst_fp32=3.0, src_tf32_dst_fp32_sparsity_on=3.0))
+    assert tensor_paths(result) == {"src_tf32_dst_fp32_sparsity_on": 4.5e9}
+
+
+@pytest.mark.parametrize(
+    "path", ["src_fp4_dst_fp32_sparsity_off", "op_utcqmma_src_fp4_fp6_fp8_dst_fp32_sparsity_off"]
+)
+def test_paths_of_blackwell_are_read_by_their_names(path: str) -> None:
+    assert tensor_paths(analysed((10, 0), tensor(**{path: 2.0}))) == {path: 3e9}
+
+
+@pytest.mark.parametrize(
+    ("path", "label"),
+    [
+        ("op_hgmma_src_bf16_dst_fp32_sparsity_off", "Tensor HGMMA BF16 → FP32"),
+        ("op_hgmma_src_fp16_sparsity_on", "Tensor HGMMA FP16 (sparse)"),
+        ("src_fp64", "Tensor FP64"),
+        ("op_utcqmma_src_fp4_fp6_fp8_dst_fp16_sparsity_off", "Tensor UTCQMMA FP4/FP6/FP8 → FP16"),
+        ("src_int8_sparsity_off", "Tensor INT8"),
+    ],
+)
+def test_labels(path: str, label: str) -> None:
+    assert tensor_label(path) == label
