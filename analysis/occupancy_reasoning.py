@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from gemmprof.analysis.occupancy import Occupancy
@@ -44,7 +44,12 @@ def limited_by(occupancy: Occupancy) -> str:
     """What keeps occupancy down, for example ``registers and warps``; ``nothing`` at 100 %."""
     if occupancy.theoretical_occupancy == 1:
         return "nothing"
-    words = [RESOURCE_WORDS[name] for name in occupancy.binding]
+    return in_words(occupancy.binding)
+
+
+def in_words(resources: Sequence[str]) -> str:
+    """Resources as people name them: ``registers, shared memory and warps``."""
+    words = [RESOURCE_WORDS[name] for name in resources]
     return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"
 
 

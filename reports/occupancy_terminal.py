@@ -12,6 +12,7 @@ from gemmprof.analysis.occupancy_reasoning import (
     conclusion,
     count,
     explain_together,
+    in_words,
     limited_by,
 )
 from gemmprof.arch import PRODUCTS, Product
@@ -235,11 +236,13 @@ def print_launches(
         if isinstance(result, NotCollected):
             console.print(f"  occupancy was {result}\n")
             continue
-        binding = " and ".join(RESOURCE_WORDS[name] for name in result.limited_by)
-        limits = ", ".join(f"{RESOURCE_WORDS[item.resource]} {item.blocks}" for item in result.block_limits)
-        console.print(
-            f"  theoretical {_percent(result.theoretical_percent)}  limited by {binding}  (blocks: {limits})"
+        why = (
+            f"limited by {in_words(result.limited_by)}"
+            if result.limits_theoretical
+            else "every warp slot can be taken"
         )
+        limits = ", ".join(f"{RESOURCE_WORDS[item.resource]} {item.blocks}" for item in result.block_limits)
+        console.print(f"  theoretical {_percent(result.theoretical_percent)}  {why}  (blocks: {limits})")
         console.print(f"  achieved    {_percent(result.achieved_percent)}  {_waves(result)}")
         for loss in result.losses:
             console.print(f"  {-loss.points:+6.1f}  {loss.kind}: {loss.text}")

@@ -105,7 +105,9 @@
       registers: () => range(1, limits.maxRegistersPerThread, 1),
       shared: () => range(0, most, SHARED_MEMORY_STEP),
     }[name]();
-    const all = [...new Set([...values, c[name]])].sort((a, b) => a - b);
+    const [low, high] = { threads: [1, limits.maxThreadsPerBlock], registers: [1, limits.maxRegistersPerThread], shared: [0, most] }[name];
+    const present = Number.isInteger(c[name]) && c[name] >= low && c[name] <= high ? [c[name]] : [];
+    const all = [...new Set([...values, ...present])].sort((a, b) => a - b);
     return all.map((value) => [value, residentWarps(limits, c, name, value)]);
   };
 

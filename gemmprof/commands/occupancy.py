@@ -185,7 +185,9 @@ def _answers(
         answers.append((target, answer))
     refused = [answer for _, answer in answers if isinstance(answer, OccupancyError)]
     if len(refused) == len(answers):
-        raise refused[0]
+        first = refused[0]
+        everywhere = f" (and none of the {len(refused)} asked for can)" if len(refused) > 1 else ""
+        raise OccupancyError(first.message + everywhere, remedies=first.remedies, found=first.found)
     return answers
 
 
