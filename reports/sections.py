@@ -100,12 +100,13 @@ def sections(
 def _results(page: KernelPage, before: KernelPage | None, *, other_report: bool) -> list[tuple[str, str, Any]]:
     """Name, title and result of everything that could be a section."""
     found = [(item.NAME, item.TITLE, page.analysis.results.get(item.NAME)) for item in ANALYSES]
-    if before is not None and hasattr(comparison,'compare'):
+    if before is not None:
         where = "in the other report" if other_report else f"({before.label})" if before.record is None else before.label
         change = comparison.compare(before.analysis, page.analysis)
         found.append(("comparison", f"Against {where}", change))
     if page.record is not None and page.problem is not None:
-        if hasattr(traffic,'model'): found.append(("traffic", "Traffic, predicted and measured", traffic.model(page.record.stage, page.problem, page.analysis)))
+        model = traffic.model(page.record.stage, page.problem, page.analysis)
+        found.append(("traffic", "Traffic, predicted and measured", model))
         patterns = access_stages.access_patterns(page.record.stage, page.problem)
         found.append(("access_pattern", "How a warp touches memory", patterns))
     found.append(("raw_metrics", "Raw metrics", page.analysis.profile.metrics))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import io
 import re
+import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -123,7 +124,9 @@ def page_svg(
 
     figure.patch.set_visible(False)
     buffer = io.StringIO()
-    with drawing():
+    with drawing(), warnings.catch_warnings():
+        # Text stays text: whether matplotlib's own font has a glyph does not matter.
+        warnings.filterwarnings("ignore", message="Glyph .* missing from font")
         figure.savefig(buffer, format="svg", metadata={"Date": None, "Creator": None})
     text = _METADATA.sub("", _PROLOG.sub("", buffer.getvalue()))
     text = _INLINE.sub(_attributes, text)

@@ -1,0 +1,87 @@
+from __future__ import annotations
+
+import re
+import xml.etree.ElementTree as ElementTree
+from collections.abc import Callable
+
+import pytest
+from page_sessions import HOSTILE
+
+from gemmprof.analysis.roofline import Roofline
+from gemmprof.analysis.session import Session
+from gemmprof.reports import figures
+from gemmprof.reports.environment import asset
+from gemmprof.reports.svg import PALETTE, page_svg
+
+
+@pytest.fixture(scope="module")
+def roofs(load: Callable[[str], Session]) -> Roofline:
+    result = load("ladder_simple").kernels[2].get(Roofline)
+    assert isinstance(result, Roofline)
+    return result
+
+
+def svg_of(figure: object, **changes: object) -> str:
+    arguments = {"identifier": "k", "title": "Roofline", "description": "words"} | changes
+    return str(page_svg(figure, **arguments))  # type: ignore[arg-type]
+
+
+def test_the_palette_is_the_style_sheets() -> None:
+    light = dict(re.findall(r"--gp-(\w+): light-dark\((#\w+),", asset("style.css")))
+    assert len(set(PALETTE.values())) == len(PALETTE), "colours must be distinct to stand for their names"
+    for name, colour in PALETTE.items():
+        assert name in light
+        # One step of blue tells `sm` from `accent`, which look alike on purpose.
+        assert abs(int(colour[1:], 16) - int(light[name][1:], 16)) <= 1
+
+
+def test_a_figure_is_well_formed_themed_and_without_inline_styles(roofs: Roofline) -> None:
+    text = svg_of(figures.kernel_roofline(roofs), tips=figures.point_tips(roofs))
+    root = ElementTree.fromstring(text)
+    assert root.get("role") == "img" and root.get("aria-label", "").startswith("Roofline")
+    assert "style=" not in text and "<style" not in text and "xlink" not in text and "<image" not in text
+    assert not re.search(r'(?:fill|stroke)="#', text), "every colour follows the theme"
+    assert "var(--gp-dram)" in text
+
+
+def test_text_stays_text(roofs: Roofline) -> None:
+    texts = "".join(ElementTree.fromstring(svg_of(figures.kernel_roofline(roofs))).itertext())
+    assert "arithmetic intensity" in texts and "FP32" in texts and "Device memory" in texts
+
+
+def test_ids_carry_the_prefix_and_references_resolve(roofs: Roofline) -> None:
+    text = svg_of(figures.kernel_roofline(roofs), identifier="page7-roof")
+    ids = set(re.findall(r' id="([^"]*)"', text))
+    assert ids and all(item.startswith("page7-roof-") for item in ids)
+    assert set(re.findall(r"url\(#([^)]*)\)", text)) | set(re.findall(r'href="#([^"]*)"', text)) <= ids
+
+
+def test_tooltips_sit_on_their_points(roofs: Roofline) -> None:
+    root = ElementTree.fromstring(svg_of(figures.kernel_roofline(roofs), tips=figures.point_tips(roofs)))
+    titles = {
+        group.get("id"): group[0].text for group in root.iter() if len(group) and group[0].tag.endswith("title")
+    }
+    assert "FLOP/byte" in (titles["k-point-dram"] or "")
+
+
+def test_hostile_labels_stay_text(roofs: Roofline) -> None:
+    steps = [figures.Step("1", HOSTILE, roofs), figures.Step("2", "$\\frac{1}{0}$ " + HOSTILE, roofs)]
+    text = svg_of(figures.ladder_roofline(steps), title=HOSTILE, description=HOSTILE, tips=figures.step_tips(steps))
+    root = ElementTree.fromstring(text)
+    tags = {element.tag.rsplit("}")[-1] for element in root.iter()}
+    assert tags <= {"svg", "g", "path", "text", "tspan", "defs", "clipPath", "rect", "use", "title"}
+    assert "⟨U+202E⟩" in "".join(root.itertext()) and "\u202e" not in text
+    assert "$\\frac{1}{0}$" in "".join(root.itertext()), "no mathtext"
+
+
+def test_a_kernel_without_arithmetic_has_no_figure(load: Callable[[str], Session]) -> None:
+    without = [
+        roofs for kernel in load("flaws_global_access").kernels + load("flaws_atomics").kernels
+        if isinstance(roofs := kernel.get(Roofline), Roofline) and roofs.main is None
+    ]
+    assert without
+    assert all(figures.kernel_roofline(roofs) is None for roofs in without)
+
+
+def test_figures_are_the_same_each_time(roofs: Roofline) -> None:
+    assert svg_of(figures.kernel_roofline(roofs)) == svg_of(figures.kernel_roofline(roofs))
