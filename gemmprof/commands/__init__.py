@@ -8,7 +8,9 @@ from __future__ import annotations
 COMMANDS: dict[str, str] = {
     "collect": "build, verify, time and profile the stages on this machine's GPU",
     "report": "render HTML pages from a run or any .ncu-rep files",
+    "export": "write everything in reports as Parquet, CSV or JSON lines",
     "roofline": "roofline points of kernels, as a table or a picture",
+    "diff": "what changed between two runs, reports or kernels; a gate for CI",
     "occupancy": "theoretical occupancy, its reasoning, and what would raise it",
     "stages": "the ladder of kernels and each stage's one idea",
     "doctor": "what this machine has, what is missing, and the exact remedy",
