@@ -79,7 +79,7 @@ def load_session(paths: Iterable[str | os.PathLike[str]], *, source: bool = True
             failures.append(error)
             continue
         runs.append(run)
-        for name in dict.fromkeys(result.report for result in run.results if result.report is not None):
+        for name in _report_names(run):
             try:
                 found = list(_analysed(report_in_run(run, name), source=source))
             except ReportError as error:
@@ -91,6 +91,28 @@ def load_session(paths: Iterable[str | os.PathLike[str]], *, source: bool = True
         raise failures[0]
     only_run = runs[0] if len(runs) == 1 else None
     return Session(_title(inputs), tuple(kernels), only_run, tuple(failures), by_launch if only_run else {})
+
+
+def reports_of(paths: Iterable[str | os.PathLike[str]]) -> tuple[list[Path], tuple[GemmprofError, ...]]:
+    """The report files that these inputs stand for, and why others of the inputs could not be read."""
+    reports: list[Path] = []
+    failures: list[GemmprofError] = []
+    for path in map(Path, paths):
+        try:
+            if _is_run(path):
+                run = load_run(path)
+                reports += [report_in_run(run, name) for name in _report_names(run)]
+            else:
+                reports.append(path)
+        except GemmprofError as error:
+            failures.append(error)
+    if not reports and not failures:
+        failures.append(ReportError("the run holds no report", remedies=["collect it with profiling"]))
+    return reports, tuple(failures)
+
+
+def _report_names(run: Run) -> list[str]:
+    return list(dict.fromkeys(result.report for result in run.results if result.report is not None))
 
 
 def report_in_run(run: Run, name: str) -> Path:

@@ -418,6 +418,17 @@ LOCAL_SECTORS_BY_ADDRESS = "memory_l2_theoretical_sectors_local"
 ACCESS_TYPE_BY_ADDRESS = "memory_access_type"
 ACCESS_SIZE_BY_ADDRESS = "memory_access_size_type"
 MEMORY_TYPE_BY_ADDRESS = "memory_type"
+NOT_ADDITIVE_BY_ADDRESS = frozenset(
+    (
+        ACCESS_TYPE_BY_ADDRESS,
+        ACCESS_SIZE_BY_ADDRESS,
+        MEMORY_TYPE_BY_ADDRESS,
+        "derived__avg_thread_executed",
+        "derived__avg_thread_executed_true",
+        "derived__memory_l1_conflicts_shared_nway",
+    )
+)
+"""Codes, averages and ratios: a sum over the instructions of a line means nothing."""
 
 # --- Shared memory ---------------------------------------------------------------------------------------------------
 

@@ -1,0 +1,67 @@
+"""Write everything in reports as tables: Parquet, CSV or JSON lines.
+
+Five tables, joined by their columns `report` and `launch`:
+
+  kernels        one row a launch: names, grid, block, registers, duration, NVTX ranges
+  metrics        one row a launch and metric: value in base units, unit
+  metrics_wide   one row a launch, one column a metric
+  instructions   one row a SASS instruction, with every metric measured by address
+  lines          one row a CUDA line: the sums over its instructions
+
+What was not collected is null. Reports of any size are written slice by slice in bounded memory.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+from gemmprof.commands import _shared
+from gemmprof.errors import UsageError
+
+DEFAULT_FOLDER = "gemmprof-tables"
+FORMATS = ("parquet", "csv", "jsonl")
+TABLES = ("kernels", "metrics", "metrics_wide", "instructions", "lines")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the command's arguments."""
+    _shared.add_input_arguments(parser)
+    _shared.add_output_argument(parser, metavar="DIR", text=f"folder to write (default: {DEFAULT_FOLDER})")
+    parser.add_argument("--format", choices=FORMATS, default=FORMATS[0], help="file format (default: %(default)s)")
+    parser.add_argument(
+        "--table",
+        dest="tables",
+        metavar="NAME",
+        choices=TABLES,
+        action="append",
+        help=f"write this table only; may be repeated ({', '.join(TABLES)})",
+    )
+
+
+def run(options: argparse.Namespace) -> int:
+    """Write the tables; exit code 0, or 1 if some report could not be read."""
+    from gemmprof.analysis.export import export_tables
+    from gemmprof.analysis.session import reports_of
+
+    tables = tuple(dict.fromkeys(options.tables or TABLES))
+    folder = Path(options.output or DEFAULT_FOLDER)
+    if folder.exists() and not folder.is_dir():
+        raise UsageError(f"{folder} is a file", remedies=["name a folder with -o"])
+    for name in tables:
+        if folder.is_dir():
+            _shared.new_output(folder / f"{name}.{options.format}", force=options.force)
+    inputs, notice = _shared.chosen_inputs(options)
+    if notice:
+        print(notice, file=sys.stderr)
+    reports, failures = reports_of(inputs)
+    if not reports:
+        raise failures[0]
+    exported = export_tables(reports, folder, format=options.format, tables=tables)
+    failures = (*failures, *exported.failures)
+    for failure in failures:
+        print(f"gemmprof export: not read: {failure}", file=sys.stderr)
+    for file in exported.files:
+        _shared.announce(file)
+    return 1 if failures else 0
