@@ -153,10 +153,14 @@ _UNITS = {
     "byte/second": bandwidth,
     "ns": nanoseconds,
     "nsecond": nanoseconds,
+    "s": seconds,
     "hz": hertz,
     "cycle/nsecond": lambda value: hertz(value * 1e9),
     "%": lambda value: percent(value, 2),
 }
+
+
+_COUNTED = frozenset({"cycle", "element", "instruction", "block", "warp", "thread", "sector", "request", "wavefront"})
 
 
 def quantity(value: Any, unit: str = "") -> str:
@@ -167,7 +171,9 @@ def quantity(value: Any, unit: str = "") -> str:
         return DASH
     if unit in _UNITS:
         return str(_UNITS[unit](value))
-    return f"{number(value, 4)} {unit}".rstrip()
+    if unit in _COUNTED and value != 1:
+        unit += "s"
+    return f"{number(value)} {unit}".rstrip()
 
 
 def short_name(name: str, limit: int = 60) -> str:

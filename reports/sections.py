@@ -101,8 +101,16 @@ def _results(page: KernelPage, before: KernelPage | None, *, other_report: bool)
     """Name, title and result of everything that could be a section."""
     found = [(item.NAME, item.TITLE, page.analysis.results.get(item.NAME)) for item in ANALYSES]
     if before is not None:
-        where = "in the other report" if other_report else f"({before.label})" if before.record is None else before.label
-        change = comparison.compare(before.analysis, page.analysis)
+        where = before.label if before.record is None else f"stage {before.record.stage.number}, {before.title}"
+        where += " in the other report" if other_report else ""
+        change = comparison.compare(
+            before.analysis,
+            page.analysis,
+            before_name=before.label,
+            after_name=page.label,
+            before_seconds=before.timing.median if before.timing is not None else None,
+            after_seconds=page.timing.median if page.timing is not None else None,
+        )
         found.append(("comparison", f"Against {where}", change))
     if page.record is not None and page.problem is not None:
         model = traffic.model(page.record.stage, page.problem, page.analysis)
