@@ -7,7 +7,7 @@ out.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,11 +15,14 @@ from gemmprof import metrics
 from gemmprof.analysis import opcodes, roofline, speed_of_light
 from gemmprof.analysis.bank_conflicts import BankConflicts
 from gemmprof.analysis.coalescing import Coalescing
+from gemmprof.analysis.divergence import Divergence
 from gemmprof.analysis.instruction_mix import InstructionMix
+from gemmprof.analysis.occupancy_profile import LaunchOccupancy
 from gemmprof.analysis.roofline import Roofline, RooflinePoint
 from gemmprof.analysis.rules import Advice
 from gemmprof.analysis.scheduler import Scheduler
 from gemmprof.analysis.speed_of_light import BreakdownEntry, SpeedOfLight
+from gemmprof.analysis.spills import Spills
 from gemmprof.analysis.warp_states import StateShare, WarpStates
 
 UNKNOWN = "unknown"
@@ -28,6 +31,14 @@ NOTABLE_STALL = 0.15
 """A stall below this share of the warp cycles is not worth advice."""
 NOTABLE_WASTE = 10.0
 """Excess wavefronts or sectors below this per cent are not worth advice."""
+NOTABLE_THREADS = 24.0
+"""From this many active threads per instruction on, divergence is not worth advice."""
+VISIBLE_PERCENT = 0.05
+"""Smaller percentages print as 0.0."""
+MOVING_CONSTANTS = 1.0
+"""FP16 below this per cent of its peak is no arithmetic: compilers set registers with HFMA2."""
+LOW_OCCUPANCY = 50.0
+"""A theoretical occupancy below this per cent is mentioned."""
 
 _LATENCY_OF_GROUP = {
     "memory": "memory latency",
@@ -84,6 +95,9 @@ class _Findings:
     mix: InstructionMix | None
     conflicts: BankConflicts | None
     coalescing: Coalescing | None
+    divergence: Divergence | None
+    spills: Spills | None
+    occupancy: LaunchOccupancy | None
     advice: Advice | None
 
     @property
@@ -100,7 +114,7 @@ class _Findings:
 
     def unit(self, breakdown: tuple[BreakdownEntry, ...]) -> str:
         """The busiest unit of a breakdown in words; the L1 data stage by what keeps it busy."""
-        if not breakdown or not breakdown[0].percent:
+        if not breakdown or (breakdown[0].percent or 0.0) < VISIBLE_PERCENT:
             return ""
         entry = breakdown[0]
         if entry.unit == metrics.L1_DATA_STAGE:
@@ -136,6 +150,9 @@ def judge(results: Mapping[str, Any]) -> Verdict:
         mix=found.get(InstructionMix),
         conflicts=found.get(BankConflicts),
         coalescing=found.get(Coalescing),
+        divergence=found.get(Divergence),
+        spills=found.get(Spills),
+        occupancy=found.get(LaunchOccupancy),
         advice=found.get(Advice),
     )
     return Verdict(_limited_by(findings), _closeness(findings), _waiting(findings), _advice(findings))
@@ -182,7 +199,9 @@ def _busy(unit: str) -> str:
 def _main_point(roofs: Roofline) -> RooflinePoint | None:
     """The main arithmetic under the memory level that comes closest to limiting it."""
     main = roofs.main
-    points = [] if main is None else [point for point in roofs.points if point.compute.key == main.key]
+    if main is None or (main.key == roofline.FP16 and (main.percent or 0.0) < MOVING_CONSTANTS):
+        return None
+    points = [point for point in roofs.points if point.compute.key == main.key]
     return max(points, key=lambda point: point.percent, default=None)
 
 
@@ -232,8 +251,13 @@ def _lower_first(sentence: str) -> str:
 
 
 def _advice(findings: _Findings) -> str:
-    sentences = [*_waste(findings.conflicts, findings.coalescing)]
-    stall = findings.stall
+    sentences = [*_waste(findings)]
+    stall, occupancy = findings.stall, findings.occupancy
+    if findings.light is not None and findings.light.bottleneck.kind == speed_of_light.SMALL_GRID:
+        waves = "" if occupancy is None or occupancy.waves is None else f" {occupancy.waves:.2f} waves of"
+        sentences.insert(
+            0, f"Its blocks fill only{waves or ' a part of'} the GPU: launch more, or cut the work finer."
+        )
     if findings.light is not None and findings.light.bottleneck.kind == speed_of_light.HIGH:
         sentences.append(
             _BEYOND_A_FULL_UNIT.get(
@@ -254,22 +278,39 @@ def _words(identifier: str) -> str:
     return re.sub(r"(?<=[a-z])(?=[A-Z])", " ", identifier)
 
 
-def _waste(conflicts: BankConflicts | None, coalescing: Coalescing | None) -> list[str]:
-    """Sentences on work that the memory system does for nothing."""
-    sentences = []
+def _waste(findings: _Findings) -> Iterator[str]:
+    """Sentences on work that the hardware does for nothing."""
+    conflicts, coalescing = findings.conflicts, findings.coalescing
     if conflicts is not None:
         worst = max(conflicts.operations, key=lambda operation: operation.share or 0.0, default=None)
         if worst is not None and worst.share is not None and worst.share >= NOTABLE_WASTE:
             way = f" ({worst.n_way:.1f}-way)" if worst.n_way is not None else ""
-            sentences.append(
-                f"Bank conflicts make up {worst.share:.0f} % of the wavefronts of its shared {worst.name}s{way}: "
-                "change the layout or pad it."
+            yield (
+                f"Bank conflicts make up {worst.share:.0f} % of the wavefronts of its shared "
+                f"{_plural(worst.name)}{way}: change the layout or pad it."
             )
     if coalescing is not None and coalescing.sectors and coalescing.ideal is not None:
         excess = 100 * (coalescing.sectors - coalescing.ideal) / coalescing.sectors
         if excess >= NOTABLE_WASTE:
-            sentences.append(
+            yield (
                 f"{excess:.0f} % of its global sectors carry nothing that was asked for: "
                 "let neighbouring threads touch neighbouring addresses."
             )
-    return sentences
+    spills, divergence = findings.spills, findings.divergence
+    if spills is not None and (spills.share_of_l1_sectors or 0.0) >= NOTABLE_WASTE:
+        yield (
+            f"Local memory makes up {spills.share_of_l1_sectors:.0f} % of its L1 sectors: "
+            "spilled registers or arrays that are indexed at run time."
+        )
+    threads = None if divergence is None else divergence.threads_per_instruction
+    if threads is not None and threads < NOTABLE_THREADS:
+        yield (
+            f"Only {threads:.1f} of 32 threads are active per instruction: "
+            "let the threads of a warp take the same branches."
+        )
+
+
+def _plural(operation: str) -> str:
+    """``async_copy`` becomes "async copies"."""
+    words = operation.replace("_", " ")
+    return f"{words[:-1]}ies" if words.endswith("copy") else words if words.endswith("x") else f"{words}s"

@@ -1,0 +1,71 @@
+"""The metric groups: what collect asks ncu for, and how names are told apart."""
+
+from __future__ import annotations
+
+import pytest
+
+from gemmprof import metrics
+from gemmprof.metrics import MetricGroup
+from gemmprof.model import NotCollected
+
+
+def test_options_are_the_union_each_once() -> None:
+    one = MetricGroup(sections=("A", "B"), requested=("x", "y"))
+    two = MetricGroup(sections=("B", "C"), requested=("y",))
+    expected = ("--section", "A", "--section", "B", "--section", "C", "--metrics", "x,y")
+    assert metrics.collection_options([one, two]) == expected
+    assert metrics.collection_options([MetricGroup(sections=("A",))]) == ("--section", "A")
+
+
+def test_all_groups_together_ask_for_every_section_once() -> None:
+    options = metrics.collection_options()
+    sections = [options[i + 1] for i, word in enumerate(options) if word == "--section"]
+    assert len(sections) == len(set(sections))
+    wanted = {section for group in metrics.GROUPS.values() for section in group.sections}
+    assert set(sections) == wanted
+    assert options.count("--metrics") == 1
+    # What gemmprof shows nothing of is not collected.
+    assert not wanted & {"PmSampling", "NumaAffinity", "Nvlink", "Nvlink_Tables", "Nvlink_Topology"}
+
+
+def test_sections_collect_what_the_groups_expect(recorded) -> None:
+    """A full report of an H100 holds every expected metric of every group."""
+    profile = recorded("ladder_simple")[2]
+    for name, group in metrics.GROUPS.items():
+        absent = {*group.required, *group.expected} - profile.metrics.keys() - profile.instances.keys()
+        assert not absent, name
+
+
+def test_missing_names_the_metrics_and_the_option() -> None:
+    group = MetricGroup(sections=("S",), required=("a", "b"), expected=("c",), requested=("d",))
+    assert group.missing(["a", "b"]) is None
+    assert group.missing({"a": 1}) == NotCollected(("b",), "--section S --metrics d")
+    assert group.incomplete({"a", "b"}) == NotCollected(("c",), "--section S --metrics d")
+    assert group.not_collected(["b"]).metrics == ("a",)
+    assert group.not_collected(["a", "b"]).metrics == ("c",)
+    assert group.not_collected(["a", "b", "c"]).metrics == ("a", "b", "c")
+    assert str(group.not_collected([])) == "not collected: use --section S --metrics d"
+
+
+@pytest.mark.parametrize(
+    ("name", "unit"),
+    [
+        ("sm__inst_executed_pipe_lsu.avg.pct_of_peak_sustained_elapsed", "load/store unit"),
+        ("sm__pipe_fmaheavy_cycles_active.avg.pct_of_peak_sustained_elapsed", "FMA pipe"),
+        ("sm__inst_executed.avg.pct_of_peak_sustained_elapsed", "issue slots"),
+        ("sm__pipe_tc_cycles_active.avg.pct_of_peak_sustained_elapsed", "tensor cores"),
+        ("l1tex__data_bank_reads.avg.pct_of_peak_sustained_elapsed", metrics.L1_DATA_STAGE),
+        ("l1tex__m_xbar2l1tex_read_sectors.avg.pct_of_peak_sustained_elapsed", "L1 cache"),
+        ("lts__t_sectors.avg.pct_of_peak_sustained_elapsed", "L2 cache"),
+        ("dram__cycles_active.avg.pct_of_peak_sustained_elapsed", "DRAM"),
+        ("some__other.avg", ""),
+    ],
+)
+def test_hardware_unit(name: str, unit: str) -> None:
+    assert metrics.hardware_unit(name) == unit
+
+
+def test_readable_name() -> None:
+    name = "breakdown:sm__pipe_fma_cycles_active.avg.pct_of_peak_sustained_elapsed"
+    assert metrics.readable(name) == "SM: Pipe Fma Cycles Active"
+    assert metrics.readable("plain") == "plain"

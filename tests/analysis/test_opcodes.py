@@ -1,0 +1,64 @@
+"""The class table: every class used, no opcode twice, the reading of modifiers."""
+
+from __future__ import annotations
+
+import pytest
+
+from gemmprof.analysis import opcodes
+
+
+def test_every_class_has_members_and_every_member_a_class() -> None:
+    assert {item.instruction_class for item in opcodes.OPCODES.values()} == set(opcodes.CLASSES)
+    tables = (opcodes._FLOAT, opcodes._INTEGER, opcodes._MEMORY, opcodes._CONTROL)
+    listed = [opcode for table in tables for members in table.values() for opcode in members]
+    assert len(listed) == len(set(listed)) == len(opcodes.OPCODES)
+    assert set(opcodes.MATH_CLASSES) <= set(opcodes.CLASSES)
+    assert all(item.meaning for item in opcodes.OPCODES.values())
+
+
+@pytest.mark.parametrize(
+    ("text", "opcode", "key"),
+    [
+        ("LDG.E.128.CONSTANT", "LDG", "global_load"),
+        ("HFMA2.MMA", "HFMA2_MMA", "fp16"),
+        ("HFMA2.BF16_V2", "HFMA2", "fp16"),
+        ("HGMMA.64x128x16.F32", "HGMMA", "tensor"),
+        ("UTCHMMA.2CTA", "UTCHMMA", "tensor"),
+        ("UTMALDG.2D", "UTMALDG", "async_copy"),
+        ("LDTM.x32", "LDTM", "tensor_memory"),
+        ("FFMA2", "FFMA2", "fp32"),
+        ("STL.64", "STL", "local"),
+        ("XMAD.MRG", "XMAD", "integer"),
+        ("NEWOP.X", "NEWOP", "other"),
+        ("", "", "other"),
+    ],
+)
+def test_info(text: str, opcode: str, key: str) -> None:
+    info = opcodes.info(text)
+    assert (info.opcode, info.instruction_class) == (opcode, key)
+
+
+@pytest.mark.parametrize(
+    ("opcode", "size"),
+    [
+        ("LDS", 4),
+        ("LDS.U8", 1),
+        ("LDS.S16", 2),
+        ("LDS.64", 8),
+        ("LDS.128", 16),
+        ("LDG.E.LTC128B.64", 8),
+        ("LDG.E.128.CONSTANT", 16),
+        ("LDG.E.ENL2.256", 32),
+        ("LDSM.16.M88", 4),
+        ("LDSM.16.MT88.4", 16),
+        ("LDSM.16.M88.2", 8),
+        ("LDGSTS.E.BYPASS.128", 16),
+    ],
+)
+def test_bytes_per_thread(opcode: str, size: int) -> None:
+    assert opcodes.bytes_per_thread(opcode) == size
+
+
+def test_members() -> None:
+    assert opcodes.members("special") == ("MUFU",)
+    assert {"LDS", "LDSM", "STS"} <= set(opcodes.members("shared_load", "shared_store"))

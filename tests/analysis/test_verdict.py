@@ -1,0 +1,88 @@
+"""The verdict names the flaw that was planted, with the numbers of the analyses."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+import pytest
+
+from gemmprof import metrics
+from gemmprof.analysis import kernel_analysis
+from gemmprof.analysis.kernel_analysis import KernelAnalysis
+from gemmprof.analysis.speed_of_light import SpeedOfLight
+from gemmprof.analysis.warp_states import WarpStates
+
+
+def analysed(recorded, report: str, function: str, launch: int = 0) -> KernelAnalysis:
+    matches = [profile for profile in recorded(report) if profile.function_name == function]
+    return kernel_analysis.analyse(matches[launch])
+
+
+@pytest.mark.parametrize(
+    ("report", "function", "launch", "limited_by", "sentence"),
+    [
+        ("ladder_simple", "gemm_naive", 0, "L1 cache", "of its global sectors carry nothing"),
+        ("ladder_simple", "gemm_coalesced", 0, "L1 cache", "LG Throttle"),
+        (
+            "ladder_simple",
+            "gemm_shared",
+            0,
+            "shared memory",
+            "of FP32, 82.4 % of what the memory roof allows",
+        ),
+        ("flaws_bank_conflicts", "conflict_load", 3, "shared memory", "of its shared loads (32.0-way)"),
+        ("flaws_bank_conflicts", "conflict_store", 0, "small grid", "of its shared stores (32.0-way)"),
+        ("flaws_global_access", "strided_load", 0, "L2 cache", "78 % of its global sectors"),
+        ("flaws_spills", "spilled_registers", 0, "DRAM", "Local memory makes up 92 % of its L1 sectors"),
+        ("flaws_divergence", "single_lane", 0, "small grid", "Only 2.6 of 32 threads are active"),
+        ("flaws_tensor", "mma_tf32", 0, "small grid", "of Tensor HMMA TF32 → FP32"),
+        ("flaws_atomics", "global_histogram", 0, "small grid", "Long Scoreboard"),
+        ("launches_same_kernel", "saxpy", 2, "memory latency", "of the samples a warp waits"),
+    ],
+)
+def test_planted_flaw(
+    recorded, report: str, function: str, launch: int, limited_by: str, sentence: str
+) -> None:
+    verdict = analysed(recorded, report, function, launch).verdict
+    assert verdict.limited_by == limited_by
+    assert sentence in verdict.paragraph
+
+
+def test_numbers_are_those_of_the_analyses(recorded) -> None:
+    analysis = analysed(recorded, "ladder_simple", "gemm_shared")
+    light, states = analysis.get(SpeedOfLight), analysis.get(WarpStates)
+    assert light and states and states.main_stall
+    assert f"Compute reaches {light.sm_percent:.1f} % of its peak" in analysis.verdict.closeness
+    assert f"{100 * states.main_stall.share:.0f} % of its time" in analysis.verdict.waiting
+    assert states.main_stall.reason.key == "mio_throttle"
+    assert states.main_stall.share == pytest.approx(
+        states.main_stall.cycles_per_issue / states.cycles_per_issued_instruction
+    )
+
+
+def test_every_verdict_reads_as_sentences(recorded, report_name: str) -> None:
+    for profile in recorded(report_name):
+        verdict = kernel_analysis.analyse(profile).verdict
+        assert len(verdict.limited_by.split()) <= 4
+        paragraph = verdict.paragraph
+        assert paragraph.endswith(".") and "  " not in paragraph and "None" not in paragraph
+        assert not re.search(r"\bnan\b|\binf\b", paragraph)
+
+
+def test_fp16_that_only_moves_constants_is_not_called_work(recorded) -> None:
+    assert "FP16" not in analysed(recorded, "flaws_spills", "local_array").verdict.paragraph
+    assert "of FP16" in analysed(recorded, "flaws_precision", "half2_fma").verdict.paragraph
+
+
+def test_what_is_missing_is_left_out(recorded) -> None:
+    profile = recorded("ladder_simple")[2]
+    kept = {name: value for name, value in profile.metrics.items() if not name.startswith("breakdown:")}
+    verdict = kernel_analysis.analyse(replace(profile, metrics=kept)).verdict
+    assert verdict.limited_by == "memory"
+    assert "busiest" not in verdict.closeness
+    only_stalls = {name: value for name, value in profile.metrics.items() if "issue_stalled" in name}
+    verdict = kernel_analysis.analyse(replace(profile, metrics=only_stalls, instances={})).verdict
+    assert verdict.limited_by == "shared-memory latency"
+    assert verdict.waiting
+    assert metrics.CYCLES_PER_ISSUE not in only_stalls
