@@ -113,7 +113,17 @@ STAGES: tuple[Stage, ...] = (
         title="Asynchronous copies",
         idea="cp.async moves tiles to shared memory past the registers, so several are on their way at once.",
         source="async_copy.cu",
-        parameters={"BM": 128, "BN": 128, "BK": 16, "WM": 64, "WN": 64, "WNITER": 4, "TM": 8, "TN": 4, "STAGES": 3},
+        parameters={
+            "BM": 128,
+            "BN": 128,
+            "BK": 16,
+            "WM": 64,
+            "WN": 64,
+            "WNITER": 4,
+            "TM": 8,
+            "TN": 4,
+            "STAGES": 3,
+        },
     ),
 )
 
@@ -169,3 +179,21 @@ def block_tile(parameters: Mapping[str, int]) -> tuple[int, int, int]:
     if "TILE" in parameters:
         return parameters["TILE"], parameters["TILE"], parameters["TILE"]
     return parameters["BM"], parameters["BN"], parameters["BK"]
+
+
+TUNING_VALUES: Mapping[str, tuple[int, ...]] = {
+    "BLOCK": (8, 16, 32),
+    "TILE": (8, 16, 32),
+    "BM": (32, 64, 96, 128, 192, 256),
+    "BN": (32, 64, 96, 128, 192, 256),
+    "BK": (8, 16, 32),
+    "WM": (32, 64, 96, 128),
+    "WN": (32, 64, 96, 128),
+    "WNITER": (1, 2, 4),
+    "TM": (4, 8, 12, 16),
+    "TN": (4, 8, 12, 16),
+    "PAD": (0, 4, 8),
+    "MIN_BLOCKS": (0, 1, 2, 3),
+    "STAGES": (2, 3, 4, 5),
+}
+"""What `gemmprof tune` tries for each letter, where the stage's constraints allow it."""

@@ -151,7 +151,9 @@ def _check_fake(a: Tensor, b: Tensor, c: Tensor | None) -> None:
         torch._check(c.size(1) == b.size(1), lambda: "C must have as many columns as B")
 
 
-def _fake_gemm(a: Tensor, b: Tensor, c: Tensor | None = None, alpha: float = 1.0, beta: float = 0.0) -> Tensor:
+def _fake_gemm(
+    a: Tensor, b: Tensor, c: Tensor | None = None, alpha: float = 1.0, beta: float = 0.0
+) -> Tensor:
     _check_fake(a, b, c)
     return a.new_empty((a.size(0), b.size(1)))
 

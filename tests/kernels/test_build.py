@@ -13,7 +13,7 @@ import pytest
 
 from gemmprof.errors import BuildError
 from gemmprof.kernels import build as build_module
-from gemmprof.kernels import resources, toolchain
+from gemmprof.kernels import compiler, resources, toolchain
 from gemmprof.kernels.build import build
 from gemmprof.kernels.catalog import all_variants
 from gemmprof.kernels.toolchain import SUPPORTED_ARCHITECTURES, architecture_number
@@ -29,7 +29,9 @@ def test_every_stage_compiles_for_every_architecture(built):
 
 
 def test_no_kernel_spills(built):
-    spills = [(s.name, k.kernel, k.architecture) for s in built.stages.values() for k in s.kernels if k.spill_bytes]
+    spills = [
+        (s.name, k.kernel, k.architecture) for s in built.stages.values() for k in s.kernels if k.spill_bytes
+    ]
     assert not spills
 
 
@@ -37,7 +39,9 @@ def test_resources_equal_the_committed_table(built):
     compiler, _, table = resources.TABLE.read_text(encoding="utf-8").partition("\n")
     if compiler != f"# {built.compiler}":
         pytest.skip(f"the table was made by {compiler}, this is {built.compiler}")
-    assert resources.table(built) == table, "run `python -m gemmprof.kernels.resources` and look at what changed"
+    assert resources.table(built) == table, (
+        "run `python -m gemmprof.kernels.resources` and look at what changed"
+    )
 
 
 # The cache, with one stage to keep it quick.
@@ -105,8 +109,8 @@ def test_changed_parameter_compiles_one_stage(cache):
 
 def test_changed_header_compiles_its_stages(cache, tmp_path, monkeypatch):
     sources = tmp_path / "csrc"
-    shutil.copytree(build_module.CSRC, sources)
-    monkeypatch.setattr(build_module, "CSRC", sources)
+    shutil.copytree(compiler.CSRC, sources)
+    monkeypatch.setattr(compiler, "CSRC", sources)
     assert build_naive().compiled == ()
     with (sources / "gemm.cuh").open("a", encoding="utf-8") as file:
         file.write("// a comment\n")
@@ -147,7 +151,9 @@ def test_concurrent_builds_compile_once(cache):
         "assert result.library.is_file()\n"
         "print(len(result.compiled))\n"
     )
-    processes = [subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True) for _ in range(3)]
+    processes = [
+        subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True) for _ in range(3)
+    ]
     compiled = [int(process.communicate()[0]) for process in processes]
     assert [process.returncode for process in processes] == [0, 0, 0]
     assert sorted(compiled) == [0, 0, 1]
@@ -160,7 +166,7 @@ def test_killed_build_leaves_the_cache_usable(cache):
     )
     process = subprocess.Popen([sys.executable, "-c", code], start_new_session=True)
     deadline = time.monotonic() + 20
-    while not list((cache / "objects").glob(".compiling-*")) and time.monotonic() < deadline:
+    while not list((cache / "objects").glob(".scratch-*")) and time.monotonic() < deadline:
         time.sleep(0.01)
     os.killpg(process.pid, signal.SIGKILL)
     process.wait()

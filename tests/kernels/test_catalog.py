@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import re
 
-from gemmprof.kernels.build import CSRC
 from gemmprof.kernels.catalog import STAGES, all_variants, block_tile, stage_by_number
+from gemmprof.kernels.compiler import CSRC, source_closure
 
 
 def test_numbers_and_names_are_unique_and_in_order():
@@ -19,13 +19,13 @@ def test_every_source_is_a_stage_and_says_which():
         if stage.source is None:
             continue
         text = (CSRC / stage.source).read_text(encoding="utf-8")
-        assert re.match(rf"// Stage {stage.number}, ", text), f"{stage.source} does not begin with its stage's number"
+        assert re.match(rf"// Stage {stage.number}, ", text), (
+            f"{stage.source} does not begin with its stage's number"
+        )
 
 
 def test_every_parameter_is_read_by_its_source():
     """A letter in the catalog that no source reads would be a number that means nothing."""
-    from gemmprof.kernels.build import source_closure
-
     for variant in all_variants():
         text = "".join(path.read_text(encoding="utf-8") for path in source_closure(CSRC / variant.source))
         for letter in variant.parameters:

@@ -52,7 +52,11 @@ REFUSED = {
     "rank of B": ((A, B[None], OUT), ValueError, r"B must be a matrix, found 3 dimension\(s\)"),
     "inner dimension": ((A, OUT, OUT), ValueError, "A is 3 x 4 and B is 3 x 5; the columns of A must equal"),
     "shape of out": ((A, B, torch.empty(5, 3)), ValueError, "out must be 3 x 5, found 5 x 3"),
-    "transposed A": ((torch.randn(4, 3).T, B, OUT), ValueError, r"A must be row-major .* call \.contiguous\(\)"),
+    "transposed A": (
+        (torch.randn(4, 3).T, B, OUT),
+        ValueError,
+        r"A must be row-major .* call \.contiguous\(\)",
+    ),
     "transposed out": ((A, B, torch.empty(5, 3).T), ValueError, "out must be row-major"),
     "strided columns": ((torch.randn(3, 8)[:, ::2], B, OUT), ValueError, r"found strides \[8, 2\]"),
     "out is A": ((A[:, :4], B[:, :4], A), ValueError, "out overlaps A in memory"),

@@ -17,7 +17,34 @@ CASES = 300
 GUARD = 64
 """Elements of guard band before and after each operand."""
 
-_DIMENSIONS = (1, 2, 3, 4, 5, 7, 8, 13, 16, 17, 31, 32, 33, 61, 63, 64, 65, 97, 127, 128, 129, 191, 192, 255, 256, 257)
+_DIMENSIONS = (
+    1,
+    2,
+    3,
+    4,
+    5,
+    7,
+    8,
+    13,
+    16,
+    17,
+    31,
+    32,
+    33,
+    61,
+    63,
+    64,
+    65,
+    97,
+    127,
+    128,
+    129,
+    191,
+    192,
+    255,
+    256,
+    257,
+)
 
 
 @pytest.fixture(scope="module")
@@ -92,7 +119,9 @@ def test_random_shapes(extension, name):
         error = relative_error(out.matrix, reference)
         if not (error <= 2e-6) or not out.untouched_outside():
             failures.append((m, n, k, alpha, beta, aligned, error, out.untouched_outside()))
-    assert not failures, f"{len(failures)} of {CASES} cases, (m, n, k, alpha, beta, aligned, error, guards): {failures[:5]}"
+    assert not failures, (
+        f"{len(failures)} of {CASES} cases, (m, n, k, alpha, beta, aligned, error, guards): {failures[:5]}"
+    )
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -127,7 +156,7 @@ def test_other_stream(extension, name):
         doubled = a * 2
         out = torch.full((256, 256), float("nan"), device="cuda")
         getattr(torch.ops.gemmprof, f"{name}_out")(doubled, b, out)
-    assert not torch.cuda.default_stream().cuda_stream == stream.cuda_stream
+    assert torch.cuda.default_stream().cuda_stream != stream.cuda_stream
     stream.synchronize()
     assert relative_error(out, expected) <= 2e-6
 
@@ -188,7 +217,9 @@ def test_registers_and_shared_memory_match_the_assembler(extension, name):
         if kernel.architecture == capability
     )
     reported = extension.occupancy(name)
-    assert sorted((kernel.registers_per_thread, kernel.static_shared_memory) for kernel in reported) == assembled
+    assert (
+        sorted((kernel.registers_per_thread, kernel.static_shared_memory) for kernel in reported) == assembled
+    )
     assert all(kernel.blocks_per_sm >= 1 for kernel in reported)
 
 

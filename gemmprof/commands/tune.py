@@ -1,0 +1,167 @@
+"""Search the tile parameters of a stage on this machine's GPU and keep the fastest for `gemmprof collect`.
+
+Only parameter sets that satisfy the stage's own constraints are tried (--constraints lists them). They are compiled in
+parallel, dropped early if they spill, leave an SM too few warps or are far behind, verified, then timed against cuBLAS.
+Every outcome is kept at once: a search that was interrupted goes on from there. Exits with 1 if nothing beat the
+catalog's parameters.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from typing import TYPE_CHECKING
+
+from gemmprof.commands._shared import add_json_argument, announce, console, print_json
+from gemmprof.errors import UsageError
+from gemmprof.kernels.catalog import Variant, stage_variants
+from gemmprof.model import Problem
+
+if TYPE_CHECKING:
+    from gemmprof.profiler.tuning import Outcome, SearchResult
+
+DEFAULT_SHAPE = "4096"
+DEFAULT_LIMIT = 150
+LISTED = 10
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options of ``gemmprof tune``."""
+    parser.add_argument(
+        "--stage", required=True, metavar="STAGE", help="a stage by number or name (9, warptiled)"
+    )
+    parser.add_argument(
+        "--shape",
+        action="append",
+        metavar="MxNxK",
+        help=f"problem to be fast on (default {DEFAULT_SHAPE}); may be repeated: the geometric mean counts",
+    )
+    parser.add_argument(
+        "--limit",
+        type=_count,
+        default=DEFAULT_LIMIT,
+        metavar="N",
+        help=f"parameter sets to try beyond those tried before (default {DEFAULT_LIMIT})",
+    )
+    parser.add_argument(
+        "--jobs",
+        type=_count,
+        default=os.cpu_count() or 1,
+        metavar="N",
+        help="compilers at a time (default: cores)",
+    )
+    parser.add_argument(
+        "--seed", type=int, default=0, help="seed of the search and of the operands (default 0)"
+    )
+    parser.add_argument(
+        "--constraints",
+        action="store_true",
+        help="only list what the stage asks of its parameters, and how many fit",
+    )
+    parser.add_argument("--reset", action="store_true", help="only forget the stage's winner on this machine")
+    add_json_argument(parser)
+
+
+def _count(text: str) -> int:
+    value = int(text)
+    if value < 0:
+        raise argparse.ArgumentTypeError("must not be negative")
+    return value
+
+
+def run(options: argparse.Namespace) -> int:
+    """Search, print the best, and say where the winner is kept."""
+    variant = _variant(options.stage)
+    if options.constraints:
+        return _list_constraints(variant, as_json=options.json)
+    if options.reset:
+        return _reset(variant)
+    from gemmprof.commands.collect import BarProgress, PlainProgress
+    from gemmprof.profiler.tuning import Search, tune
+
+    problems = tuple(dict.fromkeys(Problem.parse(text) for text in options.shape or [DEFAULT_SHAPE]))
+    search = Search(variant, problems, limit=options.limit, jobs=max(1, options.jobs), seed=options.seed)
+    bars = sys.stderr.isatty() and not options.json
+    with BarProgress() if bars else PlainProgress(quiet=options.json) as progress:
+        result = tune(search, progress)
+    if options.json:
+        print_json(result)
+    else:
+        _print(result)
+    if result.kept is not None:
+        announce(result.kept)
+    return 0 if result.kept is not None else 1
+
+
+def _variant(selector: str) -> Variant:
+    from gemmprof.profiler.settings import select_stages
+
+    stages = select_stages([selector])
+    if len(stages) != 1 or not stage_variants(stages[0]):
+        raise UsageError(
+            f"'{selector}' is not one stage with parameters",
+            remedies=["`gemmprof stages` lists the parameters"],
+        )
+    return stage_variants(stages[0])[0]
+
+
+def _list_constraints(variant: Variant, *, as_json: bool) -> int:
+    from gemmprof.kernels.compiler import CSRC
+    from gemmprof.kernels.constraints import read_constraints
+    from gemmprof.profiler.tuning import search_space
+
+    sentences = read_constraints(CSRC / variant.source).sentences
+    space = search_space(variant)
+    if as_json:
+        print_json({"stage": variant.name, "constraints": sentences, "parameter_sets": len(space)})
+        return 0
+    out = console()
+    for sentence in sentences:
+        out.print(f"- {sentence}")
+    out.print(f"{len(space)} parameter sets satisfy them.")
+    return 0
+
+
+def _reset(variant: Variant) -> int:
+    from gemmprof.kernels.compiler import cache_directory
+    from gemmprof.kernels.tuned import forget_tuned
+
+    had = forget_tuned(cache_directory(), variant.name)
+    console().print(
+        f"{variant.name}: {'the winner is forgotten, the catalog counts again' if had else 'there was no winner'}"
+    )
+    return 0
+
+
+def _print(result: SearchResult) -> None:
+    from rich.table import Table
+
+    timed = sorted((o for o in result.outcomes if o.status == "timed"), key=lambda o: -(o.score or 0.0))
+    table = Table(box=None, pad_edge=False)
+    for heading in ("parameters", "% of cuBLAS", "registers", "blocks an SM"):
+        table.add_column(heading, justify="left" if heading == "parameters" else "right")
+    for outcome in timed[:LISTED]:
+        table.add_row(
+            _letters(outcome),
+            f"{100 * (outcome.score or 0.0):.1f}",
+            str(outcome.registers),
+            str(outcome.blocks_per_sm),
+        )
+    out = console()
+    out.print(table)
+    dropped = {
+        o.status: sum(1 for other in result.outcomes if other.status == o.status) for o in result.outcomes
+    }
+    out.print("tried: " + ", ".join(f"{count} {status}" for status, count in sorted(dropped.items())))
+    if result.tried:
+        pace = 60 * result.tried / result.seconds
+        out.print(f"{result.tried} parameter sets in {result.seconds:.0f} s, {pace:.0f} a minute")
+    winner = " ".join(f"{letter}={value}" for letter, value in result.winner.items())
+    out.print(
+        f"winner: {winner}: {100 * result.best:.1f}% of cuBLAS, {result.gain:.3f} times the catalog's parameters"
+    )
+
+
+def _letters(outcome: Outcome) -> str:
+    return " ".join(f"{letter}={value}" for letter, value in outcome.parameters.items())

@@ -1,0 +1,126 @@
+"""One variant with some parameters as a small library of its own, without torch: what a search compiles and calls."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from gemmprof.errors import BuildError
+from gemmprof.kernels import compiler
+from gemmprof.kernels.catalog import Variant
+from gemmprof.kernels.operators import KernelOccupancy, query_kernels
+from gemmprof.kernels.ptxas import KernelResources
+from gemmprof.kernels.toolchain import architecture_number, find_nvcc
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+LIBRARY_NAME = "candidate.so"
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A compiled variant: its library, and what the assembler said of its kernels."""
+
+    library: Path
+    kernels: tuple[KernelResources, ...]
+
+
+def compile_candidate(variant: Variant, architecture: str) -> Candidate:
+    """Compile a variant for one architecture into a library of its own, or find it in the cache.
+
+    Raises:
+        BuildError: with the compiler's message.
+    """
+    nvcc, cache = find_nvcc(), compiler.cache_directory()
+    unit = compiler.stage_unit(variant, nvcc, [architecture_number(architecture)])
+    runtime = compiler.host_unit("runtime.cu", nvcc)
+    for needed in (unit, runtime):
+        if not compiler.is_compiled(cache, needed):
+            compiler.compile_unit(cache, needed)
+    library = cache / "candidates" / compiler.digest(unit.key, runtime.key) / LIBRARY_NAME
+    if not library.is_file():
+        with compiler.scratch_folder(library.parent) as folder:
+            objects = [
+                str(compiler.object_directory(cache, u) / compiler.OBJECT_NAME) for u in (unit, runtime)
+            ]
+            command = [
+                str(nvcc.path),
+                "-shared",
+                "-cudart=static",
+                *objects,
+                "-o",
+                str(folder / LIBRARY_NAME),
+            ]
+            completed = compiler.run_tool(command)
+            if completed.returncode != 0:
+                raise compiler.compiler_error(variant.source, completed.stderr + completed.stdout)
+    kernels = compiler.read_record(cache, unit)["kernels"]
+    return Candidate(library, tuple(KernelResources(**kernel) for kernel in kernels))
+
+
+class _Gemm(ctypes.Structure):
+    """``gemmprof::Gemm`` in csrc/gemm.h."""
+
+    _fields_ = (
+        ("m", ctypes.c_int),
+        ("n", ctypes.c_int),
+        ("k", ctypes.c_int),
+        ("alpha", ctypes.c_float),
+        ("beta", ctypes.c_float),
+        ("a", ctypes.c_void_p),
+        ("lda", ctypes.c_int64),
+        ("b", ctypes.c_void_p),
+        ("ldb", ctypes.c_int64),
+        ("c", ctypes.c_void_p),
+        ("ldc", ctypes.c_int64),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class LoadedCandidate:
+    """A candidate's library in this process."""
+
+    name: str
+    library: ctypes.CDLL
+
+    @classmethod
+    def load(cls, name: str, library: Path) -> LoadedCandidate:
+        """Open the library of the variant ``name``.
+
+        Raises:
+            BuildError: if it cannot be opened.
+        """
+        try:
+            return cls(name, ctypes.CDLL(str(library)))
+        except OSError as error:
+            raise BuildError(f"{library} cannot be loaded", found=str(error)) from error
+
+    def occupancy(self) -> tuple[KernelOccupancy, ...]:
+        """What the CUDA runtime says of its kernels."""
+        return query_kernels(self.library, self.name)
+
+    def kernel(self) -> Callable[[Tensor, Tensor, Tensor, float, float], None]:
+        """A function ``kernel(a, b, out, alpha, beta)`` that launches on torch's current stream.
+
+        It checks nothing: the operands must be contiguous float32 CUDA matrices that fit each other. It raises
+        RuntimeError with the runtime's message if the launch fails.
+        """
+        import torch
+
+        launch: Any = self.library[f"gemmprof_launch_{self.name}"]
+        launch.argtypes = (ctypes.POINTER(_Gemm), ctypes.c_void_p)
+        message: Any = self.library.gemmprof_error_string
+        message.restype = ctypes.c_char_p
+
+        def kernel(a: Tensor, b: Tensor, out: Tensor, alpha: float, beta: float) -> None:
+            (m, k), n = a.shape, b.shape[1]
+            gemm = _Gemm(m, n, k, alpha, beta, a.data_ptr(), max(k, 1), b.data_ptr(), n, out.data_ptr(), n)
+            error = launch(ctypes.byref(gemm), torch.cuda.current_stream().cuda_stream)
+            if error != 0:
+                raise RuntimeError(f"{self.name}: the launch failed: {message(error).decode()}")
+
+        return kernel

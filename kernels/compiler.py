@@ -1,0 +1,255 @@
+"""Compiler calls and the cache of what they made, keyed by content.
+
+An object is cached under the hash of all that decides its code: source, included headers, parameters, flags, compiler
+version, architectures. The cache is ``$GEMMPROF_CACHE``, else ``$XDG_CACHE_HOME/gemmprof``, else
+``~/.cache/gemmprof``; it may be deleted at any time.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import json
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from gemmprof.errors import BuildError
+from gemmprof.kernels.catalog import Variant
+from gemmprof.kernels.ptxas import parse_ptxas
+from gemmprof.kernels.toolchain import Nvcc
+
+CSRC = Path(__file__).resolve().parent / "csrc"
+
+DEVICE_FLAGS = ("-std=c++17", "-O3", "-lineinfo", "-Xptxas=-v", "-Xcompiler=-fPIC")
+"""How a stage is compiled; ``-lineinfo`` ties SASS to source lines and does not change the code."""
+
+HOST_FLAGS = ("-std=c++17", "-O2", "-Xcompiler=-fPIC")
+
+OBJECT_NAME = "object.o"
+RECORD_NAME = "record.json"
+
+Progress = Callable[[str, int, int], None]
+"""Called with a name, how many compiler calls are done and how many there are."""
+
+_INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """One compiler call.
+
+    Attributes:
+        name: the operator's name, or the file's.
+        file: source in csrc.
+        command: the call, without input and output.
+        key: name of its folder in the cache.
+        source_hash: hash of source, headers and parameters only.
+    """
+
+    name: str
+    file: str
+    command: tuple[str, ...]
+    key: str
+    source_hash: str
+
+
+def cache_directory() -> Path:
+    """Where objects, libraries and the results of searches are kept."""
+    if named := os.environ.get("GEMMPROF_CACHE"):
+        return Path(named)
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "gemmprof"
+
+
+def source_closure(file: Path) -> tuple[Path, ...]:
+    """The file and every header of ours that it includes, directly or not."""
+    seen: set[Path] = set()
+    waiting = [file]
+    while waiting:
+        path = waiting.pop()
+        if path not in seen and path.is_file():
+            seen.add(path)
+            waiting += [path.parent / name for name in _INCLUDE.findall(path.read_text(encoding="utf-8"))]
+    return tuple(sorted(seen))
+
+
+def contents(file: Path) -> list[tuple[str, str]]:
+    """Name and text of a source and its headers."""
+    return [(path.name, path.read_text(encoding="utf-8")) for path in source_closure(file)]
+
+
+def digest(*parts: object) -> str:
+    """A short hash of anything that JSON can hold."""
+    return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:20]
+
+
+def code_hash(variant: Variant) -> str:
+    """Hash of a variant's source and headers, whatever its parameters."""
+    return digest(contents(CSRC / variant.source))
+
+
+def source_hash(variant: Variant) -> str:
+    """Hash of what a variant's code is made from: source, headers, parameters."""
+    return digest(contents(CSRC / variant.source), sorted(variant.parameters.items()))
+
+
+def stage_unit(variant: Variant, nvcc: Nvcc, numbers: Sequence[str]) -> Unit:
+    """The call that compiles a variant for the architectures with these numbers (``90``)."""
+    command = (
+        str(nvcc.path),
+        *DEVICE_FLAGS,
+        *(f"-gencode=arch=compute_{number},code=sm_{number}" for number in numbers),
+        f"-DGEMMPROF_STAGE={variant.name}",
+        *(f"-D{letter}={value}" for letter, value in variant.parameters.items()),
+    )
+    key = digest(contents(CSRC / variant.source), command[1:], nvcc.version)
+    return Unit(variant.name, variant.source, command, key, source_hash(variant))
+
+
+def host_unit(file: str, nvcc: Nvcc, flags: Sequence[str] = (), also: Sequence[str] = ()) -> Unit:
+    """The call that compiles a file without kernels; ``also`` is what else its code depends on."""
+    command = (str(nvcc.path), *HOST_FLAGS, *flags)
+    sources = contents(CSRC / file)
+    return Unit(file, file, command, digest(sources, command[1:], nvcc.version, also), digest(sources))
+
+
+def object_directory(cache: Path, unit: Unit) -> Path:
+    """Where a unit's object and record lie once it is compiled."""
+    return cache / "objects" / unit.key
+
+
+def is_compiled(cache: Path, unit: Unit) -> bool:
+    """Whether the cache has the unit's object."""
+    return (object_directory(cache, unit) / OBJECT_NAME).is_file()
+
+
+def read_record(cache: Path, unit: Unit) -> dict[str, Any]:
+    """What was noted when the unit was compiled: ``seconds`` and ``kernels``."""
+    text = (object_directory(cache, unit) / RECORD_NAME).read_text(encoding="utf-8")
+    return dict(json.loads(text))
+
+
+@contextmanager
+def locked(cache: Path) -> Iterator[None]:
+    """One build at a time; the lock goes with the process that holds it, however it ends.
+
+    Raises:
+        BuildError: if the cache cannot be written.
+    """
+    try:
+        cache.mkdir(parents=True, exist_ok=True)
+        file = (cache / "lock").open("w")
+    except OSError as error:
+        raise BuildError(
+            f"the build cache {cache} cannot be written",
+            found=str(error),
+            remedies=["set GEMMPROF_CACHE to a folder that you can write"],
+        ) from error
+    with file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
+def compile_units(
+    cache: Path, units: Sequence[Unit], jobs: int, progress: Progress | None, generated: Mapping[str, str]
+) -> str:
+    """Compile in parallel into the cache; returns the compiler's warnings.
+
+    Args:
+        generated: headers that are written for this build, text by name.
+
+    Raises:
+        BuildError: with the compiler's message; what was compiled before stays in the cache.
+    """
+    logs: list[str] = []
+    with ThreadPoolExecutor(max_workers=max(1, jobs)) as pool:
+        futures = {pool.submit(compile_unit, cache, unit, generated): unit for unit in units}
+        try:
+            for done, future in enumerate(as_completed(futures), start=1):
+                logs.append(future.result())
+                if progress is not None:
+                    progress(futures[future].name, done, len(units))
+        except BaseException:
+            for future in futures:
+                future.cancel()
+            raise
+    return "\n".join(log for log in logs if log)
+
+
+def compile_unit(cache: Path, unit: Unit, generated: Mapping[str, str] | None = None) -> str:
+    """Compile one unit into the cache; returns the compiler's warnings.
+
+    Raises:
+        BuildError: with the compiler's message.
+    """
+    started = time.perf_counter()
+    target = object_directory(cache, unit)
+    with scratch_folder(target) as folder:
+        headers = folder.parent / "generated"
+        headers.mkdir()
+        for name, text in (generated or {}).items():
+            (headers / name).write_text(text, encoding="utf-8")
+        paths = ["-I", str(headers), "-c", str(CSRC / unit.file), "-o", str(folder / OBJECT_NAME)]
+        completed = run_tool([*unit.command, *paths])
+        if completed.returncode != 0:
+            raise compiler_error(unit.file, completed.stderr + completed.stdout)
+        record = {
+            "name": unit.name,
+            "command": unit.command,
+            "seconds": time.perf_counter() - started,
+            "kernels": [asdict(kernel) for kernel in parse_ptxas(completed.stderr)],
+        }
+        (folder / RECORD_NAME).write_text(json.dumps(record, indent=1), encoding="utf-8")
+    return "\n".join(line for line in completed.stderr.splitlines() if "warning" in line.lower())
+
+
+def run_tool(command: Sequence[str]) -> subprocess.CompletedProcess[str]:
+    """Run a compiler or linker and keep what it says.
+
+    Raises:
+        BuildError: if it cannot be started.
+    """
+    try:
+        return subprocess.run(command, capture_output=True, text=True, check=False)
+    except OSError as error:
+        raise BuildError(f"{command[0]} does not run", found=str(error)) from error
+
+
+@contextmanager
+def scratch_folder(target: Path) -> Iterator[Path]:
+    """A folder to fill that takes the target's name at the end, so that a reader sees all of it or nothing."""
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=target.parent, prefix=".scratch-") as scratch:
+        folder = Path(scratch) / "result"
+        folder.mkdir()
+        yield folder
+        if target.exists():
+            shutil.rmtree(target)
+        folder.rename(target)
+
+
+def compiler_error(file: str, output: str) -> BuildError:
+    """The compiler's message as an error, with what to do about the usual ones."""
+    lines = [line for line in output.splitlines() if not line.startswith("ptxas info")]
+    telling = [line for line in lines if re.search(r"error|fatal|undefined|unsupported", line, re.IGNORECASE)]
+    remedies = ["fix the source, then build again: only changed files are compiled"]
+    if "nsupported gpu architecture" in output:
+        remedies = ["use a newer CUDA toolkit, or leave this architecture out"]
+    elif "unsupported GNU version" in output or "host compiler" in output:
+        remedies = ["install a host compiler that this nvcc supports: export NVCC_CCBIN=/usr/bin/g++-12"]
+    elif "No space left" in output:
+        remedies = ["free some disk space, or set GEMMPROF_CACHE to another disk"]
+    elif "No such file" in output and ".h" in output:
+        remedies = ["check that torch and the CUDA toolkit are installed completely"]
+    return BuildError(
+        f"{file} could not be built", remedies=remedies, found="\n".join((telling or lines)[:20])
+    )

@@ -1,0 +1,66 @@
+"""Tile parameters that `gemmprof tune` found on this machine; the build takes them in place of the catalog's.
+
+They are kept in ``tuned.json`` in the cache directory, one entry an operator and architecture. An entry counts as long
+as the stage's source is the one that it was found with.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from gemmprof.run import write_atomically
+
+FILE_NAME = "tuned.json"
+
+
+@dataclass(frozen=True, slots=True)
+class Tuned:
+    """The winner of a search.
+
+    Attributes:
+        name: the operator.
+        architecture: the compiler's name of the target, ``sm_90``.
+        source: hash of the stage's source and headers, without parameters.
+        parameters: the winner.
+        shapes: keys of the problems it was tuned for.
+        gain: how many times faster than the catalog's parameters, geometric mean over the shapes.
+    """
+
+    name: str
+    architecture: str
+    source: str
+    parameters: Mapping[str, int]
+    shapes: tuple[str, ...]
+    gain: float
+
+
+def load_tuned(cache: Path) -> dict[tuple[str, str], Tuned]:
+    """All winners, by operator and architecture; none if the file is missing or damaged (it is only a cache)."""
+    try:
+        entries = json.loads((cache / FILE_NAME).read_text(encoding="utf-8"))
+        found = [Tuned(**{**entry, "shapes": tuple(entry["shapes"])}) for entry in entries]
+    except (OSError, ValueError, TypeError, KeyError):
+        return {}
+    return {(entry.name, entry.architecture): entry for entry in found}
+
+
+def save_tuned(cache: Path, winner: Tuned) -> Path:
+    """Keep a winner, in place of an older one of the same operator and architecture; returns the file."""
+    kept = load_tuned(cache) | {(winner.name, winner.architecture): winner}
+    cache.mkdir(parents=True, exist_ok=True)
+    path = cache / FILE_NAME
+    write_atomically(path, json.dumps([asdict(entry) for entry in kept.values()], indent=1) + "\n")
+    return path
+
+
+def forget_tuned(cache: Path, name: str) -> bool:
+    """Remove the winners of an operator; whether there was one."""
+    before = load_tuned(cache)
+    after = [entry for (operator, _), entry in before.items() if operator != name]
+    if len(after) == len(before):
+        return False
+    write_atomically(cache / FILE_NAME, json.dumps([asdict(entry) for entry in after], indent=1) + "\n")
+    return True
