@@ -1,0 +1,138 @@
+"""The traffic model: its formulas, and its predictions against measured launches."""
+
+from __future__ import annotations
+
+import pytest
+from conftest import ReadRecorded
+
+from gemmprof.analysis import kernel_analysis, traffic
+from gemmprof.kernels.catalog import STAGES, stage_by_number
+from gemmprof.model import Problem, Stage
+
+CUBE = Problem(4096, 4096, 4096)
+OURS = [stage for stage in STAGES if stage.source is not None]
+
+
+def per_output(stage: Stage, space: str, problem: Problem = CUBE) -> float | None:
+    row = traffic.model(stage, problem).row(f"{space}_loads_per_output")
+    return None if row is None else row.predicted
+
+
+@pytest.mark.parametrize(
+    ("number", "global_loads", "shared_loads"),
+    [
+        (1, 2.0, None),
+        (2, 2.0, None),
+        (3, 2 / 32, 2.0),
+        (4, 1 / 32, 9 / 8),
+        (5, 1 / 64, 1 / 4),
+        (6, 1 / 64, 1 / 4),
+        (7, 1 / 64, 1 / 4),
+        (8, 1 / 64, 1 / 4),
+        (10, 1 / 64, (8 + 4 * 4) / (8 * 4 * 4)),
+        (11, 1 / 64, (8 + 4 * 4) / (8 * 4 * 4)),
+        (12, 1 / 64, (8 + 4 * 4) / (8 * 4 * 4)),
+    ],
+)
+def test_textbook_loads_per_output(number: int, global_loads: float, shared_loads: float | None) -> None:
+    """In multiples of K, with the tile sizes of the catalog."""
+    stage = stage_by_number(number)
+    if number in (10, 11, 12):
+        wanted = {"BM": 128, "BN": 128, "WM": 64, "WN": 64, "WNITER": 4, "TM": 8, "TN": 4}
+        if any(stage.parameters.get(letter) != size for letter, size in wanted.items()):
+            pytest.skip("the catalog has other tile sizes now")
+    assert per_output(stage, "global") == pytest.approx(global_loads * CUBE.k)
+    assert per_output(stage, "shared") == (
+        None if shared_loads is None else pytest.approx(shared_loads * CUBE.k)
+    )
+
+
+@pytest.mark.parametrize("stage", OURS, ids=lambda stage: stage.name)
+def test_the_printed_formula_is_the_prediction(stage: Stage) -> None:
+    letters = {**stage.parameters, "K": CUBE.k}
+    if "WNITER" in letters:
+        letters["WMITER"] = (
+            letters["WM"] * letters["WN"] // (32 * letters["TM"] * letters["TN"] * letters["WNITER"])
+        )
+    model = traffic.model(stage, CUBE)
+    for name in ("global_loads_per_output", "shared_loads_per_output"):
+        row = model.row(name)
+        if row is None:
+            assert "BLOCK" in letters and name.startswith("shared")
+            continue
+        expression = row.formula.replace("2K", "2 * K").replace("K (", "K * (")
+        for product in ("WMITER TM WNITER TN", "TM TN", "WMITER TM", "WNITER TN"):
+            expression = expression.replace(product, product.replace(" ", " * "))
+        assert eval(expression, {}, letters) == pytest.approx(row.predicted)
+
+
+@pytest.mark.parametrize("stage", OURS, ids=lambda stage: stage.name)
+def test_arithmetic_intensity_grows_with_the_shape_of_the_tile_only(stage: Stage) -> None:
+    small, large = (traffic.model(stage, Problem(size, size, size)) for size in (1024, 4096))
+    for name in ("l1_intensity", "l2_intensity"):
+        left, right = small.row(name), large.row(name)
+        assert left is not None and right is not None
+        assert left.predicted == pytest.approx(right.predicted)
+    compulsory = large.row("dram_intensity")
+    assert compulsory is not None
+    assert compulsory.predicted == pytest.approx(2 * 4096 / 8)
+
+
+def test_a_library_kernel_gets_what_holds_for_any_product() -> None:
+    model = traffic.model(stage_by_number(0), CUBE)
+    assert [row.name for row in model.rows if row.predicted] == [
+        "fma_per_output",
+        "l2_write_bytes",
+        "dram_read_bytes",
+        "dram_write_bytes",
+        "dram_intensity",
+    ]
+
+
+def test_shapes_that_are_no_multiple_of_the_tile_are_marked() -> None:
+    stage = stage_by_number(5)
+    assert traffic.model(stage, CUBE).whole_tiles
+    assert not traffic.model(stage, Problem(4095, 4096, 4096)).whole_tiles
+
+
+def test_a_stage_of_another_version_is_no_crash() -> None:
+    stage = Stage(5, "block2d", "2D block tiling", "", "block2d.cu", {"BLOCKSIZE": 3})
+    assert traffic.model(stage, CUBE).row("global_loads_per_output") is None
+
+
+def test_predictions_meet_the_measurement_of_simple_kernels(recorded: ReadRecorded) -> None:
+    """Three kernels of the same structure as stages 1 to 3, 1024 cubed: what no cache touches agrees exactly."""
+    problem = Problem(1024, 1024, 1024)
+    for number, profile in enumerate(recorded("ladder_simple", source=True), start=1):
+        model = traffic.model(stage_by_number(number), problem, kernel_analysis.analyse(profile))
+        for name in (
+            "fma_per_output",
+            "global_loads_per_output",
+            "shared_loads_per_output",
+            "shared_bytes",
+            "l1_bytes",
+        ):
+            row = model.row(name)
+            if row is not None:
+                assert row.measured == row.predicted, (number, name)
+        for name in ("l2_read_bytes", "dram_read_bytes", "l2_intensity"):
+            row = model.row(name)
+            assert row is not None and row.ratio == pytest.approx(1, abs=0.01), (number, name)
+        assert model.row("global_loads_per_output") is not None
+
+
+def test_without_source_counters_opcode_counts_serve(recorded: ReadRecorded) -> None:
+    """No disassembly: loads are counted from opcodes with modifiers where the report has them."""
+    problem = Problem(1024, 1024, 1024)
+    profile = recorded("ladder_simple")[2]
+    model = traffic.model(stage_by_number(3), problem, kernel_analysis.analyse(profile))
+    row = model.row("shared_loads_per_output")
+    assert row is not None
+    assert row.measured == row.predicted
+
+
+def test_what_was_not_collected_has_no_measurement(recorded: ReadRecorded) -> None:
+    profile = recorded("partial_two_metrics")[0]
+    model = traffic.model(stage_by_number(1), Problem(1024, 1024, 1024), kernel_analysis.analyse(profile))
+    assert all(row.measured is None for row in model.rows)
+    assert all(row.predicted is not None for row in model.rows)
