@@ -21,6 +21,8 @@ _USAGE = re.compile(r"^\s+REG:(\d+) STACK:(\d+) SHARED:(\d+) LOCAL:(\d+)")
 
 _RESERVE_IS_COUNTED_FROM = (9, 0)
 _SECONDS = 120
+TOOLKIT = Path("/usr/local/cuda")
+"""Where the CUDA toolkit usually lies."""
 
 
 def find_cuobjdump() -> Path:
@@ -48,7 +50,7 @@ def _candidates() -> Iterator[Path]:
     for variable in ("CUDA_HOME", "CUDA_PATH"):
         if home := os.environ.get(variable):
             yield Path(home) / "bin" / "cuobjdump"
-    yield Path("/usr/local/cuda/bin/cuobjdump")
+    yield TOOLKIT / "bin" / "cuobjdump"
     # NVIDIA's Python packages unpack into the namespace package "nvidia", under cu13/bin or cuda_cuobjdump/bin.
     spec = importlib.util.find_spec("nvidia")
     for folder in (spec.submodule_search_locations if spec is not None else None) or ():

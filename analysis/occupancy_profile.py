@@ -113,10 +113,9 @@ _LIMITS = (
 
 def analyse(profile: KernelProfile) -> LaunchOccupancy | NotCollected:
     """Occupancy of a launch, or `NotCollected` if the report has neither limits nor theoretical occupancy."""
-    missing = GROUP.missing(profile.metrics)
     theoretical = profile.number(metrics.THEORETICAL_OCCUPANCY)
-    if missing is not None or theoretical is None:
-        return missing or NotCollected((metrics.THEORETICAL_OCCUPANCY,), GROUP.remedy)
+    if theoretical is None or GROUP.missing(profile.metrics) is not None:
+        return GROUP.not_collected(profile.metrics)
     admitted = {
         resource: round(blocks) for resource, name in _LIMITS if (blocks := profile.number(name)) is not None
     }

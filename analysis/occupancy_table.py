@@ -40,7 +40,7 @@ _DEFAULTS: Mapping[str, Any] = {
     "shared_memory_config": None,
     "block_barriers": 1,
 }
-_LARGEST_CONFIG = -(2**62)
+_LARGEST_CONFIG = -(2**50)
 """Stands for a carve-out that was not named; no number that anyone would give."""
 _LIMITER_NAMES = ("barriers", "blocks", "registers", "shared_memory")
 
