@@ -51,22 +51,30 @@ class ClassCount:
 class PipeUse:
     """How busy one execution pipe was, in per cent of its peak; None where that was not collected.
 
-    ``pipe`` is ncu's short name (``fma``, ``lsu``, ``tensor_op_hmma``), ``metric`` where the number comes from.
+    ncu has four tables of it: by busy cycles and by executed instructions, each over the cycles in which the SM was
+    active and over all elapsed ones. A pipe has rows in some of them.
+
+    ``pipe`` is ncu's short name (``fma``, ``lsu``, ``tensor_op_hmma``), ``label`` the one that it prints.
     """
 
     pipe: str
     label: str
     meaning: str
-    metric: str
-    active_percent: float | None
-    """Of the cycles in which the SM was active."""
-    elapsed_percent: float | None
-    """Of all cycles of the kernel; ncu's rule on pipe utilisation uses these."""
+    cycles_of_active: float | None = None
+    cycles_of_elapsed: float | None = None
+    instructions_of_active: float | None = None
+    instructions_of_elapsed: float | None = None
 
     @property
     def percent(self) -> float:
-        """Of the active cycles, of the elapsed ones where the report has no other."""
-        return (self.elapsed_percent or 0.0) if self.active_percent is None else self.active_percent
+        """One number: busy cycles before instructions, of active cycles before elapsed ones."""
+        order = (
+            self.cycles_of_active,
+            self.instructions_of_active,
+            self.cycles_of_elapsed,
+            self.instructions_of_elapsed,
+        )
+        return next((percent for percent in order if percent is not None), 0.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,39 +132,41 @@ class InstructionMix:
 
 RESULT = InstructionMix
 
-_PIPE_MEANINGS = {
-    "adu": "address divergence: barriers and indexed constants",
-    "alu": "integer, logic and comparison",
-    "aluheavy": "integer and logic, the rarer half",
-    "cbu": "branches and convergence",
-    "fma": "FP32 and integer multiply-add",
-    "fma_type_fp16": "FP16 on the FP32 pipe",
-    "fmaheavy": "FP32, with integer multiply-add and FP16",
-    "fmalite": "FP32 only",
-    "fp16": "FP16",
-    "fp64": "FP64",
-    "fp64_op_dmma": "FP64 matrix multiply-add",
-    "fp64_op_fp64": "FP64 scalar arithmetic",
-    "ipa": "interpolation",
-    "lsu": "loads, stores, shared memory, shuffles",
-    "shared": "FP64 and tensor together, which share a path",
-    "tc": "tensor core, fifth generation",
-    "tensor": "tensor core",
-    "tensor_op_dmma": "tensor core, FP64",
-    "tensor_op_gmma": "tensor core, warpgroup instructions",
-    "tensor_op_hmma": "tensor core, floating point",
-    "tensor_op_imma": "tensor core, integer",
-    "tensor_type_hmma_hgmma_qgmma_imma_igmma_bmma_bgmma": "tensor core, all but FP64",
-    "tensor_subpipe_dmma": "tensor core, FP64",
-    "tensor_subpipe_hmma": "tensor core, floating point",
-    "tensor_subpipe_imma": "tensor core, integer",
-    "tex": "texture and surface",
-    "tma": "tensor memory accelerator",
-    "tmem": "tensor memory",
-    "uniform": "uniform datapath",
-    "workid": "block scheduling",
-    "xu": "special functions and conversion",
+_PIPES: dict[str, tuple[str, str]] = {
+    "adu": ("ADU", "address divergence: barriers and indexed constants"),
+    "alu": ("ALU", "integer, logic and comparison"),
+    "aluheavy": ("ALU (heavy)", "integer and logic, the rarer half"),
+    "cbu": ("CBU", "branches and convergence"),
+    "cbu_pred_on_any": ("CBU (predicated on)", "branches and convergence"),
+    "fma": ("FMA", "FP32 and integer multiply-add"),
+    "fma_type_fp16": ("FMA (FP16)", "FP16 on the FP32 pipe"),
+    "fmaheavy": ("FMA (heavy)", "FP32, with integer multiply-add and FP16"),
+    "fmalite": ("FMA (lite)", "FP32 only"),
+    "fp16": ("FP16", "FP16"),
+    "fp64": ("FP64", "FP64"),
+    "fp64_op_dmma": ("FP64 (DMMA)", "FP64 matrix multiply-add"),
+    "fp64_op_fp64": ("FP64 (FP64)", "FP64 scalar arithmetic"),
+    "ipa": ("IPA", "interpolation"),
+    "lsu": ("LSU", "loads, stores, shared memory, shuffles"),
+    "shared": ("Shared (FP64+Tensor)", "FP64 and tensor together, which share a path"),
+    "tc": ("TC", "tensor core, fifth generation"),
+    "tensor": ("Tensor (All)", "tensor core"),
+    "tensor_op_dmma": ("Tensor (DP)", "tensor core, FP64"),
+    "tensor_op_gmma": ("Tensor (Warp Group)", "tensor core, warpgroup instructions"),
+    "tensor_op_hmma": ("Tensor (FP)", "tensor core, floating point"),
+    "tensor_op_imma": ("Tensor (INT)", "tensor core, integer"),
+    "tensor_subpipe_dmma": ("Tensor (DP)", "tensor core, FP64"),
+    "tensor_subpipe_hmma": ("Tensor (FP)", "tensor core, floating point"),
+    "tensor_subpipe_imma": ("Tensor (INT)", "tensor core, integer"),
+    "tensor_type_hmma_hgmma_qgmma_imma_igmma_bmma_bgmma": ("Tensor (not DP)", "tensor core, all but FP64"),
+    "tex": ("TEX", "texture and surface"),
+    "tma": ("TMA", "tensor memory accelerator"),
+    "tmem": ("TMEM", "tensor memory"),
+    "uniform": ("Uniform", "uniform datapath"),
+    "workid": ("Work ID", "block scheduling"),
+    "xu": ("XU", "special functions and conversion"),
 }
+"""Label (ncu's, where it has one) and meaning of each pipe."""
 
 
 def analyse(profile: KernelProfile) -> InstructionMix | NotCollected:
@@ -247,29 +257,18 @@ def _classes(counts: tuple[OpcodeCount, ...], total: int) -> tuple[ClassCount, .
 
 
 def _pipes(profile: KernelProfile) -> tuple[PipeUse, ...]:
-    """Every pipe of the report, busiest first. Busy cycles win over instruction counts for the same pipe."""
-    found: dict[tuple[str, bool], tuple[bool, str, float]] = {}
+    """Every pipe of the report, busiest first."""
+    found: dict[str, dict[str, float]] = {}
     for metric in metrics.pipe_metrics(profile.metrics):
         percent = profile.number(metric.name)
-        if percent is None:
-            continue
-        key = metric.pipe.removesuffix("_pred_on_any"), metric.elapsed
-        if key not in found or metric.in_cycles:
-            found[key] = metric.in_cycles, metric.name, percent
+        if percent is not None:
+            kind = f"{'cycles' if metric.in_cycles else 'instructions'}_of_{metric.over}"
+            found.setdefault(metric.pipe, {})[kind] = percent
     pipes = []
-    for pipe in {pipe for pipe, _ in found}:
-        active, elapsed = found.get((pipe, False)), found.get((pipe, True))
-        pipes.append(
-            PipeUse(
-                pipe=pipe,
-                label=pipe.replace("_", " ").upper(),
-                meaning=_PIPE_MEANINGS.get(pipe, ""),
-                metric=(active or elapsed or (False, "", 0.0))[1],
-                active_percent=None if active is None else active[2],
-                elapsed_percent=None if elapsed is None else elapsed[2],
-            )
-        )
-    return tuple(sorted(pipes, key=lambda use: (-use.percent, use.pipe)))
+    for pipe, percents in found.items():
+        label, meaning = _PIPES.get(pipe, (pipe.replace("_", " ").upper(), ""))
+        pipes.append(PipeUse(pipe, label, meaning, **percents))
+    return tuple(sorted(pipes, key=lambda use: (-use.percent, use.label)))
 
 
 def _ratios(counts: tuple[OpcodeCount, ...], modifiers: tuple[OpcodeCount, ...], total: int) -> Ratios:

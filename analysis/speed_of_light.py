@@ -122,9 +122,11 @@ def _breakdown(profile: KernelProfile, metric: str) -> tuple[BreakdownEntry, ...
         BreakdownEntry(name, metrics.readable(name), profile.number(name), metrics.hardware_unit(name))
         for name in names
     ]
-    return tuple(
-        sorted(entries, key=lambda entry: -1.0 if entry.percent is None else entry.percent, reverse=True)
-    )
+    return tuple(sorted(entries, key=lambda entry: (-_or_below_zero(entry.percent), entry.label)))
+
+
+def _or_below_zero(percent: float | None) -> float:
+    return -1.0 if percent is None else percent
 
 
 def classify(sm: float, memory: float, waves: float | None) -> Bottleneck:

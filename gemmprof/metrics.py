@@ -290,12 +290,12 @@ _PIPE = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class PipeMetric:
-    """One pipe utilisation metric: of busy cycles or of instructions, over elapsed or active cycles."""
+    """One pipe utilisation metric: of busy cycles or of instructions, over ``active`` or ``elapsed`` cycles."""
 
     name: str
     pipe: str
     in_cycles: bool
-    elapsed: bool
+    over: str
 
 
 def pipe_metrics(present: Iterable[str]) -> Iterator[PipeMetric]:
@@ -304,7 +304,7 @@ def pipe_metrics(present: Iterable[str]) -> Iterator[PipeMetric]:
         match = _PIPE.fullmatch(name)
         if match is not None:
             timed = match["timed"]
-            yield PipeMetric(name, timed or match["counted"], timed is not None, match["over"] == "elapsed")
+            yield PipeMetric(name, timed or match["counted"], timed is not None, match["over"])
 
 
 INSTRUCTION_MIX = MetricGroup(
@@ -856,8 +856,14 @@ def collection_options(groups: Iterable[MetricGroup] | None = None) -> tuple[str
     return (*options, "--metrics", ",".join(names)) if names else tuple(options)
 
 
+_UNIT_NAMES = {"l1tex": "L1", "lts": "L2", "fbpa": "DRAM"}
+
+
 def readable(name: str) -> str:
-    """A metric name in words, as ncu's breakdown tables write it: ``SM: Inst Executed Pipe Lsu``."""
+    """A metric name in words, as ncu's breakdown tables write it: ``L1: Data Pipe Lsu Wavefronts``."""
     unit, _, rest = name.removeprefix("breakdown:").partition("__")
     quantity = rest.partition(".")[0]
-    return f"{unit.upper()}: {quantity.replace('_', ' ').title()}" if quantity else name
+    if not quantity:
+        return name
+    words = " ".join(f"{word[:1].upper()}{word[1:]}" for word in quantity.split("_"))
+    return f"{_UNIT_NAMES.get(unit, unit.upper())}: {words}"

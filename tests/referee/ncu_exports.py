@@ -28,12 +28,13 @@ def csv_rows(report: str, page: str) -> list[list[str]]:
 
 @dataclass(frozen=True)
 class Detail:
-    """One printed value of the details page."""
+    """One printed value of the details page; ``table`` names the table or chart below the section's header."""
 
     section: str
     metric: str
     unit: str
     value: str
+    table: str = ""
 
 
 @dataclass(frozen=True)
@@ -57,17 +58,26 @@ class LaunchDetails:
     rules: tuple[PrintedRule, ...]
 
 
-def details_page(report: str) -> list[LaunchDetails]:
-    """The details page, launch by launch."""
-    header, *rows = csv_rows(report, "details")
+def details_page(report: str, page: str = "details") -> list[LaunchDetails]:
+    """The details page, launch by launch; ``details_all`` with the tables and charts of every section."""
+    header, *rows = csv_rows(report, page)
     launches: dict[str, tuple[str, list[Detail], list[PrintedRule]]] = {}
     for row in rows:
+        # Some sections print tables of their own (NVLink, NUMA) between the rows.
+        if len(row) <= header.index("Metric Value"):
+            continue
         # ncu leaves out trailing empty columns, and the columns of rules where a report has none.
         line = dict(zip(header, row + [""] * (len(header) - len(row)), strict=False))
         _, details, rules = launches.setdefault(line["ID"], (line["Kernel Name"], [], []))
         if line["Metric Name"]:
             details.append(
-                Detail(line["Section Name"], line["Metric Name"], line["Metric Unit"], line["Metric Value"])
+                Detail(
+                    line["Section Name"],
+                    line["Metric Name"],
+                    line["Metric Unit"],
+                    line["Metric Value"],
+                    line.get("Body Item Label", ""),
+                )
             )
         if line.get("Rule Name"):
             rules.append(
