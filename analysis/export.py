@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from gemmprof import metrics as m
 from gemmprof.analysis.report_file import ReportReader
 from gemmprof.errors import GemmprofError, ReportError, UsageError
-from gemmprof.model import Instances, KernelProfile
+from gemmprof.model import Instances, KernelProfile, MetricValue
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -26,9 +26,8 @@ if TYPE_CHECKING:
 TABLES = ("kernels", "metrics", "metrics_wide", "instructions", "lines")
 FORMATS = ("parquet", "csv", "jsonl")
 
-SLICE_LAUNCHES = 128
 SLICE_ROWS = 1 << 17
-"""A slice ends with the launch that reaches either."""
+"""A slice ends with the launch that brings its metrics or its instructions to this number of rows."""
 
 Progress = Callable[[int, int], None]
 """Called with the number of launches done and the number of all."""
@@ -93,14 +92,16 @@ def export_tables(
 def _export_report(
     path: str | os.PathLike[str], spools: dict[str, _Spool], progress: Progress | None
 ) -> int:
-    by_address = bool({"instructions", "lines"} & set(spools))
     with ReportReader(path) as reader:
         count = len(reader)
+        # Without this metric no launch was measured by address, and instance values need not be looked at.
+        by_address = bool({"instructions", "lines"} & set(spools)) and m.INSTRUCTIONS_BY_ADDRESS in reader.names
         builder = _Builder(os.fspath(path), tuple(spools))
         profiles = reader.profiles(
             source=_is_measured_by_address if by_address else False,
             units="metrics" in spools,
             instances=by_address,
+            rules=False,
         )
         for done, profile in enumerate(profiles, 1):
             builder.add(profile)
@@ -125,19 +126,21 @@ class _Builder:
     profiles: list[KernelProfile] = field(default_factory=list)
     instructions: list[dict[str, Any]] = field(default_factory=list)
     lines: list[dict[str, Any]] = field(default_factory=list)
+    metrics: int = 0
 
     @property
     def is_full(self) -> bool:
-        return len(self.profiles) >= SLICE_LAUNCHES or len(self.instructions) >= SLICE_ROWS
+        return self.metrics >= SLICE_ROWS or len(self.instructions) + len(self.lines) >= SLICE_ROWS
 
     def add(self, profile: KernelProfile) -> None:
-        if profile.instances and ("instructions" in self.names or "lines" in self.names):
+        if _is_measured_by_address(profile) and ("instructions" in self.names or "lines" in self.names):
             rows = list(_instruction_rows(self.report, profile))
             if "lines" in self.names:
                 self.lines += _line_rows(self.report, profile.index, rows)
             if "instructions" in self.names:
                 self.instructions += rows
         self.profiles.append(profile)
+        self.metrics += len(profile.metrics)
 
     def tables(self) -> Iterator[tuple[str, pa.Table]]:
         """The slice as tables, by name; the builder is empty afterwards."""
@@ -152,7 +155,7 @@ class _Builder:
                 yield name, _table(self.instructions, _CODE_COLUMNS)
             elif name == "lines":
                 yield name, _table(self.lines, _LINE_COLUMNS)
-        self.profiles, self.instructions, self.lines = [], [], []
+        self.profiles, self.instructions, self.lines, self.metrics = [], [], [], 0
 
 
 _KEY_COLUMNS: dict[str, type] = {"report": str, "launch": int}
@@ -200,26 +203,11 @@ def _long_table(report: str, profiles: Sequence[KernelProfile]) -> pa.Table:
     numbers: dict[str, int] = {}
     launches: list[int] = []
     metrics: list[int] = []
-    values: list[float | None] = []
-    integers: list[int | None] = []
-    texts: list[str | None] = []
+    values: list[MetricValue] = []
     for profile in profiles:
         launches += [profile.index] * len(profile.metrics)
-        for name, value in profile.metrics.items():
-            metrics.append(numbers.setdefault(name, len(numbers)))
-            kind = type(value)
-            if kind is float:
-                values.append(value)  # type: ignore[arg-type]
-                integers.append(None)
-                texts.append(None)
-            elif kind is int:
-                values.append(float(value))
-                integers.append(value)  # type: ignore[arg-type]
-                texts.append(None)
-            else:
-                values.append(None)
-                integers.append(None)
-                texts.append(str(value))
+        metrics += [numbers.setdefault(name, len(numbers)) for name in profile.metrics]
+        values += profile.metrics.values()
     names = list(numbers)
     # All profiles of a report share one mapping of units, which the last one has seen whole.
     units = [profiles[-1].units.get(name, "") if profiles else "" for name in names]
@@ -234,9 +222,9 @@ def _long_table(report: str, profiles: Sequence[KernelProfile]) -> pa.Table:
             "unit": pa.DictionaryArray.from_arrays(
                 pa.array(unit_numbers, pa.int32()).take(indices), pa.array(unit_names, pa.string())
             ),
-            "value": pa.array(values, pa.float64()),
-            "integer": pa.array(integers, pa.uint64()),
-            "text": pa.array(texts, pa.string()),
+            "value": pa.array([None if type(v) is str else float(v) for v in values], pa.float64()),
+            "integer": pa.array([v if type(v) is int else None for v in values], pa.uint64()),
+            "text": pa.array([v if type(v) is str else None for v in values], pa.string()),
         }
     )
 
@@ -267,11 +255,13 @@ def _column(values: list[Any], kind: type | None = None) -> pa.Array:
     """An array of the narrowest type that holds the values: 64-bit integers, else doubles, else text."""
     import pyarrow as pa
 
-    kinds = {type(value) for value in values if value is not None} or {kind or float}
+    kinds = set(map(type, values)) - {type(None)} or {kind or float}
     if kinds == {int}:
         whole = [value for value in values if value is not None]
         return pa.array(values, pa.uint64() if kind is None or (whole and max(whole) >> 63) else pa.int64())
-    if kinds <= {int, float}:
+    if kinds == {float}:
+        return pa.array(values, pa.float64())
+    if kinds == {int, float}:
         return pa.array([None if value is None else float(value) for value in values], pa.float64())
     return pa.array([None if value is None else str(value) for value in values], pa.string())
 
@@ -383,15 +373,16 @@ class _Spool:
         for path in self.slices:
             with pa.OSFile(str(path), "rb") as source:
                 table = pa.ipc.open_file(source).read_all()
-            yield pa.table(
-                [
-                    table[part.name].cast(part.type)
-                    if part.name in table.column_names
-                    else pa.nulls(table.num_rows, part.type)
-                    for part in schema
-                ],
-                schema=schema,
-            )
+            if table.schema != schema:
+                there = dict(zip(table.column_names, table.columns, strict=True))
+                table = pa.table(
+                    [
+                        there[part.name].cast(part.type) if part.name in there else pa.nulls(len(table), part.type)
+                        for part in schema
+                    ],
+                    schema=schema,
+                )
+            yield table
 
     def finish(self, target: Path, format_name: str) -> Path:
         """Write the file and return its path."""
@@ -419,9 +410,14 @@ def _unified(known: pa.Schema, new: pa.Schema) -> pa.Schema:
 
 
 def _write_parquet(path: Path, schema: pa.Schema, tables: Iterable[pa.Table]) -> None:
+    import pyarrow as pa
     import pyarrow.parquet as pq
 
-    with pq.ParquetWriter(path, schema, compression="zstd", write_statistics=False) as writer:
+    # Measured values hardly repeat: a dictionary of them would only cost time.
+    texts = [part.name for part in schema if not pa.types.is_primitive(part.type)]
+    with pq.ParquetWriter(
+        path, schema, compression="zstd", write_statistics=False, use_dictionary=texts
+    ) as writer:
         for table in tables:
             writer.write_table(table)
 

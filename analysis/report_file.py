@@ -70,12 +70,18 @@ class ReportReader:
         """Number of profiled launches."""
         return len(self.frame.workloads)
 
+    @property
+    def names(self) -> frozenset[str]:
+        """Names of all metrics that some launch of the report may have."""
+        return frozenset(self.frame.strings)
+
     def profiles(
         self,
         *,
         source: bool | Callable[[KernelProfile], bool] = False,
         units: bool = False,
         instances: bool | Collection[str] = True,
+        rules: bool = True,
         only: Collection[int] | None = None,
     ) -> Iterator[KernelProfile]:
         """The profiled launches in the order of profiling.
@@ -84,6 +90,7 @@ class ReportReader:
             source: also SASS and CUDA sources; or a function that says for which launches.
             units: also units of the metrics. All profiles share one mapping, which holds the metrics met so far.
             instances: instance values of all metrics, of none, or of the named ones.
+            rules: also Nsight Compute's advice.
             only: indexes of the launches to read; None for all.
 
         Raises:
@@ -93,7 +100,7 @@ class ReportReader:
             instances = {*instances, m.FUNCTION_PCS, m.INSTRUCTIONS_BY_ADDRESS}
         elif source and not instances:
             instances = {m.FUNCTION_PCS, m.INSTRUCTIONS_BY_ADDRESS}
-        decoder = ResultDecoder(self.path, self.frame.strings, instances)
+        decoder = ResultDecoder(self.path, self.frame.strings, instances, rules)
         lookup = Lookup(self.frame)
         for index, item in enumerate(self.frame.workloads):
             if only is not None and index not in only:

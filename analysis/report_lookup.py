@@ -55,11 +55,11 @@ class Lookup:
         Raises:
             ReportError: if the native reader fails.
         """
-        names = sorted({**profile.metrics, **profile.instances})
-        if all(name in self.units for name in names):
+        if self.units.keys() >= profile.metrics.keys() and self.units.keys() >= profile.instances.keys():
             return
         # All names of the launch, and sorted as the library lists them: what it says of a derived metric depends on
         # which metrics it was asked about before.
+        names = sorted({**profile.metrics, **profile.instances})
         # Some units depend on the chip.
         chip = sorted((key, str(value)) for key, value in profile.device.attributes.items() if "chip" in key)
         key = cache.cache_key("units", cache.module_version(), chip, profile.device.compute_capability, names)

@@ -13,7 +13,7 @@ from typing import Any
 
 from gemmprof import metrics as m
 from gemmprof.analysis import report_wire as wire
-from gemmprof.analysis.report_metrics import InstanceTable, MetricDecoder, metric_pattern, metric_value
+from gemmprof.analysis.report_metrics import InstanceTable, MetricDecoder, metric_pattern, metric_value, unsigned_pattern
 from gemmprof.analysis.report_wire import FieldValue, WireError
 from gemmprof.model import (
     Device,
@@ -35,10 +35,12 @@ class _Layout:
     context: int
     stream: int | None = None
     display_name: int | None = None
-    pattern: re.Pattern[bytes] = field(init=False)
+    common: re.Pattern[bytes] = field(init=False)
+    unsigned: re.Pattern[bytes] = field(init=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "pattern", metric_pattern(self.metrics))
+        object.__setattr__(self, "common", metric_pattern(self.metrics))
+        object.__setattr__(self, "unsigned", unsigned_pattern(self.metrics))
 
 
 _LAYOUTS = {
@@ -73,13 +75,13 @@ class ResultDecoder:
         report: path of the report, for the profiles.
         strings: the report's string table.
         instances: which instance values to decode, as in `MetricDecoder`.
-        details: False to leave out rules and NVTX ranges.
+        rules: False to leave out Nsight Compute's advice.
     """
 
     report: str
     strings: list[str]
     instances: bool | Collection[str] = True
-    details: bool = True
+    rules: bool = True
     _metrics: MetricDecoder = field(init=False)
     _devices: dict[tuple[MetricValue | None, ...], Device] = field(default_factory=dict)
     _attributes: tuple[str, ...] = ()
@@ -112,9 +114,9 @@ class ResultDecoder:
         for number, value in others:
             if number == _THREAD:
                 thread = wire.integer(value)
-            elif number == layout.rules and self.details:
+            elif number == layout.rules and self.rules:
                 rules += _rule_results(wire.as_bytes(value))
-            elif number == layout.nvtx and self.details:
+            elif number == layout.nvtx:
                 nvtx_state = wire.as_bytes(value)
             elif number == layout.context:
                 context = wire.integer(value)
@@ -168,11 +170,11 @@ class ResultDecoder:
     ) -> Iterator[tuple[int, FieldValue]]:
         """Decode the metrics of a message into the two mappings; yields its other fields."""
         decoder = self._metrics
-        match = layout.pattern.match
+        match = layout.common.match
         position, end = 0, len(data)
         while position < end:
             found = match(data, position)
-            if found is not None and decoder.common(found, metrics):
+            if found is not None and decoder.common(found, layout.unsigned, metrics):
                 position = found.end()
                 continue
             number, kind, start, stop = next(wire.spans(data, position, end))

@@ -36,6 +36,11 @@ def _only(element: bytes) -> re.Pattern[bytes]:
 _UINT_ELEMENTS, _ONLY_UINT_ELEMENTS = re.compile(_UINT_ELEMENT, re.DOTALL), _only(_UINT_ELEMENT)
 _DOUBLE_ELEMENTS, _ONLY_DOUBLE_ELEMENTS = re.compile(_DOUBLE_ELEMENT, re.DOTALL), _only(_DOUBLE_ELEMENT)
 
+# How a metric with instance values begins: name id, and a double or an unsigned integer.
+_HEAD = re.compile(
+    rb"\x08([\x80-\xff]?[\x00-\x7f])\x12(?:\x09\x19(.{8})|([\x02-\x0b])\x28(" + _VARINT + rb"))(?=\x1a)", re.DOTALL
+)
+
 # Metrics that are one double, by the group of `metric_pattern` that recognises a run of them: tag, length, name id of one
 # or two bytes, value, and perhaps the metric's category.
 _RUNS = {
@@ -47,6 +52,7 @@ _RUNS = {
 _ONE_DOUBLE = Struct("<d")
 
 _MEMO_LIMIT = 200_000
+_RUNS_LIMIT = 256
 
 
 class _Varints(dict[bytes, int]):
@@ -125,19 +131,26 @@ class InstanceTable(Mapping[str, Instances]):
 def metric_pattern(field_number: int) -> re.Pattern[bytes]:
     """What recognises the common metrics of a message that holds metrics in this field (below 16).
 
-    Groups 1 to 4: runs of doubles (`_RUNS`); 5 to 9: one unsigned integer (length of the metric, name id, length of the
-    value, value, category).
+    Groups 1 to 4: runs of doubles (`_RUNS`); 5: a run of unsigned integers (`unsigned_pattern` takes it apart).
     """
     tag = re.escape(bytes([field_number << 3 | wire.BYTES]))
-    two, one = rb"\x08[\x80-\xff][\x00-\x7f]", rb"\x08[\x00-\x7f]"
+    two, one, name = rb"\x08[\x80-\xff][\x00-\x7f]", rb"\x08[\x00-\x7f]", rb"\x08[\x80-\xff]?[\x00-\x7f]"
     value, category = rb"\x12\x09\x19.{8}", rb"\x20[\x00-\x7f]"
     return re.compile(
         rb"((?:" + tag + rb"\x10" + two + value + category + rb")+)"
         rb"|((?:" + tag + rb"\x0e" + two + value + rb")+)"
         rb"|((?:" + tag + rb"\x0f" + one + value + category + rb")+)"
         rb"|((?:" + tag + rb"\x0d" + one + value + rb")+)"
-        rb"|" + tag + rb"(.)\x08([\x80-\xff]?[\x00-\x7f])\x12(.)\x28(" + _VARINT + rb")(" + category + rb")?",
+        rb"|((?:" + tag + rb"[\x06-\x14]" + name + rb"\x12[\x02-\x0b]\x28" + _VARINT + rb"(?:" + category + rb")?)+)",
         re.DOTALL,
+    )
+
+
+def unsigned_pattern(field_number: int) -> re.Pattern[bytes]:
+    """One metric that is an unsigned integer: its length, name id, length of the value, value, category."""
+    tag = re.escape(bytes([field_number << 3 | wire.BYTES]))
+    return re.compile(
+        tag + rb"(.)\x08([\x80-\xff]?[\x00-\x7f])\x12(.)\x28(" + _VARINT + rb")((?:\x20[\x00-\x7f])?)", re.DOTALL
     )
 
 
@@ -153,6 +166,7 @@ class MetricDecoder:
     strings: Sequence[str]
     instances: bool | Collection[str] = True
     _two_byte_names: list[str | None] = field(default_factory=list)
+    _runs: dict[bytes, dict[str, int]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         # Names by the two bytes of their encoded id, read as one little-endian number.
@@ -170,31 +184,47 @@ class MetricDecoder:
             raise WireError(f"metric name {number} of {len(self.strings)}")
         return self.strings[number]
 
-    def common(self, found: re.Match[bytes], into: dict[str, MetricValue]) -> bool:
+    def common(
+        self, found: re.Match[bytes], unsigned: re.Pattern[bytes], into: dict[str, MetricValue]
+    ) -> bool:
         """Decode what `metric_pattern` recognised; False if it only looked like that.
 
         Raises:
             WireError: if a metric has no name.
         """
         group = found.lastindex or 0
-        if group in _RUNS:
-            id_bytes, record = _RUNS[group]
-            if id_bytes == 1:
-                for number, value in record.iter_unpack(found[group]):
-                    into[self.name(number)] = value
-                return True
-            names = self._two_byte_names
-            for number, value in record.iter_unpack(found[group]):
-                name = names[number & 0x7FFF]
-                if name is None:
-                    raise WireError(f"metric name {number & 0x7F | (number >> 8) << 7} of {len(self.strings)}")
-                into[name] = value
+        run = found[group]
+        if group not in _RUNS:
+            return self._unsigned_run(run, unsigned, into)
+        id_bytes, record = _RUNS[group]
+        if id_bytes == 1:
+            for number, value in record.iter_unpack(run):
+                into[self.name(number)] = value
             return True
-        length, number, inner, encoded, category = found.group(5, 6, 7, 8, 9)
-        if inner[0] != 1 + len(encoded) or length[0] != 3 + len(number) + inner[0] + len(category or b""):
-            # Perhaps a metric with more fields than these; the general way tells.
-            return False
-        into[self.name(_VARINTS[number])] = _VARINTS[encoded]
+        names = self._two_byte_names
+        for number, value in record.iter_unpack(run):
+            name = names[number & 0x7FFF]
+            if name is None:
+                raise WireError(f"metric name {number & 0x7F | (number >> 8) << 7} of {len(self.strings)}")
+            into[name] = value
+        return True
+
+    def _unsigned_run(self, run: bytes, unsigned: re.Pattern[bytes], into: dict[str, MetricValue]) -> bool:
+        """Decode a run of unsigned integers. Launches on one GPU have the same attributes: one is decoded for all."""
+        known = self._runs.get(run)
+        if known is None:
+            known = {}
+            for length, number, inner, encoded, category in unsigned.findall(run):
+                if (
+                    inner[0] != 1 + len(encoded)
+                    or length[0] != 3 + len(number) + inner[0] + len(category)
+                ):
+                    return False  # a metric with other fields behind these: the general way reads it
+                known[self.name(_VARINTS[number])] = _VARINTS[encoded]
+            if len(self._runs) > _RUNS_LIMIT:
+                self._runs.clear()
+            self._runs[run] = known
+        into.update(known)
         return True
 
     def metric(
@@ -205,6 +235,19 @@ class MetricDecoder:
         Raises:
             WireError: if the bytes are no metric.
         """
+        if head := _HEAD.match(data, start, end):
+            number, double, length, encoded = head.groups()
+            if double is not None or length[0] == 1 + len(encoded):
+                name = self.name(_VARINTS[number])
+                into[name] = _VARINTS[encoded] if double is None else float(_ONE_DOUBLE.unpack(double)[0])
+                if self._wants(name):
+                    instances.add(name, data[head.end() : end])
+                return
+        self._any_metric(data, start, end, into, instances)
+
+    def _any_metric(
+        self, data: bytes, start: int, end: int, into: dict[str, MetricValue], instances: InstanceTable
+    ) -> None:
         name: str | None = None
         value: MetricValue | None = None
         position = start

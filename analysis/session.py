@@ -72,7 +72,7 @@ def load_session(paths: Iterable[str | os.PathLike[str]], *, source: bool = True
     for path in inputs:
         try:
             if not _is_run(path):
-                kernels += _analysed(path, source=source)
+                kernels += list(_analysed(path, source=source))  # all of a report or nothing
                 continue
             run = load_run(path)
         except GemmprofError as error:
