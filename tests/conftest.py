@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import cache
-from pathlib import Path
 
 import pytest
+from recorded_data import DATA, ReadRecorded
 
 from gemmprof.analysis.report_file import read_report
 from gemmprof.model import KernelProfile
-
-DATA = Path(__file__).parent / "data"
-
-ReadRecorded = Callable[..., tuple[KernelProfile, ...]]
 
 
 @cache

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
-from conftest import ReadRecorded
+from recorded_data import ReadRecorded
 
 from gemmprof.analysis import bank_conflicts, coalescing
 from gemmprof.analysis.access_pattern import BANKS, AccessPatterns, WarpAccess, warp_access

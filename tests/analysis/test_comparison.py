@@ -8,8 +8,8 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from conftest import DATA, ReadRecorded
 from profiles import launch
+from recorded_data import DATA, ReadRecorded
 
 from gemmprof.analysis import kernel_analysis
 from gemmprof.analysis.comparison import Change, Comparison, compare

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from conftest import ReadRecorded
 from profiles import BASE, code, launch
+from recorded_data import ReadRecorded
 
 from gemmprof import metrics
 from gemmprof.analysis import bank_conflicts, coalescing, divergence, memory_chart, source_view, spills

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from conftest import ReadRecorded
+from recorded_data import ReadRecorded
 
 from gemmprof.analysis import kernel_analysis, traffic
 from gemmprof.kernels.catalog import STAGES, stage_by_number

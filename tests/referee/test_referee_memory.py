@@ -7,8 +7,8 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from conftest import ReadRecorded
 from ncu_exports import PrintedRule, csv_rows, details_page
+from recorded_data import ReadRecorded
 
 from gemmprof.analysis import (
     bank_conflicts,

@@ -6,8 +6,8 @@ import re
 from collections.abc import Callable, Iterator
 
 import pytest
-from conftest import ReadRecorded
 from ncu_exports import csv_rows, has_export
+from recorded_data import ReadRecorded
 
 from gemmprof.analysis import source_view
 from gemmprof.analysis.source_view import Counters, SourceView
