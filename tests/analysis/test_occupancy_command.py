@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 import subprocess
 import sys
 import xml.etree.ElementTree as ElementTree
@@ -13,6 +14,9 @@ import pytest
 
 from gemmprof.arch import LIMITS
 from gemmprof.cli import main
+from gemmprof.kernels.catalog import STAGES
+from gemmprof.model import Problem, RunInfo, StageRecord, StageResult
+from gemmprof.run import Run, save_run
 
 DATA = Path(__file__).resolve().parent.parent / "data"
 EXAMPLE = ["occupancy", "--regs", "37", "--smem", "8192", "--threads", "1024"]
@@ -227,3 +231,45 @@ def test_the_command_needs_no_heavy_package() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.splitlines()[-1] == "HEAVY []"
+
+
+def test_a_stage_takes_the_numbers_of_its_recorded_launch(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = tmp_path / "runs" / "one"
+    (folder / "reports").mkdir(parents=True)
+    shutil.copy(DATA / "ladder_simple.ncu-rep.xz", folder / "reports")
+    problem = Problem(1024, 1024, 1024)
+    report = "reports/ladder_simple.ncu-rep.xz"
+    save_run(
+        Run(
+            directory=folder,
+            info=RunInfo("2025-01-01T00:00:00", "NVIDIA H100", (9, 0), {}, "none", 0, "full"),
+            stages=(StageRecord(STAGES[1]), StageRecord(STAGES[3]), StageRecord(STAGES[4])),
+            problems=(problem,),
+            results=(
+                StageResult(1, problem, report=report, launch_index=0),
+                StageResult(3, problem, report=report, launch_index=2),
+                StageResult(4, problem, failure="did not compile"),
+            ),
+        )
+    )
+    assert main(["occupancy", "--stage", "3", "--json"]) == 0
+    printed = capsys.readouterr()
+    (row,) = json.loads(printed.out)
+    assert row["gpu"] == "NVIDIA H100 80GB HBM3"
+    assert (row["threads_per_block"], row["registers_per_thread"], row["shared_memory_per_block"]) == (
+        1024,
+        32,
+        8192,
+    )
+    assert (row["theoretical_occupancy_percent"], row["blocks_per_gpu"]) == (100.0, 264)
+    assert "Stage 3" in printed.err
+    # What is typed stands in place of what was recorded.
+    assert main(["occupancy", "--stage", "3", "--regs", "64", "--arch", "8.6", "--json"]) == 0
+    (row,) = json.loads(capsys.readouterr().out)
+    assert (row["compute_capability"], row["registers_per_thread"], row["blocks_per_sm"]) == ("8.6", 64, 1)
+    assert main(["occupancy", "--stage", "4"]) == 2
+    assert "no profile of stage 4" in capsys.readouterr().err
+    assert main(["occupancy", "--stage", "9"]) == 2
+    assert "no stage 9" in capsys.readouterr().err

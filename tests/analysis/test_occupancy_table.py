@@ -72,7 +72,7 @@ def test_every_row_is_what_the_scalar_calculator_answers() -> None:
     refused = 0
     for (_, row), (_, answer) in zip(frame.iterrows(), answers.iterrows(), strict=True):
         try:
-            one = occupancy(**{name: value for name, value in row.items()})
+            one = occupancy(**dict(row.items()))
         except OccupancyError as error:
             assert answer["problem"] == error.message
             assert np.isnan(answer["theoretical_occupancy"])
