@@ -83,6 +83,7 @@ class BuildResult:
         compiled: what this build compiled (operator names, and ``binding.cpp``), empty if all came from the cache.
         seconds: wall time of this build.
         log: the compiler's warnings, empty if nothing was compiled.
+        failures: the compiler's message for each variant that did not compile; the others are in the library.
     """
 
     library: Path
@@ -92,6 +93,7 @@ class BuildResult:
     compiled: tuple[str, ...]
     seconds: float
     log: str = field(default="", repr=False)
+    failures: Mapping[str, str] = field(default_factory=dict)
 
 
 def build(
@@ -115,7 +117,7 @@ def build(
             `gemmprof tune` found for the one architecture that is built for.
 
     Raises:
-        BuildError: no compiler, no torch, or the compiler's own message.
+        BuildError: no compiler, no torch, or (where nothing compiles) the compiler's own message.
     """
     started = time.perf_counter()
     nvcc, torch = find_nvcc(), find_torch()
@@ -127,38 +129,93 @@ def build(
     variants = with_parameters(all_variants(), parameters)
     if names is not None:
         variants = tuple(variant for variant in variants if variant.name in names)
-    units = [compiler.stage_unit(variant, nvcc, numbers) for variant in variants]
-    stage_list = "".join(f"GEMMPROF_STAGE({variant.name})\n" for variant in variants)
-    includes = [f"-isystem={path}" for path in torch.include_directories]
-    binding = compiler.host_unit("binding.cpp", nvcc, includes, [stage_list, torch.version_file])
-    # The binding takes longest, so it starts first.
-    everything = [binding, compiler.host_unit("runtime.cu", nvcc), *units]
-
-    key = digest([unit.key for unit in everything], str(torch.root), torch.version_file)
-    library = cache / "libraries" / key / LIBRARY_NAME
-    compiled: tuple[str, ...] = ()
-    log = ""
-    if force or not library.is_file():
+    plan = _Plan.of(variants, nvcc, torch, numbers, cache)
+    made = _Made(plan)
+    if force or not plan.library.is_file():
         with compiler.locked(cache):
-            missing = [unit for unit in everything if force or not compiler.is_compiled(cache, unit)]
-            if missing or not library.is_file():
-                generated = {"stages.inc": stage_list}
-                log = compiler.compile_units(cache, missing, jobs or os.cpu_count() or 1, progress, generated)
-                _link(cache, everything, nvcc, torch, library)
-                compiled = tuple(unit.name for unit in missing)
-    records = json.loads((library.parent / RECORDS_NAME).read_text(encoding="utf-8"))
+            made = _make(plan, cache, force, jobs or os.cpu_count() or 1, progress)
+    records = json.loads((made.plan.library.parent / RECORDS_NAME).read_text(encoding="utf-8"))
     return BuildResult(
-        library=library,
+        library=made.plan.library,
         architectures=tuple(f"sm_{number}" for number in numbers),
         compiler=nvcc.version,
         stages={
-            variant.name: _stage_build(records[variant.name], variant, unit, variant.name in compiled)
-            for variant, unit in zip(variants, units, strict=True)
+            variant.name: _stage_build(records[variant.name], variant, unit, variant.name in made.compiled)
+            for variant, unit in zip(made.plan.variants, made.plan.units, strict=True)
         },
-        compiled=compiled,
+        compiled=made.compiled,
         seconds=time.perf_counter() - started,
-        log=log,
+        log=made.log,
+        failures={name: str(error) for name, error in made.errors.items()},
     )
+
+
+@dataclass(frozen=True, slots=True)
+class _Plan:
+    """What a library is made of, and where it will lie."""
+
+    nvcc: Nvcc
+    torch: TorchInstallation
+    numbers: tuple[str, ...]
+    variants: tuple[Variant, ...]
+    units: tuple[Unit, ...]
+    """One compiler call for each variant."""
+    host_units: tuple[Unit, ...]
+    stage_list: str
+    library: Path
+
+    @classmethod
+    def of(
+        cls,
+        variants: tuple[Variant, ...],
+        nvcc: Nvcc,
+        torch: TorchInstallation,
+        numbers: tuple[str, ...],
+        cache: Path,
+    ) -> _Plan:
+        units = tuple(compiler.stage_unit(variant, nvcc, numbers) for variant in variants)
+        stage_list = "".join(f"GEMMPROF_STAGE({variant.name})\n" for variant in variants)
+        includes = [f"-isystem={path}" for path in torch.include_directories]
+        binding = compiler.host_unit("binding.cpp", nvcc, includes, [stage_list, torch.version_file])
+        host_units = (binding, compiler.host_unit("runtime.cu", nvcc))
+        keys = [unit.key for unit in (*host_units, *units)]
+        key = digest(keys, str(torch.root), torch.version_file)
+        library = cache / "libraries" / key / LIBRARY_NAME
+        return cls(nvcc, torch, numbers, variants, units, host_units, stage_list, library)
+
+    @property
+    def everything(self) -> tuple[Unit, ...]:
+        """All compiler calls; the binding takes longest, so it starts first."""
+        return (*self.host_units, *self.units)
+
+
+@dataclass(frozen=True, slots=True)
+class _Made:
+    """A plan whose library exists."""
+
+    plan: _Plan
+    compiled: tuple[str, ...] = ()
+    log: str = ""
+    errors: Mapping[str, BuildError] = field(default_factory=dict)
+
+
+def _make(plan: _Plan, cache: Path, force: bool, jobs: int, progress: Progress | None) -> _Made:
+    """Compile what is missing and link. A stage that does not compile is left out, and so never costs the others."""
+    missing = [unit for unit in plan.everything if force or not compiler.is_compiled(cache, unit)]
+    if not missing and plan.library.is_file():
+        return _Made(plan)
+    log, errors = compiler.compile_units(cache, missing, jobs, progress, {"stages.inc": plan.stage_list})
+    if errors:
+        good = tuple(variant for variant in plan.variants if variant.name not in errors)
+        if not good or any(unit.name in errors for unit in plan.host_units):
+            raise next(iter(errors.values()))
+        plan = _Plan.of(good, plan.nvcc, plan.torch, plan.numbers, cache)
+        rest = [unit for unit in plan.everything if not compiler.is_compiled(cache, unit)]
+        _, later = compiler.compile_units(cache, rest, jobs, progress, {"stages.inc": plan.stage_list})
+        if later:
+            raise next(iter(later.values()))
+    _link(cache, plan)
+    return _Made(plan, tuple(unit.name for unit in missing if unit.name not in errors), log, errors)
 
 
 def load(built: BuildResult | None = None) -> Extension:
@@ -198,15 +255,23 @@ def tuned_parameters(cache: Path, numbers: Sequence[str]) -> dict[str, Mapping[s
     return found
 
 
-def _link(cache: Path, units: Sequence[Unit], nvcc: Nvcc, torch: TorchInstallation, library: Path) -> None:
+def _link(cache: Path, plan: _Plan) -> None:
     """Link the objects, and note beside the library what its stages are made of."""
+    library, units = plan.library, plan.everything
     with compiler.scratch_folder(library.parent) as folder:
         records = {unit.name: compiler.read_record(cache, unit) for unit in units}
         (folder / RECORDS_NAME).write_text(json.dumps(records, indent=1), encoding="utf-8")
         objects = [str(compiler.object_directory(cache, unit) / compiler.OBJECT_NAME) for unit in units]
         # The static CUDA runtime: torch may bring another one, or (a CPU build) none.
-        command = [str(nvcc.path), "-shared", "-cudart=static", *objects, "-o", str(folder / library.name)]
-        command += [f"-L{torch.library_directory}", "-ltorch_cpu", "-ltorch", "-lc10"]
+        command = [
+            str(plan.nvcc.path),
+            "-shared",
+            "-cudart=static",
+            *objects,
+            "-o",
+            str(folder / library.name),
+        ]
+        command += [f"-L{plan.torch.library_directory}", "-ltorch_cpu", "-ltorch", "-lc10"]
         completed = compiler.run_tool(command)
         if completed.returncode != 0:
             raise compiler.compiler_error(library.name, completed.stderr + completed.stdout)

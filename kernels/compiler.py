@@ -161,28 +161,30 @@ def locked(cache: Path) -> Iterator[None]:
 
 def compile_units(
     cache: Path, units: Sequence[Unit], jobs: int, progress: Progress | None, generated: Mapping[str, str]
-) -> str:
-    """Compile in parallel into the cache; returns the compiler's warnings.
+) -> tuple[str, dict[str, BuildError]]:
+    """Compile in parallel into the cache; returns the compiler's warnings, and the error of each unit that failed.
 
     Args:
         generated: headers that are written for this build, text by name.
-
-    Raises:
-        BuildError: with the compiler's message; what was compiled before stays in the cache.
     """
     logs: list[str] = []
+    errors: dict[str, BuildError] = {}
     with ThreadPoolExecutor(max_workers=max(1, jobs)) as pool:
         futures = {pool.submit(compile_unit, cache, unit, generated): unit for unit in units}
         try:
             for done, future in enumerate(as_completed(futures), start=1):
-                logs.append(future.result())
+                name = futures[future].name
+                try:
+                    logs.append(future.result())
+                except BuildError as error:
+                    errors[name] = error
                 if progress is not None:
-                    progress(futures[future].name, done, len(units))
+                    progress(name, done, len(units))
         except BaseException:
             for future in futures:
                 future.cancel()
             raise
-    return "\n".join(log for log in logs if log)
+    return "\n".join(log for log in logs if log), errors
 
 
 def compile_unit(cache: Path, unit: Unit, generated: Mapping[str, str] | None = None) -> str:

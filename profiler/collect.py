@@ -172,7 +172,7 @@ class Collection:
         result = build(
             progress=lambda name, done, of: self._progress.note(f"compiled {name} ({done} of {of})")
         )
-        self._build_failures = getattr(result, "failures", {})
+        self._build_failures = result.failures
         what = f"compiled {len(result.compiled)} files" if result.compiled else "nothing to compile"
         self._progress.done(f"{what}, {time.monotonic() - started:.1f} s")
         return result
@@ -199,6 +199,8 @@ class Collection:
         made = built.stages.get(stage.name)
         if made is None:
             return StageRecord(stage)
+        # What was built: the catalog's tile parameters, or those that `gemmprof tune` found here.
+        stage = dataclasses.replace(stage, parameters=made.parameters)
         capability = self._machine.gpu.compute_capability
         try:
             resources = made.resources(f"sm_{capability[0]}{capability[1]}")

@@ -22,6 +22,7 @@ from gemmprof.kernels.toolchain import SUPPORTED_ARCHITECTURES, architecture_num
 def test_every_stage_compiles_for_every_architecture(built):
     expected = {f"sm_{architecture_number(label)}" for label in SUPPORTED_ARCHITECTURES}
     assert set(built.architectures) == expected
+    assert not built.failures
     assert set(built.stages) == {variant.name for variant in all_variants()}
     for stage in built.stages.values():
         assert {kernel.architecture for kernel in stage.kernels} == expected, stage.name
@@ -136,6 +137,17 @@ def test_compiler_message_reaches_the_user(cache):
     assert "naive.cu could not be built" in str(caught.value)
     assert "a block has BLOCK x BLOCK threads, and at most 1024" in caught.value.found
     assert not list(cache.glob("*/.*")), "a failed build leaves no scratch folder"
+
+
+def test_stage_that_does_not_compile_leaves_the_others(cache):
+    result = build(
+        architectures=["9.0"], names=["naive", "coalesced"], parameters={"coalesced": {"BLOCK": 33}}
+    )
+    assert set(result.stages) == {"naive"}
+    assert result.library.is_file()
+    assert "a block has BLOCK x BLOCK threads, and at most 1024" in result.failures["coalesced"]
+    # What is left is the library that the cache has already.
+    assert result.library == build_naive().library
 
 
 def test_architecture_that_the_compiler_does_not_know(cache):
