@@ -178,12 +178,11 @@ def test_graph_capture(extension, name):
     assert relative_error(out, a.double() @ b.double()) <= 2e-6
 
 
+@pytest.mark.parametrize("shape", [(65535 * 256 + 77, 1, 2), (1, 65535 * 256 + 77, 2)], ids=["tall", "wide"])
 @pytest.mark.parametrize("name", NAMES)
-def test_taller_than_the_grid(extension, name):
-    """More rows than 65,535 blocks of any tile cover, computed in bands."""
-    m, n, k = 65535 * 256 + 77, 1, 2
-    if name in ("shared_tile16", "naive"):
-        m = 65535 * 32 + 77
+def test_larger_than_the_grid(extension, name, shape):
+    """More rows or columns than 65,535 blocks of any tile cover, computed in bands."""
+    m, n, k = shape
     torch.manual_seed(5)
     a, b = torch.randn(m, k, device="cuda"), torch.randn(k, n, device="cuda")
     out = torch.full((m, n), float("nan"), device="cuda")
@@ -237,3 +236,37 @@ def test_unaligned_view_of_the_same_buffer(extension):
 def test_operands_on_cpu_and_gpu(extension):
     with pytest.raises(ValueError, match=r"B must be on a CUDA device, found cpu"):
         torch.ops.gemmprof.naive(torch.randn(3, 3, device="cuda"), torch.randn(3, 3))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_resident_blocks_agree_with_the_occupancy_calculation(extension, name):
+    """cudaOccupancyMaxActiveBlocksPerMultiprocessor and gemmprof's own arithmetic, on the kernels as built."""
+    from gemmprof.analysis.occupancy import occupancy
+
+    for kernel in extension.occupancy(name):
+        calculated = occupancy(
+            torch.cuda.get_device_capability(),
+            kernel.threads_per_block,
+            kernel.registers_per_thread,
+            kernel.static_shared_memory + kernel.dynamic_shared_memory,
+        )
+        assert calculated.blocks_per_sm == kernel.blocks_per_sm, kernel
+
+
+def test_tuned_parameters_are_what_runs(extension, tmp_path, monkeypatch):
+    """A candidate of the search, called as the search calls it."""
+    from dataclasses import replace
+
+    from gemmprof.kernels.candidates import LoadedCandidate, compile_candidate
+    from gemmprof.kernels.catalog import stage_by_number, stage_variants
+
+    variant = stage_variants(stage_by_number(9))[0]
+    changed = replace(variant, parameters={**variant.parameters, "BM": 64, "BK": 8})
+    candidate = compile_candidate(changed, "{}.{}".format(*torch.cuda.get_device_capability()))
+    loaded = LoadedCandidate.load(variant.name, candidate.library)
+    torch.manual_seed(8)
+    a, b = torch.randn(200, 100, device="cuda"), torch.randn(100, 300, device="cuda")
+    out = torch.full((200, 300), float("nan"), device="cuda")
+    loaded.kernel()(a, b, out, 2.0, 0.0)
+    assert relative_error(out, 2.0 * (a.double() @ b.double())) <= 2e-6
+    assert loaded.occupancy()[0].registers_per_thread > 0
