@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Literal
 
 from gemmprof.errors import UsageError
 
@@ -318,7 +318,8 @@ class NotCollected:
     def __str__(self) -> str:
         return f"not collected: use {self.remedy}"
 
-    def __bool__(self) -> bool:
+    def __bool__(self) -> Literal[False]:
+        # Literal: so that type checkers know the type after `if result:`.
         return False
 
 
