@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from recorded_data import ReadRecorded
 
 from gemmprof import metrics
 from gemmprof.analysis import kernel_analysis
@@ -19,7 +20,15 @@ from gemmprof.analysis.roofline import Roofline
 from gemmprof.analysis.scheduler import Scheduler
 from gemmprof.analysis.speed_of_light import SpeedOfLight
 from gemmprof.analysis.warp_states import WarpStates
-from gemmprof.model import Device, Instances, KernelProfile, LaunchStatistics, NotCollected, Source
+from gemmprof.model import (
+    Device,
+    Instances,
+    KernelProfile,
+    LaunchStatistics,
+    MetricValue,
+    NotCollected,
+    Source,
+)
 
 BARE = KernelProfile(
     index=0,
@@ -54,7 +63,7 @@ def test_names_are_unique_and_registered() -> None:
         assert module.TITLE
 
 
-def test_every_recorded_launch_has_all_results(recorded, report_name: str) -> None:
+def test_every_recorded_launch_has_all_results(recorded: ReadRecorded, report_name: str) -> None:
     for profile in recorded(report_name):
         check(kernel_analysis.analyse(profile))
 
@@ -67,7 +76,7 @@ def test_nothing_collected() -> None:
     assert analysis.verdict.limited_by == "unknown"
 
 
-def test_two_metrics_still_give_an_analysis(recorded) -> None:
+def test_two_metrics_still_give_an_analysis(recorded: ReadRecorded) -> None:
     for profile in recorded("partial_two_metrics"):
         analysis = kernel_analysis.analyse(profile)
         check(analysis)
@@ -77,7 +86,7 @@ def test_two_metrics_still_give_an_analysis(recorded) -> None:
         assert light.remedy == "--section SpeedOfLight"
 
 
-def test_absent_part_is_none_and_named(recorded) -> None:
+def test_absent_part_is_none_and_named(recorded: ReadRecorded) -> None:
     profile = recorded("ladder_simple")[0]
     kept = {name: value for name, value in profile.metrics.items() if name != metrics.L2_THROUGHPUT}
     light = kernel_analysis.analyse(replace(profile, metrics=kept)).get(SpeedOfLight)
@@ -86,7 +95,7 @@ def test_absent_part_is_none_and_named(recorded) -> None:
     assert light.missing is not None and light.missing.metrics == (metrics.L2_THROUGHPUT,)
 
 
-def test_complete_reports_miss_nothing(recorded) -> None:
+def test_complete_reports_miss_nothing(recorded: ReadRecorded) -> None:
     analysis = kernel_analysis.analyse(recorded("ladder_simple")[0])
     for kind in (SpeedOfLight, Roofline, InstructionMix, WarpStates, Scheduler):
         result: Any = analysis.get(kind)
@@ -94,7 +103,7 @@ def test_complete_reports_miss_nothing(recorded) -> None:
 
 
 @pytest.mark.parametrize("kind", [SpeedOfLight, InstructionMix])
-def test_required_metrics_are_named(kind: Any, recorded) -> None:
+def test_required_metrics_are_named(kind: Any, recorded: ReadRecorded) -> None:
     profile = recorded("ladder_simple")[2]
     [module] = [module for module in ANALYSES if module.RESULT is kind]
     for name in module.GROUP.required:
@@ -105,7 +114,19 @@ def test_required_metrics_are_named(kind: Any, recorded) -> None:
         assert result.metrics == (name,)
 
 
-ODD_VALUES = [math.nan, math.inf, -math.inf, 0.0, -1.0, 1e300, 0, -(2**63), "", "N/A", "a,b,,c"]
+ODD_VALUES: list[MetricValue] = [
+    math.nan,
+    math.inf,
+    -math.inf,
+    0.0,
+    -1.0,
+    1e300,
+    0,
+    -(2**63),
+    "",
+    "N/A",
+    "a,b,,c",
+]
 OUR_METRICS = sorted(
     {name for group in metrics.GROUPS.values() for name in (*group.required, *group.expected)}
 )
@@ -113,7 +134,7 @@ OUR_METRICS = sorted(
 
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(seed=st.integers(0, 2**32))
-def test_any_part_of_a_report(recorded, seed: int) -> None:
+def test_any_part_of_a_report(recorded: ReadRecorded, seed: int) -> None:
     """Random parts of real launches, some of their values replaced by what a damaged report may hold."""
     choice = random.Random(seed)
     profile = choice.choice([*recorded("ladder_simple"), *recorded("flaws_tensor")])

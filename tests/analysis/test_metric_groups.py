@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from recorded_data import ReadRecorded
 
 from gemmprof import metrics
 from gemmprof.metrics import MetricGroup
@@ -28,7 +29,7 @@ def test_all_groups_together_ask_for_every_section_once() -> None:
     assert not wanted & {"PmSampling", "NumaAffinity", "Nvlink", "Nvlink_Tables", "Nvlink_Topology"}
 
 
-def test_sections_collect_what_the_groups_expect(recorded) -> None:
+def test_sections_collect_what_the_groups_expect(recorded: ReadRecorded) -> None:
     """A full report of an H100 holds every expected metric of every group."""
     profile = recorded("ladder_simple")[2]
     for name, group in metrics.GROUPS.items():

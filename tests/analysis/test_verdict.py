@@ -6,6 +6,7 @@ import re
 from dataclasses import replace
 
 import pytest
+from recorded_data import ReadRecorded
 
 from gemmprof import metrics
 from gemmprof.analysis import kernel_analysis
@@ -14,7 +15,7 @@ from gemmprof.analysis.speed_of_light import SpeedOfLight
 from gemmprof.analysis.warp_states import WarpStates
 
 
-def analysed(recorded, report: str, function: str, launch: int = 0) -> KernelAnalysis:
+def analysed(recorded: ReadRecorded, report: str, function: str, launch: int = 0) -> KernelAnalysis:
     matches = [profile for profile in recorded(report) if profile.function_name == function]
     return kernel_analysis.analyse(matches[launch])
 
@@ -42,26 +43,26 @@ def analysed(recorded, report: str, function: str, launch: int = 0) -> KernelAna
     ],
 )
 def test_planted_flaw(
-    recorded, report: str, function: str, launch: int, limited_by: str, sentence: str
+    recorded: ReadRecorded, report: str, function: str, launch: int, limited_by: str, sentence: str
 ) -> None:
     verdict = analysed(recorded, report, function, launch).verdict
     assert verdict.limited_by == limited_by
     assert sentence in verdict.paragraph
 
 
-def test_numbers_are_those_of_the_analyses(recorded) -> None:
+def test_numbers_are_those_of_the_analyses(recorded: ReadRecorded) -> None:
     analysis = analysed(recorded, "ladder_simple", "gemm_shared")
     light, states = analysis.get(SpeedOfLight), analysis.get(WarpStates)
     assert light and states and states.main_stall
     assert f"Compute reaches {light.sm_percent:.1f} % of its peak" in analysis.verdict.closeness
     assert f"{100 * states.main_stall.share:.0f} % of its time" in analysis.verdict.waiting
     assert states.main_stall.reason.key == "mio_throttle"
-    assert states.main_stall.share == pytest.approx(
-        states.main_stall.cycles_per_issue / states.cycles_per_issued_instruction
-    )
+    cycles, latency = states.main_stall.cycles_per_issue, states.cycles_per_issued_instruction
+    assert cycles is not None and latency is not None
+    assert states.main_stall.share == pytest.approx(cycles / latency)
 
 
-def test_every_verdict_reads_as_sentences(recorded, report_name: str) -> None:
+def test_every_verdict_reads_as_sentences(recorded: ReadRecorded, report_name: str) -> None:
     for profile in recorded(report_name):
         verdict = kernel_analysis.analyse(profile).verdict
         assert len(verdict.limited_by.split()) <= 4
@@ -70,12 +71,12 @@ def test_every_verdict_reads_as_sentences(recorded, report_name: str) -> None:
         assert not re.search(r"\bnan\b|\binf\b", paragraph)
 
 
-def test_fp16_that_only_moves_constants_is_not_called_work(recorded) -> None:
+def test_fp16_that_only_moves_constants_is_not_called_work(recorded: ReadRecorded) -> None:
     assert "FP16" not in analysed(recorded, "flaws_spills", "local_array").verdict.paragraph
     assert "of FP16" in analysed(recorded, "flaws_precision", "half2_fma").verdict.paragraph
 
 
-def test_what_is_missing_is_left_out(recorded) -> None:
+def test_what_is_missing_is_left_out(recorded: ReadRecorded) -> None:
     profile = recorded("ladder_simple")[2]
     kept = {name: value for name, value in profile.metrics.items() if not name.startswith("breakdown:")}
     verdict = kernel_analysis.analyse(replace(profile, metrics=kept)).verdict

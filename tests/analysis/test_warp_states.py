@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from recorded_data import ReadRecorded
 
 from gemmprof import metrics
 from gemmprof.analysis import stall_reasons, warp_states
@@ -35,7 +36,7 @@ def test_unknown_reason_keeps_its_name() -> None:
     assert (item.key, item.title, item.group) == ("some_new_state", "Stall Some New State", "other")
 
 
-def test_every_reason_of_a_recorded_report_is_known(recorded, report_name: str) -> None:
+def test_every_reason_of_a_recorded_report_is_known(recorded: ReadRecorded, report_name: str) -> None:
     for profile in recorded(report_name):
         names = (
             *metrics.stall_cycles(profile.metrics),
@@ -45,7 +46,7 @@ def test_every_reason_of_a_recorded_report_is_known(recorded, report_name: str) 
         assert {stall_reasons.reason(name).key for name in names} <= set(REASONS)
 
 
-def test_samples_add_up_to_ncus_count(recorded, report_name: str) -> None:
+def test_samples_add_up_to_ncus_count(recorded: ReadRecorded, report_name: str) -> None:
     for profile in recorded(report_name):
         states = warp_states.analyse(profile)
         if not states or states.sample_count is None:
@@ -56,7 +57,7 @@ def test_samples_add_up_to_ncus_count(recorded, report_name: str) -> None:
             assert (state.samples_not_issued or 0) <= (state.samples or 0)
 
 
-def test_shares_and_groups(recorded) -> None:
+def test_shares_and_groups(recorded: ReadRecorded) -> None:
     states = warp_states.analyse(recorded("ladder_simple")[0])
     assert isinstance(states, WarpStates)
     shares = [state.share for state in states.states]
@@ -67,7 +68,7 @@ def test_shares_and_groups(recorded) -> None:
     assert states.main_stall.reason.key == "lg_throttle"
 
 
-def test_samples_alone_are_enough(recorded) -> None:
+def test_samples_alone_are_enough(recorded: ReadRecorded) -> None:
     profile = recorded("ladder_simple")[0]
     kept = {name: value for name, value in profile.metrics.items() if "average_warp" not in name}
     states = warp_states.analyse(replace(profile, metrics=kept))

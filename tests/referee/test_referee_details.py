@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 from ncu_exports import details_page
+from recorded_data import ReadRecorded
 
 from gemmprof.analysis import kernel_analysis, units
 from gemmprof.analysis.instruction_mix import InstructionMix
@@ -15,7 +17,7 @@ from gemmprof.analysis.speed_of_light import SpeedOfLight
 from gemmprof.analysis.warp_states import WarpStates
 
 Value = float | str | None
-Field = tuple[type, Callable[..., Value], str]
+Field = tuple[type[Any], Callable[..., Value], str]
 """Result type, how to get the value from it, base unit."""
 
 LIGHT = "GPU Speed Of Light Throughput"
@@ -115,7 +117,7 @@ def _ours(analysis: KernelAnalysis, field: Field) -> tuple[str, str]:
     return _printed(get(result), unit)
 
 
-def test_details_page(recorded, report_name: str) -> None:
+def test_details_page(recorded: ReadRecorded, report_name: str) -> None:
     launches = details_page(report_name)
     profiles = recorded(report_name)
     assert len(launches) == len(profiles)
@@ -142,7 +144,7 @@ def test_no_line_of_our_sections_is_left_out() -> None:
     assert {line for line in printed if line[0] in sections} == set(FIELDS)
 
 
-def test_bottleneck_is_the_one_that_ncu_names(recorded, report_name: str) -> None:
+def test_bottleneck_is_the_one_that_ncu_names(recorded: ReadRecorded, report_name: str) -> None:
     for profile in recorded(report_name):
         titles = [rule.title for rule in profile.rules if rule.rule == "SOLBottleneck"]
         light = kernel_analysis.analyse(profile).get(SpeedOfLight)
@@ -150,7 +152,7 @@ def test_bottleneck_is_the_one_that_ncu_names(recorded, report_name: str) -> Non
             assert light and light.bottleneck.title == titles[0]
 
 
-def test_every_printed_line_is_some_metric_in_our_format(recorded, report_name: str) -> None:
+def test_every_printed_line_is_some_metric_in_our_format(recorded: ReadRecorded, report_name: str) -> None:
     """Sections of other analyses included: scaling and rounding are ncu's for every unit that occurs."""
     for launch, profile in zip(details_page(report_name), recorded(report_name), strict=True):
         formatted = {_printed(value, profile.units[name]) for name, value in profile.metrics.items()}

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 
+from recorded_data import ReadRecorded
+
 from gemmprof.analysis import kernel_analysis
 from gemmprof.analysis.instruction_mix import InstructionMix, OpcodeCount
 
@@ -47,7 +49,7 @@ def _category(item: OpcodeCount) -> str:
     return CATEGORY_OF_OPCODE.get(item.opcode) or CATEGORY_OF_CLASS.get(item.instruction_class, "Load/Store")
 
 
-def test_categories(recorded, report_name: str) -> None:
+def test_categories(recorded: ReadRecorded, report_name: str) -> None:
     for profile in recorded(report_name):
         mix = kernel_analysis.analyse(profile).get(InstructionMix)
         if not mix or not mix.categories:
@@ -58,7 +60,7 @@ def test_categories(recorded, report_name: str) -> None:
         assert ours == Counter(dict(mix.categories)), profile.name
 
 
-def test_every_sum_agrees(recorded, report_name: str) -> None:
+def test_every_sum_agrees(recorded: ReadRecorded, report_name: str) -> None:
     for profile in recorded(report_name):
         mix = kernel_analysis.analyse(profile).get(InstructionMix)
         if not mix:
@@ -73,7 +75,7 @@ def test_every_sum_agrees(recorded, report_name: str) -> None:
         assert all(item.meaning for item in mix.opcodes), "an opcode is missing in the table"
 
 
-def test_opcodes_are_the_modifiers_without_their_dots(recorded) -> None:
+def test_opcodes_are_the_modifiers_without_their_dots(recorded: ReadRecorded) -> None:
     for profile in recorded("flaws_tensor"):
         mix = kernel_analysis.analyse(profile).get(InstructionMix)
         assert mix

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import pytest
 from ncu_exports import has_export, raw_page
+from recorded_data import ReadRecorded
 
 from gemmprof.analysis import units
 
 
-def test_raw_page_in_base_units(recorded, report_name: str) -> None:
+def test_raw_page_in_base_units(recorded: ReadRecorded, report_name: str) -> None:
     if not has_export(report_name, "raw_base"):
         pytest.skip("no base-unit export of this report")
     page = raw_page(report_name)
@@ -52,7 +53,7 @@ OTHER_WORDS = {
 """Metrics that NVIDIA's current library gives another unit than the ncu that wrote the export (thread for inst …)."""
 
 
-def test_units_of_the_raw_page(recorded, report_name: str) -> None:
+def test_units_of_the_raw_page(recorded: ReadRecorded, report_name: str) -> None:
     if not has_export(report_name, "raw_base"):
         pytest.skip("no base-unit export of this report")
     page = raw_page(report_name)
@@ -61,7 +62,7 @@ def test_units_of_the_raw_page(recorded, report_name: str) -> None:
         assert {name for name in printed if profile.units[name] != printed[name]} <= OTHER_WORDS
 
 
-def test_scaled_raw_page(recorded, report_name: str) -> None:
+def test_scaled_raw_page(recorded: ReadRecorded, report_name: str) -> None:
     """Scaled columns share one unit per report, so only the first launch shows how ncu scales a value."""
     page = raw_page(report_name, "raw")
     profile = recorded(report_name)[0]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from recorded_data import ReadRecorded
 
 from gemmprof import metrics
 from gemmprof.analysis import kernel_analysis, roofline
@@ -43,7 +44,7 @@ def _roofs(profile: KernelProfile) -> Roofline:
 
 
 @pytest.mark.parametrize("name", FULL)
-def test_memory_roofs(recorded, name: str) -> None:
+def test_memory_roofs(recorded: ReadRecorded, name: str) -> None:
     profiles = recorded(name)
     assert len(profiles) == FULL[name]
     for profile in profiles:
@@ -54,7 +55,7 @@ def test_memory_roofs(recorded, name: str) -> None:
 
 
 @pytest.mark.parametrize("name", FULL)
-def test_shared_memory_roof(recorded, name: str) -> None:
+def test_shared_memory_roof(recorded: ReadRecorded, name: str) -> None:
     """Our roof (ncu draws none) has the peak that ncu divides the shared-memory wavefronts by."""
     for profile in recorded(name):
         [shared] = [roof for roof in _roofs(profile).memory_roofs if roof.level == roofline.SHARED]
@@ -64,7 +65,7 @@ def test_shared_memory_roof(recorded, name: str) -> None:
 
 
 @pytest.mark.parametrize("name", FULL)
-def test_scalar_work_is_what_the_opcodes_add_up_to(recorded, name: str) -> None:
+def test_scalar_work_is_what_the_opcodes_add_up_to(recorded: ReadRecorded, name: str) -> None:
     for profile in recorded(name):
         analysis = kernel_analysis.analyse(profile)
         mix, light = analysis.get(InstructionMix), analysis.get(SpeedOfLight)
@@ -77,14 +78,14 @@ def test_scalar_work_is_what_the_opcodes_add_up_to(recorded, name: str) -> None:
             assert roofs[key].achieved == pytest.approx(rate, rel=1e-9)
 
 
-def test_tensor_work_is_what_the_instructions_add_up_to(recorded) -> None:
+def test_tensor_work_is_what_the_instructions_add_up_to(recorded: ReadRecorded) -> None:
     """A multiply-add counts as two operations on the tensor paths."""
     operations = {
         "HMMA.16816.F32": 2 * 16 * 8 * 16,
         "HMMA.1688.F32.TF32": 2 * 16 * 8 * 8,
         "DMMA.8x8x4": 2 * 8 * 8 * 4,
     }
-    seen = set()
+    seen: set[str] = set()
     for profile in recorded("flaws_tensor"):
         analysis = kernel_analysis.analyse(profile)
         mix, light = analysis.get(InstructionMix), analysis.get(SpeedOfLight)
@@ -105,7 +106,7 @@ def test_tensor_work_is_what_the_instructions_add_up_to(recorded) -> None:
 
 
 @pytest.mark.parametrize("name", FULL)
-def test_throughput_is_the_largest_of_its_breakdown(recorded, name: str) -> None:
+def test_throughput_is_the_largest_of_its_breakdown(recorded: ReadRecorded, name: str) -> None:
     for profile in recorded(name):
         light = kernel_analysis.analyse(profile).get(SpeedOfLight)
         assert light

@@ -6,6 +6,7 @@ import re
 
 import pytest
 from ncu_exports import LaunchDetails, details_page
+from recorded_data import ReadRecorded
 
 from gemmprof.analysis import kernel_analysis, rules
 from gemmprof.analysis.instruction_mix import InstructionMix
@@ -21,7 +22,7 @@ def _sentences(launch: LaunchDetails, rule: str) -> list[str]:
     return [result.text for result in launch.rules if result.rule == rule]
 
 
-def test_advice_is_what_ncu_prints(recorded, report_name: str) -> None:
+def test_advice_is_what_ncu_prints(recorded: ReadRecorded, report_name: str) -> None:
     for launch, profile in zip(details_page(report_name), recorded(report_name), strict=True):
         advice = kernel_analysis.analyse(profile).get(Advice)
         ours = set()
@@ -33,7 +34,7 @@ def test_advice_is_what_ncu_prints(recorded, report_name: str) -> None:
         assert ours == printed, profile.name
 
 
-def test_advice_is_sorted_by_estimate(recorded, report_name: str) -> None:
+def test_advice_is_sorted_by_estimate(recorded: ReadRecorded, report_name: str) -> None:
     for profile in recorded(report_name):
         advice = kernel_analysis.analyse(profile).get(Advice)
         if advice:
@@ -48,7 +49,7 @@ FULL_REPORTS = ["flaws_bank_conflicts", "flaws_precision", "flaws_tensor", "flaw
 
 
 @pytest.mark.parametrize("name", FULL_REPORTS)
-def test_roofline_percentages_that_ncu_quotes(recorded, name: str) -> None:
+def test_roofline_percentages_that_ncu_quotes(recorded: ReadRecorded, name: str) -> None:
     compared = 0
     for launch, profile in zip(details_page(name), recorded(name), strict=True):
         roofs = kernel_analysis.analyse(profile).get(Roofline)
@@ -68,7 +69,7 @@ def test_roofline_percentages_that_ncu_quotes(recorded, name: str) -> None:
 
 
 @pytest.mark.parametrize("name", FULL_REPORTS)
-def test_stalls_that_ncu_quotes(recorded, name: str) -> None:
+def test_stalls_that_ncu_quotes(recorded: ReadRecorded, name: str) -> None:
     compared = 0
     for launch, profile in zip(details_page(name), recorded(name), strict=True):
         states = kernel_analysis.analyse(profile).get(WarpStates)
@@ -86,7 +87,7 @@ def test_stalls_that_ncu_quotes(recorded, name: str) -> None:
 
 
 @pytest.mark.parametrize("name", FULL_REPORTS)
-def test_issue_slots_that_ncu_quotes(recorded, name: str) -> None:
+def test_issue_slots_that_ncu_quotes(recorded: ReadRecorded, name: str) -> None:
     compared = 0
     for launch, profile in zip(details_page(name), recorded(name), strict=True):
         scheduler = kernel_analysis.analyse(profile).get(Scheduler)
@@ -108,7 +109,7 @@ def test_issue_slots_that_ncu_quotes(recorded, name: str) -> None:
     assert compared > 0
 
 
-def test_busiest_pipe_that_ncu_quotes(recorded, report_name: str) -> None:
+def test_busiest_pipe_that_ncu_quotes(recorded: ReadRecorded, report_name: str) -> None:
     for launch, profile in zip(details_page(report_name), recorded(report_name), strict=True):
         mix = kernel_analysis.analyse(profile).get(InstructionMix)
         for sentence in _sentences(launch, "HighPipeUtilization"):
@@ -121,7 +122,7 @@ def test_busiest_pipe_that_ncu_quotes(recorded, report_name: str) -> None:
             assert f"{pipe.cycles_of_elapsed:.1f}" == quoted[2], profile.name
 
 
-def test_unfused_arithmetic_that_ncu_quotes(recorded, report_name: str) -> None:
+def test_unfused_arithmetic_that_ncu_quotes(recorded: ReadRecorded, report_name: str) -> None:
     for launch, profile in zip(details_page(report_name), recorded(report_name), strict=True):
         mix = kernel_analysis.analyse(profile).get(InstructionMix)
         for sentence in _sentences(launch, "FPInstructions"):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 from ncu_exports import LaunchDetails, details_page
+from recorded_data import ReadRecorded
 
 from gemmprof.analysis import kernel_analysis, roofline, units
 from gemmprof.analysis.instruction_mix import InstructionMix, PipeUse
@@ -19,7 +20,7 @@ Launches = list[tuple[LaunchDetails, KernelAnalysis]]
 
 
 @pytest.fixture(params=REPORTS)
-def launches(request: pytest.FixtureRequest, recorded) -> Launches:
+def launches(request: pytest.FixtureRequest, recorded: ReadRecorded) -> Launches:
     profiles = recorded(request.param)
     assert len(profiles) == REPORTS[request.param]
     analyses = [kernel_analysis.analyse(profile) for profile in profiles]
