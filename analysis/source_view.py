@@ -77,11 +77,22 @@ class Counters:
         return self.global_sectors - self.global_ideal
 
     @property
+    def shared_n_way(self) -> float | None:
+        """Wavefronts an execution: "n-way" conflicts; None if nothing was executed."""
+        return self._per_execution(self.shared_wavefronts)
+
+    @property
     def threads_per_instruction(self) -> float | None:
         """Average active threads of a warp; None if nothing was executed."""
-        if self.threads_executed is None or not self.executed:
-            return None
-        return self.threads_executed / self.executed
+        return self._per_execution(self.threads_executed)
+
+    @property
+    def threads_predicated_on_per_instruction(self) -> float | None:
+        """The same, threads switched off by a predicate not counted."""
+        return self._per_execution(self.threads_predicated_on)
+
+    def _per_execution(self, count: int | None) -> float | None:
+        return count / self.executed if count is not None and self.executed else None
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,7 +31,18 @@ COUNTERS: dict[str, Callable[[Counters], int | None]] = {
     "L2 Theoretical Sectors Global Ideal": lambda c: c.global_ideal,
     "L2 Theoretical Sectors Global Excessive": lambda c: c.global_excess,
     "L2 Theoretical Sectors Local": lambda c: c.local_sectors,
+    # ncu stores these averages as whole numbers, cut off.
+    "Avg. Threads Executed": lambda c: whole(c.threads_per_instruction),
+    "Avg. Predicated-On Threads Executed": lambda c: whole(c.threads_predicated_on_per_instruction),
+    "L1 Conflicts Shared N-Way": lambda c: whole(c.shared_n_way),
 }
+
+
+def whole(value: float | None) -> int:
+    return 0 if value is None else int(value)
+
+
+AVERAGES = ("Avg. Threads Executed", "Avg. Predicated-On Threads Executed", "L1 Conflicts Shared N-Way")
 
 STALLS = {
     "stall_dispatch": "dispatch_stall",
@@ -164,8 +175,10 @@ def test_every_line_agrees(report: str, recorded: ReadRecorded) -> None:
                 continue
             assert row["Source"].strip() == lines[number].text
             for column, text, ours in compare(row, lines[number].counters):
-                assert text == ours, (number, column)
-                compared += 1
+                # For a line ncu adds up the averages of its instructions, which means nothing.
+                if column not in AVERAGES:
+                    assert text == ours, (number, column)
+                    compared += 1
     assert compared > 500
 
 
