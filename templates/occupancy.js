@@ -244,6 +244,12 @@
   const FIELDS = ["arch", "threads", "registers", "shared", "config", "barriers"];
   const LARGEST = "largest";
 
+  // The values of a link to the calculator with this id, null where the fragment is the page's.
+  const linkValues = (id) => {
+    const [name, values] = location.hash.slice(1).split("?");
+    return decodeURIComponent(name) === id && values !== undefined ? Object.fromEntries(new URLSearchParams(values)) : null;
+  };
+
   const start = (root) => {
     const table = JSON.parse(root.querySelector("[data-occupancy-limits]").textContent);
     const byLabel = new Map(table.map((limits) => [limits.label, limits]));
@@ -397,21 +403,35 @@
       take(columns[column], rows[row]);
     });
 
-    // A link to this calculator names it and its values; any other fragment is the page's.
     const fromFragment = () => {
-      const [name, values] = decodeURIComponent(location.hash.slice(1)).split("?");
-      if (name !== root.id || values === undefined) return false;
-      setAll({ ...preset, ...Object.fromEntries(new URLSearchParams(values)) });
-      return true;
+      const values = linkValues(root.id);
+      if (values) setAll({ ...preset, ...values });
+      return values !== null;
     };
     if (!fromFragment()) setAll(preset);
-    else root.scrollIntoView();
     addEventListener("hashchange", fromFragment);
     root.dataset.ready = "true";
   };
 
+  // A report in one file has a calculator on each of its pages: each starts when it comes near the screen, or by a link.
   const startAll = () => {
-    for (const root of document.querySelectorAll("[data-occupancy-calculator]:not([data-ready])")) start(root);
+    const waiting = new Set(document.querySelectorAll("[data-occupancy-calculator]:not([data-ready])"));
+    const begin = (root) => {
+      if (waiting.delete(root)) start(root);
+    };
+    const observer = new IntersectionObserver((entries) => {
+      for (const entry of entries) {
+        if (entry.isIntersecting) { observer.unobserve(entry.target); begin(entry.target); }
+      }
+    }, { rootMargin: "800px" });
+    for (const root of waiting) observer.observe(root);
+    const byLink = () => {
+      for (const root of waiting) {
+        if (linkValues(root.id)) { begin(root); root.scrollIntoView(); }
+      }
+    };
+    byLink();
+    addEventListener("hashchange", byLink);
   };
   globalThis.gemmprofOccupancy = { calculate, residentWarps, curve };
   if (document.readyState === "loading") addEventListener("DOMContentLoaded", startAll);

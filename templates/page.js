@@ -134,10 +134,15 @@
     const pages = [...document.querySelectorAll(".page[data-page]")];
     if (pages.length < 2) return;
     const spied = new Set();
+    const named = () => {
+      // What stands after a "?" belongs to the occupancy calculator.
+      try { return document.getElementById(decodeURIComponent(location.hash.slice(1).split("?")[0])); } catch { return null; }
+    };
     const show = () => {
-      const target = location.hash ? document.getElementById(decodeURIComponent(location.hash.slice(1).split("?")[0])) : null;
+      const target = named();
       const page = target ? target.closest(".page") ?? pages[0] : pages[0];
       for (const other of pages) other.hidden = other !== page;
+      root.classList.add("routed");
       document.title = page.dataset.title || document.title;
       if (!spied.has(page)) { spied.add(page); spy(page); }
       if (target && target !== page) target.scrollIntoView();

@@ -1,0 +1,182 @@
+"""The report's pages in Chromium: nothing runs that should not, everything works that should, for everybody."""
+
+from __future__ import annotations
+
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import pytest
+from page_sessions import hostile, ladder, load  # noqa: F401
+
+from gemmprof.analysis.session import Session
+from gemmprof.reports.html import render
+
+KERNEL = "03-shared-1024x1024x1024.html"
+
+
+@pytest.fixture(scope="module")
+def pages(ladder: Session, tmp_path_factory: pytest.TempPathFactory) -> Path:  # noqa: F811
+    folder = tmp_path_factory.mktemp("ladder")
+    render(ladder, folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def one_file(ladder: Session, tmp_path_factory: pytest.TempPathFactory) -> Path:  # noqa: F811
+    return render(ladder, tmp_path_factory.mktemp("one") / "report.html", single_file=True)
+
+
+def test_nothing_of_a_hostile_report_runs(hostile: Session, browser: Any, tmp_path: Path) -> None:  # noqa: F811
+    render(hostile, tmp_path)
+    render(hostile, tmp_path / "one.html", single_file=True)
+    for file in sorted(tmp_path.glob("*.html")):
+        browser.open(file)
+        browser.script("document.querySelectorAll('details').forEach(d => d.open = true)")
+        for control in browser.find_all("th button")[:40]:
+            browser.script("arguments[0].click()", control)
+        assert browser.script("return typeof window.pwned") == "undefined", file.name
+        assert browser.console_errors() == []
+        assert browser.script("return document.querySelectorAll('img, iframe, [onerror]').length") == 0
+        text = browser.script("return document.body.textContent")
+        assert "window.pwned=1" in text, "the text itself is shown"
+        assert not set(text) & set("\u202e\u2066\u200b")
+        assert "\u202e" not in browser.driver.title
+        # Injected by hand, the same markup is stopped by the policy: escaping is not the only guard.
+        browser.script("document.body.insertAdjacentHTML('beforeend', '<img src=x onerror=\"window.pwned=2\">')")
+        browser.script("const s = document.createElement('script'); s.textContent = 'window.pwned=3'; document.body.append(s)")
+        assert browser.script("return typeof window.pwned") == "undefined", file.name
+        browser.console_errors()
+
+
+def test_pages_ask_nobody_for_anything(pages: Path, one_file: Path, browser: Any) -> None:
+    for file in [*sorted(pages.glob("*.html")), one_file]:
+        browser.open(file)
+        assert browser.console_errors() == []
+        assert browser.script("return performance.getEntriesByType('resource').map(entry => entry.name)") == []
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("name", ["index.html", KERNEL])
+def test_axe_finds_nothing_serious(pages: Path, browser: Any, name: str, scheme: str) -> None:
+    with browser.media(prefers_color_scheme=scheme):
+        browser.open(pages / name)
+        browser.script("document.querySelectorAll('details').forEach(d => d.open = true)")
+        browser.script(files("axe_core_python").joinpath("axe.min.js").read_text(encoding="utf-8"))
+        found = browser.driver.execute_async_script(
+            "const done = arguments[0]; axe.run(document, {resultTypes: ['violations']}).then(r => done(r.violations.map("
+            "v => [v.id, v.impact, v.nodes.length, v.nodes[0].html.slice(0, 200), v.nodes[0].failureSummary.slice(0, 300)])))"
+        )
+    assert [violation for violation in found if violation[1] in ("serious", "critical")] == []
+    assert [violation for violation in found if violation[1] == "moderate"] == []
+
+
+@pytest.mark.parametrize("width", [360, 768, 1280, 2200])
+@pytest.mark.parametrize("name", ["index.html", KERNEL])
+def test_no_page_is_wider_than_its_screen(pages: Path, browser: Any, name: str, width: int) -> None:
+    browser.viewport(width, 900)
+    browser.open(pages / name)
+    browser.script("document.querySelectorAll('details').forEach(d => d.open = true)")
+    assert browser.overflow() == 0
+
+
+def test_a_table_sorts_by_value_and_keeps_unknowns_last(pages: Path, browser: Any) -> None:
+    browser.open(pages / "index.html")
+    column = (
+        "return [...document.querySelectorAll('#ladder-1024x1024x1024 .tight tbody tr')].map("
+        "row => row.cells[3].textContent.trim())"
+    )
+    header = browser.find("#ladder-1024x1024x1024 .tight th:nth-child(4) button")
+    assert browser.script(column) == ["42.9", "0.50", "6.32", "9.14", "–"]
+    browser.script("arguments[0].click()", header)
+    assert browser.script(column) == ["42.9", "9.14", "6.32", "0.50", "–"]
+    assert browser.find("#ladder-1024x1024x1024 .tight th:nth-child(4)").get_attribute("aria-sort") == "descending"
+    browser.script("arguments[0].click()", header)
+    assert browser.script(column) == ["0.50", "6.32", "9.14", "42.9", "–"]
+
+
+def test_the_filter_shows_metrics_with_every_word(pages: Path, browser: Any) -> None:
+    browser.open(pages / KERNEL)
+    browser.script("document.querySelectorAll('#raw_metrics details').forEach(d => d.open = true)")
+    browser.find("#raw-filter").send_keys("DRAM bytes_read")
+    shown = browser.script(
+        "return [...document.querySelectorAll('#raw tbody tr')].filter(row => !row.hidden).map(row => row.cells[0].textContent)"
+    )
+    assert "dram__bytes_read.sum" in shown and len(shown) < 10
+    assert browser.find("#raw-count").text.startswith(f"{len(shown)} of ")
+
+
+def test_a_source_line_leads_to_its_instructions(pages: Path, browser: Any) -> None:
+    browser.open(pages / KERNEL)
+    link = browser.find("[data-show]")
+    at = link.get_attribute("data-show")
+    browser.script("arguments[0].click()", link)
+    linked = browser.script("return [...document.querySelectorAll('tr.linked')].map(row => row.dataset.at)")
+    assert len(linked) > 10 and set(linked) == {at}
+    visible = browser.script(
+        "const sass = document.querySelector("
+        "'[aria-label=SASS]'); const row = sass.querySelector('tr.linked').getBoundingClientRect();"
+        "const frame = sass.getBoundingClientRect(); return row.top >= frame.top && row.bottom <= frame.bottom"
+    )
+    assert visible
+
+
+def test_the_theme_follows_the_system_until_the_reader_chooses(pages: Path, browser: Any) -> None:
+    background = "return getComputedStyle(document.body).backgroundColor"
+    with browser.media(prefers_color_scheme="light"):
+        browser.open(pages / "index.html")
+        light = browser.script(background)
+    with browser.media(prefers_color_scheme="dark"):
+        browser.open(pages / "index.html")
+        dark = browser.script(background)
+        assert dark != light
+        browser.find("[data-theme-toggle]").click()
+        assert browser.script(background) == light
+        # Figures follow: a roof's stroke is a variable of the theme.
+        assert browser.script("return document.documentElement.dataset.theme") == "light"
+        browser.script("localStorage.clear()")
+
+
+def test_one_file_shows_one_page_at_a_time(one_file: Path, browser: Any) -> None:
+    shown = "return [...document.querySelectorAll('.page')].filter(page => !page.hidden).map(page => page.id)"
+    browser.open(one_file)
+    assert browser.script(shown) == ["index"]
+    browser.script("arguments[0].click()", browser.find("#index a[href^='#03-shared']"))
+    assert browser.script(shown) == ["03-shared-1024x1024x1024"]
+    assert "Shared-memory tiling" in browser.driver.title
+    browser.open(one_file, "02-coalesced-1024x1024x1024-roofline")
+    assert browser.script(shown) == ["02-coalesced-1024x1024x1024"]
+    browser.open(one_file, "%zz")
+    assert browser.script(shown) == ["index"] and browser.console_errors() == []
+
+
+@pytest.mark.parametrize("single", [False, True])
+def test_everything_is_readable_without_scripts(pages: Path, one_file: Path, browser: Any, single: bool) -> None:
+    browser.driver.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": True})
+    try:
+        browser.open(one_file if single else pages / KERNEL)
+        for words in ("Limited by", "Roofline", "Memory chart", "Warp states", "Raw metrics"):
+            assert words in browser.find("#main").text
+        assert not browser.find("[data-theme-toggle]").is_displayed(), "what needs a script is not shown"
+        browser.find("#raw_metrics summary, [id$=raw_metrics] summary")
+    finally:
+        browser.driver.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": False})
+
+
+def test_the_keyboard_reaches_what_scrolls_and_what_acts(pages: Path, browser: Any) -> None:
+    browser.open(pages / KERNEL)
+    unreachable = browser.script(
+        "return [...document.querySelectorAll('.scroll, .listing')].filter(e => e.scrollWidth > e.clientWidth && e.tabIndex < 0)"
+        ".map(e => e.outerHTML.slice(0, 80))"
+    )
+    assert unreachable == []
+    browser.find("body").send_keys("\ue004")
+    assert browser.script("return document.activeElement.className") == "skip"
+
+
+def test_pages_are_interactive_within_a_second(pages: Path, one_file: Path, browser: Any) -> None:
+    for file in (pages / "index.html", pages / KERNEL, one_file):
+        browser.open(file)
+        assert browser.script("return document.documentElement.dataset.ready") == "true"
+        times = browser.script("const t = performance.getEntriesByType('navigation')[0]; return t.domContentLoadedEventEnd")
+        assert times <= 1000, f"{file.name}: {times:.0f} ms"
