@@ -6,6 +6,7 @@ import csv
 import io
 import lzma
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 DATA = Path(__file__).parent.parent / "data"
@@ -58,6 +59,7 @@ class LaunchDetails:
     rules: tuple[PrintedRule, ...]
 
 
+@cache
 def details_page(report: str, page: str = "details") -> list[LaunchDetails]:
     """The details page, launch by launch; ``details_all`` with the tables and charts of every section."""
     header, *rows = csv_rows(report, page)
@@ -107,6 +109,7 @@ _LAUNCH_COLUMNS = 11
 """ID, process, kernel name, launch configuration … stand before the metrics."""
 
 
+@cache
 def raw_page(report: str, page: str = "raw_base") -> RawPage:
     """The raw page: ``raw_base`` in base units, ``raw`` as ncu scales it."""
     header, units, *rows = csv_rows(report, page)
