@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING
 from gemmprof.analysis.occupancy import Occupancy, occupancy
 from gemmprof.arch import LIMITS, Product, find_product, parse_compute_capability
 from gemmprof.commands._shared import add_json_argument, announce, console, new_output, print_json
-from gemmprof.errors import DeviceError, OccupancyError, UsageError
+from gemmprof.errors import DeviceError, OccupancyError, RunError, UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -281,14 +281,26 @@ def _from_stage(options: argparse.Namespace) -> int:
     from gemmprof.run import load_recorded_run, load_run, newest_run_directory
 
     newest = newest_run_directory()
-    recorded = load_recorded_run() if newest is None else load_run(newest)
+    chosen = load_recorded_run() if newest is None else load_run(newest)
     where = (
         "the recorded H100 run that ships with gemmprof"
         if newest is None
         else f"the newest run here: {newest}"
     )
     print(f"Stage {options.stage} of {where}", file=sys.stderr)
-    return _show_launch(options, stage_launch(recorded, options.stage))
+    record = chosen.record(options.stage)
+    try:
+        return _show_launch(options, stage_launch(chosen, options.stage))
+    except RunError:
+        # Built but not profiled: the build knows all but the block size.
+        if options.threads is None or record.registers_per_thread is None:
+            raise
+    if options.regs is None:
+        options.regs = record.registers_per_thread
+    if options.smem is None:
+        options.smem = record.static_shared_memory
+    gpu = _named(chosen.info.device, chosen.info.compute_capability)
+    return _show(options, _answers(options, _targets(options, [gpu])))
 
 
 def _show_launch(options: argparse.Namespace, profile: KernelProfile) -> int:
@@ -319,8 +331,8 @@ def _from_reports(options: argparse.Namespace) -> int:
     """Theoretical beside achieved occupancy of every launch in the reports, and why they differ."""
     from gemmprof.analysis.occupancy_sources import launch_occupancies
 
-    for name in ("threads", "regs", "smem", "plot", "html", "carveout", "barriers"):
-        if getattr(options, name) is not None:
+    for name in ("threads", "regs", "smem", "plot", "html", "carveout", "barriers", "arch", "gpu"):
+        if getattr(options, name) not in (None, []):
             raise UsageError(
                 f"--{name} does not go with a report, which has numbers of its own",
                 remedies=["leave out the report, or the option"],

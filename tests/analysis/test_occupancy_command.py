@@ -245,7 +245,11 @@ def test_a_stage_takes_the_numbers_of_its_recorded_launch(
         Run(
             directory=folder,
             info=RunInfo("2025-01-01T00:00:00", "NVIDIA H100", (9, 0), {}, "none", 0, "full"),
-            stages=(StageRecord(STAGES[1]), StageRecord(STAGES[3]), StageRecord(STAGES[4])),
+            stages=(
+                StageRecord(STAGES[1]),
+                StageRecord(STAGES[3]),
+                StageRecord(STAGES[4], registers_per_thread=96, static_shared_memory=4096),
+            ),
             problems=(problem,),
             results=(
                 StageResult(1, problem, report=report, launch_index=0),
@@ -271,5 +275,12 @@ def test_a_stage_takes_the_numbers_of_its_recorded_launch(
     assert (row["compute_capability"], row["registers_per_thread"], row["blocks_per_sm"]) == ("8.6", 64, 1)
     assert main(["occupancy", "--stage", "4"]) == 2
     assert "no profile of stage 4" in capsys.readouterr().err
+    assert main(["occupancy", "--stage", "4", "--threads", "512", "--json"]) == 0
+    (row,) = json.loads(capsys.readouterr().out)
+    assert (row["registers_per_thread"], row["shared_memory_per_block"], row["blocks_per_sm"]) == (
+        96,
+        4096,
+        1,
+    )
     assert main(["occupancy", "--stage", "9"]) == 2
     assert "no stage 9" in capsys.readouterr().err

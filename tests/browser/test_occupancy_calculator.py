@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import time
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs
@@ -43,6 +44,16 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
+def open_calculator(browser: Any, page: Path, fragment: str = "") -> None:
+    """Open the page and wait until the calculator has started, which it does once it is on the screen."""
+    browser.open(page, fragment)
+    started = "return document.querySelector('[data-occupancy-calculator][data-ready]') !== null"
+    deadline = time.monotonic() + 10
+    while not browser.script(started):
+        assert time.monotonic() < deadline, "the calculator did not start"
+        time.sleep(0.02)
+
+
 def random_configuration(limits: ArchLimits, draw: random.Random) -> tuple[str, int, int, int, int, int]:
     """Mostly configurations that a device accepts; one in ten may be beyond a limit."""
     most = limits.max_shared_memory_per_block - limits.reserved_shared_memory_per_block
@@ -81,7 +92,7 @@ def test_no_difference_from_python_over_random_configurations(browser: Any, page
         random_configuration(limits, draw) for limits in LIMITS.values() for _ in range(PER_ARCHITECTURE)
     ]
     assert len(asked) >= 10_000
-    browser.open(page)
+    open_calculator(browser, page)
     answers = browser.script(CALCULATE, asked)
     differences = []
     solved = zero = refused = 0
@@ -108,7 +119,7 @@ def test_no_difference_from_python_over_random_configurations(browser: Any, page
 
 def test_no_difference_from_python_in_the_curves(browser: Any, page: Path) -> None:
     draw = random.Random(7)
-    browser.open(page)
+    open_calculator(browser, page)
     for limits in LIMITS.values():
         while True:
             label, threads, registers, shared, config, barriers = random_configuration(limits, draw)
@@ -147,7 +158,7 @@ def wait_for_drawing(browser: Any) -> None:
 
 
 def test_it_opens_with_the_preset_and_marks_what_binds(browser: Any, page: Path) -> None:
-    browser.open(page)
+    open_calculator(browser, page)
     assert shown(browser, "percent") == "66.7 %"
     assert shown(browser, "blocks") == "1 block per SM, 32 of 48 warps"
     rows = [row.text for row in browser.find_all('[data-part="rows"] tr')]
@@ -160,7 +171,7 @@ def test_it_opens_with_the_preset_and_marks_what_binds(browser: Any, page: Path)
 
 
 def test_it_answers_while_typing_and_says_what_is_impossible(browser: Any, page: Path) -> None:
-    browser.open(page)
+    open_calculator(browser, page)
     set_value(browser, "registers", 32)
     set_value(browser, "threads", 768)
     assert shown(browser, "percent") == "100.0 %"
@@ -177,7 +188,7 @@ def test_it_answers_while_typing_and_says_what_is_impossible(browser: Any, page:
 
 
 def test_another_architecture_brings_its_own_limits(browser: Any, page: Path) -> None:
-    browser.open(page)
+    open_calculator(browser, page)
     assert not browser.find('[name="barriers"]').is_enabled()
     set_value(browser, "arch", "9.0")
     assert browser.find('[name="barriers"]').is_enabled()
@@ -189,7 +200,7 @@ def test_another_architecture_brings_its_own_limits(browser: Any, page: Path) ->
 
 
 def test_a_link_brings_back_the_same_configuration(browser: Any, page: Path) -> None:
-    browser.open(page)
+    open_calculator(browser, page)
     set_value(browser, "arch", "9.0")
     set_value(browser, "threads", 256)
     set_value(browser, "registers", 96)
@@ -202,7 +213,7 @@ def test_a_link_brings_back_the_same_configuration(browser: Any, page: Path) -> 
         "barriers": ["3"],
     }  # fmt: skip
     percent = shown(browser, "percent")
-    browser.open(page, fragment)
+    open_calculator(browser, page, fragment)
     assert shown(browser, "percent") == percent == "25.0 %"
     assert browser.find('[name="config"]').get_attribute("value") == "135168"
     browser.find('[data-part="reset"]').click()
@@ -211,7 +222,7 @@ def test_a_link_brings_back_the_same_configuration(browser: Any, page: Path) -> 
 
 def test_a_link_with_nonsense_does_no_harm(browser: Any, page: Path) -> None:
     nonsense = "calculator?arch=99&threads=%3Cimg%20src=x%20onerror=alert(1)%3E&config=7&registers=1e9"
-    browser.open(page, nonsense)
+    open_calculator(browser, page, nonsense)
     assert browser.find('[name="arch"]').get_attribute("value") == "8.6"
     assert browser.find('[name="config"]').get_attribute("value") == "largest"
     assert shown(browser, "problem") != ""
@@ -222,7 +233,7 @@ def test_a_link_with_nonsense_does_no_harm(browser: Any, page: Path) -> None:
 def test_everything_is_reached_with_the_keyboard(browser: Any, page: Path) -> None:
     from selenium.webdriver.common.keys import Keys
 
-    browser.open(page)
+    open_calculator(browser, page)
     body = browser.find("body")
     reached = []
     for _ in range(40):
@@ -256,9 +267,9 @@ def test_everything_is_reached_with_the_keyboard(browser: Any, page: Path) -> No
 
 
 def test_a_cell_of_the_grid_can_be_taken(browser: Any, page: Path) -> None:
-    browser.open(page)
+    open_calculator(browser, page)
     cell = browser.find('.map rect[data-threads="256"][data-registers="64"]')
-    browser.driver.execute_script("arguments[0].scrollIntoView({block: 'center'})", cell)
+    browser.driver.execute_script("arguments[0].scrollIntoView({block: 'center', behavior: 'instant'})", cell)
     cell.click()
     wait_for_drawing(browser)
     assert browser.find('[name="threads"]').get_attribute("value") == "256"
@@ -269,7 +280,7 @@ def test_a_cell_of_the_grid_can_be_taken(browser: Any, page: Path) -> None:
 def test_it_fits_a_phone_in_light_and_dark(browser: Any, page: Path, scheme: str) -> None:
     with browser.media(prefers_color_scheme=scheme):
         browser.viewport(360, 740, phone=True)
-        browser.open(page)
+        open_calculator(browser, page)
         assert browser.overflow() == 0
         background = browser.script("return getComputedStyle(document.body).backgroundColor")
         assert background == {"light": "rgb(247, 247, 245)", "dark": "rgb(19, 21, 25)"}[scheme]
@@ -283,7 +294,7 @@ def test_it_fits_a_phone_in_light_and_dark(browser: Any, page: Path, scheme: str
 
 
 def test_nothing_is_loaded_from_anywhere(browser: Any, page: Path) -> None:
-    browser.open(page)
+    open_calculator(browser, page)
     assert browser.script("return performance.getEntriesByType('resource').map((entry) => entry.name)") == []
     text = page.read_text(encoding="utf-8")
     assert "http://" not in text.replace("http://www.w3.org/2000/svg", "")
