@@ -247,7 +247,7 @@
   // The values of a link to the calculator with this id, null where the fragment is the page's.
   const linkValues = (id) => {
     const [name, values] = location.hash.slice(1).split("?");
-    return decodeURIComponent(name) === id && values !== undefined ? Object.fromEntries(new URLSearchParams(values)) : null;
+    return name === id && values !== undefined ? Object.fromEntries(new URLSearchParams(values)) : null;
   };
 
   const start = (root) => {
