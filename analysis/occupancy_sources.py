@@ -8,10 +8,10 @@ from pathlib import Path
 
 from gemmprof.analysis.occupancy import Occupancy, occupancy
 from gemmprof.analysis.occupancy_profile import LaunchOccupancy, analyse
-from gemmprof.analysis.ptxas import KernelResources
 from gemmprof.arch import parse_compute_capability
 from gemmprof.errors import OccupancyError, RunError, UsageError
 from gemmprof.model import KernelProfile, NotCollected
+from gemmprof.ptxas import KernelResources, parse_ptxas
 from gemmprof.run import RUN_FILE, Run, load_run
 
 
@@ -22,6 +22,23 @@ class BuiltKernel:
     resources: KernelResources
     occupancy: Occupancy | None
     problem: str = ""
+
+
+def read_ptxas(text: str) -> tuple[KernelResources, ...]:
+    """Every kernel in what ``nvcc -Xptxas -v`` wrote.
+
+    Raises:
+        UsageError: if there is none.
+    """
+    kernels = parse_ptxas(text)
+    if not kernels:
+        first = next((line for line in text.splitlines() if line.strip()), "nothing at all")
+        raise UsageError(
+            "no kernel in the ptxas output",
+            found=first[:120],
+            remedies=["compile with `nvcc -Xptxas -v …` and give what it wrote to standard error (2>&1)"],
+        )
+    return kernels
 
 
 def built_kernels(

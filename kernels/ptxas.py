@@ -3,14 +3,9 @@
 from __future__ import annotations
 
 import re
-import shutil
-import subprocess
 from dataclasses import dataclass
 
-_ENTRY = re.compile(r"Compiling entry function '([^']+)' for '([^']+)'")
-_STACK = re.compile(r"(\d+) bytes stack frame, (\d+) bytes spill stores, (\d+) bytes spill loads")
-_USED = re.compile(r"Used (\d+) registers")
-_SHARED = re.compile(r"(\d+) bytes smem")
+from gemmprof import ptxas
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +28,18 @@ class KernelResources:
     spill_loads: int
 
     @property
+    def is_main(self) -> bool:
+        """Whether large, whole, aligned problems run this kernel, by the ladder's convention.
+
+        That is a stage's only kernel, or the one whose first template argument is ``false`` (no bounds guards) or
+        ``int`` (32-bit indices).
+        """
+        mangled = re.search(r"I(Lb\d|i|l)E", self.kernel)
+        if mangled is not None:
+            return mangled[1] in ("Lb0", "i")
+        return "<" not in self.kernel or self.kernel.partition("<")[2].startswith(("false", "int"))
+
+    @property
     def spill_bytes(self) -> int:
         """Bytes spilled a thread, stores and loads together."""
         return self.spill_stores + self.spill_loads
@@ -40,36 +47,27 @@ class KernelResources:
 
 def parse_ptxas(text: str) -> tuple[KernelResources, ...]:
     """Every kernel in the output of ``ptxas -v``, in the order of its source names, then architectures."""
-    found: list[tuple[str, str, list[int]]] = []
-    for line in text.splitlines():
-        if match := _ENTRY.search(line):
-            found.append((match.group(1), match.group(2), [0, 0, 0, 0, 0]))
-        elif not found:
-            continue
-        elif match := _STACK.search(line):
-            found[-1][2][2:5] = map(int, match.groups())
-        elif match := _USED.search(line):
-            found[-1][2][0] = int(match.group(1))
-            shared = _SHARED.search(line)
-            found[-1][2][1] = int(shared.group(1)) if shared else 0
-    names = demangle([name for name, _, _ in found])
+    found = ptxas.parse_ptxas(text)
+    names = demangle([kernel.name for kernel in found])
     kernels = [
-        KernelResources(name, architecture, *numbers)
-        for name, (_, architecture, numbers) in zip(names, found, strict=True)
+        KernelResources(
+            kernel=name,
+            architecture=kernel.architecture,
+            registers_per_thread=kernel.registers_per_thread,
+            static_shared_memory=kernel.static_shared_memory,
+            stack_frame=kernel.stack_bytes,
+            spill_stores=kernel.spill_store_bytes or 0,
+            spill_loads=kernel.spill_load_bytes or 0,
+        )
+        for name, kernel in zip(names, found, strict=True)
     ]
     return tuple(sorted(kernels, key=lambda k: (k.kernel, k.architecture)))
 
 
 def demangle(names: list[str]) -> list[str]:
     """Function names without namespace and parameters; unchanged where no demangler is installed."""
-    tool = shutil.which("cu++filt") or shutil.which("c++filt")
-    if tool is None or not names:
-        return names
-    completed = subprocess.run([tool, *names], capture_output=True, text=True, check=False)
-    lines = completed.stdout.splitlines()
-    if completed.returncode != 0 or len(lines) != len(names):
-        return names
-    return [_short(line) for line in lines]
+    readable = ptxas.demangle(names)
+    return names if readable == names else [_short(name) for name in readable]
 
 
 def _short(name: str) -> str:
@@ -80,6 +78,8 @@ def _short(name: str) -> str:
         if character == "(" and depth == 0:
             name = name[:position]
             break
-    name = re.sub(r"\((?:bool|int)\)", "", name)
+    # NVIDIA's demangler writes template arguments as casts.
+    name = re.sub(r"\(bool\)([01])", lambda match: ("false", "true")[int(match[1])], name)
+    name = name.replace("(int)", "")
     head, angle, arguments = name.partition("<")
     return head.split()[-1].rpartition("::")[2] + angle + arguments

@@ -176,15 +176,17 @@ def _print_suggestions(console: Console, answers: Sequence[Occupancy]) -> None:
 
 
 def print_build(console: Console, kernels: Sequence[BuiltKernel], threads: int) -> None:
-    """Every kernel of a build at one block size, and the warnings under it."""
+    """Every kernel of a build at one block size, with its warning."""
     from rich.text import Text
+
+    from gemmprof.ptxas import demangle
 
     console.print(f"{count(threads, 'thread')} per block\n")
     table = _table(
         "Kernel", "Target", "Registers", "Static smem", "Blocks/SM", "Occupancy", "Limited by", "",
         right=("Registers", "Static smem", "Blocks/SM", "Occupancy"),
     )  # fmt: skip
-    names = demangled([kernel.resources.name for kernel in kernels])
+    names = demangle([kernel.resources.name for kernel in kernels])
     for kernel, name in zip(kernels, names, strict=True):
         resources, answer = kernel.resources, kernel.occupancy
         cells = [DASH, DASH, DASH]
@@ -203,21 +205,6 @@ def print_build(console: Console, kernels: Sequence[BuiltKernel], threads: int) 
             Text(kernel.problem or resources.warning, style="red" if kernel.problem else "yellow"),
         )
     console.print(table)
-
-
-def demangled(names: Sequence[str]) -> list[str]:
-    """C++ names in readable form where a demangler is installed (cu++filt or c++filt), else as they are."""
-    import shutil
-    import subprocess
-
-    tool = shutil.which("cu++filt") or shutil.which("c++filt")
-    if tool is None or not names:
-        return list(names)
-    answer = subprocess.run(
-        [tool], input="\n".join(names) + "\n", capture_output=True, text=True, timeout=30, check=False
-    )
-    lines = answer.stdout.splitlines()
-    return lines if answer.returncode == 0 and len(lines) == len(names) else list(names)
 
 
 def print_launches(

@@ -228,7 +228,7 @@ def _write_html(
 
 def _from_build(options: argparse.Namespace) -> int:
     """Every kernel of a build."""
-    from gemmprof.analysis.occupancy_sources import built_kernels
+    from gemmprof.analysis.occupancy_sources import built_kernels, read_ptxas
 
     if options.threads is None:
         raise UsageError("a build does not know the block size", remedies=["add --threads N"])
@@ -239,9 +239,7 @@ def _from_build(options: argparse.Namespace) -> int:
         [target.compute_capability for target in _targets(options)] if options.arch or options.gpu else []
     )
     if options.ptxas is not None:
-        from gemmprof.analysis.ptxas import parse_ptxas
-
-        resources = parse_ptxas(_text(options.ptxas))
+        resources = read_ptxas(_text(options.ptxas))
     else:
         from gemmprof.analysis.cubin import read_cubin
 

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from gemmprof.analysis.cubin import find_cuobjdump, parse_resource_usage, read_cubin
-from gemmprof.analysis.occupancy_sources import built_kernels
-from gemmprof.analysis.ptxas import KernelResources, parse_ptxas
+from gemmprof.analysis.occupancy_sources import built_kernels, read_ptxas
 from gemmprof.errors import DeviceError, UsageError
+from gemmprof.ptxas import KernelResources, demangle, parse_ptxas
 
 DATA = Path(__file__).resolve().parent.parent / "data" / "occupancy"
 PTXAS = (DATA / "ptxas_verbose.txt").read_text(encoding="utf-8")
@@ -58,7 +58,7 @@ def test_output_of_a_whole_build_and_of_old_compilers() -> None:
 @pytest.mark.parametrize("text", ["", "nvcc: command not found", "ptxas info    : 0 bytes gmem\n"])
 def test_output_without_a_kernel_says_how_to_get_it(text: str) -> None:
     with pytest.raises(UsageError, match="no kernel in the ptxas output") as raised:
-        parse_ptxas(text)
+        read_ptxas(text)
     assert "-Xptxas -v" in str(raised.value)
 
 
@@ -167,3 +167,10 @@ def test_cuobjdump_is_taken_from_cuda_home(monkeypatch: pytest.MonkeyPatch, tmp_
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setenv("CUDA_HOME", str(tmp_path))
     assert find_cuobjdump() == tool
+
+
+def test_names_are_readable_where_a_demangler_is_installed(monkeypatch: pytest.MonkeyPatch) -> None:
+    if shutil.which("c++filt") is not None:
+        assert demangle([TILE, "plain_c_name"]) == ["void tile<32, 32>(float const*, float*)", "plain_c_name"]
+    monkeypatch.setenv("PATH", "")
+    assert demangle([TILE]) == [TILE]

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+import shutil
+import subprocess
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-
-from gemmprof.errors import UsageError
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,20 +58,19 @@ _SHARED = re.compile(r"(?P<static>\d+)(?:\+(?P<system>\d+))? bytes smem")
 
 
 def parse_ptxas(text: str) -> tuple[KernelResources, ...]:
-    """Every kernel of the output, in its order; other compilers' and other tools' lines are skipped.
+    """Every kernel of the output, in its order; other compilers' and other tools' lines are skipped."""
+    return tuple(_kernels(text.splitlines()))
 
-    Raises:
-        UsageError: if there is no kernel in it.
-    """
-    kernels = tuple(_kernels(text.splitlines()))
-    if not kernels:
-        first = next((line for line in text.splitlines() if line.strip()), "nothing at all")
-        raise UsageError(
-            "no kernel in the ptxas output",
-            found=first[:120],
-            remedies=["compile with `nvcc -Xptxas -v …` and give what it wrote to standard error (2>&1)"],
-        )
-    return kernels
+
+def demangle(names: Sequence[str]) -> list[str]:
+    """C++ names in readable form where a demangler is installed (cu++filt or c++filt), else as they are."""
+    tool = shutil.which("cu++filt") or shutil.which("c++filt")
+    if tool is None or not names:
+        return list(names)
+    text = "\n".join(names) + "\n"
+    answer = subprocess.run([tool], input=text, capture_output=True, text=True, timeout=30, check=False)
+    lines = answer.stdout.splitlines()
+    return lines if answer.returncode == 0 and len(lines) == len(names) else list(names)
 
 
 def _kernels(lines: Iterable[str]) -> Iterable[KernelResources]:
