@@ -56,6 +56,14 @@ def test_the_reasoning_stands_under_the_table(capsys: pytest.CaptureFixture[str]
         assert words in text
 
 
+def test_the_documentation_shows_what_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
+    text = (DATA.parent.parent / "docs" / "occupancy.md").read_text(encoding="utf-8")
+    command, _, shown = text.partition("```console\n$ gemmprof ")[2].partition("```")[0].partition("\n")
+    assert main(command.split()) == 0
+    printed = "\n".join(line.rstrip() for line in capsys.readouterr().out.splitlines())
+    assert printed == shown.rstrip()
+
+
 def test_several_architectures_and_products(capsys: pytest.CaptureFixture[str]) -> None:
     assert main([*EXAMPLE, "--arch", "sm_86", "--arch", "9.0", "--gpu", "l4", "--json"]) == 0
     rows = json.loads(capsys.readouterr().out)
