@@ -213,9 +213,30 @@ def _asynchronous_loads(
     a_copies, b_copies = bm * bk // threads, bk * bn // (4 * threads)
     from_a, from_b = "cp.async 4 from A[row * lda + k]", "cp.async 16 from B[k * ldb + column]"
     to_a, to_b = "cp.async 4 to As[k * LDA + row]", "cp.async 16 to Bs[k * BN + column]"
+    load_a = warp_access("global", "load", "A", from_a, tile_a, problem.k, executions=a_copies)
+    load_b = warp_access("global", "load", "B", from_b, tile_b, problem.n, floats=4, executions=b_copies)
     return (
-        warp_access("global", "load", "A", from_a, tile_a, problem.k, executions=a_copies),
-        warp_access("global", "load", "B", from_b, tile_b, problem.n, floats=4, executions=b_copies),
-        warp_access("shared", "store", "A", to_a, transposed, layout.a, executions=a_copies),
-        warp_access("shared", "store", "B", to_b, tile_b, layout.b, floats=4, executions=b_copies),
+        load_a,
+        load_b,
+        warp_access(
+            "shared",
+            "store",
+            "A",
+            to_a,
+            transposed,
+            layout.a,
+            executions=a_copies,
+            copied_from=load_a.addresses,
+        ),
+        warp_access(
+            "shared",
+            "store",
+            "B",
+            to_b,
+            tile_b,
+            layout.b,
+            floats=4,
+            executions=b_copies,
+            copied_from=load_b.addresses,
+        ),
     )

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from gemmprof.model import Problem, Stage
 
 SECTOR_BYTES = 32
+LINE_BYTES = 128
 BANKS = 32
 BANK_BYTES = 4
 WARP_SIZE = 32
@@ -36,6 +37,7 @@ class WarpAccess:
         rows, columns: coordinates of each lane's first element in the matrix or tile.
         executions: how often a warp executes the access in one step along K (``once``: in the whole kernel).
         once: True for what happens once, after the loop along K.
+        copied_from: for an asynchronous copy into shared memory, the global address that each lane copies from.
     """
 
     name: str
@@ -50,6 +52,7 @@ class WarpAccess:
     columns: tuple[int, ...]
     executions: int = 1
     once: bool = False
+    copied_from: tuple[int, ...] = ()
 
     @property
     def sectors(self) -> tuple[int, ...]:
@@ -88,9 +91,15 @@ class WarpAccess:
         """The lanes that the hardware serves together, in order: the whole warp for 4-byte accesses.
 
         8-byte accesses go by half-warps and 16-byte ones by quarter-warps, except that two neighbouring groups go
-        together where lanes share addresses in pairs (lane and lane^1, or lane and lane^2).
+        together where lanes share addresses in pairs (lane and lane^1, or lane and lane^2). What an asynchronous copy
+        brings is written one 128-byte line of global memory at a time.
         """
         lanes = tuple(range(len(self.addresses)))
+        if self.copied_from:
+            lines = [address // LINE_BYTES for address in self.copied_from]
+            return tuple(
+                tuple(lane for lane in lanes if lines[lane] == line) for line in dict.fromkeys(lines)
+            )
         if self.bytes_per_thread <= BANK_BYTES:
             return (lanes,)
         size = WARP_SIZE * BANK_BYTES // self.bytes_per_thread
@@ -107,7 +116,9 @@ class WarpAccess:
 
     @property
     def conflict_free_wavefronts(self) -> int:
-        """Passes if no two words of a group fell on one bank."""
+        """Passes if no two words of a group fell on one bank (and a copy came from as few lines as it fills)."""
+        if self.copied_from:
+            return -(-len(self.addresses_of_words) // BANKS)
         return len(self.passes)
 
     @property
@@ -144,13 +155,18 @@ def _explain_global(access: WarpAccess) -> str:
     if words * BANK_BYTES == access.bytes_per_thread:
         return f"All {WARP_SIZE} threads use the same element: one sector serves the whole warp."
     if touched == ideal:
-        return f"Neighbouring threads use neighbouring bytes: {touched} full sectors, none wasted."
+        return f"The warp fills every sector that it touches: {touched} sectors, no byte wasted."
     used = 100.0 * words * BANK_BYTES / (touched * SECTOR_BYTES)
     return f"The warp touches {touched} sectors where {ideal} would do: {used:.0f} % of the bytes moved are used."
 
 
 def _explain_shared(access: WarpAccess) -> str:
     groups = len(access.passes)
+    if access.copied_from and access.conflicts:
+        return (
+            f"The copy is written one 128-byte line of global memory at a time: {access.wavefronts} wavefronts "
+            f"where {access.conflict_free_wavefronts} would do."
+        )
     together = "" if groups == 1 else f" in each of {groups} groups of threads"
     if len(access.addresses_of_words) * BANK_BYTES == access.bytes_per_thread:
         return (
@@ -230,6 +246,7 @@ def warp_access(
     floats: int = 1,
     executions: int = 1,
     once: bool = False,
+    copied_from: tuple[int, ...] = (),
 ) -> WarpAccess:
     """One access from its coordinates; ``position`` is the length of a row in floats, or any other layout."""
     places = [coordinates(thread) for thread in range(WARP_SIZE)]
@@ -248,6 +265,7 @@ def warp_access(
         columns=tuple(column for _, column in places),
         executions=executions,
         once=once,
+        copied_from=copied_from,
     )
 
 
