@@ -1,8 +1,8 @@
 """A small cache on disk for what only the native reader knows: disassembly and units.
 
 Starting NVIDIA's disassembler costs half a second in every new process. Its answers depend on the code and on the version
-of ``ncu_report`` alone, and both are in the key. The cache lies in ``$GEMMPROF_CACHE`` (``off`` turns it off), else in
-``$XDG_CACHE_HOME/gemmprof`` or ``~/.cache/gemmprof``; deleting it is always safe.
+of ``ncu_report`` alone, and both are in the key. The cache lies in ``$GEMMPROF_CACHE`` (``off`` turns it off), else
+in ``$XDG_CACHE_HOME/gemmprof`` or ``~/.cache/gemmprof``; deleting it is always safe.
 """
 
 from __future__ import annotations

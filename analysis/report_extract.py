@@ -1,4 +1,4 @@
-"""Writes a minimal report around one kernel, for the native reader: its cubin, its names, its address, nothing measured.
+"""Writes a minimal report around one kernel, for the native reader: its cubin, names and address, nothing measured.
 
 The native reader keeps some ten times a launch's size in memory for every launch that it looks at. All that is asked of
 it is what the code says; so it gets the code alone, and its memory and time do not depend on what was collected.

@@ -1,6 +1,6 @@
 """Reads Nsight Compute reports: any ``.ncu-rep`` or ``.ncu-repz``, also compressed with xz, gzip or zstd.
 
-The frame and all values are decoded here in Python (`report_frame`, `report_messages`). Only what the file does not hold
+The frame and all values are decoded in Python (`report_frame`, `report_messages`). Only what the file does not hold
 comes from NVIDIA's ``ncu_report``: disassembled SASS, the source line of an instruction, units of metrics. That library
 runs in a process of its own (`report_worker`), and what it gets to see is a report cut down to one kernel's code
 (`report_lookup`).
@@ -9,7 +9,7 @@ runs in a process of its own (`report_worker`), and what it gets to see is a rep
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import replace
 
 from gemmprof import metrics as m
@@ -88,7 +88,7 @@ class ReportReader:
 
         Args:
             source: also SASS and CUDA sources; or a function that says for which launches.
-            units: also units of the metrics. All profiles share one mapping, which holds the metrics met so far.
+            units: also units of the metrics, in one mapping for all launches.
             instances: instance values of all metrics, of none, or of the named ones.
             rules: also Nsight Compute's advice.
             only: indexes of the launches to read; None for all.
@@ -114,9 +114,18 @@ class ReportReader:
             if source(profile) if callable(source) else source:
                 profile = replace(profile, source=lookup.source(result, item))
             if units:
-                lookup.add_units(profile, item)
-                profile = replace(profile, units=lookup.units)
+                profile = replace(profile, units=lookup.units())
             yield profile
+
+
+def units_of_report(path: str | os.PathLike[str]) -> Mapping[str, str]:
+    """Unit of every metric that some launch of the report may have, '' if it has none.
+
+    Raises:
+        ReportError: if the report cannot be read, or the native reader fails.
+    """
+    with open_frame(path) as frame:
+        return Lookup(frame).units()
 
 
 def _sessions(frame: Frame) -> dict[int, SessionDetails]:

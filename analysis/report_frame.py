@@ -1,12 +1,12 @@
 """The frame of a report file: magic, header, blocks, and where each result and each source lies.
 
-A ``.ncu-rep`` file is ``NVR\\0``, a header, and a sequence of blocks. Each header is a 32-bit little-endian length and a
-protocol-buffer message. A block's header says how many items follow and how many bytes they take; each item is a 32-bit
+A ``.ncu-rep`` file is ``NVR\\0``, a header, and a sequence of blocks. Each header is a 32-bit little-endian length and
+a protocol-buffer message. A block's header says how many items follow and how many bytes they take; each item is a 32-bit
 length and a message: a cubin with its sources, or one profiled launch (or range, command list, graph). Names of metrics
 are numbers into a string table that the block headers build up.
 
-Walking this frame costs about a millisecond and finds every truncation except one exactly between two blocks. The format
-has no checksum: a changed byte inside a value cannot be told from a true one.
+Walking this frame costs about a millisecond and finds every truncation except one exactly between two blocks. The
+format has no checksum: a changed byte inside a value cannot be told from a true one.
 """
 
 from __future__ import annotations
@@ -337,8 +337,7 @@ def _unpack_chunks(packed: Path) -> Iterator[bytes]:
         if head.startswith(ZSTD_MAGIC):
             yield from _unpack_zstd(file)
             return
-        opened = gzip.open(file, "rb") if head.startswith(GZIP_MAGIC) else lzma.open(file, "rb")
-        with opened as stream:
+        with gzip.GzipFile(fileobj=file) if head.startswith(GZIP_MAGIC) else lzma.LZMAFile(file) as stream:
             while chunk := stream.read(_CHUNK):
                 yield chunk
 

@@ -1,9 +1,9 @@
-"""What a report does not hold and ``ncu_report`` knows: SASS text, source lines, units. From the cache or the worker."""
+"""What a report does not hold and ``ncu_report`` knows: SASS, source lines, units. From the cache or the worker."""
 
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +27,7 @@ class Lookup:
 
     def __init__(self, frame: Frame) -> None:
         self.frame = frame
-        self.units: dict[str, str] = {}
+        self._units: dict[str, str] | None = None
         self._index: dict[int, list[Item]] | None = None
         self._modules: dict[int, Module] = {}
         self._sources: dict[tuple[object, ...], Source] = {}
@@ -49,27 +49,29 @@ class Lookup:
             self._sources[key] = Source(instructions, module.files, base)
         return self._sources[key]
 
-    def add_units(self, profile: KernelProfile, workload: Item) -> None:
-        """Learn the units of those metrics of this launch that are not in ``units`` yet.
+    def units(self) -> Mapping[str, str]:
+        """Unit of every metric that some launch of the report may have, '' if it has none.
 
         Raises:
             ReportError: if the native reader fails.
         """
-        if self.units.keys() >= profile.metrics.keys() and self.units.keys() >= profile.instances.keys():
-            return
-        # All names of the launch, and sorted as the library lists them: what it says of a derived metric depends on
-        # which metrics it was asked about before.
-        names = sorted({**profile.metrics, **profile.instances})
-        # Some units depend on the chip.
-        chip = sorted((key, str(value)) for key, value in profile.device.attributes.items() if "chip" in key)
-        key = cache.cache_key("units", cache.module_version(), chip, profile.device.compute_capability, names)
-        answer = cache.load(key)
-        if answer is None or len(answer) != len(names):
-            # What the native reader sees is a report with these names and no values: nothing there can be damaged.
-            found = self._ask(workload, (), units=names)["units"]
-            answer = {name: str(found.get(name, "")) for name in names}
-            cache.store(key, answer)
-        self.units = {**answer, **self.units}
+        if self._units is None:
+            # Sorted as the library lists them: what it says of a derived metric depends on those asked about before.
+            names = sorted(set(self.frame.strings))
+            workload = self.frame.workloads[0]
+            try:
+                content = kernel_report(self.frame, workload, (), names)
+            except WireError as error:
+                raise damaged(self.frame.path, "its first launch cannot be read", str(error)) from None
+            # What the native reader sees is the chip and these names, no values.
+            key = cache.cache_key("units", cache.module_version(), content)
+            answer = cache.load(key)
+            if answer is None or len(answer) != len(names):
+                found = self._ask(content, units=names)["units"]
+                answer = {name: str(found.get(name, "")) for name in names}
+                cache.store(key, answer)
+            self._units = answer
+        return self._units
 
     def _module(self, reference: int, profile: KernelProfile) -> Module:
         if reference not in self._modules:
@@ -91,8 +93,16 @@ class Lookup:
     ) -> tuple[Instruction, ...]:
         key = cache.cache_key("sass", cache.module_version(), module.digest, profile.mangled_name, base, pcs)
         answer = cache.load(key)
-        if answer is None or len(answer.get("sass", ())) != len(pcs) or len(answer.get("lines", ())) != len(pcs):
-            answer = self._ask(workload, module.items, pcs=pcs)
+        if (
+            answer is None
+            or len(answer.get("sass", ())) != len(pcs)
+            or len(answer.get("lines", ())) != len(pcs)
+        ):
+            try:
+                content = kernel_report(self.frame, workload, module.items)
+            except WireError as error:
+                raise damaged(self.frame.path, f"launch {profile.index} cannot be read", str(error)) from None
+            answer = self._ask(content, pcs=pcs)
             if answer["name"] != profile.function_name:
                 raise self._error(f"launch {profile.index} is {answer['name']!r} there")
             cache.store(key, {part: answer[part] for part in ("sass", "lines", "files")})
@@ -102,15 +112,9 @@ class Lookup:
             for pc, sass, line in zip(pcs, answer["sass"], answer["lines"], strict=True)
         )
 
-    def _ask(
-        self, workload: Item, sources: Iterable[Item], *, pcs: Iterable[int] = (), units: Iterable[str] = ()
-    ) -> dict[str, Any]:
+    def _ask(self, content: bytes, *, pcs: Iterable[int] = (), units: Iterable[str] = ()) -> dict[str, Any]:
         """Ask the package's native reader; where it fails, that of the installed ncu, which may be newer."""
-        try:
-            content = kernel_report(self.frame, workload, sources, units)
-        except WireError as error:
-            raise damaged(self.frame.path, "the code of a launch cannot be read", str(error)) from None
-        request = {"pcs": list(pcs), "units": list(units)}
+        request: dict[str, Any] = {"pcs": list(pcs), "units": list(units)}
         with tempfile.TemporaryDirectory(prefix="gemmprof-") as folder:
             path = Path(folder) / "kernel.ncu-rep"
             path.write_bytes(content)

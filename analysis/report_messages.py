@@ -1,6 +1,6 @@
 """What the messages of a report mean: a profiled launch, its rules and NVTX ranges, the session, a cubin's sources.
 
-Field numbers are those of the files ``ProfilerReport.proto``, ``ProfilerResultsCommon.proto``, ``RuleResults.proto`` and
+Field numbers are those of ``ProfilerReport.proto``, ``ProfilerResultsCommon.proto``, ``RuleResults.proto`` and
 ``Nvtx.proto``, which describe the format and come with every Nsight Compute in ``extras/FileFormat``.
 """
 
@@ -13,7 +13,13 @@ from typing import Any
 
 from gemmprof import metrics as m
 from gemmprof.analysis import report_wire as wire
-from gemmprof.analysis.report_metrics import InstanceTable, MetricDecoder, metric_pattern, metric_value, unsigned_pattern
+from gemmprof.analysis.report_metrics import (
+    InstanceTable,
+    MetricDecoder,
+    metric_pattern,
+    metric_value,
+    unsigned_pattern,
+)
 from gemmprof.analysis.report_wire import FieldValue, WireError
 from gemmprof.model import (
     Device,
@@ -172,15 +178,21 @@ class ResultDecoder:
         decoder = self._metrics
         match = layout.common.match
         position, end = 0, len(data)
+        metric_tag = layout.metrics << 3 | wire.BYTES
         while position < end:
             found = match(data, position)
             if found is not None and decoder.common(found, layout.unsigned, metrics):
                 position = found.end()
                 continue
+            if data[position] == metric_tag:
+                length, start = wire.varint(data, position + 1, end)
+                position = start + length
+                if position > end:
+                    raise WireError(f"a metric at byte {start} runs past its launch")
+                decoder.metric(data, start, position, metrics, instances)
+                continue
             number, kind, start, stop = next(wire.spans(data, position, end))
-            if number == layout.metrics and kind == wire.BYTES:
-                decoder.metric(data, start, stop, metrics, instances)
-            elif kind == wire.VARINT:
+            if kind == wire.VARINT:
                 yield number, wire.varint(data, start, stop)[0]
             else:
                 yield number, data[start:stop]
@@ -347,7 +359,7 @@ def _rule_table(data: bytes) -> dict[str, Any]:
 
 
 def _nvtx_ranges(data: bytes, thread: int) -> tuple[str, ...]:
-    """Names of the ranges open around a launch: start/end ranges, then the thread's push/pop ranges, outermost first."""
+    """Names of the ranges around a launch: start/end ranges, then the thread's push/pop ranges, outermost first."""
     strings: dict[int, dict[int, str]] = {}
     threads: list[tuple[int, list[tuple[int, bytes]]]] = []
     started: list[tuple[int, bytes]] = []
@@ -413,7 +425,9 @@ def session_details(data: bytes) -> SessionDetails:
         elif number == 10:
             parts = dict(wire.fields(wire.as_bytes(value)))
             named = {"sections": 7, "clock control": 8, "replay mode": 11}
-            settings.update({key: wire.text(parts[field_]) for key, field_ in named.items() if field_ in parts})
+            settings.update(
+                {key: wire.text(parts[field_]) for key, field_ in named.items() if field_ in parts}
+            )
         elif number == 11:
             command_line = wire.text(value)
     return SessionDetails(

@@ -1,8 +1,7 @@
 """Metric values out of one result message: scalars at C speed, instance values where they are asked for.
 
 A result holds hundreds to thousands of metrics, nearly all of them one number. Their encodings have few shapes, and
-regular expressions recognise whole runs of them; what has another shape is decoded field by field. Both ways check every
-length, so the same bytes give the same values on either.
+regular expressions recognise whole runs of them; what has another shape is decoded field by field.
 """
 
 from __future__ import annotations
@@ -38,8 +37,12 @@ _DOUBLE_ELEMENTS, _ONLY_DOUBLE_ELEMENTS = re.compile(_DOUBLE_ELEMENT, re.DOTALL)
 
 # How a metric with instance values begins: name id, and a double or an unsigned integer.
 _HEAD = re.compile(
-    rb"\x08([\x80-\xff]?[\x00-\x7f])\x12(?:\x09\x19(.{8})|([\x02-\x0b])\x28(" + _VARINT + rb"))(?=\x1a)", re.DOTALL
+    rb"\x08([\x80-\xff]?[\x00-\x7f])\x12(?:\x09\x19(.{8})|([\x02-\x0b])\x28(" + _VARINT + rb"))(?=\x1a)",
+    re.DOTALL,
 )
+
+# A metric that is text: name id, length of the value, length of the text.
+_TEXT_HEAD = re.compile(rb"\x08([\x80-\xff]?[\x00-\x7f])\x12([\x02-\x7f])\x0a([\x00-\x7d])", re.DOTALL)
 
 # Metrics that are one double, by the group of `metric_pattern` that recognises a run of them: tag, length, name id of one
 # or two bytes, value, and perhaps the metric's category.
@@ -141,7 +144,15 @@ def metric_pattern(field_number: int) -> re.Pattern[bytes]:
         rb"|((?:" + tag + rb"\x0e" + two + value + rb")+)"
         rb"|((?:" + tag + rb"\x0f" + one + value + category + rb")+)"
         rb"|((?:" + tag + rb"\x0d" + one + value + rb")+)"
-        rb"|((?:" + tag + rb"[\x06-\x14]" + name + rb"\x12[\x02-\x0b]\x28" + _VARINT + rb"(?:" + category + rb")?)+)",
+        rb"|((?:"
+        + tag
+        + rb"[\x06-\x14]"
+        + name
+        + rb"\x12[\x02-\x0b]\x28"
+        + _VARINT
+        + rb"(?:"
+        + category
+        + rb")?)+)",
         re.DOTALL,
     )
 
@@ -150,7 +161,8 @@ def unsigned_pattern(field_number: int) -> re.Pattern[bytes]:
     """One metric that is an unsigned integer: its length, name id, length of the value, value, category."""
     tag = re.escape(bytes([field_number << 3 | wire.BYTES]))
     return re.compile(
-        tag + rb"(.)\x08([\x80-\xff]?[\x00-\x7f])\x12(.)\x28(" + _VARINT + rb")((?:\x20[\x00-\x7f])?)", re.DOTALL
+        tag + rb"(.)\x08([\x80-\xff]?[\x00-\x7f])\x12(.)\x28(" + _VARINT + rb")((?:\x20[\x00-\x7f])?)",
+        re.DOTALL,
     )
 
 
@@ -215,10 +227,7 @@ class MetricDecoder:
         if known is None:
             known = {}
             for length, number, inner, encoded, category in unsigned.findall(run):
-                if (
-                    inner[0] != 1 + len(encoded)
-                    or length[0] != 3 + len(number) + inner[0] + len(category)
-                ):
+                if inner[0] != 1 + len(encoded) or length[0] != 3 + len(number) + inner[0] + len(category):
                     return False  # a metric with other fields behind these: the general way reads it
                 known[self.name(_VARINTS[number])] = _VARINTS[encoded]
             if len(self._runs) > _RUNS_LIMIT:
@@ -242,6 +251,11 @@ class MetricDecoder:
                 into[name] = _VARINTS[encoded] if double is None else float(_ONE_DOUBLE.unpack(double)[0])
                 if self._wants(name):
                     instances.add(name, data[head.end() : end])
+                return
+        elif (head := _TEXT_HEAD.match(data, start, end)) and head[2][0] == 2 + head[3][0]:
+            stop = head.end() + head[3][0]
+            if stop == end or (end == stop + 2 and data[stop] == 0x20):
+                into[self.name(_VARINTS[head[1]])] = wire.text(data[head.end() : stop])
                 return
         self._any_metric(data, start, end, into, instances)
 

@@ -1,4 +1,4 @@
-"""What a user asked to look at: runs and reports, read and analysed, with the files that could not be read beside them."""
+"""What a user asked to look at: runs and reports, read and analysed, and which files could not be read."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from gemmprof.model import KernelProfile, StageResult
 from gemmprof.run import RUN_FILE, Run, load_run, nvtx_range
 
 MANY_LAUNCHES = 64
-"""A report with more launches than this keeps no instance values once they are analysed, and source only where measured."""
+"""A report with more launches keeps no instance values once they are analysed, and source only where measured."""
 
 COMPRESSIONS = (".xz", ".gz", ".zst")
 

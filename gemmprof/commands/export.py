@@ -29,7 +29,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the command's arguments."""
     _shared.add_input_arguments(parser)
     _shared.add_output_argument(parser, metavar="DIR", text=f"folder to write (default: {DEFAULT_FOLDER})")
-    parser.add_argument("--format", choices=FORMATS, default=FORMATS[0], help="file format (default: %(default)s)")
+    parser.add_argument(
+        "--format", choices=FORMATS, default=FORMATS[0], help="file format (default: %(default)s)"
+    )
     parser.add_argument(
         "--table",
         dest="tables",

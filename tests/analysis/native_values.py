@@ -1,4 +1,4 @@
-"""Everything that ``ncu_report`` says about a report, as a pickle on standard output: the reference for our own reading.
+"""Everything that ``ncu_report`` says about a report, as a pickle: the reference for our own reading.
 
 Run as a script, because the library keeps memory and may abort the process.
 """
@@ -10,6 +10,7 @@ import sys
 from typing import Any
 
 import ncu_report
+
 
 def instances(metric: Any) -> tuple[list[Any], list[Any]] | None:
     count = metric.num_instances()

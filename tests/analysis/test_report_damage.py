@@ -161,25 +161,26 @@ def test_mutations_of_lengths_and_headers_are_read_whole_or_refused(content: byt
             assert len(launches) <= 3
 
 
-@pytest.mark.parametrize(
-    ("name", "data", "says"),
-    [
-        ("empty", b"", "empty"),
-        ("text", b"==PROF== Connected to process 1\n" * 9, "console output"),
-        ("csv", b'"ID","Process ID","Process Name"\n', "CSV"),
-        ("elf", Path(sys.executable).read_bytes()[:4096], "ELF"),
-        ("zip", b"PK\x03\x04" + bytes(64), "zip"),
-        ("lfs", b"version https://git-lfs.github.com/spec/v1\n", "LFS"),
-        ("zeros", bytes(4096), "not a Nsight Compute report"),
-        ("magic", b"NVR\0", "file header"),
-        ("gzip of text", gzip.compress(b"some text" * 99), "not a Nsight Compute report"),
-        ("gzip of nothing", gzip.compress(b""), "empty"),
-        ("xz of text", lzma.compress(b"some text" * 99), "not a Nsight Compute report"),
-        ("zstd of text", zstandard.compress(b"some text" * 99), "not a Nsight Compute report"),
-        ("gzip bomb", gzip.compress(bytes(1 << 24)), "not a Nsight Compute report"),
-    ],
-)
-def test_foreign_files_are_refused_by_name(name: str, data: bytes, says: str, written: Written) -> None:
+FOREIGN = {
+    "empty": (b"", "empty"),
+    "text": (b"==PROF== Connected to process 1\n" * 9, "console output"),
+    "csv": (b'"ID","Process ID","Process Name"\n', "CSV"),
+    "elf": (Path(sys.executable).read_bytes()[:4096], "ELF"),
+    "zip": (b"PK\x03\x04" + bytes(64), "zip"),
+    "lfs": (b"version https://git-lfs.github.com/spec/v1\n", "LFS"),
+    "zeros": (bytes(4096), "not a Nsight Compute report"),
+    "magic": (b"NVR\0", "file header"),
+    "gzip of text": (gzip.compress(b"some text" * 99), "not a Nsight Compute report"),
+    "gzip of nothing": (gzip.compress(b""), "empty"),
+    "xz of text": (lzma.compress(b"some text" * 99), "not a Nsight Compute report"),
+    "zstd of text": (zstandard.compress(b"some text" * 99), "not a Nsight Compute report"),
+    "gzip bomb": (gzip.compress(bytes(1 << 24)), "not a Nsight Compute report"),
+}
+
+
+@pytest.mark.parametrize("kind", FOREIGN)
+def test_foreign_files_are_refused_by_name(kind: str, written: Written) -> None:
+    data, says = FOREIGN[kind]
     assert says in str(refused(written(data)))
 
 
@@ -232,7 +233,9 @@ def test_temporary_files_do_not_stay(content: bytes, written: Written, tmp_path:
     assert not list(scratch.iterdir())
 
 
-@pytest.mark.parametrize("name", ["a b.ncu-rep", "ü€.ncu-rep", "no_extension", "x.ncu-repz", "it's \"q\" <b>.ncu-rep"])
+@pytest.mark.parametrize(
+    "name", ["a b.ncu-rep", "ü€.ncu-rep", "no_extension", "x.ncu-repz", 'it\'s "q" <b>.ncu-rep']
+)
 def test_any_file_name_will_do(name: str, content: bytes, tmp_path: Path) -> None:
     path = tmp_path / name
     path.write_bytes(zstandard.compress(content) if name.endswith("z") else content)
@@ -287,7 +290,9 @@ def test_the_death_of_the_native_reader_is_one_error(
     assert process is not None
     # Stopped, it takes the request and never answers; then it is killed as an abort would kill it.
     process.send_signal(signal.SIGSTOP)
-    killer = subprocess.Popen(["/bin/sh", "-c", f"sleep 0.3; kill -ABRT {process.pid}; kill -CONT {process.pid}"])
+    killer = subprocess.Popen(
+        ["/bin/sh", "-c", f"sleep 0.3; kill -ABRT {process.pid}; kill -CONT {process.pid}"]
+    )
     reader._asked_units = False
     error = refused(path)
     killer.wait()

@@ -1,0 +1,153 @@
+"""Exported tables on disk: slices in a scratch folder until all columns are known, then one file a table."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+FORMATS = ("parquet", "csv", "jsonl")
+
+
+class Spool:
+    """Slices of one table on disk until its columns are known, then written as one file."""
+
+    def __init__(self, folder: Path) -> None:
+        folder.mkdir(exist_ok=True)
+        self.folder = folder
+        self.slices: list[Path] = []
+
+    def write(self, table: pa.Table, name: str) -> None:
+        """Add a slice under a name of its own."""
+        import pyarrow as pa
+
+        path = self.folder / f"{name}.arrow"
+        with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_file(sink, table.schema) as writer:
+            writer.write_table(table)
+        self.slices.append(path)
+
+    def schema(self) -> pa.Schema:
+        """All columns of all slices."""
+        import pyarrow as pa
+
+        schema: pa.Schema | None = None
+        for path in self.slices:
+            with pa.OSFile(str(path), "rb") as source:
+                found = pa.ipc.open_file(source).schema
+            schema = found if schema is None else _unified(schema, found)
+        return schema if schema is not None else pa.schema([])
+
+    def tables(self, schema: pa.Schema) -> Iterator[pa.Table]:
+        """The slices, each with the columns of the schema."""
+        import pyarrow as pa
+
+        for path in self.slices:
+            with pa.OSFile(str(path), "rb") as source:
+                table = pa.ipc.open_file(source).read_all()
+            if table.schema != schema:
+                there = dict(zip(table.column_names, table.columns, strict=True))
+                table = pa.table(
+                    [
+                        there[part.name].cast(part.type)
+                        if part.name in there
+                        else pa.nulls(len(table), part.type)
+                        for part in schema
+                    ],
+                    schema=schema,
+                )
+            yield table
+
+    def finish(
+        self, target: Path, format_name: str, amend: Callable[[pa.Table], pa.Table] | None = None
+    ) -> Path:
+        """Write the file and return its path; it appears under its name when it is complete.
+
+        Args:
+            target: the file.
+            format_name: one of `FORMATS`.
+            amend: adds columns to each slice.
+        """
+        schema = self.schema()
+        tables = self.tables(schema)
+        if amend is not None:
+            schema = amend(schema.empty_table()).schema
+            tables = map(amend, tables)
+        temporary = self.folder / target.name
+        _WRITERS[format_name](temporary, schema, tables)
+        temporary.replace(target)
+        return target
+
+
+def _unified(known: pa.Schema, new: pa.Schema) -> pa.Schema:
+    """All columns of both; where types differ, numbers become doubles and anything with text becomes text."""
+    import pyarrow as pa
+
+    types = {part.name: part.type for part in known}
+    for part in new:
+        old = types.setdefault(part.name, part.type)
+        if old != part.type:
+            numeric = all(pa.types.is_floating(t) or pa.types.is_integer(t) for t in (old, part.type))
+            types[part.name] = pa.float64() if numeric else pa.string()
+    return pa.schema(list(types.items()))
+
+
+def _write_parquet(path: Path, schema: pa.Schema, tables: Iterable[pa.Table]) -> None:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    # Measured values hardly repeat: a dictionary of them would only cost time.
+    texts = [part.name for part in schema if not pa.types.is_primitive(part.type)]
+    with pq.ParquetWriter(
+        path, schema, compression="zstd", write_statistics=False, use_dictionary=texts
+    ) as writer:
+        for table in tables:
+            writer.write_table(table)
+
+
+def _write_csv(path: Path, schema: pa.Schema, tables: Iterable[pa.Table]) -> None:
+    import pyarrow.csv as pc
+
+    plain = _plain_schema(schema)
+    with pc.CSVWriter(path, plain) as writer:
+        for table in tables:
+            writer.write_table(table.cast(plain))
+
+
+def _write_jsonl(path: Path, schema: pa.Schema, tables: Iterable[pa.Table]) -> None:
+    """One object a line, without the fields that are null. NaN and infinities are the strings that Python prints."""
+    names = schema.names
+    encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
+    with path.open("w", encoding="utf-8") as file:
+        for table in tables:
+            columns = [column.to_pylist() for column in table.itercolumns()]
+            for row in zip(*columns, strict=True):
+                pairs = {
+                    name: value if value == value and value not in _INFINITIES else str(value)
+                    for name, value in zip(names, row, strict=True)
+                    if value is not None
+                }
+                file.write(encode(pairs) + "\n")
+
+
+_INFINITIES = (float("inf"), float("-inf"))
+_WRITERS: dict[str, Callable[[Path, pa.Schema, Iterable[pa.Table]], None]] = {
+    "parquet": _write_parquet,
+    "csv": _write_csv,
+    "jsonl": _write_jsonl,
+}
+
+
+def _plain_schema(schema: pa.Schema) -> pa.Schema:
+    """The schema without dictionary encoding, which CSV does not know."""
+    import pyarrow as pa
+
+    return pa.schema(
+        [
+            (part.name, part.type.value_type if pa.types.is_dictionary(part.type) else part.type)
+            for part in schema
+        ]
+    )
