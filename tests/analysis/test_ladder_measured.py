@@ -1,0 +1,119 @@
+"""The models of our own stages against a measured run: what the code does agrees exactly, caches aside.
+
+Checked on the recorded run that ships with the package; ``GEMMPROF_LADDER_RUN`` names another run directory.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from gemmprof.analysis import traffic
+from gemmprof.analysis.access_stages import access_patterns
+from gemmprof.analysis.bank_conflicts import BankConflicts
+from gemmprof.analysis.coalescing import Coalescing
+from gemmprof.analysis.kernel_analysis import KernelAnalysis
+from gemmprof.analysis.session import Session, load_session
+from gemmprof.kernels.catalog import STAGES
+from gemmprof.model import Problem, Stage
+from gemmprof.run import RUN_FILE, recorded_run_directory
+
+RUN = Path(os.environ.get("GEMMPROF_LADDER_RUN") or recorded_run_directory())
+
+pytestmark = pytest.mark.skipif(not (RUN / RUN_FILE).is_file(), reason="no recorded run in this checkout")
+
+OURS = [stage.number for stage in STAGES if stage.source is not None]
+EXACT = ("fma_per_output", "global_loads_per_output", "shared_loads_per_output", "shared_bytes", "l1_bytes")
+WIDTH = {4: "32", 8: "64", 16: "128"}
+
+
+@pytest.fixture(scope="module")
+def session() -> Session:
+    return load_session([RUN])
+
+
+def measured(session: Session, number: int) -> Iterator[tuple[Stage, Problem, KernelAnalysis]]:
+    """The profiled launches of one stage, on shapes that are whole multiples of its tile."""
+    assert session.run is not None
+    for result in session.run.results:
+        analysis = session.kernel_for(result)
+        if result.stage != number or analysis is None:
+            continue
+        stage = session.run.record(number).stage
+        model = access_patterns(stage, result.problem)
+        if model is not None and model.whole_tiles:
+            yield stage, result.problem, analysis
+
+
+@pytest.mark.parametrize("number", OURS)
+def test_loads_and_bytes_are_predicted_exactly(session: Session, number: int) -> None:
+    compared = 0
+    for stage, problem, analysis in measured(session, number):
+        model = traffic.model(stage, problem, analysis)
+        for name in EXACT:
+            row = model.row(name)
+            if row is not None and row.measured is not None:
+                assert row.measured == row.predicted, (problem.label, name)
+                compared += 1
+    assert compared >= 3
+
+
+@pytest.mark.parametrize("number", OURS)
+def test_sectors_are_those_of_the_access_patterns(session: Session, number: int) -> None:
+    launches = list(measured(session, number))
+    assert launches
+    for stage, problem, analysis in launches:
+        model = access_patterns(stage, problem)
+        result = analysis.get(Coalescing)
+        assert model is not None and isinstance(result, Coalescing)
+        loads, stores = result.operation("load"), result.operation("store")
+        assert loads is not None and stores is not None
+        assert loads.sectors == model.sectors("load")
+        # The hardware counter of stores moves with replays; the instrumented count does not.
+        assert stores.sectors == pytest.approx(model.sectors("store"), rel=0.02)
+        assert result.sectors == model.sectors("load") + model.sectors("store")
+        requests = {"load": 0, "store": 0}
+        for access in model.accesses:
+            if access.space == "global":
+                requests[access.operation] += model.requests(access)
+        assert stores.requests == requests["store"]
+        assert loads.requests == requests["load"]
+
+
+def shared_wavefronts(result: BankConflicts, opcodes: tuple[str, ...]) -> tuple[int, int]:
+    """Wavefronts taken and needed by all instructions of these opcodes."""
+    chosen = [
+        a
+        for a in result.instructions
+        if any(f"{opcode}." in f"{a.place.sass} ".replace(" ", ".") for opcode in opcodes)
+    ]
+    return sum(a.wavefronts for a in chosen), sum(a.ideal for a in chosen)
+
+
+@pytest.mark.parametrize("number", [number for number in OURS if number >= 3])
+def test_bank_conflicts_are_those_of_the_access_patterns(session: Session, number: int) -> None:
+    launches = list(measured(session, number))
+    assert launches
+    for stage, problem, analysis in launches:
+        model = access_patterns(stage, problem)
+        result = analysis.get(BankConflicts)
+        assert model is not None and isinstance(result, BankConflicts) and result.instructions
+        for operation, opcodes in (("store", ("STS", "LDGSTS")), ("load", ("LDS",))):
+            if operation == "load" and number < 6:
+                continue  # the compiler fuses these scalar loads: other instructions, same bytes
+            accesses = [a for a in model.accesses if (a.space, a.operation) == ("shared", operation)]
+            taken = sum(model.requests(a) * a.wavefronts for a in accesses)
+            needed = sum(model.requests(a) * a.conflict_free_wavefronts for a in accesses)
+            assert shared_wavefronts(result, opcodes) == (taken, needed), (problem.label, operation)
+
+
+@pytest.mark.parametrize("number", OURS)
+def test_caches_only_lower_what_l2_must_deliver(session: Session, number: int) -> None:
+    """A block fetches its rows and columns about once: L1 neither loses much of them nor invents any."""
+    for stage, problem, analysis in measured(session, number):
+        row = traffic.model(stage, problem, analysis).row("l2_read_bytes")
+        assert row is not None and row.ratio is not None
+        assert 0.5 < row.ratio < 1.1, (problem.label, row)
