@@ -49,8 +49,8 @@ class SpeedOfLight:
     ``missing`` names the metrics of the parts that are None.
     """
 
-    sm_percent: float
-    memory_percent: float
+    sm_percent: float | None
+    memory_percent: float | None
     l1_percent: float | None
     l2_percent: float | None
     dram_percent: float | None
@@ -62,13 +62,15 @@ class SpeedOfLight:
     sm_breakdown: tuple[BreakdownEntry, ...]
     """Largest first."""
     memory_breakdown: tuple[BreakdownEntry, ...]
-    bottleneck: Bottleneck
+    bottleneck: Bottleneck | None
+    """None unless both throughputs were collected."""
     missing: NotCollected | None = None
 
     @property
-    def limit_percent(self) -> float:
-        """The larger of compute and memory throughput."""
-        return max(self.sm_percent, self.memory_percent)
+    def limiting_breakdown(self) -> tuple[BreakdownEntry, ...]:
+        """The breakdown of the larger of the two throughputs."""
+        compute = (self.sm_percent or 0.0) > (self.memory_percent or 0.0)
+        return self.sm_breakdown if compute else self.memory_breakdown
 
 
 RESULT = SpeedOfLight
@@ -92,11 +94,14 @@ BALANCED_POINTS = 10.0
 
 
 def analyse(profile: KernelProfile) -> SpeedOfLight | NotCollected:
-    """Throughputs, their breakdown and the bottleneck of one launch."""
+    """Throughputs, their breakdown and the bottleneck of one launch; one of the metrics is enough for a result."""
+    if all(profile.number(name) is None for name in (*GROUP.expected, *GROUP.optional)):
+        return GROUP.not_collected(profile.metrics)
     sm = profile.number(metrics.SM_THROUGHPUT)
     memory = profile.number(metrics.MEMORY_THROUGHPUT)
-    if sm is None or memory is None:
-        return GROUP.not_collected(profile.metrics)
+    bottleneck = None
+    if sm is not None and memory is not None:
+        bottleneck = classify(sm, memory, profile.launch.waves_per_sm)
     return SpeedOfLight(
         sm_percent=sm,
         memory_percent=memory,
@@ -110,7 +115,7 @@ def analyse(profile: KernelProfile) -> SpeedOfLight | NotCollected:
         dram_clock_hz=profile.number(metrics.DRAM_CLOCK),
         sm_breakdown=_breakdown(profile, metrics.BREAKDOWN_SM),
         memory_breakdown=_breakdown(profile, metrics.BREAKDOWN_MEMORY),
-        bottleneck=classify(sm, memory, profile.launch.waves_per_sm),
+        bottleneck=bottleneck,
         missing=GROUP.incomplete(profile.metrics),
     )
 

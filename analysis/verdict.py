@@ -107,10 +107,12 @@ class _Findings:
     @property
     def busiest(self) -> str:
         """The busiest unit of the side that is closer to its limit, '' if the breakdown is not in the report."""
-        if self.light is None:
-            return ""
-        compute = self.light.sm_percent > self.light.memory_percent
-        return self.unit(self.light.sm_breakdown if compute else self.light.memory_breakdown)
+        return "" if self.light is None else self.unit(self.light.limiting_breakdown)
+
+    @property
+    def kind(self) -> str:
+        """Kind of the bottleneck, '' if it is not known."""
+        return "" if self.light is None or self.light.bottleneck is None else self.light.bottleneck.kind
 
     def unit(self, breakdown: tuple[BreakdownEntry, ...]) -> str:
         """The busiest unit of a breakdown in words; the L1 data stage by what keeps it busy."""
@@ -159,14 +161,13 @@ def judge(results: Mapping[str, Any]) -> Verdict:
 
 
 def _limited_by(findings: _Findings) -> str:
-    light = findings.light
-    if light is None:
+    if not findings.kind:
         return UNKNOWN if findings.stall is None else _latency(findings.stall)
-    if light.bottleneck.kind == speed_of_light.SMALL_GRID:
+    if findings.kind == speed_of_light.SMALL_GRID:
         return "small grid"
-    if light.bottleneck.kind == speed_of_light.LATENCY:
+    if findings.kind == speed_of_light.LATENCY:
         return _latency(findings.stall)
-    return findings.busiest or ("compute" if light.sm_percent > light.memory_percent else "memory")
+    return findings.busiest or ("compute" if findings.kind == speed_of_light.COMPUTE else "memory")
 
 
 def _latency(stall: StateShare | None) -> str:
@@ -177,11 +178,17 @@ def _closeness(findings: _Findings) -> str:
     sentences = []
     light = findings.light
     if light is not None:
-        compute, memory = findings.unit(light.sm_breakdown), findings.unit(light.memory_breakdown)
-        sentences.append(
-            f"Compute reaches {light.sm_percent:.1f} % of its peak{_busy(compute)}, "
-            f"memory {light.memory_percent:.1f} %{_busy(memory)}."
-        )
+        reached = [
+            f"{side} reaches {percent:.1f} % of its peak{_busy(findings.unit(breakdown))}"
+            for side, percent, breakdown in (
+                ("compute", light.sm_percent, light.sm_breakdown),
+                ("memory", light.memory_percent, light.memory_breakdown),
+            )
+            if percent is not None
+        ]
+        if reached:
+            sentence = ", ".join(reached)
+            sentences.append(f"{sentence[:1].upper()}{sentence[1:]}.")
     point = None if findings.roofs is None else _main_point(findings.roofs)
     if point is not None:
         sentences.append(
@@ -253,12 +260,12 @@ def _lower_first(sentence: str) -> str:
 def _advice(findings: _Findings) -> str:
     sentences = [*_waste(findings)]
     stall, occupancy = findings.stall, findings.occupancy
-    if findings.light is not None and findings.light.bottleneck.kind == speed_of_light.SMALL_GRID:
+    if findings.kind == speed_of_light.SMALL_GRID:
         waves = "" if occupancy is None or occupancy.waves is None else f" {occupancy.waves:.2f} waves of"
         sentences.insert(
             0, f"Its blocks fill only{waves or ' a part of'} the GPU: launch more, or cut the work finer."
         )
-    if findings.light is not None and findings.light.bottleneck.kind == speed_of_light.HIGH:
+    if findings.kind == speed_of_light.HIGH:
         sentences.append(
             _BEYOND_A_FULL_UNIT.get(
                 findings.busiest, "Give the busiest unit less work, or move work to another."

@@ -126,8 +126,9 @@ BREAKDOWN_MEMORY = "breakdown:gpu__compute_memory_throughput.avg.pct_of_peak_sus
 
 SPEED_OF_LIGHT = MetricGroup(
     sections=("SpeedOfLight",),
-    required=(SM_THROUGHPUT, MEMORY_THROUGHPUT),
     expected=(
+        SM_THROUGHPUT,
+        MEMORY_THROUGHPUT,
         DURATION,
         L1_THROUGHPUT,
         L2_THROUGHPUT,

@@ -149,7 +149,7 @@ def test_bottleneck_is_the_one_that_ncu_names(recorded: ReadRecorded, report_nam
         titles = [rule.title for rule in profile.rules if rule.rule == "SOLBottleneck"]
         light = kernel_analysis.analyse(profile).get(SpeedOfLight)
         if titles:
-            assert light and light.bottleneck.title == titles[0]
+            assert light and light.bottleneck and light.bottleneck.title == titles[0]
 
 
 def test_every_printed_line_is_some_metric_in_our_format(recorded: ReadRecorded, report_name: str) -> None:
