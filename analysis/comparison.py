@@ -6,18 +6,18 @@ means and no end (occupancy, hit rates, registers): they are shown and not judge
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TypeVar
 
 from gemmprof.analysis.bank_conflicts import BankConflicts
-from gemmprof.analysis.comparison_quantities import LESS_IS_BETTER, NOT_JUDGED, QUANTITIES
+from gemmprof.analysis.comparison_quantities import LESS_IS_BETTER, NOT_JUDGED, QUANTITIES, WHOLES
 from gemmprof.analysis.instruction_mix import InstructionMix
 from gemmprof.analysis.kernel_analysis import KernelAnalysis
 from gemmprof.analysis.warp_states import WarpStates
 
 SAME_WITHIN = 0.005
-"""Relative change below which two values count as the same."""
+"""Changes up to this size (see `Change.magnitude`) count as none."""
 
 Result = TypeVar("Result")
 
@@ -33,7 +33,8 @@ class Change:
         unit: unit of both values: ``s``, ``ns``, ``byte``, ``%``, ``cycle``, ``inst`` or ''.
         before, after: None where one side did not collect it.
         better: ``lower``, ``higher`` or ``neither`` (the value explains, but is no goal in itself).
-        weight: how much the change matters for sorting, 0 to 1 (a stall: its share of the warps' time).
+        whole: what the quantity is a part of, in its unit: 100 for per cent, all wavefronts for conflicts, the
+            whole latency for a stall; 0 for a quantity of its own.
     """
 
     name: str
@@ -43,7 +44,7 @@ class Change:
     before: float | None
     after: float | None
     better: str
-    weight: float = 1.0
+    whole: float = 0.0
 
     @property
     def ratio(self) -> float | None:
@@ -61,7 +62,7 @@ class Change:
         if self.before is None or self.after is None:
             return "unknown"
         difference = self.after - self.before
-        if abs(difference) <= SAME_WITHIN * max(abs(self.before), abs(self.after)):
+        if self.magnitude <= SAME_WITHIN:
             return "same"
         if self.better == NOT_JUDGED:
             return "changed"
@@ -76,11 +77,11 @@ class Change:
 
     @property
     def magnitude(self) -> float:
-        """Size of the change for sorting, 0 to ``weight``: |a - b| / max(|a|, |b|), so ×2 and ÷2 rank alike."""
+        """Size of the change, 0 to 1, for sorting: |a - b| / max(|a|, |b|, whole), so ×2 and ÷2 rank alike."""
         if self.before is None or self.after is None:
             return 0.0
-        largest = max(abs(self.before), abs(self.after))
-        return self.weight * abs(self.after - self.before) / largest if largest else 0.0
+        largest = max(abs(self.before), abs(self.after), self.whole)
+        return abs(self.after - self.before) / largest if largest else 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,14 +156,26 @@ def _get(analysis: KernelAnalysis, kind: type[Result]) -> Result | None:
 def _quantities(before: KernelAnalysis, after: KernelAnalysis) -> Iterator[Change]:
     # To use shared memory or not is a choice; only how well it is used can be judged.
     judge_shared = all(_uses_shared_memory(analysis) for analysis in (before, after))
+    values: dict[str, tuple[float | None, float | None]] = {}
+    for quantities in QUANTITIES.values():
+        for name, _, _, _, kind, value in quantities:
+            left, right = (_get(analysis, kind) for analysis in (before, after))
+            values[name] = (None if left is None else value(left), None if right is None else value(right))
     for group, quantities in QUANTITIES.items():
-        for name, title, unit, better, kind, value in quantities:
-            results = (_get(before, kind), _get(after, kind))
-            values = [None if result is None else value(result) for result in results]
-            judged = judge_shared or not (group == "shared memory" or name == "shared_loads")
+        for name, title, unit, better, _, _ in quantities:
             # Where neither side has any (no shared memory, no spills) there is nothing to say.
-            if any(values):
-                yield Change(name, title, group, unit, values[0], values[1], better if judged else NOT_JUDGED)
+            if any(values[name]):
+                judged = judge_shared or not (group == "shared memory" or name == "shared_loads")
+                verdict = better if judged else NOT_JUDGED
+                yield Change(name, title, group, unit, *values[name], verdict, _whole(name, unit, values))
+
+
+def _whole(name: str, unit: str, values: Mapping[str, tuple[float | None, float | None]]) -> float:
+    """What a quantity is a part of, on the side where that is larger."""
+    if unit == "%":
+        return 100.0
+    parts = [values[part] for part in WHOLES.get(name, ())]
+    return max(sum(side[index] or 0.0 for side in parts) for index in (0, 1))
 
 
 def _uses_shared_memory(analysis: KernelAnalysis) -> bool:
@@ -171,19 +184,15 @@ def _uses_shared_memory(analysis: KernelAnalysis) -> bool:
 
 
 def _stalls(before: KernelAnalysis, after: KernelAnalysis) -> Iterator[Change]:
-    """Cycles that a warp spends in each state per instruction it issues; a rare state weighs little."""
+    """Cycles that a warp spends in each state per instruction it issues, as parts of the whole latency."""
     sides = [_cycles(_get(analysis, WarpStates)) for analysis in (before, after)]
-    totals = [sum(cycles for cycles, _ in side.values()) for side in sides]
+    latency = max(sum(cycles for cycles, _ in side.values()) for side in sides)
     titles = {key: title for side in sides for key, (_, title) in side.items()}
     for key, title in titles.items():
         values = [side[key][0] if key in side else (0.0 if side else None) for side in sides]
-        shares = [
-            value / total for value, total in zip(values, totals, strict=True) if value is not None and total
-        ]
         if any(values):
-            weight = max(shares, default=0.0)
             yield Change(
-                f"stall_{key}", title, "stalls", "cycle", values[0], values[1], LESS_IS_BETTER, weight
+                f"stall_{key}", title, "stalls", "cycle", values[0], values[1], LESS_IS_BETTER, latency
             )
 
 

@@ -34,6 +34,17 @@ def _operation(name: str, value: str) -> Callable[[Any], float | None]:
     return get
 
 
+def _written(value: str) -> Callable[[BankConflicts], float | None]:
+    """A value of plain stores and asynchronous copies together: both write tiles into shared memory."""
+
+    def get(result: BankConflicts) -> float | None:
+        values = [_operation(name, value)(result) for name in ("store", "async_copy")]
+        known = [item for item in values if item is not None]
+        return sum(known) if known else None
+
+    return get
+
+
 def _bytes(source: str, target: str, label: str) -> Callable[[MemoryChart], float | None]:
     def get(chart: MemoryChart) -> float | None:
         link = chart.link(source, target, label)
@@ -211,7 +222,7 @@ QUANTITIES: dict[str, tuple[Quantity, ...]] = {
             "",
             LESS_IS_BETTER,
             BankConflicts,
-            _operation("store", "wavefronts"),
+            _written("wavefronts"),
         ),
         (
             "shared_load_conflicts",
@@ -227,7 +238,7 @@ QUANTITIES: dict[str, tuple[Quantity, ...]] = {
             "",
             LESS_IS_BETTER,
             BankConflicts,
-            _operation("store", "conflicts"),
+            _written("conflicts"),
         ),
     ),
     "occupancy": (
@@ -281,3 +292,21 @@ QUANTITIES: dict[str, tuple[Quantity, ...]] = {
 def _sum(*values: float | None) -> float | None:
     known = [value for value in values if value is not None]
     return float(sum(known)) if known else None
+
+
+WHOLES: dict[str, tuple[str, ...]] = {
+    **dict.fromkeys(
+        (
+            "shared_load_wavefronts",
+            "shared_store_wavefronts",
+            "shared_load_conflicts",
+            "shared_store_conflicts",
+        ),
+        ("shared_load_wavefronts", "shared_store_wavefronts"),
+    ),
+    **dict.fromkeys(("l2_to_l1", "l1_to_l2"), ("l2_to_l1", "l1_to_l2")),
+    **dict.fromkeys(("dram_read", "dram_write"), ("dram_read", "dram_write")),
+    **dict.fromkeys(("shared_loads", "global_loads", "local_accesses"), ("executed",)),
+}
+"""Quantity to the quantities that add up to the whole of which it is a part: a thousand conflicts more among a billion
+wavefronts are no change worth telling."""
