@@ -1,0 +1,244 @@
+#!/usr/bin/env python3
+"""Measure how fast reports are read, with NVIDIA's library one value at a time and with gemmprof, in one run.
+
+Usage: bench_read.py [REPORT] [--launches N ...] [--json FILE]
+
+Without a report, one is made for each number of launches by repeating the launches of a recorded report: every launch
+is a block of its own in the file, so that repeating blocks gives a true report of any length. Prints wall and CPU
+seconds and the largest memory of each process of each way, and the ratio of the two.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import lzma
+import os
+import resource
+import struct
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+DATA = ROOT / "tests" / "data"
+SEED_REPORT = "names_nvtx"  # launches of about 560 metrics
+FULL_REPORT = "flaws_cluster"  # one launch with everything
+
+NATIVE = """
+import sys, ncu_report
+context, count = ncu_report.load_report(sys.argv[1]), 0
+for part in context:
+    for action in part:
+        for name in action.metric_names():
+            action.metric_by_name(name).value()
+            count += 1
+print(count)
+"""
+SCALARS = """
+import sys
+from gemmprof.analysis.report_file import ReportReader
+with ReportReader(sys.argv[1]) as reader:
+    print(sum(len(p.metrics) for p in reader.profiles(instances=False, rules=False)))
+"""
+EXPORT = """
+import sys
+from gemmprof.analysis.export import export_tables
+print(export_tables([sys.argv[1]], sys.argv[2]).launches)
+"""
+ANALYSE = """
+import sys, time
+from gemmprof.analysis.kernel_analysis import analyse
+from gemmprof.analysis.report_file import read_report
+started = time.perf_counter()
+for profile in read_report(sys.argv[1]):
+    analyse(profile)
+print(time.perf_counter() - started)
+"""
+
+
+@dataclass(frozen=True)
+class Measured:
+    """One way of reading: seconds of wall clock and of CPU, and the peak memory of each of its processes."""
+
+    label: str
+    wall: float
+    cpu: float
+    peaks_mb: tuple[int, ...]
+    output: str
+
+    def __str__(self) -> str:
+        peaks = " + ".join(map(str, self.peaks_mb))
+        return f"  {self.label:<46} {self.wall:7.2f} s  {self.cpu:7.2f} s CPU   {peaks} MB"
+
+
+def descendants(pid: int) -> Iterator[int]:
+    """This process and all below it."""
+    yield pid
+    try:
+        children = Path(f"/proc/{pid}/task/{pid}/children").read_text(encoding="ascii").split()
+    except OSError:
+        return
+    for child in children:
+        yield from descendants(int(child))
+
+
+def peak_mb(pid: int) -> int:
+    """Largest resident memory that the process has had so far."""
+    try:
+        status = Path(f"/proc/{pid}/status").read_text(encoding="ascii", errors="replace")
+    except OSError:
+        return 0
+    return next((int(line.split()[1]) >> 10 for line in status.splitlines() if line.startswith("VmHWM")), 0)
+
+
+def measure(label: str, program: str, *arguments: str, cache: Path) -> Measured:
+    """Run a Python program in a process of its own and watch it and its children."""
+    environment = {**os.environ, "GEMMPROF_CACHE": str(cache)}
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    started = time.perf_counter()
+    process = subprocess.Popen(
+        [sys.executable, "-c", program, *arguments], stdout=subprocess.PIPE, text=True, env=environment
+    )
+    peaks: dict[int, int] = {}
+    while process.poll() is None:
+        for pid in descendants(process.pid):
+            peaks[pid] = max(peaks.get(pid, 0), peak_mb(pid))
+        time.sleep(0.005)
+    wall = time.perf_counter() - started
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    assert process.stdout is not None
+    output = process.stdout.read().strip()
+    if process.returncode:
+        raise SystemExit(f"{label}: exit code {process.returncode}")
+    return Measured(label, wall, cpu, tuple(sorted((p for p in peaks.values() if p), reverse=True)), output)
+
+
+def repeated(content: bytes, launches: int) -> Iterator[bytes]:
+    """The parts of a report with this many launches, from the blocks of one with fewer."""
+    position = 8 + struct.unpack_from("<I", content, 4)[0]
+    yield content[:position]
+    blocks: list[bytes] = []
+    while position < len(content):
+        size = struct.unpack_from("<I", content, position)[0]
+        header = content[position + 4 : position + 4 + size]
+        fields = list(_fields(header))
+        payload = next((value for number, value, _ in fields if number == 5 and isinstance(value, int)), 0)
+        body = content[position + 4 + size : position + 4 + size + payload]
+        yield content[position : position + 4 + size + payload]
+        position += 4 + size + payload
+        if any(number == 2 and value for number, value, _ in fields):
+            # The string table must not come twice.
+            short = b"".join(encoded for number, _, encoded in fields if number != 4)
+            blocks.append(struct.pack("<I", len(short)) + short + body)
+    for number in range(launches - len(blocks)):
+        yield blocks[number % len(blocks)]
+
+
+def _fields(message: bytes) -> Iterator[tuple[int, int | bytes, bytes]]:
+    """Number, value and encoding of the fields of a block header."""
+    at = 0
+    while at < len(message):
+        start = at
+        tag, at = _varint(message, at)
+        value, at = _varint(message, at)
+        if tag & 7 == 2:
+            at += value
+        yield tag >> 3, value, message[start:at]
+
+
+def _varint(data: bytes, at: int) -> tuple[int, int]:
+    value = shift = 0
+    while True:
+        value |= (data[at] & 0x7F) << shift
+        at, shift = at + 1, shift + 7
+        if data[at - 1] < 0x80:
+            return value, at
+
+
+def unpacked(name: str) -> bytes:
+    """A recorded report."""
+    return lzma.decompress((DATA / f"{name}.ncu-rep.xz").read_bytes())
+
+
+def compare(report: Path, scratch: Path, *, native: bool) -> list[Measured]:
+    """Read one report in all ways."""
+    results = []
+    if native:
+        results.append(
+            measure("ncu_report, every value one by one", NATIVE, str(report), cache=scratch / "cache")
+        )
+        print(results[-1], flush=True)
+    results.append(
+        measure("gemmprof, every scalar, one process", SCALARS, str(report), cache=scratch / "cache")
+    )
+    print(results[-1], flush=True)
+    for label, cache in (
+        ("cold cache", scratch / f"cold-{report.stem}"),
+        ("warm cache", scratch / f"cold-{report.stem}"),
+    ):
+        results.append(
+            measure(
+                f"gemmprof export, 5 tables, Parquet, {label}",
+                EXPORT,
+                str(report),
+                str(scratch / "out"),
+                cache=cache,
+            )
+        )
+        print(results[-1], flush=True)
+    if native:
+        first, scalars, last = results[0], results[1], results[-1]
+        assert int(first.output) >= int(scalars.output)
+        print(
+            f"  ratio: scalars {first.wall / scalars.wall:.1f} times, export {first.wall / last.wall:.1f} times as fast"
+        )
+    return results
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("report", nargs="?", type=Path, help="a report of your own, not compressed")
+    parser.add_argument(
+        "--launches", type=int, nargs="+", default=[843, 10000], help="lengths of the made reports"
+    )
+    parser.add_argument("--json", type=Path, help="also write the figures there")
+    options = parser.parse_args()
+    figures: dict[str, list[Measured]] = {}
+    with tempfile.TemporaryDirectory(prefix="gemmprof-bench-") as folder:
+        scratch = Path(folder)
+        reports = [options.report] if options.report else []
+        for launches in [] if options.report else options.launches:
+            path = scratch / f"made-{launches}.ncu-rep"
+            with path.open("wb") as file:
+                file.writelines(repeated(unpacked(SEED_REPORT), launches))
+            reports.append(path)
+        for number, report in enumerate(reports):
+            print(f"{report.name}: {report.stat().st_size / 1e6:.0f} MB")
+            # The library keeps some MB for every launch: thousands would fill the memory.
+            figures[report.name] = compare(report, scratch, native=number == 0)
+        full = scratch / f"{FULL_REPORT}.ncu-rep"
+        full.write_bytes(unpacked(FULL_REPORT))
+        print(
+            f"{full.name}: one launch with everything, read with source and analysed (seconds within the process)"
+        )
+        figures[full.name] = []
+        for label in ("cold cache", "warm cache"):
+            found = measure(f"gemmprof, {label}", ANALYSE, str(full), cache=scratch / "one")
+            print(f"{found}   of which {float(found.output):.2f} s read and analyse", flush=True)
+            figures[full.name].append(found)
+    if options.json:
+        document = {name: [asdict(entry) for entry in found] for name, found in figures.items()}
+        options.json.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
