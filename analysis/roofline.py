@@ -249,9 +249,12 @@ def _memory_roofs(profile: KernelProfile) -> Iterable[MemoryRoof]:
     peak = _product(L1_BYTES_PER_CYCLE, number(writeback_peak), clock)
     if peak:
         yield MemoryRoof(L1, "L1 cache", peak, _product(L1_BYTES_PER_CYCLE, number(writeback)))
-    peak = _product(SHARED_BYTES_PER_WAVEFRONT, profile.device.sm_count, clock)
+    # L1 and shared memory are one unit of the SM and run at its clock.
+    shared = _shared_achieved(profile)
+    shared_clock = number(metrics.SM_ELAPSED_CLOCK) if clock is None and shared is not None else clock
+    peak = _product(SHARED_BYTES_PER_WAVEFRONT, profile.device.sm_count, shared_clock)
     if peak:
-        yield MemoryRoof(SHARED, "Shared memory", peak, _shared_achieved(profile))
+        yield MemoryRoof(SHARED, "Shared memory", peak, shared)
 
 
 def _shared_achieved(profile: KernelProfile) -> float | None:

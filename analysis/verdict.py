@@ -124,14 +124,13 @@ class _Findings:
         return entry.unit or entry.label
 
     def _data_stage(self) -> str:
+        shared = cache = 0.0
         if self.roofs is not None:
             levels = {memory.level: memory.percent or 0.0 for memory in self.roofs.memory_roofs}
             shared, cache = levels.get(roofline.SHARED, 0.0), levels.get(roofline.L1, 0.0)
-        elif self.mix is not None:
-            shared = self.mix.count(*opcodes.members("shared_load", "shared_store"))
-            cache = self.mix.count(*opcodes.members("global_load", "global_store", "local", "atomic"))
-        else:
-            return metrics.L1_DATA_STAGE
+        if shared == cache == 0.0 and self.mix is not None:
+            shared = float(self.mix.count(*opcodes.members("shared_load", "shared_store")))
+            cache = float(self.mix.count(*opcodes.members("global_load", "global_store", "local", "atomic")))
         if shared == cache:
             return metrics.L1_DATA_STAGE
         return "shared memory" if shared > cache else "L1 cache"

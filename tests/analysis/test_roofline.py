@@ -154,6 +154,14 @@ def test_shared_memory_roof_counts_wavefronts_of_loads_stores_atomics_and_wgmma(
     assert shared.achieved is None
 
 
+def test_shared_memory_roof_without_the_hierarchical_charts() -> None:
+    """The tables alone tell the wavefronts; shared memory runs at the SM's clock."""
+    values = {**BASIC, metrics.DURATION: 1000.0, **dict.fromkeys(metrics.SHARED_WAVEFRONTS, 10.0)}
+    [shared] = [roof for roof in analysed((8, 9), values).memory_roofs if roof.level == roofline.SHARED]
+    assert shared.peak == 128 * 100 * 1.5 * GHZ
+    assert shared.achieved == pytest.approx(128 * 30 / 1e-6)
+
+
 def tensor(**paths: float) -> dict[str, float]:
     """Counters of these tensor paths."""
     values = {metrics.tensor_operations_per_cycle(path): rate for path, rate in paths.items()}
