@@ -34,7 +34,7 @@ WARPS = {"BM": 128, "BN": 128, "BK": 16, "WM": 64, "WN": 64, "WNITER": 4, "TM": 
         ("vectorized", SQUARE, 1 / 64, 1 / 4),
         ("linearized", SQUARE, 1 / 64, 1 / 4),
         ("padded", {**SQUARE, "PAD": 4}, 1 / 64, 1 / 4),
-        ("autotuned", {**SQUARE, "BN": 64, "TN": 4, "PAD": 4}, 1 / 128 + 1 / 64, 12 / 32),
+        ("autotuned", {**SQUARE, "BN": 64, "BK": 16, "TN": 4, "PAD": 4}, 1 / 128 + 1 / 64, 12 / 32),
         ("warptiled", WARPS, 1 / 64, (8 + 4 * 4) / (8 * 4 * 4)),
         ("double_buffered", WARPS, 1 / 64, (8 + 4 * 4) / (8 * 4 * 4)),
         ("async_copy", {**WARPS, "STAGES": 3}, 1 / 64, (8 + 4 * 4) / (8 * 4 * 4)),
