@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from itertools import repeat
 
 from gemmprof.model import Instruction, KernelProfile
 
@@ -53,6 +54,8 @@ def by_address(profile: KernelProfile, metric: str) -> dict[int, int] | None:
     instances = profile.instances.get(metric)
     if instances is None:
         return {} if profile.metrics.get(metric) == 0 else None
+    if {*map(type, instances.keys), *map(type, instances.values)} <= {int}:
+        return dict(zip(instances.keys, instances.values, strict=True))  # type: ignore[arg-type]
     try:
         return {int(key): int(value) for key, value in instances.items() if not isinstance(value, str)}
     except (ValueError, OverflowError):
@@ -113,7 +116,7 @@ class Code:
 
 def total(values: Mapping[int, int] | None, addresses: Iterable[int]) -> int | None:
     """Sum of the values at these addresses (an address without a value counts 0); None if not collected."""
-    return None if values is None else sum(values.get(address, 0) for address in addresses)
+    return None if values is None else sum(map(values.get, addresses, repeat(0)))
 
 
 MEMORY_SPACES = {4: "global", 8: "local", 16: "shared"}

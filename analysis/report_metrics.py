@@ -44,8 +44,8 @@ _HEAD = re.compile(
 # A metric that is text: name id, length of the value, length of the text.
 _TEXT_HEAD = re.compile(rb"\x08([\x80-\xff]?[\x00-\x7f])\x12([\x02-\x7f])\x0a([\x00-\x7d])", re.DOTALL)
 
-# Metrics that are one double, by the group of `metric_pattern` that recognises a run of them: tag, length, name id of one
-# or two bytes, value, and perhaps the metric's category.
+# Metrics that are one double, by the group of `metric_pattern` that recognises a run of them: tag, length, name id of
+# one or two bytes, value, and perhaps the metric's category.
 _RUNS = {
     1: (2, Struct("<3xH3xd2x")),
     2: (2, Struct("<3xH3xd")),
@@ -103,7 +103,7 @@ class InstanceTable(Mapping[str, Instances]):
         return value
 
     def _decode(self, region: bytes) -> Instances:
-        if _ONLY_DOUBLE_ELEMENTS.fullmatch(region):
+        if _DOUBLE_ELEMENTS.match(region):  # the first element tells: all are of one kind
             encoded, values = zip(*_DOUBLE_ELEMENTS.findall(region), strict=True)
             return Instances(self._shared(encoded), Struct(f"<{len(values)}d").unpack(b"".join(values)))
         encoded, values = zip(*_UINT_ELEMENTS.findall(region), strict=True)

@@ -235,8 +235,11 @@ def _by_reason(table: _StallTable | None, addresses: Sequence[int]) -> dict[str,
     sums: dict[str, int] = {}
     if table is not None:
         for address in addresses:
-            for reason, samples in table.get(address, {}).items():
-                sums[reason] = sums.get(reason, 0) + samples
+            if address in table:
+                for reason, samples in table[address].items():
+                    sums[reason] = sums.get(reason, 0) + samples
+    if len(sums) < 2:
+        return sums
     return dict(sorted(sums.items(), key=lambda item: (-item[1], item[0])))
 
 
