@@ -59,13 +59,13 @@ class StageBuild:
     kernels: tuple[KernelResources, ...] = field(repr=False)
 
     def resources(self, architecture: str | None = None) -> KernelResources:
-        """The stage's main kernel: the one for whole tiles (first template argument false), or its first.
+        """The stage's main kernel (``KernelResources.is_main``).
 
         Raises:
             BuildError: if it was not built for this architecture (``sm_90``).
         """
         chosen = [k for k in self.kernels if architecture is None or k.architecture == architecture]
-        main = [k for k in chosen if "<false" in k.kernel or "ILb0" in k.kernel]
+        main = [kernel for kernel in chosen if kernel.is_main]
         if not chosen:
             raise BuildError(f"stage {self.name} was not built for {architecture}")
         return (main or chosen)[0]

@@ -89,7 +89,7 @@ STAGES: tuple[Stage, ...] = (
         title="Autotuned tile sizes",
         idea="The same kernel with the tile sizes that a search on the GPU found.",
         source="autotuned.cu",
-        parameters={"BM": 128, "BN": 128, "BK": 16, "TM": 8, "TN": 8, "PAD": 4, "MIN_BLOCKS": 0},
+        parameters={"BM": 64, "BN": 128, "BK": 16, "TM": 8, "TN": 8, "PAD": 4, "MIN_BLOCKS": 0},
     ),
     Stage(
         number=10,
@@ -97,7 +97,7 @@ STAGES: tuple[Stage, ...] = (
         title="Warp tiling",
         idea="Each warp owns a WM x WN tile: its shared loads are broadcasts, its registers serve several sub-tiles.",
         source="warptiled.cu",
-        parameters={"BM": 128, "BN": 128, "BK": 16, "WM": 64, "WN": 64, "WNITER": 4, "TM": 8, "TN": 4},
+        parameters={"BM": 128, "BN": 128, "BK": 16, "WM": 64, "WN": 64, "WNITER": 2, "TM": 8, "TN": 4},
     ),
     Stage(
         number=11,
@@ -105,7 +105,7 @@ STAGES: tuple[Stage, ...] = (
         title="Double buffering",
         idea="Two copies of the tiles in shared memory: the next is fetched through registers while one is computed.",
         source="double_buffered.cu",
-        parameters={"BM": 128, "BN": 128, "BK": 16, "WM": 64, "WN": 64, "WNITER": 4, "TM": 8, "TN": 4},
+        parameters={"BM": 128, "BN": 128, "BK": 16, "WM": 64, "WN": 64, "WNITER": 2, "TM": 8, "TN": 4},
     ),
     Stage(
         number=12,
@@ -119,7 +119,7 @@ STAGES: tuple[Stage, ...] = (
             "BK": 16,
             "WM": 64,
             "WN": 64,
-            "WNITER": 4,
+            "WNITER": 2,
             "TM": 8,
             "TN": 4,
             "STAGES": 3,

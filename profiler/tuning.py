@@ -314,7 +314,7 @@ def _measure(
         candidate = future.result()
     except BuildError as error:
         return Outcome(parameters, "uncompiled", detail=error.found or error.message)
-    spilled = max(kernel.spill_bytes for kernel in candidate.kernels if _is_main(kernel.kernel))
+    spilled = max(kernel.spill_bytes for kernel in candidate.kernels if kernel.is_main)
     if spilled:
         return Outcome(parameters, "spills", detail=f"{spilled} bytes")
     best = max((o.score for o in outcomes if o.status == "timed" and o.score is not None), default=None)
@@ -322,11 +322,6 @@ def _measure(
         {"name": search.variant.name, "library": str(candidate.library), "best": best, "budget": BUDGET}
     )
     return Outcome(parameters=parameters, **answer)
-
-
-def _is_main(kernel: str) -> bool:
-    """Whether a kernel serves whole tiles, or is the stage's only one."""
-    return "<" not in kernel or "<false" in kernel
 
 
 def _finals(

@@ -69,6 +69,12 @@ inline bool fits_tiles(const Gemm& gemm, int bm, int bn, int bk) {
     return gemm.m % bm == 0 && gemm.n % bn == 0 && gemm.k % bk == 0;
 }
 
+// A 32-bit index reaches every element of A and B.
+inline bool fits_int(const Gemm& gemm) {
+    constexpr std::int64_t kMaxInt = 2147483647;
+    return gemm.m * gemm.lda <= kMaxInt && gemm.k * gemm.ldb <= kMaxInt;
+}
+
 // Four neighbouring floats of every operand can move as one aligned 16-byte access.
 inline bool fits_float4(const Gemm& gemm) {
     const auto aligned = [](const float* pointer, std::int64_t ld, int columns) {

@@ -10,9 +10,9 @@ static_assert(TILE * TILE <= 1024, "a block has TILE x TILE threads, and at most
 namespace GEMMPROF_STAGE {
 
 template <bool GUARDED>
-__global__ void __launch_bounds__(TILE* TILE)
-    sgemm_shared(int M, int N, int K, float alpha, const float* __restrict__ A, std::int64_t lda,
-                 const float* __restrict__ B, std::int64_t ldb, float beta, float* __restrict__ C, std::int64_t ldc) {
+__global__ void sgemm_shared(int M, int N, int K, float alpha, const float* __restrict__ A, std::int64_t lda,
+                             const float* __restrict__ B, std::int64_t ldb, float beta, float* __restrict__ C,
+                             std::int64_t ldc) {
     __shared__ float As[TILE][TILE];
     __shared__ float Bs[TILE][TILE];
 

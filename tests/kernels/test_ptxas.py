@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+import pytest
+
+from gemmprof.kernels import ptxas
 from gemmprof.kernels.ptxas import KernelResources, parse_ptxas
 
 OUTPUT = """\
@@ -32,3 +35,35 @@ def test_without_demangler(monkeypatch):
 
 def test_nothing_compiled():
     assert parse_ptxas("nvcc warning : something\n") == ()
+
+
+@pytest.mark.parametrize(
+    ("demangled", "short"),
+    [
+        ("void warptiled::sgemm_warptiled<false, true>(int, int)", "sgemm_warptiled<false, true>"),
+        ("void warptiled::sgemm_warptiled<(bool)0, (bool)1>(int, int)", "sgemm_warptiled<false, true>"),
+        ("void naive::sgemm_naive<int>(int, float const*)", "sgemm_naive<int>"),
+        ("void a::kernel<b::type<(int)3>, 4>(b::type<(int)3>)", "kernel<b::type<3>, 4>"),
+        ("plain(int)", "plain"),
+    ],
+)
+def test_both_demanglers_give_one_short_name(demangled, short):
+    assert ptxas._short(demangled) == short
+
+
+@pytest.mark.parametrize(
+    ("kernel", "main"),
+    [
+        ("sgemm", True),
+        ("sgemm<false, true>", True),
+        ("sgemm<true, false>", False),
+        ("sgemm<int>", True),
+        ("sgemm<long>", False),
+        ("_ZN5naive11sgemm_naiveIiEEviiifPKflS2_lfPfl", True),
+        ("_ZN5naive11sgemm_naiveIlEEviiifPKflS2_lfPfl", False),
+        ("_ZN9warptiled15sgemm_warptiledILb1ELb0EEEviiifPKflS2_lfPfl", False),
+        ("_ZN9warptiled15sgemm_warptiledILb0ELb1EEEviiifPKflS2_lfPfl", True),
+    ],
+)
+def test_main_kernel(kernel, main):
+    assert KernelResources(kernel, "sm_90", 0, 0, 0, 0, 0).is_main is main
