@@ -152,3 +152,16 @@ def test_peaks_of_the_roofline_charts(launches: Launches) -> None:
                 assert memory[level] == pytest.approx(
                     rows[section, chart, line] * rows[section, chart, clock], rel=0.003
                 )
+
+
+def test_instruction_tables(launches: Launches) -> None:
+    """ncu prints the total and, largest first, the count of every category and opcode."""
+    for launch, analysis in launches:
+        mix = analysis.get(InstructionMix)
+        assert mix
+        for name, counts in (
+            ("Executed Instruction Categories", [count for _, count in mix.categories]),
+            ("Executed Instruction Mix", [item.executed for item in mix.opcodes]),
+        ):
+            [(_, printed)] = table(launch, name)
+            assert printed == f"{mix.executed:,} ({'; '.join(f'{count:,}' for count in counts)})"
