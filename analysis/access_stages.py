@@ -18,12 +18,12 @@ from gemmprof.model import Problem, Stage
 def access_patterns(stage: Stage, problem: Problem) -> AccessPatterns | None:
     """The access patterns of a stage on a problem; None where no model is written down (cuBLAS, foreign kernels)."""
     family = _FAMILIES.get(stage.name)
-    if family is None:
+    if family is None or not usable(stage.parameters):
         return None
     try:
         kernel = family(stage.parameters, problem)
-    except KeyError:
-        # A run of another version: a stage of this name with other parameters.
+    except (KeyError, ZeroDivisionError):
+        # A run of another version: a stage of this name whose parameters are others, or fit no kernel of ours.
         return None
     rows, columns, depth = kernel.tile
     return AccessPatterns(
@@ -34,6 +34,19 @@ def access_patterns(stage: Stage, problem: Problem) -> AccessPatterns | None:
         steps=-(-problem.k // depth),
         accesses=kernel.accesses,
         whole_tiles=not (problem.m % rows or problem.n % columns or problem.k % depth),
+    )
+
+
+MAY_BE_ZERO = ("PAD", "MIN_BLOCKS")
+
+
+def usable(parameters: Mapping[str, object]) -> bool:
+    """Whether these can be tile parameters: they come from a run's file, which may hold anything."""
+    return all(
+        isinstance(value, int)
+        and not isinstance(value, bool)
+        and (value > 0 or (value == 0 and name in MAY_BE_ZERO))
+        for name, value in parameters.items()
     )
 
 

@@ -26,7 +26,7 @@ from dataclasses import dataclass
 
 from gemmprof.analysis import opcodes
 from gemmprof.analysis.access_pattern import WARP_SIZE, AccessPatterns
-from gemmprof.analysis.access_stages import access_patterns
+from gemmprof.analysis.access_stages import access_patterns, usable
 from gemmprof.analysis.coalescing import Coalescing
 from gemmprof.analysis.instruction_mix import InstructionMix
 from gemmprof.analysis.kernel_analysis import KernelAnalysis
@@ -259,15 +259,17 @@ def _tile_letters(stage: Stage) -> tuple[str, str]:
 def _block_tile(stage: Stage) -> tuple[int, int] | None:
     """Rows and columns of C that a block computes; None for kernels that are not ours."""
     rows, columns = (stage.parameters.get(letter) for letter in _tile_letters(stage))
-    return None if not rows or not columns else (rows, columns)
+    return None if not rows or not columns or not usable(stage.parameters) else (rows, columns)
 
 
 def _global_formula(stage: Stage) -> str:
+    if _block_tile(stage) is None:
+        return ""
     if "BLOCK" in stage.parameters:
         return "2K"
     if "TILE" in stage.parameters:
         return "2K / TILE"
-    return "K/BM + K/BN" if _block_tile(stage) is not None else ""
+    return "K/BM + K/BN"
 
 
 def _shared_formula(stage: Stage) -> str:

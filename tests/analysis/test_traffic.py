@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from recorded_data import ReadRecorded
 
@@ -102,6 +104,22 @@ def test_shapes_that_are_no_multiple_of_the_tile_are_marked() -> None:
 def test_a_stage_of_another_version_is_no_crash() -> None:
     stage = Stage(5, "block2d", "2D block tiling", "", "block2d.cu", {"BLOCKSIZE": 3})
     assert traffic.model(stage, CUBE).row("global_loads_per_output") is None
+
+
+@pytest.mark.parametrize("value", [0, -8, 1.5, "128", None, [128], True])
+@pytest.mark.parametrize("stage", OURS, ids=lambda stage: stage.name)
+def test_a_run_may_hold_any_parameters(stage: Stage, value: object) -> None:
+    """``run.json`` is not ours to trust: an odd parameter costs the prediction, not the page."""
+    for letter in stage.parameters:
+        odd = replace(stage, parameters={**stage.parameters, letter: value})
+        for row in traffic.model(odd, CUBE).rows:
+            assert row.predicted is None or row.predicted > 0
+
+
+@pytest.mark.parametrize("shape", [(1, 1, 0), (1, 1, 1), (7, 1, 3)])
+@pytest.mark.parametrize("stage", STAGES, ids=lambda stage: stage.name)
+def test_tiny_shapes(stage: Stage, shape: tuple[int, int, int]) -> None:
+    traffic.model(stage, Problem(*shape))
 
 
 def test_predictions_meet_the_measurement_of_simple_kernels(recorded: ReadRecorded) -> None:
