@@ -1,20 +1,15 @@
-"""What the sections of a page draw: figures as SVG, layouts of diagrams, rows of listings."""
+"""Pictures of a kernel page: its roofline, and how a warp touches memory."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from gemmprof.analysis.access_pattern import BANK_BYTES, BANKS, SECTOR_BYTES, AccessPatterns, WarpAccess
-from gemmprof.analysis.memory_chart import MemoryChart
 from gemmprof.analysis.roofline import Roofline, RooflinePoint
-from gemmprof.analysis.source_view import SourceView
 from gemmprof.reports import figures
 from gemmprof.reports.formatting import flops, percent, significant
-from gemmprof.reports.memory_diagram import Diagram, diagram
-from gemmprof.reports.pages import KernelPage
-from gemmprof.reports.source_listing import Listing, listing
-from gemmprof.reports.svg import page_svg
+from gemmprof.reports.svg import drawing, page_svg
 
 if TYPE_CHECKING:
     from markupsafe import Markup
@@ -33,41 +28,23 @@ def roofline(result: Roofline, prefix: str) -> RooflineDrawing:
     """The roofline of one kernel."""
     points = figures.main_points(result)
     tightest = max(points, key=lambda point: point.percent, default=None)
-    figure = figures.kernel_roofline(result)
-    if figure is None or tightest is None:
-        return RooflineDrawing(None, points, tightest)
+    if tightest is None:
+        return RooflineDrawing(None, points, None)
     words = "; ".join(
         f"{point.memory.label} {significant(point.intensity)} FLOP/byte, {percent(point.percent)} of attainable"
         for point in points
     )
-    svg = page_svg(
-        figure,
-        identifier=f"{prefix}roofline-figure",
-        title=f"Roofline, {flops(points[0].achieved)} of {flops(points[0].compute.peak)} {points[0].compute.label}",
-        description=words,
-        tips=figures.point_tips(result),
-    )
+    with drawing():
+        figure = figures.kernel_roofline(result)
+        assert figure is not None, "there are points"
+        svg = page_svg(
+            figure,
+            identifier=f"{prefix}roofline-figure",
+            title=f"Roofline, {flops(points[0].achieved)} of {flops(points[0].compute.peak)} {points[0].compute.label}",
+            description=words,
+            tips=figures.point_tips(result),
+        )
     return RooflineDrawing(svg, points, tightest)
-
-
-def memory_chart(result: MemoryChart) -> Diagram:
-    """The layout of the memory chart."""
-    return diagram(result)
-
-
-def source(result: SourceView) -> Listing:
-    """The rows of source and SASS."""
-    return listing(result)
-
-
-def occupancy(result: Any, page: KernelPage, prefix: str) -> Any:
-    """The interactive calculator, set to this launch."""
-    try:
-        from gemmprof.reports import occupancy_page
-    except ImportError:
-        return ""
-
-    return occupancy_page.calculator(page.analysis, prefix)
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +61,7 @@ class Cell:
 
 @dataclass(frozen=True, slots=True)
 class AccessDrawing:
-    """One warp access as a picture: 32 lanes above, sectors or banks below, a line from each lane to what it touches."""
+    """One warp access as a picture: 32 lanes above, sectors or banks below, lines from lanes to what they touch."""
 
     access: WarpAccess
     width: float
@@ -105,7 +82,9 @@ MOST_CELLS = 64
 
 def access_patterns(result: AccessPatterns) -> tuple[AccessDrawing, ...]:
     """A picture of each access of a stage."""
-    return tuple(_shared(access) if access.space == "shared" else _global(access) for access in result.accesses)
+    return tuple(
+        _shared(access) if access.space == "shared" else _global(access) for access in result.accesses
+    )
 
 
 def _lanes() -> tuple[tuple[float, int], ...]:
@@ -123,18 +102,33 @@ def _global(access: WarpAccess) -> AccessDrawing:
     cells = []
     for sector in shown:
         taken = _bytes_in(access, sector)
-        cells.append(Cell(
-            place[sector], CELL_ROW, taken / SECTOR_BYTES, f"{taken}" if step > 20 else "",
-            f"sector at byte {SECTOR_BYTES * sector:,}: {taken} of 32 bytes used",
-        ))
+        cells.append(
+            Cell(
+                place[sector],
+                CELL_ROW,
+                taken / SECTOR_BYTES,
+                f"{taken}" if step > 20 else "",
+                f"sector at byte {SECTOR_BYTES * sector:,}: {taken} of 32 bytes used",
+            )
+        )
     lines = [
         (11 + LANE_STEP * lane, 30.0, place[sector], CELL_ROW)
-        for lane, touched in enumerate(access.sectors_of_lanes) for sector in touched if sector in place
+        for lane, touched in enumerate(access.sectors_of_lanes)
+        for sector in touched
+        if sector in place
     ]
     ideal = access.ideal_sectors
     headline = _count(len(sectors), "sector") + (f", {ideal} would do" if len(sectors) > ideal else "")
     return AccessDrawing(
-        access, width, 160, min(step - 2, 80.0), _lanes(), tuple(cells), tuple(lines), headline, len(sectors) <= ideal,
+        access,
+        width,
+        160,
+        min(step - 2, 80.0),
+        _lanes(),
+        tuple(cells),
+        tuple(lines),
+        headline,
+        len(sectors) <= ideal,
         len(sectors) - len(shown),
     )
 
@@ -149,18 +143,28 @@ def _shared(access: WarpAccess) -> AccessDrawing:
     words: list[set[int]] = [set() for _ in range(BANKS)]
     for word in access.addresses_of_words:
         words[word // BANK_BYTES % BANKS].add(word)
-    lines = sorted({
-        (11 + LANE_STEP * lane, 30.0, 11 + LANE_STEP * bank, CELL_ROW)
-        for lane, banks in enumerate(access.banks) for bank in banks
-    })
+    lines = sorted(
+        {
+            (11 + LANE_STEP * lane, 30.0, 11 + LANE_STEP * bank, CELL_ROW)
+            for lane, banks in enumerate(access.banks)
+            for bank in banks
+        }
+    )
     most = max(len(bank) for bank in words)
     cells = tuple(
-        Cell(11 + LANE_STEP * bank, CELL_ROW, len(found) / max(most, 1), str(len(found)) if found else "",
-             f"bank {bank}: {_count(len(found), 'different word')}")
+        Cell(
+            11 + LANE_STEP * bank,
+            CELL_ROW,
+            len(found) / max(most, 1),
+            str(len(found)) if found else "",
+            f"bank {bank}: {_count(len(found), 'different word')}",
+        )
         for bank, found in enumerate(words)
     )
     ideal = access.conflict_free_wavefronts
-    headline = _count(access.wavefronts, "wavefront") + (f", {ideal} without conflicts" if access.conflicts else "")
+    headline = _count(access.wavefronts, "wavefront") + (
+        f", {ideal} without conflicts" if access.conflicts else ""
+    )
     return AccessDrawing(
         access, LANE_STEP * 32, 160, 18, _lanes(), cells, tuple(lines), headline, not access.conflicts, 0
     )

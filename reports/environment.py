@@ -16,20 +16,18 @@ from collections.abc import Mapping
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+
 from gemmprof.model import NotCollected
 from gemmprof.reports import formatting
 
 if TYPE_CHECKING:
-    from jinja2 import Environment
-    from markupsafe import Markup
-
     from gemmprof.analysis.comparison import Change
 
 
 def _printed(value: Any) -> Any:
     """What a template prints: markup as it is, text made visible, nothing for None."""
-    from markupsafe import Markup
-
     if value is None:
         return ""
     if isinstance(value, Markup):
@@ -52,8 +50,6 @@ def _shown(value: Any) -> Any:
 
 def json_for_script(value: Any) -> Markup:
     """JSON that may stand inside a ``<script type="application/json">``: no ``<``, ``>``, ``&`` or line separators."""
-    from markupsafe import Markup
-
     text = json.dumps(_shown(value), ensure_ascii=True, allow_nan=False, separators=(",", ":"))
     for character in "<>&'":
         text = text.replace(character, f"\\u{ord(character):04x}")
@@ -83,7 +79,11 @@ def change_text(change: Change) -> str:
         return "same"
     if 0.5 < change.ratio < 2:
         return f"{100 * (change.ratio - 1):+.1f} %"
-    return f"× {formatting.significant(change.ratio)}" if change.ratio >= 2 else f"÷ {formatting.significant(1 / change.ratio)}"
+    return (
+        f"× {formatting.significant(change.ratio)}"
+        if change.ratio >= 2
+        else f"÷ {formatting.significant(1 / change.ratio)}"
+    )
 
 
 def raw_value(value: Any) -> str:
@@ -137,8 +137,6 @@ def _is_missing(value: Any) -> bool:
 @cache
 def environment() -> Environment:
     """The environment; templates come from the package ``gemmprof.templates``."""
-    from jinja2 import Environment, PackageLoader, StrictUndefined
-
     env = Environment(
         loader=PackageLoader("gemmprof.templates", ""),
         autoescape=True,
@@ -149,10 +147,32 @@ def environment() -> Environment:
         auto_reload=False,
     )
     for function in (
-        formatting.number, formatting.scaled, formatting.percent, formatting.ratio, formatting.times,
-        formatting.seconds, formatting.nanoseconds, formatting.traffic, formatting.capacity, formatting.bandwidth,
-        formatting.flops, formatting.hertz, formatting.dimensions, formatting.quantity, formatting.significant,
-        formatting.short_name, heat, rule_text, change_text, raw_value, plain_fields, fixed, moment, words, capitalize_first, lower_first,
+        formatting.number,
+        formatting.scaled,
+        formatting.percent,
+        formatting.ratio,
+        formatting.times,
+        formatting.seconds,
+        formatting.nanoseconds,
+        formatting.traffic,
+        formatting.capacity,
+        formatting.bandwidth,
+        formatting.flops,
+        formatting.hertz,
+        formatting.dimensions,
+        formatting.quantity,
+        formatting.significant,
+        formatting.short_name,
+        heat,
+        rule_text,
+        change_text,
+        raw_value,
+        plain_fields,
+        fixed,
+        moment,
+        words,
+        capitalize_first,
+        lower_first,
     ):
         env.filters[function.__name__] = function
     env.filters["json"] = json_for_script

@@ -50,15 +50,21 @@ def _all_tiles(page: KernelPage) -> Iterator[Tile]:
         yield "Memory", percent(light.memory_percent), "of peak throughput"
     theoretical = theoretical_occupancy(page.analysis)
     yield (
-        "Occupancy", percent(achieved_occupancy(page.analysis)),
+        "Occupancy",
+        percent(achieved_occupancy(page.analysis)),
         f"achieved, {percent(theoretical)} possible" if theoretical is not None else "achieved",
     )
     yield "Registers", number(launch.registers_per_thread), "per thread"
-    yield "Grid", dimensions(_without_ones(launch.grid)), f"blocks of {dimensions(_without_ones(launch.block))}"
+    yield (
+        "Grid",
+        dimensions(_without_ones(launch.grid)),
+        f"blocks of {dimensions(_without_ones(launch.block))}",
+    )
     if page.result is not None and page.result.verification is not None:
         check = page.result.verification
         yield (
-            "Verified" if check.passed else "Verification failed", f"{check.relative_error:.1e}",
+            "Verified" if check.passed else "Verification failed",
+            f"{check.relative_error:.1e}",
             f"relative error, {check.tolerance:.0e} allowed",
         )
 
@@ -72,7 +78,12 @@ def _without_ones(size: tuple[int, int, int]) -> tuple[int, ...]:
 
 
 VERSION_NAMES = {
-    "gemmprof": "gemmprof", "driver": "Driver", "cuda": "CUDA", "torch": "PyTorch", "ncu": "Nsight Compute", "nvcc": "nvcc",
+    "gemmprof": "gemmprof",
+    "driver": "Driver",
+    "cuda": "CUDA",
+    "torch": "PyTorch",
+    "ncu": "Nsight Compute",
+    "nvcc": "nvcc",
     "python": "Python",
 }
 
@@ -80,10 +91,13 @@ VERSION_NAMES = {
 def run_facts(run: Run) -> list[tuple[str, str]]:
     """Where and how a run was made: pairs of a name and a text (untrusted)."""
     info = run.info
-    clocks = sorted({
-        round(result.timing.sm_clock_mhz) for result in run.results
-        if result.timing is not None and result.timing.sm_clock_mhz is not None
-    })
+    clocks = sorted(
+        {
+            round(result.timing.sm_clock_mhz)
+            for result in run.results
+            if result.timing is not None and result.timing.sm_clock_mhz is not None
+        }
+    )
     facts = [
         ("GPU", f"{info.device}, compute capability {'.'.join(map(str, info.compute_capability))}"),
         ("Shapes (M×N×K)", ", ".join(f"{p.m}×{p.n}×{p.k}, {p.dtype}" for p in run.problems)),

@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from gemmprof.analysis.roofline import ComputeRoof, MemoryRoof, Roofline, RooflinePoint
@@ -18,7 +19,10 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 LEVEL_COLOURS = {
-    "dram": PALETTE["dram"], "l2": PALETTE["l2"], "l1": PALETTE["l1"], "shared": PALETTE["shared"],
+    "dram": PALETTE["dram"],
+    "l2": PALETTE["l2"],
+    "l1": PALETTE["l1"],
+    "shared": PALETTE["shared"],
 }
 LEVEL_MARKERS = {"dram": "o", "l2": "s", "l1": "D", "shared": "^"}
 PATH_LEVEL = "dram"
@@ -56,25 +60,45 @@ def kernel_roofline(roofline: Roofline, *, width: float = 8.2, height: float = 4
     with drawing():
         figure, axes = blank(width, height)
         others = [roof for roof in roofline.compute_roofs if roof is not main and (roof.percent or 0) >= 1]
-        limits = _limits([p.intensity for p in points], [p.achieved for p in points], main, roofline.memory_roofs)
+        limits = _limits(
+            [p.intensity for p in points], [p.achieved for p in points], main, roofline.memory_roofs
+        )
         _roofs(axes, [main, *others], roofline.memory_roofs, limits)
         axes.plot(
-            [min(p.intensity for p in points), max(p.intensity for p in points)], [points[0].achieved] * 2,
-            color=PALETTE["faint"], linewidth=1, zorder=3,
+            [min(p.intensity for p in points), max(p.intensity for p in points)],
+            [points[0].achieved] * 2,
+            color=PALETTE["faint"],
+            linewidth=1,
+            zorder=3,
         )
         for point in points:
             axes.plot(
-                [point.intensity] * 2, [point.achieved, point.attainable],
-                color=LEVEL_COLOURS.get(point.memory.level, PALETTE["other"]), linewidth=1, linestyle=(0, (1, 2)),
+                [point.intensity] * 2,
+                [point.achieved, point.attainable],
+                color=LEVEL_COLOURS.get(point.memory.level, PALETTE["other"]),
+                linewidth=1,
+                linestyle=(0, (1, 2)),
             )
             axes.plot(
-                [point.intensity], [point.achieved], LEVEL_MARKERS.get(point.memory.level, "o"), markersize=8,
-                color=LEVEL_COLOURS.get(point.memory.level, PALETTE["other"]), markeredgecolor=PALETTE["panel"],
-                markeredgewidth=1.2, zorder=5, gid=f"point-{point.memory.level}",
+                [point.intensity],
+                [point.achieved],
+                LEVEL_MARKERS.get(point.memory.level, "o"),
+                markersize=8,
+                color=LEVEL_COLOURS.get(point.memory.level, PALETTE["other"]),
+                markeredgecolor=PALETTE["panel"],
+                markeredgewidth=1.2,
+                zorder=5,
+                gid=f"point-{point.memory.level}",
             )
         axes.annotate(
-            flops(points[0].achieved), (max(p.intensity for p in points), points[0].achieved),
-            xytext=(9, -3), textcoords="offset points", va="top", fontsize=10, fontweight="bold", zorder=6,
+            flops(points[0].achieved),
+            (max(p.intensity for p in points), points[0].achieved),
+            xytext=(9, -3),
+            textcoords="offset points",
+            va="top",
+            fontsize=10,
+            fontweight="bold",
+            zorder=6,
         )
         return figure
 
@@ -89,22 +113,39 @@ def ladder_roofline(steps: Sequence[Step], *, width: float = 9.4, height: float 
         roofs: dict[str, ComputeRoof] = {}
         for _, point in placed:
             best = roofs.get(point.compute.key)
-            roofs[point.compute.key] = point.compute if best is None or point.compute.peak > best.peak else best
+            roofs[point.compute.key] = (
+                point.compute if best is None or point.compute.peak > best.peak else best
+            )
         memories = _largest_memory_roofs([point.memory for _, point in placed])
         top = max(roofs.values(), key=lambda roof: roof.peak)
         limits = _limits([p.intensity for _, p in placed], [p.achieved for _, p in placed], top, memories)
         _roofs(axes, list(roofs.values()), memories, limits)
         path = [(point.intensity, point.achieved) for step, point in placed if not step.yardstick]
-        for start, end in zip(path, path[1:], strict=False):
+        for start, end in pairwise(path):
             axes.annotate(
-                "", end, start, zorder=3,
-                arrowprops={"arrowstyle": "-|>", "color": PALETTE["muted"], "linewidth": 1, "shrinkA": 9, "shrinkB": 9},
+                "",
+                end,
+                start,
+                zorder=3,
+                arrowprops={
+                    "arrowstyle": "-|>",
+                    "color": PALETTE["muted"],
+                    "linewidth": 1,
+                    "shrinkA": 9,
+                    "shrinkB": 9,
+                },
             )
         for index, (step, point) in enumerate(placed):
             axes.plot(
-                [point.intensity], [point.achieved], "s" if step.yardstick else "o", markersize=8,
-                color=PALETTE["other"] if step.yardstick else PALETTE["accent"], markeredgecolor=PALETTE["panel"],
-                markeredgewidth=1.2, zorder=5, gid=f"step-{index}",
+                [point.intensity],
+                [point.achieved],
+                "s" if step.yardstick else "o",
+                markersize=8,
+                color=PALETTE["other"] if step.yardstick else PALETTE["accent"],
+                markeredgecolor=PALETTE["panel"],
+                markeredgewidth=1.2,
+                zorder=5,
+                gid=f"step-{index}",
             )
         _step_labels(axes, placed)
         return figure
@@ -124,15 +165,25 @@ def _step_labels(axes: Any, placed: Sequence[tuple[Step, RooflinePoint]]) -> Non
                 moved = other_y + height
         taken.append((left, left + width, moved))
         axes.annotate(
-            text, (point.intensity, point.achieved), xytext=to_data.transform((left, moved)), textcoords="data",
-            va="center", fontsize=9.5, color=PALETTE["muted"] if step.yardstick else PALETTE["fg"], zorder=6,
-            arrowprops=None if abs(moved - y) < 6 else
-            {"arrowstyle": "-", "color": PALETTE["faint"], "linewidth": 0.7, "shrinkA": 1, "shrinkB": 4},
+            text,
+            (point.intensity, point.achieved),
+            xytext=to_data.transform((left, moved)),
+            textcoords="data",
+            va="center",
+            fontsize=9.5,
+            color=PALETTE["muted"] if step.yardstick else PALETTE["fg"],
+            zorder=6,
+            arrowprops=None
+            if abs(moved - y) < 6
+            else {"arrowstyle": "-", "color": PALETTE["faint"], "linewidth": 0.7, "shrinkA": 1, "shrinkB": 4},
         )
 
 
 def performance_over_size(
-    series: Sequence[tuple[str, Sequence[tuple[str, float]]]], sizes: Sequence[str], *, width: float = 9.4,
+    series: Sequence[tuple[str, Sequence[tuple[str, float]]]],
+    sizes: Sequence[str],
+    *,
+    width: float = 9.4,
     height: float = 4.6,
 ) -> Figure:
     """TFLOP/s of several stages over problem sizes.
@@ -144,13 +195,22 @@ def performance_over_size(
     with drawing():
         figure, axes = blank(width, height, right=1.6)
         place = {size: index for index, size in enumerate(sizes)}
-        colours = [PALETTE[name] for name in ("other", "dram", "l2", "l1", "shared", "sm", "bad", "warn", "good", "muted")]
+        colours = [
+            PALETTE[name]
+            for name in ("other", "dram", "l2", "l1", "shared", "sm", "bad", "warn", "good", "muted")
+        ]
         ends: list[tuple[float, str, str]] = []
         for index, (label, points) in enumerate(series):
             colour = colours[index % len(colours)]
             xs, ys = [place[size] for size, _ in points], [value for _, value in points]
             axes.plot(
-                xs, ys, marker="o", markersize=4.5, linewidth=1.6, color=colour, linestyle="--" if index == 0 else "-",
+                xs,
+                ys,
+                marker="o",
+                markersize=4.5,
+                linewidth=1.6,
+                color=colour,
+                linestyle="--" if index == 0 else "-",
                 gid=f"series-{index}",
             )
             if points:
@@ -171,8 +231,14 @@ def _end_labels(axes: Any, ends: list[tuple[float, str, str]], last: int) -> Non
     for value, label, colour in sorted(ends):
         height = max(value, height + gap)
         axes.annotate(
-            label, (last, value), xytext=(1.02, height), textcoords=axes.get_yaxis_transform(), va="center", fontsize=9,
-            color=colour, annotation_clip=False,
+            label,
+            (last, value),
+            xytext=(1.02, height),
+            textcoords=axes.get_yaxis_transform(),
+            va="center",
+            fontsize=9,
+            color=colour,
+            annotation_clip=False,
             arrowprops={"arrowstyle": "-", "color": PALETTE["faint"], "linewidth": 0.6, "shrinkB": 4},
         )
 
@@ -199,7 +265,9 @@ def _limits(
     return left, right, max(bottom, top * 1e-6), top
 
 
-def _roofs(axes: Any, computes: Sequence[ComputeRoof], memories: Sequence[MemoryRoof], limits: Limits) -> None:
+def _roofs(
+    axes: Any, computes: Sequence[ComputeRoof], memories: Sequence[MemoryRoof], limits: Limits
+) -> None:
     """Axes, memory roofs up to the highest compute roof, compute roofs right of where they meet the fastest memory."""
     left, right, bottom, top = limits
     axes.set_xscale("log")
@@ -212,8 +280,13 @@ def _roofs(axes: Any, computes: Sequence[ComputeRoof], memories: Sequence[Memory
         start = max(left, roof.peak / fastest) if fastest else left
         axes.plot([start, right], [roof.peak] * 2, color=PALETTE["sm"], linewidth=1.8, zorder=2)
         axes.annotate(
-            f"{visible(roof.label)} {flops(roof.peak)}", (right, roof.peak), xytext=(-4, 4), textcoords="offset points",
-            ha="right", fontsize=9, color=PALETTE["sm"],
+            f"{visible(roof.label)} {flops(roof.peak)}",
+            (right, roof.peak),
+            xytext=(-4, 4),
+            textcoords="offset points",
+            ha="right",
+            fontsize=9,
+            color=PALETTE["sm"],
         )
     angle = _angle_of_slope_one(axes)
     for place, memory in enumerate(memories):
@@ -222,16 +295,24 @@ def _roofs(axes: Any, computes: Sequence[ComputeRoof], memories: Sequence[Memory
         if end <= start:
             continue
         colour = LEVEL_COLOURS.get(memory.level, PALETTE["other"])
-        axes.plot([start, end], [start * memory.peak, end * memory.peak], color=colour, linewidth=1.8, zorder=2)
+        axes.plot(
+            [start, end], [start * memory.peak, end * memory.peak], color=colour, linewidth=1.8, zorder=2
+        )
         # The name runs along its roof, below it where another roof lies close above.
         below = any(
             (memory.peak, place) < (other.peak, index) and other.peak < 1.5 * memory.peak
             for index, other in enumerate(memories)
         )
         axes.annotate(
-            f"{visible(memory.label)} {bandwidth(memory.peak)}", (start * 1.12, start * 1.12 * memory.peak),
-            xytext=(3, -3) if below else (-2, 4), textcoords="offset points", rotation=angle, rotation_mode="anchor",
-            va="top" if below else "bottom", fontsize=9, color=colour,
+            f"{visible(memory.label)} {bandwidth(memory.peak)}",
+            (start * 1.12, start * 1.12 * memory.peak),
+            xytext=(3, -3) if below else (-2, 4),
+            textcoords="offset points",
+            rotation=angle,
+            rotation_mode="anchor",
+            va="top" if below else "bottom",
+            fontsize=9,
+            color=colour,
         )
     axes.set_xlabel("arithmetic intensity, FLOP/byte")
     axes.set_ylabel("performance, FLOP/s")
@@ -251,7 +332,12 @@ def _decades(axis: Any, low: float, high: float, text: Any) -> None:
 
     exponents = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
     steps = (1.0,) if len(exponents) > 4 else (1.0, 3.0)
-    ticks = [step * 10.0**exponent for exponent in exponents for step in steps if low <= step * 10.0**exponent <= high]
+    ticks = [
+        step * 10.0**exponent
+        for exponent in exponents
+        for step in steps
+        if low <= step * 10.0**exponent <= high
+    ]
     axis.set_major_locator(FixedLocator(ticks))
     axis.set_minor_locator(NullLocator())
     axis.set_ticks(ticks, [text(tick) for tick in ticks])

@@ -7,6 +7,8 @@ with a unit. What is not known is a dash, never a zero.
 from __future__ import annotations
 
 import math
+import re
+from collections.abc import Callable
 from typing import Any
 
 from gemmprof.model import NotCollected
@@ -19,11 +21,25 @@ _BINARY = ((1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"))
 
 # Characters that reorder or hide the text around them (Unicode bidi controls, zero-width marks, line and paragraph
 # separators): a kernel's name must not be able to make another name out of what stands beside it.
-_HIDDEN = {0x00AD, 0x061C, 0x180E, 0xFEFF, 0x2028, 0x2029, *range(0x200B, 0x2010), *range(0x202A, 0x202F),
-           *range(0x2060, 0x2070), *range(0xFFF9, 0xFFFC)}
-_TABLE: dict[int, str] = {code: f"⟨U+{code:04X}⟩" for code in _HIDDEN}
-_TABLE.update({code: chr(0x2400 + code) for code in range(0x20) if chr(code) not in "\t\n"})
-_TABLE.update({code: "\N{REPLACEMENT CHARACTER}" for code in (*range(0x7F, 0xA0), *range(0xD800, 0xE000))})
+_HIDDEN = {
+    0x00AD,
+    0x061C,
+    0x180E,
+    0xFEFF,
+    0x2028,
+    0x2029,
+    *range(0x200B, 0x2010),
+    *range(0x202A, 0x202F),
+    *range(0x2060, 0x2070),
+    *range(0xFFF9, 0xFFFC),
+}
+_TABLE: dict[int, str] = {
+    **{code: f"⟨U+{code:04X}⟩" for code in _HIDDEN},
+    **{code: chr(0x2400 + code) for code in range(0x20) if chr(code) not in "\t\n"},
+    **dict.fromkeys((*range(0x7F, 0xA0), *range(0xD800, 0xE000)), "\N{REPLACEMENT CHARACTER}"),
+}
+
+_UNSEEN = re.compile("[" + "".join(f"\\U{code:08x}" for code in _TABLE) + "]")
 
 
 def visible(text: str) -> str:
@@ -31,7 +47,7 @@ def visible(text: str) -> str:
 
     Tabs and line feeds stay. Everything else that is printable stays as it is; escaping for HTML is the template's.
     """
-    return text.translate(_TABLE)
+    return text.translate(_TABLE) if _UNSEEN.search(text) else text
 
 
 def _number(value: Any) -> float | None:
@@ -147,7 +163,7 @@ def dimensions(value: Any) -> str:
     return " × ".join(f"{int(size):,}" for size in value) if value else DASH
 
 
-_UNITS = {
+_UNITS: dict[str, Callable[[Any], str]] = {
     "byte": traffic,
     "byte/s": bandwidth,
     "byte/second": bandwidth,
@@ -160,7 +176,9 @@ _UNITS = {
 }
 
 
-_COUNTED = frozenset({"cycle", "element", "instruction", "block", "warp", "thread", "sector", "request", "wavefront"})
+_COUNTED = frozenset(
+    {"cycle", "element", "instruction", "block", "warp", "thread", "sector", "request", "wavefront"}
+)
 
 
 def quantity(value: Any, unit: str = "") -> str:
@@ -170,7 +188,7 @@ def quantity(value: Any, unit: str = "") -> str:
     if _number(value) is None:
         return DASH
     if unit in _UNITS:
-        return str(_UNITS[unit](value))
+        return _UNITS[unit](value)
     if unit in _COUNTED and value != 1:
         unit += "s"
     return f"{number(value)} {unit}".rstrip()

@@ -11,12 +11,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from markupsafe import Markup
+
 from gemmprof.reports.environment import asset, content_security_policy, environment
 from gemmprof.reports.pages import KernelPage, Plan, choose, neighbours, plan, stage_before, twin
 
 if TYPE_CHECKING:
-    from markupsafe import Markup
-
     from gemmprof.analysis.session import Session
     from gemmprof.reports.ladder import Overview
 
@@ -68,7 +68,10 @@ class Report:
         if self.other is not None:
             return twin(self.other.pages, page)
         if self.baseline is not None:
-            chosen = next((p for p in self.plan.pages if p.label == self.baseline.label and p.problem == page.problem), None)
+            chosen = next(
+                (p for p in self.plan.pages if p.label == self.baseline.label and p.problem == page.problem),
+                None,
+            )
             return None if page is chosen else chosen or self.baseline
         return stage_before(self.plan.pages, page)
 
@@ -146,19 +149,21 @@ def document(title: str, articles: Sequence[Markup]) -> str:
         return tuple(texts)
 
     styles, scripts = assets(STYLES), assets(SCRIPTS)
-    return environment().get_template("document.html").render(
-        title=title,
-        policy=content_security_policy(styles, scripts),
-        styles=styles,
-        scripts=scripts,
-        articles=articles,
+    return (
+        environment()
+        .get_template("document.html")
+        .render(
+            title=title,
+            policy=content_security_policy(styles, scripts),
+            styles=styles,
+            scripts=scripts,
+            articles=articles,
+        )
     )
 
 
 def index_article(report: Report) -> Markup:
     """The page of a run, or the list of the kernels where there is no run."""
-    from markupsafe import Markup
-
     from gemmprof.reports.facts import run_facts
     from gemmprof.reports.ladder import overview
 
@@ -166,7 +171,9 @@ def index_article(report: Report) -> Markup:
     view = overview(report.session, report.plan, prefix)
     template = "run.html" if report.session.run is not None else "kernels.html"
     return Markup(
-        environment().get_template(template).render(
+        environment()
+        .get_template(template)
+        .render(
             view=view,
             session=report.session,
             links=report.links,
@@ -182,8 +189,6 @@ def index_article(report: Report) -> Markup:
 
 def kernel_article(report: Report, page: KernelPage) -> Markup:
     """The page of one kernel."""
-    from markupsafe import Markup
-
     from gemmprof.reports.facts import tiles
     from gemmprof.reports.sections import sections
 
@@ -192,7 +197,9 @@ def kernel_article(report: Report, page: KernelPage) -> Markup:
     prefix = report.links.prefix(page)
     shown, absent = sections(page, before, prefix, other_report=report.other is not None)
     return Markup(
-        environment().get_template("kernel.html").render(
+        environment()
+        .get_template("kernel.html")
+        .render(
             page=page,
             title=f"{page.label} – {report.title}",
             profile=page.analysis.profile,
@@ -213,7 +220,9 @@ def kernel_article(report: Report, page: KernelPage) -> Markup:
 
 def _index_contents(view: Overview, prefix: str) -> list[tuple[str, str]]:
     """Fragment and title of each section of the run page."""
-    items = [(f"{prefix}ladder-{group.problem.key}", f"Ladder at {group.problem.label}") for group in view.groups]
+    items = [
+        (f"{prefix}ladder-{group.problem.key}", f"Ladder at {group.problem.label}") for group in view.groups
+    ]
     if view.over_size is not None:
         items.append((f"{prefix}over-size", "Over size"))
     if view.launches:

@@ -144,15 +144,19 @@ def _rows(session: Session, run: Run, problem: Problem, pages: dict[int, KernelP
         if reference is None and yardstick is not None and yardstick.timing is not None:
             reference = yardstick.timing.median
         is_yardstick = result.stage == YARDSTICK_STAGE
-        rows.append(StageRow(
-            record=run.record(result.stage),
-            result=result,
-            tflops=speed,
-            of_yardstick=reference / result.timing.median if reference and result.timing and not is_yardstick else None,
-            step=speed / before if speed is not None and before and not is_yardstick else None,
-            share_of_best=speed / best if speed is not None and best else 0.0,
-            launch=launch_row(analysis, pages.get(id(result))) if analysis is not None else None,
-        ))
+        rows.append(
+            StageRow(
+                record=run.record(result.stage),
+                result=result,
+                tflops=speed,
+                of_yardstick=reference / result.timing.median
+                if reference and result.timing and not is_yardstick
+                else None,
+                step=speed / before if speed is not None and before and not is_yardstick else None,
+                share_of_best=speed / best if speed is not None and best else 0.0,
+                launch=launch_row(analysis, pages.get(id(result))) if analysis is not None else None,
+            )
+        )
         if not is_yardstick:
             before = speed
     return tuple(rows)
@@ -185,7 +189,9 @@ def _roofline(rows: Sequence[StageRow], problem: Problem, prefix: str) -> Markup
         roofs = page.analysis.get(Roofline) if page is not None else None
         if isinstance(roofs, Roofline):
             stage = row.record.stage
-            steps.append(figures.Step(str(stage.number), f"{stage.number} {stage.title}", roofs, row.yardstick))
+            steps.append(
+                figures.Step(str(stage.number), f"{stage.number} {stage.title}", roofs, row.yardstick)
+            )
     figure = figures.ladder_roofline(steps)
     if figure is None:
         return None
@@ -209,7 +215,8 @@ def _over_size(groups: Sequence[ProblemGroup], prefix: str) -> Markup | None:
     for number, stage in sorted(stages.items()):
         points = [
             (group.problem.label, row.tflops)
-            for group in timed for row in group.rows
+            for group in timed
+            for row in group.rows
             if row.record.stage.number == number and row.tflops is not None
         ]
         if points:
@@ -220,6 +227,7 @@ def _over_size(groups: Sequence[ProblemGroup], prefix: str) -> Markup | None:
         identifier=f"{prefix}over-size",
         title="Performance over size",
         description="; ".join(
-            f"{label}: " + ", ".join(f"{size} {value:.1f} TFLOP/s" for size, value in points) for label, points in series
+            f"{label}: " + ", ".join(f"{size} {value:.1f} TFLOP/s" for size, value in points)
+            for label, points in series
         ),
     )

@@ -92,21 +92,31 @@ def diagram(chart: MemoryChart) -> Diagram:
     column_of = {name: index for index, names in enumerate(COLUMNS) for name in names}
     busy_units = {end for link in chart.links if not link.idle for end in (link.source, link.target)}
     shown = [
-        [name for name in names if name in units and (name not in OPTIONAL or name in busy_units)] for names in COLUMNS
+        [name for name in names if name in units and (name not in OPTIONAL or name in busy_units)]
+        for names in COLUMNS
     ]
     links = [
-        link for link in chart.links
-        if any(link.source in names for names in shown) and any(link.target in names for names in shown)
+        link
+        for link in chart.links
+        if any(link.source in names for names in shown)
+        and any(link.target in names for names in shown)
         and abs(column_of[link.source] - column_of[link.target]) == 1
     ]
     links = [link for link in links if not link.idle or _alone(link, links)]
     spans = _spans(shown, links)
     height = max(bottom for _, bottom in spans.values()) + TOP
-    lefts = [TOP + sum(WIDTHS[:index]) + GAP * index for index in range(len(COLUMNS))]
+    lefts = [float(TOP) + sum(WIDTHS[:index]) + GAP * index for index in range(len(COLUMNS))]
     boxes = tuple(
-        Box(lefts[column], spans[name][0], WIDTHS[column], spans[name][1] - spans[name][0], units[name].title,
-            _unit_notes(units[name]))
-        for column, names in enumerate(shown) for name in names
+        Box(
+            lefts[column],
+            spans[name][0],
+            WIDTHS[column],
+            spans[name][1] - spans[name][0],
+            units[name].title,
+            _unit_notes(units[name]),
+        )
+        for column, names in enumerate(shown)
+        for name in names
     )
     arrows = tuple(_arrows(shown, links, spans, lefts, column_of, units))
     return Diagram(lefts[-1] + WIDTHS[-1] + TOP, height, boxes, arrows)
@@ -154,7 +164,11 @@ def _spans(shown: list[list[str]], links: list[MemoryLink]) -> Spans:
 
 
 def _arrows(
-    shown: list[list[str]], links: list[MemoryLink], spans: Spans, lefts: list[float], column_of: dict[str, int],
+    shown: list[list[str]],
+    links: list[MemoryLink],
+    spans: Spans,
+    lefts: list[float],
+    column_of: dict[str, int],
     units: dict[str, MemoryUnit],
 ) -> Iterable[Arrow]:
     for column in range(len(shown) - 1):
@@ -170,6 +184,7 @@ def _arrows(
                 for row, link in enumerate(between):
                     forward = column_of[link.source] < column_of[link.target]
                     value, note = _texts(link)
+                    way = "to" if forward else "from"
                     yield Arrow(
                         start=left if forward else right,
                         end=right if forward else left,
@@ -178,7 +193,7 @@ def _arrows(
                         note=note,
                         busy=None if link.percent_of_peak is None else _busy(link.percent_of_peak),
                         idle=link.idle,
-                        words=f"{units[link.source].title} to {units[link.target].title}, {link.label}: {value} {note}".strip(),
+                        words=f"{units[a].title} {way} {units[b].title}: {value} {note}",
                     )
 
 

@@ -39,8 +39,15 @@ def _style() -> str:
 def run_html(run: Run) -> str:
     """The ladder of a run, from its ``run.json`` alone."""
     session = Session(title=run.directory.name, kernels=(), run=run)
-    return environment().get_template("notebook_run.html").render(
-        run=run, groups=overview(session, Plan((), {}, 0), "").groups, facts=run_facts(run), style=_style()
+    return (
+        environment()
+        .get_template("notebook_run.html")
+        .render(
+            run=run,
+            groups=overview(session, Plan((), {}, 0), "").groups,
+            facts=run_facts(run),
+            style=_style(),
+        )
     )
 
 
@@ -51,9 +58,19 @@ def kernel_html(analysis: KernelAnalysis) -> str:
     page = KernelPage(key="kernel", analysis=analysis)
     prefix = f"gp{next(_outputs)}-"
     shown, absent = sections(page, None, prefix, only=SECTIONS)
-    return environment().get_template("notebook_kernel.html").render(
-        page=page, profile=analysis.profile, verdict=analysis.verdict, tiles=tiles(page), sections=shown, absent=absent,
-        p=prefix, style=_style(),
+    return (
+        environment()
+        .get_template("notebook_kernel.html")
+        .render(
+            page=page,
+            profile=analysis.profile,
+            verdict=analysis.verdict,
+            tiles=tiles(page),
+            sections=shown,
+            absent=absent,
+            p=prefix,
+            style=_style(),
+        )
     )
 
 
@@ -65,23 +82,25 @@ def run_frame(run: Run) -> pd.DataFrame:
     for result in run.results:
         timing, check = result.timing, result.verification
         stage = run.record(result.stage).stage
-        rows.append({
-            "stage": result.stage,
-            "name": stage.name,
-            "m": result.problem.m,
-            "n": result.problem.n,
-            "k": result.problem.k,
-            "dtype": result.problem.dtype,
-            "median_s": timing.median if timing else None,
-            "minimum_s": timing.minimum if timing else None,
-            "p10_s": timing.p10 if timing else None,
-            "p90_s": timing.p90 if timing else None,
-            "cublas_median_s": timing.cublas_median if timing else None,
-            "tflops": timing.tflops(result.problem) if timing else None,
-            "relative_error": check.relative_error if check else None,
-            "verified": check.passed if check else None,
-            "failure": result.failure,
-        })
+        rows.append(
+            {
+                "stage": result.stage,
+                "name": stage.name,
+                "m": result.problem.m,
+                "n": result.problem.n,
+                "k": result.problem.k,
+                "dtype": result.problem.dtype,
+                "median_s": timing.median if timing else None,
+                "minimum_s": timing.minimum if timing else None,
+                "p10_s": timing.p10 if timing else None,
+                "p90_s": timing.p90 if timing else None,
+                "cublas_median_s": timing.cublas_median if timing else None,
+                "tflops": timing.tflops(result.problem) if timing else None,
+                "relative_error": check.relative_error if check else None,
+                "verified": check.passed if check else None,
+                "failure": result.failure,
+            }
+        )
     return pd.DataFrame(rows)
 
 

@@ -102,7 +102,11 @@ def plan(session: Session, *, every: bool = False, limit: int = PAGE_LIMIT) -> P
     """Choose and name the pages of a session (``every``: a page for each launch, however many)."""
     owners = _owners(session)
     order = sorted(range(len(session.kernels)), key=lambda index: _run_order(session, owners, index))
-    chosen = set(range(len(session.kernels))) if every or len(order) <= limit else _distinct(session, owners, limit)
+    chosen = (
+        set(range(len(session.kernels)))
+        if every or len(order) <= limit
+        else _distinct(session, owners, limit)
+    )
     keys: set[str] = set()
     by_launch: dict[int, KernelPage] = {}
     for index in order:
@@ -154,7 +158,9 @@ def _distinct(session: Session, owners: dict[int, StageResult], limit: int) -> s
     longest: dict[object, tuple[float, int]] = {}
     for index, analysis in enumerate(session.kernels):
         profile = analysis.profile
-        kind = ("stage", index) if index in owners else (profile.name, profile.launch.grid, profile.launch.block)
+        kind = (
+            ("stage", index) if index in owners else (profile.name, profile.launch.grid, profile.launch.block)
+        )
         time = duration_ns(analysis) or 0.0
         total[kind] = total.get(kind, 0.0) + time
         if kind not in longest or time > longest[kind][0]:
@@ -164,7 +170,11 @@ def _distinct(session: Session, owners: dict[int, StageResult], limit: int) -> s
 
 
 def _key(
-    analysis: KernelAnalysis, record: StageRecord | None, result: StageResult | None, index: int, taken: set[str]
+    analysis: KernelAnalysis,
+    record: StageRecord | None,
+    result: StageResult | None,
+    index: int,
+    taken: set[str],
 ) -> str:
     """A name of letters, digits and dashes that no other page has."""
     if record is not None and result is not None:
@@ -195,8 +205,11 @@ def stage_before(pages: Sequence[KernelPage], page: KernelPage) -> KernelPage | 
     if page.record is None or page.is_yardstick:
         return None
     below = [
-        other for other in pages
-        if other.record is not None and not other.is_yardstick and other.problem == page.problem
+        other
+        for other in pages
+        if other.record is not None
+        and not other.is_yardstick
+        and other.problem == page.problem
         and other.record.stage.number < page.record.stage.number
     ]
     return max(below, key=lambda other: other.record.stage.number if other.record else 0, default=None)
@@ -208,7 +221,11 @@ def choose(pages: Sequence[KernelPage], name: str) -> KernelPage:
     Raises:
         UsageError: if none or several match.
     """
-    exact = [page for page in pages if page.record is not None and name in (str(page.record.stage.number), page.record.stage.name)]
+    exact = [
+        page
+        for page in pages
+        if page.record is not None and name in (str(page.record.stage.number), page.record.stage.name)
+    ]
     found = exact or [page for page in pages if name in page.analysis.profile.name]
     distinct = {page.record.stage.number if page.record else page.key for page in found}
     if not found or len(distinct) > 1:

@@ -68,9 +68,17 @@ def table(rows: Sequence[KernelRoofline]) -> Table:
             result.add_row(name, "", Text(_why_none(row.result), style="dim"))
         for point in row.points:
             result.add_row(
-                name, point.compute.label, point.memory.label, significant(point.intensity), significant(point.ridge),
-                flops(point.achieved), flops(point.attainable), percent(point.percent), times(point.headroom),
-                bandwidth(point.memory.achieved), point.bound,
+                name,
+                point.compute.label,
+                point.memory.label,
+                significant(point.intensity),
+                significant(point.ridge),
+                flops(point.achieved),
+                flops(point.attainable),
+                percent(point.percent),
+                times(point.headroom),
+                bandwidth(point.memory.achieved),
+                point.bound,
             )
             name = Text("")
     return result
@@ -121,9 +129,12 @@ def draw(rows: Sequence[KernelRoofline], path: Path) -> None:
     if len(found) == 1:
         figure = figures.kernel_roofline(found[0][1])
     else:
-        figure = figures.ladder_roofline([
-            figures.Step(str(index), row.name, result, row.page.is_yardstick) for index, (row, result) in enumerate(found)
-        ])
+        figure = figures.ladder_roofline(
+            [
+                figures.Step(str(index), row.name, result, row.page.is_yardstick)
+                for index, (row, result) in enumerate(found)
+            ]
+        )
     if figure is None:
         raise UsageError("no kernel has a roofline point to draw", found=_why_none(rows[0].result))
     with drawing():

@@ -1,6 +1,6 @@
 """The sections of a kernel page: which there are, in which order, and what each partial template is given.
 
-Every analysis of `ANALYSES` is a section, drawn by ``templates/analysis_<NAME>.html``; one that a page orders nowhere in
+Every analysis of `ANALYSES` is a section, drawn by ``templates/analysis_<NAME>.html``; one that stands nowhere in
 `ORDER` comes after the others, one without a partial is shown by ``analysis_generic.html``. Sections that are no
 analysis of a single launch (the comparison, the traffic model, the access patterns, the raw metrics) are listed
 here with what makes them.
@@ -15,14 +15,31 @@ from typing import Any
 from gemmprof.analysis import access_stages, comparison, traffic
 from gemmprof.analysis.kernel_analysis import ANALYSES
 from gemmprof.model import NotCollected
-from gemmprof.reports import drawings
+from gemmprof.reports import drawings, occupancy_page
 from gemmprof.reports.environment import environment
+from gemmprof.reports.memory_diagram import diagram
 from gemmprof.reports.pages import KernelPage
+from gemmprof.reports.source_listing import listing
 
 ORDER = (
-    "comparison", "speed_of_light", "roofline", "memory_chart", "warp_states", "scheduler", "instruction_mix",
-    "coalescing", "bank_conflicts", "divergence", "spills", "occupancy", "source_view", "rules", "traffic",
-    "access_pattern", "launch", "raw_metrics",
+    "comparison",
+    "speed_of_light",
+    "roofline",
+    "memory_chart",
+    "warp_states",
+    "scheduler",
+    "instruction_mix",
+    "coalescing",
+    "bank_conflicts",
+    "divergence",
+    "spills",
+    "occupancy",
+    "source_view",
+    "rules",
+    "traffic",
+    "access_pattern",
+    "launch",
+    "raw_metrics",
 )
 """Names of sections from top to bottom."""
 
@@ -49,12 +66,13 @@ class Absent:
 
 
 View = Callable[[Any, KernelPage, str], Any]
+"""From the result, the page, and the prefix of its ids."""
 
 VIEWS: dict[str, View] = {
     "roofline": lambda result, page, prefix: drawings.roofline(result, prefix),
-    "memory_chart": lambda result, page, prefix: drawings.memory_chart(result),
-    "source_view": lambda result, page, prefix: drawings.source(result),
-    "occupancy": lambda result, page, prefix: drawings.occupancy(result, page, prefix),
+    "memory_chart": lambda result, page, prefix: diagram(result),
+    "source_view": lambda result, page, prefix: listing(result),
+    "occupancy": lambda result, page, prefix: occupancy_page.calculator(page.analysis, prefix),
     "access_pattern": lambda result, page, prefix: drawings.access_patterns(result),
 }
 """What a section needs beyond its result, by name: figures and layouts."""
@@ -97,11 +115,15 @@ def sections(
     return tuple(shown), tuple(absent)
 
 
-def _results(page: KernelPage, before: KernelPage | None, *, other_report: bool) -> list[tuple[str, str, Any]]:
+def _results(
+    page: KernelPage, before: KernelPage | None, *, other_report: bool
+) -> list[tuple[str, str, Any]]:
     """Name, title and result of everything that could be a section."""
     found = [(item.NAME, item.TITLE, page.analysis.results.get(item.NAME)) for item in ANALYSES]
     if before is not None:
-        where = before.label if before.record is None else f"stage {before.record.stage.number}, {before.title}"
+        where = (
+            before.label if before.record is None else f"stage {before.record.stage.number}, {before.title}"
+        )
         where += " in the other report" if other_report else ""
         change = comparison.compare(
             before.analysis,

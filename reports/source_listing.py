@@ -135,7 +135,13 @@ def _hottest(view: SourceView, at: At) -> Iterator[Hot]:
             line = view.lines[position]
             if (view.share(line.counters) or 100.0) < COLD_PERCENT:
                 break
-            yield _hot(view, at(line.file, line.line), f"{base_name(line.file)}:{line.line}", line.text.strip(), line.counters)
+            yield _hot(
+                view,
+                at(line.file, line.line),
+                f"{base_name(line.file)}:{line.line}",
+                line.text.strip(),
+                line.counters,
+            )
     else:
         for position in view.hottest_sass[:HOTTEST]:
             item = view.sass[position]
@@ -148,8 +154,14 @@ def _hot(view: SourceView, at: str, place: str, code: str, counters: Counters) -
     stall = _stall(counters)
     samples = counters.stalls.get(stall.replace(" ", "_")) if stall else None
     return Hot(
-        at, place, code, view.share(counters), counters.executed, stall,
-        100.0 * samples / counters.samples if samples and counters.samples else None, _remarks(counters),
+        at,
+        place,
+        code,
+        view.share(counters),
+        counters.executed,
+        stall,
+        100.0 * samples / counters.samples if samples and counters.samples else None,
+        _remarks(counters),
     )
 
 
@@ -157,13 +169,20 @@ def _file(view: SourceView, path: str, at: At, budget: int) -> File:
     known: dict[int, CudaLine] = {line.line: line for line in view.lines if line.file == path}
     text = view.files.get(path, "")
     if not text:
-        rows = [_source_row(view, at(path, number), number, line.text, line) for number, line in sorted(known.items())]
+        rows = [
+            _source_row(view, at(path, number), number, line.text, line)
+            for number, line in sorted(known.items())
+        ]
         return File(base_name(path), path, tuple(rows[:budget]), with_text=False)
     lines = text.split("\n")
     first, last = max(1, min(known) - MARGIN), min(len(lines), max(known) + MARGIN)
     numbers = list(range(first, last + 1))
     kept = _keep(
-        [(number in known, known[number].counters.samples or 0 if number in known else 0) for number in numbers], budget
+        [
+            (number in known, known[number].counters.samples or 0 if number in known else 0)
+            for number in numbers
+        ],
+        budget,
     )
     rows = []
     for keep, run in _runs(numbers, kept):
@@ -171,7 +190,13 @@ def _file(view: SourceView, path: str, at: At, budget: int) -> File:
             rows.append(Row("", "", "", left_out=len(run)))
             continue
         rows += [
-            _source_row(view, at(path, number) if number in known else "", number, lines[number - 1].rstrip("\r"), known.get(number))
+            _source_row(
+                view,
+                at(path, number) if number in known else "",
+                number,
+                lines[number - 1].rstrip("\r"),
+                known.get(number),
+            )
             for number in run
         ]
     return File(base_name(path), path, tuple(rows), with_text=True)
@@ -181,11 +206,15 @@ def _source_row(view: SourceView, at: str, number: int, text: str, line: CudaLin
     if line is None:
         return Row("", str(number), text)
     counters = line.counters
-    return Row(at, str(number), text, view.share(counters), counters.executed, _stall(counters), _remarks(counters))
+    return Row(
+        at, str(number), text, view.share(counters), counters.executed, _stall(counters), _remarks(counters)
+    )
 
 
 def _sass(view: SourceView, at: At) -> Iterator[Row]:
-    kept = _keep([(bool(item.counters.executed), item.counters.samples or 0) for item in view.sass], SASS_BUDGET)
+    kept = _keep(
+        [(bool(item.counters.executed), item.counters.samples or 0) for item in view.sass], SASS_BUDGET
+    )
     for keep, run in _runs(view.sass, kept):
         if not keep:
             yield Row("", "", "", left_out=len(run))
@@ -193,8 +222,13 @@ def _sass(view: SourceView, at: At) -> Iterator[Row]:
         for item in run:
             counters = item.counters
             yield Row(
-                at(item.file, item.line) or (f"s{item.index}" if not view.lines else ""), f"{item.offset:04x}",
-                item.sass.strip(), view.share(counters), counters.executed, _stall(counters), _remarks(counters),
+                at(item.file, item.line) or (f"s{item.index}" if not view.lines else ""),
+                f"{item.offset:04x}",
+                item.sass.strip(),
+                view.share(counters),
+                counters.executed,
+                _stall(counters),
+                _remarks(counters),
             )
 
 

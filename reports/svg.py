@@ -11,6 +11,7 @@ import re
 import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
 
 from gemmprof.reports.formatting import visible
@@ -38,7 +39,7 @@ PALETTE: dict[str, str] = {
 }
 """Colours of figures; each is the light value of ``--gp-<name>`` in ``style.css`` and stands for it (all distinct)."""
 
-_STYLE = {
+_STYLE: Any = {
     "svg.fonttype": "none",
     "svg.hashsalt": "gemmprof",
     "font.family": "sans-serif",
@@ -67,13 +68,23 @@ _STYLE = {
 }
 
 
+_inside: ContextVar[bool] = ContextVar("_inside", default=False)
+
+
 @contextmanager
 def drawing() -> Iterator[None]:
-    """Draw and save figures inside this context: it sets fonts and colours and no global state."""
+    """Draw and save figures inside this context: it sets fonts and colours, and no global state that outlives it."""
     from matplotlib import rc_context
 
-    with rc_context(_STYLE):
+    if _inside.get():
         yield
+        return
+    token = _inside.set(True)
+    try:
+        with rc_context(_STYLE):
+            yield
+    finally:
+        _inside.reset(token)
 
 
 def blank(width: float, height: float, *, left: float = 0.75, right: float = 0.35) -> tuple[Figure, Any]:
@@ -139,8 +150,9 @@ def page_svg(
         text = text.replace(opening, f"{opening}<title>{escape(visible(tip))}</title>", 1)
     root = _ROOT.search(text)
     assert root is not None
+    label = escape(visible(f"{title}. {description}"))
     head = (
-        f'<svg viewBox="{root.group(1)}" role="img" aria-label="{escape(visible(title))}. {escape(visible(description))}" '
+        f'<svg viewBox="{root.group(1)}" role="img" aria-label="{label}" '
         'stroke-linejoin="round" stroke-linecap="butt">'
     )
     return Markup((text[: root.start()] + head + text[root.end() :]).strip())

@@ -29,7 +29,7 @@ from gemmprof.run import Run
 SMALL, LARGE = Problem(1024, 1024, 1024), Problem(2048, 2048, 2048)
 
 HOSTILE = (
-    "</script><script>window.pwned=1</script><img src=x onerror=\"window.pwned=2\">'\"`{{7*7}}{% raw %}"
+    '</script><script>window.pwned=1</script><img src=x onerror="window.pwned=2">\'"`{{7*7}}{% raw %}'
     "<!--]]>&amp;\x00\x1b[31m\u202egpj.exe\u2066\u200b javascript:window.pwned=3"
 )
 """Markup, quotes, template syntax, NUL, an escape sequence, bidi and zero-width characters."""
@@ -38,8 +38,13 @@ HOSTILE = (
 def timing(milliseconds: float, cublas_milliseconds: float) -> Timing:
     seconds = milliseconds * 1e-3
     return Timing(
-        median=seconds, minimum=seconds * 0.98, p10=seconds * 0.99, p90=seconds * 1.05, repetitions=50,
-        sm_clock_mhz=1755.0, cublas_median=cublas_milliseconds * 1e-3,
+        median=seconds,
+        minimum=seconds * 0.98,
+        p10=seconds * 0.99,
+        p90=seconds * 1.05,
+        repetitions=50,
+        sm_clock_mhz=1755.0,
+        cublas_median=cublas_milliseconds * 1e-3,
     )
 
 
@@ -55,17 +60,33 @@ def ladder_session(profiles: tuple[KernelProfile, ...]) -> Session:
             results.append(StageResult(number, SMALL, failure="an illegal memory access was encountered"))
         else:
             profiled = 1 <= number <= 3
-            results.append(StageResult(
-                number, SMALL, Verification(1.2e-7, 1e-5, True), timing(milliseconds[number], 0.05),
-                report="reports/ladder.ncu-rep" if profiled else None, launch_index=number - 1 if profiled else None,
-            ))
-        results.append(StageResult(
-            number, LARGE, Verification(1.3e-7, 1e-5, True), timing(7.6 * milliseconds[number], 7.6 * 0.05)
-        ))
+            results.append(
+                StageResult(
+                    number,
+                    SMALL,
+                    Verification(1.2e-7, 1e-5, True),
+                    timing(milliseconds[number], 0.05),
+                    report="reports/ladder.ncu-rep" if profiled else None,
+                    launch_index=number - 1 if profiled else None,
+                )
+            )
+        results.append(
+            StageResult(
+                number,
+                LARGE,
+                Verification(1.3e-7, 1e-5, True),
+                timing(7.6 * milliseconds[number], 7.6 * 0.05),
+            )
+        )
     info = RunInfo(
-        created="2026-01-02T03:04:05+00:00", device="NVIDIA H100 80GB HBM3", compute_capability=(9, 0),
-        versions={"gemmprof": "0.1.0", "driver": "580.00", "cuda": "13.0"}, clock_control="none", seed=7,
-        metric_set="default", command="gemmprof collect",
+        created="2026-01-02T03:04:05+00:00",
+        device="NVIDIA H100 80GB HBM3",
+        compute_capability=(9, 0),
+        versions={"gemmprof": "0.1.0", "driver": "580.00", "cuda": "13.0"},
+        clock_control="none",
+        seed=7,
+        metric_set="default",
+        command="gemmprof collect",
     )
     run = Run(Path("ladder"), info, tuple(map(StageRecord, stages)), (SMALL, LARGE), tuple(results))
     return Session("ladder", kernels, run, _by_launch=_launches(kernels))
@@ -79,7 +100,9 @@ def hostile_profile(profile: KernelProfile) -> KernelProfile:
     """The launch with every text in it replaced by a hostile one."""
     path = f"/home/{HOSTILE}/kernel.cu"
     source = profile.source
-    lines = {file: "\n".join(HOSTILE + line for line in text.split("\n")) for file, text in source.files.items()}
+    lines = {
+        file: "\n".join(HOSTILE + line for line in text.split("\n")) for file, text in source.files.items()
+    }
     return replace(
         profile,
         report=f"{HOSTILE}.ncu-rep",
@@ -87,14 +110,27 @@ def hostile_profile(profile: KernelProfile) -> KernelProfile:
         function_name=HOSTILE,
         mangled_name=HOSTILE,
         device=replace(profile.device, name=HOSTILE),
-        metrics={**{n: HOSTILE if isinstance(v, str) and not n.startswith("breakdown") else v for n, v in profile.metrics.items()},
-                 HOSTILE: HOSTILE},
-        units={**{name: unit for name, unit in profile.units.items()}, HOSTILE: HOSTILE},
+        metrics={
+            **{
+                n: HOSTILE if isinstance(v, str) and not n.startswith("breakdown") else v
+                for n, v in profile.metrics.items()
+            },
+            HOSTILE: HOSTILE,
+        },
+        units={**profile.units, HOSTILE: HOSTILE},
         nvtx=(HOSTILE, HOSTILE),
-        rules=tuple(
-            replace(rule, rule=HOSTILE, title=HOSTILE, message=f"{HOSTILE} @url:{HOSTILE}:https://example.com/@")
-            for rule in profile.rules
-        ) + (RuleResult(HOSTILE, HOSTILE, HOSTILE, HOSTILE, "optimization", 50.0, "global"),),
+        rules=(
+            *(
+                replace(
+                    rule,
+                    rule=HOSTILE,
+                    title=HOSTILE,
+                    message=f"{HOSTILE} @url:{HOSTILE}:https://example.com/@",
+                )
+                for rule in profile.rules
+            ),
+            RuleResult(HOSTILE, HOSTILE, HOSTILE, HOSTILE, "optimization", 50.0, "global"),
+        ),
         source=Source(
             tuple(
                 replace(item, sass=f"{item.sass} {HOSTILE}", file=path if item.file is not None else None)
@@ -113,7 +149,12 @@ def hostile_session(profiles: tuple[KernelProfile, ...]) -> Session:
     run = base.run
     stages = tuple(StageRecord(_hostile_stage(record.stage)) for record in run.stages)
     info = replace(
-        run.info, device=HOSTILE, created=HOSTILE, versions={HOSTILE: HOSTILE}, clock_control=HOSTILE, metric_set=HOSTILE,
+        run.info,
+        device=HOSTILE,
+        created=HOSTILE,
+        versions={HOSTILE: HOSTILE},
+        clock_control=HOSTILE,
+        metric_set=HOSTILE,
         command=HOSTILE,
     )
     results = tuple(

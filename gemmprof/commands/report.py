@@ -1,7 +1,7 @@
 """Render HTML pages from a run or any .ncu-rep files.
 
-Writes a folder with an index page and a page for each kernel, or one file with --single-file. The pages need no network, no
-GPU and no server. Without an argument the newest run here is rendered, else the recorded H100 run.
+Writes a folder with an index page and a page for each kernel, or one file with --single-file. The pages need no
+network, no GPU and no server. Without an argument the newest run here is rendered, else the recorded H100 run.
 """
 
 from __future__ import annotations
@@ -23,7 +23,9 @@ DEFAULT_FOLDER = "gemmprof-report"
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the command's arguments."""
     _shared.add_input_arguments(parser)
-    parser.add_argument("--recorded", action="store_true", help="render the recorded H100 run that ships with gemmprof")
+    parser.add_argument(
+        "--recorded", action="store_true", help="render the recorded H100 run that ships with gemmprof"
+    )
     _shared.add_output_argument(
         parser, metavar="DIR", text=f"folder to write, or file with --single-file (default: {DEFAULT_FOLDER})"
     )
@@ -34,7 +36,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="compare each kernel with this instead of the stage before: a stage number or name, a part of a kernel's "
         "name, or another run or report, where the same stage or kernel is looked up",
     )
-    parser.add_argument("--all", action="store_true", help="a page for every launch, also in a report with hundreds")
+    parser.add_argument(
+        "--all", action="store_true", help="a page for every launch, also in a report with hundreds"
+    )
     _shared.add_json_argument(parser)
 
 
@@ -69,9 +73,13 @@ def _target(options: argparse.Namespace) -> Path:
     default = f"{DEFAULT_FOLDER}.html" if options.single_file else DEFAULT_FOLDER
     target = Path(options.output or default)
     if options.single_file and target.suffix != ".html":
-        raise UsageError(f"{target} is no .html file", remedies=["with --single-file name a file: -o report.html"])
+        raise UsageError(
+            f"{target} is no .html file", remedies=["with --single-file name a file: -o report.html"]
+        )
     if not options.single_file and target.is_file():
-        raise UsageError(f"{target} is a file", remedies=["name a folder", "add --single-file to write one file"])
+        raise UsageError(
+            f"{target} is a file", remedies=["name a folder", "add --single-file to write one file"]
+        )
     occupied = target.exists() and (options.single_file or any(target.iterdir()))
     if not occupied or options.force:
         return target

@@ -1,7 +1,7 @@
 """Roofline points of kernels, as a table or a picture.
 
-One row a kernel and memory level: achieved FLOP/s, arithmetic intensity, what the roofs allow there. With -o the roofline is
-drawn into a .png, .svg or .pdf file: one kernel against all memory levels, several against device memory.
+One row a kernel and memory level: achieved FLOP/s, arithmetic intensity, what the roofs allow there. With -o the
+roofline is drawn into a .png, .svg or .pdf file: one kernel against all memory levels, several against device memory.
 """
 
 from __future__ import annotations
@@ -17,8 +17,12 @@ FORMATS = (".png", ".svg", ".pdf")
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the command's arguments."""
     _shared.add_input_arguments(parser)
-    parser.add_argument("--kernel", metavar="TEXT", help="only kernels whose name or stage title contains TEXT")
-    _shared.add_output_argument(parser, metavar="FILE", text="draw into FILE (.png, .svg or .pdf) instead of a table")
+    parser.add_argument(
+        "--kernel", metavar="TEXT", help="only kernels whose name or stage title contains TEXT"
+    )
+    _shared.add_output_argument(
+        parser, metavar="FILE", text="draw into FILE (.png, .svg or .pdf) instead of a table"
+    )
     _shared.add_json_argument(parser)
 
 
@@ -30,12 +34,16 @@ def run(options: argparse.Namespace) -> int:
     if options.output:
         target = _shared.new_output(options.output, force=options.force)
         if target.suffix.lower() not in FORMATS:
-            raise UsageError(f"{target} has no known picture format", remedies=[f"end the name in {', '.join(FORMATS)}"])
+            raise UsageError(
+                f"{target} has no known picture format", remedies=[f"end the name in {', '.join(FORMATS)}"]
+            )
     session = _shared.load_inputs(options, source=False)
     rows = roofline_table.kernels(session, containing=options.kernel)
     if not rows:
         raise UsageError(
-            f"no kernel's name contains '{options.kernel}'" if options.kernel else "the input holds no kernel",
+            f"no kernel's name contains '{options.kernel}'"
+            if options.kernel
+            else "the input holds no kernel",
             remedies=["leave out --kernel to see them all"] if options.kernel else [],
         )
     if target is not None:

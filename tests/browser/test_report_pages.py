@@ -43,8 +43,12 @@ def test_nothing_of_a_hostile_report_runs(hostile: Session, browser: Any, tmp_pa
         assert not set(text) & set("\u202e\u2066\u200b")
         assert "\u202e" not in browser.driver.title
         # Injected by hand, the same markup is stopped by the policy: escaping is not the only guard.
-        browser.script("document.body.insertAdjacentHTML('beforeend', '<img src=x onerror=\"window.pwned=2\">')")
-        browser.script("const s = document.createElement('script'); s.textContent = 'window.pwned=3'; document.body.append(s)")
+        browser.script(
+            "document.body.insertAdjacentHTML('beforeend', '<img src=x onerror=\"window.pwned=2\">')"
+        )
+        browser.script(
+            "const s = document.createElement('script'); s.textContent = 'window.pwned=3'; document.body.append(s)"
+        )
         assert browser.script("return typeof window.pwned") == "undefined", file.name
         browser.console_errors()
 
@@ -53,7 +57,9 @@ def test_pages_ask_nobody_for_anything(pages: Path, one_file: Path, browser: Any
     for file in [*sorted(pages.glob("*.html")), one_file]:
         browser.open(file)
         assert browser.console_errors() == []
-        assert browser.script("return performance.getEntriesByType('resource').map(entry => entry.name)") == []
+        assert (
+            browser.script("return performance.getEntriesByType('resource').map(entry => entry.name)") == []
+        )
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
@@ -66,8 +72,9 @@ def test_axe_finds_nothing_serious(pages: Path, browser: Any, name: str, scheme:
         browser.script("document.querySelectorAll('tbody tr:nth-child(n + 30)').forEach(row => row.remove())")
         browser.script(files("axe_core_python").joinpath("axe.min.js").read_text(encoding="utf-8"))
         found = browser.driver.execute_async_script(
-            "const done = arguments[0]; axe.run(document, {resultTypes: ['violations']}).then(r => done(r.violations.map("
-            "v => [v.id, v.impact, v.nodes.length, v.nodes[0].html.slice(0, 200), v.nodes[0].failureSummary.slice(0, 300)])))"
+            "const done = arguments[0], told = (v) => [v.id, v.impact, v.nodes.length, v.nodes[0].html.slice(0, 200),"
+            " v.nodes[0].failureSummary.slice(0, 300)];"
+            "axe.run(document, {resultTypes: ['violations']}).then(r => done(r.violations.map(told)))"
         )
     assert [violation for violation in found if violation[1] in ("serious", "critical")] == []
     assert [violation for violation in found if violation[1] == "moderate"] == []
@@ -92,7 +99,10 @@ def test_a_table_sorts_by_value_and_keeps_unknowns_last(pages: Path, browser: An
     assert browser.script(column) == ["42.9", "0.50", "6.32", "9.14", "–"]
     browser.script("arguments[0].click()", header)
     assert browser.script(column) == ["42.9", "9.14", "6.32", "0.50", "–"]
-    assert browser.find("#ladder-1024x1024x1024 .tight th:nth-child(4)").get_attribute("aria-sort") == "descending"
+    assert (
+        browser.find("#ladder-1024x1024x1024 .tight th:nth-child(4)").get_attribute("aria-sort")
+        == "descending"
+    )
     browser.script("arguments[0].click()", header)
     assert browser.script(column) == ["0.50", "6.32", "9.14", "42.9", "–"]
 
@@ -102,7 +112,8 @@ def test_the_filter_shows_metrics_with_every_word(pages: Path, browser: Any) -> 
     browser.script("document.querySelectorAll('#raw_metrics details').forEach(d => d.open = true)")
     browser.find("#raw-filter").send_keys("DRAM bytes_read")
     shown = browser.script(
-        "return [...document.querySelectorAll('#raw tbody tr')].filter(row => !row.hidden).map(row => row.cells[0].textContent)"
+        "return [...document.querySelectorAll('#raw tbody tr')].filter(row => !row.hidden)"
+        ".map(row => row.cells[0].textContent)"
     )
     assert "dram__bytes_read.sum" in shown and len(shown) < 10
     assert browser.find("#raw-count").text.startswith(f"{len(shown)} of ")
@@ -153,7 +164,9 @@ def test_one_file_shows_one_page_at_a_time(one_file: Path, browser: Any) -> None
 
 
 @pytest.mark.parametrize("single", [False, True])
-def test_everything_is_readable_without_scripts(pages: Path, one_file: Path, browser: Any, single: bool) -> None:
+def test_everything_is_readable_without_scripts(
+    pages: Path, one_file: Path, browser: Any, single: bool
+) -> None:
     browser.driver.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": True})
     try:
         browser.open(one_file if single else pages / KERNEL)
@@ -169,7 +182,8 @@ def test_everything_is_readable_without_scripts(pages: Path, one_file: Path, bro
 def test_the_keyboard_reaches_what_scrolls_and_what_acts(pages: Path, browser: Any) -> None:
     browser.open(pages / KERNEL)
     unreachable = browser.script(
-        "return [...document.querySelectorAll('.scroll, .listing')].filter(e => e.scrollWidth > e.clientWidth && e.tabIndex < 0)"
+        "return [...document.querySelectorAll('.scroll, .listing')]"
+        ".filter(e => e.scrollWidth > e.clientWidth && e.tabIndex < 0)"
         ".map(e => e.outerHTML.slice(0, 80))"
     )
     assert unreachable == []
@@ -181,5 +195,7 @@ def test_pages_are_interactive_within_a_second(pages: Path, one_file: Path, brow
     for file in (pages / "index.html", pages / KERNEL, one_file):
         browser.open(file)
         assert browser.script("return document.documentElement.dataset.ready") == "true"
-        times = browser.script("const t = performance.getEntriesByType('navigation')[0]; return t.domContentLoadedEventEnd")
+        times = browser.script(
+            "const t = performance.getEntriesByType('navigation')[0]; return t.domContentLoadedEventEnd"
+        )
         assert times <= 1000, f"{file.name}: {times:.0f} ms"

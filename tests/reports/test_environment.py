@@ -14,7 +14,7 @@ def render(template: str, **values: object) -> str:
 
 
 def test_text_is_escaped_and_made_visible() -> None:
-    text = render("<p title=\"{{ x }}\">{{ x }}</p>", x=HOSTILE)
+    text = render('<p title="{{ x }}">{{ x }}</p>', x=HOSTILE)
     assert "<script" not in text and "<img" not in text and "\u202e" not in text and "\x00" not in text
     assert "&lt;/script&gt;" in text and "⟨U+202E⟩" in text and "␀" in text
     assert "{{7*7}}" in text, "template syntax in data is data"
@@ -22,7 +22,10 @@ def test_text_is_escaped_and_made_visible() -> None:
 
 
 def test_json_stays_inside_its_script_and_keeps_its_value() -> None:
-    text = render('<script type="application/json">{{ x | json }}</script>', x={"k": [HOSTILE, 1.5, float("nan")], HOSTILE: 1})
+    text = render(
+        '<script type="application/json">{{ x | json }}</script>',
+        x={"k": [HOSTILE, 1.5, float("nan")], HOSTILE: 1},
+    )
     body = text.removeprefix('<script type="application/json">').removesuffix("</script>")
     assert "<" not in body and ">" not in body and "&" not in body
     data = json.loads(body)

@@ -40,7 +40,9 @@ def test_numbers_read_as_people_write_them(text: str, expected: str) -> None:
     assert text == expected
 
 
-@pytest.mark.parametrize("function", [f.number, f.percent, f.seconds, f.flops, f.capacity, f.times, f.quantity, f.ratio])
+@pytest.mark.parametrize(
+    "function", [f.number, f.percent, f.seconds, f.flops, f.capacity, f.times, f.quantity, f.ratio]
+)
 @pytest.mark.parametrize("unknown", [None, math.nan, math.inf, NotCollected(("m",), "--section X")])
 def test_what_is_not_known_is_never_zero(function: object, unknown: object) -> None:
     assert callable(function)
@@ -64,7 +66,9 @@ def test_hidden_characters_are_shown_by_name() -> None:
 def test_visible_text_can_be_written_and_reorders_nothing(text: str) -> None:
     shown = f.visible(text)
     shown.encode("utf-8")
-    assert not any(character in shown for character in "\x00\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069\u200f")
+    assert not any(
+        character in shown for character in "\x00\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069\u200f"
+    )
 
 
 @pytest.mark.parametrize(

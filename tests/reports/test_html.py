@@ -75,14 +75,19 @@ def check(file: Path) -> Page:
     for label in page.attributes("aria-labelledby") + page.attributes("for"):
         assert label in ids
     for tag, attributes in page.tags:
-        assert not [name for name in attributes if name.startswith("on") or name == "style"], (tag, attributes)
+        assert not [name for name in attributes if name.startswith("on") or name == "style"], (
+            tag,
+            attributes,
+        )
     assert {tag for tag, _ in page.tags}.isdisjoint({"iframe", "object", "embed", "base", "link", "img"})
     policies = [a["content"] for tag, a in page.tags if tag == "meta" and a.get("http-equiv")]
     assert len(policies) == 1 and "default-src 'none'" in (policies[0] or "")
     return page
 
 
-def test_every_recorded_report_becomes_pages(report_name: str, load: Callable[[str], Session], tmp_path: Path) -> None:
+def test_every_recorded_report_becomes_pages(
+    report_name: str, load: Callable[[str], Session], tmp_path: Path
+) -> None:
     session = load(report_name)
     index = render(session, tmp_path, every=True)
     files = sorted(tmp_path.glob("*.html"))
@@ -108,9 +113,16 @@ def pages(ladder: Session, tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_a_run_page_tells_the_ladder(pages: Path) -> None:
     page = check(pages / "index.html")
     for words in (
-        "GEMM ladder on NVIDIA H100 80GB HBM3", "The ladder at 2048³", "The ladder at 1024³", "Performance over size",
-        "an illegal memory access was encountered", "passed", "SM clock while timing", "1,755 MHz",
-        "2026-01-02 03:04 UTC", "Collected",
+        "GEMM ladder on NVIDIA H100 80GB HBM3",
+        "The ladder at 2048³",
+        "The ladder at 1024³",
+        "Performance over size",
+        "an illegal memory access was encountered",
+        "passed",
+        "SM clock while timing",
+        "1,755 MHz",
+        "2026-01-02 03:04 UTC",
+        "Collected",
     ):
         assert words in page.words
     assert "6.32" in page.words, "TFLOP/s of stage 2 at 1024³"
@@ -134,12 +146,16 @@ def test_every_analysis_has_its_partial() -> None:
 
 def test_each_section_opens_with_a_sentence(pages: Path) -> None:
     text = (pages / "02-coalesced-1024x1024x1024.html").read_text(encoding="utf-8")
-    sections = re.findall(r'<section id="(\w+)" class="card" aria-labelledby.*?</h2>\s*(<[^>]*>)', text, re.DOTALL)
+    sections = re.findall(
+        r'<section id="(\w+)" class="card" aria-labelledby.*?</h2>\s*(<[^>]*>)', text, re.DOTALL
+    )
     assert len(sections) >= 14
     assert [name for name, opening in sections if opening != '<p class="lead">'] == []
 
 
-def test_a_page_says_what_would_collect_what_is_missing(load: Callable[[str], Session], tmp_path: Path) -> None:
+def test_a_page_says_what_would_collect_what_is_missing(
+    load: Callable[[str], Session], tmp_path: Path
+) -> None:
     render(load("partial_two_metrics"), tmp_path)
     page = check(next(file for file in tmp_path.glob("*.html") if file.name != "index.html"))
     assert "Not in this report" in page.words
@@ -159,7 +175,11 @@ def test_pages_of_an_older_report_go_and_other_files_stay(ladder: Session, tmp_p
     render(ladder, tmp_path)
     (tmp_path / "mine.html").write_text("<p>mine</p>", encoding="utf-8")
     render(replace(ladder, kernels=ladder.kernels[:1], _by_launch={}), tmp_path)
-    assert sorted(file.name for file in tmp_path.glob("*.html")) == ["000-gemm-naive.html", "index.html", "mine.html"]
+    assert sorted(file.name for file in tmp_path.glob("*.html")) == [
+        "000-gemm-naive.html",
+        "index.html",
+        "mine.html",
+    ]
 
 
 def test_an_empty_session_still_has_a_page(tmp_path: Path) -> None:
@@ -175,7 +195,9 @@ def test_hundreds_of_launches_are_all_listed(load: Callable[[str], Session], tmp
     assert "797 launches have no page of their own" in page.words
 
 
-def test_a_kernel_that_many_files_and_instructions_make_up_fits(recorded: Callable[..., tuple[KernelProfile, ...]], tmp_path: Path) -> None:
+def test_a_kernel_that_many_files_and_instructions_make_up_fits(
+    recorded: Callable[..., tuple[KernelProfile, ...]], tmp_path: Path
+) -> None:
     profile = recorded("ladder_simple", source=True)[2]
     source = profile.source
     long = tuple(

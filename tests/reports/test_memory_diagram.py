@@ -8,7 +8,14 @@ from gemmprof.analysis.session import Session
 from gemmprof.reports.formatting import number, traffic
 from gemmprof.reports.memory_diagram import Box, Diagram, diagram
 
-REPORTS = ("ladder_simple", "flaws_atomics", "flaws_other_memory", "flaws_async_copy", "flaws_cluster", "flaws_spills")
+REPORTS = (
+    "ladder_simple",
+    "flaws_atomics",
+    "flaws_other_memory",
+    "flaws_async_copy",
+    "flaws_cluster",
+    "flaws_spills",
+)
 
 
 def charts(load: Callable[[str], Session]) -> list[MemoryChart]:
@@ -31,7 +38,9 @@ def test_boxes_stand_apart_and_arrows_join_them(load: Callable[[str], Session]) 
         assert not any(overlap(a, b) for a, b in combinations(drawn.boxes, 2))
         for arrow in drawn.arrows:
             assert ends_on_a_box(drawn, arrow.start, arrow.y) and ends_on_a_box(drawn, arrow.end, arrow.y)
-        assert all(box.x + box.width <= drawn.width and box.y + box.height <= drawn.height for box in drawn.boxes)
+        assert all(
+            box.x + box.width <= drawn.width and box.y + box.height <= drawn.height for box in drawn.boxes
+        )
 
 
 def test_texts_of_arrows_do_not_cover_one_another(load: Callable[[str], Session]) -> None:

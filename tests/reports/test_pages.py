@@ -14,7 +14,9 @@ from gemmprof.reports.pages import PAGE_LIMIT, choose, neighbours, plan, stage_b
 def test_a_run_has_a_page_for_each_profiled_stage(ladder: Session) -> None:
     pages = plan(ladder).pages
     assert [page.key for page in pages] == [
-        "01-naive-1024x1024x1024", "02-coalesced-1024x1024x1024", "03-shared-1024x1024x1024",
+        "01-naive-1024x1024x1024",
+        "02-coalesced-1024x1024x1024",
+        "03-shared-1024x1024x1024",
     ]
     assert pages[1].tflops == pytest.approx(2 * 1024**3 / 0.34e-3 / 1e12)
     assert pages[1].of_yardstick == pytest.approx(0.05 / 0.34)

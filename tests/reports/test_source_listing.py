@@ -39,7 +39,9 @@ def test_source_lines_come_in_order_with_their_text(view: SourceView) -> None:
     assert all(row.code == text[int(row.number) - 1].rstrip("\r") for row in file.rows)
 
 
-def test_a_budget_drops_cold_rows_and_says_how_many(view: SourceView, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_budget_drops_cold_rows_and_says_how_many(
+    view: SourceView, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(source_listing, "SASS_BUDGET", 40)
     monkeypatch.setattr(source_listing, "SOURCE_BUDGET", 8)
     rows = listing(view)
@@ -56,7 +58,11 @@ def test_conflicts_and_wasted_sectors_are_flagged(load: Callable[[str], Session]
     def flags(name: str) -> str:
         views = [kernel.get(SourceView) for kernel in load(name).kernels]
         return " ".join(
-            flag for view in views if isinstance(view, SourceView) for row in listing(view).sass for flag in row.flags
+            flag
+            for view in views
+            if isinstance(view, SourceView)
+            for row in listing(view).sass
+            for flag in row.flags
         )
 
     assert "wavefronts" in flags("flaws_bank_conflicts")

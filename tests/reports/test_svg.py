@@ -59,14 +59,18 @@ def test_ids_carry_the_prefix_and_references_resolve(roofs: Roofline) -> None:
 def test_tooltips_sit_on_their_points(roofs: Roofline) -> None:
     root = ElementTree.fromstring(svg_of(figures.kernel_roofline(roofs), tips=figures.point_tips(roofs)))
     titles = {
-        group.get("id"): group[0].text for group in root.iter() if len(group) and group[0].tag.endswith("title")
+        group.get("id"): group[0].text
+        for group in root.iter()
+        if len(group) and group[0].tag.endswith("title")
     }
     assert "FLOP/byte" in (titles["k-point-dram"] or "")
 
 
 def test_hostile_labels_stay_text(roofs: Roofline) -> None:
     steps = [figures.Step("1", HOSTILE, roofs), figures.Step("2", "$\\frac{1}{0}$ " + HOSTILE, roofs)]
-    text = svg_of(figures.ladder_roofline(steps), title=HOSTILE, description=HOSTILE, tips=figures.step_tips(steps))
+    text = svg_of(
+        figures.ladder_roofline(steps), title=HOSTILE, description=HOSTILE, tips=figures.step_tips(steps)
+    )
     root = ElementTree.fromstring(text)
     tags = {element.tag.rsplit("}")[-1] for element in root.iter()}
     assert tags <= {"svg", "g", "path", "text", "tspan", "defs", "clipPath", "rect", "use", "title"}
@@ -76,7 +80,8 @@ def test_hostile_labels_stay_text(roofs: Roofline) -> None:
 
 def test_a_kernel_without_arithmetic_has_no_figure(load: Callable[[str], Session]) -> None:
     without = [
-        roofs for kernel in load("flaws_global_access").kernels + load("flaws_atomics").kernels
+        roofs
+        for kernel in load("flaws_global_access").kernels + load("flaws_atomics").kernels
         if isinstance(roofs := kernel.get(Roofline), Roofline) and roofs.main is None
     ]
     assert without
