@@ -122,22 +122,25 @@ def identity(parameters: Parameters) -> tuple[tuple[str, int], ...]:
 
 
 def propose(
-    space: Sequence[Parameters], outcomes: Iterable[Outcome], count: int, rng: random.Random
+    space: Sequence[Parameters],
+    outcomes: Sequence[Outcome],
+    pending: Iterable[Parameters],
+    count: int,
+    rng: random.Random,
 ) -> list[Parameters]:
-    """The next candidates: half of them near the best so far, the others anywhere.
+    """The next candidates, none tried or pending: every other one near the best so far, the others anywhere.
 
     Near means few letters that differ, and values that stand near each other in the letter's list.
     """
-    tried = {identity(outcome.parameters) for outcome in outcomes}
-    waiting = [parameters for parameters in space if identity(parameters) not in tried]
-    rng.shuffle(waiting)
+    known = {identity(outcome.parameters) for outcome in outcomes} | {identity(p) for p in pending}
+    waiting = [parameters for parameters in space if identity(parameters) not in known]
     scored = [(outcome.score, outcome) for outcome in outcomes if outcome.score is not None]
     leaders = [outcome.parameters for _, outcome in sorted(scored, key=lambda item: -item[0])[:3]]
     chosen: list[Parameters] = []
-    for position in range(min(count, len(waiting))):
-        index = 0
-        if leaders and position % 2 == 0:
-            leader = leaders[position // 2 % len(leaders)]
+    for _ in range(min(count, len(waiting))):
+        index = rng.randrange(len(waiting))
+        if leaders and (len(known) + len(chosen)) % 2 == 0:
+            leader = rng.choice(leaders)
             index = min(range(len(waiting)), key=lambda i: distance(waiting[i], leader))
         chosen.append(waiting.pop(index))
     return chosen
@@ -209,17 +212,9 @@ def tune(search: Search, progress: Progress) -> SearchResult:
         progress.note(
             f"{client.device}: {len(space)} parameter sets satisfy the constraints, {len(outcomes)} tried before"
         )
-        rng = random.Random(search.seed + len(outcomes))
         before = len(outcomes)
         progress.phase("search", search.limit)
-        if all(identity(outcome.parameters) != identity(default) for outcome in outcomes):
-            _try(search, [default], outcomes, journal, client, progress)
-        while len(outcomes) - before < search.limit:
-            room = search.limit - (len(outcomes) - before)
-            wave = propose(space, outcomes, min(2 * _jobs(search), room), rng)
-            if not wave:
-                break
-            _try(search, wave, outcomes, journal, client, progress)
+        _explore(search, space, outcomes, journal, client, progress)
         scores = _finals(search, default, outcomes, client, progress)
         winner = max(scores, key=lambda key: scores[key])
         kept = None
@@ -276,31 +271,43 @@ def _journal_path(search: Search, device: str, architecture: str) -> Path:
     return compiler.cache_directory() / "tuning" / f"{search.variant.name}-{key}.jsonl"
 
 
-def _try(
+def _explore(
     search: Search,
-    wave: Sequence[Parameters],
+    space: Sequence[Parameters],
     outcomes: list[Outcome],
     journal: Journal,
     client: TuningClient,
     progress: Progress,
 ) -> None:
-    """Compile a wave in parallel and measure each candidate as soon as it is there."""
+    """Try up to ``search.limit`` more candidates: compilers stay busy while the GPU measures what they finished."""
+    rng = random.Random(search.seed + len(outcomes))
+    end = len(outcomes) + search.limit
+    compiling: dict[Future[Candidate], Parameters] = {}
     with ThreadPoolExecutor(max_workers=_jobs(search)) as pool:
-        compiling: dict[Future[Candidate], Parameters] = {
-            pool.submit(compile_candidate, replace(search.variant, parameters=p), client.architecture): p
-            for p in wave
-        }
+
+        def submit(parameters: Parameters) -> None:
+            variant = replace(search.variant, parameters=parameters)
+            compiling[pool.submit(compile_candidate, variant, client.architecture)] = parameters
+
+        if all(identity(outcome.parameters) != identity(search.variant.parameters) for outcome in outcomes):
+            submit(dict(search.variant.parameters))
         try:
-            for future in as_completed(compiling):
-                parameters = compiling[future]
+            while len(outcomes) < end:
+                # A few more than there are compilers, so that none waits for the search.
+                room = min(_jobs(search) + 4, end - len(outcomes)) - len(compiling)
+                for parameters in propose(space, outcomes, compiling.values(), room, rng):
+                    submit(parameters)
+                if not compiling:
+                    break
+                future = next(as_completed(compiling))
+                parameters = compiling.pop(future)
                 outcome = _measure(search, parameters, future, outcomes, client)
                 journal.add(outcome)
                 outcomes.append(outcome)
                 progress.done(describe(outcome))
-        except BaseException:
+        finally:
             for future in compiling:
                 future.cancel()
-            raise
 
 
 def _measure(

@@ -275,3 +275,14 @@ def test_tuned_parameters_are_what_runs(extension, tmp_path, monkeypatch):
     loaded.kernel()(a, b, out, 2.0, 0.0)
     assert relative_error(out, 2.0 * (a.double() @ b.double())) <= 2e-6
     assert loaded.occupancy()[0].registers_per_thread > 0
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_operators_keep_torchs_contract(extension, name):
+    """Schema, shape function and dispatch agree with what the operators do (torch's own checker)."""
+    a, b = torch.randn(33, 20, device="cuda"), torch.randn(20, 47, device="cuda")
+    checks = ("test_schema", "test_faketensor", "test_aot_dispatch_static")
+    torch.library.opcheck(getattr(torch.ops.gemmprof, name).default, (a, b), test_utils=checks)
+    out = torch.empty(33, 47, device="cuda")
+    into = getattr(torch.ops.gemmprof, f"{name}_out").default
+    torch.library.opcheck(into, (a, b, out), test_utils=checks)

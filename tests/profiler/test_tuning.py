@@ -27,25 +27,27 @@ def test_proposals_are_new_and_different():
     space = search_space(VARIANTS["block2d"])
     rng = random.Random(0)
     outcomes = [Outcome(parameters, "slow") for parameters in space[: len(space) // 2]]
-    chosen = propose(space, outcomes, 50, rng)
+    chosen = propose(space, outcomes, space[-100:], 50, rng)
     keys = {identity(parameters) for parameters in chosen}
     assert len(keys) == 50
     assert not keys & {identity(outcome.parameters) for outcome in outcomes}
+    assert not keys & {identity(parameters) for parameters in space[-100:]}
 
 
 def test_half_of_the_proposals_are_near_the_best():
     space = search_space(VARIANTS["block2d"])
     best = VARIANTS["block2d"].parameters
     outcomes = [Outcome(best, "timed", 0.8)]
-    chosen = propose(space, outcomes, 10, random.Random(0))
+    chosen = propose(space, outcomes, [], 10, random.Random(0))
     nearest = sorted(distance(p, best) for p in space if identity(p) != identity(best))[:5]
-    assert sorted(distance(p, best) for p in chosen[::2]) == nearest
+    assert sorted(distance(p, best) for p in chosen)[:5] == nearest
+    assert max(distance(p, best) for p in chosen) > 2 * max(nearest)
 
 
 def test_the_end_of_the_space():
     space = search_space(VARIANTS["shared"])
     outcomes = [Outcome(parameters, "timed", 0.1) for parameters in space]
-    assert propose(space, outcomes, 5, random.Random(0)) == []
+    assert propose(space, outcomes, [], 5, random.Random(0)) == []
 
 
 def test_distance_counts_letters_and_steps():
