@@ -173,7 +173,8 @@ def analyse(profile: KernelProfile) -> InstructionMix | NotCollected:
     """Instruction mix of one launch."""
     executed = _counts(profile, metrics.EXECUTED_PER_OPCODE)
     if executed is None:
-        return NotCollected((metrics.EXECUTED_PER_OPCODE,), GROUP.remedy)
+        absent = (metrics.EXECUTED_PER_OPCODE,)
+        return NotCollected(absent, GROUP.remedy_for(absent))
     threads = _counts(profile, metrics.THREADS_PER_OPCODE)
     by_opcode = _opcode_counts(executed, threads)
     modifiers = _opcode_counts(

@@ -7,8 +7,8 @@ that exist only on some architectures stand under ``optional``.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Set
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Iterator, Mapping, Set
+from dataclasses import dataclass, field
 
 from gemmprof.model import NotCollected
 
@@ -23,6 +23,7 @@ class MetricGroup:
         expected: exist on every architecture; without one of these a part of the result is absent.
         optional: used where present; they exist on some architectures or in some versions of ncu only.
         requested: metrics that no section lists, to be asked for by name.
+        sources: which section collects which of the required and expected metrics, so that a remedy can be short.
     """
 
     sections: tuple[str, ...]
@@ -30,14 +31,19 @@ class MetricGroup:
     optional: tuple[str, ...] = ()
     requested: tuple[str, ...] = ()
     expected: tuple[str, ...] = ()
+    sources: Mapping[str, tuple[str, ...]] = field(default_factory=dict, hash=False)
 
     @property
     def remedy(self) -> str:
         """The ncu options that collect the group."""
-        options = [f"--section {section}" for section in self.sections]
-        if self.requested:
-            options.append("--metrics " + ",".join(self.requested))
-        return " ".join(options)
+        return _options(self.sections, self.requested)
+
+    def remedy_for(self, absent: Collection[str]) -> str:
+        """The ncu options that collect these metrics of the group; those of the whole group if one has no source."""
+        sections = [name for name in self.sections if not set(absent).isdisjoint(self.sources.get(name, ()))]
+        requested = [name for name in self.requested if name in absent]
+        found = {*requested, *(name for section in sections for name in self.sources[section])}
+        return _options(sections, requested) if found.issuperset(absent) else self.remedy
 
     def missing(self, present: Iterable[str]) -> NotCollected | None:
         """`NotCollected` naming the required metrics that are not in ``present``; None if all are there."""
@@ -58,7 +64,14 @@ class MetricGroup:
     def _absent(self, names: Iterable[str], present: Iterable[str]) -> NotCollected | None:
         have = present if isinstance(present, (Mapping, Set)) else set(present)
         absent = tuple(name for name in names if name not in have)
-        return NotCollected(absent, self.remedy) if absent else None
+        return NotCollected(absent, self.remedy_for(absent)) if absent else None
+
+
+def _options(sections: Iterable[str], requested: Collection[str]) -> str:
+    options = [f"--section {section}" for section in sections]
+    if requested:
+        options.append("--metrics " + ",".join(requested))
+    return " ".join(options)
 
 
 # --- Launch (section LaunchStats) -------------------------------------------------------------------------------------
@@ -237,6 +250,15 @@ def tensor_operations_peak(path: str) -> str:
     return f"sm__ops_path_tensor_{path}.sum.peak_sustained"
 
 
+_ROOFLINE_BASIC = (
+    SMSP_CLOCK,
+    SM_ELAPSED_CLOCK,
+    *(executed_per_cycle(f"{letter}{name}") for letter in "fd" for name in ("add", "mul", "fma")),
+    *(peak_per_cycle(f"{letter}fma") for letter in "fd"),
+)
+_ROOFLINE_CACHES = (L1_CLOCK, L2_CLOCK, L2_TO_XBAR_PER_SECOND, L2_TO_XBAR_PEAK)
+_ROOFLINE_HALF = (*(executed_per_cycle(f"h{name}") for name in ("add", "mul", "fma")), peak_per_cycle("hfma"))
+
 ROOFLINE = MetricGroup(
     sections=(
         "SpeedOfLight_RooflineChart",
@@ -245,17 +267,7 @@ ROOFLINE = MetricGroup(
         "SpeedOfLight_HierarchicalHalfRooflineChart",
         "SpeedOfLight_HierarchicalTensorRooflineChart",
     ),
-    expected=(
-        SMSP_CLOCK,
-        SM_ELAPSED_CLOCK,
-        *(executed_per_cycle(f"{letter}{name}") for letter in "fdh" for name in ("add", "mul", "fma")),
-        *(peak_per_cycle(f"{letter}fma") for letter in "fdh"),
-        L1_CLOCK,
-        L2_CLOCK,
-        L2_TO_XBAR_PER_SECOND,
-        L2_TO_XBAR_PEAK,
-        *SHARED_WAVEFRONTS,
-    ),
+    expected=(*_ROOFLINE_BASIC, *_ROOFLINE_CACHES, *_ROOFLINE_HALF, *SHARED_WAVEFRONTS),
     optional=(
         *(executed_per_cycle(f"f{name}2") for name in ("add", "mul", "fma")),
         DRAM_CLOCK,
@@ -268,6 +280,11 @@ ROOFLINE = MetricGroup(
         SHARED_WAVEFRONTS_GMMA,
     ),
     requested=SHARED_WAVEFRONTS,
+    sources={
+        "SpeedOfLight_RooflineChart": _ROOFLINE_BASIC,
+        "SpeedOfLight_HierarchicalSingleRooflineChart": _ROOFLINE_CACHES,
+        "SpeedOfLight_HierarchicalHalfRooflineChart": _ROOFLINE_HALF,
+    },
 )
 
 # --- Instruction mix (sections InstructionStats, ComputeWorkloadAnalysis) ---------------------------------------------
@@ -320,6 +337,7 @@ INSTRUCTION_MIX = MetricGroup(
     ),
     optional=(EXECUTED_PER_CATEGORY, INSTRUCTIONS_EXECUTED_PER_SCHEDULER, INSTRUCTIONS_ISSUED_PER_SCHEDULER),
     requested=(EXECUTED_PER_MODIFIER, THREADS_PER_OPCODE, THREADS_PER_MODIFIER),
+    sources={"InstructionStats": (EXECUTED_PER_OPCODE, INSTRUCTIONS_EXECUTED, INSTRUCTIONS_ISSUED)},
 )
 
 # --- Warp states (sections WarpStateStats, SourceCounters) ------------------------------------------------------------
@@ -363,6 +381,15 @@ WARP_STATES = MetricGroup(
         SAMPLING_INTERVAL_CYCLES,
     ),
     optional=(SAMPLES_DROPPED_BYTES,),
+    sources={
+        "WarpStateStats": (
+            CYCLES_PER_ISSUE,
+            CYCLES_PER_EXECUTED,
+            THREADS_PER_INSTRUCTION,
+            THREADS_PER_INSTRUCTION_PREDICATED_ON,
+        ),
+        "SourceCounters": (SAMPLE_COUNT, SAMPLING_INTERVAL_CYCLES),
+    },
 )
 
 # --- Scheduler (sections SchedulerStats, ComputeWorkloadAnalysis, Occupancy) ------------------------------------------
@@ -398,6 +425,18 @@ SCHEDULER = MetricGroup(
         ISSUED_IPC_ACTIVE,
     ),
     optional=(ISSUE_SLOTS_BUSY, SM_BUSY, ISSUE_SLOTS_BUSY_ACTIVE, SM_BUSY_ACTIVE),
+    sources={
+        "SchedulerStats": (
+            ISSUE_ACTIVE,
+            ISSUE_ACTIVE_PERCENT,
+            ISSUE_IDLE_PERCENT,
+            WARPS_ACTIVE_PER_SCHEDULER,
+            WARPS_ELIGIBLE_PER_SCHEDULER,
+            WARPS_MAX_PER_SCHEDULER,
+            WARPS_THEORETICAL_PER_SCHEDULER,
+        ),
+        "ComputeWorkloadAnalysis": (IPC_ACTIVE, IPC_ELAPSED, ISSUED_IPC_ACTIVE),
+    },
 )
 
 # --- Advice: rule results come with whatever sections are collected ---------------------------------------------------

@@ -48,6 +48,29 @@ def test_missing_names_the_metrics_and_the_option() -> None:
     assert str(group.not_collected([])) == "not collected: use --section S --metrics d"
 
 
+def test_remedy_names_only_what_is_needed() -> None:
+    group = MetricGroup(
+        sections=("S", "T"),
+        expected=("a", "b", "c", "d"),
+        requested=("c",),
+        sources={"S": ("a",), "T": ("b",)},
+    )
+    assert group.remedy == "--section S --section T --metrics c"
+    assert group.remedy_for(["b"]) == "--section T"
+    assert group.remedy_for(["a", "c"]) == "--section S --metrics c"
+    assert group.remedy_for(["d"]) == group.remedy, "nobody said where d comes from"
+    missing = group.incomplete(["a", "b", "d"])
+    assert missing is not None and missing.remedy == "--metrics c"
+
+
+def test_sources_cover_the_groups_that_have_them() -> None:
+    for name, group in metrics.GROUPS.items():
+        if group.sources:
+            assert set(group.sources) <= set(group.sections), name
+            known = {*group.requested, *(metric for listed in group.sources.values() for metric in listed)}
+            assert known == {*group.required, *group.expected}, name
+
+
 @pytest.mark.parametrize(
     ("name", "unit"),
     [
