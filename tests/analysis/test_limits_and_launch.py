@@ -1,0 +1,147 @@
+"""Speed of light, scheduler, launch and advice: thresholds, fallbacks and order."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from recorded_data import ReadRecorded
+
+from gemmprof import metrics
+from gemmprof.analysis import launch, rules, scheduler, speed_of_light
+from gemmprof.analysis.rules import Advice
+from gemmprof.analysis.scheduler import Scheduler
+from gemmprof.analysis.speed_of_light import SpeedOfLight
+from gemmprof.model import Device, KernelProfile, LaunchStatistics, MetricValue, NotCollected, RuleResult
+
+
+def profile(values: dict[str, MetricValue] | None = None, *advice: RuleResult) -> KernelProfile:
+    return KernelProfile(
+        index=0,
+        report="any.ncu-rep",
+        name="kernel()",
+        function_name="kernel",
+        mangled_name="kernel",
+        device=Device("GPU", (9, 0), sm_count=132),
+        launch=LaunchStatistics((3, 2, 1), (50, 2, 1), waves_per_sm=4.0),
+        metrics=values or {},
+        rules=advice,
+    )
+
+
+@pytest.mark.parametrize(
+    ("sm", "memory", "waves", "kind"),
+    [
+        (80.0, 0.0, 5.0, "high"),
+        (0.0, 95.0, 0.1, "high"),
+        (79.9, 65.0, 5.0, "compute"),
+        (65.0, 75.0, 5.0, "memory"),
+        (65.0, 74.9, 5.0, "balanced"),
+        (60.0, 5.0, 0.1, "compute"),
+        (59.9, 59.9, 1.0, "latency"),
+        (59.9, 59.9, 0.9, "small_grid"),
+        (1.0, 1.0, None, "latency"),
+    ],
+)
+def test_bottleneck(sm: float, memory: float, waves: float | None, kind: str) -> None:
+    bottleneck = speed_of_light.classify(sm, memory, waves)
+    assert bottleneck.kind == kind
+    assert f"compute {sm:.1f} %, memory {memory:.1f} %" in bottleneck.message
+
+
+def test_breakdown_is_read_from_the_report() -> None:
+    values: dict[str, MetricValue] = {
+        metrics.SM_THROUGHPUT: 40.0,
+        metrics.MEMORY_THROUGHPUT: 20.0,
+        metrics.BREAKDOWN_SM: "sm__pipe_tc_cycles_active.avg.x, sm__new_unit.avg.x,,idc__requests.avg.x",
+        "sm__pipe_tc_cycles_active.avg.x": 40.0,
+        "idc__requests.avg.x": 1.5,
+    }
+    light = speed_of_light.analyse(profile(values))
+    assert isinstance(light, SpeedOfLight)
+    assert [(e.label, e.unit, e.percent) for e in light.sm_breakdown] == [
+        ("SM: Pipe Tc Cycles Active", "tensor cores", 40.0),
+        ("IDC: Requests", "constant cache", 1.5),
+        ("SM: New Unit", "", None),
+    ]
+    assert light.memory_breakdown == ()
+    assert light.limiting_breakdown is light.sm_breakdown
+
+
+def test_scheduler_from_the_rate_alone() -> None:
+    result = scheduler.analyse(profile({metrics.ISSUE_ACTIVE: 0.25}))
+    assert isinstance(result, Scheduler)
+    assert (result.one_or_more_eligible_percent, result.no_eligible_percent) == (25.0, 75.0)
+    assert result.cycles_per_issue == 4.0
+    assert result.active_warps is None
+
+
+def test_scheduler_that_never_issued() -> None:
+    result = scheduler.analyse(profile({metrics.ISSUE_ACTIVE: 0.0}))
+    assert isinstance(result, Scheduler) and result.cycles_per_issue is None
+
+
+def test_occupancy_alone_says_nothing_of_the_scheduler() -> None:
+    assert isinstance(scheduler.analyse(profile({metrics.WARPS_MAX_PER_SCHEDULER: 16.0})), NotCollected)
+
+
+def test_busy_slots_of_either_version_of_ncu() -> None:
+    base = {metrics.ISSUE_ACTIVE: 0.5}
+    old = scheduler.analyse(
+        profile({**base, metrics.ISSUE_SLOTS_BUSY_ACTIVE: 40.0, metrics.SM_BUSY_ACTIVE: 41.0})
+    )
+    new = scheduler.analyse(profile({**base, metrics.ISSUE_SLOTS_BUSY: 30.0, metrics.SM_BUSY: 31.0}))
+    assert isinstance(old, Scheduler) and isinstance(new, Scheduler)
+    assert (old.issue_slots_busy_percent, old.sm_busy_percent) == (40.0, 41.0)
+    assert (new.issue_slots_busy_percent, new.sm_busy_percent) == (30.0, 31.0)
+
+
+def test_launch_of_a_bare_report() -> None:
+    result = launch.analyse(profile())
+    assert (result.blocks, result.threads_per_block, result.threads) == (6, 100, 600)
+    assert (result.warps_per_block, result.idle_lanes) == (4, 28)
+    assert result.sm_count == 132
+    assert result.registers_per_thread is None and result.stack_bytes is None
+    assert result.missing is not None and result.missing.remedy == "--section LaunchStats"
+
+
+def advice(name: str, speedup: float | None, scope: str | None, severity: str = "optimization") -> RuleResult:
+    return RuleResult(name, "S", name, f"{name} message", severity, speedup, scope)
+
+
+def test_advice_is_ordered_and_empty_results_are_left_out() -> None:
+    items = (
+        advice("note", None, None, "ok"),
+        advice("local", 50.0, "local"),
+        RuleResult("empty", "S", "", "", "none"),
+        advice("global", 50.0, "global"),
+        advice("zero", 0.0, "global"),
+        advice("warning", None, None, "warning"),
+        advice("largest", 60.0, "local"),
+    )
+    result = rules.analyse(profile(None, *items))
+    assert isinstance(result, Advice)
+    names = ["largest", "global", "local", "zero", "warning", "note"]
+    assert [item.rule for item in result.items] == names
+    assert result.best is not None and result.best.rule == "global"
+
+
+def test_no_rule_result_is_not_the_same_as_no_advice(recorded: ReadRecorded) -> None:
+    with_rules = recorded("ladder_simple")[0]
+    without = rules.analyse(replace(with_rules, rules=()))
+    assert isinstance(without, NotCollected) and "--apply-rules" in without.remedy
+    nothing_to_say = rules.analyse(profile(None, RuleResult("empty", "S", "", "", "none")))
+    assert isinstance(nothing_to_say, Advice)
+    assert nothing_to_say.items == () and nothing_to_say.best is None
+
+
+@pytest.mark.parametrize(
+    ("message", "text"),
+    [
+        ("Look at @section:LaunchStats:Launch Statistics@ now.", "Look at Launch Statistics now."),
+        ("See @url:the guide:https://a.b/c#d@.", "See the guide (https://a.b/c#d)."),
+        ("A mail@address stays.", "A mail@address stays."),
+    ],
+)
+def test_links_in_messages(message: str, text: str) -> None:
+    assert rules.plain_text(message) == text
