@@ -2,8 +2,9 @@
 
 Shared memory has 32 banks of 4 bytes. Threads of one warp that touch different words of one bank are served one
 after the other, each pass is a wavefront. Two sources tell of it: hardware counters by kind of access for the whole
-launch, and an instrumented pass that counts each instruction. They differ by a few per mille (the hardware also
-counts replays for other reasons), so each figure says which one it came from.
+launch, and an instrumented pass that looks at the addresses of each instruction. They differ: the hardware also counts
+what has to wait for the data stage for other reasons, so a few per cent of "conflicts" without a colliding address are
+nothing that a layout could remove (`BankConflicts.excess_of` is 0 then).
 """
 
 from __future__ import annotations
@@ -70,7 +71,7 @@ class SharedAccess:
         executed: warp-level executions of the instruction(s) that touch shared memory, None if not collected.
         wavefronts: passes taken.
         ideal: passes that the same data would need without conflicts.
-        operation: ``load``, ``store`` or '' (unknown, or several).
+        operation: ``load``, ``store``, ``atomic``, ``async_copy`` or '' (unknown, or several).
     """
 
     place: Place
@@ -126,6 +127,21 @@ class BankConflicts:
     def excess(self) -> int | None:
         """Wavefronts beyond the ideal over all instructions, None without source counters."""
         return sum(access.excess for access in self.instructions) if self.instructions else None
+
+    def excess_of(self, name: str) -> int | None:
+        """Wavefronts beyond the ideal of the instructions of one kind, by their addresses; None if unknown."""
+        if not self.instructions or any(
+            access.excess and not access.operation for access in self.instructions
+        ):
+            return None
+        return sum(access.excess for access in self.instructions if access.operation == name)
+
+    @property
+    def worst(self) -> SharedOperation | None:
+        """The kind with the largest share of conflicts, those left out whose addresses never collide."""
+        own = (kind for kind in self.operations if kind.share and not kind.part_of)
+        colliding = [kind for kind in own if kind.name not in _ATTRIBUTED or self.excess_of(kind.name) != 0]
+        return max(colliding, key=lambda kind: kind.share or 0.0, default=None)
 
     def operation(self, name: str) -> SharedOperation | None:
         """The kind of access with this name, or None if it did not occur."""
@@ -237,6 +253,10 @@ def _accesses(profile: KernelProfile) -> tuple[tuple[SharedAccess, ...], tuple[S
         _worst_first(access(code.place(address)) for address in touching),
         _worst_first(access(place) for place in code.lines(touching)),
     )
+
+
+_ATTRIBUTED = ("load", "store", "atomic", "async_copy")
+"""Kinds whose instructions are told apart by `SharedAccess.operation`."""
 
 
 def _worst_first(accesses: Iterable[SharedAccess]) -> tuple[SharedAccess, ...]:

@@ -132,11 +132,14 @@ def flags(code: int | None, names: Mapping[int, str]) -> tuple[str, ...]:
 
 
 def operation_of(codes: Mapping[int, int] | None, addresses: Iterable[int]) -> str:
-    """``load``, ``store`` or ``atomic`` if all these instructions are of that kind and no other, else ''."""
+    """What all these instructions do: ``load``, ``store``, ``atomic`` or ``async_copy``; '' if several or unknown.
+
+    An asynchronous copy (LDGSTS) carries the bits of a load and of a store.
+    """
     if codes is None:
         return ""
     kinds = {flags(codes.get(address), ACCESS_OPERATIONS) for address in addresses}
     if len(kinds) != 1:
         return ""
     names = kinds.pop()
-    return names[0] if len(names) == 1 else ""
+    return "async_copy" if names == ("load", "store") else "".join(names[:1])

@@ -59,7 +59,7 @@ class GlobalAccess:
         sectors: 32-byte sectors touched ("theoretical": before any cache).
         ideal: sectors that the same bytes would fill if they lay side by side.
         tag_requests: L1 tag look-ups, None if not collected.
-        operation: ``load``, ``store`` or '' (unknown, or several).
+        operation: ``load``, ``store``, ``atomic``, ``async_copy`` or '' (unknown, or several).
     """
 
     place: Place

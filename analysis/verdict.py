@@ -288,7 +288,7 @@ def _waste(findings: _Findings) -> Iterator[str]:
     """Sentences on work that the hardware does for nothing."""
     conflicts, coalescing = findings.conflicts, findings.coalescing
     if conflicts is not None:
-        worst = max(conflicts.operations, key=lambda operation: operation.share or 0.0, default=None)
+        worst = conflicts.worst
         if worst is not None and worst.share is not None and worst.share >= NOTABLE_WASTE:
             way = f" ({worst.n_way:.1f}-way)" if worst.n_way is not None else ""
             yield (

@@ -63,7 +63,7 @@ def test_operations_are_named_only_where_all_agree() -> None:
     assert operation_of(codes, (0, 16)) == "load"
     assert operation_of(codes, (64,)) == "atomic"
     assert operation_of(codes, (0, 32)) == ""
-    assert operation_of(codes, (48,)) == "", "an asynchronous copy both loads and stores"
+    assert operation_of(codes, (48,)) == "async_copy", "it both loads and stores"
     assert operation_of(codes, (80,)) == "", "a reduction has no code"
     assert operation_of(None, (0,)) == ""
 

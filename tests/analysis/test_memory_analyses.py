@@ -115,6 +115,35 @@ class TestBankConflicts:
         assert stores is not None
         assert stores.n_way == pytest.approx((4 * 67584 + 1056) / (67584 + 1056))
 
+    def test_replays_are_not_blamed_on_the_layout(self, recorded: ReadRecorded) -> None:
+        """The hardware counts conflicts of stores whose addresses never collide."""
+        profile = named(recorded("ladder_simple", source=True), "gemm_shared")
+        result = bank_conflicts.analyse(profile)
+        assert isinstance(result, BankConflicts)
+        stores = result.operation("store")
+        assert stores is not None and stores.share is not None and stores.share > 10
+        assert result.excess_of("store") == 0
+        assert result.worst is None
+
+    @pytest.mark.parametrize(
+        ("report", "kernel", "worst"),
+        [
+            ("flaws_bank_conflicts", "conflict_load<32>", "load"),
+            ("flaws_bank_conflicts", "conflict_store", "store"),
+            ("flaws_bank_conflicts", "padded_store", None),
+            ("flaws_async_copy", "async_copy_conflicts", "async_copy"),
+            ("flaws_atomics", "shared_cas_max", "atomic"),
+        ],
+    )
+    def test_the_worst_kind(
+        self, report: str, kernel: str, worst: str | None, recorded: ReadRecorded
+    ) -> None:
+        result = bank_conflicts.analyse(named(recorded(report, source=True), kernel))
+        assert isinstance(result, BankConflicts)
+        assert (None if result.worst is None else result.worst.name) == worst
+        if worst is not None:
+            assert result.excess_of(worst) == result.excess
+
     def test_one_half_of_the_counters_says_what_the_other_needs(self) -> None:
         counters = launch(
             {
@@ -140,6 +169,7 @@ class TestBankConflicts:
         result = bank_conflicts.analyse(source)
         assert isinstance(result, BankConflicts)
         assert (result.wavefronts, result.excess) == (66, 32)
+        assert result.excess_of("load") is None, "nothing tells loads from stores here"
         assert result.instructions[0].n_way is None
         assert result.missing is not None and "MemoryWorkloadAnalysis_Tables" in result.missing.remedy
 
