@@ -21,11 +21,13 @@ COLUMNS: tuple[tuple[str, ...], ...] = (
 )
 """Units from left to right, from top to bottom."""
 
-OPTIONAL = frozenset({"texture", "surface", "distributed_shared", "peer", "local", "system"})
+OPTIONAL = frozenset(
+    {"texture", "surface", "shared", "shared_memory", "distributed_shared", "peer", "local", "system"}
+)
 """Units that are left out where nothing flows."""
 
-WIDTHS = (84, 120, 120, 104, 130)
-GAP = 138
+WIDTHS = (84, 112, 130, 112, 134)
+GAP = 156
 ROW = 46
 PAD = 18
 SPACE = 14
@@ -90,7 +92,14 @@ def diagram(chart: MemoryChart) -> Diagram:
     """Place every box and arrow of a memory chart."""
     units = {unit.name: unit for unit in chart.units}
     column_of = {name: index for index, names in enumerate(COLUMNS) for name in names}
-    busy_units = {end for link in chart.links if not link.idle for end in (link.source, link.target)}
+    busy_units = {
+        end
+        for link in chart.links
+        if link.instructions or link.requests or link.bytes
+        for end in (link.source, link.target)
+    }
+    if "shared" in busy_units:
+        busy_units.add("shared_memory")  # a share of its peak is all that is known of this link
     shown = [
         [name for name in names if name in units and (name not in OPTIONAL or name in busy_units)]
         for names in COLUMNS
@@ -146,7 +155,7 @@ def _spans(shown: list[list[str]], links: list[MemoryLink]) -> Spans:
         rows = max(len(_pair(links, "kernel", name)), len(_pair(links, name, physical.get(name, "l1"))), 1)
         spans[name] = (y, y + rows * ROW + PAD)
         y += rows * ROW + PAD + SPACE
-    y = max(y, TOP + 3 * (ROW + PAD + SPACE))
+    y = max(y, TOP + 2 * (ROW + PAD + SPACE))
     bottom = y - SPACE
     for name in shown[2]:
         above = [spans[space] for space in shown[1] if physical.get(space, "l1") == name]
