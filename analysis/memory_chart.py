@@ -18,6 +18,8 @@ TITLE = "Memory chart"
 GROUP = metrics.MEMORY_CHART
 
 SECTOR_BYTES = 32
+WAVEFRONT_BYTES = 128
+_SHARED_KINDS = ("load", "store", "atomic", "async_copy", "wgmma")
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +53,8 @@ class MemoryLink:
             or ``write``.
         instructions: warp-level instructions.
         requests: requests at the L1 tag stage.
-        bytes: bytes moved; at the L1 tag stage 32 for each sector touched.
+        bytes: bytes moved; at the L1 tag stage 32 for each sector touched, at shared memory's data stage 128 for each
+            wavefront, which is what it could have moved.
         bytes_per_second: ``bytes`` over the kernel's duration.
         percent_of_peak: per cent of the link's peak rate.
     """
@@ -187,8 +190,18 @@ def _request_links(profile: KernelProfile) -> Iterable[MemoryLink]:
                 percent_of_peak=profile.number(name + metrics.PERCENT_SUFFIX),
             ),
         )
-    peak = profile.number(metrics.SHARED_PEAK_PERCENT)
-    yield MemoryLink("shared", "shared_memory", "access", percent_of_peak=peak)
+    kinds = (metrics.SHARED_WAVEFRONTS_OF[kind] for kind in _SHARED_KINDS)
+    wavefronts = [count for count in map(profile.number, kinds) if count is not None]
+    yield _with_bandwidth(
+        profile,
+        MemoryLink(
+            "shared",
+            "shared_memory",
+            "access",
+            bytes=sum(wavefronts) * WAVEFRONT_BYTES if wavefronts else None,
+            percent_of_peak=profile.number(metrics.SHARED_PEAK_PERCENT),
+        ),
+    )
 
 
 def _sectors(profile: KernelProfile, space: str, operation: str) -> float | None:

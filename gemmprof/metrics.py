@@ -779,6 +779,7 @@ MEMORY_CHART = MetricGroup(
         *(name for terms in SPACE_INSTRUCTIONS.values() for names in terms for name in names),
         *SPACE_REQUESTS.values(),
         *SPACE_SECTORS.values(),
+        *SHARED_WAVEFRONTS_OF.values(),
         DURATION,
         MEMORY_BUSY,
         MEMORY_BANDWIDTH,

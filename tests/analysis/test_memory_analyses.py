@@ -293,6 +293,15 @@ class TestMemoryChart:
         assert shared is not None and shared.idle
         assert chart.not_collected == ()
 
+    def test_shared_memory_moves_128_bytes_a_wavefront(self, recorded: ReadRecorded) -> None:
+        profiles = recorded("flaws_bank_conflicts")
+        for ways in (1, 32):
+            chart = memory_chart.analyse(named(profiles, f"conflict_load<{ways}>"))
+            assert isinstance(chart, MemoryChart)
+            link = chart.link("shared", "shared_memory")
+            assert link is not None
+            assert link.bytes == 128 * (ways * 135168 + 8448)
+
     def test_bandwidth_is_bytes_over_duration(self, recorded: ReadRecorded) -> None:
         for profile in recorded("flaws_global_access"):
             chart = memory_chart.analyse(profile)
