@@ -293,6 +293,13 @@ class TestMemoryChart:
         assert shared is not None and shared.idle
         assert chart.not_collected == ()
 
+    def test_shared_memory_is_idle_where_no_instruction_uses_it(self, recorded: ReadRecorded) -> None:
+        chart = memory_chart.analyse(named(recorded("flaws_atomics"), "global_histogram"))
+        assert isinstance(chart, MemoryChart)
+        link = chart.link("shared", "shared_memory")
+        assert link is not None
+        assert link.percent_of_peak and link.idle
+
     def test_shared_memory_moves_128_bytes_a_wavefront(self, recorded: ReadRecorded) -> None:
         profiles = recorded("flaws_bank_conflicts")
         for ways in (1, 32):
