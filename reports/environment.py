@@ -160,6 +160,7 @@ def environment() -> Environment:
         formatting.flops,
         formatting.hertz,
         formatting.dimensions,
+        formatting.extent,
         formatting.quantity,
         formatting.significant,
         formatting.short_name,

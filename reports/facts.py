@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from gemmprof import metrics
 from gemmprof.analysis.speed_of_light import SpeedOfLight
 from gemmprof.reports.environment import moment
-from gemmprof.reports.formatting import dimensions, flops, nanoseconds, number, percent, ratio, seconds
+from gemmprof.reports.formatting import extent, flops, nanoseconds, number, percent, ratio, seconds
 from gemmprof.reports.pages import KernelPage
 
 if TYPE_CHECKING:
@@ -57,8 +57,8 @@ def _all_tiles(page: KernelPage) -> Iterator[Tile]:
     yield "Registers", number(launch.registers_per_thread), "per thread"
     yield (
         "Grid",
-        dimensions(_without_ones(launch.grid)),
-        f"blocks of {dimensions(_without_ones(launch.block))}",
+        extent(launch.grid),
+        f"blocks of {extent(launch.block)}",
     )
     if page.result is not None and page.result.verification is not None:
         check = page.result.verification
@@ -67,14 +67,6 @@ def _all_tiles(page: KernelPage) -> Iterator[Tile]:
             f"{check.relative_error:.1e}",
             f"relative error, {check.tolerance:.0e} allowed",
         )
-
-
-def _without_ones(size: tuple[int, int, int]) -> tuple[int, ...]:
-    """Dimensions up to the last that is not 1."""
-    kept = list(size)
-    while len(kept) > 1 and kept[-1] == 1:
-        kept.pop()
-    return tuple(kept)
 
 
 VERSION_NAMES = {

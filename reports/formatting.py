@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from gemmprof.model import NotCollected
@@ -161,6 +161,14 @@ def hertz(value: Any) -> str:
 def dimensions(value: Any) -> str:
     """A grid or block: ``128 × 128 × 1``."""
     return " × ".join(f"{int(size):,}" for size in value) if value else DASH
+
+
+def extent(value: Sequence[int]) -> str:
+    """The same without trailing ones: ``128 × 128``, ``256``."""
+    kept = list(value)
+    while len(kept) > 1 and kept[-1] == 1:
+        kept.pop()
+    return dimensions(kept)
 
 
 _UNITS: dict[str, Callable[[Any], str]] = {

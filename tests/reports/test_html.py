@@ -222,3 +222,15 @@ def test_hostile_strings_stay_text_on_every_page(hostile: Session, tmp_path: Pat
         assert not set(text) & set("\x00\x1b\u202e\u2066\u200b"), "hidden characters are shown by name"
         assert "⟨U+202E⟩" in page.words and "{{7*7}}" in page.words and "window.pwned=1" in page.words
     assert HOSTILE not in "".join(file.read_text(encoding="utf-8") for file in files)
+
+
+def test_an_analysis_without_a_partial_is_still_shown(
+    ladder: Session, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(
+        "gemmprof.reports.sections._templates", lambda: frozenset({"analysis_raw_metrics.html"})
+    )
+    render(replace(ladder, kernels=ladder.kernels[:1], _by_launch={}), tmp_path)
+    page = check(tmp_path / "000-gemm-naive.html")
+    assert "What this analysis found." in page.words
+    assert "sm percent" in page.words and "registers per thread" in page.words
