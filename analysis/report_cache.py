@@ -1,8 +1,8 @@
 """A small cache on disk for what only the native reader knows: disassembly and units.
 
-Starting NVIDIA's disassembler costs half a second in every new process. Its answers depend on the code and on the version
-of ``ncu_report`` alone, and both are in the key. The cache lies in ``$GEMMPROF_CACHE`` (``off`` turns it off), else
-in ``$XDG_CACHE_HOME/gemmprof`` or ``~/.cache/gemmprof``; deleting it is always safe.
+Starting NVIDIA's disassembler costs half a second in every new process. Its answers depend on the code and on the
+version of ``ncu_report`` alone, and both are in the key. The cache lies in ``$GEMMPROF_CACHE`` (``off`` turns it off),
+else in ``$XDG_CACHE_HOME/gemmprof`` or ``~/.cache/gemmprof``; deleting it is always safe.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ import os
 import tempfile
 import zlib
 from functools import cache
-from importlib import metadata
 from pathlib import Path
 from typing import Any
 
@@ -44,6 +43,8 @@ def cache_directory() -> Path | None:
 @cache
 def module_version() -> str:
     """Version of the installed ``ncu-report`` package, '' if it is not installed as a package."""
+    from importlib import metadata  # a tenth of a whole small run's imports
+
     try:
         return metadata.version("ncu-report")
     except metadata.PackageNotFoundError:

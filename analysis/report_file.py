@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Collection, Iterator, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
 
 from gemmprof import metrics as m
@@ -102,6 +103,19 @@ class ReportReader:
             instances = {m.FUNCTION_PCS, m.INSTRUCTIONS_BY_ADDRESS}
         decoder = ResultDecoder(self.path, self.frame.strings, instances, rules)
         lookup = Lookup(self.frame)
+        with ThreadPoolExecutor(1) as background:
+            # The native reader works on the units while values and sources are read.
+            known_units = background.submit(lookup.units) if units else None
+            yield from self._profiles(decoder, lookup, known_units, source, only)
+
+    def _profiles(
+        self,
+        decoder: ResultDecoder,
+        lookup: Lookup,
+        units: Future[Mapping[str, str]] | None,
+        source: bool | Callable[[KernelProfile], bool],
+        only: Collection[int] | None,
+    ) -> Iterator[KernelProfile]:
         for index, item in enumerate(self.frame.workloads):
             if only is not None and index not in only:
                 continue
@@ -113,8 +127,8 @@ class ReportReader:
             profile = result.profile
             if source(profile) if callable(source) else source:
                 profile = replace(profile, source=lookup.source(result, item))
-            if units:
-                profile = replace(profile, units=lookup.units())
+            if units is not None:
+                profile = replace(profile, units=units.result())
             yield profile
 
 

@@ -1,9 +1,9 @@
 """The frame of a report file: magic, header, blocks, and where each result and each source lies.
 
 A ``.ncu-rep`` file is ``NVR\\0``, a header, and a sequence of blocks. Each header is a 32-bit little-endian length and
-a protocol-buffer message. A block's header says how many items follow and how many bytes they take; each item is a 32-bit
-length and a message: a cubin with its sources, or one profiled launch (or range, command list, graph). Names of metrics
-are numbers into a string table that the block headers build up.
+a protocol-buffer message. A block's header says how many items follow and how many bytes they take; each item is a
+32-bit length and a message: a cubin with its sources, or one profiled launch (or range, command list, graph). Names of
+metrics are numbers into a string table that the block headers build up.
 
 Walking this frame costs about a millisecond and finds every truncation except one exactly between two blocks. The
 format has no checksum: a changed byte inside a value cannot be told from a true one.
@@ -113,10 +113,13 @@ class Frame:
         Raises:
             ReportError: if they are not there any more.
         """
-        self.file.seek(start)
-        data = self.file.read(end - start)
-        if len(data) != end - start:
-            raise damaged(self.path, "it became shorter while it was read")
+        # Not seek and read: several threads may read at once.
+        data = os.pread(self.file.fileno(), end - start, start)
+        while len(data) < end - start:
+            more = os.pread(self.file.fileno(), end - start - len(data), start + len(data))
+            if not more:
+                raise damaged(self.path, "it became shorter while it was read")
+            data += more
         return data
 
     def close(self) -> None:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -13,13 +14,25 @@ from gemmprof.analysis.report_frame import Frame, Item, damaged
 from gemmprof.analysis.report_messages import Result
 from gemmprof.analysis.report_source import Module, addresses, read_module, source_index
 from gemmprof.analysis.report_wire import WireError
-from gemmprof.analysis.report_worker import NativeReaderError, NativeReaderMissing, native_reader
+from gemmprof.analysis.report_worker import (
+    NativeReader,
+    NativeReaderError,
+    NativeReaderMissing,
+    native_reader,
+)
 from gemmprof.errors import ReportError
 from gemmprof.model import Instruction, KernelProfile, Source
 from gemmprof.toolchain import ncu_python_directory
 
 _UNKNOWN_SASS = ("", "???", "N/A")
 """What the disassembler says of code that it does not know."""
+
+
+def _one_shot(stack: ExitStack, folder: str) -> NativeReader:
+    """A native reader that ends with the stack."""
+    reader = NativeReader(folder)
+    stack.callback(reader.stop)
+    return reader
 
 
 class Lookup:
@@ -67,7 +80,9 @@ class Lookup:
             key = cache.cache_key("units", cache.module_version(), content)
             answer = cache.load(key)
             if answer is None or len(answer) != len(names):
-                found = self._ask(content, units=names)["units"]
+                # In a fresh process, which is faster beside another one at work, and whose answer is always the same.
+                with ExitStack() as fresh:
+                    found = self._ask(content, lambda folder: _one_shot(fresh, folder), units=names)["units"]
                 answer = {name: str(found.get(name, "")) for name in names}
                 cache.store(key, answer)
             self._units = answer
@@ -102,7 +117,7 @@ class Lookup:
                 content = kernel_report(self.frame, workload, module.items)
             except WireError as error:
                 raise damaged(self.frame.path, f"launch {profile.index} cannot be read", str(error)) from None
-            answer = self._ask(content, pcs=pcs)
+            answer = self._ask(content, native_reader, pcs=pcs)
             if answer["name"] != profile.function_name:
                 raise self._error(f"launch {profile.index} is {answer['name']!r} there")
             cache.store(key, {part: answer[part] for part in ("sass", "lines", "files")})
@@ -112,7 +127,14 @@ class Lookup:
             for pc, sass, line in zip(pcs, answer["sass"], answer["lines"], strict=True)
         )
 
-    def _ask(self, content: bytes, *, pcs: Iterable[int] = (), units: Iterable[str] = ()) -> dict[str, Any]:
+    def _ask(
+        self,
+        content: bytes,
+        reader: Callable[[str], NativeReader],
+        *,
+        pcs: Iterable[int] = (),
+        units: Iterable[str] = (),
+    ) -> dict[str, Any]:
         """Ask the package's native reader; where it fails, that of the installed ncu, which may be newer."""
         request: dict[str, Any] = {"pcs": list(pcs), "units": list(units)}
         with tempfile.TemporaryDirectory(prefix="gemmprof-") as folder:
@@ -122,7 +144,7 @@ class Lookup:
             problem = ""
             answer: dict[str, Any] = {}
             try:
-                answer = native_reader().ask(request)
+                answer = reader("").ask(request)
                 if not request["pcs"] or any(text.strip() not in _UNKNOWN_SASS for text in answer["sass"]):
                     return answer
             except NativeReaderMissing as error:
@@ -132,7 +154,7 @@ class Lookup:
             other = ncu_python_directory()
             if other is not None:
                 try:
-                    return native_reader(str(other)).ask(request)
+                    return reader(str(other)).ask(request)
                 except NativeReaderError as error:
                     problem = problem and f"{problem}; with the module in {other}: {error}"
         if problem:

@@ -180,27 +180,26 @@ class ResultDecoder:
         position, end = 0, len(data)
         metric_tag = layout.metrics << 3 | wire.BYTES
         while position < end:
-            found = match(data, position)
-            if found is not None and decoder.common(found, layout.unsigned, metrics):
-                position = found.end()
-                continue
             if data[position] == metric_tag:
+                found = match(data, position)
+                if found is not None and decoder.common(found, layout.unsigned, metrics):
+                    position = found.end()
+                    continue
                 length, start = wire.varint(data, position + 1, end)
                 position = start + length
                 if position > end:
                     raise WireError(f"a metric at byte {start} runs past its launch")
                 decoder.metric(data, start, position, metrics, instances)
                 continue
-            number, kind, start, stop = next(wire.spans(data, position, end))
+            number, kind, start, position = wire.field(data, position, end)
             if kind == wire.VARINT:
-                yield number, wire.varint(data, start, stop)[0]
+                yield number, wire.varint(data, start, position)[0]
             else:
-                yield number, data[start:stop]
-            position = stop
+                yield number, data[start:position]
 
     def _device(self, metrics: Mapping[str, MetricValue], session: SessionDetails) -> Device:
         """The GPU; launches on one GPU share one object."""
-        values = tuple(metrics.get(name) for name in self._attributes)
+        values = tuple(map(metrics.get, self._attributes))
         device = self._devices.get(values)
         if device is None:
             cut = len(m.DEVICE_ATTRIBUTE_PREFIX)

@@ -41,39 +41,49 @@ def varint(data: bytes, position: int, end: int) -> tuple[int, int]:
     raise WireError(f"varint without an end at byte {position}")
 
 
-def spans(data: bytes, start: int, end: int) -> Iterator[tuple[int, int, int, int]]:
-    """The fields of the message in ``data[start:end]`` as (number, wire type, start, end) of each field's value.
+def field(data: bytes, position: int, end: int) -> tuple[int, int, int, int]:
+    """The field at ``position`` as (number, wire type, start, end of its value).
 
     The value of a varint is its encoded bytes; that of a length-delimited field excludes the length.
 
     Raises:
-        WireError: where the bytes are no message, for example because a length points past ``end``.
+        WireError: where the bytes are no field, for example because a length points past ``end``.
+    """
+    tag = data[position]
+    if tag < 0x80:
+        position += 1
+    else:
+        tag, position = varint(data, position, end)
+    number, kind = tag >> 3, tag & 7
+    if not 0 < number <= _MAX_FIELD_NUMBER:
+        raise WireError(f"field number {number} at byte {position}")
+    if kind == BYTES:
+        length, start = varint(data, position, end)
+        stop = start + length
+    elif kind == VARINT:
+        start, stop = position, varint(data, position, end)[1]
+    elif kind == FIXED64:
+        start, stop = position, position + 8
+    elif kind == FIXED32:
+        start, stop = position, position + 4
+    else:
+        raise WireError(f"wire type {kind} at byte {position}")
+    if stop > end:
+        raise WireError(f"field {number} at byte {start} runs {stop - end} bytes past its message")
+    return number, kind, start, stop
+
+
+def spans(data: bytes, start: int, end: int) -> Iterator[tuple[int, int, int, int]]:
+    """The fields of the message in ``data[start:end]``, each as `field` gives it.
+
+    Raises:
+        WireError: where the bytes are no message.
     """
     position = start
     while position < end:
-        tag = data[position]
-        if tag < 0x80:
-            position += 1
-        else:
-            tag, position = varint(data, position, end)
-        number, kind = tag >> 3, tag & 7
-        if not 0 < number <= _MAX_FIELD_NUMBER:
-            raise WireError(f"field number {number} at byte {position}")
-        if kind == BYTES:
-            length, begin = varint(data, position, end)
-            position = begin + length
-        elif kind == VARINT:
-            begin = position
-            position = varint(data, position, end)[1]
-        elif kind == FIXED64:
-            begin, position = position, position + 8
-        elif kind == FIXED32:
-            begin, position = position, position + 4
-        else:
-            raise WireError(f"wire type {kind} at byte {position}")
-        if position > end:
-            raise WireError(f"field {number} at byte {begin} runs {position - end} bytes past its message")
-        yield number, kind, begin, position
+        found = field(data, position, end)
+        position = found[3]
+        yield found
 
 
 def fields(data: bytes) -> Iterator[tuple[int, FieldValue]]:

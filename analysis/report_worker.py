@@ -48,7 +48,6 @@ class NativeReader:
     _process: subprocess.Popen[bytes] | None = None
     _buffer: bytearray = field(default_factory=bytearray)
     _resident: int = 0
-    _asked_units: bool = False
     _messages: Any = None
     _lock: threading.RLock = field(default_factory=threading.RLock)
 
@@ -70,10 +69,6 @@ class NativeReader:
             NativeReaderMissing: if there is no ``ncu_report``.
         """
         with self._lock:
-            if request.get("units"):
-                if self._asked_units:
-                    self.stop()  # its answers would depend on the reports before this one
-                self._asked_units = True
             self.start()
             with contextlib.suppress(NativeReaderError):  # the last words of a dead worker are read below
                 self._send(request, timeout)
@@ -89,7 +84,7 @@ class NativeReader:
     def stop(self) -> None:
         """End the worker, if there is one."""
         process, self._process = self._process, None
-        self._resident, self._asked_units = 0, False
+        self._resident = 0
         self._buffer.clear()
         if process is not None:
             process.kill()

@@ -293,7 +293,6 @@ def test_the_death_of_the_native_reader_is_one_error(
     killer = subprocess.Popen(
         ["/bin/sh", "-c", f"sleep 0.3; kill -ABRT {process.pid}; kill -CONT {process.pid}"]
     )
-    reader._asked_units = False
     error = refused(path)
     killer.wait()
     assert "SIGABRT" in error.found
