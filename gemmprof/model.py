@@ -85,6 +85,7 @@ class Stage:
         source: the ``.cu`` file in ``kernels/csrc``, or None where the kernel is not ours.
         parameters: the tile letters and other compile-time parameters (BM BN BK WM WN TM TN THREADS …).
         variants: other parameter sets that are built under ``<name>_<key>``, for comparison.
+        remark: what came of the idea on an H100, where that needs a word; '' elsewhere.
     """
 
     number: int
@@ -94,6 +95,7 @@ class Stage:
     source: str | None = None
     parameters: Mapping[str, int] = field(default_factory=lambda: MappingProxyType({}))
     variants: Mapping[str, Mapping[str, int]] = field(default_factory=lambda: MappingProxyType({}))
+    remark: str = ""
 
 
 @dataclass(frozen=True, slots=True)
