@@ -40,7 +40,7 @@ STAGES: tuple[Stage, ...] = (
         title="Shared-memory tiling",
         idea="A block stages a square tile of A and of B in shared memory and reuses every element TILE times.",
         source="shared.cu",
-        remark="TILE 16 fills an SM with 8 small blocks where TILE 32 has 2 large ones, but reuses half as much: slower.",
+        remark="TILE 16 fills an SM with 8 small blocks where TILE 32 has 2 large ones, but reuses half: slower.",
         parameters={"TILE": 32},
         variants={"tile16": {"TILE": 16}},
     ),
