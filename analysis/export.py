@@ -20,7 +20,8 @@ from typing import Any
 
 from gemmprof import metrics as m
 from gemmprof.analysis.export_files import FORMATS, Spool
-from gemmprof.analysis.export_tables import TABLES, TableBuilder, is_measured_by_address, with_units
+from gemmprof.analysis.export_metrics import with_units
+from gemmprof.analysis.export_tables import TABLES, TableBuilder, is_measured_by_address
 from gemmprof.analysis.report_file import ReportReader, units_of_report
 from gemmprof.errors import GemmprofError, ReportError, UsageError
 

@@ -7,12 +7,13 @@ was not collected is null.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from gemmprof import metrics as m
-from gemmprof.model import Instances, KernelProfile, MetricValue
+from gemmprof.analysis.export_metrics import MetricRows
+from gemmprof.model import Instances, KernelProfile
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -34,15 +35,15 @@ class TableBuilder:
 
     report: str
     names: tuple[str, ...]
-    profiles: list[KernelProfile] = field(default_factory=list)
+    kernels: list[dict[str, Any]] = field(default_factory=list)
+    metrics: MetricRows = field(default_factory=MetricRows)
     instructions: list[dict[str, Any]] = field(default_factory=list)
     lines: list[dict[str, Any]] = field(default_factory=list)
-    metrics: int = 0
 
     @property
     def is_full(self) -> bool:
         """Whether the slice should be written now."""
-        return self.metrics >= SLICE_ROWS or len(self.instructions) + len(self.lines) >= SLICE_ROWS
+        return self.metrics.count >= SLICE_ROWS or len(self.instructions) + len(self.lines) >= SLICE_ROWS
 
     def add(self, profile: KernelProfile) -> None:
         """Add the rows of one launch."""
@@ -52,23 +53,24 @@ class TableBuilder:
                 self.lines += _line_rows(self.report, profile.index, rows)
             if "instructions" in self.names:
                 self.instructions += rows
-        self.profiles.append(profile)
-        self.metrics += len(profile.metrics)
+        self.kernels.append(_kernel_row(self.report, profile))
+        self.metrics.add(profile.index, profile.name, profile.metrics)
 
     def tables(self) -> Iterator[tuple[str, pa.Table]]:
         """The slice as tables, by name; the builder is empty afterwards."""
         for name in self.names:
             if name == "kernels":
-                yield name, _table([_kernel_row(self.report, profile) for profile in self.profiles])
+                yield name, _table(self.kernels)
             elif name == "metrics":
-                yield name, _long_table(self.report, self.profiles)
+                yield name, self.metrics.long_table(self.report)
             elif name == "metrics_wide":
-                yield name, _wide_table(self.report, self.profiles)
+                yield name, self.metrics.wide_table(self.report)
             elif name == "instructions":
                 yield name, _table(self.instructions, _CODE_COLUMNS)
             elif name == "lines":
                 yield name, _table(self.lines, _LINE_COLUMNS)
-        self.profiles, self.instructions, self.lines, self.metrics = [], [], [], 0
+        self.kernels, self.instructions, self.lines = [], [], []
+        self.metrics.clear()
 
 
 _KEY_COLUMNS: dict[str, type] = {"report": str, "launch": int}
@@ -107,70 +109,6 @@ def _kernel_row(report: str, profile: KernelProfile) -> dict[str, Any]:
         # A list in one cell: range names may hold any character.
         "nvtx": json.dumps(profile.nvtx, ensure_ascii=False) if profile.nvtx else None,
     }
-
-
-def _long_table(report: str, profiles: Sequence[KernelProfile]) -> pa.Table:
-    """One row a launch and metric. ``value`` is the number; ``integer`` keeps every digit of a counter.
-
-    The column ``unit`` is added when the file is written (`with_units`).
-    """
-    import pyarrow as pa
-
-    numbers: dict[str, int] = {}
-    launches: list[int] = []
-    metrics: list[int] = []
-    values: list[MetricValue] = []
-    for profile in profiles:
-        launches += [profile.index] * len(profile.metrics)
-        metrics += [numbers.setdefault(name, len(numbers)) for name in profile.metrics]
-        values += profile.metrics.values()
-    indices = pa.array(metrics, pa.int32())
-    return pa.table(
-        {
-            "report": _repeated(report, len(metrics)),
-            "launch": pa.array(launches, pa.int64()),
-            "metric": pa.DictionaryArray.from_arrays(indices, pa.array(list(numbers), pa.string())),
-            "value": pa.array([None if type(v) is str else float(v) for v in values], pa.float64()),
-            "integer": pa.array([v if type(v) is int else None for v in values], pa.uint64()),
-            "text": pa.array([v if type(v) is str else None for v in values], pa.string()),
-        }
-    )
-
-
-def with_units(table: pa.Table, units: Mapping[str, str]) -> pa.Table:
-    """The long table with the unit of each metric beside its name."""
-    import pyarrow as pa
-
-    metric = table["metric"].combine_chunks()
-    names = metric.dictionary.to_pylist()
-    numbers: dict[str, int] = {}
-    by_name = pa.array([numbers.setdefault(units.get(name, ""), len(numbers)) for name in names], pa.int32())
-    column = pa.DictionaryArray.from_arrays(
-        by_name.take(metric.indices), pa.array(list(numbers), pa.string())
-    )
-    return table.add_column(table.column_names.index("metric") + 1, "unit", column)
-
-
-def _repeated(text: str, count: int) -> pa.DictionaryArray:
-    import numpy as np
-    import pyarrow as pa
-
-    return pa.DictionaryArray.from_arrays(pa.array(np.zeros(count, np.int32)), pa.array([text], pa.string()))
-
-
-def _wide_table(report: str, profiles: Sequence[KernelProfile]) -> pa.Table:
-    """One row a launch, one column a metric."""
-    import pyarrow as pa
-
-    columns: dict[str, Any] = {
-        "report": pa.array([report] * len(profiles), pa.string()),
-        "launch": pa.array([profile.index for profile in profiles], pa.int64()),
-        "name": pa.array([profile.name for profile in profiles], pa.string()),
-    }
-    mappings = [profile.metrics for profile in profiles]
-    for name in dict.fromkeys(name for mapping in mappings for name in mapping):
-        columns[name] = _column([mapping.get(name) for mapping in mappings])
-    return pa.table(columns)
 
 
 def _column(values: list[Any], kind: type | None = None) -> pa.Array:

@@ -23,7 +23,7 @@ CACHE_VARIABLE = "GEMMPROF_CACHE"
 MAX_ENTRIES = 2000
 """When the cache holds more entries than this, the older half is deleted."""
 
-_FORMAT = 1
+_FORMAT = 2
 
 
 def cache_directory() -> Path | None:
