@@ -110,10 +110,10 @@ def test_bank_conflicts_are_those_of_the_access_patterns(session: Session, numbe
             assert shared_wavefronts(result, opcodes) == (taken, needed), (problem.label, operation)
 
 
-@pytest.mark.parametrize("number", OURS)
+@pytest.mark.parametrize("number", [number for number in OURS if number >= 3])
 def test_caches_only_lower_what_l2_must_deliver(session: Session, number: int) -> None:
-    """A block fetches its rows and columns about once: L1 neither loses much of them nor invents any."""
+    """A tiled kernel loads each element of its tiles once a block, so L2 delivers that or, where L1 helps, less."""
     for stage, problem, analysis in measured(session, number):
         row = traffic.model(stage, problem, analysis).row("l2_read_bytes")
         assert row is not None and row.ratio is not None
-        assert 0.5 < row.ratio < 1.1, (problem.label, row)
+        assert 0.3 < row.ratio < 1.001, (problem.label, row)
