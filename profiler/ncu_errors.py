@@ -157,7 +157,9 @@ KNOWN_FAILURES: tuple[KnownFailure, ...] = (
 """In the order in which they are looked for: causes before their consequences."""
 
 _MARKED = re.compile(r"==(ERROR|WARNING)==\s*(.*)$")
-_PROFILING = re.compile(r'^==PROF== Profiling "(?P<name>.*)"[^"]*?: .*?100% - (?P<passes>\d+) pass')
+_PROFILING = re.compile(r'==PROF== Profiling "(?P<name>.*)" - \d+')
+_PROFILED = re.compile(r"100% - (?P<passes>\d+) pass")
+_GIVEN_UP = "==PROF== Trying to shutdown"
 _REPORT = re.compile(r"^==PROF== Report: ")
 
 
@@ -183,11 +185,18 @@ class NcuLog:
         """Read a log. Lines that are not ncu's own (no ``==WORD==``) are ignored."""
         marked: dict[str, list[str]] = {"ERROR": [], "WARNING": []}
         kernels = []
+        name = ""
         for line in text.splitlines():
-            if found := _MARKED.search(line):  # may follow the percentages of a kernel on the same line
+            # A warning may come between the percentages of a kernel, and an error behind them on the same line.
+            if found := _MARKED.search(line):
                 marked[found.group(1)].append(found.group(2).strip())
-            elif profiled := _PROFILING.match(line):
-                kernels.append(ProfiledKernel(profiled["name"], int(profiled["passes"])))
+            if started := _PROFILING.search(line):
+                name = started["name"]
+            if _GIVEN_UP in line:
+                name = ""
+            if name and (ended := _PROFILED.search(line)):
+                kernels.append(ProfiledKernel(name, int(ended["passes"])))
+                name = ""
         return cls(
             tuple(dict.fromkeys(marked["ERROR"])),
             tuple(dict.fromkeys(marked["WARNING"])),

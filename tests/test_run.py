@@ -55,7 +55,8 @@ def a_run(directory: Path) -> Run:
             3,
         )
     )
-    return run.with_result(StageResult(0, FLAT, Verification(math.nan, 2e-6, False, "C holds NaN"), failure="bad\nvery"))
+    wrong = Verification(math.nan, 2e-6, False, "C holds NaN")
+    return run.with_result(StageResult(0, FLAT, wrong, failure="bad\nvery"))
 
 
 def test_a_saved_run_is_read_back_whole(tmp_path: Path) -> None:
@@ -163,7 +164,9 @@ for count in itertools.count():
 @pytest.mark.parametrize("delay", [0.01, 0.037, 0.08])
 def test_a_kill_during_writing_leaves_a_whole_run(tmp_path: Path, delay: float) -> None:
     writer = subprocess.Popen(
-        [sys.executable, "-c", WRITER, str(tmp_path), str(Path(__file__).parent)], stdout=subprocess.PIPE, text=True
+        [sys.executable, "-c", WRITER, str(tmp_path), str(Path(__file__).parent)],
+        stdout=subprocess.PIPE,
+        text=True,
     )
     assert writer.stdout is not None and writer.stdout.readline() == "writing\n"
     time.sleep(delay)

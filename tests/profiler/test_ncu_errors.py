@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import signal
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
+from profiler_fakes import a_job, calls, event, fake_ncu, launched, profiling_line, real_report
 
 from gemmprof.errors import DeviceError, ProfilerError, UsageError
 from gemmprof.kernels.catalog import STAGES
@@ -16,8 +18,6 @@ from gemmprof.profiler.ncu_command import NcuCommand, require_ncu
 from gemmprof.profiler.ncu_errors import NcuLog, hits_every_stage, translate
 from gemmprof.profiler.profile_pass import PassFiles, PassOutcome, run_pass
 from gemmprof.toolchain import Tool
-
-from profiler_fakes import a_job, calls, event, fake_ncu, launched, profiling_line, real_report
 
 NOTE = (
     "==WARNING== Note: Running with unmodified GPU clocks. If not controlled otherwise, profiling results may be "
@@ -49,7 +49,11 @@ def test_a_pass_without_trouble_has_every_launch(tmp_path: Path) -> None:
     ncu = fake_ncu(tmp_path / "bin", log=log, events=launched(TASKS), report=real_report(tmp_path, 3))
     outcome = attempt(tmp_path, ncu)
     assert outcome.error is None and outcome.blamed is None
-    assert [(p.task.stage, p.launch_index, p.passes) for p in outcome.finished] == [(0, 0, 36), (1, 1, 36), (2, 2, 36)]
+    assert [(p.task.stage, p.launch_index, p.passes) for p in outcome.finished] == [
+        (0, 0, 36),
+        (1, 1, 36),
+        (2, 2, 36),
+    ]
     assert {p.report for p in outcome.finished} == {"reports/profile-01.ncu-rep"}
 
 
@@ -65,7 +69,9 @@ BUSY = (
 )
 OLD_DRIVER = "==ERROR== An error was reported by the driver:\n==ERROR== Cuda driver is not compatible with Nsight Compute.\n"
 NO_LIBRARY = "==ERROR== Failed to initialize the profiler: LibraryNotLoaded\n"
-NO_KERNELS = NOTE + CONNECTED + "==PROF== Disconnected from process 9437\n==WARNING== No kernels were profiled.\n"
+NO_KERNELS = (
+    NOTE + CONNECTED + "==PROF== Disconnected from process 9437\n==WARNING== No kernels were profiled.\n"
+)
 NO_SECTION = (
     "==ERROR== Option '--section NoSuchSection' did not match any section.\n"
     "==ERROR== Use --list-sections to see the list of available sections.\n"
@@ -75,7 +81,12 @@ NO_SECTION = (
 @pytest.mark.parametrize(
     ("log", "error", "found", "remedy"),
     [
-        (PERMISSION, ncu_errors.CounterPermissionError, "ERR_NVGPUCTRPERM", "NVreg_RestrictProfilingToAdminUsers=0"),
+        (
+            PERMISSION,
+            ncu_errors.CounterPermissionError,
+            "ERR_NVGPUCTRPERM",
+            "NVreg_RestrictProfilingToAdminUsers=0",
+        ),
         (PERMISSION + NO_KERNELS, ncu_errors.CounterPermissionError, "ERR_NVGPUCTRPERM", "provider"),
         (BUSY, ncu_errors.ProfilerBusyError, "driver resource was unavailable", "dcgmi profiling --pause"),
         (OLD_DRIVER, ncu_errors.DriverMismatchError, "Cuda driver is not compatible", "upgrade the driver"),
@@ -96,7 +107,9 @@ def test_a_cause_that_hits_every_stage_is_named_with_its_remedy(
     assert hits_every_stage(outcome.error)
 
 
-def test_the_permission_error_tells_of_the_capability_and_of_the_driver_that_accepts_it(tmp_path: Path) -> None:
+def test_the_permission_error_tells_of_the_capability_and_of_the_driver_that_accepts_it(
+    tmp_path: Path,
+) -> None:
     error = translate(NcuLog.parse(PERMISSION), log_file=tmp_path)
     text = str(error)
     for word in ("CAP_SYS_ADMIN", "CAP_PERFMON", "R565", "--no-profile"):
@@ -127,7 +140,8 @@ def test_a_kernel_fault_blames_its_stage_and_keeps_the_ones_before(tmp_path: Pat
     )
     events = [*launched(TASKS[:1]), event("begin", TASKS[1])]
     outcome = attempt(
-        tmp_path, fake_ncu(tmp_path / "bin", log=log, exit_code=9, events=events, report=real_report(tmp_path, 1))
+        tmp_path,
+        fake_ncu(tmp_path / "bin", log=log, exit_code=9, events=events, report=real_report(tmp_path, 1)),
     )
     assert type(outcome.error) is ncu_errors.KernelFaultError
     assert outcome.error.found == "LaunchFailed"
@@ -141,7 +155,10 @@ def test_what_the_program_said_of_a_fault_is_in_the_error(tmp_path: Path) -> Non
     outcome = attempt(
         tmp_path,
         fake_ncu(
-            tmp_path / "bin", log="==ERROR== The application returned an error code (3).\n", exit_code=3, events=events
+            tmp_path / "bin",
+            log="==ERROR== The application returned an error code (3).\n",
+            exit_code=3,
+            events=events,
         ),
     )
     assert type(outcome.error) is ncu_errors.KernelFaultError
@@ -191,7 +208,9 @@ def test_a_file_that_is_no_report_is_no_success(tmp_path: Path) -> None:
 
 
 def test_an_unknown_complaint_is_shown_in_ncus_words(tmp_path: Path) -> None:
-    error = translate(NcuLog.parse("==ERROR== Something new.\n==ERROR== Something else.\n"), log_file=tmp_path / "x.log")
+    error = translate(
+        NcuLog.parse("==ERROR== Something new.\n==ERROR== Something else.\n"), log_file=tmp_path
+    )
     assert type(error) is ProfilerError
     assert error.found == "Something new.; Something else."
     assert translate(NcuLog(), log_file=tmp_path) is None
@@ -202,17 +221,20 @@ def test_an_unknown_complaint_is_shown_in_ncus_words(tmp_path: Path) -> None:
 def test_the_log_is_read_kernel_by_kernel() -> None:
     log = NcuLog.parse(
         NOTE
+        + '==PROF== Profiling "sgemm_naive" - 9: 0%==WARNING== Launching the workload is taking more time.\n'
+        + "....50%....100% - 36 passes\n"
         + '==PROF== Profiling "touch(float *, int)" - 0: 0%....50%....100% - 10 passes\n'
         + '==PROF== Profiling "pick<operator "">" - 1 (2/2): 0%....50%....100% - 1 pass\n'
         + '==PROF== Profiling "touch(float *, int)" - 8: 0%..==PROF== Trying to shutdown target application\n'
         + "==PROF== Report: /tmp/r.ncu-rep\nprogram output 100% - 3 passes\n"
     )
     assert [(kernel.name, kernel.passes) for kernel in log.kernels] == [
+        ("sgemm_naive", 36),
         ("touch(float *, int)", 10),
         ('pick<operator "">', 1),
     ]
     assert log.report_written
-    assert log.errors == () and len(log.warnings) == 1
+    assert log.errors == () and len(log.warnings) == 2
 
 
 def command(folder: Path, **changes: object) -> list[str]:
@@ -229,7 +251,7 @@ def command(folder: Path, **changes: object) -> list[str]:
 def test_the_command_profiles_ranges_only_with_sources_and_untouched_clocks() -> None:
     arguments = command(Path("/run"))
     assert arguments[0] == "/opt/ncu"
-    pairs = list(zip(arguments, arguments[1:], strict=False))
+    pairs = list(pairwise(arguments))
     for pair in [
         ("--profile-from-start", "off"),
         ("--import-source", "yes"),
@@ -242,7 +264,8 @@ def test_the_command_profiles_ranges_only_with_sources_and_untouched_clocks() ->
         assert pair in pairs
     assert "--nvtx" in arguments
     assert arguments[-4:] == ["python", "-m", "thing", "job"]
-    assert ("--clock-control", "base") in zip(*(command(Path("/run"), clock_control="base")[i:] for i in (0, 1)), strict=False)
+    locked = command(Path("/run"), clock_control="base")
+    assert ("--clock-control", "base") in pairwise(locked)
 
 
 def test_percent_signs_in_a_path_are_not_ncus_macros() -> None:

@@ -107,9 +107,20 @@ def test_ncus_own_sets_are_passed_through(name: str) -> None:
 
 def test_more_sections_and_metrics_are_added_with_one_metrics_option() -> None:
     settings = Settings(
-        STAGES, (CUBE,), metric_set="basic", extra_sections=("PmSampling",), extra_metrics=("a.sum", "b.avg", "a.sum")
+        STAGES,
+        (CUBE,),
+        metric_set="basic",
+        extra_sections=("PmSampling",),
+        extra_metrics=("a.sum", "b.avg", "a.sum"),
     )
-    assert settings.collection_options == ("--set", "basic", "--section", "PmSampling", "--metrics", "a.sum,b.avg")
+    assert settings.collection_options == (
+        "--set",
+        "basic",
+        "--section",
+        "PmSampling",
+        "--metrics",
+        "a.sum,b.avg",
+    )
     lean = Settings(STAGES, (CUBE,), extra_metrics=("a.sum",)).collection_options
     assert lean.count("--metrics") == 1
     assert lean[-1].endswith(",a.sum")
@@ -168,7 +179,18 @@ def test_the_defaults_are_lean_4096_and_no_clock_control() -> None:
 
 def test_every_option_reaches_the_settings() -> None:
     options = parsed(
-        *("--stage", "1-3", "--stage", "warptiled", "--shape", "64", "--shape", "1x2x3", "--shape", "64x64x64"),
+        *(
+            "--stage",
+            "1-3",
+            "--stage",
+            "warptiled",
+            "--shape",
+            "64",
+            "--shape",
+            "1x2x3",
+            "--shape",
+            "64x64x64",
+        ),
         *("--no-bench", "--no-profile", "--set", "full", "--seed", "5", "--clock-control", "base"),
         *("--section", "A", "--section", "B", "--metrics", "x,y", "--metrics", "z", "--dtype", "float32"),
     )
@@ -187,7 +209,12 @@ def test_a_call_without_stages_says_how_to_choose_some() -> None:
 
 def test_resume_without_options_repeats_the_runs_own_settings() -> None:
     first = Settings(
-        select_stages(["1-2"]), (Problem(5, 6, 7),), metric_set="full", extra_metrics=("x",), seed=3, clock_control="base"
+        select_stages(["1-2"]),
+        (Problem(5, 6, 7),),
+        metric_set="full",
+        extra_metrics=("x",),
+        seed=3,
+        clock_control="base",
     )
     again = command.settings_from(parsed("--resume", "run"), a_run(first))
     assert (again.stages, again.problems) == (first.stages, first.problems)
