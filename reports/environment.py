@@ -27,12 +27,15 @@ if TYPE_CHECKING:
 
 
 def _printed(value: Any) -> Any:
-    """What a template prints: markup as it is, text made visible, nothing for None."""
+    """What a template prints: markup as it is, text made visible, nothing for None. Called a million times a report."""
+    kind = type(value)
+    if kind is str:
+        return value if value.isascii() and value.isprintable() else formatting.visible(value)
+    if kind is Markup or kind is int or kind is float:
+        return value
     if value is None:
         return ""
-    if isinstance(value, Markup):
-        return value
-    return formatting.visible(value if isinstance(value, str) else str(value))
+    return value if isinstance(value, Markup) else formatting.visible(str(value))
 
 
 def _shown(value: Any) -> Any:

@@ -107,7 +107,9 @@ def ratio(value: Any, digits: int = 1) -> str:
 def times(value: Any) -> str:
     """A factor: ``1.46×``."""
     amount = _number(value)
-    return DASH if amount is None else f"{significant(amount)}×"
+    if amount is None:
+        return DASH
+    return f"{amount:,.{2 if abs(amount) < 10 else 1 if abs(amount) < 100 else 0}f}×"
 
 
 def seconds(value: Any) -> str:

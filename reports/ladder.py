@@ -200,7 +200,7 @@ def _roofline(rows: Sequence[StageRow], problem: Problem, prefix: str) -> Markup
         figure,
         identifier=f"{prefix}ladder-{problem.key}",
         title=f"Roofline of the ladder, {problem.label}",
-        description="; ".join(tips.values()),
+        description="; ".join(tip for gid, tip in tips.items() if gid.startswith("step")),
         tips=tips,
     )
 

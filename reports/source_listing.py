@@ -92,7 +92,10 @@ class Listing:
 
 def listing(view: SourceView) -> Listing:
     """Choose and prepare the rows of both listings."""
-    files = tuple(dict.fromkeys(line.file for line in view.lines))
+    heat: dict[str, int] = {}
+    for line in view.lines:
+        heat[line.file] = heat.get(line.file, 0) + (line.counters.samples or 0)
+    files = sorted(heat, key=lambda path: heat[path], reverse=True)
     index = {path: place for place, path in enumerate(files)}
 
     def at(file: str | None, line: int | None) -> str:

@@ -152,7 +152,7 @@ def page_svg(
     assert root is not None
     label = escape(visible(f"{title}. {description}"))
     head = (
-        f'<svg viewBox="{root.group(1)}" role="img" aria-label="{label}" '
+        f'<svg class="plot" viewBox="{root.group(1)}" role="img" aria-label="{label}" '
         'stroke-linejoin="round" stroke-linecap="butt">'
     )
     return Markup((text[: root.start()] + head + text[root.end() :]).strip())
