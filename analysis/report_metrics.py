@@ -10,6 +10,7 @@ import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from struct import Struct
+from typing import NamedTuple
 
 from gemmprof.analysis import report_wire as wire
 from gemmprof.analysis.report_wire import WireError
@@ -23,17 +24,29 @@ _CORRELATION_ID, _ELEMENT_VALUE = 1, 2
 _STRING, _FLOAT, _DOUBLE, _UINT32, _UINT64 = 1, 2, 3, 4, 5
 
 _VARINT = rb"[\x80-\xff]{0,9}[\x00-\x7f]"
-_UINT_ELEMENT = rb"\x1a.\x0a.\x28(" + _VARINT + rb")\x12.\x28(" + _VARINT + rb")"
-_DOUBLE_ELEMENT = rb"\x1a.\x0a.\x28(" + _VARINT + rb")\x12\x09\x19(.{8})"
 
 
-def _only(element: bytes) -> re.Pattern[bytes]:
+class _Shape(NamedTuple):
+    """One encoding that all instance values of a metric may have."""
+
+    element: re.Pattern[bytes]
+    """One element: group 1 is its key, group 2 its value."""
+    only: re.Pattern[bytes]
     """Nothing but such elements, perhaps followed by the metric's category."""
-    return re.compile(rb"(?:" + re.sub(rb"[()]", rb"", element) + rb")+(?:\x20[\x00-\x7f])?", re.DOTALL)
+    text_keys: bool
+    doubles: bool
 
 
-_UINT_ELEMENTS, _ONLY_UINT_ELEMENTS = re.compile(_UINT_ELEMENT, re.DOTALL), _only(_UINT_ELEMENT)
-_DOUBLE_ELEMENTS, _ONLY_DOUBLE_ELEMENTS = re.compile(_DOUBLE_ELEMENT, re.DOTALL), _only(_DOUBLE_ELEMENT)
+def _shape(text_keys: bool, doubles: bool) -> _Shape:
+    # A text of printable characters ends where the next field's tag, which is none, begins.
+    key = rb"\x0a.([\x20-\x7e]*)" if text_keys else rb"\x28(" + _VARINT + rb")"
+    value = rb"\x12\x09\x19(.{8})" if doubles else rb"\x12.\x28(" + _VARINT + rb")"
+    element = rb"\x1a.\x0a." + key + value
+    only = rb"(?:" + re.sub(rb"[()]", rb"", element) + rb")+(?:\x20[\x00-\x7f])?"
+    return _Shape(re.compile(element, re.DOTALL), re.compile(only, re.DOTALL), text_keys, doubles)
+
+
+_SHAPES = tuple(_shape(text_keys, doubles) for text_keys in (False, True) for doubles in (False, True))
 
 # How a metric with instance values begins: name id, and a double or an unsigned integer.
 _HEAD = re.compile(
@@ -93,7 +106,7 @@ class InstanceTable(Mapping[str, Instances]):
         Raises:
             WireError: if they are damaged.
         """
-        simple = _ONLY_UINT_ELEMENTS.fullmatch(region) or _ONLY_DOUBLE_ELEMENTS.fullmatch(region)
+        simple = any(shape.only.fullmatch(region) for shape in _SHAPES)
         self._values[name] = region if simple else _any_instances(region)
 
     def __getitem__(self, name: str) -> Instances:
@@ -102,12 +115,21 @@ class InstanceTable(Mapping[str, Instances]):
             value = self._values[name] = self._decode(value)
         return value
 
+    def first_key(self, name: str) -> int | float | str | None:
+        """Key of the first instance value, without decoding the others; None if there is none."""
+        value = self._values[name]
+        if isinstance(value, Instances):
+            return value.keys[0] if value.keys else None
+        shape, first = _shape_of(value)
+        return first[1].decode("ascii") if shape.text_keys else _VARINTS[first[1]]
+
     def _decode(self, region: bytes) -> Instances:
-        if _DOUBLE_ELEMENTS.match(region):  # the first element tells: all are of one kind
-            encoded, values = zip(*_DOUBLE_ELEMENTS.findall(region), strict=True)
-            return Instances(self._shared(encoded), Struct(f"<{len(values)}d").unpack(b"".join(values)))
-        encoded, values = zip(*_UINT_ELEMENTS.findall(region), strict=True)
-        return Instances(self._shared(encoded), tuple(map(_VARINTS.__getitem__, values)))
+        shape, _ = _shape_of(region)
+        encoded, values = zip(*shape.element.findall(region), strict=True)
+        keys = tuple(key.decode("ascii") for key in encoded) if shape.text_keys else self._shared(encoded)
+        if shape.doubles:
+            return Instances(keys, Struct(f"<{len(values)}d").unpack(b"".join(values)))
+        return Instances(keys, tuple(map(_VARINTS.__getitem__, values)))
 
     def _shared(self, encoded: tuple[bytes, ...]) -> tuple[int, ...]:
         """The keys as numbers; metrics of one family have the same keys and share one tuple."""
@@ -129,6 +151,14 @@ class InstanceTable(Mapping[str, Instances]):
         return isinstance(other, Mapping) and dict(self) == dict(other)
 
     __hash__ = None  # type: ignore[assignment]
+
+
+def _shape_of(region: bytes) -> tuple[_Shape, re.Match[bytes]]:
+    """The shape of a region that one of the shapes fits, told by its first element."""
+    for shape in _SHAPES:
+        if first := shape.element.match(region):
+            return shape, first
+    raise WireError("instance values of no known shape")
 
 
 def metric_pattern(field_number: int) -> re.Pattern[bytes]:
