@@ -54,12 +54,22 @@ def test_nothing_of_a_hostile_report_runs(hostile: Session, browser: Any, tmp_pa
 
 
 def test_pages_ask_nobody_for_anything(pages: Path, one_file: Path, browser: Any) -> None:
-    for file in [*sorted(pages.glob("*.html")), one_file]:
-        browser.open(file)
-        assert browser.console_errors() == []
-        assert (
-            browser.script("return performance.getEntriesByType('resource').map(entry => entry.name)") == []
-        )
+    cut = {"offline": True, "latency": 0, "downloadThroughput": 0, "uploadThroughput": 0}
+    browser.driver.execute_cdp_cmd("Network.enable", {})
+    browser.driver.execute_cdp_cmd("Network.emulateNetworkConditions", cut)
+    try:
+        for file in [*sorted(pages.glob("*.html")), one_file]:
+            browser.open(file)
+            assert browser.script("return document.documentElement.dataset.ready") == "true"
+            assert browser.console_errors() == []
+            assert (
+                browser.script("return performance.getEntriesByType('resource').map(entry => entry.name)")
+                == []
+            )
+    finally:
+        online = cut | {"offline": False, "downloadThroughput": -1, "uploadThroughput": -1}
+        browser.driver.execute_cdp_cmd("Network.emulateNetworkConditions", online)
+        browser.driver.execute_cdp_cmd("Network.disable", {})
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
