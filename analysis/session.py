@@ -101,11 +101,17 @@ def reports_of(paths: Iterable[str | os.PathLike[str]]) -> tuple[list[Path], tup
         try:
             if _is_run(path):
                 run = load_run(path)
-                reports += [report_in_run(run, name) for name in _report_names(run)]
             else:
                 reports.append(path)
+                continue
         except GemmprofError as error:
             failures.append(error)
+            continue
+        for name in _report_names(run):
+            try:
+                reports.append(report_in_run(run, name))
+            except GemmprofError as error:
+                failures.append(error)
     if not reports and not failures:
         failures.append(ReportError("the run holds no report", remedies=["collect it with profiling"]))
     return reports, tuple(failures)
