@@ -175,11 +175,20 @@ def analyse(profile: KernelProfile) -> InstructionMix | NotCollected:
     if executed is None:
         absent = (metrics.EXECUTED_PER_OPCODE,)
         return NotCollected(absent, GROUP.remedy_for(absent))
-    threads = _counts(profile, metrics.THREADS_PER_OPCODE)
+    executed_by_modifier = _finer(profile, metrics.EXECUTED_PER_MODIFIER)
+    threads = _finer(profile, metrics.THREADS_PER_OPCODE)
+    threads_by_modifier = _finer(profile, metrics.THREADS_PER_MODIFIER)
     by_opcode = _opcode_counts(executed, threads)
-    modifiers = _opcode_counts(
-        _counts(profile, metrics.EXECUTED_PER_MODIFIER) or {}, _counts(profile, metrics.THREADS_PER_MODIFIER)
-    )
+    modifiers = _opcode_counts(executed_by_modifier or {}, threads_by_modifier)
+    known = {
+        name
+        for name, counts in (
+            (metrics.EXECUTED_PER_MODIFIER, executed_by_modifier),
+            (metrics.THREADS_PER_OPCODE, threads),
+            (metrics.THREADS_PER_MODIFIER, threads_by_modifier),
+        )
+        if counts is not None
+    }
     total = sum(executed.values())
     return InstructionMix(
         executed=total,
@@ -194,8 +203,44 @@ def analyse(profile: KernelProfile) -> InstructionMix | NotCollected:
         pipes=_pipes(profile),
         ratios=_ratios(by_opcode, modifiers, total),
         categories=_categories(profile),
-        missing=GROUP.incomplete(profile.metrics),
+        missing=GROUP.incomplete(profile.metrics.keys() | known),
     )
+
+
+_BY_ADDRESS = {
+    metrics.EXECUTED_PER_MODIFIER: (metrics.INSTRUCTIONS_BY_ADDRESS, True),
+    metrics.THREADS_PER_OPCODE: (metrics.THREADS_PREDICATED_BY_ADDRESS, False),
+    metrics.THREADS_PER_MODIFIER: (metrics.THREADS_PREDICATED_BY_ADDRESS, True),
+}
+"""From which count per instruction a count per opcode follows, and whether its keys keep the modifiers."""
+
+
+def _finer(profile: KernelProfile, metric: str) -> dict[str, int] | None:
+    """Count by opcode of a metric: as collected, else summed over the instructions of the source; None without both.
+
+    The two are equal to the last execution in every recorded report that has both.
+    """
+    counts = _counts(profile, metric)
+    by_address, keep_modifiers = _BY_ADDRESS[metric]
+    instances = profile.instances.get(by_address)
+    if counts is not None or instances is None or not profile.source.instructions:
+        return counts
+    texts = {instruction.address: instruction.sass for instruction in profile.source.instructions}
+    counts = {}
+    for address, value in instances.items():
+        opcode = _opcode(texts.get(address, "")) if isinstance(address, int) else ""
+        if opcode and not isinstance(value, str) and value:
+            key = opcode if keep_modifiers else opcode.partition(".")[0]
+            counts[key] = counts.get(key, 0) + int(value)
+    return counts
+
+
+def _opcode(sass: str) -> str:
+    """``LDG.E.128`` of ``@!P3 LDG.E.128 R4, [R2.64]``, '' of nothing."""
+    words = sass.split(None, 2)
+    if words and words[0].startswith("@"):
+        words = words[1:]
+    return words[0].rstrip(";") if words else ""
 
 
 def _whole_number(profile: KernelProfile, metric: str) -> int | None:
