@@ -86,6 +86,7 @@ class Stage:
         parameters: the tile letters and other compile-time parameters (BM BN BK WM WN TM TN THREADS …).
         variants: other parameter sets that are built under ``<name>_<key>``, for comparison.
         remark: what came of the idea on an H100, where that needs a word; '' elsewhere.
+        compiler_flags: what nvcc gets beyond the flags that all stages share.
     """
 
     number: int
@@ -96,6 +97,7 @@ class Stage:
     parameters: Mapping[str, int] = field(default_factory=lambda: MappingProxyType({}))
     variants: Mapping[str, Mapping[str, int]] = field(default_factory=lambda: MappingProxyType({}))
     remark: str = ""
+    compiler_flags: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -129,6 +129,25 @@ STAGES: tuple[Stage, ...] = (
             "STAGES": 3,
         },
     ),
+    Stage(
+        number=13,
+        name="fastest",
+        title="Fastest on Hopper",
+        idea="Every FFMA issues without a register-bank conflict, TMA brings the tiles, clusters split K where tiles are few.",
+        source="fastest.cu",
+        parameters={
+            "BM": 128,
+            "BN": 128,
+            "BK": 32,
+            "WM": 64,
+            "WN": 64,
+            "TM": 16,
+            "TN": 8,
+            "HELD": 4,
+            "STAGES": 3,
+        },
+        compiler_flags=("-Xptxas=-O1",),
+    ),
 )
 
 

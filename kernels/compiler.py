@@ -110,6 +110,7 @@ def stage_unit(variant: Variant, nvcc: Nvcc, numbers: Sequence[str]) -> Unit:
         *(f"-gencode=arch=compute_{number},code=sm_{number}" for number in numbers),
         f"-DGEMMPROF_STAGE={variant.name}",
         *(f"-D{letter}={value}" for letter, value in variant.parameters.items()),
+        *variant.stage.compiler_flags,
     )
     key = digest(contents(CSRC / variant.source), command[1:], nvcc.version)
     return Unit(variant.name, variant.source, command, key, source_hash(variant))
