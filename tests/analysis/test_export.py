@@ -187,7 +187,7 @@ def test_damage_in_the_second_half_refuses_the_report(bench: ModuleType, tmp_pat
 
 def test_memory_does_not_grow_with_the_launches(bench: ModuleType, tmp_path: Path) -> None:
     peaks = []
-    for launches in (400, 1600):
+    for launches in (350, 1050):
         path = tmp_path / f"{launches}.ncu-rep"
         with path.open("wb") as file:
             file.writelines(bench.repeated(lzma.decompress(BASIC.read_bytes()), launches))

@@ -8,7 +8,6 @@ import pickle
 import subprocess
 import sys
 from collections.abc import Callable
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -23,35 +22,8 @@ NATIVE_SEVERITIES = {0: "none", 1: "ok", 2: "optimization", 3: "warning", 4: "er
 NATIVE_SCOPES = {0: None, 1: "local", 2: "global"}
 
 
-@pytest.fixture(scope="session")
-def unpacked(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
-    """``unpacked("flaws_tensor")``: the recorded report as an uncompressed file."""
-    folder = tmp_path_factory.mktemp("reports")
-
-    @cache
-    def unpack(name: str) -> Path:
-        path = folder / f"{name}.ncu-rep"
-        path.write_bytes(lzma.decompress((DATA / f"{name}.ncu-rep.xz").read_bytes()))
-        return path
-
-    return unpack
-
-
-@pytest.fixture
-def plain(report_name: str, unpacked: Callable[[str], Path]) -> Path:
-    return unpacked(report_name)
-
-
-@cache
-def _native(path: Path) -> list[dict[str, Any]]:
-    answer = subprocess.run([sys.executable, str(NATIVE_VALUES), str(path)], capture_output=True, check=True)
-    launches: list[dict[str, Any]] = pickle.loads(answer.stdout)
-    return launches
-
-
-@cache
-def _ours(path: Path) -> tuple[KernelProfile, ...]:
-    return read_report(path)
+Profiles = tuple[KernelProfile, ...]
+Natives = list[dict[str, Any]]
 
 
 def same(ours: Any, theirs: Any) -> bool:
@@ -61,14 +33,14 @@ def same(ours: Any, theirs: Any) -> bool:
     return type(ours) is type(theirs) and bool(ours == theirs)
 
 
-def test_launches_and_names_are_the_natives(plain: Path) -> None:
-    ours = [(p.name, p.function_name, p.mangled_name) for p in _ours(plain)]
-    assert ours == [(n["demangled"], n["function"], n["mangled"]) for n in _native(plain)]
-    assert [p.index for p in _ours(plain)] == list(range(len(ours)))
+def check_launches_and_names_are_the_natives(ours: Profiles, natives: Natives) -> None:
+    names = [(p.name, p.function_name, p.mangled_name) for p in ours]
+    assert names == [(n["demangled"], n["function"], n["mangled"]) for n in natives]
+    assert [p.index for p in ours] == list(range(len(ours)))
 
 
-def test_every_scalar_is_the_natives(plain: Path) -> None:
-    for profile, native in zip(_ours(plain), _native(plain), strict=True):
+def check_every_scalar_is_the_natives(ours: Profiles, natives: Natives) -> None:
+    for profile, native in zip(ours, natives, strict=True):
         stored = {**profile.metrics, **dict.fromkeys(profile.instances)}
         without_value = set(native["scalars"]) - set(stored)
         assert all(native["scalars"][name] is None for name in without_value)
@@ -80,8 +52,8 @@ def test_every_scalar_is_the_natives(plain: Path) -> None:
         assert all(native["scalars"][name] in (0, None) for name in only_instances)
 
 
-def test_every_instance_value_is_the_natives(plain: Path) -> None:
-    for profile, native in zip(_ours(plain), _native(plain), strict=True):
+def check_every_instance_value_is_the_natives(ours: Profiles, natives: Natives) -> None:
+    for profile, native in zip(ours, natives, strict=True):
         assert set(profile.instances) == set(native["instances"])
         for name, (keys, values) in native["instances"].items():
             found = profile.instances[name]
@@ -89,14 +61,14 @@ def test_every_instance_value_is_the_natives(plain: Path) -> None:
             assert all(map(same, found.values, values)), name
 
 
-def test_every_unit_is_the_natives(plain: Path) -> None:
-    for profile, native in zip(_ours(plain), _native(plain), strict=True):
+def check_every_unit_is_the_natives(ours: Profiles, natives: Natives) -> None:
+    for profile, native in zip(ours, natives, strict=True):
         names = [*profile.metrics, *profile.instances]
         assert {n: profile.units[n] for n in names} == {n: native["units"][n] for n in names}
 
 
-def test_rules_are_the_natives(plain: Path) -> None:
-    for profile, native in zip(_ours(plain), _native(plain), strict=True):
+def check_rules_are_the_natives(ours: Profiles, natives: Natives) -> None:
+    for profile, native in zip(ours, natives, strict=True):
         theirs = []
         for rule in native["rules"]:
             message, speedup = rule["rule_message"], rule.get("speedup_estimation", {})
@@ -121,7 +93,7 @@ def test_rules_are_the_natives(plain: Path) -> None:
                     tables,
                 )
             )
-        ours = [
+        found = [
             (
                 rule.rule,
                 rule.section,
@@ -135,11 +107,11 @@ def test_rules_are_the_natives(plain: Path) -> None:
             )
             for rule in profile.rules
         ]
-        assert ours == theirs
+        assert found == theirs
 
 
-def test_source_is_the_natives(plain: Path) -> None:
-    for profile, native in zip(_ours(plain), _native(plain), strict=True):
+def check_source_is_the_natives(ours: Profiles, natives: Natives) -> None:
+    for profile, native in zip(ours, natives, strict=True):
         source = profile.source
         assert source.function_address == native["base"]
         at = {instruction.address: instruction for instruction in source.instructions}
@@ -155,6 +127,32 @@ def test_source_is_the_natives(plain: Path) -> None:
         assert all(instruction.sass for instruction in source.instructions)
 
 
-def test_nvtx_ranges_are_the_natives(plain: Path) -> None:
-    for profile, native in zip(_ours(plain), _native(plain), strict=True):
+def check_nvtx_ranges_are_the_natives(ours: Profiles, natives: Natives) -> None:
+    for profile, native in zip(ours, natives, strict=True):
         assert sorted(profile.nvtx) == sorted(native["nvtx"])
+
+
+CHECKS: tuple[Callable[[Profiles, Natives], None], ...] = (
+    check_launches_and_names_are_the_natives,
+    check_every_scalar_is_the_natives,
+    check_every_instance_value_is_the_natives,
+    check_every_unit_is_the_natives,
+    check_rules_are_the_natives,
+    check_source_is_the_natives,
+    check_nvtx_ranges_are_the_natives,
+)
+
+
+def test_everything_is_what_the_native_reader_says(
+    report_name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Twice, so that what comes out of the cache is checked, too."""
+    monkeypatch.setenv("GEMMPROF_CACHE", str(tmp_path / "cache"))
+    path = tmp_path / "x.ncu-rep"
+    path.write_bytes(lzma.decompress((DATA / f"{report_name}.ncu-rep.xz").read_bytes()))
+    answer = subprocess.run([sys.executable, str(NATIVE_VALUES), str(path)], capture_output=True, check=True)
+    natives: Natives = pickle.loads(answer.stdout)
+    for _ in range(2):
+        ours = read_report(path)
+        for check in CHECKS:
+            check(ours, natives)
