@@ -89,15 +89,6 @@ def change_text(change: Change) -> str:
     )
 
 
-def raw_value(value: Any) -> str:
-    """A metric as stored: integers exactly, other numbers with up to six digits after the point."""
-    if isinstance(value, str):
-        return value
-    if float(value).is_integer():
-        return f"{int(value):,}"
-    return f"{value:,.6f}".rstrip("0") if abs(value) >= 1e-3 else f"{value:.6g}"
-
-
 def plain_fields(result: Any) -> list[tuple[str, Any]]:
     """Scalar fields of a dataclass: (name in words, value)."""
     return [
@@ -170,8 +161,7 @@ def environment() -> Environment:
         heat,
         rule_text,
         change_text,
-        raw_value,
-        plain_fields,
+            plain_fields,
         fixed,
         moment,
         words,

@@ -45,7 +45,7 @@ def _all_tiles(page: KernelPage) -> Iterator[Tile]:
     if page.of_yardstick is not None:
         yield "Of cuBLAS", ratio(page.of_yardstick), "in the same run"
     if isinstance(light, SpeedOfLight):
-        yield "Under the profiler", nanoseconds(light.duration_ns), "other clocks, caches flushed"
+        yield "Under the profiler", nanoseconds(light.duration_ns), "by Nsight Compute, caches flushed"
         yield "Compute", percent(light.sm_percent), "of peak throughput"
         yield "Memory", percent(light.memory_percent), "of peak throughput"
     theoretical = theoretical_occupancy(page.analysis)

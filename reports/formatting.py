@@ -204,6 +204,17 @@ def quantity(value: Any, unit: str = "") -> str:
     return f"{number(value)} {unit}".rstrip()
 
 
+def raw_value(value: int | float | str) -> str:
+    """A metric as stored: integers exactly, other numbers with up to six digits after the point."""
+    if isinstance(value, str):
+        return value
+    if not math.isfinite(value):
+        return str(value)
+    if float(value).is_integer():
+        return f"{int(value):,}"
+    return f"{value:,.6f}".rstrip("0") if abs(value) >= 1e-3 else f"{value:.6g}"
+
+
 def short_name(name: str, limit: int = 60) -> str:
     """A kernel's name without its parameter list, cut in the middle of over-long template arguments."""
     depth = 0

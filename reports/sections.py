@@ -14,9 +14,10 @@ from typing import Any
 
 from gemmprof.analysis import access_stages, comparison, traffic
 from gemmprof.analysis.kernel_analysis import ANALYSES
-from gemmprof.model import NotCollected
+from gemmprof.model import KernelProfile, NotCollected
 from gemmprof.reports import drawings, occupancy_page
 from gemmprof.reports.environment import environment
+from gemmprof.reports.formatting import raw_value
 from gemmprof.reports.memory_diagram import diagram
 from gemmprof.reports.pages import KernelPage
 from gemmprof.reports.source_listing import listing
@@ -73,6 +74,7 @@ VIEWS: dict[str, View] = {
     "memory_chart": lambda result, page, prefix: diagram(result),
     "source_view": lambda result, page, prefix: listing(result),
     "occupancy": lambda result, page, prefix: occupancy_page.calculator(page.analysis, prefix),
+    "raw_metrics": lambda result, page, prefix: _metric_rows(page.analysis.profile),
     "access_pattern": lambda result, page, prefix: drawings.access_patterns(result),
 }
 """What a section needs beyond its result, by name: figures and layouts."""
@@ -151,3 +153,11 @@ def _template(name: str) -> str:
 
 def _templates() -> frozenset[str]:
     return frozenset(environment().list_templates(filter_func=lambda name: name.startswith("analysis_")))
+
+
+def _metric_rows(profile: KernelProfile) -> list[tuple[str, str, str, str]]:
+    """Name, value, unit and the cell's style of every metric, by name."""
+    return [
+        (name, raw_value(value), profile.units.get(name, ""), "wrap" if isinstance(value, str) else "n")
+        for name, value in sorted(profile.metrics.items())
+    ]

@@ -89,3 +89,10 @@ def test_over_long_names_are_cut_in_the_middle() -> None:
     short = f.short_name("kernel<" + "x" * 500 + ">::tail(int)")
     assert len(short) <= 62
     assert short.startswith("kernel<") and short.endswith("tail")
+
+
+def test_raw_values_are_exact() -> None:
+    assert f.raw_value(16_777_216) == f.raw_value(16_777_216.0) == "16,777,216"
+    assert f.raw_value(12.3456789) == "12.345679" and f.raw_value(0.5) == "0.5"
+    assert f.raw_value(1.25e-9) == "1.25e-09" and f.raw_value(float("nan")) == "nan"
+    assert f.raw_value("SM: a, b") == "SM: a, b"
