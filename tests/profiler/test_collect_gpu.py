@@ -1,0 +1,154 @@
+"""The whole collection on a real GPU: end to end, killed and resumed, interrupted, with a kernel that is wrong."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from gemmprof.analysis.session import load_session
+from gemmprof.kernels.catalog import STAGES
+from gemmprof.run import Run, load_run
+
+pytestmark = pytest.mark.gpu
+
+SHAPES = ("--shape", "257x129x65", "--shape", "128")
+
+
+def gemmprof(*arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "gemmprof", *arguments], capture_output=True, text=True, check=False
+    )
+
+
+def start(*arguments: str) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, "-m", "gemmprof", *arguments],
+        stderr=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+
+
+def wait_for(process: subprocess.Popen[str], text: str) -> list[str]:
+    """Read the process' progress up to the line that begins with ``text``."""
+    assert process.stderr is not None
+    lines = []
+    for line in process.stderr:
+        lines.append(line)
+        if line.startswith(text):
+            return lines
+    raise AssertionError(f"no line {text!r} in {''.join(lines)}")
+
+
+def assert_complete(run: Run) -> None:
+    """Every stage on every problem is verified, timed and profiled, and its launch is found in its report."""
+    assert len(run.results) == len(run.stages) * len(run.problems)
+    session = load_session([run.directory])
+    for result in run.results:
+        assert result.failure is None
+        assert result.verification is not None and result.verification.passed
+        assert result.timing is not None and result.timing.cublas_median is not None
+        kernel = session.kernel_for(result)
+        assert kernel is not None
+        name = run.record(result.stage).stage.name
+        assert kernel.profile.nvtx == (f"gemmprof/{name}/{result.problem.key}",)
+        assert kernel.profile.source.files or name == "cublas"
+
+
+def test_collect_end_to_end_and_a_second_time_with_nothing_to_do(tmp_path: Path) -> None:
+    done = gemmprof("collect", "--all-stages", *SHAPES, "--output", str(tmp_path / "run"), "--json")
+    assert done.returncode == 0, done.stderr
+    answer = json.loads(done.stdout)
+    assert len(answer["rows"]) == 2 * len(STAGES)
+    assert all(row["limited_by"] and row["tflops"] > 0 and row["of_cublas"] > 0 for row in answer["rows"])
+    assert Path(answer["pages"]).is_file()
+    run = load_run(tmp_path / "run")
+    assert_complete(run)
+    text = (tmp_path / "run" / "run.json").read_text()
+    again = gemmprof("collect", "--resume", str(tmp_path / "run"), "--no-report", "--json")
+    assert again.returncode == 0, again.stderr
+    assert load_run(tmp_path / "run").results == run.results
+    assert json.loads(text)["results"] == json.loads((tmp_path / "run" / "run.json").read_text())["results"]
+    new = gemmprof("collect", "--all-stages", "--output", str(tmp_path / "run"))
+    assert new.returncode == 2 and "--resume" in new.stderr
+    other = gemmprof("collect", "--resume", str(tmp_path / "run"), "--seed", "9")
+    assert other.returncode == 2 and "--seed" in other.stderr
+
+
+@pytest.mark.parametrize("moment", ["verify shared", "time block1d", "profile coalesced"])
+def test_kill_9_loses_no_finished_stage(tmp_path: Path, moment: str) -> None:
+    run = tmp_path / "run"
+    process = start("collect", "--stage", "0-5", "--shape", "256", "--output", str(run), "--no-report")
+    wait_for(process, moment)
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    before = load_run(run)
+    resumed = gemmprof("collect", "--resume", str(run), "--no-report")
+    assert resumed.returncode == 0, resumed.stderr
+    after = load_run(run)
+    assert_complete(after)
+    for result in before.results:
+        kept = after.result(result.stage, result.problem)
+        assert kept is not None
+        assert result.verification in (None, kept.verification)
+        assert result.timing in (None, kept.timing)
+
+
+def test_a_killed_ncu_costs_no_stage(tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    process = start("collect", "--stage", "0-5", "--shape", "1024", "--output", str(run), "--no-report")
+    wait_for(process, "profile naive")
+    listed = subprocess.run(
+        ["pgrep", "-f", f"target/.*ncu.*{run}"], capture_output=True, text=True, check=False
+    )
+    for pid in listed.stdout.split():
+        subprocess.run(["kill", "-9", pid], check=False)
+    _, errors = process.communicate()
+    assert process.returncode == 0, errors
+    assert_complete(load_run(run))
+
+
+def test_ctrl_c_keeps_what_is_finished_and_resume_goes_on(tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    process = start("collect", "--stage", "0-5", "--shape", "256", "--output", str(run), "--no-report")
+    wait_for(process, "profile naive")
+    process.send_signal(signal.SIGINT)
+    _, errors = process.communicate()
+    assert process.returncode == 130
+    assert "--resume" in errors
+    profiled = [result.stage for result in load_run(run).results if result.report is not None]
+    assert profiled[:2] == [0, 1]
+    assert gemmprof("collect", "--resume", str(run), "--no-report").returncode == 0
+    assert_complete(load_run(run))
+
+
+def test_without_bench_and_profile_only_the_verification_is_made(tmp_path: Path) -> None:
+    done = gemmprof(
+        "collect",
+        "--stage",
+        "naive",
+        "--shape",
+        "64",
+        "--no-bench",
+        "--no-profile",
+        "-o",
+        str(tmp_path / "run"),
+    )
+    assert done.returncode == 0, done.stderr
+    (result,) = load_run(tmp_path / "run").results
+    assert result.verification is not None and result.timing is None and result.report is None
+
+
+def test_timing_spends_about_its_budget(tmp_path: Path) -> None:
+    started = time.monotonic()
+    done = gemmprof(
+        "collect", "--stage", "naive", "--shape", "4096", "--no-profile", "-o", str(tmp_path / "run")
+    )
+    assert done.returncode == 0, done.stderr
+    assert time.monotonic() - started < 60

@@ -1,0 +1,147 @@
+"""Make the recorded run that ships with the package: the whole ladder on this machine's GPU, packed small.
+
+    python tools/record.py --output gemmprof/recorded
+
+Every stage is verified, timed and profiled (ncu's full set) at 4096³ and 2048³, and timed at a few more sizes. The run
+must be complete: a failing stage, a missing report or more than 6 MB end the script with 1 and leave the output as it
+was. Reports name the kernels' sources by their absolute path; record from a folder whose name may be published.
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import lzma
+import shutil
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from gemmprof.analysis.session import load_session
+from gemmprof.commands._shared import console
+from gemmprof.commands.collect import PlainProgress
+from gemmprof.kernels.catalog import STAGES
+from gemmprof.model import Problem
+from gemmprof.profiler.collect import collect
+from gemmprof.profiler.settings import Settings
+from gemmprof.reports import summary
+from gemmprof.run import RUN_FILE, Run, load_run, save_run
+
+PROFILED = ("4096", "2048")
+TIMED = ("512", "1024", "3072")
+LARGEST_BYTES = 6_000_000
+COMMAND = "make record"
+
+
+def collect_run(
+    directory: Path, profiled: Sequence[Problem], timed: Sequence[Problem], metric_set: str
+) -> Run:
+    """Collect into ``directory``: one ncu process for each profiled problem, so that each has a report of its own."""
+    progress = PlainProgress()
+    for number, problem in enumerate(profiled):
+        settings = Settings(STAGES, (problem,), metric_set=metric_set)
+        run = collect(settings, directory, resume=number > 0, progress=progress)
+    if timed:
+        settings = Settings(STAGES, tuple(timed), metric_set=metric_set, profile=False)
+        run = collect(settings, directory, resume=True, progress=progress)
+    return run
+
+
+def complaints(run: Run, profiled: Sequence[Problem]) -> list[str]:
+    """What a recorded run may not lack, one line each."""
+    found = []
+    for problem in run.problems:
+        for record in run.stages:
+            name = f"{record.stage.name} {problem.key}"
+            result = run.result(record.stage.number, problem)
+            if result is None or result.failure is not None:
+                found.append(f"{name}: {result.failure if result else 'no result'}")
+            elif result.verification is None or not result.verification.passed or result.timing is None:
+                found.append(f"{name}: not verified or not timed")
+            elif problem in profiled and result.report is None:
+                found.append(f"{name}: not profiled")
+    return found
+
+
+def pack(run: Run, target: Path) -> Run:
+    """Write the run into the empty folder ``target``, every report compressed with xz beside its name in run.json."""
+    names = sorted({result.report for result in run.results if result.report is not None})
+
+    def compress(name: str) -> None:
+        packed = target / f"{name}.xz"
+        packed.parent.mkdir(parents=True, exist_ok=True)
+        packed.write_bytes(lzma.compress((run.directory / name).read_bytes(), preset=9 | lzma.PRESET_EXTREME))
+
+    with ThreadPoolExecutor() as pool:
+        list(pool.map(compress, names))
+    info = dataclasses.replace(run.info, command=COMMAND)
+    save_run(dataclasses.replace(run, directory=target, info=info))
+    return load_run(target)
+
+
+def size_of(folder: Path) -> int:
+    """Bytes of all files in a folder."""
+    return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
+
+
+def publish(packed: Path, output: Path) -> None:
+    """Put the packed run in the place of the one in ``output``; other files there stay."""
+    shutil.rmtree(output / "reports", ignore_errors=True)
+    shutil.copytree(packed, output, dirs_exist_ok=True)
+
+
+def main() -> int:
+    """Record, check, pack, publish; returns the exit code."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("-o", "--output", type=Path, required=True, help="folder of the recorded run")
+    parser.add_argument(
+        "--shape", action="append", help=f"profiled and timed (default {' and '.join(PROFILED)})"
+    )
+    parser.add_argument(
+        "--timed", action="append", help=f"timed only (default {', '.join(TIMED)}); 'none' for none"
+    )
+    parser.add_argument("--set", dest="metric_set", default="full", help="ncu's metric set (default full)")
+    parser.add_argument("--from-run", type=Path, help="pack this collected run instead of collecting")
+    options = parser.parse_args()
+    profiled = [Problem.parse(text) for text in options.shape or PROFILED]
+    timed = [Problem.parse(text) for text in options.timed or TIMED if text != "none"]
+    started = time.monotonic()
+    with tempfile.TemporaryDirectory(prefix="gemmprof-record-") as scratch:
+        folder = Path(scratch)
+        if options.from_run is not None:
+            run = load_run(options.from_run)
+        else:
+            run = collect_run(folder / "run", profiled, timed, options.metric_set)
+        if wrong := complaints(run, profiled):
+            print("the run is not complete, nothing was written:", *wrong, sep="\n  ", file=sys.stderr)
+            return 1
+        collected = time.monotonic()
+        packed = pack(run, folder / "packed")
+        size = size_of(folder / "packed")
+        if size > LARGEST_BYTES:
+            print(
+                f"{size} bytes are more than the {LARGEST_BYTES} that may ship, nothing was written",
+                file=sys.stderr,
+            )
+            return 1
+        session = load_session([folder / "packed"])
+        if session.failures or any(
+            session.kernel_for(r) is None for r in packed.results if r.report is not None
+        ):
+            print("the packed reports do not read back:", *session.failures, sep="\n  ", file=sys.stderr)
+            return 1
+        publish(folder / "packed", options.output)
+    out = console()
+    out.print(summary.table(summary.summarise(packed, session)))
+    out.print(
+        f"{size / 1e6:.2f} MB in {options.output / RUN_FILE} and reports; collected in {collected - started:.0f} s, "
+        f"packed and read back in {time.monotonic() - collected:.0f} s"
+    )
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
