@@ -125,9 +125,9 @@ def _remarks(counters: Counters) -> tuple[str, ...]:
 
 
 def _stall(counters: Counters) -> str:
-    """The reason that most samples gave, apart from issuing."""
+    """The reason that most samples gave in which the warp was held back: neither issuing nor ready and waiting its turn."""
     for reason, samples in counters.stalls.items():
-        if reason != "selected" and samples:
+        if reason not in ("selected", "not_selected") and samples:
             return reason.replace("_", " ")
     return ""
 
