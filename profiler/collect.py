@@ -154,7 +154,7 @@ class Collection:
 
     def _spent(self, part: str, started: float) -> None:
         seconds = dict(self.run.info.notes.get("seconds", {}))
-        seconds[part] = round(time.monotonic() - started, 3)
+        seconds[part] = round(seconds.get(part, 0.0) + time.monotonic() - started, 3)
         self._note(seconds=seconds)
 
     def _note(self, **notes: Any) -> None:

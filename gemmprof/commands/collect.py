@@ -194,13 +194,26 @@ def _finish(result: Run, options: argparse.Namespace) -> int:
         out.print(summary.table(rows))
         out.print(summary.FOOTNOTE)
         parts = ", ".join(f"{part} {spent:.1f} s" for part, spent in seconds.items())
-        out.print(f"{sum(seconds.values()):.1f} s in all: {parts}")
+        out.print(f"{sum(seconds.values()):.1f} s spent on this run: {parts}")
+    if session is not None and (unknown := _not_collected(result, session)):
+        print(f"Nsight Compute collected nothing under the name of: {', '.join(unknown)}", file=sys.stderr)
     for row in failed:
         print(f"stage {row.stage} {row.name}, {row.problem.label}: {row.failure}", file=sys.stderr)
     announce(result.directory)
     if pages is not None:
         announce(pages)
     return 1 if failed else 0
+
+
+def _not_collected(run: Run, session: Session) -> list[str]:
+    """Metrics that the user asked for and that no launch holds: ncu passes over some misspelt names in silence."""
+    asked = run.info.notes.get("options", {}).get("extra_metrics", [])
+    held = {name for kernel in session.kernels for name in kernel.profile.metrics}
+    return [
+        name
+        for name in asked
+        if name not in held and not name.startswith(("group:", "regex:", "pmsampling:"))
+    ]
 
 
 def _with_seconds(run: Run, seconds: dict[str, float]) -> Run:

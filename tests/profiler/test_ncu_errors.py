@@ -67,7 +67,10 @@ BUSY = (
     "concurrently collecting profiling data. See https://docs.nvidia.com/nsight-compute/ProfilingGuide/index.html#faq "
     'for more details.\n==ERROR== Failed to profile "sgemm_naive" in process 9437\n'
 )
-OLD_DRIVER = "==ERROR== An error was reported by the driver:\n==ERROR== Cuda driver is not compatible with Nsight Compute.\n"
+OLD_DRIVER = (
+    "==ERROR== An error was reported by the driver:\n"
+    "==ERROR== Cuda driver is not compatible with Nsight Compute.\n"
+)
 NO_LIBRARY = "==ERROR== Failed to initialize the profiler: LibraryNotLoaded\n"
 NO_KERNELS = (
     NOTE + CONNECTED + "==PROF== Disconnected from process 9437\n==WARNING== No kernels were profiled.\n"

@@ -1,4 +1,4 @@
-"""Helper programs: events arrive, Ctrl-C is gentle once and final twice, a killed collection is noticed by its orphans."""
+"""Helper programs: events arrive, Ctrl-C is gentle once and final twice, orphans notice a killed collection."""
 
 from __future__ import annotations
 
