@@ -125,7 +125,7 @@ def _remarks(counters: Counters) -> tuple[str, ...]:
 
 
 def _stall(counters: Counters) -> str:
-    """The reason that most samples gave in which the warp was held back: neither issuing nor ready and waiting its turn."""
+    """The reason of most samples that held the warp back: it neither issued nor was ready and waited its turn."""
     for reason, samples in counters.stalls.items():
         if reason not in ("selected", "not_selected") and samples:
             return reason.replace("_", " ")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import re
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -210,3 +212,23 @@ def test_pages_are_interactive_within_a_second(pages: Path, one_file: Path, brow
             assert browser.script("return document.documentElement.dataset.ready") == "true"
             times.append(browser.script(ready))
         assert min(times) <= 1000, f"{file.name}: {times} ms"
+
+
+def test_a_kernel_page_prints_on_a_few_sheets(pages: Path, browser: Any) -> None:
+    browser.open(pages / KERNEL)
+    printed = browser.driver.execute_cdp_cmd("Page.printToPDF", {"paperWidth": 8.27, "paperHeight": 11.69})
+    content = base64.b64decode(printed["data"])
+    assert content.startswith(b"%PDF")
+    assert 4 <= len(re.findall(rb"/Type /Page\b(?!s)", content)) <= 16, (
+        "cold instructions and closed details stay out"
+    )
+    with browser.media():
+        browser.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "print"})
+        browser.viewport(794, 1123)
+        hidden = (
+            "return ['.top', '.toc', '#occupancy .interactive']"
+            ".map(selector => document.querySelector(selector)?.offsetHeight ?? 0)"
+        )
+        assert browser.script(hidden) == [0, 0, 0]
+        assert browser.overflow() == 0
+        browser.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": ""})
