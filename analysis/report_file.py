@@ -14,9 +14,10 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
 
 from gemmprof import metrics as m
+from gemmprof.analysis.report_context import session_details
 from gemmprof.analysis.report_frame import Frame, damaged, open_frame
 from gemmprof.analysis.report_lookup import Lookup
-from gemmprof.analysis.report_messages import ResultDecoder, session_details
+from gemmprof.analysis.report_messages import ResultDecoder
 from gemmprof.analysis.report_wire import WireError
 from gemmprof.model import KernelProfile, SessionDetails
 
