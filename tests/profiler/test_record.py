@@ -1,0 +1,105 @@
+"""tools/record.py: only a complete run is packed, and a packed run reads back."""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib.util
+import lzma
+import subprocess
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from gemmprof.analysis.session import load_session
+from gemmprof.kernels.catalog import STAGES
+from gemmprof.model import Problem, RunInfo, StageRecord, StageResult, Timing, Verification
+from gemmprof.run import Run, load_run, save_run
+
+ROOT = Path(__file__).parents[2]
+CUBE = Problem(1024, 1024, 1024)
+
+
+@pytest.fixture(scope="module")
+def record() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("record", ROOT / "tools" / "record.py")
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Run:
+    """A run of three stages over a recorded report of theirs."""
+    report = tmp_path / "run" / "reports" / "profile-01.ncu-rep"
+    report.parent.mkdir(parents=True)
+    report.write_bytes(lzma.decompress((ROOT / "tests" / "data" / "ladder_simple.ncu-rep.xz").read_bytes()))
+    info = RunInfo(
+        "2026-01-01T00:00:00+00:00", "H100", (9, 0), {}, "none", 0, "full", "gemmprof collect -o /home/me"
+    )
+    made = Run(tmp_path / "run", info, tuple(StageRecord(stage) for stage in STAGES[1:4]), (CUBE,))
+    for index, stage in enumerate(STAGES[1:4]):
+        timing = Timing(1e-3, 1e-3, 1e-3, 1e-3, 5, None, 1e-3)
+        verification = Verification(1e-7, 1e-5, True)
+        made = made.with_result(
+            StageResult(stage.number, CUBE, verification, timing, "reports/profile-01.ncu-rep", index)
+        )
+    save_run(made)
+    return made
+
+
+def test_a_packed_run_reads_back_small_and_without_the_command_line(
+    record: ModuleType, run: Run, tmp_path: Path
+) -> None:
+    assert record.complaints(run, [CUBE]) == []
+    packed = record.pack(run, tmp_path / "packed")
+    assert packed.results == run.results and packed.info.command == "make record"
+    assert record.size_of(tmp_path / "packed") < record.size_of(run.directory) / 10
+    session = load_session([tmp_path / "packed"])
+    kernels = [session.kernel_for(result) for result in packed.results]
+    assert [kernel.profile.index for kernel in kernels if kernel is not None] == [0, 1, 2]
+
+
+def publish(run: Path, output: Path) -> subprocess.CompletedProcess[str]:
+    script = str(ROOT / "tools" / "record.py")
+    return subprocess.run(
+        [sys.executable, script, "-o", str(output), "--shape", "1024", "--from-run", str(run)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+@pytest.mark.parametrize(
+    ("change", "complaint"),
+    [
+        ({"failure": "verification: wrong"}, "verification: wrong"),
+        ({"timing": None}, "not timed"),
+        ({"verification": None}, "not verified"),
+        ({"report": None}, "not profiled"),
+    ],
+)
+def test_an_incomplete_run_is_not_published(
+    run: Run, tmp_path: Path, change: dict[str, object], complaint: str
+) -> None:
+    result = dataclasses.replace(run.results[1], **change)  # type: ignore[arg-type]
+    save_run(run.with_result(result))
+    output = tmp_path / "recorded"
+    output.mkdir()
+    (output / "run.json").write_text("the old one")
+    done = publish(run.directory, output)
+    assert done.returncode == 1
+    assert f"{STAGES[2].name} {CUBE.key}" in done.stderr and complaint in done.stderr
+    assert (output / "run.json").read_text() == "the old one"
+
+
+def test_a_complete_run_is_published(run: Run, tmp_path: Path) -> None:
+    output = tmp_path / "recorded"
+    (output / "reports").mkdir(parents=True)
+    (output / "reports" / "stale.ncu-rep.xz").touch()
+    done = publish(run.directory, output)
+    assert done.returncode == 0, done.stderr
+    assert [path.name for path in (output / "reports").iterdir()] == ["profile-01.ncu-rep.xz"]
+    assert load_run(output).results == run.results
