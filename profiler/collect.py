@@ -7,17 +7,14 @@ goes on with the parts that are missing, and a stage that fails takes no other w
 from __future__ import annotations
 
 import dataclasses
-import datetime
-import platform
 import sys
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import gemmprof
-from gemmprof.errors import BuildError, DeviceError, GemmprofError, ProfilerError, RunError
-from gemmprof.model import Problem, RunInfo, Stage, StageRecord, StageResult, Timing, Verification
+from gemmprof.errors import DeviceError, GemmprofError, ProfilerError, RunError
+from gemmprof.model import Problem, StageResult, Timing, Verification
 from gemmprof.profiler import machine
 from gemmprof.profiler.job import Event, Job, Task
 from gemmprof.profiler.lock import collecting
@@ -34,9 +31,10 @@ from gemmprof.profiler.profile_pass import (
 )
 from gemmprof.profiler.program import Ending, run_program
 from gemmprof.profiler.progress import Progress
-from gemmprof.profiler.settings import Settings, differences
+from gemmprof.profiler.run_records import continued, new_info, stage_record
+from gemmprof.profiler.settings import Settings
 from gemmprof.run import Run, load_run, save_run
-from gemmprof.toolchain import Tool, find_nvcc
+from gemmprof.toolchain import Tool
 
 if TYPE_CHECKING:
     from gemmprof.kernels.build import BuildResult
@@ -180,97 +178,22 @@ class Collection:
     # The run
 
     def _open(self, built: BuildResult, resume: bool) -> None:
-        records = tuple(self._record(stage, built) for stage in self._settings.stages)
+        gpu = self._machine.gpu
+        records = tuple(stage_record(stage, built, gpu.compute_capability) for stage in self._settings.stages)
         if (self._directory / "run.json").exists():
             if not resume:
                 raise RunError(
                     f"{self._directory} holds a run already",
                     remedies=["add --resume to continue it", "choose another --output"],
                 )
-            self.run = self._continued(load_run(self._directory), records)
+            self.run = continued(load_run(self._directory), self._settings, gpu.name, records)
         else:
-            self.run = Run(self._directory, self._info(), records, self._settings.problems)
+            info = new_info(self._settings, gpu, self._machine.ncu)
+            self.run = Run(self._directory, info, records, self._settings.problems)
         self._save()
         for stage, problem in self._settings.pairs:
             if stage.name in self._build_failures:
                 self._fail((stage.number, problem), "build", self._build_failures[stage.name])
-
-    def _record(self, stage: Stage, built: BuildResult) -> StageRecord:
-        made = built.stages.get(stage.name)
-        if made is None:
-            return StageRecord(stage)
-        # What was built: the catalog's tile parameters, or those that `gemmprof tune` found here.
-        stage = dataclasses.replace(stage, parameters=made.parameters)
-        capability = self._machine.gpu.compute_capability
-        try:
-            resources = made.resources(f"sm_{capability[0]}{capability[1]}")
-        except BuildError:
-            return StageRecord(stage, made.source_hash)
-        return StageRecord(
-            stage,
-            made.source_hash,
-            resources.registers_per_thread,
-            resources.static_shared_memory,
-            resources.spill_bytes,
-        )
-
-    def _info(self) -> RunInfo:
-        gpu, ncu, nvcc = self._machine.gpu, self._machine.ncu, find_nvcc()
-        torch_version, torch_cuda = machine.torch_build()
-        versions = {
-            "gemmprof": gemmprof.__version__,
-            "python": platform.python_version(),
-            "driver": gpu.driver,
-            "torch": torch_version,
-            "cuda": torch_cuda,
-            "nvcc": nvcc.version_text if nvcc else None,
-            "ncu": ncu.version_text if ncu else None,
-        }
-        return RunInfo(
-            created=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
-            device=gpu.name,
-            compute_capability=gpu.compute_capability,
-            versions={name: version for name, version in versions.items() if version},
-            clock_control=self._settings.clock_control,
-            seed=self._settings.seed,
-            metric_set=self._settings.metric_set,
-            command=" ".join(["gemmprof", *sys.argv[1:]]),
-            notes={"options": dict(self._settings.recorded_options())},
-        )
-
-    def _continued(self, old: Run, records: Sequence[StageRecord]) -> Run:
-        """The older run with this call's stages and problems added, its failures cleared for another try."""
-        reasons = list(differences(self._settings, old))
-        if old.info.device != self._machine.gpu.name:
-            reasons.append(f"GPU: the run has {old.info.device}, this machine {self._machine.gpu.name}")
-        known = {record.stage.number: record for record in old.stages}
-        for record in records:
-            before = known.get(record.stage.number)
-            changed = before is not None and before.source_hash != record.source_hash
-            if changed and any(
-                r.stage == record.stage.number and (r.timing or r.report) for r in old.results
-            ):
-                reasons.append(f"the source of stage {record.stage.name} changed since the run was made")
-        if reasons:
-            raise RunError(
-                f"the run in {self._directory} cannot be continued with these settings",
-                found="; ".join(reasons),
-                remedies=[
-                    "collect a new run (another --output)",
-                    "or resume without the options that differ",
-                ],
-            )
-        stages = {**known, **{record.stage.number: record for record in records}}
-        wanted = {(stage.number, problem) for stage, problem in self._settings.pairs}
-        results = tuple(
-            dataclasses.replace(r, failure=None) if (r.stage, r.problem) in wanted else r for r in old.results
-        )
-        return dataclasses.replace(
-            old,
-            stages=tuple(stages[number] for number in sorted(stages)),
-            problems=tuple(dict.fromkeys([*old.problems, *self._settings.problems])),
-            results=results,
-        )
 
     def _result(self, key: tuple[int, Problem]) -> StageResult:
         return self.run.result(*key) or StageResult(*key)
