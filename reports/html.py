@@ -15,6 +15,7 @@ from markupsafe import Markup
 
 from gemmprof.reports.environment import asset, content_security_policy, environment
 from gemmprof.reports.pages import KernelPage, Plan, choose, neighbours, plan, stage_before, twin
+from gemmprof.reports.workers import ordered
 
 if TYPE_CHECKING:
     from gemmprof.analysis.session import Session
@@ -83,6 +84,7 @@ def render(
     single_file: bool = False,
     baseline: Session | str | None = None,
     every: bool = False,
+    processes: int = 1,
 ) -> Path:
     """Write the report of a session.
 
@@ -94,6 +96,7 @@ def render(
         baseline: what each kernel is compared with: another session (the same stage or kernel there), or a stage
             number, stage name or part of a kernel name in this session; None for the stage before.
         every: a page for each launch, also in a report of hundreds.
+        processes: how many may render pages at the same time (see `workers.ordered`).
 
     Returns:
         The file to open.
@@ -113,17 +116,28 @@ def render(
     if single_file:
         path = target if target.suffix == ".html" else target / f"{INDEX}.html"
         path.parent.mkdir(parents=True, exist_ok=True)
-        articles = [index_article(report), *(kernel_article(report, page) for page in pages.pages)]
-        path.write_text(document(report.title, articles), encoding="utf-8")
+        articles = ordered(
+            lambda place: str(kernel_article(report, pages.pages[place])),
+            len(pages.pages),
+            processes=processes,
+        )
+        text = document(report.title, [index_article(report), *map(Markup, articles)])
+        path.write_text(text, encoding="utf-8")
         return path
     target.mkdir(parents=True, exist_ok=True)
     _remove_old_pages(target)
     path = target / f"{INDEX}.html"
     path.write_text(document(report.title, [index_article(report)]), encoding="utf-8")
-    for page in pages.pages:
-        text = document(f"{page.label} – {report.title}", [kernel_article(report, page)])
+    texts = ordered(
+        lambda place: _kernel_document(report, pages.pages[place]), len(pages.pages), processes=processes
+    )
+    for page, text in zip(pages.pages, texts, strict=True):
         (target / page.file).write_text(text, encoding="utf-8")
     return path
+
+
+def _kernel_document(report: Report, page: KernelPage) -> str:
+    return document(f"{page.label} – {report.title}", [kernel_article(report, page)])
 
 
 def _remove_old_pages(directory: Path) -> None:

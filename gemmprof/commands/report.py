@@ -56,7 +56,9 @@ def run(options: argparse.Namespace) -> int:
     baseline: Session | str | None = options.baseline
     if options.baseline and Path(options.baseline).exists():
         baseline = load_session([options.baseline])
-    path = render(session, target, single_file=options.single_file, baseline=baseline, every=options.all)
+    path = render(
+        session, target, single_file=options.single_file, baseline=baseline, every=options.all, processes=2
+    )
     if options.json:
         _shared.print_json(_summary(path, session))
     else:

@@ -234,3 +234,14 @@ def test_an_analysis_without_a_partial_is_still_shown(
     page = check(tmp_path / "000-gemm-naive.html")
     assert "What this analysis found." in page.words
     assert "sm percent" in page.words and "registers per thread" in page.words
+
+
+def test_two_processes_write_the_same_pages_as_one(load: Callable[[str], Session], tmp_path: Path) -> None:
+    session = load("ladder_simple")
+    many = replace(session, kernels=tuple(replace(session.kernels[index % 3]) for index in range(10)))
+    render(many, tmp_path / "one", processes=1)
+    render(many, tmp_path / "two", processes=2)
+    pages = sorted((tmp_path / "one").glob("*.html"))
+    assert len(pages) == 11
+    for page in pages:
+        assert page.read_bytes() == (tmp_path / "two" / page.name).read_bytes(), page.name
