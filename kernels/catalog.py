@@ -143,7 +143,6 @@ STAGES: tuple[Stage, ...] = (
             "WN": 64,
             "TM": 16,
             "TN": 8,
-            "HELD": 4,
             "STAGES": 3,
         },
         compiler_flags=("-Xptxas=-O1",),

@@ -8,8 +8,8 @@
 //    before it read in the same place) and the other two lie in different banks. `multiply` orders the FFMAs so that
 //    this is always possible. The optimiser of ptxas shuffles that order to hide latencies that are hidden already, so
 //    this stage is compiled with -Xptxas=-O1 (see the catalog): a quarter of the FFMAs lost a cycle without it.
-// 2. Hand-placed shared loads. Every load stands where the register it fills has just been used for the last time, 40
-//    or more FFMAs before its value is needed, so that two warps a scheduler suffice.
+// 2. Hand-placed shared loads. Every load stands where the registers it fills have just been used for the last time,
+//    64 or more FFMAs before its value is needed, so that two warps a scheduler suffice.
 // 3. A stays as it lies in memory (the k of a row side by side): no transposition on its way, and a thread reads four k
 //    of a row at once. The 128-byte rows of the tile are XOR-swizzled, 16 bytes at a time, against bank conflicts. That
 //    is a layout which the bulk tensor copy (TMA) writes, so one thread copies both tiles with two instructions.
@@ -20,6 +20,7 @@
 // the same kernel with cp.async and without clusters.
 #include <cuda.h>
 
+#include <algorithm>
 #include <initializer_list>
 
 #include "gemm.cuh"
@@ -28,7 +29,7 @@ constexpr int THREADS = (BM / WM) * (BN / WN) * 32;
 constexpr int LANES_N = WN / TN;        // lanes side by side along a row of C
 constexpr int LANES_M = 32 / LANES_N;   // and below each other
 constexpr int QUADS = TN / 4;           // a thread's columns are QUADS float4, LANES_N float4 apart
-constexpr int GROUPS = TM / HELD;       // rows of A are held in registers by groups of HELD: one is used, one loaded
+constexpr int HELD = TM / 4;            // a thread's rows are multiplied in four groups
 constexpr int A_BYTES = BM * BK * 4;
 constexpr int B_BYTES = BK * BN * 4;
 constexpr int STAGE_BYTES = A_BYTES + B_BYTES;
@@ -40,8 +41,7 @@ constexpr int MAX_SPLITS = 8;           // the largest cluster that every Hopper
 static_assert(BK == 32, "BK must be 32: a row of the A tile is one 128-byte swizzle span");
 static_assert(WM / TM * LANES_N == 32 && WN % TN == 0, "the thread tiles of 32 lanes must make up the warp tile");
 static_assert(TN == 8, "TN must be 8: the order of the FFMAs is made for two float4 of B");
-static_assert(TM % (2 * HELD) == 0, "TM must be a multiple of 2 * HELD: groups use two register sets in turn");
-static_assert(HELD % 2 == 0, "HELD must be even: rows are walked in pairs, forth and back");
+static_assert(TM % 8 == 0, "TM must be a multiple of 8: rows are multiplied in four groups, in pairs forth and back");
 static_assert(LANES_M == 4 || LANES_M == 8, "4 or 8 lanes must lie below each other: the swizzle counts rows modulo 8");
 static_assert(STAGES == 3, "STAGES must be 3: one tile is computed, one is complete, one is being copied");
 static_assert(BM <= 256 && BN <= 256, "a bulk tensor copy moves at most 256 rows or columns");
@@ -281,50 +281,56 @@ __global__ void __launch_bounds__(THREADS, 2)
         copy_tiles(first);
         copy_tiles(first + 1);
         wait_for(first);
-        const unsigned a_base = stage_address(first) + a_offset, b_base = stage_address(first) + b_offset;
-        float4 a[2][HELD], b[4][QUADS];
+        unsigned a_now = stage_address(first) + a_offset, b_now = stage_address(first) + b_offset;
+        // Groups of HELD rows: a0 takes the first one, a1 and a2 the others in turn. b holds all columns.
+        float4 a0[HELD], a1[HELD], a2[HELD], b[4][QUADS];
+        const auto load_group = [&](float4(&a)[HELD], unsigned column, int group) {
 #pragma unroll
-        for (int row = 0; row < HELD; ++row) a[0][row] = load_a(a_base, row);
+            for (int row = 0; row < HELD; ++row) a[row] = load_a(column, group * HELD + row);
+        };
+        const auto load_two_k = [&](unsigned rows, int k) {
 #pragma unroll
-        for (int k = 0; k < 2; ++k)
-#pragma unroll
-            for (int quad = 0; quad < QUADS; ++quad) b[k][quad] = load_b(b_base, k, quad);
+            for (int i = k * QUADS; i < (k + 2) * QUADS; ++i)
+                b[i / QUADS][i % QUADS] = load_b(rows, i / QUADS, i % QUADS);
+        };
+        const auto multiply_two_k = [&](const float4(&a)[HELD], int group, int k) {
+            multiply(sums, a, b[k], group * HELD, k);
+            multiply(sums, a, b[k + 1], group * HELD, k + 1);
+        };
+        load_group(a0, a_now, 0);
+        load_two_k(b_now, 0);
 
         for (int step = first; step < last; ++step) {
             wait_for(step + 1);
             copy_tiles(step + 2);
-            const unsigned a_here = stage_address(step) + a_offset, b_here = stage_address(step) + b_offset;
+            const unsigned a_here = a_now;
             const unsigned a_there = stage_address(step + 1) + a_offset, b_there = stage_address(step + 1) + b_offset;
-            // Four k a round. While one group of rows is multiplied, the next one is loaded, and each b is loaded
-            // again as soon as the last group has used it (for k = 2 and 3 that is in the next round). The rounds must
-            // remain one basic block, or ptxas reorders them; __syncwarp() compiles to a NOP that no load crosses.
+            // Four k a round: the four groups of rows in turn. Each load stands where its registers have just been used
+            // and is needed 64 or more FFMAs later; the next round's first operands are on their way before this one
+            // ends. The rounds must remain one basic block, or ptxas reorders them. __syncwarp() compiles to a NOP that
+            // no load crosses: otherwise they would gather at the end, just before they are waited for.
 #pragma unroll 1
-            for (int c = 0; c < BK / 4; ++c) {
-                const unsigned a_column = a_here ^ (c * 16), b_rows = b_here + c * (4 * BN * 4);
-                const bool more = c + 1 < BK / 4;
-                const unsigned a_next = more ? a_here ^ ((c + 1) * 16) : a_there;
-                const unsigned b_next = more ? b_rows + 4 * BN * 4 : b_there;
-#pragma unroll
-                for (int group = 0; group < GROUPS; ++group)
-#pragma unroll
-                    for (int k = 0; k < 4; ++k) {
-                        if (k == 0) {
-                            __syncwarp();
-#pragma unroll
-                            for (int row = 0; row < HELD; ++row)
-                                a[(group + 1) % 2][row] = group + 1 < GROUPS
-                                                              ? load_a(a_column, (group + 1) * HELD + row)
-                                                              : load_a(a_next, row);
-                            if (group == 0)
-#pragma unroll
-                                for (int i = 2 * QUADS; i < 4 * QUADS; ++i)
-                                    b[i / QUADS][i % QUADS] = load_b(b_rows, i / QUADS, i % QUADS);
-                        }
-                        multiply(sums, a[group % 2], b[k], group * HELD, k);
-                        if (group + 1 == GROUPS && k < 2)
-#pragma unroll
-                            for (int quad = 0; quad < QUADS; ++quad) b[k][quad] = load_b(b_next, k, quad);
-                    }
+            for (int next = 16; next <= BK * 4; next += 16) {
+                const unsigned a_next = next < BK * 4 ? a_here ^ next : a_there;
+                const unsigned b_next = next < BK * 4 ? b_now + 4 * BN * 4 : b_there;
+                load_group(a1, a_now, 1);
+                load_two_k(b_now, 2);
+                multiply_two_k(a0, 0, 0);
+                multiply_two_k(a0, 0, 2);
+                __syncwarp();
+                load_group(a2, a_now, 2);
+                multiply_two_k(a1, 1, 0);
+                multiply_two_k(a1, 1, 2);
+                __syncwarp();
+                load_group(a1, a_now, 3);
+                load_group(a0, a_next, 0);
+                multiply_two_k(a2, 2, 0);
+                multiply_two_k(a2, 2, 2);
+                __syncwarp();
+                multiply_two_k(a1, 3, 0);
+                load_two_k(b_next, 0);
+                multiply_two_k(a1, 3, 2);
+                a_now = a_next, b_now = b_next;
             }
         }
     }
@@ -381,7 +387,7 @@ __global__ void __launch_bounds__(256) align_rows(const float* __restrict__ from
                                                   int columns, float* __restrict__ to, std::int64_t ld_to) {
     constexpr int BATCH = 8;  // loads on their way at once
     for (std::int64_t row = blockIdx.x * 8 + threadIdx.x / 32; row < rows; row += gridDim.x * 8)
-        for (int first = threadIdx.x % 32; first < columns; first += 32 * BATCH) {
+        for (int first = blockIdx.y * 32 * BATCH + threadIdx.x % 32; first < columns; first += gridDim.y * 32 * BATCH) {
             float v[BATCH];
 #pragma unroll
             for (int i = 0; i < BATCH; ++i)
@@ -498,8 +504,9 @@ float* make_aligned(const float*& matrix, std::int64_t& ld, int rows, int column
         cudaGetLastError();
         return nullptr;
     }
-    const int blocks = gemmprof::ceil_div(rows, 8) < 8 * sms ? gemmprof::ceil_div(rows, 8) : 8 * sms;
-    align_rows<<<blocks, 256, 0, stream>>>(matrix, ld, rows, columns, static_cast<float*>(copy), ld_to);
+    const dim3 grid(unsigned(std::min(gemmprof::ceil_div(rows, 8), 8 * sms)),
+                    unsigned(std::min(gemmprof::ceil_div(columns, 256), rows < 64 * sms ? 64 : 1)));
+    align_rows<<<grid, 256, 0, stream>>>(matrix, ld, rows, columns, static_cast<float*>(copy), ld_to);
     matrix = static_cast<float*>(copy), ld = ld_to;
     return static_cast<float*>(copy);
 }
