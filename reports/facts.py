@@ -92,7 +92,10 @@ def run_facts(run: Run) -> list[tuple[str, str]]:
     )
     facts = [
         ("GPU", f"{info.device}, compute capability {'.'.join(map(str, info.compute_capability))}"),
-        ("Shapes (M×N×K)", ", ".join(f"{p.m}×{p.n}×{p.k}, {p.dtype}" for p in run.problems)),
+        (
+            "Shapes (M×N×K)",
+            f"{', '.join(p.label for p in run.problems)} ({', '.join(sorted({p.dtype for p in run.problems}))})",
+        ),
         ("Collected", moment(info.created)),
     ]
     if clocks:
