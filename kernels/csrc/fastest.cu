@@ -382,8 +382,10 @@ __global__ void __launch_bounds__(THREADS, 2)
 #endif
 }
 
-// Copies a matrix whose rows are not 16-byte aligned to one whose rows are.
-__global__ void __launch_bounds__(256) align_rows(const float* __restrict__ from, std::int64_t ld, int rows,
+// Copies a matrix whose rows are not 16-byte aligned to one whose rows are: a warp a row.
+constexpr int ALIGN_THREADS = 256;
+
+__global__ void __launch_bounds__(ALIGN_THREADS) align_rows(const float* __restrict__ from, std::int64_t ld, int rows,
                                                   int columns, float* __restrict__ to, std::int64_t ld_to) {
     constexpr int BATCH = 8;  // loads on their way at once
     for (std::int64_t row = blockIdx.x * 8 + threadIdx.x / 32; row < rows; row += gridDim.x * 8)
@@ -402,8 +404,9 @@ __global__ void __launch_bounds__(256) align_rows(const float* __restrict__ from
 
 using Function = decltype(sgemm_fastest<false, 4>);
 
-// The ladder's list of kernels holds functions of one type; the launch below converts back.
-gemmprof::KernelFunction* as_kernel(Function* function) {
+// The ladder's list of kernels holds functions of one type; the launches below do without it or convert back.
+template <class F>
+gemmprof::KernelFunction* as_kernel(F* function) {
     return reinterpret_cast<gemmprof::KernelFunction*>(function);
 }
 
@@ -411,6 +414,7 @@ const gemmprof::Kernel kernels[] = {
     {"tensor copies", as_kernel(&sgemm_fastest<false, 4>), THREADS, BM, BN, SHARED_BYTES},
     {"16-byte copies", as_kernel(&sgemm_fastest<true, 4>), THREADS, BM, BN, SHARED_BYTES},
     {"4-byte copies", as_kernel(&sgemm_fastest<true, 1>), THREADS, BM, BN, SHARED_BYTES},
+    {"alignment of an operand", as_kernel(&align_rows), ALIGN_THREADS, 8, 256, 0},
 };
 
 // The driver's function that describes a matrix to the copy engine, found at run time: no need to link the driver.
@@ -506,7 +510,7 @@ float* make_aligned(const float*& matrix, std::int64_t& ld, int rows, int column
     }
     const dim3 grid(unsigned(std::min(gemmprof::ceil_div(rows, 8), 8 * sms)),
                     unsigned(std::min(gemmprof::ceil_div(columns, 256), rows < 64 * sms ? 64 : 1)));
-    align_rows<<<grid, 256, 0, stream>>>(matrix, ld, rows, columns, static_cast<float*>(copy), ld_to);
+    align_rows<<<grid, ALIGN_THREADS, 0, stream>>>(matrix, ld, rows, columns, static_cast<float*>(copy), ld_to);
     matrix = static_cast<float*>(copy), ld = ld_to;
     return static_cast<float*>(copy);
 }
