@@ -161,7 +161,7 @@ def environment() -> Environment:
         heat,
         rule_text,
         change_text,
-            plain_fields,
+        plain_fields,
         fixed,
         moment,
         words,

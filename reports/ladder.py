@@ -11,7 +11,7 @@ from gemmprof.analysis.roofline import Roofline
 from gemmprof.analysis.speed_of_light import SpeedOfLight
 from gemmprof.analysis.warp_states import WarpStates
 from gemmprof.model import Problem, StageRecord, StageResult
-from gemmprof.reports import figures
+from gemmprof.reports import figures, ladder_figure
 from gemmprof.reports.facts import achieved_occupancy
 from gemmprof.reports.pages import YARDSTICK_STAGE, KernelPage, Plan
 from gemmprof.reports.svg import page_svg
@@ -190,12 +190,12 @@ def _roofline(rows: Sequence[StageRow], problem: Problem, prefix: str) -> Markup
         if isinstance(roofs, Roofline):
             stage = row.record.stage
             steps.append(
-                figures.Step(str(stage.number), f"{stage.number} {stage.title}", roofs, row.yardstick)
+                ladder_figure.Step(str(stage.number), f"{stage.number} {stage.title}", roofs, row.yardstick)
             )
-    figure = figures.ladder_roofline(steps)
+    figure = ladder_figure.ladder_roofline(steps)
     if figure is None:
         return None
-    tips = figures.step_tips(steps)
+    tips = ladder_figure.step_tips(steps)
     return page_svg(
         figure,
         identifier=f"{prefix}ladder-{problem.key}",

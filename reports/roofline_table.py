@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from gemmprof.analysis.roofline import Roofline, RooflinePoint
 from gemmprof.errors import UsageError
 from gemmprof.model import NotCollected
-from gemmprof.reports import figures
+from gemmprof.reports import figures, ladder_figure
 from gemmprof.reports.formatting import bandwidth, flops, percent, significant, times, visible
 from gemmprof.reports.pages import KernelPage, plan
 from gemmprof.reports.svg import drawing
@@ -129,9 +129,9 @@ def draw(rows: Sequence[KernelRoofline], path: Path) -> None:
     if len(found) == 1:
         figure = figures.kernel_roofline(found[0][1])
     else:
-        figure = figures.ladder_roofline(
+        figure = ladder_figure.ladder_roofline(
             [
-                figures.Step(str(index), row.name, result, row.page.is_yardstick)
+                ladder_figure.Step(str(index), row.name, result, row.page.is_yardstick)
                 for index, (row, result) in enumerate(found)
             ]
         )

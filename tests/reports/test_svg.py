@@ -9,7 +9,7 @@ from page_sessions import HOSTILE
 
 from gemmprof.analysis.roofline import Roofline
 from gemmprof.analysis.session import Session
-from gemmprof.reports import figures
+from gemmprof.reports import figures, ladder_figure
 from gemmprof.reports.environment import asset
 from gemmprof.reports.svg import PALETTE, page_svg
 
@@ -67,9 +67,15 @@ def test_tooltips_sit_on_their_points(roofs: Roofline) -> None:
 
 
 def test_hostile_labels_stay_text(roofs: Roofline) -> None:
-    steps = [figures.Step("1", HOSTILE, roofs), figures.Step("2", "$\\frac{1}{0}$ " + HOSTILE, roofs)]
+    steps = [
+        ladder_figure.Step("1", HOSTILE, roofs),
+        ladder_figure.Step("2", "$\\frac{1}{0}$ " + HOSTILE, roofs),
+    ]
     text = svg_of(
-        figures.ladder_roofline(steps), title=HOSTILE, description=HOSTILE, tips=figures.step_tips(steps)
+        ladder_figure.ladder_roofline(steps),
+        title=HOSTILE,
+        description=HOSTILE,
+        tips=ladder_figure.step_tips(steps),
     )
     root = ElementTree.fromstring(text)
     tags = {element.tag.rsplit("}")[-1] for element in root.iter()}
