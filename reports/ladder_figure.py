@@ -35,8 +35,10 @@ def step_point(roofline: Roofline) -> RooflinePoint | None:
     return next((point for point in main_points(roofline) if point.memory.level == PATH_LEVEL), None)
 
 
-def ladder_roofline(steps: Sequence[Step], *, width: float = 9.4, height: float = 5.2) -> Figure | None:
-    """Several kernels against device memory, with the path from one to the next; None if none has a point."""
+def ladder_roofline(
+    steps: Sequence[Step], *, path: bool = True, width: float = 9.4, height: float = 5.2
+) -> Figure | None:
+    """Several kernels against device memory, with the ``path`` from one to the next; None if none has a point."""
     placed = [(step, point) for step in steps if (point := step_point(step.roofline)) is not None]
     if not placed:
         return None
@@ -55,9 +57,9 @@ def ladder_roofline(steps: Sequence[Step], *, width: float = 9.4, height: float 
         crowd = _crowd(placed)
         box = _empty_box(axes, placed, memories) if crowd else None
         crowd = crowd if box is not None else []
-        _steps(axes, placed, named=[item for item in placed if item not in crowd])
+        _steps(axes, placed, named=[item for item in placed if item not in crowd], path=path)
         if box is not None:
-            _inset(axes, placed, crowd, box)
+            _inset(axes, placed, crowd, box, path=path)
         return figure
 
 
@@ -109,7 +111,7 @@ def _empty_box(axes: Any, placed: Sequence[Placed], memories: Sequence[MemoryRoo
     return None
 
 
-def _inset(axes: Any, placed: Sequence[Placed], crowd: Sequence[Placed], box: Box) -> None:
+def _inset(axes: Any, placed: Sequence[Placed], crowd: Sequence[Placed], box: Box, *, path: bool) -> None:
     """The crowd again, larger and by its marks, where the figure is empty."""
     inset = axes.inset_axes(box)
     intensities = [point.intensity for _, point in crowd]
@@ -127,7 +129,11 @@ def _inset(axes: Any, placed: Sequence[Placed], crowd: Sequence[Placed], box: Bo
     for side in inset.spines.values():
         side.set_visible(True)
     _steps(
-        inset, placed, named=[(replace(step, label=step.mark), point) for step, point in crowd], gid="near"
+        inset,
+        placed,
+        named=[(replace(step, label=step.mark), point) for step, point in crowd],
+        path=path,
+        gid="near",
     )
     axes.indicate_inset_zoom(inset, edgecolor=PALETTE["faint"], alpha=1)
 
@@ -146,11 +152,13 @@ def _few_ticks(axis: Any, text: Callable[[float], str]) -> None:
     axis.set_ticks(ticks, [text(tick) for tick in ticks])
 
 
-def _steps(axes: Any, placed: Sequence[Placed], *, named: Sequence[Placed], gid: str = "step") -> None:
+def _steps(
+    axes: Any, placed: Sequence[Placed], *, named: Sequence[Placed], path: bool, gid: str = "step"
+) -> None:
     """Points, arrows from step to step, and the names of some of them."""
     (left, right), (bottom, top) = axes.get_xlim(), axes.get_ylim()
-    path = [(point.intensity, point.achieved) for step, point in placed if not step.yardstick]
-    for start, end in pairwise(path):
+    ladder = [(point.intensity, point.achieved) for step, point in placed if path and not step.yardstick]
+    for start, end in pairwise(ladder):
         if not all(left <= x <= right and bottom <= y <= top for x, y in (start, end)):
             continue
         axes.annotate(

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from gemmprof.analysis.roofline import Roofline, RooflinePoint
 from gemmprof.errors import UsageError
-from gemmprof.model import NotCollected
+from gemmprof.model import NotCollected, Problem
 from gemmprof.reports import figures, ladder_figure
 from gemmprof.reports.formatting import bandwidth, flops, percent, significant, times, visible
 from gemmprof.reports.pages import KernelPage, plan
@@ -40,14 +40,28 @@ class KernelRoofline:
         return figures.main_points(self.result) if isinstance(self.result, Roofline) else ()
 
 
-def kernels(session: Session, *, containing: str | None = None) -> tuple[KernelRoofline, ...]:
-    """Every launch of a session (whose kernel name or stage title contains a text), runs in the order of the ladder."""
+def kernels(
+    session: Session, *, containing: str | None = None, shape: Problem | None = None
+) -> tuple[KernelRoofline, ...]:
+    """The launches of a session, runs in the order of the ladder.
+
+    Args:
+        session: what was loaded.
+        containing: only those whose kernel name or stage title contains this text.
+        shape: only stages on this problem.
+    """
     wanted = (containing or "").lower()
     return tuple(
         KernelRoofline(page, page.analysis.get(Roofline))
         for page in plan(session, every=True).pages
-        if wanted in page.label.lower() or wanted in page.analysis.profile.name.lower()
+        if (wanted in page.label.lower() or wanted in page.analysis.profile.name.lower())
+        and shape in (None, page.problem)
     )
+
+
+def one_shape(rows: Sequence[KernelRoofline]) -> tuple[KernelRoofline, ...]:
+    """The rows that one picture can hold: those on the first problem (the largest), where there are several."""
+    return tuple(row for row in rows if row.page.problem == rows[0].page.problem)
 
 
 def table(rows: Sequence[KernelRoofline]) -> Table:
@@ -129,13 +143,18 @@ def draw(rows: Sequence[KernelRoofline], path: Path) -> None:
     if len(found) == 1:
         figure = figures.kernel_roofline(found[0][1])
     else:
+        steps = [
+            ladder_figure.Step(_mark(row, place), row.page.label, result, row.page.is_yardstick)
+            for place, (row, result) in enumerate(found)
+        ]
         figure = ladder_figure.ladder_roofline(
-            [
-                ladder_figure.Step(str(index), row.name, result, row.page.is_yardstick)
-                for index, (row, result) in enumerate(found)
-            ]
+            steps, path=all(row.page.record is not None for row, _ in found)
         )
     if figure is None:
         raise UsageError("no kernel has a roofline point to draw", found=_why_none(rows[0].result))
     with drawing():
         figure.savefig(path, dpi=160)
+
+
+def _mark(row: KernelRoofline, place: int) -> str:
+    return str(row.page.record.stage.number if row.page.record is not None else place)

@@ -7,9 +7,11 @@ roofline is drawn into a .png, .svg or .pdf file: one kernel against all memory 
 from __future__ import annotations
 
 import argparse
+import sys
 
 from gemmprof.commands import _shared
 from gemmprof.errors import UsageError
+from gemmprof.model import Problem
 
 FORMATS = (".png", ".svg", ".pdf")
 
@@ -20,6 +22,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--kernel", metavar="TEXT", help="only kernels whose name or stage title contains TEXT"
     )
+    parser.add_argument("--shape", metavar="MxNxK", help="only the stages of a run on this shape")
     _shared.add_output_argument(
         parser, metavar="FILE", text="draw into FILE (.png, .svg or .pdf) instead of a table"
     )
@@ -30,6 +33,7 @@ def run(options: argparse.Namespace) -> int:
     """Print or draw the points; exit code 0."""
     from gemmprof.reports import roofline_table
 
+    shape = Problem.parse(options.shape) if options.shape else None
     target = None
     if options.output:
         target = _shared.new_output(options.output, force=options.force)
@@ -38,16 +42,18 @@ def run(options: argparse.Namespace) -> int:
                 f"{target} has no known picture format", remedies=[f"end the name in {', '.join(FORMATS)}"]
             )
     session = _shared.load_inputs(options, source=False)
-    rows = roofline_table.kernels(session, containing=options.kernel)
+    rows = roofline_table.kernels(session, containing=options.kernel, shape=shape)
     if not rows:
+        chosen = [text for text in (options.kernel, options.shape) if text]
         raise UsageError(
-            f"no kernel's name contains '{options.kernel}'"
-            if options.kernel
-            else "the input holds no kernel",
-            remedies=["leave out --kernel to see them all"] if options.kernel else [],
+            f"no kernel matches {' and '.join(map(repr, chosen))}" if chosen else "the input holds no kernel",
+            remedies=["leave out --kernel and --shape to see them all"] if chosen else [],
         )
     if target is not None:
-        roofline_table.draw(rows, target)
+        drawn = roofline_table.one_shape(rows)
+        if len(drawn) < len(rows):
+            print(f"Drawing {drawn[0].name.rsplit(' ', 1)[-1]} (--shape chooses another)", file=sys.stderr)
+        roofline_table.draw(drawn, target)
         _shared.announce(target)
     if options.json:
         _shared.print_json(roofline_table.records(rows))

@@ -105,3 +105,8 @@ def test_roofline_explains_what_it_cannot_do(tmp_path: Path, capsys: pytest.Capt
     partial = str(DATA / "partial_two_metrics.ncu-rep.xz")
     assert main(["roofline", partial, "-o", str(tmp_path / "r.png")]) == 2
     assert "--section" in capsys.readouterr().err
+
+
+def test_roofline_chooses_kernels_by_shape(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["roofline", LADDER, "--shape", "1024"]) == 2, "a plain report knows no shapes"
+    assert "'1024'" in capsys.readouterr().err

@@ -5,11 +5,11 @@ import xml.etree.ElementTree as ElementTree
 from collections.abc import Callable
 
 import pytest
-from page_sessions import HOSTILE
+from page_sessions import HOSTILE, LARGE, SMALL
 
 from gemmprof.analysis.roofline import Roofline
 from gemmprof.analysis.session import Session
-from gemmprof.reports import figures, ladder_figure
+from gemmprof.reports import figures, ladder_figure, roofline_table
 from gemmprof.reports.environment import asset
 from gemmprof.reports.svg import PALETTE, page_svg
 
@@ -96,3 +96,21 @@ def test_a_kernel_without_arithmetic_has_no_figure(load: Callable[[str], Session
 
 def test_figures_are_the_same_each_time(roofs: Roofline) -> None:
     assert svg_of(figures.kernel_roofline(roofs)) == svg_of(figures.kernel_roofline(roofs))
+
+
+def test_a_picture_holds_one_shape_of_a_run(ladder: Session) -> None:
+    rows = roofline_table.kernels(ladder)
+    assert [row.name for row in rows] == [
+        "1 Naive 1024³",
+        "2 Coalesced 1024³",
+        "3 Shared-memory tiling 1024³",
+    ]
+    assert roofline_table.one_shape(rows) == rows
+    assert roofline_table.kernels(ladder, shape=SMALL) == rows
+    assert roofline_table.kernels(ladder, shape=LARGE) == ()
+
+
+def test_only_a_ladder_has_a_path(roofs: Roofline) -> None:
+    steps = [ladder_figure.Step(str(n), f"{n}", roofs) for n in (1, 2)]
+    with_path, without = (svg_of(ladder_figure.ladder_roofline(steps, path=path)) for path in (True, False))
+    assert with_path.count("<path") > without.count("<path")
