@@ -317,7 +317,6 @@ __global__ void __launch_bounds__(THREADS, 2)
                 load_two_k(b_now, 2);
                 multiply_two_k(a0, 0, 0);
                 multiply_two_k(a0, 0, 2);
-                __syncwarp();
                 load_group(a2, a_now, 2);
                 multiply_two_k(a1, 1, 0);
                 multiply_two_k(a1, 1, 2);
