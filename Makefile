@@ -45,7 +45,7 @@ lint: $(VENV)/.installed-lint
 
 # On the GPU machine torch is already in some Python; gemmprof is used from this checkout.
 test-gpu:
-	$(PYTHON) -m pytest -m gpu -p no:cacheprovider
+	$(PYTHON) -m pytest -m gpu -p no:cacheprovider $(shell grep -rlE 'mark\.gpu' tests --include='test_*.py')
 
 record:
 	$(PYTHON) tools/record.py --output $(or $(OUT),gemmprof/recorded)

@@ -29,7 +29,16 @@ _HOMES = {
     "read_report": "gemmprof.analysis.report_file",
 }
 
-__all__ = ["Occupancy", "__version__", "analyse", "load_recorded_run", "load_run", "occupancy", "occupancy_table", "read_report"]
+__all__ = [
+    "Occupancy",
+    "__version__",
+    "analyse",
+    "load_recorded_run",
+    "load_run",
+    "occupancy",
+    "occupancy_table",
+    "read_report",
+]
 
 
 def __getattr__(name: str) -> Any:

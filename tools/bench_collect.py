@@ -1,6 +1,6 @@
 """Wall time of `gemmprof collect` against the usual way: one `ncu --set full` process for each stage.
 
-    python tools/bench_collect.py [--shape 4096] [--json FILE] [--keep FOLDER]
+    python tools/bench_collect.py [--shape 4096] [--stage 0-6 …] [--json FILE] [--keep FOLDER]
 
 Both run on the same machine one after the other. The usual way only profiles: it neither verifies nor times nor
 renders, and starts Python and torch once for each stage.
@@ -14,6 +14,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 from gemmprof.kernels.build import build
@@ -22,6 +23,7 @@ from gemmprof.model import Problem, Stage
 from gemmprof.profiler.job import Job, Task
 from gemmprof.profiler.ncu_command import NcuCommand, require_ncu
 from gemmprof.profiler.ncu_errors import NcuLog
+from gemmprof.profiler.settings import select_stages
 
 
 def timed(command: list[str]) -> float:
@@ -39,22 +41,12 @@ def timed(command: list[str]) -> float:
     return time.perf_counter() - started
 
 
-def collect_seconds(problem: Problem, folder: Path) -> float:
-    """Seconds of `gemmprof collect --all-stages`: verify, time, profile, render."""
-    output = folder / "collect"
-    return timed(
-        [
-            sys.executable,
-            "-m",
-            "gemmprof",
-            "collect",
-            "--all-stages",
-            "--shape",
-            problem.key,
-            "--output",
-            str(output),
-        ]
-    )
+def collect_seconds(stages: Sequence[Stage], problem: Problem, folder: Path) -> float:
+    """Seconds of `gemmprof collect` for these stages: verify, time, profile, render."""
+    command = [sys.executable, "-m", "gemmprof", "collect", "--shape", problem.key]
+    for stage in stages:
+        command += ["--stage", stage.name]
+    return timed([*command, "--output", str(folder / "collect")])
 
 
 def one_process_seconds(stage: Stage, problem: Problem, folder: Path) -> tuple[float, int, int]:
@@ -83,18 +75,22 @@ def main() -> None:
     """Measure both ways and print a table."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--shape", default="4096")
+    parser.add_argument(
+        "--stage", action="append", help="a stage or range (default: all), as `collect` takes it"
+    )
     parser.add_argument("--json", type=Path, help="write the figures here, too")
     parser.add_argument("--keep", type=Path, help="keep run and reports in this folder")
     options = parser.parse_args()
     problem = Problem.parse(options.shape)
+    stages = select_stages(options.stage) if options.stage else STAGES
     build()
     with tempfile.TemporaryDirectory() as scratch:
         folder = options.keep or Path(scratch)
         folder.mkdir(parents=True, exist_ok=True)
-        whole = collect_seconds(problem, folder)
-        print(f"gemmprof collect --all-stages --shape {problem.key}: {whole:.1f} s", flush=True)
+        whole = collect_seconds(stages, problem, folder)
+        print(f"gemmprof collect, {len(stages)} stages, --shape {problem.key}: {whole:.1f} s", flush=True)
         rows, usual = [], 0.0
-        for stage in STAGES:
+        for stage in stages:
             seconds, passes, size = one_process_seconds(stage, problem, folder)
             rows.append({"stage": stage.name, "seconds": seconds, "passes": passes, "bytes": size})
             print(
