@@ -14,7 +14,10 @@ GROUP = metrics.LAUNCH
 
 @dataclass(frozen=True, slots=True)
 class Launch:
-    """The launch. Shared memory in bytes per block; None where the report does not say."""
+    """The launch. Shared memory in bytes per block; None where the report does not say.
+
+    Of a range or graph, each figure is the largest of its launches, so `threads` need not be the product of the others.
+    """
 
     grid: tuple[int, int, int]
     block: tuple[int, int, int]
@@ -40,6 +43,8 @@ class Launch:
     """1 if the launch was confined to a part of the GPU by a green context."""
     idle_lanes: int
     """Threads of the last warp of a block that do not exist: 32·⌈threads/32⌉ − threads."""
+    launches: int | None = 1
+    """Launches that the figures are of; None for a range or graph whose report does not say."""
     missing: NotCollected | None = None
 
 
@@ -51,14 +56,22 @@ WARP_SIZE = 32
 def analyse(profile: KernelProfile) -> Launch:
     """The launch; grid and block are in every report, so there is always a result."""
     launch = profile.launch
-    warps = -(-launch.threads_per_block // WARP_SIZE)
+    blocks, threads_per_block = launch.blocks, launch.threads_per_block
+    threads = blocks * threads_per_block
+    launches: int | None = 1
+    if profile.workload != "kernel":
+        blocks = _whole_number(profile, metrics.GRID_SIZE) or blocks
+        threads_per_block = _whole_number(profile, metrics.BLOCK_SIZE) or threads_per_block
+        threads = _whole_number(profile, metrics.THREADS) or threads
+        launches = len(profile.instances.get(metrics.GRID_SIZE, ())) or None
+    warps = -(-threads_per_block // WARP_SIZE)
     sm_count = _whole_number(profile, metrics.SM_COUNT)
     return Launch(
         grid=launch.grid,
         block=launch.block,
-        blocks=launch.blocks,
-        threads_per_block=launch.threads_per_block,
-        threads=launch.blocks * launch.threads_per_block,
+        blocks=blocks,
+        threads_per_block=threads_per_block,
+        threads=threads,
         warps_per_block=warps,
         registers_per_thread=launch.registers_per_thread,
         static_shared_memory=launch.static_shared_memory,
@@ -74,7 +87,8 @@ def analyse(profile: KernelProfile) -> Launch:
         tpc_count=_whole_number(profile, metrics.TPC_COUNT),
         enabled_tpcs=profile.text(metrics.TPC_ENABLED),
         green_context=_whole_number(profile, metrics.GREEN_CONTEXT),
-        idle_lanes=warps * WARP_SIZE - launch.threads_per_block,
+        idle_lanes=warps * WARP_SIZE - threads_per_block,
+        launches=launches,
         missing=GROUP.incomplete(profile.metrics),
     )
 

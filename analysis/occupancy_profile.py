@@ -111,8 +111,17 @@ _LIMITS = (
 )
 
 
+_SINGLE_LAUNCHES = {"graph": "--graph-profiling node"}
+"""How to profile the launches of a workload one by one; of other workloads ``--replay-mode kernel``."""
+
+
 def analyse(profile: KernelProfile) -> LaunchOccupancy | NotCollected:
-    """Occupancy of a launch, or `NotCollected` if the report has neither limits nor theoretical occupancy."""
+    """Occupancy of a launch, or `NotCollected` if the report has neither limits nor theoretical occupancy.
+
+    Nor has a range or graph one: what ncu stores there as limits are means over different launches.
+    """
+    if profile.workload != "kernel":
+        return NotCollected(GROUP.required, _SINGLE_LAUNCHES.get(profile.workload, "--replay-mode kernel"))
     theoretical = profile.number(metrics.THEORETICAL_OCCUPANCY)
     if theoretical is None or GROUP.missing(profile.metrics) is not None:
         return GROUP.not_collected(profile.metrics)

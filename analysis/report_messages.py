@@ -103,7 +103,8 @@ class ResultDecoder:
         others = list(self._walk(data, layout, metrics, instances))
         if not metrics and not instances:
             raise WireError("a result without metrics")
-        grid = block = (1, 1, 1)
+        # A range or graph has no grid of its own: here stands the largest of its launches, as ncu prints it.
+        grid, block = _extent(metrics, m.GRID_DIMENSIONS), _extent(metrics, m.BLOCK_DIMENSIONS)
         names: dict[int, str] = {}
         rules: list[RuleResult] = []
         nvtx: tuple[str, ...] = ()
@@ -209,6 +210,17 @@ class ResultDecoder:
 def _triple(data: bytes) -> tuple[int, int, int]:
     parts = {number: wire.integer(value) for number, value in wire.fields(data)}
     return parts.get(1, 1), parts.get(2, 1), parts.get(3, 1)
+
+
+def _extent(metrics: Mapping[str, MetricValue], names: tuple[str, str, str]) -> tuple[int, int, int]:
+    """Grid or block from metrics; 1 along a dimension that was not collected."""
+
+    def size(name: str) -> int:
+        value = metrics.get(name)
+        return value if isinstance(value, int) and value > 0 else 1
+
+    x, y, z = names
+    return size(x), size(y), size(z)
 
 
 def _launch(

@@ -66,7 +66,10 @@ def analyse(profile: KernelProfile) -> Scheduler | NotCollected:
         active_warps=number(metrics.WARPS_ACTIVE_PER_SCHEDULER),
         eligible_warps=number(metrics.WARPS_ELIGIBLE_PER_SCHEDULER),
         max_warps=number(metrics.WARPS_MAX_PER_SCHEDULER),
-        theoretical_warps=number(metrics.WARPS_THEORETICAL_PER_SCHEDULER),
+        # Of a graph ncu stores 1 there, whatever its launches allow.
+        theoretical_warps=number(metrics.WARPS_THEORETICAL_PER_SCHEDULER)
+        if profile.workload == "kernel"
+        else None,
         instructions_per_cycle_active=number(metrics.IPC_ACTIVE),
         instructions_per_cycle_elapsed=number(metrics.IPC_ELAPSED),
         issued_instructions_per_cycle_active=number(metrics.ISSUED_IPC_ACTIVE),

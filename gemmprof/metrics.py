@@ -79,6 +79,9 @@ def _options(sections: Iterable[str], requested: Collection[str]) -> str:
 GRID_SIZE = "launch__grid_size"
 BLOCK_SIZE = "launch__block_size"
 THREADS = "launch__thread_count"
+GRID_DIMENSIONS = ("launch__grid_dim_x", "launch__grid_dim_y", "launch__grid_dim_z")
+BLOCK_DIMENSIONS = ("launch__block_dim_x", "launch__block_dim_y", "launch__block_dim_z")
+"""Stored with a launch itself; of a range or graph only these metrics tell, with the largest of its launches."""
 REGISTERS_PER_THREAD = "launch__registers_per_thread"
 SHARED_MEMORY_CONFIG = "launch__shared_mem_config_size"
 SHARED_MEMORY_DRIVER = "launch__shared_mem_per_block_driver"

@@ -157,7 +157,11 @@ class Device:
 
 @dataclass(frozen=True, slots=True)
 class LaunchStatistics:
-    """How a kernel was launched. Shared memory in bytes per block, None where the report does not say."""
+    """How a kernel was launched. Shared memory in bytes per block, None where the report does not say.
+
+    Of a range or graph ncu gives the largest figure of its launches, each for itself: grid and block need not be those
+    of one launch.
+    """
 
     grid: tuple[int, int, int]
     block: tuple[int, int, int]

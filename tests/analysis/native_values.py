@@ -1,6 +1,7 @@
 """Everything that ``ncu_report`` says about a report, as a pickle: the reference for our own reading.
 
-Run as a script, because the library keeps memory and may abort the process.
+Run as a script with the report's path and the step from one launch to the next (1: all of them), because the library
+keeps memory and may abort the process.
 """
 
 from __future__ import annotations
@@ -55,7 +56,8 @@ def nvtx(action: Any) -> list[str]:
 
 def main() -> None:
     context = ncu_report.load_report(sys.argv[1])
-    launches = [launch(action) for part in context for action in part]
+    actions = [action for part in context for action in part]
+    launches = [launch(action) for action in actions[:: int(sys.argv[2])]]
     pickle.dump(launches, sys.stdout.buffer)
 
 

@@ -145,3 +145,24 @@ def test_no_rule_result_is_not_the_same_as_no_advice(recorded: ReadRecorded) -> 
 )
 def test_links_in_messages(message: str, text: str) -> None:
     assert rules.plain_text(message) == text
+
+
+def test_a_range_has_the_largest_figures_of_its_launches(recorded: ReadRecorded) -> None:
+    """Five launches: grids from 4 to 4096 blocks, blocks of 256 threads and once 1024."""
+    (profile,) = recorded("modes_range")
+    result = launch.analyse(profile)
+    assert (result.launches, result.blocks, result.threads_per_block) == (5, 4096, 1024)
+    # Not the product: no launch has both the largest grid and the largest block.
+    assert result.threads == 4096 * 256
+    assert (result.grid, result.block) == ((4096, 1, 1), (1024, 1, 1))
+
+
+def test_what_a_graph_allows_its_schedulers_is_unknown(recorded: ReadRecorded) -> None:
+    """ncu stores 1 warp a scheduler, where 43 warps were active on an SM of four."""
+    (profile,) = recorded("modes_graph")
+    assert profile.metrics[metrics.WARPS_THEORETICAL_PER_SCHEDULER] == 1
+    achieved = profile.number(metrics.ACHIEVED_WARPS)
+    assert achieved is not None and achieved / 4 > 1
+    result = scheduler.analyse(replace(profile, metrics={**profile.metrics, metrics.ISSUE_ACTIVE: 0.5}))
+    assert isinstance(result, Scheduler)
+    assert result.theoretical_warps is None
