@@ -20,8 +20,12 @@ class Model(nn.Module):
     def __init__(self) -> None:
         super().__init__()
         self.convolutions = nn.Sequential(
-            nn.Conv2d(3, 64, 3, padding=1), nn.BatchNorm2d(64), nn.ReLU(),
-            nn.Conv2d(64, 128, 4, stride=4), nn.BatchNorm2d(128), nn.GELU(),
+            nn.Conv2d(3, 64, 3, padding=1),
+            nn.BatchNorm2d(64),
+            nn.ReLU(),
+            nn.Conv2d(64, 128, 4, stride=4),
+            nn.BatchNorm2d(128),
+            nn.GELU(),
         )
         layer = nn.TransformerEncoderLayer(128, 4, 256, dropout=0.1, batch_first=True, activation="gelu")
         self.encoder = nn.TransformerEncoder(layer, 3, enable_nested_tensor=False)
