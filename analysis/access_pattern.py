@@ -38,6 +38,8 @@ class WarpAccess:
         executions: how often a warp executes the access in one step along K (``once``: in the whole kernel).
         once: True for what happens once, after the loop along K.
         copied_from: for an asynchronous copy into shared memory, the global address that each lane copies from.
+        ahead: executions beyond those of the steps: operands loaded ahead of the step that needs them, which after the
+            last step nobody needs.
     """
 
     name: str
@@ -53,6 +55,7 @@ class WarpAccess:
     executions: int = 1
     once: bool = False
     copied_from: tuple[int, ...] = ()
+    ahead: int = 0
 
     @property
     def sectors(self) -> tuple[int, ...]:
@@ -181,6 +184,37 @@ def _explain_shared(access: WarpAccess) -> str:
 
 
 @dataclass(frozen=True, slots=True)
+class TensorCopy:
+    """A whole tile copied from global to shared memory by the Tensor Memory Accelerator, once a step.
+
+    One thread starts it, and the copy engine moves the box straight from L2: no warp loads or stores anything, so it
+    counts in no request, sector or wavefront of a warp.
+
+    Attributes:
+        matrix: ``A`` or ``B``.
+        rows, columns: the box, in elements.
+        code: the copy as the kernel's source writes it, in tile letters.
+        layout: one sentence on how the tile then lies in shared memory, and why.
+    """
+
+    matrix: str
+    rows: int
+    columns: int
+    code: str
+    layout: str
+
+    @property
+    def title(self) -> str:
+        """Name for people."""
+        return f"Tensor copy of {self.matrix} from global to shared memory"
+
+    @property
+    def bytes(self) -> int:
+        """Bytes that one copy moves."""
+        return self.rows * self.columns * FLOAT_BYTES
+
+
+@dataclass(frozen=True, slots=True)
 class AccessPatterns:
     """Every load and store of one stage, as the first warp of a block executes it.
 
@@ -192,6 +226,7 @@ class AccessPatterns:
         accesses: in the order of the kernel's source.
         whole_tiles: True if the shape is a whole multiple of the block tile, so that every warp of every block does
             what the first one does and the totals are exact.
+        copies: tiles that no warp loads because the copy engine brings them, each once a step.
     """
 
     stage: Stage
@@ -201,6 +236,7 @@ class AccessPatterns:
     steps: int
     accesses: tuple[WarpAccess, ...]
     whole_tiles: bool = True
+    copies: tuple[TensorCopy, ...] = ()
 
     def access(self, name: str) -> WarpAccess | None:
         """The access with this name, or None."""
@@ -208,8 +244,23 @@ class AccessPatterns:
 
     def requests(self, access: WarpAccess) -> int:
         """Warp-level executions of the access in the whole launch."""
+        return self.needed_requests(access) + self.blocks * self.warps_per_block * access.ahead
+
+    def needed_requests(self, access: WarpAccess) -> int:
+        """The same without what is loaded ahead in vain."""
         steps = 1 if access.once else self.steps
         return self.blocks * self.warps_per_block * steps * access.executions
+
+    @property
+    def bytes_ahead(self) -> int:
+        """Bytes that all threads of the launch load ahead in vain."""
+        threads = self.blocks * self.warps_per_block * WARP_SIZE
+        return sum(threads * access.ahead * access.bytes_per_thread for access in self.accesses)
+
+    @property
+    def copied_bytes(self) -> int:
+        """Bytes that the tensor copies of the launch bring into shared memory."""
+        return self.blocks * self.steps * sum(copy.bytes for copy in self.copies)
 
     def sectors(self, operation: str) -> int:
         """Global-memory sectors of all loads or all stores of the launch."""
@@ -247,6 +298,7 @@ def warp_access(
     executions: int = 1,
     once: bool = False,
     copied_from: tuple[int, ...] = (),
+    ahead: int = 0,
 ) -> WarpAccess:
     """One access from its coordinates; ``position`` is the length of a row in floats, or any other layout."""
     places = [coordinates(thread) for thread in range(WARP_SIZE)]
@@ -266,13 +318,15 @@ def warp_access(
         executions=executions,
         once=once,
         copied_from=copied_from,
+        ahead=ahead,
     )
 
 
 @dataclass(frozen=True, slots=True)
 class KernelAccesses:
-    """A kernel's accesses for one parameter set: block tile (BM, BN, BK), threads of a block, the accesses."""
+    """A kernel's accesses for one parameter set: block tile (BM, BN, BK), threads of a block, accesses, copies."""
 
     tile: tuple[int, int, int]
     threads: int
     accesses: tuple[WarpAccess, ...]
+    copies: tuple[TensorCopy, ...] = ()

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from functools import partial
 
-from gemmprof.analysis import access_float4
+from gemmprof.analysis import access_fastest, access_float4
 from gemmprof.analysis.access_pattern import WARP_SIZE, AccessPatterns, KernelAccesses, warp_access
 from gemmprof.model import Problem, Stage
 
@@ -34,6 +34,7 @@ def access_patterns(stage: Stage, problem: Problem) -> AccessPatterns | None:
         steps=-(-problem.k // depth),
         accesses=kernel.accesses,
         whole_tiles=not (problem.m % rows or problem.n % columns or problem.k % depth),
+        copies=kernel.copies,
     )
 
 
@@ -188,5 +189,6 @@ _FAMILIES: Mapping[str, Callable[[Mapping[str, int], Problem], KernelAccesses]] 
     "warptiled": access_float4.warptiled,
     "double_buffered": access_float4.warptiled,
     "async_copy": partial(access_float4.warptiled, asynchronous=True),
+    "fastest": access_fastest.fastest,
 }
 """Stage name to the function that writes down its accesses."""

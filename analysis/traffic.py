@@ -8,7 +8,7 @@ stages            elements loaded from global memory     elements loaded from sh
 1, 2              2K                                     none
 3                 2K / TILE                              2K
 4                 K/BM + K/BN                            K (TM + 1) / TM
-5 to 9            K/BM + K/BN                            K (TM + TN) / (TM TN)
+5 to 9, 13        K/BM + K/BN                            K (TM + TN) / (TM TN)
 10 to 12          K/BM + K/BN                            the same with WMITER TM and WNITER TN for TM and TN
 ================  =====================================  ==============================================
 
@@ -16,6 +16,9 @@ Bytes: a thread asks shared memory for 4 bytes an element; L1 moves the 32-byte 
 access patterns of `access_stages`); L2 must deliver the rows of A and columns of B that a block needs once a block,
 4 (K/BM + K/BN) bytes an output; device memory must deliver A and B once and take C once. Where caches work across
 blocks the measured figure is below the model, where a level is too small to keep what is used again it is above.
+
+The tensor copies of stage 13 (TMA) count as elements loaded from global memory, but no warp loads them: they touch no
+sector of L1. What they moved is measured as the copies that were executed times the size of their boxes.
 """
 
 from __future__ import annotations
@@ -127,7 +130,7 @@ def _load_rows(
             "element",
             _per(_elements(patterns, "global"), outputs),
             _global_formula(stage),
-            _per(measured.global_load_bytes, outputs * FLOAT_BYTES),
+            _per(_measured_load_bytes(patterns, measured), outputs * FLOAT_BYTES),
         ),
         TrafficRow(
             "shared_loads_per_output",
@@ -136,6 +139,7 @@ def _load_rows(
             _per(_elements(patterns, "shared"), outputs),
             _shared_formula(stage),
             _per(measured.shared_load_bytes, outputs * FLOAT_BYTES),
+            _ahead_note(patterns),
         ),
     ]
 
@@ -159,6 +163,7 @@ def _byte_rows(
             None if elements is None else elements * FLOAT_BYTES,
             f"4 M N ({_shared_formula(stage)})" if elements else "",
             measured.shared_load_bytes,
+            _ahead_note(patterns),
         ),
         TrafficRow(
             "l1_bytes",
@@ -175,7 +180,9 @@ def _byte_rows(
             from_l2,
             rows_and_columns,
             measured.l2_read_bytes,
-            "below: blocks on one SM share sectors in L1; above: L1 lost sectors before they were used again",
+            "tensor copies keep nothing in L1 that blocks could share"
+            if patterns is not None and patterns.copies
+            else "below: blocks on one SM share sectors in L1; above: L1 lost sectors before they were used again",
         ),
         TrafficRow(
             "l2_write_bytes",
@@ -237,16 +244,33 @@ def _per(value: float | None, divisor: float) -> float | None:
 
 
 def _elements(patterns: AccessPatterns | None, space: str) -> float | None:
-    """Elements that all threads load from a memory space; None without a model."""
+    """Elements that all threads, or tensor copies for them, load from a memory space; None without a model."""
     if patterns is None:
         return None
-    return float(
-        sum(
-            patterns.requests(access) * WARP_SIZE * access.bytes_per_thread // FLOAT_BYTES
-            for access in patterns.accesses
-            if access.space == space and access.operation == "load"
-        )
+    loaded = sum(
+        patterns.needed_requests(access) * WARP_SIZE * access.bytes_per_thread
+        for access in patterns.accesses
+        if access.space == space and access.operation == "load"
     )
+    copied = patterns.copied_bytes if space == "global" else 0
+    return float((loaded + copied) // FLOAT_BYTES)
+
+
+def _measured_load_bytes(patterns: AccessPatterns | None, measured: _Measured) -> float | None:
+    """What threads loaded from global memory, and what the tensor copies that were executed bring with their boxes."""
+    loaded = measured.global_load_bytes
+    if patterns is None or not patterns.copies or loaded is None or measured.tensor_copies is None:
+        return loaded
+    # Every step starts each copy once.
+    return loaded + measured.tensor_copies * sum(copy.bytes for copy in patterns.copies) / len(
+        patterns.copies
+    )
+
+
+def _ahead_note(patterns: AccessPatterns | None) -> str:
+    if patterns is None or not patterns.bytes_ahead:
+        return ""
+    return "above: the last step loads the first operands of a step that does not come"
 
 
 def _tile_letters(stage: Stage) -> tuple[str, str]:
@@ -293,6 +317,7 @@ class _Measured:
         self._analysis = analysis
         self.fused_multiply_adds = self._threads(("FFMA",))
         self.global_load_bytes = self._bytes(("LDG", "LDGSTS"))
+        self.tensor_copies = self._threads(("UTMALDG",))
         self.shared_load_bytes = self._bytes(("LDS",))
         self.l1_bytes = self._l1_bytes()
         self.l2_read_bytes = self._link("l2", "l1", "read")

@@ -2,8 +2,8 @@
 //
 // One thing changed against stage 11: the copy is made by cp.async (LDGSTS in SASS). It needs no registers while it is
 // under way, so STAGES - 1 tiles can be on their way instead of one. A is transposed by the copy, four bytes at a time:
-// the 32 threads of a warp take 8 columns x 4 rows, whole 32-byte sectors of global memory, and PAD floats after each
-// row of the tile spread their 32 stores over the 32 banks.
+// the 32 threads of a warp take 8 columns x 4 rows, whole 32-byte sectors of global memory. What lies on one 128-byte
+// line there is written together, so a copy takes 4 wavefronts; PAD keeps each line's 8 floats in 8 banks, no more.
 #include <cuda_pipeline.h>
 
 #include "warp_tile.cuh"

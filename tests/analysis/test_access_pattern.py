@@ -99,9 +99,17 @@ def test_every_stage_moves_every_element_once(stage: Stage) -> None:
         if "BM" in parameters
         else [parameters["TILE"]] * 3
     )
+    assert found["global_store_c"] == bm * bn
+    if model.copies:
+        # The copy engine moves the tiles, and no warp loads or stores them.
+        assert {copy.matrix: (copy.rows, copy.columns) for copy in model.copies} == {
+            "A": (bm, bk),
+            "B": (bk, bn),
+        }
+        assert set(found) == {"shared_load_a", "shared_load_b", "global_store_c"}
+        return
     assert found["global_load_a"] == found["shared_store_a"] == bm * bk
     assert found["global_load_b"] == found["shared_store_b"] == bk * bn
-    assert found["global_store_c"] == bm * bn
 
 
 @pytest.mark.parametrize("stage", OURS, ids=lambda stage: stage.name)
@@ -114,6 +122,8 @@ def test_what_pages_draw_is_complete(stage: Stage) -> None:
         assert all(address % model.bytes_per_thread == 0 for address in model.addresses)
         assert set(model.sectors) == {s for lane in model.sectors_of_lanes for s in lane}
         assert len(model.sectors) >= model.ideal_sectors
+    for copy in patterns(stage).copies:
+        assert copy.title and copy.code and copy.layout and copy.bytes
 
 
 def test_the_ladder_in_sectors() -> None:
@@ -123,6 +133,28 @@ def test_the_ladder_in_sectors() -> None:
     assert loads[3] < loads[2] / 10
     assert loads[4] == loads[3] / 2
     assert all(loads[number] == loads[5] for number in (6, 7, 8))
+    assert loads[13] == 0
+
+
+def test_what_a_tensor_copy_brings_is_read_without_conflicts_thanks_to_the_swizzle() -> None:
+    model = patterns(stage_by_number(13))
+    load = model.access("shared_load_a")
+    assert load is not None
+    assert load.addresses[8] == load.addresses[0] + 128 + 16
+    assert {a.name: a.conflicts for a in model.accesses if a.conflicts} == {}
+    # The same rows without it: four lanes' pieces on the same four banks.
+    plain = access(lambda lane: lane // 8 * 32, floats=4)
+    assert plain.wavefronts > load.wavefronts
+
+
+def test_what_is_loaded_ahead_counts_once_a_warp() -> None:
+    """Counted on an H100: 100,696,064 shared loads of a warp, 268,533,760 wavefronts, at 4096 cubed."""
+    model = patterns(stage_by_number(13))
+    loads = [a for a in model.accesses if a.space == "shared"]
+    assert sum(map(model.requests, loads)) == 100_696_064
+    assert sum(model.requests(a) * a.wavefronts for a in loads) == 268_533_760
+    assert model.bytes_ahead == 16 * 32 * (100_696_064 - sum(map(model.needed_requests, loads)))
+    assert model.copied_bytes == 4 * 4096**3 // 64
 
 
 def test_where_the_conflicts_are_and_what_removes_them() -> None:

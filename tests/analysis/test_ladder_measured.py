@@ -36,15 +36,20 @@ def session() -> Session:
 
 
 def measured(session: Session, number: int) -> Iterator[tuple[Stage, Problem, KernelAnalysis]]:
-    """The profiled launches of one stage, on shapes that are whole multiples of its tile."""
+    """The profiled launches of one stage, on shapes that are whole multiples of its tile.
+
+    Without those in which several blocks share a tile (stage 13 where tiles are few): no model is written for them.
+    """
     assert session.run is not None
+    if all(result.stage != number for result in session.run.results):
+        pytest.skip(f"the run has no stage {number}")
     for result in session.run.results:
         analysis = session.kernel_for(result)
         if result.stage != number or analysis is None:
             continue
         stage = session.run.record(number).stage
         model = access_patterns(stage, result.problem)
-        if model is not None and model.whole_tiles:
+        if model is not None and model.whole_tiles and model.blocks == analysis.profile.launch.blocks:
             yield stage, result.problem, analysis
 
 
@@ -53,10 +58,17 @@ def test_loads_and_bytes_are_predicted_exactly(session: Session, number: int) ->
     compared = 0
     for stage, problem, analysis in measured(session, number):
         model = traffic.model(stage, problem, analysis)
+        patterns = access_patterns(stage, problem)
+        assert patterns is not None
+        ahead = {
+            "shared_bytes": patterns.bytes_ahead,
+            "shared_loads_per_output": patterns.bytes_ahead / (4 * problem.m * problem.n),
+        }
         for name in EXACT:
             row = model.row(name)
             if row is not None and row.measured is not None:
-                assert row.measured == row.predicted, (problem.label, name)
+                assert row.predicted is not None
+                assert row.measured == row.predicted + ahead.get(name, 0), (problem.label, name)
                 compared += 1
     assert compared >= 3
 
@@ -70,8 +82,7 @@ def test_sectors_are_those_of_the_access_patterns(session: Session, number: int)
         result = analysis.get(Coalescing)
         assert model is not None and isinstance(result, Coalescing)
         loads, stores = result.operation("load"), result.operation("store")
-        assert loads is not None and stores is not None
-        assert loads.sectors == model.sectors("load")
+        assert stores is not None
         # The hardware counter of stores moves with replays; the instrumented count does not.
         assert stores.sectors == pytest.approx(model.sectors("store"), rel=0.02)
         assert result.sectors == model.sectors("load") + model.sectors("store")
@@ -80,6 +91,10 @@ def test_sectors_are_those_of_the_access_patterns(session: Session, number: int)
             if access.space == "global":
                 requests[access.operation] += model.requests(access)
         assert stores.requests == requests["store"]
+        if loads is None:
+            assert not requests["load"]
+            continue
+        assert loads.sectors == model.sectors("load")
         assert loads.requests == requests["load"]
 
 
