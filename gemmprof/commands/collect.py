@@ -248,7 +248,7 @@ def _render(session: Session, directory: Path) -> Path | None:
 
     try:
         directory.mkdir(parents=True, exist_ok=True)
-        return render(session, directory)
+        return render(session, directory, processes=2)
     except (GemmprofError, OSError) as error:
         print(f"gemmprof collect: the pages cannot be rendered: {error}", file=sys.stderr)
         return None
