@@ -97,7 +97,9 @@ RECORDINGS = (
         exports=("details", "raw", "raw_nvtx_rename", "session"),
     ),
     Recording("names_odd_path", "odd_path"),
-    Recording("names_markup", "odd_text", exports=("details", "raw", "source", "source_cuda", "source_cuda_sass")),
+    Recording(
+        "names_markup", "odd_text", exports=("details", "raw", "source", "source_cuda", "source_cuda_sass")
+    ),
     Recording(
         "partial_two_metrics",
         "gemm_ladder",
@@ -112,10 +114,18 @@ RECORDINGS = (
         "partial_source_counters", "gemm_ladder", ("--section", "SourceCounters", "--import-source", "yes")
     ),
     Recording(
-        "modes_range", "launches", ("--set", "basic", "--replay-mode", "range"), ("range",), ("details", "raw")
+        "modes_range",
+        "launches",
+        ("--set", "basic", "--replay-mode", "range"),
+        ("range",),
+        ("details", "raw"),
     ),
     Recording(
-        "modes_graph", "launches", ("--set", "basic", "--graph-profiling", "graph"), ("graph",), ("details", "raw")
+        "modes_graph",
+        "launches",
+        ("--set", "basic", "--graph-profiling", "graph"),
+        ("graph",),
+        ("details", "raw"),
     ),
     Recording("modes_graph_nodes", "launches", ("--set", "basic"), ("graph",), ("details", "raw")),
     Recording(
@@ -172,7 +182,9 @@ def compress(source: Path, target: Path) -> int:
     content = source.read_bytes()
     chunks = [content[start : start + CHUNK] for start in range(0, len(content), CHUNK)] or [b""]
     with ThreadPoolExecutor(os.cpu_count()) as pool:
-        packed = b"".join(pool.map(lambda chunk: lzma.compress(chunk, preset=9 | lzma.PRESET_EXTREME), chunks))
+        packed = b"".join(
+            pool.map(lambda chunk: lzma.compress(chunk, preset=9 | lzma.PRESET_EXTREME), chunks)
+        )
     target.write_bytes(packed)
     return len(packed)
 
@@ -203,7 +215,8 @@ def record(recording: Recording, timeout: float) -> tuple[Outcome, Path]:
     program = recording.program if recording.line_info else f"{recording.program}_no_lineinfo"
     started = time.monotonic()
     result = execute(
-        (*NCU, *recording.options, "--export", str(report), str(BUILD / program), *recording.arguments), timeout
+        (*NCU, *recording.options, "--export", str(report), str(BUILD / program), *recording.arguments),
+        timeout,
     )
     outcome.seconds = time.monotonic() - started
     outcome.launches = len(re.findall(r"^==PROF== Profiling ", result.stdout, re.MULTILINE))
@@ -255,7 +268,9 @@ def training(topic: str, launches: int, timeout: float) -> tuple[Outcome, Path]:
     outcome.launches = len(re.findall(r"^==PROF== Profiling ", result.stdout, re.MULTILINE))
     # "--kill yes" ends the program with a signal once all launches are profiled: no failure.
     if outcome.launches < launches:
-        outcome.problems.append(f"ncu ended with {result.returncode}: {result.stdout[-300:]} {result.stderr[-300:]}")
+        outcome.problems.append(
+            f"ncu ended with {result.returncode}: {result.stdout[-300:]} {result.stderr[-300:]}"
+        )
     if report.exists():
         outcome.report_bytes = report.stat().st_size
     return outcome, report
@@ -296,7 +311,9 @@ def summary(outcomes: list[Outcome], elapsed: float) -> str:
 
 def main() -> int:
     """Record everything within the budget; return 1 if a report is missing."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("output", type=Path, help="folder to write into")
     parser.add_argument("--budget", type=float, default=360.0, help="seconds for everything (default: 360)")
     parser.add_argument("--only", nargs="+", metavar="TOPIC", help="record these topics alone")

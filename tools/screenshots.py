@@ -51,7 +51,9 @@ def photograph(
     driver.get("about:blank")
     driver.get(page.resolve().as_uri())
     if section:
-        driver.execute_script('document.getElementById(arguments[0]).scrollIntoView({behavior: "instant"})', section)
+        driver.execute_script(
+            'document.getElementById(arguments[0]).scrollIntoView({behavior: "instant"})', section
+        )
     driver.save_screenshot(str(picture))
     print(picture, file=sys.stderr)
 
