@@ -8,11 +8,12 @@ from pathlib import Path
 
 from gemmprof.analysis.occupancy import Occupancy, occupancy
 from gemmprof.analysis.occupancy_profile import LaunchOccupancy, analyse
+from gemmprof.analysis.stage_launch import stage_launch
 from gemmprof.arch import parse_compute_capability
-from gemmprof.errors import OccupancyError, RunError, UsageError
+from gemmprof.errors import GemmprofError, OccupancyError, RunError, UsageError
 from gemmprof.model import KernelProfile, NotCollected
 from gemmprof.ptxas import KernelResources, parse_ptxas
-from gemmprof.run import RUN_FILE, Run, load_run
+from gemmprof.run import Run
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +102,7 @@ def built_kernels(
     return tuple(found)
 
 
-def stage_launch(run: Run, stage: int) -> KernelProfile:
+def recorded_launch(run: Run, stage: int) -> KernelProfile:
     """The recorded launch of a stage: block size, registers and shared memory as the GPU ran it.
 
     Raises:
@@ -114,10 +115,9 @@ def stage_launch(run: Run, stage: int) -> KernelProfile:
     for result in run.results:
         if result.stage != stage or result.report is None:
             continue
-        launches = read_report(run.directory / result.report, source=False)
-        index = result.launch_index or 0
-        if index < len(launches):
-            return launches[index]
+        launch = stage_launch(run, result, read_report(run.report_path(result.report), source=False))
+        if launch is not None:
+            return launch
     raise RunError(
         f"{run.directory}: the run has no profile of stage {stage} ({record.stage.title})",
         remedies=[
@@ -129,19 +129,23 @@ def stage_launch(run: Run, stage: int) -> KernelProfile:
 
 def launch_occupancies(
     paths: Iterable[Path],
-) -> tuple[tuple[KernelProfile, LaunchOccupancy | NotCollected], ...]:
-    """Every launch of the reports and run directories, and its occupancy.
+) -> tuple[tuple[tuple[KernelProfile, LaunchOccupancy | NotCollected], ...], tuple[GemmprofError, ...]]:
+    """Every launch of the reports and run directories with its occupancy, and why others could not be read.
 
     Raises:
-        ReportError, RunError: if one of them cannot be read.
+        ReportError, RunError: the first failure, if nothing could be read.
     """
     from gemmprof.analysis.report_file import read_report
+    from gemmprof.analysis.session import reports_of
 
-    launches = []
-    for path in paths:
-        files = (
-            load_run(path).report_paths() if (path / RUN_FILE).is_file() or path.name == RUN_FILE else (path,)
-        )
-        for file in files:
-            launches += [(profile, analyse(profile)) for profile in read_report(file, source=False)]
-    return tuple(launches)
+    reports, refused = reports_of(paths)
+    failures = list(refused)
+    launches: list[tuple[KernelProfile, LaunchOccupancy | NotCollected]] = []
+    for report in reports:
+        try:
+            launches += [(profile, analyse(profile)) for profile in read_report(report, source=False)]
+        except GemmprofError as error:
+            failures.append(error)
+    if failures and not launches:
+        raise failures[0]
+    return tuple(launches), tuple(failures)

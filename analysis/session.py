@@ -10,14 +10,13 @@ from pathlib import Path
 from gemmprof import metrics as m
 from gemmprof.analysis.kernel_analysis import KernelAnalysis, analyse
 from gemmprof.analysis.report_file import ReportReader
+from gemmprof.analysis.stage_launch import stage_launch
 from gemmprof.errors import GemmprofError, ReportError, UsageError
 from gemmprof.model import KernelProfile, StageResult
-from gemmprof.run import RUN_FILE, Run, load_run, nvtx_range
+from gemmprof.run import RUN_FILE, Run, load_run
 
 MANY_LAUNCHES = 64
 """A report with more launches keeps no instance values once they are analysed, and source only where measured."""
-
-COMPRESSIONS = (".xz", ".gz", ".zst")
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,16 +38,15 @@ class Session:
 
     def kernel_for(self, result: StageResult) -> KernelAnalysis | None:
         """The analysis of a stage's launch, or None if the stage was not profiled or its report could not be read."""
-        if result.report is None:
+        if result.report is None or self.run is None:
             return None
-        if result.launch_index is not None:
-            return self._by_launch.get((result.report, result.launch_index))
-        # Without an index the NVTX range tells; the longest launch where a library split the work into several.
-        launches = [analysis for (report, _), analysis in self._by_launch.items() if report == result.report]
-        if self.run is not None and len(launches) > 1:
-            name = nvtx_range(self.run.record(result.stage).stage.name, result.problem)
-            launches = [analysis for analysis in launches if name in analysis.profile.nvtx]
-        return max(launches, key=lambda analysis: analysis.profile.number(m.DURATION) or 0.0, default=None)
+        launches = {
+            launch: analysis
+            for (report, launch), analysis in self._by_launch.items()
+            if report == result.report
+        }
+        found = stage_launch(self.run, result, [analysis.profile for analysis in launches.values()])
+        return None if found is None else launches[found.index]
 
 
 def load_session(paths: Iterable[str | os.PathLike[str]], *, source: bool = True) -> Session:
@@ -81,7 +79,7 @@ def load_session(paths: Iterable[str | os.PathLike[str]], *, source: bool = True
         runs.append(run)
         for name in _report_names(run):
             try:
-                found = list(_analysed(report_in_run(run, name), source=source))
+                found = list(_analysed(run.report_path(name), source=source))
             except ReportError as error:
                 failures.append(error)
                 continue
@@ -109,7 +107,7 @@ def reports_of(paths: Iterable[str | os.PathLike[str]]) -> tuple[list[Path], tup
             continue
         for name in _report_names(run):
             try:
-                reports.append(report_in_run(run, name))
+                reports.append(run.report_path(name))
             except GemmprofError as error:
                 failures.append(error)
     if not reports and not failures:
@@ -119,21 +117,6 @@ def reports_of(paths: Iterable[str | os.PathLike[str]]) -> tuple[list[Path], tup
 
 def _report_names(run: Run) -> list[str]:
     return list(dict.fromkeys(result.report for result in run.results if result.report is not None))
-
-
-def report_in_run(run: Run, name: str) -> Path:
-    """Path of a report that ``run.json`` names; it may have been compressed since.
-
-    Raises:
-        ReportError: if the name leads out of the run directory: a run from elsewhere must not name other files.
-    """
-    path = run.directory / name
-    if not path.resolve().is_relative_to(run.directory.resolve()):
-        raise ReportError(f"{run.directory / RUN_FILE} names a report outside its folder", found=name)
-    if path.exists():
-        return path
-    compressed = (path.with_name(path.name + suffix) for suffix in COMPRESSIONS)
-    return next((candidate for candidate in compressed if candidate.exists()), path)
 
 
 def _is_run(path: Path) -> bool:

@@ -6,6 +6,7 @@ Exit codes: 0 fine, 1 a finding (a stage failed, a gate did not hold), 2 an erro
 from __future__ import annotations
 
 import argparse
+import io
 import os
 import sys
 from collections.abc import Sequence
@@ -61,6 +62,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     argv = list(sys.argv[1:] if arguments is None else arguments)
     parser = build_parser(only=_named_command(argv))
     options = parser.parse_args(argv)
+    for stream in (sys.stdout, sys.stderr):
+        # A terminal that is not UTF-8 gets a ? for what it cannot show, not a traceback.
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")
     try:
         code = int(options.run(options))
         sys.stdout.flush()
@@ -72,6 +77,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         # The reader of our output left (`gemmprof … | head`); keep Python from complaining at shutdown.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return EXIT_OK
+    except OSError as error:
+        # The file system said no: a full disk, a folder that may not be written.
+        where = f"{error.filename}: " if error.filename else ""
+        print(f"gemmprof {options.command}: error: {where}{error.strerror or error}", file=sys.stderr)
+        return EXIT_ERROR
     except KeyboardInterrupt:
         print(f"gemmprof {options.command}: interrupted", file=sys.stderr)
         return 130

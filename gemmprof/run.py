@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from gemmprof.errors import RunError
+from gemmprof.errors import ReportError, RunError
 from gemmprof.model import Problem, RunInfo, Stage, StageRecord, StageResult, Timing, Verification
 
 if TYPE_CHECKING:
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 FORMAT_VERSION = 1
 RUN_FILE = "run.json"
 DEFAULT_RUNS_DIRECTORY = "gemmprof-runs"
+COMPRESSIONS = (".xz", ".gz", ".zst")
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +53,26 @@ class Run:
         for record in self.stages:
             if record.stage.number == number:
                 return record
-        raise RunError(f"{self.directory}: the run holds no stage {number}")
+        raise self._no_stage(str(number))
+
+    def find_record(self, stage: str) -> StageRecord:
+        """The stage of this number or name.
+
+        Raises:
+            RunError: if the run does not hold it.
+        """
+        for record in self.stages:
+            if stage in (str(record.stage.number), record.stage.name):
+                return record
+        raise self._no_stage(stage)
+
+    def _no_stage(self, stage: str) -> RunError:
+        held = ", ".join(f"{record.stage.number} {record.stage.name}" for record in self.stages)
+        return RunError(
+            f"the run {self.directory} holds no stage {stage}",
+            found=f"it holds {held or 'none'}",
+            remedies=[f"gemmprof collect --stage {stage} on a machine with a GPU, if the ladder has it"],
+        )
 
     def result(self, number: int, problem: Problem) -> StageResult | None:
         """The result of one stage on one problem, or None."""
@@ -70,7 +90,21 @@ class Run:
     def report_paths(self) -> tuple[Path, ...]:
         """The distinct report files of the run, in the order of its results."""
         names = dict.fromkeys(r.report for r in self.results if r.report is not None)
-        return tuple(self.directory / name for name in names)
+        return tuple(self.report_path(name) for name in names)
+
+    def report_path(self, name: str) -> Path:
+        """Path of a report that ``run.json`` names; it may have been compressed since.
+
+        Raises:
+            ReportError: if the name leads out of the run directory: a run from elsewhere must not name other files.
+        """
+        path = self.directory / name
+        if not path.resolve().is_relative_to(self.directory.resolve()):
+            raise ReportError(f"{self.directory / RUN_FILE} names a report outside its folder", found=name)
+        if path.exists():
+            return path
+        compressed = (path.with_name(path.name + suffix) for suffix in COMPRESSIONS)
+        return next((candidate for candidate in compressed if candidate.exists()), path)
 
     def _repr_html_(self) -> str:
         from gemmprof.reports.notebook import run_html
@@ -144,7 +178,9 @@ def load_run(directory: str | Path, *, recorded: bool = False) -> Run:
             remedies=["give a directory that `gemmprof collect` wrote, or a .ncu-rep file"],
         ) from None
     except (OSError, UnicodeDecodeError, json.JSONDecodeError) as error:
-        raise RunError(f"{file} cannot be read", found=str(error)) from error
+        raise RunError(
+            f"{file} cannot be read", found=str(error), remedies=["copy or collect the run again"]
+        ) from error
     version = document.get("format_version") if isinstance(document, dict) else None
     if version != FORMAT_VERSION:
         raise RunError(

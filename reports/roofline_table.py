@@ -20,6 +20,11 @@ if TYPE_CHECKING:
 
     from gemmprof.analysis.session import Session
 
+WIDE = 120
+"""Columns of a terminal that shows the whole table."""
+
+NARROW = ("FLOP/byte", "achieved", "attainable", "reached")
+
 
 @dataclass(frozen=True, slots=True)
 class KernelRoofline:
@@ -64,8 +69,11 @@ def one_shape(rows: Sequence[KernelRoofline]) -> tuple[KernelRoofline, ...]:
     return tuple(row for row in rows if row.page.problem == rows[0].page.problem)
 
 
-def table(rows: Sequence[KernelRoofline]) -> Table:
-    """One row a kernel and memory level."""
+def table(rows: Sequence[KernelRoofline], *, width: int = WIDE) -> Table:
+    """One row a kernel and memory level.
+
+    On a terminal of less than `WIDE` columns, those that the others imply are left out, so that no number is cut.
+    """
     from rich.table import Table
     from rich.text import Text
 
@@ -73,27 +81,29 @@ def table(rows: Sequence[KernelRoofline]) -> Table:
     result.add_column("kernel", overflow="fold")
     result.add_column("arithmetic")
     result.add_column("level")
-    for title in ("FLOP/byte", "ridge", "achieved", "attainable", "reached", "headroom", "bandwidth"):
-        result.add_column(title, justify="right")
-    result.add_column("side")
+    wide = width >= WIDE
+    numbers = ("FLOP/byte", "ridge", "achieved", "attainable", "reached", "headroom", "bandwidth")
+    for title in numbers if wide else NARROW:
+        result.add_column(title, justify="right", no_wrap=True)
+    if wide:
+        result.add_column("side")
     for row in rows:
         name = Text(visible(row.name))
         if not row.points:
             result.add_row(name, "", Text(_why_none(row.result), style="dim"))
         for point in row.points:
-            result.add_row(
-                name,
-                point.compute.label,
-                point.memory.label,
-                significant(point.intensity),
-                significant(point.ridge),
-                flops(point.achieved),
-                flops(point.attainable),
-                percent(point.percent),
-                times(point.headroom),
-                bandwidth(point.memory.achieved),
-                point.bound,
-            )
+            shown = {
+                "FLOP/byte": significant(point.intensity),
+                "ridge": significant(point.ridge),
+                "achieved": flops(point.achieved),
+                "attainable": flops(point.attainable),
+                "reached": percent(point.percent),
+                "headroom": times(point.headroom),
+                "bandwidth": bandwidth(point.memory.achieved),
+                "side": point.bound,
+            }
+            cells = shown.values() if wide else (shown[title] for title in NARROW)
+            result.add_row(name, point.compute.label, point.memory.label, *cells)
             name = Text("")
     return result
 

@@ -10,11 +10,11 @@ import dataclasses
 import json
 import math
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from gemmprof.errors import UsageError
+from gemmprof.errors import GemmprofError, UsageError
 from gemmprof.run import newest_run_directory, recorded_run_directory
 
 if TYPE_CHECKING:
@@ -74,25 +74,40 @@ def load_inputs(options: argparse.Namespace, *, source: bool = True) -> Session:
     if notice:
         print(notice, file=sys.stderr)
     session = load_session(paths, source=source)
-    for failure in session.failures:
-        print(f"gemmprof {options.command}: not read: {failure}", file=sys.stderr)
+    name_failures(options, session.failures)
     return session
+
+
+def name_failures(options: argparse.Namespace, failures: Iterable[GemmprofError]) -> None:
+    """Say on stderr which files were not read, and why."""
+    for failure in failures:
+        print(f"gemmprof {options.command}: not read: {failure}", file=sys.stderr)
 
 
 def new_output(path: str | Path, *, force: bool) -> Path:
     """The output path, after checking that it may be written.
 
     Raises:
-        UsageError: if it exists and ``--force`` was not given, or its folder does not exist.
+        UsageError: if it exists and ``--force`` was not given, is a folder, or its folder does not exist.
     """
     target = Path(path)
+    if target.is_dir():
+        raise UsageError(f"{target} is a folder", remedies=["name a file"])
     if target.exists() and not force:
-        raise UsageError(
-            f"{target} exists already", remedies=["add --force to replace it", "choose another -o"]
-        )
+        raise exists_already(target)
     if not target.parent.is_dir():
-        raise UsageError(f"the folder {target.parent} does not exist", remedies=["create it first"])
+        raise UsageError(
+            f"the folder {target.parent} does not exist",
+            remedies=[f"create it first: mkdir -p {target.parent}"],
+        )
     return target
+
+
+def exists_already(target: Path) -> UsageError:
+    """The refusal to replace what a user may still want."""
+    return UsageError(
+        f"{target} exists already", remedies=["add --force to replace it", "choose another name"]
+    )
 
 
 def announce(path: Path) -> None:
@@ -124,5 +139,10 @@ def console(*, stderr: bool = False) -> Console:
     """A rich console; in a pipe it writes plain text, wide enough that no cell is cut."""
     from rich.console import Console
 
+    class PipedConsole(Console):
+        def on_broken_pipe(self) -> None:
+            # rich would exit with 1, which means a finding here; the command line knows what to do.
+            raise BrokenPipeError
+
     stream = sys.stderr if stderr else sys.stdout
-    return Console(file=stream, width=None if stream.isatty() else 200, highlight=False, markup=False)
+    return PipedConsole(file=stream, width=None if stream.isatty() else 200, highlight=False, markup=False)

@@ -45,9 +45,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _percent(text: str) -> float:
-    value = float(text)
+    try:
+        value = float(text)
+    except ValueError:
+        value = -1.0
     if not 0 <= value < float("inf"):
-        raise argparse.ArgumentTypeError("must be a number of per cent, 0 or more")
+        raise argparse.ArgumentTypeError(f"'{text}' is no number of per cent, 0 or more")
     return value
 
 
@@ -82,6 +85,7 @@ def _pairs(options: argparse.Namespace) -> tuple[Pair, ...]:
         raise UsageError("--before and --after belong together", remedies=["give both, or neither"])
     if len(options.inputs) == 2:
         before, after = (load_session([path]) for path in options.inputs)
+        _shared.name_failures(options, (*before.failures, *after.failures))
     else:
         before = after = _shared.load_inputs(options)
     if all(picked):

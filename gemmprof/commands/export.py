@@ -62,8 +62,7 @@ def run(options: argparse.Namespace) -> int:
         raise failures[0]
     exported = export_tables(reports, folder, format=options.format, tables=tables)
     failures = (*failures, *exported.failures)
-    for failure in failures:
-        print(f"gemmprof export: not read: {failure}", file=sys.stderr)
+    _shared.name_failures(options, failures)
     for file in exported.files:
         _shared.announce(file)
     return 1 if failures else 0

@@ -21,7 +21,14 @@ from typing import TYPE_CHECKING
 
 from gemmprof.analysis.occupancy import Occupancy, occupancy
 from gemmprof.arch import LIMITS, Product, find_product, parse_compute_capability
-from gemmprof.commands._shared import add_json_argument, announce, console, new_output, print_json
+from gemmprof.commands._shared import (
+    add_json_argument,
+    announce,
+    console,
+    name_failures,
+    new_output,
+    print_json,
+)
 from gemmprof.errors import DeviceError, OccupancyError, RunError, UsageError
 
 if TYPE_CHECKING:
@@ -56,7 +63,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--cubin", metavar="FILE", help="cubin, object, library or executable (needs cuobjdump)"
     )
     source.add_argument(
-        "--stage", type=int, metavar="N", help="stage N of the newest run here, else of the recorded one"
+        "--stage",
+        metavar="STAGE",
+        help="a stage, by number or name, of the newest run here, else of the recorded one",
     )
     target = parser.add_argument_group("the GPU")
     target.add_argument(
@@ -123,7 +132,7 @@ def _from_numbers(options: argparse.Namespace) -> int:
             "the kernel is not described: --threads and --regs are needed",
             remedies=[
                 "gemmprof occupancy --threads 256 --regs 64 --smem 16k",
-                "or name a report, or --ptxas FILE, --cubin FILE, --stage N",
+                "or name a report, or --ptxas FILE, --cubin FILE, --stage STAGE",
             ],
         )
     return _show(options, _answers(options, _targets(options)))
@@ -275,7 +284,7 @@ def _text(name: str) -> str:
 
 def _from_stage(options: argparse.Namespace) -> int:
     """A stage of the ladder with the numbers that its recorded launch had."""
-    from gemmprof.analysis.occupancy_sources import stage_launch
+    from gemmprof.analysis.occupancy_sources import recorded_launch
     from gemmprof.run import load_recorded_run, load_run, newest_run_directory
 
     newest = newest_run_directory()
@@ -285,10 +294,10 @@ def _from_stage(options: argparse.Namespace) -> int:
         if newest is None
         else f"the newest run here: {newest}"
     )
-    print(f"Stage {options.stage} of {where}", file=sys.stderr)
-    record = chosen.record(options.stage)
+    record = chosen.find_record(options.stage)
+    print(f"Stage {record.stage.number} ({record.stage.title}) of {where}", file=sys.stderr)
     try:
-        return _show_launch(options, stage_launch(chosen, options.stage))
+        return _show_launch(options, recorded_launch(chosen, record.stage.number))
     except RunError:
         # Built but not profiled: the build knows all but the block size.
         if options.threads is None or record.registers_per_thread is None:
@@ -335,7 +344,8 @@ def _from_reports(options: argparse.Namespace) -> int:
                 f"--{name} does not go with a report, which has numbers of its own",
                 remedies=["leave out the report, or the option"],
             )
-    launches = launch_occupancies([Path(name) for name in options.reports])
+    launches, failures = launch_occupancies([Path(name) for name in options.reports])
+    name_failures(options, failures)
     if options.json:
         from gemmprof.reports.occupancy_data import launches_data
 
@@ -344,4 +354,4 @@ def _from_reports(options: argparse.Namespace) -> int:
         from gemmprof.reports.occupancy_terminal import print_launches
 
         print_launches(console(), launches)
-    return EXIT_OK
+    return EXIT_FINDING if failures else EXIT_OK

@@ -56,6 +56,7 @@ def run(options: argparse.Namespace) -> int:
     baseline: Session | str | None = options.baseline
     if options.baseline and Path(options.baseline).exists():
         baseline = load_session([options.baseline])
+        _shared.name_failures(options, baseline.failures)
     path = render(
         session, target, single_file=options.single_file, baseline=baseline, every=options.all, processes=2
     )
@@ -85,7 +86,7 @@ def _target(options: argparse.Namespace) -> Path:
     occupied = target.exists() and (options.single_file or any(target.iterdir()))
     if not occupied or options.force:
         return target
-    return _shared.new_output(target, force=False)
+    raise _shared.exists_already(target)
 
 
 def _summary(path: Path, session: Session) -> dict[str, Any]:

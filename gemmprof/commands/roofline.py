@@ -30,7 +30,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Print or draw the points; exit code 0."""
+    """Print or draw the points; exit code 0, or 1 if some input could not be read."""
     from gemmprof.reports import roofline_table
 
     shape = Problem.parse(options.shape) if options.shape else None
@@ -58,5 +58,6 @@ def run(options: argparse.Namespace) -> int:
     if options.json:
         _shared.print_json(roofline_table.records(rows))
     elif target is None:
-        _shared.console().print(roofline_table.table(rows))
-    return 0
+        terminal = _shared.console()
+        terminal.print(roofline_table.table(rows, width=terminal.width))
+    return 1 if session.failures else 0

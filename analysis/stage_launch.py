@@ -1,0 +1,22 @@
+"""Which launch of a report is a stage's: the link between a run's results and what ncu recorded."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from gemmprof import metrics as m
+from gemmprof.model import KernelProfile, StageResult
+from gemmprof.run import Run, nvtx_range
+
+
+def stage_launch(run: Run, result: StageResult, launches: Sequence[KernelProfile]) -> KernelProfile | None:
+    """The launch of one stage on one problem among the launches of the report that its result names.
+
+    Without an index in the run, the NVTX range tells; the longest launch where a library split the work into several.
+    """
+    if result.launch_index is not None:
+        return next((launch for launch in launches if launch.index == result.launch_index), None)
+    if len(launches) > 1:
+        name = nvtx_range(run.record(result.stage).stage.name, result.problem)
+        launches = [launch for launch in launches if name in launch.nvtx]
+    return max(launches, key=lambda launch: launch.number(m.DURATION) or 0.0, default=None)
