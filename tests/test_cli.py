@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
+import io
+import json
+import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from rich.console import Console
 
 from gemmprof import __version__
+from gemmprof.analysis.session import load_session
 from gemmprof.commands import COMMANDS
+from gemmprof.reports import roofline_table
+from gemmprof.run import load_recorded_run
+
+DATA = Path(__file__).parent / "data"
 
 
 def gemmprof(*arguments: str, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
@@ -51,3 +61,76 @@ def test_a_reader_that_leaves_early_is_no_error(tmp_path: Path) -> None:
     result = subprocess.run(["bash", "-c", shell], capture_output=True, text=True, check=False, cwd=tmp_path)
     assert result.stderr == ""
     assert result.returncode == 0
+
+
+def test_a_reader_that_leaves_a_table_early_is_no_finding(tmp_path: Path) -> None:
+    shell = (
+        f"{sys.executable} -m gemmprof occupancy --threads 256 --regs 64 | head -c 1; exit ${{PIPESTATUS[0]}}"
+    )
+    result = subprocess.run(["bash", "-c", shell], capture_output=True, text=True, check=False, cwd=tmp_path)
+    assert result.stderr == ""
+    assert result.returncode == 0
+
+
+@pytest.mark.parametrize("stage", ["5", "block2d"])
+def test_a_stage_of_the_recorded_run_has_its_own_occupancy(stage: str, tmp_path: Path) -> None:
+    record = next(entry for entry in load_recorded_run().stages if entry.stage.name == "block2d")
+    result = gemmprof("occupancy", "--stage", stage, "--json", cwd=tmp_path)
+    assert result.returncode == 0
+    assert "Stage 5 (2D block tiling)" in result.stderr
+    (row,) = json.loads(result.stdout)
+    assert row["registers_per_thread"] == record.registers_per_thread
+    assert row["shared_memory_per_block"] == record.static_shared_memory
+
+
+def test_a_stage_that_the_run_lacks_names_those_it_holds(tmp_path: Path) -> None:
+    result = gemmprof("occupancy", "--stage", "99", cwd=tmp_path)
+    assert result.returncode == 2
+    assert "holds no stage 99" in result.stderr
+    assert "5 block2d" in result.stderr
+
+
+@pytest.mark.parametrize("command", ["occupancy", "roofline"])
+def test_a_damaged_report_does_not_stop_the_others(command: str, tmp_path: Path) -> None:
+    good = DATA / "flaws_spills.ncu-rep.xz"
+    (tmp_path / "cut.ncu-rep.xz").write_bytes(good.read_bytes()[:5000])
+    shutil.copy(good, tmp_path)
+    result = gemmprof(command, "cut.ncu-rep.xz", good.name, cwd=tmp_path)
+    assert result.returncode == 1
+    assert "not read: cut.ncu-rep.xz is damaged" in result.stderr
+    assert "spilled_registers" in result.stdout
+
+
+def test_a_narrow_terminal_cuts_no_number_of_the_roofline() -> None:
+    session = load_session([DATA / "flaws_tensor.ncu-rep.xz"], source=False)
+    rows = roofline_table.kernels(session)
+    terminal = Console(width=80, record=True, file=io.StringIO())
+    terminal.print(roofline_table.table(rows, width=terminal.width))
+    numbers = [line.split() for line in terminal.export_text().splitlines() if "FLOP/s" in line]
+    assert len(numbers) == sum(len(row.points) for row in rows)
+    assert not any("…" in word for line in numbers for word in line[-7:])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("occupancy", "--html", "."), ". is a folder"),
+        (("occupancy", "--html", "none/page.html"), "mkdir -p none"),
+        (("diff", "--fail-slower", "x"), "'x' is no number of per cent"),
+        (("report", "-o", "/proc/none"), "/proc/none"),
+    ],
+)
+def test_an_impossible_request_is_one_message(arguments: tuple[str, ...], said: str, tmp_path: Path) -> None:
+    result = gemmprof(*arguments, cwd=tmp_path)
+    assert result.returncode == 2
+    assert said in result.stderr
+    assert "Traceback" not in result.stderr
+
+
+def test_a_terminal_that_knows_ascii_only_gets_the_table(tmp_path: Path) -> None:
+    result = subprocess.run(
+        [sys.executable, "-m", "gemmprof", "occupancy", "--threads", "256", "--regs", "64"],
+        capture_output=True, text=True, check=False, cwd=tmp_path, env={**os.environ, "PYTHONIOENCODING": "ascii"},
+    )  # fmt: skip
+    assert (result.returncode, result.stderr) == (0, "")
+    assert "64 registers ? 32 threads" in result.stdout
