@@ -28,6 +28,11 @@ _UNKNOWN_SASS = ("", "???", "N/A")
 """What the disassembler says of code that it does not know."""
 
 
+def _is_disassembled(sass: Iterable[str]) -> bool:
+    """Whether the native reader knew the code: it answers with blanks where it does not, without an error."""
+    return any(text.strip() not in _UNKNOWN_SASS for text in sass)
+
+
 def _one_shot(stack: ExitStack, folder: str) -> NativeReader:
     """A native reader that ends with the stack."""
     reader = NativeReader(folder)
@@ -111,6 +116,7 @@ class Lookup:
         if (
             answer is None
             or len(answer.get("sass", ())) != len(pcs)
+            or not _is_disassembled(answer["sass"])
             or len(answer.get("lines", ())) != len(pcs)
         ):
             try:
@@ -120,7 +126,8 @@ class Lookup:
             answer = self._ask(content, native_reader, pcs=pcs)
             if answer["name"] != profile.function_name:
                 raise self._error(f"launch {profile.index} is {answer['name']!r} there")
-            cache.store(key, {part: answer[part] for part in ("sass", "lines", "files")})
+            if _is_disassembled(answer["sass"]):  # else another version of the library may know this code
+                cache.store(key, {part: answer[part] for part in ("sass", "lines", "files")})
         files = answer["files"]
         return tuple(
             Instruction(pc, sass.strip(), files[line[0]] if line else None, line[1] if line else None)
@@ -145,7 +152,7 @@ class Lookup:
             answer: dict[str, Any] = {}
             try:
                 answer = reader("").ask(request)
-                if not request["pcs"] or any(text.strip() not in _UNKNOWN_SASS for text in answer["sass"]):
+                if not request["pcs"] or _is_disassembled(answer["sass"]):
                     return answer
             except NativeReaderMissing as error:
                 problem = str(error)
