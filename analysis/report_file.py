@@ -9,17 +9,22 @@ runs in a process of its own (`report_worker`), and what it gets to see is a rep
 from __future__ import annotations
 
 import os
+from collections import deque
 from collections.abc import Callable, Collection, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
 
 from gemmprof import metrics as m
 from gemmprof.analysis.report_context import session_details
-from gemmprof.analysis.report_frame import Frame, damaged, open_frame
+from gemmprof.analysis.report_frame import Frame, Item, damaged, open_frame
 from gemmprof.analysis.report_lookup import Lookup
-from gemmprof.analysis.report_messages import ResultDecoder
+from gemmprof.analysis.report_messages import Result, ResultDecoder
 from gemmprof.analysis.report_wire import WireError
-from gemmprof.model import KernelProfile, SessionDetails
+from gemmprof.errors import ReportError
+from gemmprof.model import KernelProfile, SessionDetails, Source
+
+AHEAD = 2
+"""Launches that are decoded ahead of the one that is handed out, so that the native reader is never idle."""
 
 
 def read_report(
@@ -104,19 +109,42 @@ class ReportReader:
             instances = {m.FUNCTION_PCS, m.INSTRUCTIONS_BY_ADDRESS}
         decoder = ResultDecoder(self.path, self.frame.strings, instances, rules)
         lookup = Lookup(self.frame)
-        with ThreadPoolExecutor(1) as background:
-            # The native reader works on the units while values and sources are read.
-            known_units = background.submit(lookup.units) if units else None
-            yield from self._profiles(decoder, lookup, known_units, source, only)
+        # The native reader works on the units, and on the code of the next launches, while this process decodes values
+        # and its caller looks at the launch before.
+        with ThreadPoolExecutor(1) as on_units, ThreadPoolExecutor(1) as on_sources:
+            known_units = on_units.submit(lookup.units) if units else None
+            waiting: deque[tuple[KernelProfile, Future[Source] | None]] = deque()
 
-    def _profiles(
-        self,
-        decoder: ResultDecoder,
-        lookup: Lookup,
-        units: Future[Mapping[str, str]] | None,
-        source: bool | Callable[[KernelProfile], bool],
-        only: Collection[int] | None,
-    ) -> Iterator[KernelProfile]:
+            def first() -> KernelProfile:
+                profile, code = waiting.popleft()
+                return replace(
+                    profile,
+                    source=code.result() if code is not None else profile.source,
+                    units=known_units.result() if known_units is not None else profile.units,
+                )
+
+            results, damage = self._results(decoder, only), None
+            while True:
+                try:
+                    result, item = next(results)
+                except StopIteration:
+                    break
+                except ReportError as error:
+                    damage = error
+                    break
+                profile = result.profile
+                wanted = source(profile) if callable(source) else source
+                code = on_sources.submit(lookup.source, result, item) if wanted else None
+                waiting.append((profile, code))
+                if len(waiting) > AHEAD:
+                    yield first()
+            while waiting:
+                yield first()
+            if damage is not None:
+                raise damage
+
+    def _results(self, decoder: ResultDecoder, only: Collection[int] | None) -> Iterator[tuple[Result, Item]]:
+        """The launches as the report holds them, each with its place in the file."""
         for index, item in enumerate(self.frame.workloads):
             if only is not None and index not in only:
                 continue
@@ -125,12 +153,7 @@ class ReportReader:
                 result = decoder.result(self.frame.read(item.start, item.end), item.kind, index, session)
             except WireError as error:
                 raise damaged(self.path, f"launch {index} cannot be read", str(error)) from None
-            profile = result.profile
-            if source(profile) if callable(source) else source:
-                profile = replace(profile, source=lookup.source(result, item))
-            if units is not None:
-                profile = replace(profile, units=units.result())
-            yield profile
+            yield result, item
 
 
 def units_of_report(path: str | os.PathLike[str]) -> Mapping[str, str]:
