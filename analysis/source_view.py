@@ -6,8 +6,9 @@ sums over its instructions, keyed by (file, line).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import repeat
 
 from gemmprof import metrics
 from gemmprof.analysis.by_line import (
@@ -212,6 +213,37 @@ class _Tables:
             divergent_branches=total(self.divergent_branches, addresses),
         )
 
+    def each(self, addresses: Sequence[int]) -> Iterator[Counters]:
+        """``counters((address,))`` of each address, column by column: a kernel has thousands of instructions."""
+        nothing: dict[str, int] = {}
+
+        def column(table: Mapping[int, int] | None) -> Iterable[int | None]:
+            return repeat(None) if table is None else map(table.get, addresses, repeat(0))
+
+        def reasons(table: _StallTable | None) -> Iterable[dict[str, int]]:
+            return repeat(nothing) if table is None else map(table.get, addresses, repeat(nothing))
+
+        not_issued = [
+            _most_first(found) for _, found in zip(addresses, reasons(self.stalls_not_issued), strict=False)
+        ]
+        return map(
+            Counters,
+            column(self.executed),
+            column(self.threads_executed),
+            column(self.threads_predicated_on),
+            column(self.samples),
+            repeat(None) if self.stalls_not_issued is None else [sum(found.values()) for found in not_issued],
+            map(_most_first, reasons(self.stalls)),
+            not_issued,
+            column(self.shared_wavefronts),
+            column(self.shared_ideal),
+            column(self.global_sectors),
+            column(self.global_ideal),
+            column(self.global_tags),
+            column(self.local_sectors),
+            column(self.divergent_branches),
+        )
+
 
 _StallTable = dict[int, dict[str, int]]
 
@@ -224,6 +256,8 @@ def _stalls(profile: KernelProfile, *, not_issued: bool) -> _StallTable | None:
     table: _StallTable | None = None
     for reason, name in metrics.stall_samples(profile.instances, not_issued=not_issued).items():
         table = {} if table is None else table
+        if not any(profile.instances[name].values):
+            continue
         for address, samples in (by_address(profile, name) or {}).items():
             if samples:
                 table.setdefault(address, {})[reason] = samples
@@ -238,9 +272,13 @@ def _by_reason(table: _StallTable | None, addresses: Sequence[int]) -> dict[str,
             if address in table:
                 for reason, samples in table[address].items():
                     sums[reason] = sums.get(reason, 0) + samples
-    if len(sums) < 2:
-        return sums
-    return dict(sorted(sums.items(), key=lambda item: (-item[1], item[0])))
+    return _most_first(sums)
+
+
+def _most_first(samples: dict[str, int]) -> dict[str, int]:
+    if len(samples) < 2:
+        return samples
+    return dict(sorted(samples.items(), key=lambda item: (-item[1], item[0])))
 
 
 def analyse(profile: KernelProfile) -> SourceView | NotCollected:
@@ -256,7 +294,7 @@ def analyse(profile: KernelProfile) -> SourceView | NotCollected:
     addresses = sorted(known.keys() | tables.addresses())
     base = profile.source.function_address or (addresses[0] if addresses else 0)
     sass = []
-    for index, address in enumerate(addresses):
+    for index, (address, counters) in enumerate(zip(addresses, tables.each(addresses), strict=True)):
         instruction = known.get(address)
         sass.append(
             SassLine(
@@ -266,7 +304,7 @@ def analyse(profile: KernelProfile) -> SourceView | NotCollected:
                 sass=instruction.sass if instruction is not None else "",
                 file=instruction.file if instruction is not None else None,
                 line=instruction.line if instruction is not None else None,
-                counters=tables.counters((address,)),
+                counters=counters,
                 spaces=flags(tables.memory_types.get(address), MEMORY_SPACES),
                 operations=flags(tables.access_types.get(address), ACCESS_OPERATIONS),
                 access_bits=tables.access_sizes.get(address) or None,
