@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 """Measure how fast reports are read, with NVIDIA's library one value at a time and with gemmprof, in one run.
 
-Usage: bench_read.py [REPORT] [--launches N ...] [--json FILE]
+Usage: bench_read.py [REPORT ...] [--launches N ...] [--json FILE]
 
-Without a report, one is made for each number of launches by repeating the launches of a recorded report: every launch
-is a block of its own in the file, so that repeating blocks gives a true report of any length. Prints wall and CPU
-seconds and the largest memory of each process of each way, and the ratio of the two.
+Without a report, the recorded launches of a training step are read, and one report is made for each number of launches
+by repeating the launches of a recorded report: every launch is a block of its own in the file, so that repeating blocks
+gives a true report of any length. Prints wall and CPU seconds and the largest memory of each process of each way, and
+the ratio of the two. Compressed reports are unpacked first, outside the measured time.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import json
 import lzma
 import os
 import resource
+import shutil
 import struct
 import subprocess
 import sys
@@ -26,8 +28,11 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 DATA = ROOT / "tests" / "data"
+REAL_REPORT = "train_100"  # a hundred launches of a PyTorch training step
 SEED_REPORT = "names_nvtx"  # launches of about 560 metrics
 FULL_REPORT = "flaws_cluster"  # one launch with everything
+NATIVE_LAUNCHES = 1000
+"""NVIDIA's library keeps some MB for every launch: with more than this it is left out."""
 
 NATIVE = """
 import sys, ncu_report
@@ -161,9 +166,19 @@ def _varint(data: bytes, at: int) -> tuple[int, int]:
             return value, at
 
 
-def unpacked(name: str) -> bytes:
-    """A recorded report."""
-    return lzma.decompress((DATA / f"{name}.ncu-rep.xz").read_bytes())
+def recorded(name: str) -> Path:
+    """A report of the tests, as it is kept."""
+    return DATA / f"{name}.ncu-rep.xz"
+
+
+def unpacked_to(folder: Path, path: Path) -> Path:
+    """The report itself, or its unpacked copy in the folder."""
+    if path.suffix != ".xz":
+        return path
+    copy = folder / path.stem
+    with lzma.open(path) as source, copy.open("wb") as target:
+        shutil.copyfileobj(source, target)
+    return copy
 
 
 def compare(report: Path, scratch: Path, *, native: bool) -> list[Measured]:
@@ -206,7 +221,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("report", nargs="?", type=Path, help="a report of your own, not compressed")
+    parser.add_argument("reports", nargs="*", type=Path, help="reports of your own (.ncu-rep or .ncu-rep.xz)")
     parser.add_argument(
         "--launches", type=int, nargs="+", default=[843, 10000], help="lengths of the made reports"
     )
@@ -215,18 +230,19 @@ def main() -> None:
     figures: dict[str, list[Measured]] = {}
     with tempfile.TemporaryDirectory(prefix="gemmprof-bench-") as folder:
         scratch = Path(folder)
-        reports = [options.report] if options.report else []
-        for launches in [] if options.report else options.launches:
+        reports = [unpacked_to(scratch, path) for path in options.reports or [recorded(REAL_REPORT)]]
+        native = set(reports)
+        for launches in [] if options.reports else options.launches:
             path = scratch / f"made-{launches}.ncu-rep"
             with path.open("wb") as file:
-                file.writelines(repeated(unpacked(SEED_REPORT), launches))
+                file.writelines(repeated(lzma.decompress(recorded(SEED_REPORT).read_bytes()), launches))
             reports.append(path)
-        for number, report in enumerate(reports):
+            if launches <= NATIVE_LAUNCHES:
+                native.add(path)
+        for report in reports:
             print(f"{report.name}: {report.stat().st_size / 1e6:.0f} MB")
-            # The library keeps some MB for every launch: thousands would fill the memory.
-            figures[report.name] = compare(report, scratch, native=number == 0)
-        full = scratch / f"{FULL_REPORT}.ncu-rep"
-        full.write_bytes(unpacked(FULL_REPORT))
+            figures[report.name] = compare(report, scratch, native=report in native)
+        full = unpacked_to(scratch, recorded(FULL_REPORT))
         print(
             f"{full.name}: one launch with everything, read with source and analysed (seconds within the process)"
         )
