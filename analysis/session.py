@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from gemmprof import metrics as m
+from gemmprof.analysis.collector import few_collections
 from gemmprof.analysis.kernel_analysis import KernelAnalysis, analyse
 from gemmprof.analysis.report_file import ReportReader
 from gemmprof.analysis.stage_launch import stage_launch
@@ -63,6 +64,11 @@ def load_session(paths: Iterable[str | os.PathLike[str]], *, source: bool = True
     inputs = [Path(path) for path in paths]
     if not inputs:
         raise UsageError("nothing to read was named", remedies=["name a run directory or a .ncu-rep file"])
+    with few_collections():
+        return _load(inputs, source=source)
+
+
+def _load(inputs: Sequence[Path], *, source: bool) -> Session:
     runs: list[Run] = []
     kernels: list[KernelAnalysis] = []
     by_launch: dict[tuple[str, int], KernelAnalysis] = {}

@@ -15,7 +15,7 @@ from markupsafe import Markup
 
 from gemmprof.reports.environment import asset, content_security_policy, environment
 from gemmprof.reports.pages import KernelPage, Plan, choose, neighbours, plan, stage_before, twin
-from gemmprof.reports.workers import ordered
+from gemmprof.reports.workers import ordered, session_set_aside
 
 if TYPE_CHECKING:
     from gemmprof.analysis.session import Session
@@ -112,28 +112,38 @@ def render(
         baseline=choose(pages.pages, baseline) if isinstance(baseline, str) else None,
         other=plan(baseline, every=True) if baseline is not None and not isinstance(baseline, str) else None,
     )
-    target = Path(directory)
-    if single_file:
-        path = target if target.suffix == ".html" else target / f"{INDEX}.html"
-        path.parent.mkdir(parents=True, exist_ok=True)
-        articles = ordered(
-            lambda place: str(kernel_article(report, pages.pages[place])),
-            len(pages.pages),
-            processes=processes,
-        )
-        text = document(report.title, [index_article(report), *map(Markup, articles)])
-        path.write_text(text, encoding="utf-8")
-        return path
+    with session_set_aside():
+        if single_file:
+            return _write_one_file(report, Path(directory), processes)
+        return _write_folder(report, Path(directory), processes)
+
+
+def _write_one_file(report: Report, target: Path, processes: int) -> Path:
+    pages = report.plan.pages
+    path = target if target.suffix == ".html" else target / f"{INDEX}.html"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    articles = ordered(
+        lambda place: str(kernel_article(report, pages[place])), len(pages), processes=processes
+    )
+    text = document(report.title, [index_article(report), *map(Markup, articles)])
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def _write_folder(report: Report, target: Path, processes: int) -> Path:
     target.mkdir(parents=True, exist_ok=True)
     _remove_old_pages(target)
-    path = target / f"{INDEX}.html"
-    path.write_text(document(report.title, [index_article(report)]), encoding="utf-8")
-    texts = ordered(
-        lambda place: _kernel_document(report, pages.pages[place]), len(pages.pages), processes=processes
-    )
-    for page, text in zip(pages.pages, texts, strict=True):
-        (target / page.file).write_text(text, encoding="utf-8")
-    return path
+    # The index takes as long as several kernel pages, so it comes first.
+    files = [f"{INDEX}.html", *(page.file for page in report.plan.pages)]
+
+    def text(place: int) -> str:
+        if place:
+            return _kernel_document(report, report.plan.pages[place - 1])
+        return document(report.title, [index_article(report)])
+
+    for file, content in zip(files, ordered(text, len(files), processes=processes), strict=True):
+        (target / file).write_text(content, encoding="utf-8")
+    return target / files[0]
 
 
 def _kernel_document(report: Report, page: KernelPage) -> str:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any
 
 from gemmprof.analysis import access_stages, comparison, traffic
@@ -151,6 +152,7 @@ def _template(name: str) -> str:
     return partial if partial in _templates() else "analysis_generic.html"
 
 
+@cache
 def _templates() -> frozenset[str]:
     return frozenset(environment().list_templates(filter_func=lambda name: name.startswith("analysis_")))
 
