@@ -36,7 +36,7 @@ report: $(VENV)/.installed
 	@$(BIN)/gemmprof doctor --hint
 
 test: $(VENV)/.installed-test
-	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal -m 'not gpu'
+	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal
 
 lint: $(VENV)/.installed-lint
 	$(BIN)/ruff check .
