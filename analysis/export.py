@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from gemmprof import metrics as m
-from gemmprof.analysis.export_files import FORMATS, Spool
+from gemmprof.analysis.export_files import FORMATS, Spool, without_pandas
 from gemmprof.analysis.export_metrics import with_units
 from gemmprof.analysis.export_tables import TABLES, TableBuilder, is_measured_by_address
 from gemmprof.analysis.report_file import ReportReader, units_of_report
@@ -213,7 +213,7 @@ def _main() -> None:
     """Serve one job from standard input."""
     job = json.load(sys.stdin)
     try:
-        with ReportReader(job["path"]) as reader:
+        with without_pandas(), ReportReader(job["path"]) as reader:
             answer: dict[str, Any] = {"slices": _spool_range(reader, job, range(job["first"], job["last"]))}
     except ReportError as error:
         message = error.message.replace(job["path"], job["report"])

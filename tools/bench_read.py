@@ -53,7 +53,9 @@ with ReportReader(sys.argv[1]) as reader:
 EXPORT = """
 import sys
 from gemmprof.analysis.export import export_tables
-print(export_tables([sys.argv[1]], sys.argv[2]).launches)
+from gemmprof.analysis.export_files import without_pandas
+with without_pandas():  # as the command does
+    print(export_tables([sys.argv[1]], sys.argv[2]).launches)
 """
 ANALYSE = """
 import sys, time

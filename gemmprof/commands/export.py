@@ -45,6 +45,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Write the tables; exit code 0, or 1 if some report could not be read."""
     from gemmprof.analysis.export import export_tables
+    from gemmprof.analysis.export_files import without_pandas
     from gemmprof.analysis.session import reports_of
 
     tables = tuple(dict.fromkeys(options.tables or TABLES))
@@ -60,7 +61,8 @@ def run(options: argparse.Namespace) -> int:
     reports, failures = reports_of(inputs)
     if not reports:
         raise failures[0]
-    exported = export_tables(reports, folder, format=options.format, tables=tables)
+    with without_pandas():
+        exported = export_tables(reports, folder, format=options.format, tables=tables)
     failures = (*failures, *exported.failures)
     _shared.name_failures(options, failures)
     for file in exported.files:
