@@ -41,13 +41,3 @@ def number_text(value: float) -> str:
     if not math.isfinite(value):
         return str(float(value))
     return f"{int(value):,}" if float(value).is_integer() else f"{value:,.2f}"
-
-
-def value_text(value: float | str | None, unit: str = "") -> str:
-    """Number and unit, scaled: ``4.42 ms``; text as it is; ``–`` for None."""
-    if value is None:
-        return "–"
-    if isinstance(value, str):
-        return value
-    scaled, scaled_unit = scale(float(value), unit)
-    return f"{number_text(scaled)} {scaled_unit}".rstrip()

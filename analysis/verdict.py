@@ -37,8 +37,6 @@ VISIBLE_PERCENT = 0.05
 """Smaller percentages print as 0.0."""
 MOVING_CONSTANTS = 1.0
 """FP16 below this per cent of its peak is no arithmetic: compilers set registers with HFMA2."""
-LOW_OCCUPANCY = 50.0
-"""A theoretical occupancy below this per cent is mentioned."""
 
 _LATENCY_OF_GROUP = {
     "memory": "memory latency",

@@ -78,9 +78,6 @@ BARRIERS_LIMIT_OCCUPANCY_FROM = (9, 0)
 CLUSTERS_FROM = (9, 0)
 """First compute capability with thread block clusters."""
 
-PORTABLE_CLUSTER_SIZE = 8
-"""Blocks in a cluster that every GPU with clusters supports."""
-
 MAX_CLUSTER_SIZE = 16
 """Blocks in a cluster after opting in to non-portable sizes (`cudaFuncAttributeNonPortableClusterSizeAllowed`)."""
 

@@ -58,11 +58,6 @@ class Problem:
         return 2 * self.m * self.n * self.k
 
     @property
-    def minimum_bytes(self) -> int:
-        """Fewest bytes through device memory: A and B read once, C written once (float32)."""
-        return 4 * (self.m * self.k + self.k * self.n + self.m * self.n)
-
-    @property
     def label(self) -> str:
         """Short name: ``4096³`` for a cube, else ``4096×4096×1024``."""
         return f"{self.m}³" if self.m == self.n == self.k else f"{self.m}×{self.n}×{self.k}"
@@ -125,11 +120,6 @@ class ArchLimits:
     shared_memory_configs: tuple[int, ...]
     reserved_shared_memory_per_block: int
     warp_size: int = 32
-
-    @property
-    def sm_name(self) -> str:
-        """Compiler's name of the target, for example ``sm_90``."""
-        return f"sm_{self.compute_capability[0]}{self.compute_capability[1]}"
 
     @property
     def label(self) -> str:

@@ -191,18 +191,6 @@ def all_variants() -> tuple[Variant, ...]:
     return tuple(variant for stage in STAGES for variant in stage_variants(stage))
 
 
-def block_tile(parameters: Mapping[str, int]) -> tuple[int, int, int]:
-    """Rows and columns of C that a block computes, and its step along K, from a stage's tile letters.
-
-    The stages without shared memory step by 1.
-    """
-    if "BLOCK" in parameters:
-        return parameters["BLOCK"], parameters["BLOCK"], 1
-    if "TILE" in parameters:
-        return parameters["TILE"], parameters["TILE"], parameters["TILE"]
-    return parameters["BM"], parameters["BN"], parameters["BK"]
-
-
 TUNING_VALUES: Mapping[str, tuple[int, ...]] = {
     "BLOCK": (8, 16, 32),
     "TILE": (8, 16, 32),

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import re
 
-from gemmprof.kernels.catalog import STAGES, all_variants, block_tile, stage_by_number
+from gemmprof.kernels.catalog import STAGES, all_variants
 from gemmprof.kernels.compiler import CSRC, source_closure
 
 
@@ -30,9 +30,3 @@ def test_every_parameter_is_read_by_its_source():
         text = "".join(path.read_text(encoding="utf-8") for path in source_closure(CSRC / variant.source))
         for letter in variant.parameters:
             assert re.search(rf"\b{letter}\b", text), f"{variant.name}: {letter}"
-
-
-def test_block_tile():
-    assert block_tile(stage_by_number(1).parameters) == (32, 32, 1)
-    assert block_tile(stage_by_number(3).parameters) == (32, 32, 32)
-    assert block_tile(stage_by_number(5).parameters) == (128, 128, 8)
