@@ -106,6 +106,8 @@ def rungs(session: Session) -> tuple[Pair, ...]:
 def chosen(session: Session, selector: str) -> Subject:
     """The one subject that a selector names: a stage's number, a launch's index, or a part of its name.
 
+    ``5@2048`` is stage 5 on that shape; without a shape a number means the first shape of the run.
+
     Raises:
         UsageError: if it names none, or several.
     """
@@ -118,17 +120,19 @@ def chosen(session: Session, selector: str) -> Subject:
     raise UsageError(
         f"'{selector}' {problem} in {session.title}",
         found=names or "no kernels",
-        remedies=["give a stage's number, a launch's index (from 0), or more of the name"],
+        remedies=["give a stage's number (5, or 5@2048), a launch's index (from 0), or more of the name"],
     )
 
 
 def _matching(session: Session, everything: tuple[Subject, ...], selector: str) -> Iterator[Subject]:
+    digits, at, shape = selector.partition("@")
+    if digits.isdigit() and session.run is not None:
+        problem = Problem.parse(shape) if at else None
+        of_stage = [subject for subject in everything if subject.key[0] == int(digits)]
+        yield from [s for s in of_stage if s.key[1] == problem] if at else of_stage[:1]
+        return
     if selector.isdigit():
-        number = int(selector)
-        if session.run is not None:
-            yield from (subject for subject in everything if subject.key[0] == number)
-        elif number < len(everything):
-            yield everything[number]
+        yield from everything[int(selector) : int(selector) + 1]
         return
     for subject in everything:
         name = "" if subject.analysis is None else subject.analysis.profile.name

@@ -134,3 +134,17 @@ def test_a_terminal_that_knows_ascii_only_gets_the_table(tmp_path: Path) -> None
     )  # fmt: skip
     assert (result.returncode, result.stderr) == (0, "")
     assert "64 registers ? 32 threads" in result.stdout
+
+
+def test_two_stages_of_a_run_are_compared_on_its_first_shape_or_a_named_one(tmp_path: Path) -> None:
+    for before, after, label in (("5", "6", "4096³"), ("5@2048", "6@2048", "2048³")):
+        result = gemmprof("diff", "--before", before, "--after", after, "--json", cwd=tmp_path)
+        assert result.returncode == 0, result.stderr
+        (pair,) = json.loads(result.stdout)
+        assert (pair["before"], pair["after"]) == (
+            f"5 2D block tiling, {label}",
+            f"6 Vectorised loads, {label}",
+        )
+    missing = gemmprof("diff", "--before", "5@99", "--after", "6", cwd=tmp_path)
+    assert missing.returncode == 2
+    assert "matches nothing" in missing.stderr

@@ -5,7 +5,7 @@ kernel is compared with the one before it. --before and --after pick one kernel 
 
   gemmprof diff old-run/ new-run/ --fail-slower 5    exit code 1 if anything became more than 5 % slower
   gemmprof diff a.ncu-rep b.ncu-rep --details        every quantity, grouped
-  gemmprof diff run/ --before 5 --after 6            two stages of one run
+  gemmprof diff run/ --before 5 --after 6            two stages of one run, on its first shape (5@2048: on another)
 """
 
 from __future__ import annotations
@@ -32,7 +32,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="RUN|REPORT",
         help="before and after; one: compare inside it; none: the newest run here, else the recorded H100 run",
     )
-    parser.add_argument("--before", metavar="KERNEL", help="stage number, launch index or part of a name")
+    parser.add_argument(
+        "--before", metavar="KERNEL", help="stage number (5, or 5@2048), launch index or part of a name"
+    )
     parser.add_argument("--after", metavar="KERNEL", help="the same for the other side")
     parser.add_argument(
         "--fail-slower",
