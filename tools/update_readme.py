@@ -11,9 +11,10 @@ import re
 import sys
 from pathlib import Path
 
-from gemmprof.analysis.session import load_session
+from gemmprof.analysis.session import Session, load_session
 from gemmprof.commands import COMMANDS
 from gemmprof.kernels.catalog import STAGES
+from gemmprof.kernels.compiler import CSRC
 from gemmprof.model import Problem
 from gemmprof.reports.summary import SummaryRow, summarise
 from gemmprof.run import Run, load_recorded_run
@@ -38,7 +39,31 @@ def milliseconds(seconds: float) -> str:
     return f"{seconds * 1e3:.3g} ms" if seconds < 0.1 else f"{seconds * 1e3:.0f} ms"
 
 
-def ladder_table(run: Run, rows: tuple[SummaryRow, ...]) -> str:
+def code_of(text: str) -> list[str]:
+    """The lines of a source without comments and blank lines."""
+    lines = (line.split("//")[0].strip() for line in text.splitlines())
+    return [line for line in lines if line]
+
+
+def changed_since(session: Session) -> list[int]:
+    """Numbers of the stages whose code or tile parameters are no longer those of the recorded run."""
+    run = session.run
+    changed = set()
+    for result in run.results if run else ():
+        kernel = session.kernel_for(result)
+        stage = next((stage for stage in STAGES if stage.number == result.stage), None)
+        if run is None or kernel is None or stage is None or stage.source is None:
+            continue
+        files = kernel.profile.source.files
+        then = next((text for path, text in files.items() if Path(path).name == stage.source), "")
+        if code_of(then) != code_of((CSRC / stage.source).read_text(encoding="utf-8")) or dict(
+            run.record(stage.number).stage.parameters
+        ) != dict(stage.parameters):
+            changed.add(stage.number)
+    return sorted(changed)
+
+
+def ladder_table(run: Run, rows: tuple[SummaryRow, ...], changed: list[int]) -> str:
     """The ladder at `SHOWN` as a Markdown table with the facts of the run under it."""
     titles = {record.stage.number: record.stage.title for record in run.stages}
     lines = [
@@ -48,7 +73,7 @@ def ladder_table(run: Run, rows: tuple[SummaryRow, ...]) -> str:
     for row in rows:
         if row.problem != SHOWN or row.seconds is None or row.tflops is None:
             continue
-        share = f"{row.of_cublas:.1%}" if row.of_cublas is not None else "–"
+        share = f"{100 * row.of_cublas:.1f} %" if row.of_cublas is not None else "–"
         occupancy = f"{row.achieved_occupancy:.0f} %" if row.achieved_occupancy is not None else "–"
         error = f"{row.relative_error:.1e}" if row.relative_error is not None else "–"
         lines.append(
@@ -71,6 +96,13 @@ def ladder_table(run: Run, rows: tuple[SummaryRow, ...]) -> str:
     if newer:
         named = ", ".join(f"{stage.number} ({stage.title})" for stage in newer)
         lines += ["", f"Newer than the recorded run, and so not in this table: stage {named}."]
+    if changed:
+        numbers = ", ".join(str(number) for number in changed)
+        lines += [
+            "",
+            f"Tuned or rewritten since the recording: stages {numbers}. "
+            "[docs/kernels.md](docs/kernels.md) has later measurements of some.",
+        ]
     return "\n".join(lines)
 
 
@@ -91,7 +123,7 @@ def main() -> int:
     run = load_recorded_run()
     session = load_session([run.directory])
     old = README.read_text(encoding="utf-8")
-    new = replace_block(old, "ladder", ladder_table(run, summarise(run, session)))
+    new = replace_block(old, "ladder", ladder_table(run, summarise(run, session), changed_since(session)))
     new = replace_block(new, "commands", command_table())
     if options.check:
         if new != old:

@@ -1,0 +1,27 @@
+"""README.md shows what the recorded run and the list of commands say."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+def test_generated_parts_are_up_to_date() -> None:
+    result = subprocess.run(
+        [sys.executable, str(ROOT / "tools" / "update_readme.py"), "--check"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert result.returncode == 0, result.stderr
+
+
+def test_every_file_that_the_readme_names_is_there() -> None:
+
+    named = re.findall(r"\]\(([^)#:]+)\)", (ROOT / "README.md").read_text(encoding="utf-8"))
+    assert named
+    assert [name for name in named if not (ROOT / name).exists()] == []
