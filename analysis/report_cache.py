@@ -1,8 +1,8 @@
 """A small cache on disk for what only the native reader knows: disassembly and units.
 
 Starting NVIDIA's disassembler costs half a second in every new process. Its answers depend on the code and on the
-version of ``ncu_report`` alone, and both are in the key. The cache lies in ``$GEMMPROF_CACHE`` (``off`` turns it off),
-else in ``$XDG_CACHE_HOME/gemmprof`` or ``~/.cache/gemmprof``; deleting it is always safe.
+version of ``ncu_report`` alone, and both are in the key. The cache lies in ``disassembly`` of gemmprof's cache
+directory (`gemmprof.cache`); deleting it is always safe.
 """
 
 from __future__ import annotations
@@ -17,8 +17,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-CACHE_VARIABLE = "GEMMPROF_CACHE"
-"""Environment variable that moves the cache, or turns it ``off``."""
+from gemmprof.cache import cache_directory, cache_is_off
 
 MAX_ENTRIES = 2000
 """When the cache holds more entries than this, the older half is deleted."""
@@ -26,16 +25,15 @@ MAX_ENTRIES = 2000
 _FORMAT = 2
 
 
-def cache_directory() -> Path | None:
-    """Where the cache lies, None if it is turned off or there is no home directory."""
-    named = os.environ.get(CACHE_VARIABLE)
-    if named is not None:
-        return None if named in ("", "off", "0") else Path(named)
-    base = os.environ.get("XDG_CACHE_HOME")
-    if base:
-        return Path(base) / "gemmprof"
+def entries_directory() -> Path | None:
+    """The cache's own folder, None if it is turned off or there is no home directory.
+
+    It is its own because old entries are deleted: beside it lie compiled stages and the results of searches.
+    """
+    if cache_is_off():
+        return None
     try:
-        return Path.home() / ".cache" / "gemmprof"
+        return cache_directory() / "disassembly"
     except RuntimeError:
         return None
 
@@ -62,7 +60,7 @@ def cache_key(*parts: object) -> str:
 
 def load(key: str) -> dict[str, Any] | None:
     """The entry, None if there is none or it is damaged."""
-    folder = cache_directory()
+    folder = entries_directory()
     if folder is None:
         return None
     try:
@@ -74,7 +72,7 @@ def load(key: str) -> dict[str, Any] | None:
 
 def store(key: str, value: dict[str, Any]) -> None:
     """Keep an entry. A cache that cannot be written is no error."""
-    folder = cache_directory()
+    folder = entries_directory()
     if folder is None:
         return
     with contextlib.suppress(OSError):

@@ -15,10 +15,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from gemmprof.cache import cache_directory
 from gemmprof.errors import BuildError
 from gemmprof.kernels import compiler
 from gemmprof.kernels.catalog import Variant, all_variants
-from gemmprof.kernels.compiler import Progress, Unit, cache_directory, digest
+from gemmprof.kernels.compiler import Progress, Unit, digest
 from gemmprof.kernels.ptxas import KernelResources
 from gemmprof.kernels.toolchain import (
     DEFAULT_ARCHITECTURE,

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from gemmprof.cache import cache_directory
 from gemmprof.errors import BuildError
 from gemmprof.kernels import compiler
 from gemmprof.kernels.catalog import Variant
@@ -35,7 +36,7 @@ def compile_candidate(variant: Variant, architecture: str) -> Candidate:
     Raises:
         BuildError: with the compiler's message.
     """
-    nvcc, cache = find_nvcc(), compiler.cache_directory()
+    nvcc, cache = find_nvcc(), cache_directory()
     unit = compiler.stage_unit(variant, nvcc, [architecture_number(architecture)])
     runtime = compiler.host_unit("runtime.cu", nvcc)
     for needed in (unit, runtime):

@@ -10,7 +10,6 @@ from __future__ import annotations
 import fcntl
 import hashlib
 import json
-import os
 import re
 import shutil
 import subprocess
@@ -61,13 +60,6 @@ class Unit:
     command: tuple[str, ...]
     key: str
     source_hash: str
-
-
-def cache_directory() -> Path:
-    """Where objects, libraries and the results of searches are kept."""
-    if named := os.environ.get("GEMMPROF_CACHE"):
-        return Path(named)
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "gemmprof"
 
 
 def source_closure(file: Path) -> tuple[Path, ...]:

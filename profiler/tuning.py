@@ -18,6 +18,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from gemmprof.cache import cache_directory
 from gemmprof.errors import BuildError, ProfilerError, UsageError
 from gemmprof.kernels import compiler
 from gemmprof.kernels.candidates import Candidate, compile_candidate
@@ -221,7 +222,7 @@ def tune(search: Search, progress: Progress) -> SearchResult:
         gain = scores[winner] / scores[identity(default)]
         if winner != identity(default):
             kept = save_tuned(
-                compiler.cache_directory(),
+                cache_directory(),
                 Tuned(
                     search.variant.name,
                     "sm_" + client.architecture.replace(".", ""),
@@ -268,7 +269,7 @@ def _journal_path(search: Search, device: str, architecture: str) -> Path:
         architecture,
         [problem.key for problem in search.problems],
     )
-    return compiler.cache_directory() / "tuning" / f"{search.variant.name}-{key}.jsonl"
+    return cache_directory() / "tuning" / f"{search.variant.name}-{key}.jsonl"
 
 
 def _explore(

@@ -124,7 +124,7 @@ def _list_constraints(variant: Variant, *, as_json: bool) -> int:
 
 
 def _reset(variant: Variant) -> int:
-    from gemmprof.kernels.compiler import cache_directory
+    from gemmprof.cache import cache_directory
     from gemmprof.kernels.tuned import forget_tuned
 
     had = forget_tuned(cache_directory(), variant.name)

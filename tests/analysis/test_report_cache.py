@@ -24,10 +24,10 @@ def test_blank_disassembly_in_the_cache_is_not_believed(
     monkeypatch.setenv("GEMMPROF_CACHE", str(tmp_path))
     first = read_report(REPORT, units=False)[0].source
     assert any("LDC" in instruction.sass for instruction in first.instructions)
-    good = sass_entries(tmp_path)
+    good = sass_entries(tmp_path / "disassembly")
     assert len(good) == 1
     for path, entry in good.items():
         blank = {**entry, "sass": [""] * len(entry["sass"])}
         path.write_bytes(zlib.compress(json.dumps(blank).encode("ascii")))
     assert read_report(REPORT, units=False)[0].source == first
-    assert sass_entries(tmp_path) == good
+    assert sass_entries(tmp_path / "disassembly") == good

@@ -1,0 +1,31 @@
+"""What is kept on disk: one directory, in which the cache of disassembly clears up after itself only."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from gemmprof.analysis import report_cache
+from gemmprof.cache import cache_directory
+
+
+def test_off_is_no_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setenv("GEMMPROF_CACHE", "off")
+    assert cache_directory() == tmp_path / "gemmprof"
+    assert report_cache.entries_directory() is None
+
+
+def test_old_disassembly_makes_room_without_touching_tuned_stages(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("GEMMPROF_CACHE", str(tmp_path))
+    monkeypatch.setattr(report_cache, "MAX_ENTRIES", 4)
+    (tmp_path / "tuned.json").write_text("{}", encoding="utf-8")
+    for number in range(12):
+        report_cache.store(f"entry{number}", {"number": number})
+    assert report_cache.load("entry11") == {"number": 11}
+    folder = report_cache.entries_directory()
+    assert folder is not None and len(list(folder.iterdir())) <= 4
+    assert (tmp_path / "tuned.json").read_text(encoding="utf-8") == "{}"
