@@ -54,12 +54,15 @@ def _strength(item: RuleResult) -> tuple[float, int, int]:
 
 
 _SECTION_LINK = re.compile(r"@section:[^:@]*:([^@]*)@")
+_OTHER_LINK = re.compile(r"@(?:source|shortcut|sass|button):([^:@]*):[^@]*@")
 _WEB_LINK = re.compile(r"@url:([^:@]*):([^@]*)@")
 
 
-def plain_text(message: str) -> str:
+def plain_text(message: str, *, addresses: bool = True) -> str:
     """A rule's message as ncu prints it: links to sections become their names, web links keep the address in brackets.
 
-    In the report they are ``@section:Identifier:Name@`` and ``@url:Name:address@``.
+    In the report they are ``@section:Identifier:Name@`` and ``@url:Name:address@``. Without ``addresses`` a web link
+    is its words only.
     """
-    return _WEB_LINK.sub(r"\1 (\2)", _SECTION_LINK.sub(r"\1", message))
+    words = _OTHER_LINK.sub(r"\1", _SECTION_LINK.sub(r"\1", message))
+    return _WEB_LINK.sub(r"\1 (\2)" if addresses else r"\1", words)

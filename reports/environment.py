@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
+from gemmprof.analysis import rules
 from gemmprof.model import NotCollected
 from gemmprof.reports import formatting
 
@@ -66,12 +67,9 @@ def heat(percent: float | None) -> str:
     return f"h{sum(percent >= edge for edge in (0.5, 2, 4, 8, 14, 22, 35))}"
 
 
-_RULE_LINK = re.compile(r"@(?:url|section|source|shortcut|sass|button):([^:@]*):[^@]*@")
-
-
 def rule_text(message: str) -> str:
-    """A rule's message without ncu's link marks: ``@url:Kernel Profiling Guide:https://…@`` is its words only."""
-    return _RULE_LINK.sub(r"\1", message)
+    """A rule's message without ncu's link marks; of a web link only the words."""
+    return rules.plain_text(message, addresses=False)
 
 
 def change_text(change: Change) -> str:

@@ -41,7 +41,7 @@ def test_the_policy_names_the_hash_of_each_inline_text() -> None:
 
 
 def test_rule_text_loses_its_link_marks_only() -> None:
-    message = "See @url:Kernel Profiling Guide:https://docs.nvidia.com/x@ and @section:Source Counters:SourceCounters@."
+    message = "See @url:Kernel Profiling Guide:https://docs.nvidia.com/x@ and @section:SourceCounters:Source Counters@."
     assert e.rule_text(message) == "See Kernel Profiling Guide and Source Counters."
     assert e.rule_text("mail a@b.example: yes") == "mail a@b.example: yes"
 
