@@ -49,17 +49,20 @@ def find_ncu() -> Tool | None:
     return None if path is None else Tool(path, _ask_version(path, "Version "))
 
 
-def find_nvcc() -> Tool | None:
-    """The CUDA compiler: ``$CUDA_HOME/bin``, else PATH, else ``/usr/local/cuda``."""
-    home = os.environ.get("CUDA_HOME") or os.environ.get("CUDA_PATH")
-    candidates = [Path(home) / "bin" / "nvcc"] if home else []
-    if on_path := shutil.which("nvcc"):
-        candidates.append(Path(on_path))
-    candidates.append(Path("/usr/local/cuda/bin/nvcc"))
-    for path in candidates:
-        if os.access(path, os.X_OK):
-            return Tool(path, _ask_version(path, "release "))
+def nvcc_path() -> Path | None:
+    """The CUDA compiler: ``$CUDACXX``, ``$CUDA_HOME/bin``, PATH, ``/usr/local/cuda/bin``, in this order; else None."""
+    homes = (os.environ.get("CUDA_HOME"), os.environ.get("CUDA_PATH"))
+    named = [os.environ.get("CUDACXX"), *(str(Path(home) / "bin" / "nvcc") for home in homes if home)]
+    for candidate in (*named, "nvcc", "/usr/local/cuda/bin/nvcc"):
+        if candidate and (found := shutil.which(candidate)):
+            return Path(found)
     return None
+
+
+def find_nvcc() -> Tool | None:
+    """The CUDA compiler and its version, None if there is none."""
+    path = nvcc_path()
+    return None if path is None else Tool(path, _ask_version(path, "release "))
 
 
 def ncu_installation(ncu: Path | None = None) -> Path | None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib.util
-import os
 import re
 import shutil
 import subprocess
@@ -12,6 +11,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from gemmprof.errors import BuildError
+from gemmprof.toolchain import nvcc_path
 
 DEFAULT_ARCHITECTURE = "9.0"
 """Compute capability that is built for where no GPU is present."""
@@ -53,24 +53,16 @@ class TorchInstallation:
 
 @lru_cache(maxsize=1)
 def find_nvcc() -> Nvcc:
-    """The compiler from ``$CUDACXX``, ``$CUDA_HOME/bin``, the PATH or ``/usr/local/cuda/bin``, in this order.
+    """The compiler that `gemmprof.toolchain.nvcc_path` finds, and what it says of its version.
 
     Raises:
         BuildError: if there is none, or it does not run.
     """
-    candidates = [os.environ.get("CUDACXX")]
-    for variable in ("CUDA_HOME", "CUDA_PATH"):
-        if os.environ.get(variable):
-            candidates.append(str(Path(os.environ[variable]) / "bin" / "nvcc"))
-    candidates += ["nvcc", "/usr/local/cuda/bin/nvcc"]
-    for candidate in candidates:
-        found = shutil.which(candidate) if candidate else None
-        if found is None:
-            continue
-        completed = subprocess.run([found, "--version"], capture_output=True, text=True, check=False)
+    if (path := nvcc_path()) is not None:
+        completed = subprocess.run([path, "--version"], capture_output=True, text=True, check=False)
         if completed.returncode != 0:
-            raise BuildError(f"{found} does not run", found=completed.stderr.strip())
-        return Nvcc(Path(found), completed.stdout.strip().splitlines()[-1])
+            raise BuildError(f"{path} does not run", found=completed.stderr.strip())
+        return Nvcc(path, completed.stdout.strip().splitlines()[-1])
     raise BuildError(
         "the CUDA compiler nvcc was not found",
         remedies=[
