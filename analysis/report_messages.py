@@ -155,17 +155,6 @@ class ResultDecoder:
         )
         return Result(profile, reference)
 
-    def scalars(self, data: bytes, kind: str) -> dict[str, MetricValue]:
-        """Only the scalar metrics of a result.
-
-        Raises:
-            WireError: if the message is damaged.
-        """
-        metrics: dict[str, MetricValue] = {}
-        for _ in self._walk(data, _LAYOUTS[kind], metrics, InstanceTable()):
-            pass
-        return metrics
-
     def _walk(
         self, data: bytes, layout: _Layout, metrics: dict[str, MetricValue], instances: InstanceTable
     ) -> Iterator[tuple[int, FieldValue]]:

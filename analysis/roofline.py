@@ -28,6 +28,10 @@ SHARED_BYTES_PER_WAVEFRONT = 128
 """32 banks of 4 bytes: what one SM's shared memory moves in the one cycle of a wavefront."""
 
 
+def _percent(achieved: float | None, peak: float) -> float | None:
+    return None if achieved is None or peak <= 0 else 100 * achieved / peak
+
+
 @dataclass(frozen=True, slots=True)
 class ComputeRoof:
     """Peak rate of one kind of arithmetic, FLOP/s (operations/s for integer tensor types).
@@ -44,7 +48,7 @@ class ComputeRoof:
     @property
     def percent(self) -> float | None:
         """Achieved in per cent of the peak."""
-        return None if self.achieved is None or self.peak <= 0 else 100 * self.achieved / self.peak
+        return _percent(self.achieved, self.peak)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +66,7 @@ class MemoryRoof:
     @property
     def percent(self) -> float | None:
         """Achieved in per cent of the peak."""
-        return None if self.achieved is None or self.peak <= 0 else 100 * self.achieved / self.peak
+        return _percent(self.achieved, self.peak)
 
     def ridge(self, compute: ComputeRoof) -> float:
         """Intensity (FLOP/byte) from which on this level no longer limits that arithmetic."""
