@@ -48,7 +48,25 @@ def check(kernel: Callable[..., object], problem: Problem = SMALL) -> Any:
 def test_a_right_kernel_passes(problem: Problem) -> None:
     result = check(product, problem)
     assert result.passed and result.detail == ""
-    assert 0 <= result.relative_error <= result.tolerance == tolerance(problem.k)
+    assert 0 <= result.relative_error <= tolerance(problem.k) <= result.tolerance
+
+
+def summed_in_order(a: Any, b: Any, out: Any, alpha: float, beta: float) -> None:
+    """A right kernel that rounds after every step of K."""
+    total = torch.zeros(a.shape[0], b.shape[1])
+    for k in range(a.shape[1]):
+        total = torch.addcmul(total, a[:, k : k + 1], b[k : k + 1])
+    out.copy_(alpha * total + (beta * out if beta else 0))
+
+
+def test_a_result_that_is_small_by_chance_is_not_held_against_the_kernel() -> None:
+    """Operands on which rounding alone exceeds the tolerance of a product of ordinary size."""
+    stages = {stage.name: stage for stage in STAGES}
+    for name, problem, seed in (("fastest", Problem(1, 1, 1), 3), ("double_buffered", Problem(1, 1, 2), 4)):
+        result = verify_stage(stages[name], problem, summed_in_order, seed=seed, device="cpu")
+        assert result.relative_error > tolerance(problem.k)
+        assert result.passed
+        assert not verify_stage(stages[name], problem, tf32, seed=seed, device="cpu").passed
 
 
 def one_element_wrong(a: Any, b: Any, out: Any, alpha: float, beta: float) -> None:
