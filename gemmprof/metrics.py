@@ -904,6 +904,40 @@ def collection_options(groups: Iterable[MetricGroup] | None = None) -> tuple[str
     return (*options, "--metrics", ",".join(names)) if names else tuple(options)
 
 
+_TABLES = "MemoryWorkloadAnalysis_Tables"
+LEAN_WITHOUT = (
+    "smsp__sass_inst_executed_memdesc_explicit_",  # explicit L2 eviction policies
+    "smsp__sass_average_data_bytes_per_sector_",  # sectors per request and the excess say nearly as much
+    "MemoryL1TEXCacheTable",
+    "MemoryL2CacheTable",
+    "MemoryL2CacheEvictPolicyTable",
+    "MemoryDeviceMemoryTable",
+)
+"""What the lean set leaves out of ncu's sections: metrics by prefix that cost an instrumented replay of their own, and
+tables for which ncu collects hundreds of metrics where the analyses read a few (`lean_options` names those)."""
+_LEAN_WITHOUT_SECTIONS = frozenset({"SpeedOfLight_HierarchicalTensorRooflineChart"})
+"""Thousands of metrics of tensor cores, 0.4 s a launch; no stage of the ladder uses them."""
+_BY_NAME = re.compile(r"(?:sm|smsp|l1tex|lts|dram)__\w+\.[\w.]+")
+
+
+def lean_options() -> tuple[str, ...]:
+    """ncu options of the lean set: what the analyses read of kernels without tensor cores, in as few passes as can be.
+
+    The sections are meant to be collected without `LEAN_WITHOUT`.
+    """
+    *options, _, names = collection_options()
+    sections = [name for name in options[1::2] if name not in _LEAN_WITHOUT_SECTIONS]
+    of_tables = (
+        name
+        for group in GROUPS.values()
+        if _TABLES in group.sections
+        for name in (*group.required, *group.expected, *group.optional)
+        if _BY_NAME.fullmatch(name) and not name.startswith(LEAN_WITHOUT)
+    )
+    chosen = dict.fromkeys((*names.split(","), *of_tables))
+    return (*(word for section in sections for word in ("--section", section)), "--metrics", ",".join(chosen))
+
+
 _UNIT_NAMES = {"l1tex": "L1", "lts": "L2", "fbpa": "DRAM"}
 
 

@@ -8,15 +8,19 @@ from __future__ import annotations
 
 import dataclasses
 import sys
+import tempfile
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from gemmprof import metrics
 from gemmprof.errors import DeviceError, GemmprofError, ProfilerError, RunError
 from gemmprof.model import Problem, StageResult, Timing, Verification
 from gemmprof.profiler import machine
 from gemmprof.profiler.job import Event, Job, Task
+from gemmprof.profiler.lean_sections import write_lean_sections
 from gemmprof.profiler.lock import collecting
 from gemmprof.profiler.ncu_command import require_ncu
 from gemmprof.profiler.ncu_errors import KilledError, hits_every_stage
@@ -32,9 +36,9 @@ from gemmprof.profiler.profile_pass import (
 from gemmprof.profiler.program import Ending, run_program
 from gemmprof.profiler.progress import Progress
 from gemmprof.profiler.run_records import continued, new_info, stage_record
-from gemmprof.profiler.settings import Settings
+from gemmprof.profiler.settings import LEAN, Settings
 from gemmprof.run import Run, load_run, save_run
-from gemmprof.toolchain import Tool
+from gemmprof.toolchain import Tool, ncu_installation
 
 if TYPE_CHECKING:
     from gemmprof.kernels.build import BuildResult
@@ -400,16 +404,31 @@ class Collection:
             elif event.kind == "launched":
                 self._progress.done(f"profile {self._label(event.key)}")
 
-        return run_pass(
-            self._machine.ncu,
-            files,
-            self._job(tasks, files.events),
-            collection=self._settings.collection_options,
-            clock_control=self._settings.clock_control,
-            lock=self._lock,
-            on_event=on_event,
-            on_interrupt=self._tell_interrupt,
-        )
+        with self._section_folder() as section_folder:
+            return run_pass(
+                self._machine.ncu,
+                files,
+                self._job(tasks, files.events),
+                collection=self._settings.collection_options,
+                clock_control=self._settings.clock_control,
+                section_folder=section_folder,
+                lock=self._lock,
+                on_event=on_event,
+                on_interrupt=self._tell_interrupt,
+            )
+
+    @contextmanager
+    def _section_folder(self) -> Iterator[Path | None]:
+        """Where ncu takes its sections from while this lasts; None for its own installation."""
+        assert self._machine.ncu is not None
+        installation = ncu_installation(self._machine.ncu.path)
+        if self._settings.metric_set != LEAN or installation is None:
+            yield None
+            return
+        with tempfile.TemporaryDirectory(prefix="gemmprof-sections-") as folder:
+            sections = Path(folder)
+            slim = write_lean_sections(installation / "sections", sections, metrics.LEAN_WITHOUT)
+            yield sections if slim else None
 
     def _with_kept(self, error: ProfilerError) -> GemmprofError:
         """The error, with the way to continue."""

@@ -25,6 +25,7 @@ class NcuCommand:
         program: the program to profile, with its arguments. It opens the profiled ranges itself.
         clock_control: ``none`` leaves the clocks alone, ``base`` locks them to the base clock.
         source_folders: where ncu looks for sources whose recorded path does not exist.
+        section_folder: where ncu finds its sections, instead of in its own installation.
     """
 
     executable: Path
@@ -34,6 +35,7 @@ class NcuCommand:
     program: Sequence[str]
     clock_control: str = "none"
     source_folders: Sequence[Path] = ()
+    section_folder: Path | None = None
 
     def __post_init__(self) -> None:
         if self.report.suffix != ".ncu-rep":
@@ -58,6 +60,8 @@ class NcuCommand:
             *("--export", _literal(self.report)),
             "--force-overwrite",
         ]
+        if self.section_folder is not None:
+            arguments += ["--section-folder", str(self.section_folder)]
         if self.source_folders:
             arguments += ["--source-folders", ",".join(str(folder) for folder in self.source_folders)]
         return [*arguments, *self.program]

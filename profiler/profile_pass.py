@@ -111,6 +111,7 @@ def run_pass(
     *,
     collection: Sequence[str],
     clock_control: str,
+    section_folder: Path | None = None,
     lock: int,
     on_event: Callable[[Event], None],
     on_interrupt: Callable[[], None],
@@ -128,6 +129,7 @@ def run_pass(
         collection=collection,
         program=(sys.executable, "-m", "gemmprof.profiler.workload", str(files.job)),
         clock_control=clock_control,
+        section_folder=section_folder,
     )
     ending = run_program(
         command.arguments(),

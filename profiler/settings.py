@@ -83,7 +83,7 @@ class Settings:
         names: dict[str, None] = {}
         if self.metric_set in NCU_SETS:
             options += ["--set", self.metric_set]
-        chosen = metrics.collection_options()
+        chosen = metrics.lean_options() if self.metric_set == LEAN else metrics.collection_options()
         for option, value in zip(chosen[::2], chosen[1::2], strict=True):
             if option == "--metrics" and self.metric_set in (LEAN, "full"):
                 names.update(dict.fromkeys(value.split(",")))
