@@ -27,13 +27,15 @@ from gemmprof.profiler.ncu_errors import KilledError, hits_every_stage
 from gemmprof.profiler.profile_pass import (
     LOGS,
     REPORTS,
+    PassFiles,
     PassOutcome,
     earlier_passes,
+    finish_pass,
     next_pass,
     outcome,
-    run_pass,
+    start_pass,
 )
-from gemmprof.profiler.program import Ending, run_program
+from gemmprof.profiler.program import Ending, Program, run_program
 from gemmprof.profiler.progress import Progress
 from gemmprof.profiler.run_records import continued, new_info, stage_record
 from gemmprof.profiler.settings import LEAN, Settings
@@ -126,6 +128,8 @@ class Collection:
         self._lock = lock
         self._stage_names = {stage.number: stage.name for stage in settings.stages}
         self._build_failures: Mapping[str, str] = {}
+        self._section_folder: Path | None = None
+        self._waiting: tuple[Program, PassFiles] | None = None
         self.run: Run
 
     def do(self, resume: bool) -> Run:
@@ -135,13 +139,14 @@ class Collection:
         self._open(built, resume)
         self._spent("build", started)
         self._adopt()
-        started = time.monotonic()
-        self._measure()
-        self._spent("verify and time", started)
-        if self._settings.profile:
+        with self._profiler():
             started = time.monotonic()
-            self._profile()
-            self._spent("profile", started)
+            self._measure()
+            self._spent("verify and time", started)
+            if self._settings.profile:
+                started = time.monotonic()
+                self._profile()
+                self._spent("profile", started)
         return self.run
 
     def _save(self) -> None:
@@ -394,9 +399,8 @@ class Collection:
             tasks = self._unprofiled()
 
     def _profile_once(self, tasks: Sequence[Task]) -> PassOutcome:
-        if self._machine.ncu is None:
-            raise ProfilerError("there is no ncu to profile with")
-        files = next_pass(self._directory)
+        program, files = self._waiting or self._start_pass()
+        self._waiting = None
 
         def on_event(event: Event) -> None:
             if event.kind == "begin":
@@ -404,31 +408,46 @@ class Collection:
             elif event.kind == "launched":
                 self._progress.done(f"profile {self._label(event.key)}")
 
-        with self._section_folder() as section_folder:
-            return run_pass(
-                self._machine.ncu,
-                files,
-                self._job(tasks, files.events),
-                collection=self._settings.collection_options,
-                clock_control=self._settings.clock_control,
-                section_folder=section_folder,
-                lock=self._lock,
-                on_event=on_event,
-                on_interrupt=self._tell_interrupt,
-            )
+        return finish_pass(
+            program,
+            files,
+            self._job(tasks, files.events),
+            on_event=on_event,
+            on_interrupt=self._tell_interrupt,
+        )
+
+    def _start_pass(self) -> tuple[Program, PassFiles]:
+        if self._machine.ncu is None:
+            raise ProfilerError("there is no ncu to profile with")
+        files = next_pass(self._directory)
+        program = start_pass(
+            self._machine.ncu,
+            files,
+            collection=self._settings.collection_options,
+            clock_control=self._settings.clock_control,
+            section_folder=self._section_folder,
+            lock=self._lock,
+        )
+        return program, files
 
     @contextmanager
-    def _section_folder(self) -> Iterator[Path | None]:
-        """Where ncu takes its sections from while this lasts; None for its own installation."""
-        assert self._machine.ncu is not None
-        installation = ncu_installation(self._machine.ncu.path)
-        if self._settings.metric_set != LEAN or installation is None:
-            yield None
+    def _profiler(self) -> Iterator[None]:
+        """Let ncu and torch in it start while the stages are verified and timed, and end them if they get no job."""
+        if self._machine.ncu is None or not self._unprofiled():
+            yield
             return
+        installation = ncu_installation(self._machine.ncu.path)
         with tempfile.TemporaryDirectory(prefix="gemmprof-sections-") as folder:
-            sections = Path(folder)
-            slim = write_lean_sections(installation / "sections", sections, metrics.LEAN_WITHOUT)
-            yield sections if slim else None
+            if self._settings.metric_set == LEAN and installation is not None:
+                sections = Path(folder)
+                if write_lean_sections(installation / "sections", sections, metrics.LEAN_WITHOUT):
+                    self._section_folder = sections
+            self._waiting = self._start_pass()
+            try:
+                yield
+            finally:
+                if self._waiting is not None:
+                    self._waiting[0].end()
 
     def _with_kept(self, error: ProfilerError) -> GemmprofError:
         """The error, with the way to continue."""

@@ -15,6 +15,7 @@ from typing import Any
 
 from gemmprof.model import Problem
 from gemmprof.profiler.lock import collection_lives
+from gemmprof.run import write_atomically
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,12 +54,12 @@ class Job:
     time_budget: float = 0.5
 
     def save(self, path: Path) -> None:
-        """Write the job for the helper."""
+        """Write the job for the helper, at once: one that waits for the file never sees a part of it."""
         document = {
             **dataclasses.asdict(self),
             **{name: str(getattr(self, name)) for name in ("run_directory", "events", "stop_file")},
         }
-        path.write_text(json.dumps(document, indent=1), encoding="utf-8")
+        write_atomically(path, json.dumps(document, indent=1))
 
     @classmethod
     def load(cls, path: Path) -> Job:

@@ -17,7 +17,7 @@ from gemmprof.errors import ProfilerError
 from gemmprof.profiler.job import Event, Job, Task, read_events
 from gemmprof.profiler.ncu_command import NcuCommand
 from gemmprof.profiler.ncu_errors import KernelFaultError, NcuLog, translate
-from gemmprof.profiler.program import Ending, run_program, tail
+from gemmprof.profiler.program import Ending, Program, follow_program, start_program, tail
 from gemmprof.profiler.salvage import cut_torn_end
 from gemmprof.toolchain import Tool
 
@@ -104,24 +104,20 @@ def _pass_paths(directory: Path) -> Iterator[Path]:
         yield from (directory / folder).glob("profile-*")
 
 
-def run_pass(
+def start_pass(
     ncu: Tool,
     files: PassFiles,
-    job: Job,
     *,
     collection: Sequence[str],
     clock_control: str,
     section_folder: Path | None = None,
     lock: int,
-    on_event: Callable[[Event], None],
-    on_interrupt: Callable[[], None],
-) -> PassOutcome:
-    """Profile the tasks of ``job`` in one ncu process.
+) -> Program:
+    """Start ncu and the program that it profiles, which waits for the job that `finish_pass` gives it.
 
     Raises:
         DeviceError: ncu cannot be started.
     """
-    job.save(files.job)
     command = NcuCommand(
         executable=ncu.path,
         report=files.report,
@@ -131,14 +127,21 @@ def run_pass(
         clock_control=clock_control,
         section_folder=section_folder,
     )
-    ending = run_program(
-        command.arguments(),
-        events=files.events,
-        output=files.output,
-        stop_file=job.stop_file,
-        keep_open=(lock,),
-        on_event=on_event,
-        on_interrupt=on_interrupt,
+    return start_program(command.arguments(), output=files.output, keep_open=(lock,))
+
+
+def finish_pass(
+    program: Program,
+    files: PassFiles,
+    job: Job,
+    *,
+    on_event: Callable[[Event], None],
+    on_interrupt: Callable[[], None],
+) -> PassOutcome:
+    """Profile the tasks of ``job`` in the ncu process that `start_pass` started for these files."""
+    job.save(files.job)
+    ending = follow_program(
+        program, events=files.events, stop_file=job.stop_file, on_event=on_event, on_interrupt=on_interrupt
     )
     return outcome(files, job.tasks, ending)
 

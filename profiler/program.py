@@ -30,23 +30,29 @@ class Ending:
     output: str
 
 
-def run_program(
-    arguments: Sequence[str],
-    *,
-    events: Path,
-    output: Path,
-    stop_file: Path,
-    keep_open: Sequence[int] = (),
-    on_event: Callable[[Event], None],
-    on_interrupt: Callable[[], None],
-) -> Ending:
-    """Run a program to its end and hand over its events as they come.
+@dataclass(frozen=True, slots=True)
+class Program:
+    """A program that was started, and the file that takes its standard output and error."""
 
-    The first Ctrl-C creates ``stop_file``, which asks the program to finish the task at hand; the second ends it.
+    process: subprocess.Popen[bytes]
+    output: Path
+
+    def end(self) -> None:
+        """End it and everything that it started, if it still runs."""
+        for number in (signal.SIGTERM, signal.SIGKILL):
+            with suppress(ProcessLookupError):
+                os.killpg(self.process.pid, number)
+            with suppress(subprocess.TimeoutExpired):
+                self.process.wait(GRACE_SECONDS)
+                return
+
+
+def start_program(arguments: Sequence[str], *, output: Path, keep_open: Sequence[int] = ()) -> Program:
+    """Start a program.
 
     Args:
         arguments: program and arguments.
-        events: file that it appends events to, output: file for its standard output and error.
+        output: file for its standard output and error.
         keep_open: file handles that it inherits (a lock it holds as long as it lives).
 
     Raises:
@@ -65,28 +71,60 @@ def run_program(
             )
         except OSError as error:
             raise DeviceError(f"cannot start {arguments[0]}", found=str(error)) from error
-        reader = EventReader(events)
-        told = ended = False
-        with _counted_interrupts() as interrupts:
-            try:
-                while True:
-                    running = process.poll() is None
-                    for event in reader.new():
-                        on_event(event)
-                    if not running:
-                        break
-                    if interrupts and not told:
-                        told = True
-                        stop_file.touch()
-                        on_interrupt()
-                    elif len(interrupts) > 1 and not ended:
-                        ended = True
-                        _end(process)
-                    time.sleep(POLL_SECONDS)
-            except BaseException:
-                _end(process)
-                raise
-    return Ending(process.returncode, told, tail(output))
+    return Program(process, output)
+
+
+def follow_program(
+    program: Program,
+    *,
+    events: Path,
+    stop_file: Path,
+    on_event: Callable[[Event], None],
+    on_interrupt: Callable[[], None],
+) -> Ending:
+    """Hand over the events that a program appends to the file ``events``, as they come, until it ends.
+
+    The first Ctrl-C creates ``stop_file``, which asks the program to finish the task at hand; the second ends it.
+    """
+    reader = EventReader(events)
+    told = ended = False
+    with _counted_interrupts() as interrupts:
+        try:
+            while True:
+                running = program.process.poll() is None
+                for event in reader.new():
+                    on_event(event)
+                if not running:
+                    break
+                if interrupts and not told:
+                    told = True
+                    stop_file.touch()
+                    on_interrupt()
+                elif len(interrupts) > 1 and not ended:
+                    ended = True
+                    program.end()
+                time.sleep(POLL_SECONDS)
+        except BaseException:
+            program.end()
+            raise
+    return Ending(program.process.returncode, told, tail(program.output))
+
+
+def run_program(
+    arguments: Sequence[str],
+    *,
+    events: Path,
+    output: Path,
+    stop_file: Path,
+    keep_open: Sequence[int] = (),
+    on_event: Callable[[Event], None],
+    on_interrupt: Callable[[], None],
+) -> Ending:
+    """Start a program and follow it to its end: `start_program`, then `follow_program`."""
+    program = start_program(arguments, output=output, keep_open=keep_open)
+    return follow_program(
+        program, events=events, stop_file=stop_file, on_event=on_event, on_interrupt=on_interrupt
+    )
 
 
 @contextmanager
@@ -103,16 +141,6 @@ def _counted_interrupts() -> Iterator[list[int]]:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
-
-
-def _end(process: subprocess.Popen[bytes]) -> None:
-    """End the program and everything that it started."""
-    for number in (signal.SIGTERM, signal.SIGKILL):
-        with suppress(ProcessLookupError):
-            os.killpg(process.pid, number)
-        with suppress(subprocess.TimeoutExpired):
-            process.wait(GRACE_SECONDS)
-            return
 
 
 def _environment() -> dict[str, str]:

@@ -1,28 +1,42 @@
 """Helper program that runs under Nsight Compute: one profiled launch of every task of a job.
 
-``ncu … python -m gemmprof.profiler.workload JOB``. Operands are made and the kernel is launched once outside of the
-profiled range, so that module loading, cuBLAS's workspace and the random numbers stay out of the report. The range lies
-between cudaProfilerStart and cudaProfilerStop and carries the NVTX name of stage and shape.
+``ncu … python -m gemmprof.profiler.workload JOB``, JOB in the folder ``logs`` of a run directory. The program may be
+started before the job is known: it loads torch, which takes seconds, and waits for the file to appear. It leaves the
+GPU alone until then, so that nothing disturbs what is being timed there.
+
+Operands are made and the kernel is launched once outside of the profiled range, so that module loading, cuBLAS's
+workspace and the random numbers stay out of the report. The range lies between cudaProfilerStart and cudaProfilerStop
+and carries the NVTX name of stage and shape.
 """
 
 from __future__ import annotations
 
 import sys
+import time
 from functools import partial
 from pathlib import Path
 
 from gemmprof.kernels.catalog import stage_by_number
 from gemmprof.profiler.job import Job, Task
+from gemmprof.profiler.lock import collection_lives
 from gemmprof.profiler.operands import generator_seed
 from gemmprof.profiler.timing import launches
 from gemmprof.run import nvtx_range
 
 EXIT_FAULT = 3
+POLL_SECONDS = 0.1
 
 
 def main(arguments: list[str]) -> int:
     """Launch every task of the job in the file that ``arguments`` name."""
-    job = Job.load(Path(arguments[0]))
+    job_file = Path(arguments[0])
+    import torch  # noqa: F401
+
+    import gemmprof.kernels.operators  # noqa: F401
+
+    if not appears(job_file, run_directory=job_file.parent.parent):
+        return 0
+    job = Job.load(job_file)
     job.emit("ready")
     for task in job.tasks:
         if job.should_stop():
@@ -39,6 +53,15 @@ def main(arguments: list[str]) -> int:
         job.emit("launched", task)
     job.emit("finished")
     return 0
+
+
+def appears(job_file: Path, *, run_directory: Path) -> bool:
+    """Wait for the job; False if the collection of this run ends without having written one."""
+    while not job_file.exists():
+        if not collection_lives(run_directory):
+            return job_file.exists()
+        time.sleep(POLL_SECONDS)
+    return True
 
 
 def launch_profiled(task: Task, seed: int) -> None:

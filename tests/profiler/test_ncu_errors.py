@@ -16,7 +16,7 @@ from gemmprof.profiler import ncu_errors
 from gemmprof.profiler.job import Task
 from gemmprof.profiler.ncu_command import NcuCommand, require_ncu
 from gemmprof.profiler.ncu_errors import NcuLog, hits_every_stage, translate
-from gemmprof.profiler.profile_pass import PassFiles, PassOutcome, run_pass
+from gemmprof.profiler.profile_pass import PassFiles, PassOutcome, finish_pass, start_pass
 from gemmprof.toolchain import Tool
 
 NOTE = (
@@ -31,16 +31,15 @@ def attempt(tmp_path: Path, executable: Path, tasks: list[Task] = TASKS) -> Pass
     """One pass with a fake ncu."""
     run = tmp_path / "run"
     job = a_job(run, tasks)
-    return run_pass(
+    files = PassFiles(run, "profile-01")
+    program = start_pass(
         Tool(executable, (2025, 3, 1)),
-        PassFiles(run, "profile-01"),
-        job,
+        files,
         collection=("--section", "LaunchStats"),
         clock_control="none",
         lock=0,
-        on_event=lambda _: None,
-        on_interrupt=lambda: None,
     )
+    return finish_pass(program, files, job, on_event=lambda _: None, on_interrupt=lambda: None)
 
 
 def test_a_pass_without_trouble_has_every_launch(tmp_path: Path) -> None:
