@@ -25,30 +25,43 @@
 
 #include "gemm.cuh"
 
-constexpr int THREADS = (BM / WM) * (BN / WN) * 32;
-constexpr int LANES_N = WN / TN;        // lanes side by side along a row of C
-constexpr int LANES_M = 32 / LANES_N;   // and below each other
-constexpr int QUADS = TN / 4;           // a thread's columns are QUADS float4, LANES_N float4 apart
-constexpr int HELD = TM / 4;            // a thread's rows are multiplied in four groups
-constexpr int A_BYTES = BM * BK * 4;
-constexpr int B_BYTES = BK * BN * 4;
-constexpr int STAGE_BYTES = A_BYTES + B_BYTES;
 constexpr int SWIZZLE_ATOM = 1024;      // the 128-byte swizzle repeats every 8 rows, counted from an aligned address
-constexpr int SHARED_BYTES = STAGES * STAGE_BYTES + SWIZZLE_ATOM + 8 * STAGES;
 constexpr int GROUP_ROWS = 16;          // tile rows walked together, so that blocks at work share operands in L2
 constexpr int MAX_SPLITS = 8;           // the largest cluster that every Hopper GPU accepts
 
 static_assert(BK == 32, "BK must be 32: a row of the A tile is one 128-byte swizzle span");
-static_assert(WM / TM * LANES_N == 32 && WN % TN == 0, "the thread tiles of 32 lanes must make up the warp tile");
+static_assert(BM % WM == 0 && BN % WN == 0, "whole warp tiles must make up the block tile");
+static_assert(WM / TM * (WN / TN) == 32 && WN % TN == 0, "the thread tiles of 32 lanes must make up the warp tile");
 static_assert(TN == 8, "TN must be 8: the order of the FFMAs is made for two float4 of B");
 static_assert(TM % 8 == 0, "TM must be a multiple of 8: rows are multiplied in four groups, in pairs forth and back");
-static_assert(LANES_M == 4 || LANES_M == 8, "4 or 8 lanes must lie below each other: the swizzle counts rows modulo 8");
+static_assert(WM / TM == 4 || WM / TM == 8, "4 or 8 lanes must lie below each other: the swizzle counts rows modulo 8");
 static_assert(STAGES == 3, "STAGES must be 3: one tile is computed, one is complete, one is being copied");
 static_assert(BM <= 256 && BN <= 256, "a bulk tensor copy moves at most 256 rows or columns");
-static_assert(BM * BN * 4 <= STAGES * STAGE_BYTES, "the sums of a block must fit the tiles' shared memory");
-static_assert(SHARED_BYTES <= 101376, "STAGES tiles must fit 99 KiB of shared memory");
+static_assert(BM * BN <= STAGES * (BM + BN) * BK, "the sums of a block must fit the tiles' shared memory");
+static_assert(STAGES * (BM + BN) * BK * 4 + SWIZZLE_ATOM + 8 * STAGES <= 101376,
+              "STAGES tiles must fit 99 KiB of shared memory");
 
 namespace GEMMPROF_STAGE {
+
+// A block computes bm x bn of C, each of its warps wm x wn, each thread tm x TN; an SM holds blocks_per_sm such blocks.
+template <int BM_, int BN_, int WM_, int WN_, int TM_, int BLOCKS_PER_SM_>
+struct Tile {
+    static constexpr int bm = BM_, bn = BN_, wm = WM_, wn = WN_, tm = TM_, blocks_per_sm = BLOCKS_PER_SM_;
+    static constexpr int threads = (bm / wm) * (bn / wn) * 32;
+    static constexpr int lanes_n = wn / TN;       // lanes side by side along a row of C
+    static constexpr int lanes_m = 32 / lanes_n;  // and below each other
+    static constexpr int held = tm / 4;           // a thread's rows are multiplied in four groups
+    static constexpr int a_bytes = bm * BK * 4, b_bytes = BK * bn * 4, stage_bytes = a_bytes + b_bytes;
+    static constexpr int shared_bytes = STAGES * stage_bytes + SWIZZLE_ATOM + 8 * STAGES;
+};
+
+// The catalog's parameters give the large tile. Where it is too coarse, a smaller one computes the problem: more blocks
+// and warps, but more loads an FFMA.
+using Large = Tile<BM, BN, WM, WN, TM, 2>;
+using Medium = Tile<128, 64, 64, 32, 8, 3>;
+using Small = Tile<64, 64, 16, 64, 4, 4>;
+
+constexpr int QUADS = TN / 4;  // a thread's columns are QUADS float4, lanes_n float4 apart
 
 // ---------------------------------------------------------------------------------------------------- PTX, named
 
@@ -135,7 +148,8 @@ __device__ __forceinline__ float component(const float4& v, int i) {
 // From one row to the next, the row is walked back, so that b stays in the reuse cache, and a new a is read with a sum:
 // their banks differ if the row ends in an even column where k is even, and in an odd one where k is odd, because a's
 // quadruple runs along k. Hence the columns 0 1 3 5 7 6 4 2 and back, or the same with each pair swapped.
-__device__ __forceinline__ void multiply(float (&sums)[TM][TN], const float4 (&a)[HELD], const float4 (&b)[QUADS],
+template <int ROWS, int HELD>
+__device__ __forceinline__ void multiply(float (&sums)[ROWS][TN], const float4 (&a)[HELD], const float4 (&b)[QUADS],
                                          int first_row, int k) {
 #pragma unroll
     for (int row = 0; row < HELD; ++row)
@@ -176,8 +190,8 @@ __device__ __forceinline__ void store_quad(float* __restrict__ C, std::int64_t l
 // ------------------------------------------------------------------------------------------------------- kernel
 
 // BY_THREADS: every thread copies its part of the tiles with cp.async, WIDTH floats at a time; otherwise TMA does.
-template <bool BY_THREADS, int WIDTH>
-__global__ void __launch_bounds__(THREADS, 2)
+template <class T, bool BY_THREADS, int WIDTH>
+__global__ void __launch_bounds__(T::threads, T::blocks_per_sm)
     sgemm_fastest(const __grid_constant__ CUtensorMap map_a, const __grid_constant__ CUtensorMap map_b, int M, int N,
                   int K, float alpha, const float* __restrict__ A, std::int64_t lda, const float* __restrict__ B,
                   std::int64_t ldb, float beta, float* __restrict__ C, std::int64_t ldc, int splits, bool aligned_c) {
@@ -186,22 +200,22 @@ __global__ void __launch_bounds__(THREADS, 2)
 #endif
     extern __shared__ char shared[];
     const unsigned tiles = (shared_address(shared) + SWIZZLE_ATOM - 1) & ~(SWIZZLE_ATOM - 1u);
-    [[maybe_unused]] const unsigned barriers = tiles + STAGES * STAGE_BYTES;
+    [[maybe_unused]] const unsigned barriers = tiles + STAGES * T::stage_bytes;
     const int thread = threadIdx.x, lane = thread % 32, warp = thread / 32;
 
     // The tile of C: GROUP_ROWS tile rows at a time, down their columns.
     const int tile = blockIdx.x / splits, split = blockIdx.x % splits;
-    const int tile_rows = (M - 1) / BM + 1, tile_columns = (N - 1) / BN + 1;
+    const int tile_rows = (M - 1) / T::bm + 1, tile_columns = (N - 1) / T::bn + 1;
     const int group = tile / (GROUP_ROWS * tile_columns), in_group = tile % (GROUP_ROWS * tile_columns);
     const int group_rows = min(GROUP_ROWS, tile_rows - group * GROUP_ROWS);
-    const int block_row = (group * GROUP_ROWS + in_group % group_rows) * BM;
-    const int block_col = in_group / group_rows * BN;
+    const int block_row = (group * GROUP_ROWS + in_group % group_rows) * T::bm;
+    const int block_col = in_group / group_rows * T::bn;
 
     // The part of K: steps [first, last) of BK.
     const int steps = K / BK + (K % BK != 0);
     const int first = int(std::int64_t(steps) * split / splits), last = int(std::int64_t(steps) * (split + 1) / splits);
 
-    const auto stage_address = [&](int step) { return tiles + (step - first) % STAGES * STAGE_BYTES; };
+    const auto stage_address = [&](int step) { return tiles + (step - first) % STAGES * T::stage_bytes; };
 
     // Starts copying the tiles of a step. What lies outside the matrices is filled with zeros.
     const auto copy_tiles = [&](int step) {
@@ -211,9 +225,9 @@ __global__ void __launch_bounds__(THREADS, 2)
 #if __CUDA_ARCH__ >= 900
             if (thread == 0 && step < last) {
                 const unsigned barrier = barriers + (step - first) % STAGES * 8;
-                barrier_expect(barrier, STAGE_BYTES);
+                barrier_expect(barrier, T::stage_bytes);
                 copy_tensor(to, &map_a, k, block_row, barrier);
-                copy_tensor(to + A_BYTES, &map_b, block_col, k, barrier);
+                copy_tensor(to + T::a_bytes, &map_b, block_col, k, barrier);
             }
 #endif
         } else {
@@ -222,17 +236,17 @@ __global__ void __launch_bounds__(THREADS, 2)
             if (step < last) {
                 const int a_col = thread % (BK / WIDTH) * WIDTH, a_row = thread / (BK / WIDTH);
 #pragma unroll 4
-                for (int row = a_row; row < BM; row += THREADS / (BK / WIDTH)) {
+                for (int row = a_row; row < T::bm; row += T::threads / (BK / WIDTH)) {
                     const int size = bytes(block_row + row < M, K - k - a_col);
                     const float* from = size > 0 ? A + (block_row + row) * lda + k + a_col : A;
                     copy_async<4 * WIDTH>(to + row * BK * 4 + ((a_col / 4 ^ row % 8) * 4 + a_col % 4) * 4, from, size);
                 }
-                const int b_col = thread % (BN / WIDTH) * WIDTH, b_row = thread / (BN / WIDTH);
+                const int b_col = thread % (T::bn / WIDTH) * WIDTH, b_row = thread / (T::bn / WIDTH);
 #pragma unroll 4
-                for (int row = b_row; row < BK; row += THREADS / (BN / WIDTH)) {
+                for (int row = b_row; row < BK; row += T::threads / (T::bn / WIDTH)) {
                     const int size = bytes(k + row < K, N - block_col - b_col);
                     const float* from = size > 0 ? B + (k + row) * ldb + block_col + b_col : B;
-                    copy_async<4 * WIDTH>(to + A_BYTES + (row * BN + b_col) * 4, from, size);
+                    copy_async<4 * WIDTH>(to + T::a_bytes + (row * T::bn + b_col) * 4, from, size);
                 }
             }
         }
@@ -260,21 +274,21 @@ __global__ void __launch_bounds__(THREADS, 2)
 #endif
     }
 
-    const int warp_row = warp / (BN / WN) * WM, warp_col = warp % (BN / WN) * WN;
-    const int lane_row = lane / LANES_N, lane_col = lane % LANES_N * 4;
+    const int warp_row = warp / (T::bn / T::wn) * T::wm, warp_col = warp % (T::bn / T::wn) * T::wn;
+    const int lane_row = lane / T::lanes_n, lane_col = lane % T::lanes_n * 4;
     const unsigned a_offset = (warp_row + lane_row) * BK * 4 + lane_row * 16;
-    const unsigned b_offset = A_BYTES + (warp_col + lane_col) * 4;
+    const unsigned b_offset = T::a_bytes + (warp_col + lane_col) * 4;
 
-    float sums[TM][TN] = {};
+    float sums[T::tm][TN] = {};
 
     // Four k of one of this thread's rows; `column` is where its first row holds them.
     const auto load_a = [&](unsigned column, int row) {
         // Rows 4 further swap the halves of the 128 bytes, rows 8 further lie alike.
-        const unsigned from = LANES_M == 4 && row % 2 != 0 ? column ^ 64 : column;
-        return load_shared(from + row * LANES_M * BK * 4);
+        const unsigned from = T::lanes_m == 4 && row % 2 != 0 ? column ^ 64 : column;
+        return load_shared(from + row * T::lanes_m * BK * 4);
     };
     const auto load_b = [&](unsigned rows, int k, int quad) {
-        return load_shared(rows + (k * BN + quad * LANES_N * 4) * 4);
+        return load_shared(rows + (k * T::bn + quad * T::lanes_n * 4) * 4);
     };
 
     if (first < last) {
@@ -282,20 +296,20 @@ __global__ void __launch_bounds__(THREADS, 2)
         copy_tiles(first + 1);
         wait_for(first);
         unsigned a_now = stage_address(first) + a_offset, b_now = stage_address(first) + b_offset;
-        // Groups of HELD rows: a0 takes the first one, a1 and a2 the others in turn. b holds all columns.
-        float4 a0[HELD], a1[HELD], a2[HELD], b[4][QUADS];
-        const auto load_group = [&](float4(&a)[HELD], unsigned column, int group) {
+        // Groups of T::held rows: a0 takes the first one, a1 and a2 the others in turn. b holds all columns.
+        float4 a0[T::held], a1[T::held], a2[T::held], b[4][QUADS];
+        const auto load_group = [&](float4(&a)[T::held], unsigned column, int group) {
 #pragma unroll
-            for (int row = 0; row < HELD; ++row) a[row] = load_a(column, group * HELD + row);
+            for (int row = 0; row < T::held; ++row) a[row] = load_a(column, group * T::held + row);
         };
         const auto load_two_k = [&](unsigned rows, int k) {
 #pragma unroll
             for (int i = k * QUADS; i < (k + 2) * QUADS; ++i)
                 b[i / QUADS][i % QUADS] = load_b(rows, i / QUADS, i % QUADS);
         };
-        const auto multiply_two_k = [&](const float4(&a)[HELD], int group, int k) {
-            multiply(sums, a, b[k], group * HELD, k);
-            multiply(sums, a, b[k + 1], group * HELD, k + 1);
+        const auto multiply_two_k = [&](const float4(&a)[T::held], int group, int k) {
+            multiply(sums, a, b[k], group * T::held, k);
+            multiply(sums, a, b[k + 1], group * T::held, k + 1);
         };
         load_group(a0, a_now, 0);
         load_two_k(b_now, 0);
@@ -312,7 +326,7 @@ __global__ void __launch_bounds__(THREADS, 2)
 #pragma unroll 1
             for (int next = 16; next <= BK * 4; next += 16) {
                 const unsigned a_next = next < BK * 4 ? a_here ^ next : a_there;
-                const unsigned b_next = next < BK * 4 ? b_now + 4 * BN * 4 : b_there;
+                const unsigned b_next = next < BK * 4 ? b_now + 4 * T::bn * 4 : b_there;
                 load_group(a1, a_now, 1);
                 load_two_k(b_now, 2);
                 multiply_two_k(a0, 0, 0);
@@ -337,11 +351,11 @@ __global__ void __launch_bounds__(THREADS, 2)
     const int row = warp_row + lane_row, col = warp_col + lane_col;
     if (splits == 1) {
 #pragma unroll
-        for (int i = 0; i < TM; ++i)
+        for (int i = 0; i < T::tm; ++i)
 #pragma unroll
             for (int quad = 0; quad < QUADS; ++quad) {
                 const float* s = &sums[i][quad * 4];
-                store_quad(C, ldc, block_row + row + i * LANES_M, block_col + col + quad * LANES_N * 4, M, N, aligned_c,
+                store_quad(C, ldc, block_row + row + i * T::lanes_m, block_col + col + quad * T::lanes_n * 4, M, N, aligned_c,
                            make_float4(s[0], s[1], s[2], s[3]), alpha, beta);
             }
         return;
@@ -350,31 +364,33 @@ __global__ void __launch_bounds__(THREADS, 2)
     // Every block of the cluster lays its sums open, then adds up its share of the rows, always in the same order.
     __syncthreads();
 #pragma unroll
-    for (int i = 0; i < TM; ++i)
+    for (int i = 0; i < T::tm; ++i)
 #pragma unroll
         for (int quad = 0; quad < QUADS; ++quad) {
             const float* s = &sums[i][quad * 4];
-            store_shared(tiles + ((row + i * LANES_M) * BN + col + quad * LANES_N * 4) * 4,
+            store_shared(tiles + ((row + i * T::lanes_m) * T::bn + col + quad * T::lanes_n * 4) * 4,
                          scaled(make_float4(s[0], s[1], s[2], s[3]), alpha));
         }
     cluster_sync();
-    const int share = BM / splits;
-    for (int i = thread; i < share * (BN / 4); i += 4 * THREADS) {
-        float4 sum[4] = {};
+    constexpr int AT_ONCE = T::tm * TN / 4 / MAX_SPLITS;  // float4 a thread, so that MAX_SPLITS shares make up the tile
+    constexpr int SHARE = AT_ONCE * T::threads;
+    const int stride = splits * SHARE;
+    for (int first_quad = split * SHARE + thread; first_quad < T::bm * T::bn / 4; first_quad += stride) {
+        float4 sum[AT_ONCE] = {};
         for (int rank = 0; rank < splits; ++rank) {
-            float4 part[4];
+            float4 part[AT_ONCE];
 #pragma unroll
-            for (int u = 0; u < 4; ++u)
-                part[u] = load_cluster(tiles + split * share * BN * 4 + (i + u * THREADS) * 16, rank);
+            for (int i = 0; i < AT_ONCE; ++i)
+                part[i] = load_cluster(tiles + (first_quad + i * T::threads) * 16, rank);
 #pragma unroll
-            for (int u = 0; u < 4; ++u)
-                sum[u].x += part[u].x, sum[u].y += part[u].y, sum[u].z += part[u].z, sum[u].w += part[u].w;
+            for (int i = 0; i < AT_ONCE; ++i)
+                sum[i].x += part[i].x, sum[i].y += part[i].y, sum[i].z += part[i].z, sum[i].w += part[i].w;
         }
 #pragma unroll
-        for (int u = 0; u < 4; ++u) {
-            const int at = i + u * THREADS;
-            const int r = block_row + split * share + at / (BN / 4), c = block_col + at % (BN / 4) * 4;
-            store_quad(C, ldc, r, c, M, N, aligned_c, sum[u], 1.0f, beta);
+        for (int i = 0; i < AT_ONCE; ++i) {
+            const int quad = first_quad + i * T::threads;
+            const int r = block_row + quad / (T::bn / 4), c = block_col + quad % (T::bn / 4) * 4;
+            store_quad(C, ldc, r, c, M, N, aligned_c, sum[i], 1.0f, beta);
         }
     }
     cluster_sync();  // no block may end while another reads its shared memory
@@ -401,7 +417,7 @@ __global__ void __launch_bounds__(ALIGN_THREADS) align_rows(const float* __restr
 
 // --------------------------------------------------------------------------------------------------------- host
 
-using Function = decltype(sgemm_fastest<false, 4>);
+using Function = decltype(sgemm_fastest<Large, false, 4>);
 
 // The ladder's list of kernels holds functions of one type; the launches below do without it or convert back.
 template <class F>
@@ -409,10 +425,19 @@ gemmprof::KernelFunction* as_kernel(F* function) {
     return reinterpret_cast<gemmprof::KernelFunction*>(function);
 }
 
+template <class T, bool BY_THREADS, int WIDTH>
+gemmprof::Kernel kernel_of(const char* label) {
+    return {label, as_kernel(&sgemm_fastest<T, BY_THREADS, WIDTH>), T::threads, T::bm, T::bn, T::shared_bytes};
+}
+
+constexpr int TILES = 3;  // for tensor copies; the other kernels, for GPUs before Hopper, have the large one only
+
 const gemmprof::Kernel kernels[] = {
-    {"tensor copies", as_kernel(&sgemm_fastest<false, 4>), THREADS, BM, BN, SHARED_BYTES},
-    {"16-byte copies", as_kernel(&sgemm_fastest<true, 4>), THREADS, BM, BN, SHARED_BYTES},
-    {"4-byte copies", as_kernel(&sgemm_fastest<true, 1>), THREADS, BM, BN, SHARED_BYTES},
+    kernel_of<Large, false, 4>("tensor copies"),
+    kernel_of<Medium, false, 4>("tensor copies, medium tile"),
+    kernel_of<Small, false, 4>("tensor copies, small tile"),
+    kernel_of<Large, true, 4>("16-byte copies"),
+    kernel_of<Large, true, 1>("4-byte copies"),
     {"alignment of an operand", as_kernel(&align_rows), ALIGN_THREADS, 8, 256, 0},
 };
 
@@ -447,22 +472,55 @@ bool describe(CUtensorMap* map, const float* matrix, int rows, int columns, std:
                   CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE) == CUDA_SUCCESS;
 }
 
-// How many blocks should share a tile so that all SMs finish together. A round of the GPU takes as long as its blocks
-// have steps; a last round that puts one block on an SM instead of two takes two thirds of that. A block's start and
-// end cost about a step, the addition of the sums about another.
-int choose_splits(const gemmprof::Gemm& gemm, int sms) {
-    const std::int64_t tiles = std::int64_t(gemmprof::ceil_div(gemm.m, BM)) * gemmprof::ceil_div(gemm.n, BN);
-    const int steps = gemmprof::ceil_div(gemm.k, BK), capacity = 2 * sms;
-    int best = 1;
-    double best_time = 0;
-    for (int splits = 1; splits <= MAX_SPLITS && splits <= (steps > 1 ? steps : 1); splits *= 2) {
-        // SMs that do not make up a cluster within their part of the GPU stay idle.
-        const int slots = splits <= 2 ? capacity : capacity * 9 / 10;
-        const std::int64_t blocks = tiles * splits, rest = blocks % slots;
-        const double rounds = double(blocks / slots) + (rest == 0 ? 0.0 : rest <= sms ? 0.65 : 1.0);
-        const double time = rounds * (double(steps) / splits + (splits == 1 ? 1.0 : 2.0));
-        if (splits == 1 || time < best_time) best = splits, best_time = time;
-    }
+// What the blocks of a tile cost: microseconds, fitted to the times of 37 shapes on an H100 SXM.
+struct Cost {
+    int blocks_per_sm;
+    double step[4];   // BK along K, if 1, 2, .. blocks share an SM; together they fill more of its issue slots
+    double block;     // start and end
+    double addition;  // of the sums of a cluster, besides ADDITION_PER_BLOCK
+};
+
+constexpr double SCALE = BM * BN / (128.0 * 128.0);
+const Cost costs[TILES] = {
+    {Large::blocks_per_sm, {2.73 * SCALE, 5.01 * SCALE}, 2.9, 1.5},
+    {Medium::blocks_per_sm, {1.57, 2.76, 3.90}, 1.9, 0.6},
+    {Small::blocks_per_sm, {1.02, 1.75, 2.55, 3.15}, 0.5, 1.3},
+};
+constexpr double ADDITION_PER_BLOCK = 0.3;
+constexpr double LAUNCH = 6.0;
+
+// The part of the SMs that clusters of 1, 2, .. blocks can use: the others find no partners near enough.
+constexpr double USABLE[MAX_SPLITS] = {1.0, 1.0, 0.90, 0.93, 0.88, 0.88, 0.84, 0.90};
+
+// The time of rounds in which every SM is full, and of a last one in which the blocks that are left spread over all SMs.
+double expected_time(const gemmprof::Gemm& gemm, int tile, int splits, int sms) {
+    const Cost& cost = costs[tile];
+    const std::int64_t blocks = std::int64_t(gemmprof::ceil_div(gemm.m, kernels[tile].tile_m)) *
+                                gemmprof::ceil_div(gemm.n, kernels[tile].tile_n) * splits;
+    const int usable = std::max(1, int(sms * USABLE[splits - 1])), full = usable * cost.blocks_per_sm;
+    const int steps = gemmprof::ceil_div(gemmprof::ceil_div(gemm.k, BK), splits);
+    const double once = cost.block + (splits > 1 ? cost.addition + ADDITION_PER_BLOCK * splits : 0.0);
+    const auto round = [&](int blocks_on_sm) {
+        return blocks_on_sm == 0 ? 0.0 : steps * cost.step[blocks_on_sm - 1] + once;
+    };
+    return LAUNCH + double(blocks / full) * round(cost.blocks_per_sm) +
+           round(gemmprof::ceil_div(int(blocks % full), usable));
+}
+
+// Which tile, and how many blocks share one.
+struct Schedule {
+    int tile, splits;
+};
+
+// The fastest of the first `tiles` kernels by expectation; a smaller tile has to promise 1 % more than the one before.
+Schedule choose_schedule(const gemmprof::Gemm& gemm, int tiles, int max_splits, int sms) {
+    Schedule best{0, 1};
+    double best_time = expected_time(gemm, 0, 1, sms);
+    for (int tile = 0; tile < tiles; ++tile)
+        for (int splits = 1; splits <= max_splits && (splits == 1 || (splits - 1) * BK < gemm.k); ++splits) {
+            const double time = expected_time(gemm, tile, splits, sms) * (1.0 + 0.01 * tile);
+            if (time < best_time) best = {tile, splits}, best_time = time;
+        }
     return best;
 }
 
@@ -471,25 +529,30 @@ bool aligned(const float* pointer, std::int64_t ld) {
 }
 
 cudaError_t launch_variant(const gemmprof::Gemm& gemm, cudaStream_t stream, bool hopper, int sms) {
+    const int max_splits = hopper ? MAX_SPLITS : 1;
     const bool wide = aligned(gemm.a, gemm.lda) && aligned(gemm.b, gemm.ldb);
+    Schedule schedule = choose_schedule(gemm, TILES, max_splits, sms);
+    const int box_m = kernels[schedule.tile].tile_m, box_n = kernels[schedule.tile].tile_n;
     CUtensorMap map_a{}, map_b{};
     const bool tensor = hopper && wide && gemm.k > 0 &&
-                        describe(&map_a, gemm.a, gemm.m, gemm.k, gemm.lda, BM, BK, CU_TENSOR_MAP_SWIZZLE_128B) &&
-                        describe(&map_b, gemm.b, gemm.k, gemm.n, gemm.ldb, BK, BN, CU_TENSOR_MAP_SWIZZLE_NONE);
-    const gemmprof::Kernel& kernel = kernels[tensor ? 0 : wide ? 1 : 2];
+                        describe(&map_a, gemm.a, gemm.m, gemm.k, gemm.lda, box_m, BK, CU_TENSOR_MAP_SWIZZLE_128B) &&
+                        describe(&map_b, gemm.b, gemm.k, gemm.n, gemm.ldb, BK, box_n, CU_TENSOR_MAP_SWIZZLE_NONE);
+    if (!tensor) schedule = choose_schedule(gemm, 1, max_splits, sms);
+    const gemmprof::Kernel& kernel = kernels[tensor ? schedule.tile : wide ? TILES : TILES + 1];
     if (cudaError_t error = gemmprof::allow_shared_memory(kernel)) return error;
     if (cudaError_t error = cudaFuncSetAttribute(reinterpret_cast<const void*>(kernel.function),
                                                  cudaFuncAttributePreferredSharedMemoryCarveout, 100))
         return error;
 
-    int splits = hopper ? choose_splits(gemm, sms) : 1;
+    const int splits = schedule.splits;
     cudaLaunchAttribute cluster;
     cluster.id = cudaLaunchAttributeClusterDimension;
     cluster.val.clusterDim.x = unsigned(splits), cluster.val.clusterDim.y = 1, cluster.val.clusterDim.z = 1;
     cudaLaunchConfig_t config = {};
-    config.gridDim = dim3(unsigned(gemmprof::ceil_div(gemm.m, BM)) * gemmprof::ceil_div(gemm.n, BN) * splits);
-    config.blockDim = dim3(THREADS);
-    config.dynamicSmemBytes = SHARED_BYTES;
+    config.gridDim = dim3(unsigned(gemmprof::ceil_div(gemm.m, kernel.tile_m)) *
+                          gemmprof::ceil_div(gemm.n, kernel.tile_n) * splits);
+    config.blockDim = dim3(kernel.threads);
+    config.dynamicSmemBytes = kernel.dynamic_shared_memory;
     config.stream = stream;
     config.attrs = &cluster;
     config.numAttrs = splits > 1 ? 1 : 0;

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -11,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+import gemmprof as gemmprof_package
 from gemmprof.analysis.session import load_session
 from gemmprof.kernels.catalog import STAGES
 from gemmprof.run import Run, load_run
@@ -152,3 +155,43 @@ def test_timing_spends_about_its_budget(tmp_path: Path) -> None:
     )
     assert done.returncode == 0, done.stderr
     assert time.monotonic() - started < 60
+
+
+def test_a_kernel_that_faults_and_one_that_is_wrong_cost_no_other_stage(tmp_path: Path) -> None:
+    """A copy of gemmprof whose naive kernel traps and whose coalesced kernel forgets the last column."""
+    home = Path(gemmprof_package.__file__).parent
+    shutil.copytree(home, tmp_path / "gemmprof", ignore=shutil.ignore_patterns("recorded", "__pycache__"))
+    sources = tmp_path / "gemmprof" / "kernels" / "csrc"
+    for name, extra in (("naive", "if (K == 65) __trap();"), ("coalesced", "if (col == N - 1) return;")):
+        file = sources / f"{name}.cu"
+        text = file.read_text()
+        check = "if (row >= M || col >= N) return;"
+        assert text.count(check) == 1
+        file.write_text(text.replace(check, f"{check} {extra}"))
+    run = tmp_path / "run"
+    done = subprocess.run(
+        [
+            sys.executable,
+            "-m",
+            "gemmprof",
+            "collect",
+            "--stage",
+            "0-3",
+            *SHAPES[:2],
+            "-o",
+            str(run),
+            "--no-report",
+        ],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")])},
+    )
+    assert done.returncode == 1, done.stderr
+    results = {result.stage: result for result in load_run(run).results}
+    assert "verify" in (results[1].failure or "") and results[1].report is None
+    assert "never written" in (results[2].failure or "") and results[2].report is None
+    for stage in (0, 3):
+        assert results[stage].failure is None
+        assert results[stage].timing is not None and results[stage].report is not None
