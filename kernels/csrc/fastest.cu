@@ -15,9 +15,11 @@
 //    is a layout which the bulk tensor copy (TMA) writes, so one thread copies both tiles with two instructions.
 // 4. Few tiles leave SMs idle. Up to 8 blocks then share a tile: each sums a part of K, and as a thread block cluster
 //    they add their sums through distributed shared memory. No workspace, no atomics, the same result every time.
+// 5. Where these tiles are too coarse, blocks of the same kernel compute 128 x 64 or 64 x 64. `choose_schedule` expects
+//    the time of every tile and number of blocks that share it, and takes the shortest.
 //
 // TMA wants rows that begin at multiples of 16 bytes; an operand without them is copied first. GPUs before Hopper run
-// the same kernel with cp.async and without clusters.
+// the large tile with cp.async and without clusters.
 #include <cuda.h>
 
 #include <algorithm>
@@ -25,9 +27,9 @@
 
 #include "gemm.cuh"
 
-constexpr int SWIZZLE_ATOM = 1024;      // the 128-byte swizzle repeats every 8 rows, counted from an aligned address
-constexpr int GROUP_ROWS = 16;          // tile rows walked together, so that blocks at work share operands in L2
-constexpr int MAX_SPLITS = 8;           // the largest cluster that every Hopper GPU accepts
+constexpr int SWIZZLE_ATOM = 1024;  // the 128-byte swizzle repeats every 8 rows, counted from an aligned address
+constexpr int GROUP_ROWS = 16;      // tile rows walked together, so that blocks at work share operands in L2
+constexpr int MAX_SPLITS = 8;       // the largest cluster that every Hopper GPU accepts
 
 static_assert(BK == 32, "BK must be 32: a row of the A tile is one 128-byte swizzle span");
 static_assert(BM % WM == 0 && BN % WN == 0, "whole warp tiles must make up the block tile");
@@ -57,9 +59,9 @@ struct Tile {
 
 // The catalog's parameters give the large tile. Where it is too coarse, a smaller one computes the problem: more blocks
 // and warps, but more loads an FFMA.
-using Large = Tile<BM, BN, WM, WN, TM, 2>;
-using Medium = Tile<128, 64, 64, 32, 8, 3>;
-using Small = Tile<64, 64, 16, 64, 4, 4>;
+struct Large : Tile<BM, BN, WM, WN, TM, 2> {};
+struct Medium : Tile<128, 64, 64, 32, 8, 3> {};
+struct Small : Tile<64, 64, 16, 64, 4, 4> {};
 
 constexpr int QUADS = TN / 4;  // a thread's columns are QUADS float4, lanes_n float4 apart
 
@@ -189,7 +191,8 @@ __device__ __forceinline__ void store_quad(float* __restrict__ C, std::int64_t l
 
 // ------------------------------------------------------------------------------------------------------- kernel
 
-// BY_THREADS: every thread copies its part of the tiles with cp.async, WIDTH floats at a time; otherwise TMA does.
+// One kernel for every tile T. BY_THREADS: every thread copies its part of the operands' tiles with cp.async, WIDTH
+// floats at a time; otherwise TMA does.
 template <class T, bool BY_THREADS, int WIDTH>
 __global__ void __launch_bounds__(T::threads, T::blocks_per_sm)
     sgemm_fastest(const __grid_constant__ CUtensorMap map_a, const __grid_constant__ CUtensorMap map_b, int M, int N,
@@ -296,7 +299,7 @@ __global__ void __launch_bounds__(T::threads, T::blocks_per_sm)
         copy_tiles(first + 1);
         wait_for(first);
         unsigned a_now = stage_address(first) + a_offset, b_now = stage_address(first) + b_offset;
-        // Groups of T::held rows: a0 takes the first one, a1 and a2 the others in turn. b holds all columns.
+        // Groups of `held` rows: a0 takes the first one, a1 and a2 the others in turn. b holds all columns.
         float4 a0[T::held], a1[T::held], a2[T::held], b[4][QUADS];
         const auto load_group = [&](float4(&a)[T::held], unsigned column, int group) {
 #pragma unroll
@@ -320,9 +323,10 @@ __global__ void __launch_bounds__(T::threads, T::blocks_per_sm)
             const unsigned a_here = a_now;
             const unsigned a_there = stage_address(step + 1) + a_offset, b_there = stage_address(step + 1) + b_offset;
             // Four k a round: the four groups of rows in turn. Each load stands where its registers have just been used
-            // and is needed 64 or more FFMAs later; the next round's first operands are on their way before this one
-            // ends. The rounds must remain one basic block, or ptxas reorders them. __syncwarp() compiles to a NOP that
-            // no load crosses: otherwise they would gather at the end, just before they are waited for.
+            // and is needed 64 or more FFMAs later (smaller tiles: half or a quarter of that, with more warps to switch
+            // to); the next round's first operands are on their way before this one ends. The rounds must remain one
+            // basic block, or ptxas reorders them. __syncwarp() compiles to a NOP that no load crosses: otherwise they
+            // would gather at the end, just before they are waited for.
 #pragma unroll 1
             for (int next = 16; next <= BK * 4; next += 16) {
                 const unsigned a_next = next < BK * 4 ? a_here ^ next : a_there;
@@ -355,13 +359,13 @@ __global__ void __launch_bounds__(T::threads, T::blocks_per_sm)
 #pragma unroll
             for (int quad = 0; quad < QUADS; ++quad) {
                 const float* s = &sums[i][quad * 4];
-                store_quad(C, ldc, block_row + row + i * T::lanes_m, block_col + col + quad * T::lanes_n * 4, M, N, aligned_c,
-                           make_float4(s[0], s[1], s[2], s[3]), alpha, beta);
+                store_quad(C, ldc, block_row + row + i * T::lanes_m, block_col + col + quad * T::lanes_n * 4, M, N,
+                           aligned_c, make_float4(s[0], s[1], s[2], s[3]), alpha, beta);
             }
         return;
     }
 #if __CUDA_ARCH__ >= 900
-    // Every block of the cluster lays its sums open, then adds up its share of the rows, always in the same order.
+    // Every block of the cluster lays its sums open, then adds up its shares of the tile, always in the same order.
     __syncthreads();
 #pragma unroll
     for (int i = 0; i < T::tm; ++i)
@@ -472,7 +476,7 @@ bool describe(CUtensorMap* map, const float* matrix, int rows, int columns, std:
                   CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE) == CUDA_SUCCESS;
 }
 
-// What the blocks of a tile cost: microseconds, fitted to the times of 37 shapes on an H100 SXM.
+// What the blocks of a tile cost: microseconds, fitted to the times of 38 shapes on an H100 SXM.
 struct Cost {
     int blocks_per_sm;
     double step[4];   // BK along K, if 1, 2, .. blocks share an SM; together they fill more of its issue slots
@@ -492,7 +496,7 @@ constexpr double LAUNCH = 6.0;
 // The part of the SMs that clusters of 1, 2, .. blocks can use: the others find no partners near enough.
 constexpr double USABLE[MAX_SPLITS] = {1.0, 1.0, 0.90, 0.93, 0.88, 0.88, 0.84, 0.90};
 
-// The time of rounds in which every SM is full, and of a last one in which the blocks that are left spread over all SMs.
+// The time of rounds in which every SM is full, and of a last one in which the remaining blocks spread over all SMs.
 double expected_time(const gemmprof::Gemm& gemm, int tile, int splits, int sms) {
     const Cost& cost = costs[tile];
     const std::int64_t blocks = std::int64_t(gemmprof::ceil_div(gemm.m, kernels[tile].tile_m)) *
