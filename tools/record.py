@@ -2,9 +2,11 @@
 
     python tools/record.py --output gemmprof/recorded
 
-Every stage is verified, timed and profiled (ncu's full set) at 4096³ and 2048³, and timed at a few more sizes. The run
-must be complete: a failing stage, a missing report or more than 6 MB end the script with 1 and leave the output as it
-was. Reports name the kernels' sources by their absolute path; record from a folder whose name may be published.
+Every stage is verified, timed and profiled at 4096³ and 2048³, and timed at more sizes. What is profiled is the lean
+set, and the bytes used per sector, which need a replay of their own. The run must be complete: a failing stage, a
+missing report or more than 6 MB end the script with 1 and leave the output as it was; what was collected is kept then
+and can be packed with ``--from-run`` once the cause is mended. Reports name the kernels' sources by their absolute
+path; record from a folder whose name may be published.
 """
 
 from __future__ import annotations
@@ -20,13 +22,14 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+from gemmprof import metrics
 from gemmprof.analysis.session import load_session
 from gemmprof.commands._shared import console
 from gemmprof.commands.collect import PlainProgress
 from gemmprof.kernels.catalog import STAGES
 from gemmprof.model import Problem
 from gemmprof.profiler.collect import collect
-from gemmprof.profiler.settings import Settings
+from gemmprof.profiler.settings import LEAN, Settings
 from gemmprof.reports import summary
 from gemmprof.run import RUN_FILE, Run, load_run, save_run
 
@@ -34,6 +37,12 @@ PROFILED = ("4096", "2048")
 TIMED = ("128", "256", "512", "1000", "1024", "3072", "4097", "8192", "4096x4096x1024", "8192x1024x4096")
 LARGEST_BYTES = 6_000_000
 COMMAND = "make record"
+EXTRA_METRICS = tuple(
+    name.replace("_mem_global_", f"_mem_{space}_")
+    for space in ("global", "local")
+    for names in (metrics.GLOBAL_BYTES_PER_SECTOR_OF, metrics.GLOBAL_BYTES_PER_SECTOR_LIMIT_OF)
+    for name in names.values()
+)
 
 
 def collect_run(
@@ -41,11 +50,12 @@ def collect_run(
 ) -> Run:
     """Collect into ``directory``: one ncu process for each profiled problem, so that each has a report of its own."""
     progress = PlainProgress()
+    extra = EXTRA_METRICS if metric_set == LEAN else ()
     for number, problem in enumerate(profiled):
-        settings = Settings(STAGES, (problem,), metric_set=metric_set)
+        settings = Settings(STAGES, (problem,), metric_set=metric_set, extra_metrics=extra)
         run = collect(settings, directory, resume=number > 0, progress=progress)
     if timed:
-        settings = Settings(STAGES, tuple(timed), metric_set=metric_set, profile=False)
+        settings = Settings(STAGES, tuple(timed), metric_set=metric_set, extra_metrics=extra, profile=False)
         run = collect(settings, directory, resume=True, progress=progress)
     return run
 
@@ -93,6 +103,15 @@ def publish(packed: Path, output: Path) -> None:
     shutil.copytree(packed, output, dirs_exist_ok=True)
 
 
+def keep(run: Run, options: argparse.Namespace) -> int:
+    """Save the collected run from the scratch folder, and say where it is; returns the exit code."""
+    if options.from_run is None:
+        folder = Path(tempfile.mkdtemp(prefix="gemmprof-run-")) / "run"
+        shutil.copytree(run.directory, folder)
+        print(f"the collected run is kept in {folder}: pack it with --from-run", file=sys.stderr)
+    return 1
+
+
 def main() -> int:
     """Record, check, pack, publish; returns the exit code."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
@@ -103,7 +122,7 @@ def main() -> int:
     parser.add_argument(
         "--timed", action="append", help=f"timed only (default {', '.join(TIMED)}); 'none' for none"
     )
-    parser.add_argument("--set", dest="metric_set", default="full", help="ncu's metric set (default full)")
+    parser.add_argument("--set", dest="metric_set", default=LEAN, help=f"the metric set (default {LEAN})")
     parser.add_argument("--from-run", type=Path, help="pack this collected run instead of collecting")
     options = parser.parse_args()
     profiled = [Problem.parse(text) for text in options.shape or PROFILED]
@@ -117,7 +136,7 @@ def main() -> int:
             run = collect_run(folder / "run", profiled, timed, options.metric_set)
         if wrong := complaints(run, profiled):
             print("the run is not complete, nothing was written:", *wrong, sep="\n  ", file=sys.stderr)
-            return 1
+            return keep(run, options)
         collected = time.monotonic()
         packed = pack(run, folder / "packed")
         size = size_of(folder / "packed")
@@ -126,13 +145,13 @@ def main() -> int:
                 f"{size} bytes are more than the {LARGEST_BYTES} that may ship, nothing was written",
                 file=sys.stderr,
             )
-            return 1
+            return keep(run, options)
         session = load_session([folder / "packed"])
         if session.failures or any(
             session.kernel_for(r) is None for r in packed.results if r.report is not None
         ):
             print("the packed reports do not read back:", *session.failures, sep="\n  ", file=sys.stderr)
-            return 1
+            return keep(run, options)
         publish(folder / "packed", options.output)
     out = console()
     out.print(summary.table(summary.summarise(packed, session)))
