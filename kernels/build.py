@@ -60,7 +60,7 @@ class StageBuild:
     kernels: tuple[KernelResources, ...] = field(repr=False)
 
     def resources(self, architecture: str | None = None) -> KernelResources:
-        """The stage's main kernel (``KernelResources.is_main``).
+        """The stage's main kernel (``KernelResources.is_main``), of several tiles the one with most registers.
 
         Raises:
             BuildError: if it was not built for this architecture (``sm_90``).
@@ -69,7 +69,7 @@ class StageBuild:
         main = [kernel for kernel in chosen if kernel.is_main]
         if not chosen:
             raise BuildError(f"stage {self.name} was not built for {architecture}")
-        return (main or chosen)[0]
+        return max(main or chosen, key=lambda kernel: kernel.registers_per_thread)
 
 
 @dataclass(frozen=True, slots=True)

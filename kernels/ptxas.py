@@ -31,13 +31,16 @@ class KernelResources:
     def is_main(self) -> bool:
         """Whether large, whole, aligned problems run this kernel, by the ladder's convention.
 
-        That is a stage's only kernel, or the one whose first template argument is ``false`` (no bounds guards) or
-        ``int`` (32-bit indices).
+        That is a stage's only kernel called ``sgemm…``, or the one whose first template argument is ``false`` (no
+        bounds guards) or ``int`` (32-bit indices), a tile's type before it not counted.
         """
-        mangled = re.search(r"I(Lb\d|i|l)E", self.kernel)
+        if "sgemm" not in self.kernel:
+            return False
+        mangled = re.search(r"I(?:N\w+?E)?(Lb\d|i|l)E", self.kernel)
         if mangled is not None:
             return mangled[1] in ("Lb0", "i")
-        return "<" not in self.kernel or self.kernel.partition("<")[2].startswith(("false", "int"))
+        _, _, arguments = self.kernel.partition("<")
+        return not arguments or re.match(r"(?:[\w:]+::\w+, )?(?:false|int)\b", arguments) is not None
 
     @property
     def spill_bytes(self) -> int:

@@ -2,8 +2,10 @@
 
 Each repetition first writes a buffer twice the size of the L2 cache, so that A and B come from device memory, then
 launches the stage; the next repetition does the same with cuBLAS. Both see the same clocks and temperature, and
-the ratio of their medians is a fair one. All repetitions are queued before the first is waited for: the GPU never
-waits for Python, and its SM clock can be read while it works.
+the ratio of their medians is a fair one.
+
+A small kernel ends sooner than Python queues the next one, and between the two events the GPU would wait for Python. So
+a spinning kernel holds the GPU until everything is queued. The SM clock is read while the GPU works.
 """
 
 from __future__ import annotations
@@ -24,6 +26,11 @@ MINIMUM_REPETITIONS, MAXIMUM_REPETITIONS = 5, 60
 MINIMUM_FLUSH_BYTES = 64 << 20
 CLOCK_POLL_SECONDS = 0.004
 RAMP_SECONDS = 0.3
+HOLD_MARGIN = 1.5
+"""Spin this many times as long as queueing took once: Python is not always equally fast."""
+LONGEST_HOLD_SECONDS = 0.5
+SPIN_HERTZ = 2e9
+"""What the spinning kernel counts: SM cycles. At a lower clock it only spins longer."""
 
 
 def repetitions_within(budget: float, seconds_each: float) -> int:
@@ -93,10 +100,10 @@ class Bench:
         Raises:
             RuntimeError: a launch failed.
         """
-        cublas_estimate = self._estimate(cublas)
-        each = cublas_estimate if is_cublas else cublas_estimate + self._estimate(stage)
-        count = repetitions_within(budget, each)
         launches = [stage] if is_cublas else [cublas, stage]
+        estimates = [self._estimate(launch) for launch in launches]
+        count = repetitions_within(budget, sum(whole for whole, _ in estimates))
+        self._hold(count * sum(queueing for _, queueing in estimates))
         marks = [[self._repetition(launch) for launch in launches] for _ in range(count)]
         clock = self._wait(marks[-1][-1][1])
         stage_seconds = [_seconds(row[-1]) for row in marks]
@@ -113,16 +120,23 @@ class Bench:
         end.record()
         return begin, end
 
-    def _estimate(self, launch: Launch) -> float:
-        """Seconds of one repetition, the flush included, after a first launch that loads the kernel."""
+    def _estimate(self, launch: Launch) -> tuple[float, float]:
+        """Seconds of one repetition, the flush included, and of queueing it, after a first that loads the kernel."""
         import torch
 
-        launch()
+        self._repetition(launch)
         torch.cuda.synchronize()
         start = time.perf_counter()
         self._repetition(launch)
+        queued = time.perf_counter()
         torch.cuda.synchronize()
-        return time.perf_counter() - start
+        return time.perf_counter() - start, queued - start
+
+    def _hold(self, seconds: float) -> None:
+        """Keep the GPU from starting for a while longer than ``seconds``."""
+        import torch
+
+        torch.cuda._sleep(int(min(HOLD_MARGIN * seconds, LONGEST_HOLD_SECONDS) * SPIN_HERTZ))
 
     def _wait(self, last: Any) -> float | None:
         """Wait for the last event; returns the median SM clock in MHz read meanwhile, None if it cannot be read."""

@@ -247,7 +247,7 @@ def _index_contents(view: Overview, prefix: str) -> list[tuple[str, str]]:
     items = [
         (f"{prefix}ladder-{group.problem.key}", f"Ladder at {group.problem.label}") for group in view.groups
     ]
-    if view.over_size is not None:
+    if view.sizes is not None:
         items.append((f"{prefix}over-size", "Over size"))
     if view.launches:
         items.append((f"{prefix}launches", "Other launches"))

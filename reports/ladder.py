@@ -75,12 +75,35 @@ class ProblemGroup:
         """True if at least one stage was timed."""
         return any(row.tflops is not None for row in self.rows)
 
+    @property
+    def profiled(self) -> bool:
+        """True if at least one stage was profiled."""
+        return any(row.launch is not None or row.result.report is not None for row in self.rows)
+
+
+@dataclass(frozen=True, slots=True)
+class SizeTable:
+    """Every timed problem beside the others, the smallest first: a row a stage, None where it was not run there."""
+
+    problems: tuple[Problem, ...]
+    rows: tuple[tuple[StageRecord, tuple[StageRow | None, ...]], ...]
+
+    @property
+    def failures(self) -> tuple[StageRow, ...]:
+        """The cells whose stage failed."""
+        return tuple(
+            cell for _, cells in self.rows for cell in cells if cell is not None and cell.result.failure
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class Overview:
     """Everything on the index page."""
 
     groups: tuple[ProblemGroup, ...]
+    """The problems that are shown at length: those that were profiled, else the largest."""
+    sizes: SizeTable | None
+    """All problems, if there is more than one."""
     over_size: Markup | None
     launches: tuple[LaunchRow, ...]
     """Launches that belong to no stage of the run."""
@@ -104,7 +127,8 @@ def overview(session: Session, plan: Plan, prefix: str) -> Overview:
         for index, analysis in enumerate(session.kernels)
         if id(analysis) not in owned
     ]
-    return Overview(tuple(groups), _over_size(groups, prefix), tuple(rest), plan.left_out)
+    at_length = [group for group in groups if group.profiled] or groups[:1]
+    return Overview(tuple(at_length), _sizes(groups), _over_size(groups, prefix), tuple(rest), plan.left_out)
 
 
 def launch_row(analysis: KernelAnalysis, page: KernelPage | None) -> LaunchRow:
@@ -205,9 +229,27 @@ def _roofline(rows: Sequence[StageRow], problem: Problem, prefix: str) -> Markup
     )
 
 
+def _sizes(groups: Sequence[ProblemGroup]) -> SizeTable | None:
+    """The stages on every problem, where there are several."""
+    if len(groups) < 2:
+        return None
+    smallest_first = tuple(reversed(groups))
+    cells = [{row.record.stage.number: row for row in group.rows} for group in smallest_first]
+    records = {number: row.record for column in cells for number, row in column.items()}
+    return SizeTable(
+        tuple(group.problem for group in smallest_first),
+        tuple(
+            (record, tuple(column.get(number) for column in cells))
+            for number, record in sorted(records.items())
+        ),
+    )
+
+
 def _over_size(groups: Sequence[ProblemGroup], prefix: str) -> Markup | None:
-    """TFLOP/s over problem size, where at least two problems were timed."""
+    """TFLOP/s over problem size, where at least two problems were timed; only cubes, if there are two of them."""
     timed = [group for group in reversed(groups) if group.timed]
+    cubes = [group for group in timed if group.problem.m == group.problem.n == group.problem.k]
+    timed = cubes if len(cubes) > 1 else timed
     if len(timed) < 2:
         return None
     stages = {row.record.stage.number: row.record.stage for group in timed for row in group.rows}

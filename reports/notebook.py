@@ -39,12 +39,14 @@ def _style() -> str:
 def run_html(run: Run) -> str:
     """The ladder of a run, from its ``run.json`` alone."""
     session = Session(title=run.directory.name, kernels=(), run=run)
+    view = overview(session, Plan((), {}, 0), "")
     return (
         environment()
         .get_template("notebook_run.html")
         .render(
             run=run,
-            groups=overview(session, Plan((), {}, 0), "").groups,
+            groups=view.groups,
+            sizes=view.sizes,
             facts=run_facts(run),
             style=_style(),
         )

@@ -37,6 +37,15 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         metafunc.parametrize("report_name", recorded_names())
 
 
+def pytest_report_header(config: pytest.Config) -> list[str]:
+    """The GPU that GPU tests run on, in their recorded output."""
+    if "gpu" not in config.getoption("markexpr"):
+        return []
+    from gemmprof.profiler.machine import list_gpus
+
+    return [f"GPU {gpu.index}: {gpu.name}, driver {gpu.driver}" for gpu in list_gpus()]
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Skip what needs a GPU unless it is asked for with ``-m gpu``, as `make test-gpu` does, one test at a time."""
     if "gpu" in config.option.markexpr:

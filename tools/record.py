@@ -34,7 +34,19 @@ from gemmprof.reports import summary
 from gemmprof.run import RUN_FILE, Run, load_run, save_run
 
 PROFILED = ("4096", "2048")
-TIMED = ("128", "256", "512", "1000", "1024", "3072", "4097", "8192", "4096x4096x1024", "8192x1024x4096")
+TIMED = (
+    "128",
+    "256",
+    "512",
+    "1000",
+    "1024",
+    "1536",
+    "3072",
+    "4097",
+    "8192",
+    "4096x4096x1024",
+    "8192x1024x4096",
+)
 LARGEST_BYTES = 6_000_000
 COMMAND = "make record"
 EXTRA_METRICS = tuple(

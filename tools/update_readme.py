@@ -36,7 +36,7 @@ def replace_block(text: str, name: str, content: str) -> str:
 
 def milliseconds(seconds: float) -> str:
     """Three significant digits, in milliseconds."""
-    return f"{seconds * 1e3:.3g} ms" if seconds < 0.1 else f"{seconds * 1e3:.0f} ms"
+    return f"{seconds * 1e3:#.3g} ms" if seconds < 0.1 else f"{seconds * 1e3:.0f} ms"
 
 
 def code_of(text: str) -> list[str]:

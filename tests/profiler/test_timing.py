@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import statistics
+import time
 
 import pytest
 
@@ -53,6 +54,31 @@ def test_a_summary_has_median_and_spread_in_any_order() -> None:
 
 def test_tflops_count_a_multiply_add_twice() -> None:
     assert summarise([1.0]).tflops(Problem(1000, 1000, 1000)) == pytest.approx(0.002)
+
+
+@pytest.mark.gpu
+def test_a_small_kernel_is_timed_without_the_wait_for_python() -> None:
+    import torch
+
+    from gemmprof.profiler.timing import Bench, launches
+
+    device = torch.device("cuda", 0)
+    values = torch.empty(1024, device=device)
+
+    def slowly_queued() -> None:
+        time.sleep(3e-4)
+        values.zero_()
+
+    bench = Bench(device)
+    cublas = launches(
+        Problem(128, 128, 128), lambda a, b, out, *_: torch.mm(a, b, out=out), seed=0, device=device
+    )
+    bench.ramp(cublas)
+    timing = bench.time(slowly_queued, cublas, budget=0.3)
+    assert timing.p90 < 3e-5
+    assert timing.cublas_median is not None
+    alone = bench.time(cublas, cublas, budget=0.3, is_cublas=True)
+    assert timing.cublas_median == pytest.approx(alone.median, rel=0.2)
 
 
 @pytest.mark.gpu

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import dataclasses
 import re
 from collections import Counter
 from collections.abc import Callable
@@ -114,7 +115,6 @@ def test_a_run_page_tells_the_ladder(pages: Path) -> None:
     page = check(pages / "index.html")
     for words in (
         "GEMM ladder on NVIDIA H100 80GB HBM3",
-        "The ladder at 2048³",
         "The ladder at 1024³",
         "Performance over size",
         "an illegal memory access was encountered",
@@ -127,6 +127,18 @@ def test_a_run_page_tells_the_ladder(pages: Path) -> None:
         assert words in page.words
     assert "6.32" in page.words, "TFLOP/s of stage 2 at 1024³"
     assert "14.7 %" in page.words, "of cuBLAS"
+    assert "The ladder at 2048³" not in page.words, "that problem was not profiled"
+    assert "18.8" in page.words, "TFLOP/s of stage 4 at 2048³, in the table of all sizes"
+
+
+def test_without_profiles_the_largest_problem_is_shown_at_length(ladder: Session, tmp_path: Path) -> None:
+    assert ladder.run is not None
+    timed = [dataclasses.replace(result, report=None) for result in ladder.run.results]
+    run = dataclasses.replace(ladder.run, results=tuple(timed))
+    render(Session("timed only", (), run), tmp_path)
+    page = check(tmp_path / "index.html")
+    assert "The ladder at 2048³" in page.words and "The ladder at 1024³" not in page.words
+    assert "6.32" in page.words, "TFLOP/s of stage 2 at 1024³, in the table of all sizes"
 
 
 def test_a_kernel_page_has_every_section(pages: Path, ladder: Session) -> None:
