@@ -39,11 +39,15 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 def pytest_report_header(config: pytest.Config) -> list[str]:
     """The GPU that GPU tests run on, in their recorded output."""
-    if "gpu" not in config.getoption("markexpr"):
+    if "gpu" not in config.option.markexpr:
         return []
+    from gemmprof.errors import DeviceError
     from gemmprof.profiler.machine import list_gpus
 
-    return [f"GPU {gpu.index}: {gpu.name}, driver {gpu.driver}" for gpu in list_gpus()]
+    try:
+        return [f"GPU {gpu.index}: {gpu.name}, driver {gpu.driver}" for gpu in list_gpus()]
+    except DeviceError as error:
+        return [f"GPU: {error.message}"]
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
