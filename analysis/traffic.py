@@ -362,6 +362,10 @@ class _Measured:
         coalescing = None if self._analysis is None else self._analysis.get(Coalescing)
         if not isinstance(coalescing, Coalescing):
             return None
+        counted = [access for access in coalescing.instructions if access.operation in ("load", "async_copy")]
+        if counted:
+            # Exact. Of the hardware's counter, ncu may add up hits and misses of two passes, which differ a little.
+            return float(sum(access.sectors for access in counted) * SECTOR_BYTES)
         loads = coalescing.operation("load")
         return None if loads is None or loads.sectors is None else loads.sectors * SECTOR_BYTES
 

@@ -83,7 +83,8 @@ def test_sectors_are_those_of_the_access_patterns(session: Session, number: int)
         assert model is not None and isinstance(result, Coalescing)
         loads, stores = result.operation("load"), result.operation("store")
         assert stores is not None
-        # The hardware counter of stores moves with replays; the instrumented count does not.
+        # The hardware's counters move with replays (stores) and between passes (loads: ncu may add up hits of one pass
+        # and misses of another); the instrumented count does not.
         assert stores.sectors == pytest.approx(model.sectors("store"), rel=0.02)
         assert result.sectors == model.sectors("load") + model.sectors("store")
         requests = {"load": 0, "store": 0}
@@ -94,7 +95,7 @@ def test_sectors_are_those_of_the_access_patterns(session: Session, number: int)
         if loads is None:
             assert not requests["load"]
             continue
-        assert loads.sectors == model.sectors("load")
+        assert loads.sectors == pytest.approx(model.sectors("load"), rel=0.01)
         assert loads.requests == requests["load"]
 
 
