@@ -149,7 +149,13 @@ def _end_labels(axes: Any, ends: list[tuple[float, str, str]], last: int) -> Non
             fontsize=9,
             color=colour,
             annotation_clip=False,
-            arrowprops={"arrowstyle": "-", "color": PALETTE["faint"], "linewidth": 0.6, "shrinkB": 4},
+            arrowprops={
+                "arrowstyle": "-",
+                "relpos": (0, 0.5),  # from the left edge of the label: lines cross no text
+                "color": PALETTE["faint"],
+                "linewidth": 0.6,
+                "shrinkB": 4,
+            },
         )
 
 
