@@ -2,7 +2,7 @@
 
 The index arithmetic is that of ``kernels/csrc/fastest.cu`` where TMA copies the tiles and a block computes its tile of
 C alone. Left out are GPUs before Hopper, where cp.async copies the same tiles, and problems of few tiles, where the
-blocks of a cluster share one and add up their sums through distributed shared memory.
+kernel takes smaller ones or the blocks of a cluster share one and add up their sums through distributed shared memory.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
-from gemmprof.model import Problem, Stage
+from gemmprof.model import LaunchStatistics, Problem, Stage
 
 SECTOR_BYTES = 32
 LINE_BYTES = 128
@@ -237,6 +237,11 @@ class AccessPatterns:
     accesses: tuple[WarpAccess, ...]
     whole_tiles: bool = True
     copies: tuple[TensorCopy, ...] = ()
+
+    def describes(self, launch: LaunchStatistics) -> bool:
+        """Whether a launch has these blocks: stage 13 takes another tile, or several blocks a tile, where few are."""
+        warps = -(-launch.threads_per_block // WARP_SIZE)
+        return (self.blocks, self.warps_per_block) == (launch.blocks, warps)
 
     def access(self, name: str) -> WarpAccess | None:
         """The access with this name, or None."""

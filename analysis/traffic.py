@@ -25,7 +25,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from gemmprof.analysis import opcodes
 from gemmprof.analysis.access_pattern import WARP_SIZE, AccessPatterns
@@ -95,10 +95,13 @@ class Traffic:
 def model(stage: Stage, problem: Problem, analysis: KernelAnalysis | None = None) -> Traffic:
     """Predict a stage's traffic on a problem, with what the analysis of its launch measured beside it.
 
-    A stage whose accesses are not written down (cuBLAS) gets the figures that hold for any GEMM, and what was
-    measured. Levels where the model expects nothing and nothing was measured have no row.
+    A stage whose accesses are not written down (cuBLAS), and a launch with another grid than the stage's parameters
+    give, get the figures that hold for any GEMM, and what was measured. Levels where the model expects nothing and
+    nothing was measured have no row.
     """
     patterns = access_patterns(stage, problem)
+    if patterns is not None and analysis is not None and not patterns.describes(analysis.profile.launch):
+        patterns, stage = None, replace(stage, parameters={})
     measured = _Measured(analysis, problem)
     rows = [
         *_load_rows(stage, problem, patterns, measured),

@@ -141,6 +141,8 @@ def _results(
         model = traffic.model(page.record.stage, page.problem, page.analysis)
         found.append(("traffic", "Traffic, predicted and measured", model))
         patterns = access_stages.access_patterns(page.record.stage, page.problem)
+        if patterns is not None and not patterns.describes(page.analysis.profile.launch):
+            patterns = None
         found.append(("access_pattern", "How a warp touches memory", patterns))
     found.append(("raw_metrics", "Raw metrics", page.analysis.profile.metrics))
     return [item for item in found if item[2] is not None]

@@ -5,6 +5,7 @@ Checked on the recorded run that ships with the package; ``GEMMPROF_LADDER_RUN``
 
 from __future__ import annotations
 
+import dataclasses
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -49,7 +50,7 @@ def measured(session: Session, number: int) -> Iterator[tuple[Stage, Problem, Ke
             continue
         stage = session.run.record(number).stage
         model = access_patterns(stage, result.problem)
-        if model is not None and model.whole_tiles and model.blocks == analysis.profile.launch.blocks:
+        if model is not None and model.whole_tiles and model.describes(analysis.profile.launch):
             yield stage, result.problem, analysis
 
 
@@ -133,3 +134,18 @@ def test_caches_only_lower_what_l2_must_deliver(session: Session, number: int) -
         row = traffic.model(stage, problem, analysis).row("l2_read_bytes")
         assert row is not None and row.ratio is not None
         assert 0.3 < row.ratio < 1.001, (problem.label, row)
+
+
+def test_a_launch_with_another_grid_is_not_held_against_the_tile_of_the_parameters(session: Session) -> None:
+    stage, problem, analysis = next(measured(session, STAGES[-1].number))
+    profile = analysis.profile
+    launch = dataclasses.replace(profile.launch, grid=(2 * profile.launch.blocks, 1, 1))
+    other = dataclasses.replace(analysis, profile=dataclasses.replace(profile, launch=launch))
+    expected, model = traffic.model(stage, problem, analysis), traffic.model(stage, problem, other)
+    for name in ("shared_bytes", "l2_read_bytes"):
+        known, row = expected.row(name), model.row(name)
+        assert known is not None and row is not None
+        assert known.predicted is not None and row.predicted is None
+        assert row.measured == known.measured and row.formula == ""
+    fma = model.row("fma_per_output")
+    assert fma is not None and fma.predicted == problem.k
