@@ -11,7 +11,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -436,18 +436,28 @@ class Collection:
         if self._machine.ncu is None or not self._unprofiled():
             yield
             return
-        installation = ncu_installation(self._machine.ncu.path)
-        with tempfile.TemporaryDirectory(prefix="gemmprof-sections-") as folder:
-            if self._settings.metric_set == LEAN and installation is not None:
-                sections = Path(folder)
-                if write_lean_sections(installation / "sections", sections, metrics.LEAN_WITHOUT):
-                    self._section_folder = sections
+        with ExitStack() as stack:
+            if self._settings.metric_set == LEAN:
+                self._section_folder = self._lean_sections(self._machine.ncu, stack)
             self._waiting = self._start_pass()
             try:
                 yield
             finally:
                 if self._waiting is not None:
                     self._waiting[0].end()
+
+    def _lean_sections(self, ncu: Tool, stack: ExitStack) -> Path | None:
+        """A folder with ncu's sections for the lean set, there as long as ``stack``; None for ncu's own folder."""
+        installation = ncu_installation(ncu.path)
+        if installation is None:
+            return None
+        try:
+            folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="gemmprof-sections-")))
+            lean = write_lean_sections(installation / "sections", folder, metrics.LEAN_WITHOUT)
+        except OSError:
+            # No room for temporary files. ncu's own sections take longer, and do as well.
+            return None
+        return folder if lean else None
 
     def _with_kept(self, error: ProfilerError) -> GemmprofError:
         """The error, with the way to continue."""

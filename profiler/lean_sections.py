@@ -33,10 +33,10 @@ def write_lean_sections(installed: Path, folder: Path, without: Collection[str])
         if file.suffix != ".section":
             shutil.copyfile(file, folder / file.name)
             continue
-        text = file.read_text(encoding="utf-8")
+        text = file.read_text(encoding="utf-8", errors="surrogateescape")
         lean = without_metrics(text, without)
         changed |= lean != text
-        (folder / file.name).write_text(lean, encoding="utf-8")
+        (folder / file.name).write_text(lean, encoding="utf-8", errors="surrogateescape")
     return changed
 
 
