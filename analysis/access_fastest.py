@@ -9,7 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from gemmprof.analysis.access_pattern import WARP_SIZE, KernelAccesses, TensorCopy, warp_access
+from gemmprof.analysis.access_pattern import (
+    WARP_SIZE,
+    KernelAccesses,
+    TensorCopy,
+    start_of_column,
+    start_of_row,
+    warp_access,
+)
 from gemmprof.model import Problem
 
 SWIZZLE_ROWS = 8
@@ -29,12 +36,7 @@ def fastest(parameters: Mapping[str, int], problem: Problem) -> KernelAccesses:
     def swizzled(row: int, k: int) -> int:
         return row * bk + (k // 4 ^ row % SWIZZLE_ROWS) * 4 + k % 4
 
-    def read_a(thread: int) -> tuple[int, int]:
-        return output(thread)[0], 0
-
-    def read_b(thread: int) -> tuple[int, int]:
-        return 0, output(thread)[1]
-
+    read_a, read_b = start_of_row(output), start_of_column(output)
     return KernelAccesses(
         (bm, bn, bk),
         (bm // wm) * (bn // wn) * WARP_SIZE,

@@ -16,6 +16,7 @@ from gemmprof.analysis.access_pattern import (
     Position,
     WarpAccess,
     rows_of,
+    start_of_column,
     warp_access,
 )
 from gemmprof.model import Problem
@@ -140,9 +141,7 @@ def _outer_product_reads(
     def read_a(thread: int) -> tuple[int, int]:
         return 0, output(thread)[0]
 
-    def read_b(thread: int) -> tuple[int, int]:
-        return 0, output(thread)[1]
-
+    read_b = start_of_column(output)
     return (
         warp_access("shared", "load", "A", code_a, read_a, layout.a, floats=4, executions=a_executions),
         warp_access("shared", "load", "B", code_b, read_b, layout.b, floats=4, executions=b_executions),

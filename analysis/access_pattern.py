@@ -279,6 +279,17 @@ class AccessPatterns:
 Coordinates = Callable[[int], tuple[int, int]]
 """Thread index to (row, column) of the first element that it touches."""
 
+
+def start_of_row(output: Coordinates) -> Coordinates:
+    """Where a thread begins to read the A tile: the row of its output, at the tile's first k."""
+    return lambda thread: (output(thread)[0], 0)
+
+
+def start_of_column(output: Coordinates) -> Coordinates:
+    """Where a thread begins to read the B tile: the column of its output, at the tile's first k."""
+    return lambda thread: (0, output(thread)[1])
+
+
 Position = Callable[[int, int], int]
 """(row, column) to the place of the element in its matrix or tile, in floats."""
 

@@ -11,7 +11,14 @@ from collections.abc import Callable, Mapping
 from functools import partial
 
 from gemmprof.analysis import access_fastest, access_float4
-from gemmprof.analysis.access_pattern import WARP_SIZE, AccessPatterns, KernelAccesses, warp_access
+from gemmprof.analysis.access_pattern import (
+    WARP_SIZE,
+    AccessPatterns,
+    KernelAccesses,
+    start_of_column,
+    start_of_row,
+    warp_access,
+)
 from gemmprof.model import Problem, Stage
 
 
@@ -109,12 +116,7 @@ def _block1d(parameters: Mapping[str, int], problem: Problem) -> KernelAccesses:
     def output(thread: int) -> tuple[int, int]:
         return thread // bn * tm, thread % bn
 
-    def read_a(thread: int) -> tuple[int, int]:
-        return output(thread)[0], 0
-
-    def read_b(thread: int) -> tuple[int, int]:
-        return 0, output(thread)[1]
-
+    read_a, read_b = start_of_row(output), start_of_column(output)
     return KernelAccesses(
         (bm, bn, bk),
         bm * bn // tm,
@@ -146,12 +148,7 @@ def _block2d(parameters: Mapping[str, int], problem: Problem) -> KernelAccesses:
     def output(thread: int) -> tuple[int, int]:
         return thread // (bn // tn) * tm, thread % (bn // tn) * tn
 
-    def read_a(thread: int) -> tuple[int, int]:
-        return output(thread)[0], 0
-
-    def read_b(thread: int) -> tuple[int, int]:
-        return 0, output(thread)[1]
-
+    read_a, read_b = start_of_row(output), start_of_column(output)
     a_loads, b_loads = bm * bk // threads, bk * bn // threads
     return KernelAccesses(
         (bm, bn, bk),

@@ -41,19 +41,18 @@ class TableBuilder:
     metrics: MetricRows = field(default_factory=MetricRows)
     instructions: Columns = field(default_factory=lambda: Columns(CODE_COLUMNS))
     lines: Columns = field(default_factory=lambda: Columns(LINE_COLUMNS))
-    code_cells: int = 0
 
     @property
     def is_full(self) -> bool:
         """Whether the slice should be written now."""
-        return max(self.metrics.count, self.code_cells // 16) >= SLICE_ROWS
+        code_cells = self.instructions.cells + self.lines.cells
+        return max(self.metrics.count, code_cells // 16) >= SLICE_ROWS
 
     def add(self, profile: KernelProfile) -> None:
         """Add the rows of one launch."""
         code, lines = ("instructions" in self.names, "lines" in self.names)
         if is_measured_by_address(profile) and (code or lines):
             add_code(self.report, profile, self.instructions if code else None, self.lines if lines else None)
-            self.code_cells = self.instructions.cells + self.lines.cells
         row = _kernel_row(self.report, profile)
         self.kernels.extend(1, {name: [value] for name, value in row.items()})
         self.metrics.add(profile.index, profile.name, profile.metrics)
@@ -73,7 +72,6 @@ class TableBuilder:
                 yield name, self.lines.take()
         self.kernels.take()
         self.metrics.clear()
-        self.code_cells = 0
 
 
 def _kernel_row(report: str, profile: KernelProfile) -> dict[str, Any]:

@@ -228,19 +228,11 @@ def _finer(profile: KernelProfile, metric: str) -> dict[str, int] | None:
     texts = {instruction.address: instruction.sass for instruction in profile.source.instructions}
     counts = {}
     for address, value in instances.items():
-        opcode = _opcode(texts.get(address, "")) if isinstance(address, int) else ""
+        opcode = opcodes.opcode_of(texts.get(address, "")) if isinstance(address, int) else ""
         if opcode and not isinstance(value, str) and value:
             key = opcode if keep_modifiers else opcode.partition(".")[0]
             counts[key] = counts.get(key, 0) + int(value)
     return counts
-
-
-def _opcode(sass: str) -> str:
-    """``LDG.E.128`` of ``@!P3 LDG.E.128 R4, [R2.64]``, '' of nothing."""
-    words = sass.split(None, 2)
-    if words and words[0].startswith("@"):
-        words = words[1:]
-    return words[0].rstrip(";") if words else ""
 
 
 def _whole_number(profile: KernelProfile, metric: str) -> int | None:

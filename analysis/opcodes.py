@@ -406,6 +406,14 @@ def members(*classes: str) -> tuple[str, ...]:
     return tuple(item.opcode for item in OPCODES.values() if item.instruction_class in classes)
 
 
+def opcode_of(sass: str) -> str:
+    """``LDG.E.128`` of ``@!P3 LDG.E.128 R4, [R2.64]``, '' of nothing."""
+    words = sass.split(None, 2)
+    if words and words[0].startswith("@"):
+        words = words[1:]
+    return words[0].rstrip(";") if words else ""
+
+
 def info(opcode: str) -> OpcodeInfo:
     """What an opcode (modifiers allowed: ``LDG.E.128``) is; class ``other`` and no meaning if it is unknown."""
     bare = opcode.partition(".")[0].strip().upper()

@@ -23,7 +23,6 @@ sector of L1. What they moved is measured as the copies that were executed times
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
@@ -310,9 +309,6 @@ def _shared_formula(stage: Stage) -> str:
     return "K (TM + 1) / TM" if "TM" in parameters else ""
 
 
-_OPCODE = re.compile(r"^\s*(?:@!?\w+\s+)?([\w.]+)")
-
-
 class _Measured:
     """What the analyses of one launch measured, under the names of the model; None for what was not collected."""
 
@@ -334,8 +330,10 @@ class _Measured:
             return None
         view = self._analysis.get(SourceView)
         if isinstance(view, SourceView) and view.totals.threads_predicated_on and view.sass[0].sass:
-            found = ((_OPCODE.match(line.sass), line.counters.threads_predicated_on) for line in view.sass)
-            return [(match[1], threads or 0) for match, threads in found if match is not None]
+            found = (
+                (opcodes.opcode_of(line.sass), line.counters.threads_predicated_on) for line in view.sass
+            )
+            return [(opcode, threads or 0) for opcode, threads in found if opcode]
         mix = self._analysis.get(InstructionMix)
         if not isinstance(mix, InstructionMix) or not mix.modifiers:
             return None

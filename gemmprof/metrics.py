@@ -898,10 +898,17 @@ GROUPS: dict[str, MetricGroup] = {
 def collection_options(groups: Iterable[MetricGroup] | None = None) -> tuple[str, ...]:
     """ncu options (sections and metrics, each once) that collect the union of the groups (default: all)."""
     chosen = list(GROUPS.values() if groups is None else groups)
-    sections = dict.fromkeys(section for group in chosen for section in group.sections)
-    names = dict.fromkeys(name for group in chosen for name in group.requested)
-    options = [word for section in sections for word in ("--section", section)]
-    return (*options, "--metrics", ",".join(names)) if names else tuple(options)
+    return _collecting(
+        (section for group in chosen for section in group.sections),
+        (name for group in chosen for name in group.requested),
+    )
+
+
+def _collecting(sections: Iterable[str], names: Iterable[str]) -> tuple[str, ...]:
+    """ncu's options for these sections and metrics, each once."""
+    options = [word for section in dict.fromkeys(sections) for word in ("--section", section)]
+    listed = ",".join(dict.fromkeys(names))
+    return (*options, "--metrics", listed) if listed else tuple(options)
 
 
 _TABLES = "MemoryWorkloadAnalysis_Tables"
@@ -925,17 +932,18 @@ def lean_options() -> tuple[str, ...]:
 
     The sections are meant to be collected without `LEAN_WITHOUT`.
     """
-    *options, _, names = collection_options()
-    sections = [name for name in options[1::2] if name not in _LEAN_WITHOUT_SECTIONS]
+    groups = GROUPS.values()
     of_tables = (
         name
-        for group in GROUPS.values()
+        for group in groups
         if _TABLES in group.sections
         for name in (*group.required, *group.expected, *group.optional)
         if _BY_NAME.fullmatch(name) and not name.startswith(LEAN_WITHOUT)
     )
-    chosen = dict.fromkeys((*names.split(","), *of_tables))
-    return (*(word for section in sections for word in ("--section", section)), "--metrics", ",".join(chosen))
+    return _collecting(
+        (name for group in groups for name in group.sections if name not in _LEAN_WITHOUT_SECTIONS),
+        (*(name for group in groups for name in group.requested), *of_tables),
+    )
 
 
 _UNIT_NAMES = {"l1tex": "L1", "lts": "L2", "fbpa": "DRAM"}

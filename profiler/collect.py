@@ -29,6 +29,7 @@ from gemmprof.profiler.profile_pass import (
     REPORTS,
     PassFiles,
     PassOutcome,
+    ProfiledTask,
     earlier_passes,
     finish_pass,
     next_pass,
@@ -211,6 +212,15 @@ class Collection:
         self.run = self.run.with_result(result)
         self._save()
 
+    def _keep_report(self, profiled: ProfiledTask) -> None:
+        self._keep(
+            dataclasses.replace(
+                self._result(profiled.task.key),
+                report=profiled.report,
+                launch_index=profiled.launch_index,
+            )
+        )
+
     def _fail(self, key: tuple[int, Problem], part: str, message: str) -> None:
         self._keep(dataclasses.replace(self._result(key), failure=f"{part}: {message}"))
         self._progress.done(f"{self._label(key)}: FAILED, {message.splitlines()[0]}")
@@ -348,17 +358,11 @@ class Collection:
             try:
                 tasks = Job.load(files.job).tasks
             except (ValueError, TypeError, KeyError):
-                continue  # the collection was killed while it wrote the job: ncu never started
+                continue  # a damaged job: which tasks it had is not known
             missing = {task.key for task in self._unprofiled()}
             kept = [task for task in outcome(files, tasks).finished if task.task.key in missing]
             for profiled in kept:
-                self._keep(
-                    dataclasses.replace(
-                        self._result(profiled.task.key),
-                        report=profiled.report,
-                        launch_index=profiled.launch_index,
-                    )
-                )
+                self._keep_report(profiled)
             if kept:
                 self._progress.note(f"took over {len(kept)} profiled stages from {files.report.name}")
 
@@ -373,13 +377,7 @@ class Collection:
         while tasks:
             result = self._profile_once(tasks[:1] if one_by_one else tasks)
             for profiled in result.finished:
-                self._keep(
-                    dataclasses.replace(
-                        self._result(profiled.task.key),
-                        report=profiled.report,
-                        launch_index=profiled.launch_index,
-                    )
-                )
+                self._keep_report(profiled)
             if result.interrupted:
                 raise Interrupted
             if result.error is not None:

@@ -90,8 +90,9 @@ def _judge(
     """Compare ``result`` with alpha A B + beta ``start`` and look at its poison and guard bands."""
     problem = operands.problem
     distance, norm = distance_and_norm(operands, result.matrix, alpha, beta, start)
-    error = _ratio(distance, norm)
-    allowed = tolerance(problem.k) * max(1.0, _ratio(expected_norm(problem, alpha, beta), norm))
+    error = relative_error(distance, norm)
+    shortfall = expected_norm(problem, alpha, beta) / norm if norm else 1.0
+    allowed = tolerance(problem.k) * max(1.0, shortfall)
     detail = ""
     if guards := result.overwritten_guards():
         detail = f"{guards} elements outside of C were written"
@@ -102,14 +103,6 @@ def _judge(
     elif not error <= allowed:
         detail = f"relative error {error:.2e} exceeds {allowed:.2e}"
     return Verification(error, allowed, not detail, prefix + detail if detail else "")
-
-
-def relative_error(operands: Operands, result: Any, alpha: float, beta: float, start: Any | None) -> float:
-    """||result - reference||_F / ||reference||_F with a float64 reference; NaN if ``result`` holds a NaN.
-
-    A reference of zeros (k = 0 without beta) gives 0 for a result of zeros and infinity for any other.
-    """
-    return _ratio(*distance_and_norm(operands, result, alpha, beta, start))
 
 
 def distance_and_norm(
@@ -132,11 +125,14 @@ def distance_and_norm(
     return math.sqrt(float(difference)), math.sqrt(float(norm))
 
 
-def _ratio(part: float, whole: float) -> float:
-    """part / whole; of a zero whole 0 for a part of zero and infinity for any other."""
-    if whole == 0.0:
-        return part if part == 0.0 or math.isnan(part) else math.inf
-    return part / whole
+def relative_error(distance: float, norm: float) -> float:
+    """||result - reference||_F / ||reference||_F; NaN if the result holds a NaN.
+
+    A reference of zeros (k = 0 without beta) gives 0 for a result of zeros and infinity for any other.
+    """
+    if norm == 0.0:
+        return distance if distance == 0.0 or math.isnan(distance) else math.inf
+    return distance / norm
 
 
 def random_problems(count: int, *, seed: int, largest: int = 320) -> tuple[Problem, ...]:

@@ -143,6 +143,7 @@ def environment() -> Environment:
         formatting.scaled,
         formatting.percent,
         formatting.ratio,
+        formatting.tflops,
         formatting.times,
         formatting.seconds,
         formatting.nanoseconds,

@@ -104,6 +104,12 @@ def ratio(value: Any, digits: int = 1) -> str:
     return DASH if amount is None else percent(100 * amount, digits)
 
 
+def tflops(value: Any) -> str:
+    """A speed in TFLOP/s without its unit; slow kernels get a digit more."""
+    amount = _number(value)
+    return DASH if amount is None else f"{amount:,.{2 if 0 < amount < 10 else 1}f}"
+
+
 def times(value: Any) -> str:
     """A factor: ``1.46×``."""
     amount = _number(value)

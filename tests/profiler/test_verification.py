@@ -12,6 +12,7 @@ from gemmprof.kernels.catalog import STAGES
 from gemmprof.model import Problem
 from gemmprof.profiler.operands import GUARD_ELEMENTS, GuardedMatrix, generator_seed, random_operands
 from gemmprof.profiler.verification import (
+    distance_and_norm,
     random_problems,
     relative_error,
     tolerance,
@@ -168,7 +169,9 @@ def test_the_error_is_the_frobenius_norm_against_float64() -> None:
     reference = operands.a.matrix.double() @ operands.b.matrix.double()
     result = (reference + 0.01 * torch.randn(40, 30, generator=torch.Generator().manual_seed(1))).float()
     expected = torch.linalg.matrix_norm(result.double() - reference) / torch.linalg.matrix_norm(reference)
-    assert relative_error(operands, result, 1.0, 0.0, None) == pytest.approx(float(expected), rel=1e-12)
+    assert relative_error(*distance_and_norm(operands, result, 1.0, 0.0, None)) == pytest.approx(
+        float(expected), rel=1e-12
+    )
 
 
 def test_a_large_reference_is_compared_in_blocks_with_the_same_result(
@@ -176,16 +179,20 @@ def test_a_large_reference_is_compared_in_blocks_with_the_same_result(
 ) -> None:
     operands = random_operands(Problem(100, 30, 20), seed=4, device="cpu")
     result = (operands.a.matrix @ operands.b.matrix) * 1.001
-    whole = relative_error(operands, result, 1.0, 0.0, None)
+    whole = relative_error(*distance_and_norm(operands, result, 1.0, 0.0, None))
     monkeypatch.setattr("gemmprof.profiler.verification.REFERENCE_ELEMENTS", 200)
-    assert relative_error(operands, result, 1.0, 0.0, None) == pytest.approx(whole, rel=1e-12)
+    assert relative_error(*distance_and_norm(operands, result, 1.0, 0.0, None)) == pytest.approx(
+        whole, rel=1e-12
+    )
 
 
 def test_a_zero_reference_needs_a_zero_result() -> None:
     operands = random_operands(Problem(3, 4, 0), seed=1, device="cpu")
-    assert relative_error(operands, torch.zeros(3, 4), 1.0, 0.0, None) == 0.0
-    assert relative_error(operands, torch.full((3, 4), 1e-30), 1.0, 0.0, None) == math.inf
-    assert math.isnan(relative_error(operands, torch.full((3, 4), math.nan), 1.0, 0.0, None))
+    assert relative_error(*distance_and_norm(operands, torch.zeros(3, 4), 1.0, 0.0, None)) == 0.0
+    assert relative_error(*distance_and_norm(operands, torch.full((3, 4), 1e-30), 1.0, 0.0, None)) == math.inf
+    assert math.isnan(
+        relative_error(*distance_and_norm(operands, torch.full((3, 4), math.nan), 1.0, 0.0, None))
+    )
 
 
 def test_a_matrix_between_guards_is_aligned_and_contiguous() -> None:
