@@ -25,7 +25,6 @@ from gemmprof.analysis import (
     instruction_mix,
     launch,
     memory_chart,
-    occupancy_profile,
     roofline,
     rules,
     scheduler,
@@ -34,6 +33,7 @@ from gemmprof.analysis import (
     spills,
     warp_states,
 )
+from gemmprof.analysis.occupancy import profile as occupancy_profile
 from gemmprof.analysis.verdict import Verdict, judge
 from gemmprof.metrics import MetricGroup
 from gemmprof.model import KernelProfile, NotCollected
@@ -103,13 +103,13 @@ class KernelAnalysis:
         return result
 
     def _repr_html_(self) -> str:
-        from gemmprof.reports.notebook import kernel_html
+        from gemmprof.reports.pages.notebook import kernel_html
 
         return kernel_html(self)
 
     def to_dataframe(self) -> pd.DataFrame:
         """Every scalar metric of the launch: ``value`` (base units) and ``unit``, indexed by metric name."""
-        from gemmprof.reports.notebook import kernel_frame
+        from gemmprof.reports.pages.notebook import kernel_frame
 
         return kernel_frame(self)
 

@@ -8,10 +8,10 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from gemmprof import metrics as m
-from gemmprof.analysis.collector import few_collections
 from gemmprof.analysis.kernel_analysis import KernelAnalysis, analyse
-from gemmprof.analysis.report_file import ReportReader
-from gemmprof.analysis.stage_launch import stage_launch
+from gemmprof.analysis.ladder.stage_launch import stage_launch
+from gemmprof.analysis.reading.collector import few_collections
+from gemmprof.analysis.reading.report import ReportReader
 from gemmprof.errors import GemmprofError, ReportError, UsageError
 from gemmprof.model import KernelProfile, StageResult
 from gemmprof.run import RUN_FILE, Run, load_run

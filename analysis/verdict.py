@@ -17,7 +17,7 @@ from gemmprof.analysis.bank_conflicts import BankConflicts
 from gemmprof.analysis.coalescing import Coalescing
 from gemmprof.analysis.divergence import Divergence
 from gemmprof.analysis.instruction_mix import InstructionMix
-from gemmprof.analysis.occupancy_profile import LaunchOccupancy
+from gemmprof.analysis.occupancy.profile import LaunchOccupancy
 from gemmprof.analysis.roofline import Roofline, RooflinePoint
 from gemmprof.analysis.rules import Advice
 from gemmprof.analysis.scheduler import Scheduler

@@ -10,23 +10,23 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from gemmprof.analysis.kernel_analysis import analyse as analyse
-    from gemmprof.analysis.occupancy import Occupancy as Occupancy
-    from gemmprof.analysis.occupancy import occupancy as occupancy
-    from gemmprof.analysis.occupancy_table import occupancy_table as occupancy_table
-    from gemmprof.analysis.report_file import read_report as read_report
+    from gemmprof.analysis.occupancy.calculator import Occupancy as Occupancy
+    from gemmprof.analysis.occupancy.calculator import occupancy as occupancy
+    from gemmprof.analysis.occupancy.table import occupancy_table as occupancy_table
+    from gemmprof.analysis.reading.report import read_report as read_report
     from gemmprof.run import load_recorded_run as load_recorded_run
     from gemmprof.run import load_run as load_run
 
 __version__ = "0.1.0"
 
 _HOMES = {
-    "Occupancy": "gemmprof.analysis.occupancy",
+    "Occupancy": "gemmprof.analysis.occupancy.calculator",
     "analyse": "gemmprof.analysis.kernel_analysis",
     "load_recorded_run": "gemmprof.run",
     "load_run": "gemmprof.run",
-    "occupancy": "gemmprof.analysis.occupancy",
-    "occupancy_table": "gemmprof.analysis.occupancy_table",
-    "read_report": "gemmprof.analysis.report_file",
+    "occupancy": "gemmprof.analysis.occupancy.calculator",
+    "occupancy_table": "gemmprof.analysis.occupancy.table",
+    "read_report": "gemmprof.analysis.reading.report",
 }
 
 __all__ = [

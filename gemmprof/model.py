@@ -77,7 +77,7 @@ class Stage:
         name: short identifier, also the operator's name (``torch.ops.gemmprof.<name>``).
         title: the name in words.
         idea: the one thing that this stage changes, as one sentence.
-        source: the ``.cu`` file in ``kernels/csrc``, or None where the kernel is not ours.
+        source: the ``.cu`` file under ``kernels/`` (``sgemm/naive.cu``), or None where the kernel is not ours.
         parameters: the tile letters and other compile-time parameters (BM BN BK WM WN TM TN THREADS …).
         variants: other parameter sets that are built under ``<name>_<key>``, for comparison.
         remark: what came of the idea on an H100, where that needs a word; '' elsewhere.

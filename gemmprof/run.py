@@ -107,13 +107,13 @@ class Run:
         return next((candidate for candidate in compressed if candidate.exists()), path)
 
     def _repr_html_(self) -> str:
-        from gemmprof.reports.notebook import run_html
+        from gemmprof.reports.pages.notebook import run_html
 
         return run_html(self)
 
     def to_dataframe(self) -> pd.DataFrame:
         """One row a stage and problem: times in seconds, speed in TFLOP/s, verification, failure."""
-        from gemmprof.reports.notebook import run_frame
+        from gemmprof.reports.pages.notebook import run_frame
 
         return run_frame(self)
 

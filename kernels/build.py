@@ -177,8 +177,8 @@ class _Plan:
         units = tuple(compiler.stage_unit(variant, nvcc, numbers) for variant in variants)
         stage_list = "".join(f"GEMMPROF_STAGE({variant.name})\n" for variant in variants)
         includes = [f"-isystem={path}" for path in torch.include_directories]
-        binding = compiler.host_unit("binding.cpp", nvcc, includes, [stage_list, torch.version_file])
-        host_units = (binding, compiler.host_unit("runtime.cu", nvcc))
+        binding = compiler.host_unit("include/binding.cpp", nvcc, includes, [stage_list, torch.version_file])
+        host_units = (binding, compiler.host_unit("include/runtime.cu", nvcc))
         keys = [unit.key for unit in (*host_units, *units)]
         key = digest(keys, str(torch.root), torch.version_file)
         library = cache / "libraries" / key / LIBRARY_NAME

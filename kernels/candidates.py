@@ -38,7 +38,7 @@ def compile_candidate(variant: Variant, architecture: str) -> Candidate:
     """
     nvcc, cache = find_nvcc(), cache_directory()
     unit = compiler.stage_unit(variant, nvcc, [architecture_number(architecture)])
-    runtime = compiler.host_unit("runtime.cu", nvcc)
+    runtime = compiler.host_unit("include/runtime.cu", nvcc)
     for needed in (unit, runtime):
         if not compiler.is_compiled(cache, needed):
             compiler.compile_unit(cache, needed)
@@ -64,7 +64,7 @@ def compile_candidate(variant: Variant, architecture: str) -> Candidate:
 
 
 class _Gemm(ctypes.Structure):
-    """``gemmprof::Gemm`` in csrc/gemm.h."""
+    """``gemmprof::Gemm`` in include/gemm.h."""
 
     _fields_ = (
         ("m", ctypes.c_int),

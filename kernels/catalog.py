@@ -23,7 +23,7 @@ STAGES: tuple[Stage, ...] = (
         name="naive",
         title="Naive",
         idea="One thread an output; neighbouring threads walk down a column of C, so every load is uncoalesced.",
-        source="naive.cu",
+        source="sgemm/naive.cu",
         parameters={"BLOCK": 32},
     ),
     Stage(
@@ -31,7 +31,7 @@ STAGES: tuple[Stage, ...] = (
         name="coalesced",
         title="Coalesced",
         idea="Neighbouring threads take neighbouring columns: a warp reads B and writes C in few sectors.",
-        source="coalesced.cu",
+        source="sgemm/coalesced.cu",
         parameters={"BLOCK": 32},
     ),
     Stage(
@@ -39,7 +39,7 @@ STAGES: tuple[Stage, ...] = (
         name="shared",
         title="Shared-memory tiling",
         idea="A block stages a square tile of A and of B in shared memory and reuses every element TILE times.",
-        source="shared.cu",
+        source="sgemm/shared.cu",
         remark="TILE 16 fills an SM with 8 small blocks where TILE 32 has 2 large ones, but reuses half: slower.",
         parameters={"TILE": 32},
         variants={"tile16": {"TILE": 16}},
@@ -49,7 +49,7 @@ STAGES: tuple[Stage, ...] = (
         name="block1d",
         title="1D block tiling",
         idea="A thread computes a column of TM outputs and reuses each element of B from a register.",
-        source="block1d.cu",
+        source="sgemm/block1d.cu",
         parameters={"BM": 64, "BN": 64, "BK": 8, "TM": 8},
     ),
     Stage(
@@ -57,7 +57,7 @@ STAGES: tuple[Stage, ...] = (
         name="block2d",
         title="2D block tiling",
         idea="A thread computes TM x TN outputs as outer products in registers: more arithmetic per shared load.",
-        source="block2d.cu",
+        source="sgemm/block2d.cu",
         parameters={"BM": 128, "BN": 128, "BK": 8, "TM": 8, "TN": 8},
     ),
     Stage(
@@ -65,7 +65,7 @@ STAGES: tuple[Stage, ...] = (
         name="vectorized",
         title="Vectorised loads",
         idea="Global and shared memory move four floats an instruction; A is transposed on its way into shared memory.",
-        source="vectorized.cu",
+        source="sgemm/vectorized.cu",
         parameters={"BM": 128, "BN": 128, "BK": 8, "TM": 8, "TN": 8},
     ),
     Stage(
@@ -73,7 +73,7 @@ STAGES: tuple[Stage, ...] = (
         name="linearized",
         title="Linearised shared memory",
         idea="Shared memory holds the tiles in the order they are read, so threads served together meet no bank twice.",
-        source="linearized.cu",
+        source="sgemm/linearized.cu",
         parameters={"BM": 128, "BN": 128, "BK": 8, "TM": 8, "TN": 8},
     ),
     Stage(
@@ -81,7 +81,7 @@ STAGES: tuple[Stage, ...] = (
         name="padded",
         title="Padded shared memory",
         idea="A few unused floats after each stretch of a tile shift what would meet in one bank.",
-        source="padded.cu",
+        source="sgemm/padded.cu",
         parameters={"BM": 128, "BN": 128, "BK": 8, "TM": 8, "TN": 8, "PAD": 4},
     ),
     Stage(
@@ -89,7 +89,7 @@ STAGES: tuple[Stage, ...] = (
         name="autotuned",
         title="Autotuned tile sizes",
         idea="The same kernel with the tile sizes that a search on the GPU found.",
-        source="autotuned.cu",
+        source="sgemm/autotuned.cu",
         parameters={"BM": 64, "BN": 128, "BK": 16, "TM": 8, "TN": 8, "PAD": 4, "MIN_BLOCKS": 0},
     ),
     Stage(
@@ -97,7 +97,7 @@ STAGES: tuple[Stage, ...] = (
         name="warptiled",
         title="Warp tiling",
         idea="Each warp owns a WM x WN tile: its shared loads are broadcasts, its registers serve several sub-tiles.",
-        source="warptiled.cu",
+        source="sgemm/warptiled.cu",
         remark="No faster than stage 9 on an H100, whose searched tiles have few bank conflicts left; 11 builds on it.",
         parameters={"BM": 128, "BN": 128, "BK": 16, "WM": 64, "WN": 64, "WNITER": 2, "TM": 8, "TN": 4},
     ),
@@ -106,7 +106,7 @@ STAGES: tuple[Stage, ...] = (
         name="double_buffered",
         title="Double buffering",
         idea="Two copies of the tiles in shared memory: the next is fetched through registers while one is computed.",
-        source="double_buffered.cu",
+        source="sgemm/double_buffered.cu",
         remark="BK is half of stage 10's, so two copies fit where it has one; the largest step after stage 7.",
         parameters={"BM": 128, "BN": 128, "BK": 8, "WM": 64, "WN": 64, "WNITER": 2, "TM": 8, "TN": 4},
     ),
@@ -115,7 +115,7 @@ STAGES: tuple[Stage, ...] = (
         name="async_copy",
         title="Asynchronous copies",
         idea="cp.async moves tiles to shared memory past the registers, so several are on their way at once.",
-        source="async_copy.cu",
+        source="sgemm/async_copy.cu",
         remark="Does not pay on an H100: stage 11 hides the latency already, and A is transposed four bytes at a time.",
         parameters={
             "BM": 64,
@@ -134,7 +134,7 @@ STAGES: tuple[Stage, ...] = (
         name="fastest",
         title="Fastest on Hopper",
         idea="FFMAs in an order free of register-bank conflicts, tiles by TMA, K split in clusters if tiles are few.",
-        source="fastest.cu",
+        source="sgemm/fastest.cu",
         parameters={
             "BM": 128,
             "BN": 128,

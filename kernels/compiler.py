@@ -27,7 +27,8 @@ from gemmprof.kernels.catalog import Variant
 from gemmprof.kernels.ptxas import parse_ptxas
 from gemmprof.kernels.toolchain import Nvcc
 
-CSRC = Path(__file__).resolve().parent / "csrc"
+SOURCES = Path(__file__).resolve().parent
+"""Where the device and host sources lie: ``include/`` for what all ladders share, and one folder a ladder."""
 
 DEVICE_FLAGS = ("-std=c++17", "-O3", "-lineinfo", "-Xptxas=-v", "-Xcompiler=-fPIC")
 """How a stage is compiled; ``-lineinfo`` ties SASS to source lines and does not change the code."""
@@ -49,7 +50,7 @@ class Unit:
 
     Attributes:
         name: the operator's name, or the file's.
-        file: source in csrc.
+        file: source under ``kernels/``.
         command: the call, without input and output.
         key: name of its folder in the cache.
         source_hash: hash of source, headers and parameters only.
@@ -62,6 +63,17 @@ class Unit:
     source_hash: str
 
 
+def included_file(file: Path, name: str) -> Path:
+    """The file that ``#include "name"`` in ``file`` means: beside it, else in ``include/``, as the compiler looks."""
+    beside = file.parent / name
+    return beside if beside.is_file() else SOURCES / "include" / name
+
+
+def include_options() -> tuple[str, ...]:
+    """Where the compiler finds our headers; a path of this machine, so no part of a cache key."""
+    return ("-I", str(SOURCES / "include"))
+
+
 def source_closure(file: Path) -> tuple[Path, ...]:
     """The file and every header of ours that it includes, directly or not."""
     seen: set[Path] = set()
@@ -70,7 +82,9 @@ def source_closure(file: Path) -> tuple[Path, ...]:
         path = waiting.pop()
         if path not in seen and path.is_file():
             seen.add(path)
-            waiting += [path.parent / name for name in _INCLUDE.findall(path.read_text(encoding="utf-8"))]
+            waiting += [
+                included_file(path, name) for name in _INCLUDE.findall(path.read_text(encoding="utf-8"))
+            ]
     return tuple(sorted(seen))
 
 
@@ -86,12 +100,12 @@ def digest(*parts: object) -> str:
 
 def code_hash(variant: Variant) -> str:
     """Hash of a variant's source and headers, whatever its parameters."""
-    return digest(contents(CSRC / variant.source))
+    return digest(contents(SOURCES / variant.source))
 
 
 def source_hash(variant: Variant) -> str:
     """Hash of what a variant's code is made from: source, headers, parameters."""
-    return digest(contents(CSRC / variant.source), sorted(variant.parameters.items()))
+    return digest(contents(SOURCES / variant.source), sorted(variant.parameters.items()))
 
 
 def stage_unit(variant: Variant, nvcc: Nvcc, numbers: Sequence[str]) -> Unit:
@@ -104,14 +118,14 @@ def stage_unit(variant: Variant, nvcc: Nvcc, numbers: Sequence[str]) -> Unit:
         *(f"-D{letter}={value}" for letter, value in variant.parameters.items()),
         *variant.stage.compiler_flags,
     )
-    key = digest(contents(CSRC / variant.source), command[1:], nvcc.version)
+    key = digest(contents(SOURCES / variant.source), command[1:], nvcc.version)
     return Unit(variant.name, variant.source, command, key, source_hash(variant))
 
 
 def host_unit(file: str, nvcc: Nvcc, flags: Sequence[str] = (), also: Sequence[str] = ()) -> Unit:
     """The call that compiles a file without kernels; ``also`` is what else its code depends on."""
     command = (str(nvcc.path), *HOST_FLAGS, *flags)
-    sources = contents(CSRC / file)
+    sources = contents(SOURCES / file)
     return Unit(file, file, command, digest(sources, command[1:], nvcc.version, also), digest(sources))
 
 
@@ -193,7 +207,15 @@ def compile_unit(cache: Path, unit: Unit, generated: Mapping[str, str] | None = 
         headers.mkdir()
         for name, text in (generated or {}).items():
             (headers / name).write_text(text, encoding="utf-8")
-        paths = ["-I", str(headers), "-c", str(CSRC / unit.file), "-o", str(folder / OBJECT_NAME)]
+        paths = [
+            *include_options(),
+            "-I",
+            str(headers),
+            "-c",
+            str(SOURCES / unit.file),
+            "-o",
+            str(folder / OBJECT_NAME),
+        ]
         completed = run_tool([*unit.command, *paths])
         if completed.returncode != 0:
             raise compiler_error(unit.file, completed.stderr + completed.stdout)

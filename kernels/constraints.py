@@ -15,6 +15,7 @@ from pathlib import Path
 from types import CodeType
 
 from gemmprof.errors import BuildError
+from gemmprof.kernels.compiler import included_file
 
 _STATEMENT = re.compile(
     r'^#\s*include\s+"(?P<include>[^"]+)"'
@@ -88,7 +89,7 @@ def _statements(file: Path, seen: set[Path]) -> Iterator[Constant | Constraint]:
     text = _COMMENT.sub("", file.read_text(encoding="utf-8"))
     for match in _STATEMENT.finditer(text):
         if match["include"]:
-            yield from _statements(file.parent / match["include"], seen)
+            yield from _statements(included_file(file, match["include"]), seen)
         elif match["name"]:
             yield Constant(match["name"], _compile(match["value"], file))
         else:

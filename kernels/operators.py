@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class _KernelReport(ctypes.Structure):
-    """``gemmprof::KernelReport`` in csrc/gemm.h."""
+    """``gemmprof::KernelReport`` in include/gemm.h."""
 
     _fields_ = (
         ("label", ctypes.c_char_p),
@@ -140,7 +140,7 @@ def load(built: BuildResult | None = None) -> Extension:
 
 
 def _check_fake(a: Tensor, b: Tensor, c: Tensor | None) -> None:
-    """The checks of shape that csrc/binding.cpp makes of real tensors."""
+    """The checks of shape that include/binding.cpp makes of real tensors."""
     import torch
 
     torch._check(a.dim() == 2 and b.dim() == 2, lambda: "A and B must be matrices")

@@ -20,11 +20,11 @@ from gemmprof.errors import DeviceError, GemmprofError, ProfilerError, RunError
 from gemmprof.model import Problem, StageResult, Timing, Verification
 from gemmprof.profiler import machine
 from gemmprof.profiler.job import Event, Job, Task
-from gemmprof.profiler.lean_sections import write_lean_sections
 from gemmprof.profiler.lock import collecting
-from gemmprof.profiler.ncu_command import require_ncu
-from gemmprof.profiler.ncu_errors import KilledError, hits_every_stage
-from gemmprof.profiler.profile_pass import (
+from gemmprof.profiler.ncu.command import require_ncu
+from gemmprof.profiler.ncu.errors import KilledError, hits_every_stage
+from gemmprof.profiler.ncu.lean_sections import write_lean_sections
+from gemmprof.profiler.ncu.profile_pass import (
     LOGS,
     REPORTS,
     PassFiles,

@@ -18,8 +18,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from gemmprof.errors import DeviceError
-from gemmprof.profiler.ncu_command import OLDEST_NCU
-from gemmprof.profiler.ncu_errors import COUNTER_REMEDIES
+from gemmprof.profiler.ncu.command import OLDEST_NCU
+from gemmprof.profiler.ncu.errors import COUNTER_REMEDIES
 from gemmprof.toolchain import NCU_VARIABLE, find_ncu, find_nvcc, ncu_python_directory, parse_version
 
 DRIVER_PARAMETERS = Path("/proc/driver/nvidia/params")

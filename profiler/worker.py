@@ -16,8 +16,8 @@ from typing import Any
 from gemmprof.errors import GemmprofError
 from gemmprof.kernels.catalog import STAGES, stage_by_number
 from gemmprof.profiler.job import Job, Task
-from gemmprof.profiler.timing import Bench, launches
-from gemmprof.profiler.verification import verify_stage
+from gemmprof.profiler.measure.timing import Bench, launches
+from gemmprof.profiler.measure.verification import verify_stage
 
 EXIT_NO_DEVICE = 2
 EXIT_CONTEXT_LOST = 3

@@ -19,8 +19,8 @@ from pathlib import Path
 from gemmprof.kernels.catalog import stage_by_number
 from gemmprof.profiler.job import Job, Task
 from gemmprof.profiler.lock import collection_lives
-from gemmprof.profiler.operands import generator_seed
-from gemmprof.profiler.timing import launches
+from gemmprof.profiler.measure.operands import generator_seed
+from gemmprof.profiler.measure.timing import launches
 from gemmprof.run import nvtx_range
 
 EXIT_FAULT = 3

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 from gemmprof import metrics
 from gemmprof.analysis.speed_of_light import SpeedOfLight
-from gemmprof.reports.environment import moment
 from gemmprof.reports.formatting import extent, flops, nanoseconds, number, percent, ratio, seconds
-from gemmprof.reports.pages import KernelPage
+from gemmprof.reports.pages.contents import KernelPage
+from gemmprof.reports.pages.environment import moment
 
 if TYPE_CHECKING:
     from gemmprof.analysis.kernel_analysis import KernelAnalysis

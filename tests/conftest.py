@@ -7,7 +7,7 @@ from functools import cache
 import pytest
 from recorded_data import DATA, ReadRecorded
 
-from gemmprof.analysis.report_file import read_report
+from gemmprof.analysis.reading.report import read_report
 from gemmprof.model import KernelProfile
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from gemmprof.analysis import report_cache
+from gemmprof.analysis.reading import cache as report_cache
 from gemmprof.cache import cache_directory
 
 

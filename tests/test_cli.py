@@ -16,7 +16,7 @@ from rich.console import Console
 from gemmprof import __version__
 from gemmprof.analysis.session import load_session
 from gemmprof.commands import COMMANDS
-from gemmprof.reports import roofline_table
+from gemmprof.reports.terminal import roofline_table
 from gemmprof.run import load_recorded_run
 
 DATA = Path(__file__).parent / "data"

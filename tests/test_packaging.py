@@ -71,10 +71,12 @@ def test_wheel_holds_every_source_and_template(wheel: Path) -> None:
         shipped = set(archive.namelist())
     missing = []
     for folder, pattern in (
-        ("kernels/csrc", "*"),
+        ("kernels", "**/*.cu"),
+        ("kernels", "**/*.cuh"),
+        ("kernels/include", "*"),
         ("templates", "*"),
         ("gemmprof/recorded", "**/*"),
-        *((room, "*.py") for room in ("kernels", "profiler", "analysis", "reports")),
+        *((room, "**/*.py") for room in ("kernels", "profiler", "analysis", "reports")),
     ):
         for file in (ROOT / folder).glob(pattern):
             name = file.relative_to(ROOT).as_posix()

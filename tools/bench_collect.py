@@ -21,8 +21,8 @@ from gemmprof.kernels.build import build
 from gemmprof.kernels.catalog import STAGES
 from gemmprof.model import Problem, Stage
 from gemmprof.profiler.job import Job, Task
-from gemmprof.profiler.ncu_command import NcuCommand, require_ncu
-from gemmprof.profiler.ncu_errors import NcuLog
+from gemmprof.profiler.ncu.command import NcuCommand, require_ncu
+from gemmprof.profiler.ncu.errors import NcuLog
 from gemmprof.profiler.settings import select_stages
 
 

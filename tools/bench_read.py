@@ -46,21 +46,21 @@ print(count)
 """
 SCALARS = """
 import sys
-from gemmprof.analysis.report_file import ReportReader
+from gemmprof.analysis.reading.report import ReportReader
 with ReportReader(sys.argv[1]) as reader:
     print(sum(len(p.metrics) for p in reader.profiles(instances=False, rules=False)))
 """
 EXPORT = """
 import sys
-from gemmprof.analysis.export import export_tables
-from gemmprof.analysis.export_files import without_pandas
+from gemmprof.reports.tables.export import export_tables
+from gemmprof.reports.tables.files import without_pandas
 with without_pandas():  # as the command does
     print(export_tables([sys.argv[1]], sys.argv[2]).launches)
 """
 ANALYSE = """
 import sys, time
 from gemmprof.analysis.kernel_analysis import analyse
-from gemmprof.analysis.report_file import read_report
+from gemmprof.analysis.reading.report import read_report
 started = time.perf_counter()
 for profile in read_report(sys.argv[1]):
     analyse(profile)

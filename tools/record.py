@@ -30,7 +30,7 @@ from gemmprof.kernels.catalog import STAGES
 from gemmprof.model import Problem
 from gemmprof.profiler.collect import collect
 from gemmprof.profiler.settings import LEAN, Settings
-from gemmprof.reports import summary
+from gemmprof.reports.terminal import summary
 from gemmprof.run import RUN_FILE, Run, load_run, save_run
 
 PROFILED = ("4096", "2048")

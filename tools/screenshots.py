@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from gemmprof.analysis.session import load_session
-from gemmprof.reports.html import render
-from gemmprof.reports.pages import plan
+from gemmprof.reports.pages.contents import plan
+from gemmprof.reports.pages.html import render
 from gemmprof.run import recorded_run_directory
 
 WIDTH, HEIGHT = 1280, 860

@@ -15,9 +15,9 @@ from pathlib import Path
 from gemmprof.analysis.session import Session, load_session
 from gemmprof.commands import COMMANDS
 from gemmprof.kernels.catalog import STAGES
-from gemmprof.kernels.compiler import CSRC
+from gemmprof.kernels.compiler import SOURCES
 from gemmprof.model import Problem
-from gemmprof.reports.summary import SummaryRow, summarise
+from gemmprof.reports.terminal.summary import SummaryRow, summarise
 from gemmprof.run import Run, load_recorded_run
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -62,8 +62,8 @@ def changed_since(session: Session) -> list[int]:
         if run is None or kernel is None or stage is None or stage.source is None:
             continue
         files = kernel.profile.source.files
-        then = next((text for path, text in files.items() if Path(path).name == stage.source), "")
-        if code_of(then) != code_of((CSRC / stage.source).read_text(encoding="utf-8")) or dict(
+        then = next((text for path, text in files.items() if Path(path).name == Path(stage.source).name), "")
+        if code_of(then) != code_of((SOURCES / stage.source).read_text(encoding="utf-8")) or dict(
             run.record(stage.number).stage.parameters
         ) != dict(stage.parameters):
             changed.add(stage.number)

@@ -172,7 +172,7 @@ def settings_from(options: argparse.Namespace, older: Run | None) -> Settings:
 
 def _finish(result: Run, options: argparse.Namespace) -> int:
     """Analyse and render what was profiled, print the summary, and say by the exit code whether all went well."""
-    from gemmprof.reports import summary
+    from gemmprof.reports.terminal import summary
 
     started = time.monotonic()
     session = _session(result)
@@ -244,7 +244,7 @@ def _session(run: Run) -> Session | None:
 
 def _render(session: Session, directory: Path) -> Path | None:
     """Render the pages; a failure there must not hide what was collected."""
-    from gemmprof.reports.html import render
+    from gemmprof.reports.pages.html import render
 
     try:
         directory.mkdir(parents=True, exist_ok=True)

@@ -20,8 +20,8 @@ from gemmprof.errors import UsageError
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from gemmprof.analysis.comparison import Change
-    from gemmprof.analysis.comparison_pairs import Pair
+    from gemmprof.analysis.comparison.pairs import Pair
+    from gemmprof.analysis.comparison.quantify import Change
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -58,7 +58,7 @@ def _percent(text: str) -> float:
 
 def run(options: argparse.Namespace) -> int:
     """Print the comparison; 1 if ``--fail-slower`` was given and does not hold."""
-    from gemmprof.analysis.comparison_pairs import too_slow
+    from gemmprof.analysis.comparison.pairs import too_slow
 
     pairs = _pairs(options)
     if not pairs:
@@ -77,7 +77,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _pairs(options: argparse.Namespace) -> tuple[Pair, ...]:
-    from gemmprof.analysis import comparison_pairs
+    from gemmprof.analysis.comparison import pairs as comparison_pairs
     from gemmprof.analysis.session import load_session
 
     if len(options.inputs) > 2:
@@ -203,6 +203,6 @@ def _value(change: Change, value: float | None) -> str:
 
 
 def _moved(change: Change) -> str:
-    from gemmprof.reports.environment import change_text
+    from gemmprof.reports.pages.environment import change_text
 
     return f"{change.arrow} {change_text(change)}".rstrip()

@@ -44,9 +44,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Write the tables; exit code 0, or 1 if some report could not be read."""
-    from gemmprof.analysis.export import export_tables
-    from gemmprof.analysis.export_files import without_pandas
     from gemmprof.analysis.session import reports_of
+    from gemmprof.reports.tables.export import export_tables
+    from gemmprof.reports.tables.files import without_pandas
 
     tables = tuple(dict.fromkeys(options.tables or TABLES))
     folder = Path(options.output or DEFAULT_FOLDER)

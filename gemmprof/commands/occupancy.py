@@ -19,7 +19,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gemmprof.analysis.occupancy import Occupancy, occupancy
+from gemmprof.analysis.occupancy.calculator import Occupancy, occupancy
 from gemmprof.arch import LIMITS, Product, find_product, parse_compute_capability
 from gemmprof.commands._shared import (
     add_json_argument,
@@ -206,17 +206,17 @@ def _show(options: argparse.Namespace, answers: list[tuple[Product, Occupancy | 
     if options.html is not None:
         _write_html(options, answers)
     if options.plot is not None:
-        from gemmprof.reports.occupancy_plot import save_plot
+        from gemmprof.reports.figures.occupancy_plot import save_plot
 
         path = new_output(options.plot, force=options.force)
         save_plot([answer for _, answer in solved], path)
         announce(path)
     if options.json:
-        from gemmprof.reports.occupancy_data import answers_data
+        from gemmprof.reports.terminal.occupancy_records import answers_data
 
         print_json(answers_data(answers))
     else:
-        from gemmprof.reports.occupancy_terminal import print_answers
+        from gemmprof.reports.terminal.occupancy import print_answers
 
         print_answers(console(), answers)
     return EXIT_OK if any(answer.blocks_per_sm for _, answer in solved) else EXIT_FINDING
@@ -225,7 +225,7 @@ def _show(options: argparse.Namespace, answers: list[tuple[Product, Occupancy | 
 def _write_html(
     options: argparse.Namespace, answers: Sequence[tuple[Product, Occupancy | OccupancyError]]
 ) -> None:
-    from gemmprof.reports.occupancy_page import write_page
+    from gemmprof.reports.pages.occupancy_page import write_page
 
     path = new_output(options.html, force=options.force)
     # The page opens on one architecture; of many the newest that data centres have is as good as any.
@@ -237,7 +237,7 @@ def _write_html(
 
 def _from_build(options: argparse.Namespace) -> int:
     """Every kernel of a build."""
-    from gemmprof.analysis.occupancy_sources import built_kernels, read_ptxas
+    from gemmprof.analysis.occupancy.sources import built_kernels, read_ptxas
 
     if options.threads is None:
         raise UsageError("a build does not know the block size", remedies=["add --threads N"])
@@ -250,7 +250,7 @@ def _from_build(options: argparse.Namespace) -> int:
     if options.ptxas is not None:
         resources = read_ptxas(_text(options.ptxas))
     else:
-        from gemmprof.analysis.cubin import read_cubin
+        from gemmprof.analysis.occupancy.cubin import read_cubin
 
         resources = read_cubin(options.cubin)
     kernels = built_kernels(
@@ -263,11 +263,11 @@ def _from_build(options: argparse.Namespace) -> int:
         default_architecture=targets[0] if targets else None,
     )
     if options.json:
-        from gemmprof.reports.occupancy_data import build_data
+        from gemmprof.reports.terminal.occupancy_records import build_data
 
         print_json(build_data(kernels))
     else:
-        from gemmprof.reports.occupancy_terminal import print_build
+        from gemmprof.reports.terminal.occupancy import print_build
 
         print_build(console(), kernels, options.threads)
     return EXIT_OK
@@ -284,7 +284,7 @@ def _text(name: str) -> str:
 
 def _from_stage(options: argparse.Namespace) -> int:
     """A stage of the ladder with the numbers that its recorded launch had."""
-    from gemmprof.analysis.occupancy_sources import recorded_launch
+    from gemmprof.analysis.occupancy.sources import recorded_launch
     from gemmprof.run import load_recorded_run, load_run, newest_run_directory
 
     newest = newest_run_directory()
@@ -312,7 +312,7 @@ def _from_stage(options: argparse.Namespace) -> int:
 
 def _show_launch(options: argparse.Namespace, profile: KernelProfile) -> int:
     """One recorded launch as if its numbers had been typed; what was typed stands in their place."""
-    from gemmprof.analysis.occupancy_profile import of_launch
+    from gemmprof.analysis.occupancy.profile import of_launch
 
     launched = of_launch(profile)
     if launched is None:
@@ -336,7 +336,7 @@ def _show_launch(options: argparse.Namespace, profile: KernelProfile) -> int:
 
 def _from_reports(options: argparse.Namespace) -> int:
     """Theoretical beside achieved occupancy of every launch in the reports, and why they differ."""
-    from gemmprof.analysis.occupancy_sources import launch_occupancies
+    from gemmprof.analysis.occupancy.sources import launch_occupancies
 
     for name in ("threads", "regs", "smem", "plot", "html", "carveout", "barriers", "arch", "gpu"):
         if getattr(options, name) not in (None, []):
@@ -347,11 +347,11 @@ def _from_reports(options: argparse.Namespace) -> int:
     launches, failures = launch_occupancies([Path(name) for name in options.reports])
     name_failures(options, failures)
     if options.json:
-        from gemmprof.reports.occupancy_data import launches_data
+        from gemmprof.reports.terminal.occupancy_records import launches_data
 
         print_json(launches_data(launches))
     else:
-        from gemmprof.reports.occupancy_terminal import print_launches
+        from gemmprof.reports.terminal.occupancy import print_launches
 
         print_launches(console(), launches)
     return EXIT_FINDING if failures else EXIT_OK

@@ -45,7 +45,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Render the pages; exit code 0, or 1 if some input could not be read."""
     from gemmprof.analysis.session import load_session
-    from gemmprof.reports.html import render
+    from gemmprof.reports.pages.html import render
 
     if options.recorded and options.inputs:
         raise UsageError("--recorded takes no inputs", remedies=["leave out either the inputs or --recorded"])

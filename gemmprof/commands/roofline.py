@@ -31,7 +31,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Print or draw the points; exit code 0, or 1 if some input could not be read."""
-    from gemmprof.reports import roofline_table
+    from gemmprof.reports.terminal import roofline_table
 
     shape = Problem.parse(options.shape) if options.shape else None
     target = None

@@ -19,7 +19,7 @@ from gemmprof.kernels.catalog import Variant, stage_variants
 from gemmprof.model import Problem
 
 if TYPE_CHECKING:
-    from gemmprof.profiler.tuning import Outcome, SearchResult
+    from gemmprof.profiler.tuning.search import Outcome, SearchResult
 
 DEFAULT_SHAPE = "4096"
 DEFAULT_LIMIT = 150
@@ -78,7 +78,7 @@ def run(options: argparse.Namespace) -> int:
     if options.reset:
         return _reset(variant)
     from gemmprof.commands.collect import BarProgress, PlainProgress
-    from gemmprof.profiler.tuning import Search, tune
+    from gemmprof.profiler.tuning.search import Search, tune
 
     problems = tuple(dict.fromkeys(Problem.parse(text) for text in options.shape or [DEFAULT_SHAPE]))
     search = Search(variant, problems, limit=options.limit, jobs=max(1, options.jobs), seed=options.seed)
@@ -107,11 +107,11 @@ def _variant(selector: str) -> Variant:
 
 
 def _list_constraints(variant: Variant, *, as_json: bool) -> int:
-    from gemmprof.kernels.compiler import CSRC
+    from gemmprof.kernels.compiler import SOURCES
     from gemmprof.kernels.constraints import read_constraints
-    from gemmprof.profiler.tuning import search_space
+    from gemmprof.profiler.tuning.search import search_space
 
-    sentences = read_constraints(CSRC / variant.source).sentences
+    sentences = read_constraints(SOURCES / variant.source).sentences
     space = search_space(variant)
     if as_json:
         print_json({"stage": variant.name, "constraints": sentences, "parameter_sets": len(space)})

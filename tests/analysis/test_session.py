@@ -11,15 +11,15 @@ import sys
 from pathlib import Path
 
 import pytest
+from recorded_data import ROOT
 
 from gemmprof.analysis import session as sessions
-from gemmprof.analysis.report_worker import NativeReader, NativeReaderMissing
+from gemmprof.analysis.reading.worker import NativeReader, NativeReaderMissing
 from gemmprof.analysis.session import load_session, reports_of
 from gemmprof.errors import ReportError, RunError, UsageError
 from gemmprof.model import Problem, RunInfo, Stage, StageRecord, StageResult
 from gemmprof.run import Run, load_run, save_run
 
-ROOT = Path(__file__).resolve().parent.parent.parent
 DATA = ROOT / "tests" / "data"
 REPORT = DATA / "partial_basic.ncu-rep.xz"
 CUBE = Problem(1024, 1024, 1024)
@@ -149,8 +149,8 @@ def test_the_native_reader_can_come_from_another_folder(tmp_path: Path) -> None:
 def test_reading_leaves_no_process_behind(tmp_path: Path) -> None:
     program = (
         "import os, sys\n"
-        "from gemmprof.analysis.report_file import read_report\n"
-        "from gemmprof.analysis.report_worker import native_reader\n"
+        "from gemmprof.analysis.reading.report import read_report\n"
+        "from gemmprof.analysis.reading.worker import native_reader\n"
         f"read_report({str(REPORT)!r})\n"
         "print(native_reader()._process.pid)"
     )

@@ -11,12 +11,12 @@ from urllib.parse import parse_qs
 import pytest
 
 from gemmprof import occupancy
-from gemmprof.analysis.occupancy import RESOURCES, Occupancy
-from gemmprof.analysis.occupancy_curves import curves, resident_warps
+from gemmprof.analysis.occupancy.calculator import RESOURCES, Occupancy
+from gemmprof.analysis.occupancy.curves import curves, resident_warps
 from gemmprof.arch import LIMITS
 from gemmprof.errors import OccupancyError
 from gemmprof.model import ArchLimits
-from gemmprof.reports.occupancy_page import page_html, preset
+from gemmprof.reports.pages.occupancy_page import page_html, preset
 
 PER_ARCHITECTURE = 1_000
 

@@ -12,7 +12,7 @@ import pytest
 from page_sessions import hostile, ladder, load  # noqa: F401
 
 from gemmprof.analysis.session import Session
-from gemmprof.reports.html import render
+from gemmprof.reports.pages.html import render
 
 KERNEL = "03-shared-1024x1024x1024.html"
 

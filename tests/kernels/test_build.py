@@ -61,7 +61,7 @@ def filled_cache(nvcc, tmp_path_factory):
             jobs=2,
             progress=lambda name, done, total: seen.append((name, done, total)),
         )
-    assert sorted(result.compiled) == ["binding.cpp", "naive", "runtime.cu"]
+    assert sorted(result.compiled) == ["include/binding.cpp", "include/runtime.cu", "naive"]
     assert [(done, total) for _, done, total in seen] == [(1, 3), (2, 3), (3, 3)]
     return cache
 
@@ -109,11 +109,11 @@ def test_changed_parameter_compiles_one_stage(cache):
 
 
 def test_changed_header_compiles_its_stages(cache, tmp_path, monkeypatch):
-    sources = tmp_path / "csrc"
-    shutil.copytree(compiler.CSRC, sources)
-    monkeypatch.setattr(compiler, "CSRC", sources)
+    sources = tmp_path / "kernels"
+    shutil.copytree(compiler.SOURCES, sources)
+    monkeypatch.setattr(compiler, "SOURCES", sources)
     assert build_naive().compiled == ()
-    with (sources / "gemm.cuh").open("a", encoding="utf-8") as file:
+    with (sources / "include" / "gemm.cuh").open("a", encoding="utf-8") as file:
         file.write("// a comment\n")
     assert build_naive().compiled == ("naive",)
 

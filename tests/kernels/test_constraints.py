@@ -9,7 +9,7 @@ import pytest
 from gemmprof.errors import BuildError
 from gemmprof.kernels.candidates import compile_candidate
 from gemmprof.kernels.catalog import TUNING_VALUES, Variant, all_variants
-from gemmprof.kernels.compiler import CSRC
+from gemmprof.kernels.compiler import SOURCES
 from gemmprof.kernels.constraints import read_constraints, valid_parameters
 
 VARIANTS = {variant.name: variant for variant in all_variants()}
@@ -18,7 +18,7 @@ VARIANTS = {variant.name: variant for variant in all_variants()}
 @pytest.mark.parametrize("name", VARIANTS)
 def test_the_catalog_satisfies_its_own_constraints(name):
     variant = VARIANTS[name]
-    constraints = read_constraints(CSRC / variant.source)
+    constraints = read_constraints(SOURCES / variant.source)
     assert constraints.sentences
     assert constraints.violation(variant.parameters) is None
 
@@ -29,12 +29,12 @@ def test_every_assertion_of_the_source_is_read(name):
     from gemmprof.kernels.compiler import source_closure
 
     variant = VARIANTS[name]
-    text = "".join(path.read_text(encoding="utf-8") for path in source_closure(CSRC / variant.source))
-    assert text.count("static_assert(") == len(read_constraints(CSRC / variant.source).sentences)
+    text = "".join(path.read_text(encoding="utf-8") for path in source_closure(SOURCES / variant.source))
+    assert text.count("static_assert(") == len(read_constraints(SOURCES / variant.source).sentences)
 
 
 def test_first_broken_constraint_is_named():
-    constraints = read_constraints(CSRC / "warptiled.cu")
+    constraints = read_constraints(SOURCES / "sgemm" / "warptiled.cu")
     broken = {**VARIANTS["warptiled"].parameters, "WM": 48}
     assert (
         constraints.violation(broken) == "BM must be a multiple of WM: whole warp tiles fill the block tile"
@@ -43,7 +43,7 @@ def test_first_broken_constraint_is_named():
 
 def test_a_letter_without_value():
     with pytest.raises(BuildError, match="the constraints speak of BM, which has no value"):
-        read_constraints(CSRC / "block2d.cu").violation({})
+        read_constraints(SOURCES / "sgemm" / "block2d.cu").violation({})
 
 
 def test_condition_that_is_no_arithmetic(tmp_path):
@@ -71,7 +71,7 @@ def test_compiler_agrees(nvcc, monkeypatch, tmp_path, name):
     """Of random parameter sets, exactly those that break no constraint compile."""
     monkeypatch.setenv("GEMMPROF_CACHE", str(tmp_path))
     variant = VARIANTS[name]
-    constraints = read_constraints(CSRC / variant.source)
+    constraints = read_constraints(SOURCES / variant.source)
     rng = random.Random(name)
     valid = valid_parameters(constraints, {letter: TUNING_VALUES[letter] for letter in variant.parameters})
     assert len(valid) >= 3

@@ -246,7 +246,7 @@ def test_operands_on_cpu_and_gpu(extension):
 @pytest.mark.parametrize("name", NAMES)
 def test_resident_blocks_agree_with_the_occupancy_calculation(extension, name):
     """cudaOccupancyMaxActiveBlocksPerMultiprocessor and gemmprof's own arithmetic, on the kernels as built."""
-    from gemmprof.analysis.occupancy import occupancy
+    from gemmprof.analysis.occupancy.calculator import occupancy
 
     for kernel in extension.occupancy(name):
         calculated = occupancy(

@@ -161,7 +161,7 @@ def test_a_kernel_that_faults_and_one_that_is_wrong_cost_no_other_stage(tmp_path
     """A copy of gemmprof whose naive kernel traps and whose coalesced kernel forgets the last column."""
     home = Path(gemmprof_package.__file__).parent
     shutil.copytree(home, tmp_path / "gemmprof", ignore=shutil.ignore_patterns("recorded", "__pycache__"))
-    sources = tmp_path / "gemmprof" / "kernels" / "csrc"
+    sources = tmp_path / "gemmprof" / "kernels" / "sgemm"
     for name, extra in (("naive", "if (K == 65) __trap();"), ("coalesced", "if (col == N - 1) return;")):
         file = sources / f"{name}.cu"
         text = file.read_text()

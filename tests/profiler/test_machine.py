@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from profiler_fakes import fake_ncu
+from recorded_data import ROOT
 
 from gemmprof import toolchain
 from gemmprof.errors import DeviceError
@@ -177,7 +178,7 @@ def run_gemmprof(*arguments: str, path: str, cwd: Path) -> subprocess.CompletedP
     """The command line on a machine whose PATH is ``path``."""
     return subprocess.run(
         [sys.executable, "-m", "gemmprof", *arguments],
-        env={"PATH": path, "HOME": str(cwd), "PYTHONPATH": str(Path(__file__).parents[2])},
+        env={"PATH": path, "HOME": str(cwd), "PYTHONPATH": str(ROOT)},
         cwd=cwd,
         capture_output=True,
         text=True,

@@ -13,14 +13,14 @@ from pathlib import Path
 import pytest
 from profiler_fakes import a_job, event, launched, real_report
 
-from gemmprof.analysis.report_file import read_report
+from gemmprof.analysis.reading.report import read_report
 from gemmprof.errors import DeviceError, RunError
 from gemmprof.model import Problem
 from gemmprof.profiler.job import EventReader, Job, Task, read_events
 from gemmprof.profiler.lock import collecting, collection_lives
-from gemmprof.profiler.profile_pass import PassFiles, earlier_passes, next_pass, outcome
+from gemmprof.profiler.ncu.profile_pass import PassFiles, earlier_passes, next_pass, outcome
+from gemmprof.profiler.ncu.salvage import cut_torn_end, whole_blocks
 from gemmprof.profiler.program import Ending, run_program
-from gemmprof.profiler.salvage import cut_torn_end, whole_blocks
 
 TASKS = [Task(number, Problem(8, 8, 8)) for number in (0, 1, 2)]
 

@@ -11,13 +11,13 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
+from recorded_data import ROOT
 
 from gemmprof.analysis.session import load_session
 from gemmprof.kernels.catalog import STAGES
 from gemmprof.model import Problem, RunInfo, StageRecord, StageResult, Timing, Verification
 from gemmprof.run import Run, load_run, save_run
 
-ROOT = Path(__file__).parents[2]
 CUBE = Problem(1024, 1024, 1024)
 
 

@@ -4,10 +4,10 @@ import json
 from pathlib import Path
 
 import pytest
+from recorded_data import DATA
 
 from gemmprof.cli import main
 
-DATA = Path(__file__).parent.parent / "data"
 LADDER = str(DATA / "ladder_simple.ncu-rep.xz")
 
 

@@ -6,7 +6,7 @@ import json
 
 from page_sessions import HOSTILE
 
-from gemmprof.reports import environment as e
+from gemmprof.reports.pages import environment as e
 
 
 def render(template: str, **values: object) -> str:

@@ -15,9 +15,9 @@ from gemmprof.analysis.kernel_analysis import ANALYSES, analyse
 from gemmprof.analysis.session import Session
 from gemmprof.analysis.speed_of_light import SpeedOfLight
 from gemmprof.model import KernelProfile
-from gemmprof.reports.environment import environment
 from gemmprof.reports.formatting import nanoseconds, percent
-from gemmprof.reports.html import render
+from gemmprof.reports.pages.environment import environment
+from gemmprof.reports.pages.html import render
 
 VOID = {"meta", "link", "input", "br", "hr", "img", "rect", "path", "line", "use"}
 MOST_BYTES = 1_500_000
@@ -240,7 +240,7 @@ def test_an_analysis_without_a_partial_is_still_shown(
     ladder: Session, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(
-        "gemmprof.reports.sections._templates", lambda: frozenset({"analysis_raw_metrics.html"})
+        "gemmprof.reports.pages.sections._templates", lambda: frozenset({"analysis_raw_metrics.html"})
     )
     render(replace(ladder, kernels=ladder.kernels[:1], _by_launch={}), tmp_path)
     page = check(tmp_path / "000-gemm-naive.html")

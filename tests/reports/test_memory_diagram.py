@@ -5,8 +5,8 @@ from itertools import combinations
 
 from gemmprof.analysis.memory_chart import MemoryChart
 from gemmprof.analysis.session import Session
+from gemmprof.reports.figures.memory_diagram import Box, Diagram, diagram
 from gemmprof.reports.formatting import number, traffic
-from gemmprof.reports.memory_diagram import Box, Diagram, diagram
 
 REPORTS = (
     "ladder_simple",

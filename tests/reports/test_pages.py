@@ -8,7 +8,7 @@ import pytest
 
 from gemmprof.analysis.session import Session
 from gemmprof.errors import UsageError
-from gemmprof.reports.pages import PAGE_LIMIT, choose, neighbours, plan, stage_before, twin
+from gemmprof.reports.pages.contents import PAGE_LIMIT, choose, neighbours, plan, stage_before, twin
 
 
 def test_a_run_has_a_page_for_each_profiled_stage(ladder: Session) -> None:

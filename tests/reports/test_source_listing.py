@@ -6,8 +6,8 @@ import pytest
 
 from gemmprof.analysis.session import Session
 from gemmprof.analysis.source_view import SourceView
-from gemmprof.reports import source_listing
-from gemmprof.reports.source_listing import listing
+from gemmprof.reports.pages import source_listing
+from gemmprof.reports.pages.source_listing import listing
 
 
 @pytest.fixture(scope="module")

@@ -9,9 +9,11 @@ from page_sessions import HOSTILE, LARGE, SMALL
 
 from gemmprof.analysis.roofline import Roofline
 from gemmprof.analysis.session import Session
-from gemmprof.reports import figures, ladder_figure, roofline_table
-from gemmprof.reports.environment import asset
-from gemmprof.reports.svg import PALETTE, page_svg
+from gemmprof.reports.figures import ladder_figure
+from gemmprof.reports.figures import plots as figures
+from gemmprof.reports.figures.svg import PALETTE, page_svg
+from gemmprof.reports.pages.environment import asset
+from gemmprof.reports.terminal import roofline_table
 
 
 @pytest.fixture(scope="module")

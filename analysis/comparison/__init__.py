@@ -1,0 +1,1 @@
+"""What changed between two launches: pairs, quantities, and the change of each."""

@@ -1,0 +1,312 @@
+"""The quantities that a comparison of two launches looks at, and whether less or more of each is better."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from gemmprof.analysis.bank_conflicts import BankConflicts
+from gemmprof.analysis.coalescing import Coalescing
+from gemmprof.analysis.divergence import Divergence
+from gemmprof.analysis.instruction_mix import InstructionMix
+from gemmprof.analysis.launch import Launch
+from gemmprof.analysis.memory_chart import SECTOR_BYTES, MemoryChart
+from gemmprof.analysis.occupancy.profile import LaunchOccupancy
+from gemmprof.analysis.scheduler import Scheduler
+from gemmprof.analysis.speed_of_light import SpeedOfLight
+from gemmprof.analysis.spills import Spills
+from gemmprof.analysis.warp_states import WarpStates
+
+LESS_IS_BETTER, MORE_IS_BETTER, NOT_JUDGED = "lower", "higher", "neither"
+
+Quantity = tuple[str, str, str, str, type[Any], Callable[[Any], "float | None"]]
+
+
+def _operation(name: str, value: str) -> Callable[[Any], float | None]:
+    """A value of one kind of access: 0 where the kind did not occur, None where nothing was collected."""
+
+    def get(result: BankConflicts | Coalescing) -> float | None:
+        if not result.operations and result.missing is not None:
+            return None
+        operation = result.operation(name)
+        return 0.0 if operation is None else getattr(operation, value)
+
+    return get
+
+
+def _written(value: str) -> Callable[[BankConflicts], float | None]:
+    """A value of plain stores and asynchronous copies together: both write tiles into shared memory."""
+
+    def get(result: BankConflicts) -> float | None:
+        values = [_operation(name, value)(result) for name in ("store", "async_copy")]
+        known = [item for item in values if item is not None]
+        return sum(known) if known else None
+
+    return get
+
+
+def _bytes(source: str, target: str, label: str) -> Callable[[MemoryChart], float | None]:
+    def get(chart: MemoryChart) -> float | None:
+        link = chart.link(source, target, label)
+        return None if link is None else link.bytes
+
+    return get
+
+
+def _hit_rate(unit: str) -> Callable[[MemoryChart], float | None]:
+    def get(chart: MemoryChart) -> float | None:
+        box = chart.unit(unit)
+        return None if box is None else box.hit_rate
+
+    return get
+
+
+def _l1_bytes(result: Coalescing) -> float | None:
+    sectors = _operation("load", "sectors")(result)
+    return None if sectors is None else sectors * SECTOR_BYTES
+
+
+def _count(*opcodes: str) -> Callable[[InstructionMix], float | None]:
+    return lambda mix: float(mix.count(*opcodes))
+
+
+def _percent(value: float | None) -> float | None:
+    return None if value is None else 100.0 * value
+
+
+QUANTITIES: dict[str, tuple[Quantity, ...]] = {
+    "time": (
+        ("duration", "Duration under ncu", "ns", LESS_IS_BETTER, SpeedOfLight, lambda r: r.duration_ns),
+        (
+            "elapsed_cycles",
+            "Elapsed cycles",
+            "cycle",
+            LESS_IS_BETTER,
+            SpeedOfLight,
+            lambda r: r.elapsed_cycles,
+        ),
+    ),
+    "limits": (
+        ("sm_percent", "Compute throughput", "%", MORE_IS_BETTER, SpeedOfLight, lambda r: r.sm_percent),
+        ("memory_percent", "Memory throughput", "%", NOT_JUDGED, SpeedOfLight, lambda r: r.memory_percent),
+        ("dram_percent", "Device memory throughput", "%", NOT_JUDGED, SpeedOfLight, lambda r: r.dram_percent),
+        (
+            "issued",
+            "Instructions issued a cycle",
+            "",
+            MORE_IS_BETTER,
+            Scheduler,
+            lambda r: r.issued_per_cycle,
+        ),
+        ("eligible", "Eligible warps", "", MORE_IS_BETTER, Scheduler, lambda r: r.eligible_warps),
+    ),
+    "instructions": (
+        (
+            "executed",
+            "Instructions executed",
+            "inst",
+            LESS_IS_BETTER,
+            InstructionMix,
+            lambda r: float(r.executed),
+        ),
+        ("ffma", "FFMA", "inst", NOT_JUDGED, InstructionMix, _count("FFMA", "FFMA2")),
+        ("shared_loads", "Shared loads (LDS)", "inst", LESS_IS_BETTER, InstructionMix, _count("LDS", "LDSM")),
+        (
+            "global_loads",
+            "Global loads (LDG)",
+            "inst",
+            LESS_IS_BETTER,
+            InstructionMix,
+            _count("LDG", "LDGSTS"),
+        ),
+        (
+            "ffma_per_shared_load",
+            "FFMA per LDS",
+            "",
+            MORE_IS_BETTER,
+            InstructionMix,
+            lambda r: r.ratios.ffma_per_shared_load,
+        ),
+        (
+            "ffma_per_global_load",
+            "FFMA per LDG",
+            "",
+            MORE_IS_BETTER,
+            InstructionMix,
+            lambda r: r.ratios.ffma_per_global_load,
+        ),
+        (
+            "fma_share",
+            "Share of multiply-adds",
+            "%",
+            MORE_IS_BETTER,
+            InstructionMix,
+            lambda r: _percent(r.ratios.fma_share),
+        ),
+        (
+            "bytes_per_shared_load",
+            "Bytes of a thread's LDS",
+            "byte",
+            MORE_IS_BETTER,
+            InstructionMix,
+            lambda r: r.ratios.bytes_per_shared_load,
+        ),
+        (
+            "bytes_per_global_load",
+            "Bytes of a thread's LDG",
+            "byte",
+            MORE_IS_BETTER,
+            InstructionMix,
+            lambda r: r.ratios.bytes_per_global_load,
+        ),
+        (
+            "threads_per_instruction",
+            "Active threads of an instruction",
+            "",
+            MORE_IS_BETTER,
+            Divergence,
+            lambda r: r.threads_per_instruction_predicated_on,
+        ),
+    ),
+    "memory": (
+        ("l1_bytes", "Global loads at L1", "byte", LESS_IS_BETTER, Coalescing, _l1_bytes),
+        (
+            "excess_sectors",
+            "Sectors beyond the ideal",
+            "%",
+            LESS_IS_BETTER,
+            Coalescing,
+            lambda r: r.excess_share,
+        ),
+        ("l2_to_l1", "L2 to L1", "byte", LESS_IS_BETTER, MemoryChart, _bytes("l2", "l1", "read")),
+        ("l1_to_l2", "L1 to L2", "byte", LESS_IS_BETTER, MemoryChart, _bytes("l1", "l2", "write")),
+        (
+            "dram_read",
+            "Device memory reads",
+            "byte",
+            LESS_IS_BETTER,
+            MemoryChart,
+            _bytes("device", "l2", "read"),
+        ),
+        (
+            "dram_write",
+            "Device memory writes",
+            "byte",
+            LESS_IS_BETTER,
+            MemoryChart,
+            _bytes("l2", "device", "write"),
+        ),
+        ("l1_hit_rate", "L1 hit rate", "%", NOT_JUDGED, MemoryChart, _hit_rate("l1")),
+        ("l2_hit_rate", "L2 hit rate", "%", NOT_JUDGED, MemoryChart, _hit_rate("l2")),
+        (
+            "local_accesses",
+            "Local memory accesses",
+            "inst",
+            LESS_IS_BETTER,
+            Spills,
+            lambda r: r.loads + r.stores,
+        ),
+    ),
+    "shared memory": (
+        (
+            "shared_load_wavefronts",
+            "Wavefronts of shared loads",
+            "",
+            LESS_IS_BETTER,
+            BankConflicts,
+            _operation("load", "wavefronts"),
+        ),
+        (
+            "shared_store_wavefronts",
+            "Wavefronts of shared stores",
+            "",
+            LESS_IS_BETTER,
+            BankConflicts,
+            _written("wavefronts"),
+        ),
+        (
+            "shared_load_conflicts",
+            "Bank conflicts of shared loads",
+            "",
+            LESS_IS_BETTER,
+            BankConflicts,
+            _operation("load", "conflicts"),
+        ),
+        (
+            "shared_store_conflicts",
+            "Bank conflicts of shared stores",
+            "",
+            LESS_IS_BETTER,
+            BankConflicts,
+            _written("conflicts"),
+        ),
+    ),
+    "occupancy": (
+        (
+            "theoretical_occupancy",
+            "Theoretical occupancy",
+            "%",
+            NOT_JUDGED,
+            LaunchOccupancy,
+            lambda r: r.theoretical_percent,
+        ),
+        (
+            "achieved_occupancy",
+            "Achieved occupancy",
+            "%",
+            NOT_JUDGED,
+            LaunchOccupancy,
+            lambda r: r.achieved_percent,
+        ),
+        (
+            "registers",
+            "Registers of a thread",
+            "",
+            NOT_JUDGED,
+            Launch,
+            lambda r: r.registers_per_thread,
+        ),
+        (
+            "shared_memory",
+            "Shared memory of a block",
+            "byte",
+            NOT_JUDGED,
+            Launch,
+            lambda r: _sum(r.static_shared_memory, r.dynamic_shared_memory),
+        ),
+    ),
+    "stalls": (
+        (
+            "warp_latency",
+            "Cycles between two instructions of a warp",
+            "cycle",
+            LESS_IS_BETTER,
+            WarpStates,
+            lambda r: r.cycles_per_issued_instruction,
+        ),
+    ),
+}
+"""By group: name, title, unit, what is better, the analysis, and how to get the value from its result."""
+
+
+def _sum(*values: float | None) -> float | None:
+    known = [value for value in values if value is not None]
+    return float(sum(known)) if known else None
+
+
+WHOLES: dict[str, tuple[str, ...]] = {
+    **dict.fromkeys(
+        (
+            "shared_load_wavefronts",
+            "shared_store_wavefronts",
+            "shared_load_conflicts",
+            "shared_store_conflicts",
+        ),
+        ("shared_load_wavefronts", "shared_store_wavefronts"),
+    ),
+    **dict.fromkeys(("l2_to_l1", "l1_to_l2"), ("l2_to_l1", "l1_to_l2")),
+    **dict.fromkeys(("dram_read", "dram_write"), ("dram_read", "dram_write")),
+    **dict.fromkeys(("shared_loads", "global_loads", "local_accesses"), ("executed",)),
+}
+"""Quantity to the quantities that add up to the whole of which it is a part: a thousand conflicts more among a billion
+wavefronts are no change worth telling."""

@@ -1,0 +1,324 @@
+"""Theoretical occupancy: how many blocks and warps of a kernel can be resident on one SM, and what keeps out more.
+
+The arithmetic is that of Nsight Compute's occupancy calculator, checked against its own answers on every architecture
+of `gemmprof.arch.LIMITS`; the sources of the single rules are given where they are applied. Nothing here imports
+more than the standard library. For many configurations at once see `gemmprof.analysis.occupancy.table`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from operator import index
+from typing import Any
+
+from gemmprof.arch import (
+    BARRIERS_LIMIT_OCCUPANCY_FROM,
+    CLUSTERS_FROM,
+    MAX_BARRIERS_PER_BLOCK,
+    MAX_CLUSTER_SIZE,
+    limits_of,
+)
+from gemmprof.errors import OccupancyError
+from gemmprof.model import ArchLimits
+
+RESOURCES = ("registers", "shared_memory", "warps", "blocks", "barriers")
+"""Keys of `Occupancy.block_limits`, in the order in which people read them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Occupancy:
+    """What one SM holds of a kernel. Registers are counted in 32-bit registers, shared memory in bytes.
+
+    Attributes:
+        limits: the limits of the architecture.
+        threads_per_block, registers_per_thread, shared_memory_per_block, shared_memory_config, block_barriers,
+            cluster_size: the configuration as it was asked for; ``shared_memory_config`` is the carve-out in use.
+        blocks_per_sm: resident blocks; 0 means that the SM's registers cannot hold a single block, so that the launch
+            fails.
+        limiters: what keeps occupancy below 100 %, in the words of Nsight Compute's calculator: ``barriers``,
+            ``blocks`` (the SM's slots for blocks or for warps), ``registers``, ``shared_memory``. Empty at 100 %.
+        block_limits: how many blocks each resource alone would admit, by the names in `RESOURCES`; before
+            compute capability 9.0 there is no ``barriers``.
+        warps_per_block: the threads in whole warps.
+        registers_allocated_per_warp: registers of a warp, rounded up to the allocation unit.
+        registers_allocated_per_block: the same for the block.
+        shared_memory_allocated_per_block: the kernel's bytes plus the driver's reserve, rounded up to the allocation
+            unit.
+    """
+
+    limits: ArchLimits = field(repr=False)
+    threads_per_block: int
+    registers_per_thread: int
+    shared_memory_per_block: int
+    shared_memory_config: int
+    block_barriers: int
+    cluster_size: int
+    blocks_per_sm: int
+    limiters: tuple[str, ...]
+    block_limits: Mapping[str, int] = field(hash=False)
+    warps_per_block: int
+    registers_allocated_per_warp: int
+    registers_allocated_per_block: int
+    shared_memory_allocated_per_block: int
+
+    @property
+    def compute_capability(self) -> tuple[int, int]:
+        """Major and minor."""
+        return self.limits.compute_capability
+
+    @property
+    def active_warps_per_sm(self) -> int:
+        """Resident warps."""
+        return self.blocks_per_sm * self.warps_per_block
+
+    @property
+    def active_threads_per_sm(self) -> int:
+        """Resident threads; threads that pad a block's last warp do not count."""
+        return self.blocks_per_sm * self.threads_per_block
+
+    @property
+    def theoretical_occupancy(self) -> float:
+        """Resident warps over the SM's warp slots, 0 to 1."""
+        return self.active_warps_per_sm / self.limits.max_warps_per_sm
+
+    @property
+    def binding(self) -> tuple[str, ...]:
+        """The resources that admit the fewest blocks: the keys of `block_limits` with the smallest value.
+
+        Unlike `limiters` this tells warp slots from block slots, and it is not empty at 100 %.
+        """
+        fewest = min(self.block_limits.values())
+        return tuple(name for name, blocks in self.block_limits.items() if blocks == fewest)
+
+    @property
+    def registers_left(self) -> int:
+        """Registers of the SM that no resident block holds."""
+        return self.limits.registers_per_sm - self.blocks_per_sm * self.registers_allocated_per_block
+
+    @property
+    def shared_memory_left(self) -> int:
+        """Bytes of the carve-out that no resident block holds."""
+        return self.shared_memory_config - self.blocks_per_sm * self.shared_memory_allocated_per_block
+
+    @property
+    def warps_left(self) -> int:
+        """Warp slots of the SM that stay empty."""
+        return self.limits.max_warps_per_sm - self.active_warps_per_sm
+
+    @property
+    def blocks_left(self) -> int:
+        """Block slots of the SM that stay empty."""
+        return self.limits.max_blocks_per_sm - self.blocks_per_sm
+
+    def max_active_clusters(self, sm_count: int) -> int:
+        """Clusters that can run at once on ``sm_count`` SMs: an upper bound.
+
+        ``cudaOccupancyMaxActiveClusters`` answers this or less. All blocks of a cluster share one GPC, and how many SMs
+        each GPC has differs from one physical GPU to the next, so only the device itself can give the exact number.
+        """
+        return sm_count * self.blocks_per_sm // self.cluster_size
+
+    def __str__(self) -> str:
+        return (
+            f"{self.blocks_per_sm} {'block' if self.blocks_per_sm == 1 else 'blocks'} per SM, "
+            f"{self.active_warps_per_sm} of {self.limits.max_warps_per_sm} warps, "
+            f"{100 * self.theoretical_occupancy:.1f} % on {self.limits.label}"
+        )
+
+
+def occupancy(
+    compute_capability: Any,
+    threads_per_block: int,
+    registers_per_thread: int,
+    shared_memory_per_block: int = 0,
+    *,
+    shared_memory_config: int | None = None,
+    block_barriers: int = 1,
+    cluster_size: int = 1,
+) -> Occupancy:
+    """Theoretical occupancy of one launch configuration.
+
+    Args:
+        compute_capability: ``"8.6"``, ``8.6``, ``(8, 6)`` or ``"sm_86"``.
+        threads_per_block: 1 to 1,024.
+        registers_per_thread: what the compiler reports (``ptxas -v``), 1 to 255.
+        shared_memory_per_block: static plus dynamic bytes; the driver's own reserve is added here.
+        shared_memory_config: the carve-out in bytes, one of ``ArchLimits.shared_memory_configs``; None: the largest.
+        block_barriers: barriers that a block uses (``ptxas -v`` reports them), 0 to 16; they count from 9.0 on.
+        cluster_size: blocks in a cluster, 1 to 16 from 9.0 on. Clusters do not change what one SM holds; see
+            `Occupancy.max_active_clusters`.
+
+    Returns:
+        The answer. Where every value is legal, yet the registers of one block exceed the SM's, ``blocks_per_sm`` is 0,
+        as ``cudaOccupancyMaxActiveBlocksPerMultiprocessor`` answers.
+
+    Raises:
+        OccupancyError: for what no device of the architecture accepts: a value beyond its limit, or a carve-out that
+            does not exist or is too small for one block. The message names limit and architecture.
+    """
+    limits = limits_of(compute_capability)
+    if type(threads_per_block) is not int or type(registers_per_thread) is not int:
+        threads_per_block = _whole("threads per block", threads_per_block)
+        registers_per_thread = _whole("registers per thread", registers_per_thread)
+    if type(shared_memory_per_block) is not int:
+        shared_memory_per_block = _whole("bytes of shared memory per block", shared_memory_per_block)
+    if type(block_barriers) is not int or type(cluster_size) is not int:
+        block_barriers = _whole("barriers per block", block_barriers)
+        cluster_size = _whole("blocks per cluster", cluster_size)
+    if shared_memory_config is None:
+        shared_memory_config = limits.shared_memory_configs[0]
+    elif type(shared_memory_config) is not int:
+        shared_memory_config = _whole("bytes of the shared memory configuration", shared_memory_config)
+    if shared_memory_config not in limits.shared_memory_configs:
+        raise _no_such_config(limits, shared_memory_config)
+    if not (
+        1 <= threads_per_block <= limits.max_threads_per_block
+        and 1 <= registers_per_thread <= limits.max_registers_per_thread
+        and shared_memory_per_block >= 0
+        and shared_memory_per_block + limits.reserved_shared_memory_per_block
+        <= limits.max_shared_memory_per_block
+        and 0 <= block_barriers <= MAX_BARRIERS_PER_BLOCK
+        and (cluster_size == 1 or _cluster_is_legal(limits, cluster_size))
+    ):
+        raise _beyond_a_limit(
+            limits,
+            threads_per_block,
+            registers_per_thread,
+            shared_memory_per_block,
+            block_barriers,
+            cluster_size,
+        )
+
+    # A warp's registers come in units of 256 (CUDA C++ Programming Guide, "Hardware multithreading").
+    warps = -(-threads_per_block // limits.warp_size)
+    unit = limits.register_allocation_unit
+    registers_per_warp = -(-registers_per_thread * limits.warp_size // unit) * unit
+    # Each of the SM's four partitions holds a quarter of the registers and whole warps, so the warps that fit come in
+    # fours (cuda_occupancy.h, cudaOccMaxBlocksPerSMRegsLimit).
+    partitions = limits.warp_allocation_granularity
+    warps_by_registers = limits.registers_per_sm // registers_per_warp // partitions * partitions
+    unit = limits.shared_memory_allocation_unit
+    shared = -(-(shared_memory_per_block + limits.reserved_shared_memory_per_block) // unit) * unit
+
+    # A kernel that uses none of a resource is admitted as often as there are block slots: so the official calculator
+    # and ncu's launch__occupancy_limit_shared_mem.
+    block_limits = {
+        "registers": warps_by_registers // warps,
+        "shared_memory": shared_memory_config // shared if shared else limits.max_blocks_per_sm,
+        "warps": limits.max_warps_per_sm // warps,
+        "blocks": limits.max_blocks_per_sm,
+    }
+    if limits.compute_capability >= BARRIERS_LIMIT_OCCUPANCY_FROM:
+        block_limits["barriers"] = (
+            limits.max_barriers_per_sm // block_barriers if block_barriers else limits.max_blocks_per_sm
+        )
+    blocks = min(block_limits.values())
+    if shared > shared_memory_config and block_limits["registers"] > 0:
+        raise _config_too_small(limits, shared_memory_config, shared, shared_memory_per_block)
+
+    return Occupancy(
+        limits,
+        threads_per_block,
+        registers_per_thread,
+        shared_memory_per_block,
+        shared_memory_config,
+        block_barriers,
+        cluster_size,
+        blocks,
+        () if blocks * warps == limits.max_warps_per_sm else _limiters(block_limits, blocks),
+        block_limits,
+        warps,
+        registers_per_warp,
+        registers_per_warp * warps,
+        shared,
+    )
+
+
+def _limiters(block_limits: Mapping[str, int], blocks: int) -> tuple[str, ...]:
+    """The official calculator's names of the limits that are reached, in alphabetical order."""
+    reached = {
+        "blocks" if name == "warps" else name for name, limit in block_limits.items() if limit == blocks
+    }
+    return tuple(sorted(reached))
+
+
+def _whole(what: str, value: Any) -> int:
+    """``value`` as an int; numpy's integers pass, anything that is not a whole number does not."""
+    try:
+        if not isinstance(value, bool):
+            return index(value)
+    except TypeError:
+        pass
+    remedies = ["give a whole number"]
+    if hasattr(value, "__len__") and not isinstance(value, str):
+        remedies = ["for many configurations at once use gemmprof.occupancy_table"]
+    raise OccupancyError(f"{what}: {value!r} is not a whole number", remedies=remedies)
+
+
+def _cluster_is_legal(limits: ArchLimits, cluster_size: int) -> bool:
+    return limits.compute_capability >= CLUSTERS_FROM and 1 <= cluster_size <= MAX_CLUSTER_SIZE
+
+
+def most_shared_memory_per_block(limits: ArchLimits) -> int:
+    """Static plus dynamic bytes that a block can have, the driver's reserve already taken off."""
+    return limits.max_shared_memory_per_block - limits.reserved_shared_memory_per_block
+
+
+def smallest_config(limits: ArchLimits, allocated_bytes: int) -> int | None:
+    """The smallest carve-out that holds ``allocated_bytes`` (reserve included), None if none does."""
+    return min((config for config in limits.shared_memory_configs if config >= allocated_bytes), default=None)
+
+
+def _beyond_a_limit(
+    limits: ArchLimits, threads: int, registers: int, shared: int, barriers: int, cluster_size: int
+) -> OccupancyError:
+    """The error for the first value that is out of bounds."""
+    where = f"compute capability {limits.label} allows"
+    most = most_shared_memory_per_block(limits)
+    for what, value, low, high in (
+        ("threads per block", threads, 1, limits.max_threads_per_block),
+        ("registers per thread", registers, 1, limits.max_registers_per_thread),
+        ("bytes of shared memory per block", shared, 0, most),
+        ("barriers per block", barriers, 0, MAX_BARRIERS_PER_BLOCK),
+    ):
+        if value > high:
+            found = ""
+            if what.startswith("bytes") and limits.reserved_shared_memory_per_block:
+                found = (
+                    f"{limits.max_shared_memory_per_block:,} bytes per block, "
+                    f"of which the driver keeps {limits.reserved_shared_memory_per_block:,}"
+                )
+            return OccupancyError(f"{value:,} {what}: {where} at most {high:,}", found=found)
+        if value < low:
+            return OccupancyError(f"{value:,} {what}: {where} {low:,} to {high:,}")
+    if limits.compute_capability < CLUSTERS_FROM:
+        first = ".".join(map(str, CLUSTERS_FROM))
+        return OccupancyError(
+            f"{cluster_size:,} blocks per cluster: compute capability {limits.label} has no thread block clusters",
+            remedies=[f"clusters exist from {first} on"],
+        )
+    return OccupancyError(f"{cluster_size:,} blocks per cluster: {where} 1 to {MAX_CLUSTER_SIZE}")
+
+
+def _configs_in_words(limits: ArchLimits) -> str:
+    return ", ".join(f"{config:,}" for config in sorted(limits.shared_memory_configs))
+
+
+def _no_such_config(limits: ArchLimits, config: int) -> OccupancyError:
+    return OccupancyError(
+        f"a shared memory configuration of {config:,} bytes: compute capability {limits.label} has none such",
+        remedies=[f"its configurations are {_configs_in_words(limits)} bytes"],
+    )
+
+
+def _config_too_small(limits: ArchLimits, config: int, allocated: int, asked: int) -> OccupancyError:
+    enough = smallest_config(limits, allocated)
+    reserve = limits.reserved_shared_memory_per_block
+    needs = f"{asked:,} + {reserve:,} reserved" if reserve else f"{asked:,}"
+    return OccupancyError(
+        f"a shared memory configuration of {config:,} bytes on compute capability {limits.label} "
+        f"is too small for one block, which takes {allocated:,} bytes",
+        found=f"{needs} bytes, in units of {limits.shared_memory_allocation_unit}",
+        remedies=[f"the smallest configuration that fits is {enough:,} bytes"] if enough is not None else [],
+    )

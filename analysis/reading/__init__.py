@@ -1,0 +1,1 @@
+"""Reads Nsight Compute reports into plain values: frame, messages, metrics, sources, and the native worker."""

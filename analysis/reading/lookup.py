@@ -1,0 +1,179 @@
+"""What a report does not hold and ``ncu_report`` knows: SASS, source lines, units. From the cache or the worker."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+from gemmprof.analysis.reading import cache
+from gemmprof.analysis.reading.extract import kernel_report
+from gemmprof.analysis.reading.frame import Frame, Item, damaged
+from gemmprof.analysis.reading.messages import Result
+from gemmprof.analysis.reading.sources import Module, addresses, read_module, source_index
+from gemmprof.analysis.reading.wire import WireError
+from gemmprof.analysis.reading.worker import (
+    NativeReader,
+    NativeReaderError,
+    NativeReaderMissing,
+    native_reader,
+)
+from gemmprof.errors import ReportError
+from gemmprof.model import Instruction, KernelProfile, Source
+from gemmprof.toolchain import ncu_python_directory
+
+_UNKNOWN_SASS = ("", "???", "N/A")
+"""What the disassembler says of code that it does not know."""
+
+
+def _is_disassembled(sass: Iterable[str]) -> bool:
+    """Whether the native reader knew the code: it answers with blanks where it does not, without an error."""
+    return any(text.strip() not in _UNKNOWN_SASS for text in sass)
+
+
+def _one_shot(stack: ExitStack, folder: str) -> NativeReader:
+    """A native reader that ends with the stack."""
+    reader = NativeReader(folder)
+    stack.callback(reader.stop)
+    return reader
+
+
+class Lookup:
+    """Sources and units of the launches of one report. Launches of one kernel share their source."""
+
+    def __init__(self, frame: Frame) -> None:
+        self.frame = frame
+        self._units: dict[str, str] | None = None
+        self._index: dict[int, list[Item]] | None = None
+        self._modules: dict[int, Module] = {}
+        self._sources: dict[tuple[object, ...], Source] = {}
+
+    def source(self, result: Result, workload: Item) -> Source:
+        """SASS and CUDA sources of a launch; empty for what is no kernel.
+
+        Raises:
+            ReportError: if the code is damaged or missing, or the native reader fails on it.
+        """
+        profile, reference = result.profile, result.source_reference
+        if workload.kind != "kernel" or not reference:
+            return Source()
+        module = self._module(reference, profile)
+        base, pcs = addresses(profile, module)
+        key = (reference, profile.mangled_name, base, len(pcs))
+        if key not in self._sources:
+            instructions = self._instructions(profile, workload, module, base, pcs) if pcs else ()
+            self._sources[key] = Source(instructions, module.files, base)
+        return self._sources[key]
+
+    def units(self) -> Mapping[str, str]:
+        """Unit of every metric that some launch of the report may have, '' if it has none.
+
+        Raises:
+            ReportError: if the native reader fails.
+        """
+        if self._units is None:
+            # Sorted as the library lists them: what it says of a derived metric depends on those asked about before.
+            names = sorted(set(self.frame.strings))
+            workload = self.frame.workloads[0]
+            try:
+                content = kernel_report(self.frame, workload, (), names)
+            except WireError as error:
+                raise damaged(self.frame.path, "its first launch cannot be read", str(error)) from None
+            # What the native reader sees is the chip and these names, no values.
+            key = cache.cache_key("units", cache.module_version(), content)
+            answer = cache.load(key)
+            if answer is None or len(answer) != len(names):
+                # In a fresh process, which is faster beside another one at work, and whose answer is always the same.
+                with ExitStack() as fresh:
+                    found = self._ask(content, lambda folder: _one_shot(fresh, folder), units=names)["units"]
+                answer = {name: str(found.get(name, "")) for name in names}
+                cache.store(key, answer)
+            self._units = answer
+        return self._units
+
+    def _module(self, reference: int, profile: KernelProfile) -> Module:
+        if reference not in self._modules:
+            try:
+                if self._index is None:
+                    self._index = source_index(self.frame)
+                items = self._index.get(reference)
+                if not items:
+                    raise WireError(f"no cubin {reference:#x} for {profile.function_name}")
+                self._modules[reference] = read_module(self.frame, items)
+            except WireError as error:
+                raise damaged(
+                    self.frame.path, f"the code of launch {profile.index} cannot be read", str(error)
+                ) from None
+        return self._modules[reference]
+
+    def _instructions(
+        self, profile: KernelProfile, workload: Item, module: Module, base: int, pcs: list[int]
+    ) -> tuple[Instruction, ...]:
+        key = cache.cache_key("sass", cache.module_version(), module.digest, profile.mangled_name, base, pcs)
+        answer = cache.load(key)
+        if (
+            answer is None
+            or len(answer.get("sass", ())) != len(pcs)
+            or not _is_disassembled(answer["sass"])
+            or len(answer.get("lines", ())) != len(pcs)
+        ):
+            try:
+                content = kernel_report(self.frame, workload, module.items)
+            except WireError as error:
+                raise damaged(self.frame.path, f"launch {profile.index} cannot be read", str(error)) from None
+            answer = self._ask(content, native_reader, pcs=pcs)
+            if answer["name"] != profile.function_name:
+                raise self._error(f"launch {profile.index} is {answer['name']!r} there")
+            if _is_disassembled(answer["sass"]):  # else another version of the library may know this code
+                cache.store(key, {part: answer[part] for part in ("sass", "lines", "files")})
+        files = answer["files"]
+        return tuple(
+            Instruction(pc, sass.strip(), files[line[0]] if line else None, line[1] if line else None)
+            for pc, sass, line in zip(pcs, answer["sass"], answer["lines"], strict=True)
+        )
+
+    def _ask(
+        self,
+        content: bytes,
+        reader: Callable[[str], NativeReader],
+        *,
+        pcs: Iterable[int] = (),
+        units: Iterable[str] = (),
+    ) -> dict[str, Any]:
+        """Ask the package's native reader; where it fails, that of the installed ncu, which may be newer."""
+        request: dict[str, Any] = {"pcs": list(pcs), "units": list(units)}
+        with tempfile.TemporaryDirectory(prefix="gemmprof-") as folder:
+            path = Path(folder) / "kernel.ncu-rep"
+            path.write_bytes(content)
+            request["path"] = str(path)
+            problem = ""
+            answer: dict[str, Any] = {}
+            try:
+                answer = reader("").ask(request)
+                if not request["pcs"] or _is_disassembled(answer["sass"]):
+                    return answer
+            except NativeReaderMissing as error:
+                problem = str(error)
+            except NativeReaderError as error:
+                problem = str(error)
+            other = ncu_python_directory()
+            if other is not None:
+                try:
+                    return reader(str(other)).ask(request)
+                except NativeReaderError as error:
+                    problem = problem and f"{problem}; with the module in {other}: {error}"
+        if problem:
+            raise self._error(problem)
+        return answer
+
+    def _error(self, found: str) -> ReportError:
+        return ReportError(
+            f"{self.frame.path}: Nsight Compute's own library cannot read the code in this report",
+            found=found,
+            remedies=[
+                "if a newer ncu wrote it: `pip install --upgrade ncu-report`, or put that ncu on PATH",
+                "if it is damaged: copy or record the report again",
+            ],
+        )

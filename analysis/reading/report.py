@@ -1,0 +1,173 @@
+"""Reads Nsight Compute reports: any ``.ncu-rep`` or ``.ncu-repz``, also compressed with xz, gzip or zstd.
+
+The frame and all values are decoded in Python (`frame`, `messages`). Only what the file does not hold
+comes from NVIDIA's ``ncu_report``: disassembled SASS, the source line of an instruction, units of metrics. That library
+runs in a process of its own (`worker`), and what it gets to see is a report cut down to one kernel's code
+(`lookup`).
+"""
+
+from __future__ import annotations
+
+import os
+from collections import deque
+from collections.abc import Callable, Collection, Iterator, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import replace
+
+from gemmprof import metrics as m
+from gemmprof.analysis.reading.context import session_details
+from gemmprof.analysis.reading.frame import Frame, Item, damaged, open_frame
+from gemmprof.analysis.reading.lookup import Lookup
+from gemmprof.analysis.reading.messages import Result, ResultDecoder
+from gemmprof.analysis.reading.wire import WireError
+from gemmprof.errors import ReportError
+from gemmprof.model import KernelProfile, SessionDetails, Source
+
+AHEAD = 2
+"""Launches that are decoded ahead of the one that is handed out, so that the native reader is never idle."""
+
+
+def read_report(
+    path: str | os.PathLike[str],
+    *,
+    source: bool = True,
+    units: bool = True,
+    instances: bool | Collection[str] = True,
+) -> tuple[KernelProfile, ...]:
+    """Every profiled launch of a report, in the order of profiling, complete in plain Python values.
+
+    Args:
+        path: the report; its compression is told by its content.
+        source: also disassemble the kernels and read the CUDA sources (about 0.4 s for the first kernel).
+        units: also ask for the units of the metrics.
+        instances: instance values of all metrics, of none, or of the named ones.
+
+    Raises:
+        ReportError: if the file is missing, of another kind, truncated or damaged, or if the native reader fails on it.
+    """
+    with ReportReader(path) as reader:
+        return tuple(reader.profiles(source=source, units=units, instances=instances))
+
+
+class ReportReader:
+    """An open report, read one launch at a time: memory does not grow with the number of launches.
+
+    Use it in a ``with`` statement.
+
+    Raises:
+        ReportError: if the file is missing, of another kind, or its frame is truncated or damaged.
+    """
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self.path = os.fspath(path)
+        self.frame = open_frame(path)
+        try:
+            self._sessions = _sessions(self.frame)
+        except BaseException:
+            self.frame.close()
+            raise
+
+    def __enter__(self) -> ReportReader:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.frame.close()
+
+    def __len__(self) -> int:
+        """Number of profiled launches."""
+        return len(self.frame.workloads)
+
+    @property
+    def names(self) -> frozenset[str]:
+        """Names of all metrics that some launch of the report may have."""
+        return frozenset(self.frame.strings)
+
+    def profiles(
+        self,
+        *,
+        source: bool | Callable[[KernelProfile], bool] = False,
+        units: bool = False,
+        instances: bool | Collection[str] = True,
+        rules: bool = True,
+        only: Collection[int] | None = None,
+    ) -> Iterator[KernelProfile]:
+        """The profiled launches in the order of profiling.
+
+        Args:
+            source: also SASS and CUDA sources; or a function that says for which launches.
+            units: also units of the metrics, in one mapping for all launches.
+            instances: instance values of all metrics, of none, or of the named ones.
+            rules: also Nsight Compute's advice.
+            only: indexes of the launches to read; None for all.
+
+        Raises:
+            ReportError: where damage is met, after the launches before it; or if the native reader fails.
+        """
+        if source and not isinstance(instances, bool):
+            instances = {*instances, m.FUNCTION_PCS, m.INSTRUCTIONS_BY_ADDRESS}
+        elif source and not instances:
+            instances = {m.FUNCTION_PCS, m.INSTRUCTIONS_BY_ADDRESS}
+        decoder = ResultDecoder(self.path, self.frame.strings, instances, rules)
+        lookup = Lookup(self.frame)
+        # The native reader works on the units, and on the code of the next launches, while this process decodes values
+        # and its caller looks at the launch before.
+        with ThreadPoolExecutor(1) as on_units, ThreadPoolExecutor(1) as on_sources:
+            known_units = on_units.submit(lookup.units) if units else None
+            waiting: deque[tuple[KernelProfile, Future[Source] | None]] = deque()
+
+            def first() -> KernelProfile:
+                profile, code = waiting.popleft()
+                return replace(
+                    profile,
+                    source=code.result() if code is not None else profile.source,
+                    units=known_units.result() if known_units is not None else profile.units,
+                )
+
+            results, damage = self._results(decoder, only), None
+            while True:
+                try:
+                    result, item = next(results)
+                except StopIteration:
+                    break
+                except ReportError as error:
+                    damage = error
+                    break
+                profile = result.profile
+                wanted = source(profile) if callable(source) else source
+                code = on_sources.submit(lookup.source, result, item) if wanted else None
+                waiting.append((profile, code))
+                if len(waiting) > AHEAD:
+                    yield first()
+            while waiting:
+                yield first()
+            if damage is not None:
+                raise damage
+
+    def _results(self, decoder: ResultDecoder, only: Collection[int] | None) -> Iterator[tuple[Result, Item]]:
+        """The launches as the report holds them, each with its place in the file."""
+        for index, item in enumerate(self.frame.workloads):
+            if only is not None and index not in only:
+                continue
+            session = self._sessions.get(item.process) or SessionDetails()
+            try:
+                result = decoder.result(self.frame.read(item.start, item.end), item.kind, index, session)
+            except WireError as error:
+                raise damaged(self.path, f"launch {index} cannot be read", str(error)) from None
+            yield result, item
+
+
+def units_of_report(path: str | os.PathLike[str]) -> Mapping[str, str]:
+    """Unit of every metric that some launch of the report may have, '' if it has none.
+
+    Raises:
+        ReportError: if the report cannot be read, or the native reader fails.
+    """
+    with open_frame(path) as frame:
+        return Lookup(frame).units()
+
+
+def _sessions(frame: Frame) -> dict[int, SessionDetails]:
+    try:
+        return {process: session_details(data) for process, data in frame.sessions.items()}
+    except WireError as error:
+        raise damaged(frame.path, "the facts of its session cannot be read", str(error)) from None

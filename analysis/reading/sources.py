@@ -1,0 +1,134 @@
+"""Sources that a report carries: CUDA files as text, and in the embedded cubin how long the kernel's code is."""
+
+from __future__ import annotations
+
+import hashlib
+import struct
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from gemmprof import metrics as m
+from gemmprof.analysis.reading import wire
+from gemmprof.analysis.reading.frame import Frame, Item
+from gemmprof.model import KernelProfile
+
+INSTRUCTION_BYTES = 16
+"""Size of a SASS instruction since Volta, the oldest architecture that Nsight Compute knows."""
+
+_MAX_INSTRUCTIONS = 1 << 20
+_HEAD_BYTES = 16
+# SourceData
+_REFERENCE, _BINARY, _FILES = 1, 4, 8
+_ELF_HEADER = struct.Struct("<16sHHIQQQIHHHHHH")
+_SECTION_HEADER = struct.Struct("<IIQQQQIIQQ")
+
+
+@dataclass(frozen=True, slots=True)
+class Module:
+    """One cubin of a report.
+
+    Attributes:
+        code_bytes: bytes of code of each function by mangled name.
+        files: imported CUDA sources by their path on the profiling machine.
+        items: where the cubin lies in the report.
+        digest: fingerprint of the code.
+    """
+
+    code_bytes: Mapping[str, int]
+    files: Mapping[str, str]
+    items: tuple[Item, ...]
+    digest: str
+
+
+def source_index(frame: Frame) -> dict[int, list[Item]]:
+    """The source items of a report by the reference that launches name them by.
+
+    Raises:
+        WireError: if a source item has none.
+    """
+    index: dict[int, list[Item]] = {}
+    for item in frame.sources:
+        # The reference is the first field; the cubin behind it can have megabytes.
+        head = frame.read(item.start, min(item.end, item.start + _HEAD_BYTES))
+        if head[:1] != bytes([_REFERENCE << 3 | wire.VARINT]):
+            raise wire.WireError(f"a source without a reference at byte {item.start}")
+        index.setdefault(wire.varint(head, 1, len(head))[0], []).append(item)
+    return index
+
+
+def read_module(frame: Frame, items: Iterable[Item]) -> Module:
+    """Read the items of one reference: the code comes in one, imported CUDA files and relocations in others.
+
+    Raises:
+        WireError: if one is damaged.
+    """
+    code_bytes: dict[str, int] = {}
+    files: dict[str, str] = {}
+    items = tuple(items)
+    digest = hashlib.sha256()
+    for item in items:
+        data = frame.read(item.start, item.end)
+        for number, kind, start, end in wire.spans(data, 0, len(data)):
+            if number == _BINARY and kind == wire.BYTES:
+                binary = data[start:end]
+                code_bytes.update(code_sizes(binary))
+                digest.update(binary)
+            elif number == _FILES and kind == wire.BYTES:
+                files.update(_source_files(data[start:end]))
+    return Module(code_bytes, files, items, digest.hexdigest())
+
+
+def _source_files(data: bytes) -> dict[str, str]:
+    files: dict[str, str] = {}
+    for number, entry in wire.fields(data):
+        if number == 1:
+            parts = dict(wire.fields(wire.as_bytes(entry)))
+            # Source text is shown, never compared: a file in another encoding must not cost the report.
+            files[wire.text(parts.get(1, b""))] = wire.as_bytes(parts.get(2, b"")).decode("utf-8", "replace")
+    return files
+
+
+def code_sizes(cubin: bytes) -> dict[str, int]:
+    """Bytes of code of each kernel in a cubin: the size of its ``.text.<mangled name>`` section; {} if it is no ELF."""
+    if not cubin.startswith(b"\x7fELF\x02\x01") or len(cubin) < _ELF_HEADER.size:
+        return {}
+    header = _ELF_HEADER.unpack_from(cubin)
+    table, entry_size, count, names_index = header[6], header[11], header[12], header[13]
+    if entry_size != _SECTION_HEADER.size or table + _SECTION_HEADER.size > len(cubin):
+        return {}
+    first = _SECTION_HEADER.unpack_from(cubin, table)
+    # From 65,280 sections on, the true counts stand in the first section header.
+    count = count or first[5]
+    names_index = first[6] if names_index == 0xFFFF else names_index
+    if table + count * entry_size > len(cubin) or names_index >= count:
+        return {}
+    sections = list(_SECTION_HEADER.iter_unpack(cubin[table : table + count * entry_size]))
+    names_at = sections[names_index][4]
+    sizes: dict[str, int] = {}
+    for section in sections:
+        start = names_at + section[0]
+        end = cubin.find(b"\0", start)
+        name = cubin[start:end]
+        if name.startswith(b".text."):
+            sizes[name[len(b".text.") :].decode("utf-8", "replace")] = section[5]
+    return sizes
+
+
+def addresses(profile: KernelProfile, module: Module) -> tuple[int, list[int]]:
+    """Address of the first instruction of a launch's kernel, and those of all instructions worth showing.
+
+    They are the kernel's whole code where the cubin tells its size, and in any case every address that has a value in
+    some metric (functions that the kernel calls lie elsewhere).
+    """
+    functions = profile.instances.get(m.FUNCTION_PCS)
+    base = functions.values[0] if functions is not None and len(functions) else 0
+    base = int(base) if isinstance(base, (int, float)) else 0
+    measured: set[int] = set()
+    if executed := profile.instances.get(m.INSTRUCTIONS_BY_ADDRESS):
+        measured.update(key for key in executed.keys if isinstance(key, int))
+    if not base and measured:
+        base = min(measured)
+    size = module.code_bytes.get(profile.mangled_name, 0)
+    if base and 0 < size <= _MAX_INSTRUCTIONS * INSTRUCTION_BYTES:
+        measured.update(range(base, base + size, INSTRUCTION_BYTES))
+    return base, sorted(measured)

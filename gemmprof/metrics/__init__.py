@@ -1,0 +1,15 @@
+"""The only home of Nsight Compute metric names, and of which sections collect them.
+
+An analysis reads one `MetricGroup`; ``collect`` asks ncu for the union of all groups (`collection_options`). Names
+that exist only on some architectures stand under ``optional``. One module a group of analyses; here stand all of
+their names together, so that a reader writes ``metrics.DURATION`` wherever it is at home.
+"""
+
+from gemmprof.metrics.compute import *  # noqa: F403
+from gemmprof.metrics.groups import *  # noqa: F403
+from gemmprof.metrics.launch import *  # noqa: F403
+from gemmprof.metrics.lean import *  # noqa: F403
+from gemmprof.metrics.memory import *  # noqa: F403
+from gemmprof.metrics.source import *  # noqa: F403
+from gemmprof.metrics.throughput import *  # noqa: F403
+from gemmprof.metrics.words import *  # noqa: F403

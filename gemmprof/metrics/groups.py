@@ -1,0 +1,69 @@
+"""A group of metrics: what one analysis reads, which ncu sections collect it, and what to say where it is absent."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Set
+from dataclasses import dataclass, field
+
+from gemmprof.model import NotCollected
+
+
+@dataclass(frozen=True, slots=True)
+class MetricGroup:
+    """The metrics of one analysis.
+
+    Attributes:
+        sections: ncu section identifiers that collect the group.
+        required: without all of these the analysis has no result.
+        expected: exist on every architecture; without one of these a part of the result is absent.
+        optional: used where present; they exist on some architectures or in some versions of ncu only.
+        requested: metrics that no section lists, to be asked for by name.
+        sources: which section collects which of the required and expected metrics, so that a remedy can be short.
+    """
+
+    sections: tuple[str, ...]
+    required: tuple[str, ...] = ()
+    optional: tuple[str, ...] = ()
+    requested: tuple[str, ...] = ()
+    expected: tuple[str, ...] = ()
+    sources: Mapping[str, tuple[str, ...]] = field(default_factory=dict, hash=False)
+
+    @property
+    def remedy(self) -> str:
+        """The ncu options that collect the group."""
+        return _options(self.sections, self.requested)
+
+    def remedy_for(self, absent: Collection[str]) -> str:
+        """The ncu options that collect these metrics of the group; those of the whole group if one has no source."""
+        sections = [name for name in self.sections if not set(absent).isdisjoint(self.sources.get(name, ()))]
+        requested = [name for name in self.requested if name in absent]
+        found = {*requested, *(name for section in sections for name in self.sources[section])}
+        return _options(sections, requested) if found.issuperset(absent) else self.remedy
+
+    def missing(self, present: Iterable[str]) -> NotCollected | None:
+        """`NotCollected` naming the required metrics that are not in ``present``; None if all are there."""
+        return self._absent(self.required, present)
+
+    def incomplete(self, present: Iterable[str]) -> NotCollected | None:
+        """`NotCollected` naming required and expected metrics that are not in ``present``; None if all are there."""
+        return self._absent((*self.required, *self.expected), present)
+
+    def not_collected(self, present: Iterable[str]) -> NotCollected:
+        """What stands in place of a result, naming the absent required metrics, else the expected ones."""
+        # NotCollected is false, so `or` would drop it.
+        missing = self.missing(present)
+        if missing is None:
+            missing = self.incomplete(present)
+        return NotCollected((*self.required, *self.expected), self.remedy) if missing is None else missing
+
+    def _absent(self, names: Iterable[str], present: Iterable[str]) -> NotCollected | None:
+        have = present if isinstance(present, (Mapping, Set)) else set(present)
+        absent = tuple(name for name in names if name not in have)
+        return NotCollected(absent, self.remedy_for(absent)) if absent else None
+
+
+def _options(sections: Iterable[str], requested: Collection[str]) -> str:
+    options = [f"--section {section}" for section in sections]
+    if requested:
+        options.append("--metrics " + ",".join(requested))
+    return " ".join(options)

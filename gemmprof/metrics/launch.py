@@ -1,0 +1,108 @@
+"""How a kernel was launched, and its occupancy (sections LaunchStats and Occupancy)."""
+
+from __future__ import annotations
+
+from gemmprof.metrics.groups import MetricGroup
+from gemmprof.metrics.throughput import SM_ACTIVE_CYCLES
+
+# --- Launch (section LaunchStats) -------------------------------------------------------------------------------------
+
+GRID_SIZE = "launch__grid_size"
+BLOCK_SIZE = "launch__block_size"
+THREADS = "launch__thread_count"
+GRID_DIMENSIONS = ("launch__grid_dim_x", "launch__grid_dim_y", "launch__grid_dim_z")
+BLOCK_DIMENSIONS = ("launch__block_dim_x", "launch__block_dim_y", "launch__block_dim_z")
+"""Stored with a launch itself; of a range or graph only these metrics tell, with the largest of its launches."""
+REGISTERS_PER_THREAD = "launch__registers_per_thread"
+SHARED_MEMORY_CONFIG = "launch__shared_mem_config_size"
+SHARED_MEMORY_DRIVER = "launch__shared_mem_per_block_driver"
+SHARED_MEMORY_DYNAMIC = "launch__shared_mem_per_block_dynamic"
+SHARED_MEMORY_STATIC = "launch__shared_mem_per_block_static"
+CACHE_CONFIG = "launch__func_cache_config"
+CLUSTER_SIZE = "launch__cluster_size"
+WAVES_PER_SM = "launch__waves_per_multiprocessor"
+SM_COUNT = "launch__sm_count"
+STACK_SIZE = "launch__stack_size"
+CLUSTER_SCHEDULING_POLICY = "launch__cluster_scheduling_policy"
+TPC_COUNT = "launch__tpc_count"
+TPC_ENABLED = "launch__tpc_enabled"
+GREEN_CONTEXT = "launch__uses_green_context"
+FUNCTION_PCS = "launch__function_pcs"
+"""Instance values: address of the kernel's first instruction, and of the functions that it calls."""
+DEVICE_ATTRIBUTE_PREFIX = "device__attribute_"
+
+LAUNCH = MetricGroup(
+    sections=("LaunchStats",),
+    expected=(
+        GRID_SIZE,
+        BLOCK_SIZE,
+        THREADS,
+        REGISTERS_PER_THREAD,
+        SHARED_MEMORY_CONFIG,
+        SHARED_MEMORY_DRIVER,
+        SHARED_MEMORY_DYNAMIC,
+        SHARED_MEMORY_STATIC,
+        WAVES_PER_SM,
+    ),
+    optional=(
+        CACHE_CONFIG,
+        CLUSTER_SIZE,
+        CLUSTER_SCHEDULING_POLICY,
+        SM_COUNT,
+        STACK_SIZE,
+        TPC_COUNT,
+        TPC_ENABLED,
+        GREEN_CONTEXT,
+    ),
+)
+
+# --- Occupancy (section Occupancy) ------------------------------------------------------------------------------------
+
+THEORETICAL_OCCUPANCY = "sm__maximum_warps_per_active_cycle_pct"
+THEORETICAL_WARPS = "sm__maximum_warps_avg_per_active_cycle"
+ACHIEVED_OCCUPANCY = "sm__warps_active.avg.pct_of_peak_sustained_active"
+ACHIEVED_WARPS = "sm__warps_active.avg.per_cycle_active"
+BLOCK_LIMIT_REGISTERS = "launch__occupancy_limit_registers"
+BLOCK_LIMIT_SHARED_MEMORY = "launch__occupancy_limit_shared_mem"
+BLOCK_LIMIT_WARPS = "launch__occupancy_limit_warps"
+BLOCK_LIMIT_BLOCKS = "launch__occupancy_limit_blocks"
+BLOCK_LIMIT_BARRIERS = "launch__occupancy_limit_barriers"
+"""From 9.0 on. ncu prints at most the SM's block slots here."""
+BARRIERS_PER_BLOCK = "launch__barrier_count"
+WARPS_PER_BLOCK_SIZE = "launch__occupancy_per_block_size"
+WARPS_PER_REGISTER_COUNT = "launch__occupancy_per_register_count"
+WARPS_PER_SHARED_MEMORY = "launch__occupancy_per_shared_mem_size"
+WARPS_PER_BARRIER_COUNT = "launch__occupancy_per_barrier_count"
+"""Instance values: resident warps over block size, registers per thread, bytes per block (the driver's reserve
+included) and barriers per block. The scalar is a meaningless sum."""
+ACTIVE_CYCLES_MIN = "sm__cycles_active.min"
+ACTIVE_CYCLES_MAX = "sm__cycles_active.max"
+MAX_ACTIVE_CLUSTERS = "launch__cluster_max_active"
+CLUSTER_OCCUPANCY = "launch__occupancy_cluster_pct"
+
+OCCUPANCY = MetricGroup(
+    sections=("Occupancy", "LaunchStats"),
+    required=(
+        THEORETICAL_OCCUPANCY,
+        BLOCK_LIMIT_REGISTERS,
+        BLOCK_LIMIT_SHARED_MEMORY,
+        BLOCK_LIMIT_WARPS,
+        BLOCK_LIMIT_BLOCKS,
+    ),
+    expected=(ACHIEVED_OCCUPANCY, ACHIEVED_WARPS, THEORETICAL_WARPS, WAVES_PER_SM),
+    optional=(
+        BLOCK_LIMIT_BARRIERS,
+        BARRIERS_PER_BLOCK,
+        WARPS_PER_BLOCK_SIZE,
+        WARPS_PER_REGISTER_COUNT,
+        WARPS_PER_SHARED_MEMORY,
+        WARPS_PER_BARRIER_COUNT,
+        SM_ACTIVE_CYCLES,
+        ACTIVE_CYCLES_MIN,
+        ACTIVE_CYCLES_MAX,
+        SM_COUNT,
+        CLUSTER_SIZE,
+        MAX_ACTIVE_CLUSTERS,
+        CLUSTER_OCCUPANCY,
+    ),
+)

@@ -1,0 +1,86 @@
+"""All groups by the name of their analysis, and the ncu options that collect them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from gemmprof.metrics.compute import DIVERGENCE, INSTRUCTION_MIX, SCHEDULER, WARP_STATES
+from gemmprof.metrics.groups import MetricGroup
+from gemmprof.metrics.launch import LAUNCH, OCCUPANCY
+from gemmprof.metrics.memory import BANK_CONFLICTS, COALESCING, MEMORY_CHART, SPILLS
+from gemmprof.metrics.source import SOURCE_VIEW
+from gemmprof.metrics.throughput import ROOFLINE, SPEED_OF_LIGHT
+
+# --- Advice: rule results come with whatever sections are collected ---------------------------------------------------
+
+ADVICE = MetricGroup(sections=("SpeedOfLight",))
+
+GROUPS: dict[str, MetricGroup] = {
+    "launch": LAUNCH,
+    "speed_of_light": SPEED_OF_LIGHT,
+    "roofline": ROOFLINE,
+    "instruction_mix": INSTRUCTION_MIX,
+    "warp_states": WARP_STATES,
+    "scheduler": SCHEDULER,
+    "rules": ADVICE,
+    "bank_conflicts": BANK_CONFLICTS,
+    "coalescing": COALESCING,
+    "memory_chart": MEMORY_CHART,
+    "divergence": DIVERGENCE,
+    "spills": SPILLS,
+    "occupancy": OCCUPANCY,
+    "source_view": SOURCE_VIEW,
+}
+"""Every group by the name of the analysis that reads it."""
+
+
+def collection_options(groups: Iterable[MetricGroup] | None = None) -> tuple[str, ...]:
+    """ncu options (sections and metrics, each once) that collect the union of the groups (default: all)."""
+    chosen = list(GROUPS.values() if groups is None else groups)
+    return _collecting(
+        (section for group in chosen for section in group.sections),
+        (name for group in chosen for name in group.requested),
+    )
+
+
+def _collecting(sections: Iterable[str], names: Iterable[str]) -> tuple[str, ...]:
+    """ncu's options for these sections and metrics, each once."""
+    options = [word for section in dict.fromkeys(sections) for word in ("--section", section)]
+    listed = ",".join(dict.fromkeys(names))
+    return (*options, "--metrics", listed) if listed else tuple(options)
+
+
+_TABLES = "MemoryWorkloadAnalysis_Tables"
+LEAN_WITHOUT = (
+    "smsp__sass_inst_executed_memdesc_explicit_",  # explicit L2 eviction policies
+    "smsp__sass_average_data_bytes_per_sector_",  # sectors per request and the excess say nearly as much
+    "MemoryL1TEXCacheTable",
+    "MemoryL2CacheTable",
+    "MemoryL2CacheEvictPolicyTable",
+    "MemoryDeviceMemoryTable",
+)
+"""What the lean set leaves out of ncu's sections: metrics by prefix that cost an instrumented replay of their own, and
+tables for which ncu collects hundreds of metrics where the analyses read a few (`lean_options` names those)."""
+_LEAN_WITHOUT_SECTIONS = frozenset({"SpeedOfLight_HierarchicalTensorRooflineChart"})
+"""Thousands of metrics of tensor cores, 0.4 s a launch; no stage of the ladder uses them."""
+_BY_NAME = re.compile(r"(?:sm|smsp|l1tex|lts|dram)__\w+\.[\w.]+")
+
+
+def lean_options() -> tuple[str, ...]:
+    """ncu options of the lean set: what the analyses read of kernels without tensor cores, in as few passes as can be.
+
+    The sections are meant to be collected without `LEAN_WITHOUT`.
+    """
+    groups = GROUPS.values()
+    of_tables = (
+        name
+        for group in groups
+        if _TABLES in group.sections
+        for name in (*group.required, *group.expected, *group.optional)
+        if _BY_NAME.fullmatch(name) and not name.startswith(LEAN_WITHOUT)
+    )
+    return _collecting(
+        (name for group in groups for name in group.sections if name not in _LEAN_WITHOUT_SECTIONS),
+        (*(name for group in groups for name in group.requested), *of_tables),
+    )

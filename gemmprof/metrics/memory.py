@@ -1,0 +1,307 @@
+"""Shared, global and local memory, and the memory chart."""
+
+from __future__ import annotations
+
+from gemmprof.metrics.groups import MetricGroup
+from gemmprof.metrics.source import (
+    ACCESS_TYPE_BY_ADDRESS,
+    GLOBAL_IDEAL_BY_ADDRESS,
+    GLOBAL_SECTORS_BY_ADDRESS,
+    GLOBAL_TAGS_BY_ADDRESS,
+    INSTRUCTIONS_BY_ADDRESS,
+    LOCAL_SECTORS_BY_ADDRESS,
+    SHARED_IDEAL_BY_ADDRESS,
+    SHARED_WAVEFRONTS_BY_ADDRESS,
+)
+from gemmprof.metrics.throughput import DRAM_BYTES_PER_SECOND, DURATION, L1_THROUGHPUT
+
+# --- Shared memory ---------------------------------------------------------------------------------------------------
+
+# Shared memory: hardware counters by operation. ``_mem_shared.sum`` without an operation also counts wavefronts of
+# kernels that touch no shared memory, so it is not read here. ``op_ld`` counts LDS, LD and LDSM.
+SHARED_WAVEFRONTS_OF = {
+    "load": "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_ld.sum",
+    "store": "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_st.sum",
+    "atomic": "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_atom.sum",
+    "ldmatrix": "smsp__sass_l1tex_data_pipe_lsu_wavefronts_mem_shared_op_ldsm.sum",
+    "stmatrix": "smsp__sass_l1tex_data_pipe_lsu_wavefronts_mem_shared_op_stsm.sum",
+    "async_copy": "smsp__sass_l1tex_data_pipe_lsu_wavefronts_mem_shared_op_ldgsts.sum",
+    "wgmma": "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_gmma.sum",
+}
+SHARED_CONFLICTS_OF: dict[str, tuple[str, ...]] = {
+    "load": ("l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_ld.sum",),
+    "store": ("l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_st.sum",),
+    "atomic": ("l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_atom.sum",),
+    "ldmatrix": ("smsp__sass_l1tex_data_bank_conflicts_pipe_lsu_mem_shared_op_ldsm.sum",),
+    "stmatrix": ("smsp__sass_l1tex_data_bank_conflicts_pipe_lsu_mem_shared_op_stsm.sum",),
+    "async_copy": (
+        "l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_ldgsts.sum",
+        "smsp__sass_l1tex_data_bank_conflicts_pipe_lsu_mem_shared_op_ldgsts.sum",
+    ),
+    "wgmma": ("l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_gmma.sum",),
+}
+SHARED_INSTRUCTIONS_OF: dict[str, tuple[str, ...]] = {
+    "load": ("smsp__sass_inst_executed_op_shared_ld.sum", "sass__inst_executed_shared_loads"),
+    "store": ("smsp__sass_inst_executed_op_shared_st.sum", "sass__inst_executed_shared_stores"),
+    "atomic": ("smsp__inst_executed_op_shared_atom.sum", "smsp__sass_inst_executed_op_shared_atom.sum"),
+    "ldmatrix": ("smsp__inst_executed_op_ldsm.sum",),
+    "stmatrix": ("smsp__inst_executed_op_shared_stsm.sum",),
+    "async_copy": ("smsp__inst_executed_op_ldgsts.sum",),
+}
+"""Warp-level instructions; the names stand in the order of preference (another version of ncu, another name)."""
+
+L1_ACTIVE_CYCLES = "l1tex__cycles_active.sum"
+L1_ELAPSED_CYCLES = "l1tex__cycles_elapsed.sum"
+
+BANK_CONFLICTS = MetricGroup(
+    sections=("MemoryWorkloadAnalysis_Tables", "SourceCounters"),
+    required=(
+        SHARED_WAVEFRONTS_OF["load"],
+        SHARED_WAVEFRONTS_OF["store"],
+        *SHARED_CONFLICTS_OF["load"],
+        *SHARED_CONFLICTS_OF["store"],
+    ),
+    optional=(
+        *SHARED_WAVEFRONTS_OF.values(),
+        *(name for names in SHARED_CONFLICTS_OF.values() for name in names),
+        *(name for names in SHARED_INSTRUCTIONS_OF.values() for name in names),
+        L1_THROUGHPUT,
+        L1_ACTIVE_CYCLES,
+        L1_ELAPSED_CYCLES,
+        INSTRUCTIONS_BY_ADDRESS,
+        SHARED_WAVEFRONTS_BY_ADDRESS,
+        SHARED_IDEAL_BY_ADDRESS,
+        ACCESS_TYPE_BY_ADDRESS,
+    ),
+)
+
+# --- Global memory ---------------------------------------------------------------------------------------------------
+
+GLOBAL_REQUESTS_OF = {
+    "load": "l1tex__t_requests_pipe_lsu_mem_global_op_ld.sum",
+    "store": "l1tex__t_requests_pipe_lsu_mem_global_op_st.sum",
+    "reduction": "l1tex__t_requests_pipe_lsu_mem_global_op_red.sum",
+    "atomic": "l1tex__t_requests_pipe_lsu_mem_global_op_atom.sum",
+    "async_copy": "sm__sass_l1tex_t_requests_pipe_lsu_mem_global_op_ldgsts.sum",
+}
+GLOBAL_SECTORS_OF = {
+    "load": "l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum",
+    "store": "l1tex__t_sectors_pipe_lsu_mem_global_op_st.sum",
+    "reduction": "l1tex__t_sectors_pipe_lsu_mem_global_op_red.sum",
+    "atomic": "l1tex__t_sectors_pipe_lsu_mem_global_op_atom.sum",
+}
+ASYNC_COPY_SECTORS = (
+    "sm__sass_l1tex_t_sectors_pipe_lsu_mem_global_op_ldgsts_cache_access.sum",
+    "sm__sass_l1tex_t_sectors_pipe_lsu_mem_global_op_ldgsts_cache_bypass.sum",
+)
+"""The two add up; `GLOBAL_SECTORS_OF` and `GLOBAL_REQUESTS_OF` of loads count asynchronous copies too."""
+GLOBAL_HIT_RATE_OF = {
+    "load": "l1tex__t_sector_pipe_lsu_mem_global_op_ld_hit_rate.pct",
+    "store": "l1tex__t_sector_pipe_lsu_mem_global_op_st_hit_rate.pct",
+    "reduction": "l1tex__t_sector_pipe_lsu_mem_global_op_red_hit_rate.pct",
+    "atomic": "l1tex__t_sector_pipe_lsu_mem_global_op_atom_hit_rate.pct",
+}
+GLOBAL_BYTES_PER_SECTOR_OF = {
+    "load": "smsp__sass_average_data_bytes_per_sector_mem_global_op_ld.ratio",
+    "store": "smsp__sass_average_data_bytes_per_sector_mem_global_op_st.ratio",
+}
+GLOBAL_BYTES_PER_SECTOR_LIMIT_OF = {
+    "load": "smsp__sass_average_data_bytes_per_sector_mem_global_op_ld.max_rate",
+    "store": "smsp__sass_average_data_bytes_per_sector_mem_global_op_st.max_rate",
+}
+L2_ACTIVE_CYCLES = "lts__cycles_active.sum"
+L2_ELAPSED_CYCLES = "lts__cycles_elapsed.sum"
+
+COALESCING = MetricGroup(
+    sections=("MemoryWorkloadAnalysis_Tables", "SourceCounters"),
+    required=(
+        GLOBAL_REQUESTS_OF["load"],
+        GLOBAL_REQUESTS_OF["store"],
+        GLOBAL_SECTORS_OF["load"],
+        GLOBAL_SECTORS_OF["store"],
+    ),
+    optional=(
+        *GLOBAL_REQUESTS_OF.values(),
+        *GLOBAL_SECTORS_OF.values(),
+        *ASYNC_COPY_SECTORS,
+        *GLOBAL_HIT_RATE_OF.values(),
+        *GLOBAL_BYTES_PER_SECTOR_OF.values(),
+        *GLOBAL_BYTES_PER_SECTOR_LIMIT_OF.values(),
+        L2_ACTIVE_CYCLES,
+        L2_ELAPSED_CYCLES,
+        INSTRUCTIONS_BY_ADDRESS,
+        GLOBAL_SECTORS_BY_ADDRESS,
+        GLOBAL_IDEAL_BY_ADDRESS,
+        GLOBAL_TAGS_BY_ADDRESS,
+        ACCESS_TYPE_BY_ADDRESS,
+    ),
+)
+
+# --- Local memory ----------------------------------------------------------------------------------------------------
+
+LOCAL_LOADS = ("smsp__sass_inst_executed_op_local_ld.sum", "sass__inst_executed_local_loads")
+LOCAL_STORES = ("smsp__sass_inst_executed_op_local_st.sum", "sass__inst_executed_local_stores")
+LOCAL_REQUESTS_OF = {
+    "load": "l1tex__t_requests_pipe_lsu_mem_local_op_ld.sum",
+    "store": "l1tex__t_requests_pipe_lsu_mem_local_op_st.sum",
+}
+LOCAL_SECTORS_OF = {
+    "load": "l1tex__t_sectors_pipe_lsu_mem_local_op_ld.sum",
+    "store": "l1tex__t_sectors_pipe_lsu_mem_local_op_st.sum",
+}
+LOCAL_HIT_RATE_OF = {
+    "load": "l1tex__t_sector_pipe_lsu_mem_local_op_ld_hit_rate.pct",
+    "store": "l1tex__t_sector_pipe_lsu_mem_local_op_st_hit_rate.pct",
+}
+SPILLING_REQUESTS = "derived__local_spilling_requests"
+SPILLING_LOADS = "sass__inst_executed_register_spilling_op_read"
+SPILLING_STORES = "sass__inst_executed_register_spilling_op_write"
+
+SPILLS = MetricGroup(
+    sections=("MemoryWorkloadAnalysis_Chart", "MemoryWorkloadAnalysis_Tables", "SourceCounters"),
+    required=(LOCAL_LOADS[0], LOCAL_STORES[0]),
+    optional=(
+        *LOCAL_LOADS[1:],
+        *LOCAL_STORES[1:],
+        *LOCAL_REQUESTS_OF.values(),
+        *LOCAL_SECTORS_OF.values(),
+        *LOCAL_HIT_RATE_OF.values(),
+        SPILLING_REQUESTS,
+        SPILLING_LOADS,
+        SPILLING_STORES,
+        GLOBAL_SECTORS_OF["load"],
+        GLOBAL_SECTORS_OF["store"],
+        INSTRUCTIONS_BY_ADDRESS,
+        LOCAL_SECTORS_BY_ADDRESS,
+    ),
+)
+
+# --- Memory chart ----------------------------------------------------------------------------------------------------
+
+# Memory chart. Where a quantity has another name on some architectures, the names stand in the order of preference.
+L1_HIT_RATE = "l1tex__t_sector_hit_rate.pct"
+L2_HIT_RATE = "lts__t_sector_hit_rate.pct"
+SHARED_PEAK_PERCENT = "l1tex__data_pipe_lsu_wavefronts_mem_shared.sum.pct_of_peak_sustained_elapsed"
+MEMORY_BUSY = "gpu__compute_memory_access_throughput.avg.pct_of_peak_sustained_elapsed"
+MEMORY_BANDWIDTH = "gpu__compute_memory_request_throughput.avg.pct_of_peak_sustained_elapsed"
+MEMORY_PIPES_BUSY = "sm__memory_throughput.avg.pct_of_peak_sustained_elapsed"
+PERCENT_SUFFIX = ".pct_of_peak_sustained_elapsed"
+PER_SECOND_SUFFIX = ".per_second"
+
+SPACE_INSTRUCTIONS: dict[tuple[str, str], tuple[tuple[str, ...], ...]] = {
+    ("global", "load"): (("smsp__sass_inst_executed_op_global_ld.sum", "sass__inst_executed_global_loads"),),
+    ("global", "store"): (
+        ("smsp__sass_inst_executed_op_global_st.sum", "sass__inst_executed_global_stores"),
+    ),
+    ("global", "reduction"): (("smsp__inst_executed_op_global_red.sum",),),
+    ("global", "atomic"): (
+        ("smsp__inst_executed_op_generic_atom_dot_alu.sum",),
+        ("smsp__inst_executed_op_generic_atom_dot_cas.sum",),
+    ),
+    ("global", "async_copy"): (("smsp__inst_executed_op_ldgsts.sum",),),
+    ("local", "load"): (LOCAL_LOADS,),
+    ("local", "store"): (LOCAL_STORES,),
+    ("texture", "load"): (("smsp__inst_executed_op_texture.sum",),),
+    ("surface", "load"): (("smsp__inst_executed_op_surface_ld.sum",),),
+    ("surface", "store"): (("smsp__inst_executed_op_surface_st.sum",),),
+    ("surface", "reduction"): (("smsp__inst_executed_op_surface_red.sum",),),
+    ("surface", "atomic"): (
+        ("smsp__inst_executed_op_surface_atom_dot_alu.sum",),
+        ("smsp__inst_executed_op_surface_atom_dot_cas.sum",),
+    ),
+    ("shared", "load"): (SHARED_INSTRUCTIONS_OF["load"],),
+    ("shared", "store"): (SHARED_INSTRUCTIONS_OF["store"],),
+    ("shared", "atomic"): (SHARED_INSTRUCTIONS_OF["atomic"],),
+    ("shared", "ldmatrix"): (SHARED_INSTRUCTIONS_OF["ldmatrix"],),
+    ("shared", "stmatrix"): (SHARED_INSTRUCTIONS_OF["stmatrix"],),
+    ("shared", "wgmma"): (("smsp__sass_inst_executed_op_shared_gmma.sum",),),
+    ("distributed_shared", "access"): (("smsp__sass_inst_executed_op_dshared.sum",),),
+    ("tensor_memory_accelerator", "load"): (("smsp__inst_executed_op_tma_ld.sum",),),
+    ("tensor_memory_accelerator", "store"): (("smsp__inst_executed_op_tma_st.sum",),),
+}
+"""Warp-level instructions by address space and operation: the sum over the entries, each the first name that the
+report has."""
+
+SPACE_REQUESTS: dict[tuple[str, str], str] = {
+    **{("global", operation): name for operation, name in GLOBAL_REQUESTS_OF.items()},
+    **{("local", operation): name for operation, name in LOCAL_REQUESTS_OF.items()},
+    ("texture", "load"): "l1tex__t_requests_pipe_tex_mem_texture.sum",
+    ("surface", "load"): "l1tex__t_requests_pipe_tex_mem_surface_op_ld.sum",
+    ("surface", "store"): "l1tex__t_requests_pipe_tex_mem_surface_op_st.sum",
+    ("surface", "reduction"): "l1tex__t_requests_pipe_tex_mem_surface_op_red.sum",
+    ("surface", "atomic"): "l1tex__t_requests_pipe_tex_mem_surface_op_atom.sum",
+    ("distributed_shared", "load"): "l1tex__t_requests_pipe_lsu_mem_dshared_op_ld.sum",
+    ("distributed_shared", "store"): "l1tex__t_requests_pipe_lsu_mem_dshared_op_st.sum",
+    ("distributed_shared", "reduction"): "l1tex__t_requests_pipe_lsu_mem_dshared_op_redas.sum",
+    ("distributed_shared", "atomic"): "l1tex__t_requests_pipe_lsu_mem_dshared_op_atom.sum",
+}
+"""Requests at the L1 tag stage; with `PERCENT_SUFFIX` their per cent of peak."""
+
+SPACE_SECTORS: dict[tuple[str, str], str] = {
+    **{("global", operation): name for operation, name in GLOBAL_SECTORS_OF.items()},
+    **{("local", operation): name for operation, name in LOCAL_SECTORS_OF.items()},
+    **{
+        key: name.replace("_requests_", "_sectors_")
+        for key, name in SPACE_REQUESTS.items()
+        if key[0] not in ("global", "local")
+    },
+}
+"""32-byte sectors of these requests (section MemoryWorkloadAnalysis_Tables)."""
+
+L2_TO_L1_BYTES = "l1tex__m_xbar2l1tex_read_bytes.sum"
+L1_TO_L2_BYTES = "l1tex__m_l1tex2xbar_write_bytes.sum"
+DSHARED_READ_BYTES = "l1tex__m_xbar2l1tex_read_bytes_mem_dshared.sum"
+DSHARED_WRITE_BYTES = "l1tex__m_l1tex2xbar_write_bytes_mem_dshared.sum"
+TMA_LOAD_BYTES = "l1tex__m_xbar2l1tex_read_bytes_mem_global_op_tma_ld.sum"
+TMA_STORE_BYTES = "l1tex__m_l1tex2xbar_write_bytes_mem_global_op_tma_st.sum"
+TMA_REDUCTION_BYTES = "l1tex__m_l1tex2xbar_write_bytes_mem_global_op_tma_red.sum"
+ASYNC_COPY_L1_BYTES = "l1tex__t_bytes_pipe_lsu_mem_global_op_ldgsts_cache_access.sum"
+"""LDGSTS that goes through L1 (``cp.async.ca``)."""
+ASYNC_COPY_L2_BYTES = "sm__sass_l1tex_m_xbar2l1tex_read_bytes_mem_global_op_ldgsts_cache_bypass.sum"
+"""LDGSTS that goes around L1 (``cp.async.cg``)."""
+L2_FABRIC_SECTORS = "lts__t_sectors_srcunit_ltcfabric.sum"
+"""Between the two halves of the L2 of large chips."""
+DRAM_READ_BYTES = ("dram__bytes_read.sum", "dram__bytes_op_read.sum")
+DRAM_WRITE_BYTES = ("dram__bytes_write.sum", "dram__bytes_op_write.sum")
+OFF_CHIP_SECTORS: dict[tuple[str, str], tuple[str, ...]] = {
+    (aperture, operation): tuple(
+        f"{unit}__t_sectors_srcunit_tex_aperture_{aperture}_op_{operation}{suffix}.sum"
+        for unit in ("lts", "syslts")
+        # What is written, reduced or updated elsewhere is not looked up in this L2 on newer chips.
+        for suffix in (("_lookup_miss",) if operation == "read" else ("", "_lookup_miss"))
+    )
+    for aperture in ("sysmem", "peer")
+    for operation in ("read", "write", "red", "atom")
+}
+"""L2 sectors that go to or come from system memory (``sysmem``) or another GPU (``peer``)."""
+
+MEMORY_CHART = MetricGroup(
+    sections=("MemoryWorkloadAnalysis", "MemoryWorkloadAnalysis_Chart", "MemoryWorkloadAnalysis_Tables"),
+    required=(L2_TO_L1_BYTES, L1_TO_L2_BYTES),
+    optional=(
+        DSHARED_READ_BYTES,
+        DSHARED_WRITE_BYTES,
+        TMA_LOAD_BYTES,
+        TMA_STORE_BYTES,
+        TMA_REDUCTION_BYTES,
+        ASYNC_COPY_L1_BYTES,
+        ASYNC_COPY_L2_BYTES,
+        L2_FABRIC_SECTORS,
+        *(name for terms in SPACE_INSTRUCTIONS.values() for names in terms for name in names),
+        *SPACE_REQUESTS.values(),
+        *SPACE_SECTORS.values(),
+        *SHARED_WAVEFRONTS_OF.values(),
+        DURATION,
+        MEMORY_BUSY,
+        MEMORY_BANDWIDTH,
+        MEMORY_PIPES_BUSY,
+        DRAM_BYTES_PER_SECOND,
+        *ASYNC_COPY_SECTORS,
+        L1_HIT_RATE,
+        L2_HIT_RATE,
+        SHARED_PEAK_PERCENT,
+        *DRAM_READ_BYTES,
+        *DRAM_WRITE_BYTES,
+        *(name for names in OFF_CHIP_SECTORS.values() for name in names),
+    ),
+)

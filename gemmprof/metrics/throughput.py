@@ -1,0 +1,173 @@
+"""Speed of light and roofline: throughputs, clocks, work and traffic against their peaks."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+
+from gemmprof.metrics.groups import MetricGroup
+
+# --- Speed of light (section SpeedOfLight) ----------------------------------------------------------------------------
+
+DURATION = "gpu__time_duration.sum"
+SM_THROUGHPUT = "sm__throughput.avg.pct_of_peak_sustained_elapsed"
+MEMORY_THROUGHPUT = "gpu__compute_memory_throughput.avg.pct_of_peak_sustained_elapsed"
+L1_THROUGHPUT = "l1tex__throughput.avg.pct_of_peak_sustained_active"
+L2_THROUGHPUT = "lts__throughput.avg.pct_of_peak_sustained_elapsed"
+DRAM_THROUGHPUT = "gpu__dram_throughput.avg.pct_of_peak_sustained_elapsed"
+ELAPSED_CYCLES = "gpc__cycles_elapsed.max"
+SM_ACTIVE_CYCLES = "sm__cycles_active.avg"
+SM_CLOCK = "gpc__cycles_elapsed.avg.per_second"
+DRAM_CLOCK = "dram__cycles_elapsed.avg.per_second"
+BREAKDOWN_SM = "breakdown:sm__throughput.avg.pct_of_peak_sustained_elapsed"
+BREAKDOWN_MEMORY = "breakdown:gpu__compute_memory_throughput.avg.pct_of_peak_sustained_elapsed"
+
+SPEED_OF_LIGHT = MetricGroup(
+    sections=("SpeedOfLight",),
+    expected=(
+        SM_THROUGHPUT,
+        MEMORY_THROUGHPUT,
+        DURATION,
+        L1_THROUGHPUT,
+        L2_THROUGHPUT,
+        ELAPSED_CYCLES,
+        SM_ACTIVE_CYCLES,
+        SM_CLOCK,
+        BREAKDOWN_SM,
+        BREAKDOWN_MEMORY,
+    ),
+    optional=(DRAM_THROUGHPUT, DRAM_CLOCK),
+)
+
+NO_DRAM_COUNTERS = frozenset({(8, 7), (8, 8), (11, 0), (12, 1)})
+"""Compute capabilities on which no ``dram__*`` metric exists: their memory is not the GPU's own."""
+
+L1_DATA_STAGE = "L1 data stage"
+
+_UNITS: tuple[tuple[str, str], ...] = (
+    (r"sm__inst_executed_pipe_lsu|l1tex__lsuin_requests", "load/store unit"),
+    (r"sm__issue_active|sm__inst_executed", "issue slots"),
+    (r"sm__\w*pipe_fma\w*", "FMA pipe"),
+    (r"sm__\w*pipe_alu\w*", "integer ALU"),
+    (r"sm__\w*pipe_fp64\w*", "FP64 pipe"),
+    (r"sm__\w*pipe_fp16\w*", "FP16 pipe"),
+    (r"sm__\w*pipe_shared\w*", "FP64 and tensor pipe"),
+    (r"sm__\w*pipe_(tensor|tc_)\w*|sm__mem_tensor\w*", "tensor cores"),
+    (r"sm__\w*pipe_xu\w*", "special-function unit"),
+    (r"sm__\w*pipe_uniform\w*", "uniform datapath"),
+    (r"sm__\w*pipe_cbu\w*", "branch unit"),
+    (r"sm__\w*pipe_adu\w*", "address-divergence unit"),
+    (r"sm__\w*pipe_tex\w*|l1tex__(tex|f_|data_pipe_tex)\w*", "texture unit"),
+    (r"sm__\w*pipe_ipa\w*", "interpolation unit"),
+    (r"sm__\w*pipe_tma\w*", "tensor memory accelerator"),
+    (r"sm__mio\w*", "memory I/O queue"),
+    (r"\w+_internal_activity", "internal activity"),
+    (r"idc__\w*", "constant cache"),
+    (r"l1tex__data\w*", L1_DATA_STAGE),
+    (r"l1tex__\w*", "L1 cache"),
+    (r"lts__\w*|l2\w*", "L2 cache"),
+    (r"(dram|fbpa|gpu__dram)\w*", "DRAM"),
+)
+_UNIT_PATTERNS = tuple((re.compile(pattern), unit) for pattern, unit in _UNITS)
+
+
+def hardware_unit(name: str) -> str:
+    """The hardware unit that a member of a throughput breakdown measures, in words ('' if it is unknown).
+
+    The L1 data stage serves the L1 cache and shared memory alike.
+    """
+    base = name.partition(".")[0]
+    return next((unit for pattern, unit in _UNIT_PATTERNS if pattern.fullmatch(base)), "")
+
+
+# --- Roofline (sections SpeedOfLight_RooflineChart, SpeedOfLight_Hierarchical*RooflineChart) --------------------------
+
+SMSP_CLOCK = "smsp__cycles_elapsed.avg.per_second"
+SM_ELAPSED_CLOCK = "sm__cycles_elapsed.avg.per_second"
+L1_CLOCK = "l1tex__cycles_elapsed.avg.per_second"
+L2_CLOCK = "lts__cycles_elapsed.avg.per_second"
+
+
+def executed_per_cycle(operation: str) -> str:
+    """Predicated-on thread instructions of one operation (``ffma``, ``dadd`` …) per elapsed cycle."""
+    return f"smsp__sass_thread_inst_executed_op_{operation}_pred_on.sum.per_cycle_elapsed"
+
+
+def peak_per_cycle(operation: str) -> str:
+    """The most thread instructions of one operation that all SMs together can execute per cycle."""
+    return f"sm__sass_thread_inst_executed_op_{operation}_pred_on.sum.peak_sustained"
+
+
+DRAM_BYTES_PER_SECOND = "dram__bytes.sum.per_second"
+DRAM_BYTES_PEAK = "dram__bytes.sum.peak_sustained"
+L2_TO_XBAR_PER_SECOND = "lts__lts2xbar_cycles_active.sum.per_second"
+L2_TO_XBAR_PEAK = "lts__lts2xbar_cycles_active.sum.peak_sustained"
+L1_WRITEBACK_PER_SECOND = "l1tex__lsu_writeback_active_mem_lg.sum.per_second"
+L1_WRITEBACK_PEAK = "l1tex__lsu_writeback_active_mem_lg.sum.peak_sustained"
+L1_WRITEBACK_DSHARED_PER_SECOND = "l1tex__lsu_writeback_active_mem_lgds.sum.per_second"
+"""From compute capability 9.0 on, with distributed shared memory."""
+L1_WRITEBACK_DSHARED_PEAK = "l1tex__lsu_writeback_active_mem_lgds.sum.peak_sustained"
+
+SHARED_WAVEFRONTS = tuple(
+    f"l1tex__data_pipe_lsu_wavefronts_mem_shared_op_{operation}.sum" for operation in ("ld", "st", "atom")
+)
+SHARED_WAVEFRONTS_GMMA = "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_gmma.sum"
+"""Operand reads of wgmma, compute capability 9.0 only."""
+
+_TENSOR_PATH = re.compile(r"sm__ops_path_tensor_(\w+)\.sum\.per_cycle_elapsed")
+
+
+def tensor_paths(present: Iterable[str]) -> Iterator[str]:
+    """The tensor paths (``op_hgmma_src_bf16_dst_fp32_sparsity_off`` …) that a report holds counters of."""
+    for name in present:
+        match = _TENSOR_PATH.fullmatch(name)
+        if match is not None:
+            yield match[1]
+
+
+def tensor_operations_per_cycle(path: str) -> str:
+    """Operations of one tensor path per elapsed cycle, all SMs together."""
+    return f"sm__ops_path_tensor_{path}.sum.per_cycle_elapsed"
+
+
+def tensor_operations_peak(path: str) -> str:
+    """The most operations of one tensor path that all SMs together can execute per cycle."""
+    return f"sm__ops_path_tensor_{path}.sum.peak_sustained"
+
+
+_ROOFLINE_BASIC = (
+    SMSP_CLOCK,
+    SM_ELAPSED_CLOCK,
+    *(executed_per_cycle(f"{letter}{name}") for letter in "fd" for name in ("add", "mul", "fma")),
+    *(peak_per_cycle(f"{letter}fma") for letter in "fd"),
+)
+_ROOFLINE_CACHES = (L1_CLOCK, L2_CLOCK, L2_TO_XBAR_PER_SECOND, L2_TO_XBAR_PEAK)
+_ROOFLINE_HALF = (*(executed_per_cycle(f"h{name}") for name in ("add", "mul", "fma")), peak_per_cycle("hfma"))
+
+ROOFLINE = MetricGroup(
+    sections=(
+        "SpeedOfLight_RooflineChart",
+        "SpeedOfLight_HierarchicalSingleRooflineChart",
+        "SpeedOfLight_HierarchicalDoubleRooflineChart",
+        "SpeedOfLight_HierarchicalHalfRooflineChart",
+        "SpeedOfLight_HierarchicalTensorRooflineChart",
+    ),
+    expected=(*_ROOFLINE_BASIC, *_ROOFLINE_CACHES, *_ROOFLINE_HALF, *SHARED_WAVEFRONTS),
+    optional=(
+        *(executed_per_cycle(f"f{name}2") for name in ("add", "mul", "fma")),
+        DRAM_CLOCK,
+        DRAM_BYTES_PER_SECOND,
+        DRAM_BYTES_PEAK,
+        L1_WRITEBACK_PER_SECOND,
+        L1_WRITEBACK_PEAK,
+        L1_WRITEBACK_DSHARED_PER_SECOND,
+        L1_WRITEBACK_DSHARED_PEAK,
+        SHARED_WAVEFRONTS_GMMA,
+    ),
+    requested=SHARED_WAVEFRONTS,
+    sources={
+        "SpeedOfLight_RooflineChart": _ROOFLINE_BASIC,
+        "SpeedOfLight_HierarchicalSingleRooflineChart": _ROOFLINE_CACHES,
+        "SpeedOfLight_HierarchicalHalfRooflineChart": _ROOFLINE_HALF,
+    },
+)

@@ -1,0 +1,173 @@
+"""How long does a kernel take? CUDA events around single launches, alternating with cuBLAS.
+
+Each repetition first writes a buffer twice the size of the L2 cache, so that A and B come from device memory, then
+launches the stage; the next repetition does the same with cuBLAS. Both see the same clocks and temperature, and
+the ratio of their medians is a fair one.
+
+A small kernel ends sooner than Python queues the next one, and between the two events the GPU would wait for Python. So
+a spinning kernel holds the GPU until everything is queued. The SM clock is read while the GPU works.
+"""
+
+from __future__ import annotations
+
+import math
+import statistics
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from gemmprof.model import Problem, Timing
+from gemmprof.profiler.measure.operands import random_operands
+
+Launch = Callable[[], object]
+"""Enqueues one launch on the current stream."""
+
+MINIMUM_REPETITIONS, MAXIMUM_REPETITIONS = 5, 60
+MINIMUM_FLUSH_BYTES = 64 << 20
+CLOCK_POLL_SECONDS = 0.004
+RAMP_SECONDS = 0.3
+HOLD_MARGIN = 1.5
+"""Spin this many times as long as queueing took once: Python is not always equally fast."""
+LONGEST_HOLD_SECONDS = 0.5
+SPIN_HERTZ = 2e9
+"""What the spinning kernel counts: SM cycles. At a lower clock it only spins longer."""
+
+
+def repetitions_within(budget: float, seconds_each: float) -> int:
+    """How many repetitions of ``seconds_each`` fit into ``budget`` seconds, within the fixed bounds."""
+    fitting = int(budget / seconds_each) if seconds_each > 0 else MAXIMUM_REPETITIONS
+    return max(MINIMUM_REPETITIONS, min(MAXIMUM_REPETITIONS, fitting))
+
+
+def percentile(ordered: Sequence[float], fraction: float) -> float:
+    """Value at ``fraction`` (0 to 1) of sorted ``ordered``, with linear interpolation between neighbours."""
+    position = fraction * (len(ordered) - 1)
+    low = math.floor(position)
+    high = min(low + 1, len(ordered) - 1)
+    return ordered[low] + (ordered[high] - ordered[low]) * (position - low)
+
+
+def summarise(
+    seconds: Sequence[float], *, sm_clock_mhz: float | None = None, cublas: Sequence[float] = ()
+) -> Timing:
+    """Median and spread of the measured ``seconds``, beside the median of the alternating cuBLAS repetitions.
+
+    Raises:
+        ValueError: if nothing was measured.
+    """
+    if not seconds:
+        raise ValueError("no repetition was measured")
+    ordered = sorted(seconds)
+    return Timing(
+        median=statistics.median(ordered),
+        minimum=ordered[0],
+        p10=percentile(ordered, 0.10),
+        p90=percentile(ordered, 0.90),
+        repetitions=len(ordered),
+        sm_clock_mhz=sm_clock_mhz,
+        cublas_median=statistics.median(cublas) if cublas else None,
+    )
+
+
+class Bench:
+    """Times launches on one CUDA device; holds the buffer that flushes L2."""
+
+    def __init__(self, device: Any) -> None:
+        import torch
+
+        properties = torch.cuda.get_device_properties(device)
+        size = max(MINIMUM_FLUSH_BYTES, 2 * int(properties.L2_cache_size))
+        self._flush = torch.empty(size, dtype=torch.uint8, device=device)
+        self._device = device
+
+    def ramp(self, launch: Launch, seconds: float = RAMP_SECONDS) -> None:
+        """Keep the GPU busy so that its clocks leave the idle state before the first measurement."""
+        import torch
+
+        end = time.monotonic() + seconds
+        while time.monotonic() < end:
+            for _ in range(8):
+                launch()
+            torch.cuda.synchronize()
+
+    def time(self, stage: Launch, cublas: Launch, *, budget: float, is_cublas: bool = False) -> Timing:
+        """Warm up, choose the repetitions from the time budget (seconds), and measure in alternation.
+
+        Args:
+            stage: launches the stage, cublas: launches the yardstick.
+            is_cublas: the stage is cuBLAS itself, so that alternating would only measure it twice.
+
+        Raises:
+            RuntimeError: a launch failed.
+        """
+        launches = [stage] if is_cublas else [cublas, stage]
+        estimates = [self._estimate(launch) for launch in launches]
+        count = repetitions_within(budget, sum(whole for whole, _ in estimates))
+        self._hold(count * sum(queueing for _, queueing in estimates))
+        marks = [[self._repetition(launch) for launch in launches] for _ in range(count)]
+        clock = self._wait(marks[-1][-1][1])
+        stage_seconds = [_seconds(row[-1]) for row in marks]
+        cublas_seconds = [_seconds(row[0]) for row in marks]
+        return summarise(stage_seconds, sm_clock_mhz=clock, cublas=cublas_seconds)
+
+    def _repetition(self, launch: Launch) -> tuple[Any, Any]:
+        import torch
+
+        begin, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+        self._flush.zero_()
+        begin.record()
+        launch()
+        end.record()
+        return begin, end
+
+    def _estimate(self, launch: Launch) -> tuple[float, float]:
+        """Seconds of one repetition, the flush included, and of queueing it, after a first that loads the kernel."""
+        import torch
+
+        self._repetition(launch)
+        torch.cuda.synchronize()
+        start = time.perf_counter()
+        self._repetition(launch)
+        queued = time.perf_counter()
+        torch.cuda.synchronize()
+        return time.perf_counter() - start, queued - start
+
+    def _hold(self, seconds: float) -> None:
+        """Keep the GPU from starting for a while longer than ``seconds``."""
+        import torch
+
+        torch.cuda._sleep(int(min(HOLD_MARGIN * seconds, LONGEST_HOLD_SECONDS) * SPIN_HERTZ))
+
+    def _wait(self, last: Any) -> float | None:
+        """Wait for the last event; returns the median SM clock in MHz read meanwhile, None if it cannot be read."""
+        samples: list[float] = []
+        while not last.query():
+            value = sm_clock_mhz(self._device)
+            if value is not None:
+                samples.append(value)
+            time.sleep(CLOCK_POLL_SECONDS)
+        last.synchronize()
+        return statistics.median(samples) if samples else None
+
+
+def sm_clock_mhz(device: Any) -> float | None:
+    """Current SM clock in MHz, read through NVML; None if that is not possible: a clock is a remark, not a result."""
+    import torch
+
+    try:
+        return float(torch.cuda.clock_rate(device))
+    except Exception:
+        # No nvidia-ml-py, no NVML in this container, no permission: a different error class for each.
+        return None
+
+
+def _seconds(events: tuple[Any, Any]) -> float:
+    begin, end = events
+    return float(begin.elapsed_time(end)) / 1e3
+
+
+def launches(problem: Problem, kernel: Callable[..., object], *, seed: int, device: Any) -> Launch:
+    """A launch of ``kernel`` on random operands of ``problem`` that stay alive with the returned function."""
+    operands = random_operands(problem, seed=seed, device=device)
+    a, b, c = operands.a.matrix, operands.b.matrix, operands.c.matrix
+    return lambda: kernel(a, b, c, 1.0, 0.0)

@@ -1,0 +1,151 @@
+"""Is a kernel's result right? Comparison with a float64 reference on fresh random data.
+
+The measure is the relative Frobenius error ||C - C_ref||_F / ||C_ref||_F. Summing k random products in float32 one
+after the other has an error of about u * sqrt(k / 6), u = 2^-24 (each step rounds a partial sum of size sqrt(j)); the
+tolerance leaves a factor of about ten over that. TF32 (11 bits) misses it by a factor of more than 10 at any k that
+people use, and at 4096 x 4096 a single wrong element does too. A C of a few elements may come out near zero by chance,
+and its rounding errors do not shrink with it: there the tolerance grows by what C lacks of the norm to be expected.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+from gemmprof.model import Problem, Stage, Verification
+from gemmprof.profiler.measure.operands import GuardedMatrix, Operands, generator_seed, random_operands
+
+UNIT_ROUNDOFF = 2.0**-24
+REFERENCE_ELEMENTS = 1 << 26
+"""Elements of the float64 reference that are held at once (512 MiB): larger results are compared in blocks of rows."""
+
+Kernel = Callable[[Any, Any, Any, float, float], object]
+"""``kernel(a, b, out, alpha, beta)`` writes out = alpha * a @ b + beta * out."""
+
+SCALED_ALPHA, SCALED_BETA = 0.75, -1.5
+"""Scalars of the second comparison: neither 0, 1 nor equal, so that a kernel cannot confuse them."""
+
+SHAPE_EDGES = (1, 2, 3, 7, 13, 31, 32, 33, 61, 64, 65, 97, 127, 128, 129, 193, 251, 257, 311)
+"""Sizes where kernels break: 1, primes, and the neighbours of tile sizes."""
+
+
+def tolerance(k: int) -> float:
+    """Largest relative Frobenius error that a float32 product over ``k`` of ordinary size may have."""
+    return UNIT_ROUNDOFF * (4.0 + 4.0 * math.sqrt(k))
+
+
+def expected_norm(problem: Problem, alpha: float, beta: float) -> float:
+    """Root of the mean ||alpha A B + beta C||_F^2 over standard normal A, B and C."""
+    return math.sqrt(problem.m * problem.n * (alpha**2 * problem.k + beta**2))
+
+
+def verify_stage(stage: Stage, problem: Problem, kernel: Kernel, *, seed: int, device: Any) -> Verification:
+    """Compare ``kernel`` with the reference on operands made for this stage, with and without scaling.
+
+    Raises:
+        RuntimeError: what the kernel or the device raises; verification itself reports by its result.
+    """
+    operands = random_operands(problem, seed=generator_seed(seed, stage, problem), device=device)
+    return verify(kernel, operands)
+
+
+def verify(kernel: Kernel, operands: Operands) -> Verification:
+    """Run ``kernel`` twice (C = AB into poison, then C = alpha AB + beta C) and judge both results.
+
+    The reported error is that of the worse of the two.
+    """
+    c = operands.c
+    untouched = (operands.a.buffer.clone(), operands.b.buffer.clone())
+    c.poison()
+    kernel(operands.a.matrix, operands.b.matrix, c.matrix, 1.0, 0.0)
+    if changed := _changed_input(operands, untouched):
+        return changed
+    plain = _judge("", operands, c, 1.0, 0.0, None)
+    if not plain.passed:
+        return plain
+    start = operands.start_values()
+    scaled_c = GuardedMatrix.holding(start)
+    kernel(operands.a.matrix, operands.b.matrix, scaled_c.matrix, SCALED_ALPHA, SCALED_BETA)
+    if changed := _changed_input(operands, untouched):
+        return changed
+    prefix = f"with alpha={SCALED_ALPHA}, beta={SCALED_BETA}: "
+    scaled = _judge(prefix, operands, scaled_c, SCALED_ALPHA, SCALED_BETA, start)
+    return scaled if not scaled.passed or scaled.relative_error > plain.relative_error else plain
+
+
+def _changed_input(operands: Operands, untouched: tuple[Any, Any]) -> Verification | None:
+    """The verdict on a kernel that wrote to A or B (or their guard bands), None if it did not."""
+    import torch
+
+    for name, guarded, before in zip("AB", (operands.a, operands.b), untouched, strict=True):
+        if not torch.equal(guarded.buffer.view(torch.int32), before.view(torch.int32)):
+            return Verification(math.nan, tolerance(operands.problem.k), False, f"the kernel wrote to {name}")
+    return None
+
+
+def _judge(
+    prefix: str, operands: Operands, result: GuardedMatrix, alpha: float, beta: float, start: Any | None
+) -> Verification:
+    """Compare ``result`` with alpha A B + beta ``start`` and look at its poison and guard bands."""
+    problem = operands.problem
+    distance, norm = distance_and_norm(operands, result.matrix, alpha, beta, start)
+    error = relative_error(distance, norm)
+    shortfall = expected_norm(problem, alpha, beta) / norm if norm else 1.0
+    allowed = tolerance(problem.k) * max(1.0, shortfall)
+    detail = ""
+    if guards := result.overwritten_guards():
+        detail = f"{guards} elements outside of C were written"
+    elif unwritten := result.unwritten_elements():
+        detail = f"{unwritten} of {result.matrix.numel()} elements of C were never written (or only from the old C)"
+    elif math.isnan(error):
+        detail = "C holds NaN: the kernel read outside of A or B, or read C although beta is 0"
+    elif not error <= allowed:
+        detail = f"relative error {error:.2e} exceeds {allowed:.2e}"
+    return Verification(error, allowed, not detail, prefix + detail if detail else "")
+
+
+def distance_and_norm(
+    operands: Operands, result: Any, alpha: float, beta: float, start: Any | None
+) -> tuple[float, float]:
+    """||result - reference||_F and ||reference||_F, reference = alpha A B + beta ``start`` in float64."""
+    import torch
+
+    a, b = operands.a.matrix, operands.b.matrix.double()
+    rows = max(1, REFERENCE_ELEMENTS // max(1, result.shape[1], a.shape[1]))
+    difference = torch.zeros((), dtype=torch.float64, device=result.device)
+    norm = torch.zeros_like(difference)
+    for first in range(0, result.shape[0], rows):
+        block = slice(first, first + rows)
+        reference = alpha * (a[block].double() @ b)
+        if start is not None:
+            reference += beta * start[block].double()
+        norm += reference.square().sum()
+        difference += reference.sub_(result[block]).square().sum()
+    return math.sqrt(float(difference)), math.sqrt(float(norm))
+
+
+def relative_error(distance: float, norm: float) -> float:
+    """||result - reference||_F / ||reference||_F; NaN if the result holds a NaN.
+
+    A reference of zeros (k = 0 without beta) gives 0 for a result of zeros and infinity for any other.
+    """
+    if norm == 0.0:
+        return distance if distance == 0.0 or math.isnan(distance) else math.inf
+    return distance / norm
+
+
+def random_problems(count: int, *, seed: int, largest: int = 320) -> tuple[Problem, ...]:
+    """``count`` problems, M, N and K drawn from the sizes where kernels break and from 1 to ``largest``; K may be 0."""
+    import random
+
+    source = random.Random(seed)
+
+    def size(smallest: int) -> int:
+        if source.random() < 0.5:
+            return source.choice(SHAPE_EDGES)
+        return source.randint(smallest, largest)
+
+    fixed = [Problem(1, 1, 1), Problem(1, 1, 0), Problem(largest, 1, 257), Problem(1, largest, 257)]
+    drawn = [Problem(size(1), size(1), size(0)) for _ in range(max(0, count - len(fixed)))]
+    return tuple((fixed + drawn)[:count])

@@ -1,0 +1,1 @@
+"""Nsight Compute as a process: its command line, its sections, its errors, and what a killed one leaves."""

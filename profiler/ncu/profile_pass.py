@@ -1,0 +1,202 @@
+"""One ncu process over the tasks that still lack a report, and what it leaves behind.
+
+A pass has a name (``profile-01``) under which its files lie: ``reports/<name>.ncu-rep``, and in ``logs/`` ncu's log,
+the program's output, the job and its events. They are enough to find out, at any later time, which tasks the pass
+finished: that is how `--resume` takes over the report of a pass whose collection was killed.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from gemmprof.errors import ProfilerError
+from gemmprof.profiler.job import Event, Job, Task, read_events
+from gemmprof.profiler.ncu.command import NcuCommand
+from gemmprof.profiler.ncu.errors import KernelFaultError, NcuLog, translate
+from gemmprof.profiler.ncu.salvage import cut_torn_end
+from gemmprof.profiler.program import Ending, Program, follow_program, start_program, tail
+from gemmprof.toolchain import Tool
+
+REPORTS, LOGS = "reports", "logs"
+_NAME = re.compile(r"profile-(\d+)")
+
+
+@dataclass(frozen=True, slots=True)
+class PassFiles:
+    """The files of one pass in a run directory."""
+
+    directory: Path
+    name: str
+
+    @property
+    def report(self) -> Path:
+        """What ncu writes."""
+        return self.directory / REPORTS / f"{self.name}.ncu-rep"
+
+    @property
+    def log(self) -> Path:
+        """ncu's own messages."""
+        return self.directory / LOGS / f"{self.name}.ncu.log"
+
+    @property
+    def output(self) -> Path:
+        """Standard output and error of ncu and the program."""
+        return self.directory / LOGS / f"{self.name}.out.log"
+
+    @property
+    def job(self) -> Path:
+        """The tasks of the pass."""
+        return self.directory / LOGS / f"{self.name}.job.json"
+
+    @property
+    def events(self) -> Path:
+        """What the program reported."""
+        return self.directory / LOGS / f"{self.name}.events.jsonl"
+
+
+@dataclass(frozen=True, slots=True)
+class ProfiledTask:
+    """A task whose launch is in a report, and its position there where that is certain."""
+
+    task: Task
+    report: str
+    launch_index: int | None
+    passes: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PassOutcome:
+    """What a pass achieved.
+
+    Attributes:
+        finished: the tasks whose launches are in its report.
+        blamed: the task that was being profiled when the pass failed.
+        error: why it failed, None if it did not.
+        interrupted: Ctrl-C ended it early.
+    """
+
+    finished: tuple[ProfiledTask, ...] = ()
+    blamed: Task | None = None
+    error: ProfilerError | None = None
+    interrupted: bool = False
+
+
+def next_pass(directory: Path) -> PassFiles:
+    """Files for a new pass, numbered after every pass that the run directory has seen."""
+    numbers = [int(match.group(1)) for path in _pass_paths(directory) if (match := _NAME.match(path.name))]
+    return PassFiles(directory, f"profile-{max(numbers, default=0) + 1:02d}")
+
+
+def earlier_passes(directory: Path) -> Iterator[PassFiles]:
+    """The passes that the run directory has seen, oldest first."""
+    for name in sorted(
+        {match.group(0) for path in _pass_paths(directory) if (match := _NAME.match(path.name))}
+    ):
+        yield PassFiles(directory, name)
+
+
+def _pass_paths(directory: Path) -> Iterator[Path]:
+    for folder in (REPORTS, LOGS):
+        yield from (directory / folder).glob("profile-*")
+
+
+def start_pass(
+    ncu: Tool,
+    files: PassFiles,
+    *,
+    collection: Sequence[str],
+    clock_control: str,
+    section_folder: Path | None = None,
+    lock: int,
+) -> Program:
+    """Start ncu and the program that it profiles, which waits for the job that `finish_pass` gives it.
+
+    Raises:
+        DeviceError: ncu cannot be started.
+    """
+    command = NcuCommand(
+        executable=ncu.path,
+        report=files.report,
+        log=files.log,
+        collection=collection,
+        program=(sys.executable, "-m", "gemmprof.profiler.workload", str(files.job)),
+        clock_control=clock_control,
+        section_folder=section_folder,
+    )
+    return start_program(command.arguments(), output=files.output, keep_open=(lock,))
+
+
+def finish_pass(
+    program: Program,
+    files: PassFiles,
+    job: Job,
+    *,
+    on_event: Callable[[Event], None],
+    on_interrupt: Callable[[], None],
+) -> PassOutcome:
+    """Profile the tasks of ``job`` in the ncu process that `start_pass` started for these files."""
+    job.save(files.job)
+    ending = follow_program(
+        program, events=files.events, stop_file=job.stop_file, on_event=on_event, on_interrupt=on_interrupt
+    )
+    return outcome(files, job.tasks, ending)
+
+
+def outcome(files: PassFiles, tasks: Sequence[Task], ending: Ending | None = None) -> PassOutcome:
+    """Judge a pass by the files that it left, and by how it ended where that is known."""
+    events = read_events(files.events)
+    log = NcuLog.read(files.log)
+    by_key = {task.key: task for task in tasks}
+    launched = [by_key[event.key] for event in events if event.kind == "launched" and event.key in by_key]
+    begun = [by_key[event.key] for event in events if event.kind == "begin" and event.key in by_key]
+    unfinished = begun[-1] if begun and begun[-1] not in launched else None
+    said = next((str(event.facts.get("message", "")) for event in events if event.kind == "failed"), "")
+    exit_code = ending.exit_code if ending is not None else None
+    output = ending.output if ending is not None else tail(files.output)
+    error = translate(log, log_file=files.log, exit_code=exit_code, output=output)
+    if error is None and said:
+        error = KernelFaultError("the kernel failed under Nsight Compute", found=said)
+    elif error is not None and said:
+        error = type(error)(error.message, remedies=error.remedies, found=f"{said}; {error.found}")
+    finished = _finished(files, launched, log)
+    interrupted = ending is not None and ending.interrupted
+    if error is None and not finished and not interrupted:
+        error = ProfilerError(
+            "Nsight Compute left no complete report",
+            remedies=[
+                "`gemmprof collect --resume` profiles what is missing",
+                f"the whole log is in {files.log}",
+            ],
+        )
+    if len(finished) == len(tasks) and unfinished is None:
+        # Everything asked for is in the report; what ncu complained about (a missing rule, say) stays in its log.
+        error = None
+    return PassOutcome(finished, unfinished, error, interrupted)
+
+
+def _finished(files: PassFiles, launched: Sequence[Task], log: NcuLog) -> tuple[ProfiledTask, ...]:
+    """The launched tasks that are in the report.
+
+    A kernel is in the report as soon as its launch returned, also where ncu was killed later. With one kernel a task
+    they can be told apart by position; cuBLAS may launch several, and then the NVTX ranges in the report tell. Fewer
+    kernels than tasks means that some were not profiled, and it is not known which: none counts as finished then, they
+    are profiled again one by one.
+    """
+    kernels = cut_torn_end(files.report).kernels
+    if not launched or kernels < len(launched):
+        return ()
+    certain = kernels == len(launched) == len(log.kernels)
+    report = str(files.report.relative_to(files.directory))
+    return tuple(
+        ProfiledTask(
+            task,
+            report,
+            launch_index=index if certain else None,
+            passes=log.kernels[index].passes if certain else None,
+        )
+        for index, task in enumerate(launched)
+    )

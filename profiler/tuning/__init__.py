@@ -1,0 +1,1 @@
+"""The search for a stage's tile parameters: the search, and its worker on the GPU."""

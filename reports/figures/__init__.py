@@ -1,0 +1,1 @@
+"""Pictures: matplotlib figures and hand-made SVG."""

@@ -1,0 +1,194 @@
+"""The jinja2 environment of all pages: autoescape everywhere, untrusted text made visible, numbers formatted.
+
+Kernel names, NVTX ranges, paths, source lines and rule texts come from somebody else's report. They reach a page in one
+way only: printed by a template, which first shows control and bidi characters by name (`formatting.visible`) and then
+escapes for HTML. Data for scripts goes through the ``json`` filter.
+"""
+
+from __future__ import annotations
+
+import base64
+import dataclasses
+import hashlib
+import json
+import re
+from collections.abc import Mapping
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+
+from gemmprof.analysis import rules
+from gemmprof.model import NotCollected
+from gemmprof.reports import formatting
+
+if TYPE_CHECKING:
+    from gemmprof.analysis.comparison.quantify import Change
+
+
+def _printed(value: Any) -> Any:
+    """What a template prints: markup as it is, text made visible, nothing for None. Called a million times a report."""
+    kind = type(value)
+    if kind is str:
+        return value if value.isascii() and value.isprintable() else formatting.visible(value)
+    if kind is Markup or kind is int or kind is float:
+        return value
+    if value is None:
+        return ""
+    return value if isinstance(value, Markup) else formatting.visible(str(value))
+
+
+def _shown(value: Any) -> Any:
+    """The same for data: every string in it made visible, NaN and infinities null."""
+    if isinstance(value, str):
+        return formatting.visible(value)
+    if isinstance(value, Mapping):
+        return {formatting.visible(str(key)): _shown(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_shown(item) for item in value]
+    if isinstance(value, float) and value - value != 0:
+        return None
+    return value
+
+
+def json_for_script(value: Any) -> Markup:
+    """JSON that may stand inside a ``<script type="application/json">``: no ``<``, ``>``, ``&`` or line separators."""
+    text = json.dumps(_shown(value), ensure_ascii=True, allow_nan=False, separators=(",", ":"))
+    for character in "<>&'":
+        text = text.replace(character, f"\\u{ord(character):04x}")
+    return Markup(text)
+
+
+def heat(percent: float | None) -> str:
+    """CSS class of a heat cell for a share in per cent: seven steps, '' below half a per cent."""
+    if percent is None or percent < 0.5:
+        return ""
+    return f"h{sum(percent >= edge for edge in (0.5, 2, 4, 8, 14, 22, 35))}"
+
+
+def rule_text(message: str) -> str:
+    """A rule's message without ncu's link marks; of a web link only the words."""
+    return rules.plain_text(message, addresses=False)
+
+
+def change_text(change: Change) -> str:
+    """How far a value moved: as a factor where it more than doubled or halved, else in per cent."""
+    if change.ratio is None or change.ratio <= 0:
+        return "" if change.difference in (None, 0) else "from 0" if not change.before else ""
+    if change.verdict == "same":
+        return "same"
+    if 0.5 < change.ratio < 2:
+        return f"{100 * (change.ratio - 1):+.1f} %"
+    return (
+        f"× {formatting.significant(change.ratio)}"
+        if change.ratio >= 2
+        else f"÷ {formatting.significant(1 / change.ratio)}"
+    )
+
+
+def plain_fields(result: Any) -> list[tuple[str, Any]]:
+    """Scalar fields of a dataclass: (name in words, value)."""
+    return [
+        (item.name.replace("_", " "), value)
+        for item in dataclasses.fields(result)
+        if isinstance(value := getattr(result, item.name), (int, float, str)) and not isinstance(value, bool)
+    ]
+
+
+def fixed(value: Any, digits: int = 1) -> str:
+    """A number with this many digits after the point."""
+    return formatting.DASH if value is None else f"{value:,.{digits}f}"
+
+
+def moment(iso: str) -> str:
+    """``2026-11-21T00:40:00+00:00`` as ``2026-11-21 00:40 UTC``; any other text as it is."""
+    match = re.fullmatch(r"(\d{4}-\d\d-\d\d)T(\d\d:\d\d)[\d:.]*(?:Z|\+00:00)", iso)
+    return f"{match.group(1)} {match.group(2)} UTC" if match else iso
+
+
+def words(identifier: str) -> str:
+    """``shared_memory`` as ``shared memory``."""
+    return identifier.replace("_", " ")
+
+
+def capitalize_first(text: str) -> str:
+    """The first letter large, the others as they are (unlike ``capitalize``)."""
+    return text[:1].upper() + text[1:]
+
+
+def lower_first(text: str) -> str:
+    """The first letter small unless the word is an abbreviation."""
+    return text if text[1:2].isupper() else text[:1].lower() + text[1:]
+
+
+def _is_missing(value: Any) -> bool:
+    return isinstance(value, NotCollected)
+
+
+@cache
+def environment() -> Environment:
+    """The environment; templates come from the package ``gemmprof.templates``."""
+    env = Environment(
+        loader=PackageLoader("gemmprof.templates", ""),
+        autoescape=True,
+        finalize=_printed,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        auto_reload=False,
+    )
+    for function in (
+        formatting.number,
+        formatting.scaled,
+        formatting.percent,
+        formatting.ratio,
+        formatting.tflops,
+        formatting.times,
+        formatting.seconds,
+        formatting.nanoseconds,
+        formatting.traffic,
+        formatting.capacity,
+        formatting.bandwidth,
+        formatting.flops,
+        formatting.hertz,
+        formatting.dimensions,
+        formatting.extent,
+        formatting.quantity,
+        formatting.significant,
+        formatting.short_name,
+        heat,
+        rule_text,
+        change_text,
+        plain_fields,
+        fixed,
+        moment,
+        words,
+        capitalize_first,
+        lower_first,
+    ):
+        env.filters[function.__name__] = function
+    env.filters["json"] = json_for_script
+    env.tests["missing"] = _is_missing
+    return env
+
+
+@cache
+def asset(name: str) -> str:
+    """Text of a style sheet or script in ``templates/``."""
+    loader = environment().loader
+    assert loader is not None
+    return loader.get_source(environment(), name)[0]
+
+
+def content_security_policy(styles: tuple[str, ...], scripts: tuple[str, ...]) -> str:
+    """A policy that lets exactly these inline style sheets and scripts act, and nothing load from anywhere."""
+
+    def hashes(texts: tuple[str, ...]) -> str:
+        digests = (base64.b64encode(hashlib.sha256(text.encode()).digest()).decode() for text in texts)
+        return " ".join(f"'sha256-{digest}'" for digest in digests) or "'none'"
+
+    return (
+        f"default-src 'none'; style-src {hashes(styles)}; script-src {hashes(scripts)}; img-src data:; "
+        "base-uri 'none'; form-action 'none'"
+    )

@@ -1,0 +1,254 @@
+"""The HTML report: an index page and a page for each kernel, or all of them in one file.
+
+Every document stands alone: style sheet and scripts inside, figures as SVG, no request to anywhere, and a
+Content-Security-Policy that lets only these scripts and styles act.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from markupsafe import Markup
+
+from gemmprof.reports.pages.contents import KernelPage, Plan, choose, neighbours, plan, stage_before, twin
+from gemmprof.reports.pages.environment import asset, content_security_policy, environment
+from gemmprof.reports.pages.workers import ordered, session_set_aside
+
+if TYPE_CHECKING:
+    from gemmprof.analysis.session import Session
+    from gemmprof.reports.pages.ladder import Overview
+
+INDEX = "index"
+GENERATOR = '<meta name="generator" content="gemmprof">'
+"""Marks a file that gemmprof wrote and may replace."""
+
+STYLES = ("style.css", "occupancy.css")
+SCRIPTS = ("page.js", "occupancy.js")
+
+
+@dataclass(frozen=True, slots=True)
+class Links:
+    """Where a link to a page goes: to a file, or to a fragment of the one file."""
+
+    single_file: bool
+
+    def to(self, page: KernelPage | None) -> str:
+        """Address of a kernel page, or of the index for None."""
+        if self.single_file:
+            return f"#{page.key if page is not None else INDEX}"
+        return page.file if page is not None else f"{INDEX}.html"
+
+    def prefix(self, page: KernelPage | None) -> str:
+        """What ids of this page begin with, so that they are unique in their document."""
+        return (f"{page.key}-" if page is not None else f"{INDEX}-") if self.single_file else ""
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What all pages of one report share."""
+
+    session: Session
+    plan: Plan
+    links: Links
+    baseline: KernelPage | None = None
+    """The kernel that all are compared with; None: the stage before."""
+    other: Plan | None = None
+    """Pages of another session, to compare each kernel with its twin there."""
+
+    @property
+    def title(self) -> str:
+        """Heading of the index (untrusted text)."""
+        run = self.session.run
+        return self.session.title if run is None else f"GEMM ladder on {run.info.device}"
+
+    def before(self, page: KernelPage) -> KernelPage | None:
+        """What this page is compared with."""
+        if self.other is not None:
+            return twin(self.other.pages, page)
+        if self.baseline is not None:
+            chosen = next(
+                (p for p in self.plan.pages if p.label == self.baseline.label and p.problem == page.problem),
+                None,
+            )
+            return None if page is chosen else chosen or self.baseline
+        return stage_before(self.plan.pages, page)
+
+
+def render(
+    session: Session,
+    directory: str | Path,
+    *,
+    single_file: bool = False,
+    baseline: Session | str | None = None,
+    every: bool = False,
+    processes: int = 1,
+) -> Path:
+    """Write the report of a session.
+
+    Args:
+        session: what `analysis.session.load_session` returned.
+        directory: folder for ``index.html`` and the kernel pages (made if it is not there); with ``single_file``
+            the file to write if its name ends in ``.html``.
+        single_file: put everything into one file.
+        baseline: what each kernel is compared with: another session (the same stage or kernel there), or a stage
+            number, stage name or part of a kernel name in this session; None for the stage before.
+        every: a page for each launch, also in a report of hundreds.
+        processes: how many may render pages at the same time (see `workers.ordered`).
+
+    Returns:
+        The file to open.
+
+    Raises:
+        UsageError: if ``baseline`` names no kernel of the session.
+    """
+    pages = plan(session, every=every)
+    report = Report(
+        session=session,
+        plan=pages,
+        links=Links(single_file),
+        baseline=choose(pages.pages, baseline) if isinstance(baseline, str) else None,
+        other=plan(baseline, every=True) if baseline is not None and not isinstance(baseline, str) else None,
+    )
+    with session_set_aside():
+        if single_file:
+            return _write_one_file(report, Path(directory), processes)
+        return _write_folder(report, Path(directory), processes)
+
+
+def _write_one_file(report: Report, target: Path, processes: int) -> Path:
+    pages = report.plan.pages
+    path = target if target.suffix == ".html" else target / f"{INDEX}.html"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    articles = ordered(
+        lambda place: str(kernel_article(report, pages[place])), len(pages), processes=processes
+    )
+    text = document(report.title, [index_article(report), *map(Markup, articles)])
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def _write_folder(report: Report, target: Path, processes: int) -> Path:
+    target.mkdir(parents=True, exist_ok=True)
+    _remove_old_pages(target)
+    # The index takes as long as several kernel pages, so it comes first.
+    files = [f"{INDEX}.html", *(page.file for page in report.plan.pages)]
+
+    def text(place: int) -> str:
+        if place:
+            return _kernel_document(report, report.plan.pages[place - 1])
+        return document(report.title, [index_article(report)])
+
+    for file, content in zip(files, ordered(text, len(files), processes=processes), strict=True):
+        (target / file).write_text(content, encoding="utf-8")
+    return target / files[0]
+
+
+def _kernel_document(report: Report, page: KernelPage) -> str:
+    return document(f"{page.label} – {report.title}", [kernel_article(report, page)])
+
+
+def _remove_old_pages(directory: Path) -> None:
+    """Delete the pages of an older report, so that none of a kernel that is gone stays; leave other files alone."""
+    for file in directory.glob("*.html"):
+        with file.open(encoding="utf-8", errors="replace") as stream:
+            ours = GENERATOR in stream.read(2048)
+        if ours:
+            file.unlink()
+
+
+def document(title: str, articles: Sequence[Markup]) -> str:
+    """A whole HTML document around one article or several."""
+    from jinja2 import TemplateNotFound
+
+    def assets(names: tuple[str, ...]) -> tuple[str, ...]:
+        texts = []
+        for name in names:
+            try:
+                texts.append(asset(name))
+            except TemplateNotFound:
+                continue
+        return tuple(texts)
+
+    styles, scripts = assets(STYLES), assets(SCRIPTS)
+    return (
+        environment()
+        .get_template("document.html")
+        .render(
+            title=title,
+            policy=content_security_policy(styles, scripts),
+            styles=styles,
+            scripts=scripts,
+            articles=articles,
+        )
+    )
+
+
+def index_article(report: Report) -> Markup:
+    """The page of a run, or the list of the kernels where there is no run."""
+    from gemmprof.reports.facts import run_facts
+    from gemmprof.reports.pages.ladder import overview
+
+    prefix = report.links.prefix(None)
+    view = overview(report.session, report.plan, prefix)
+    template = "run.html" if report.session.run is not None else "kernels.html"
+    return Markup(
+        environment()
+        .get_template(template)
+        .render(
+            view=view,
+            session=report.session,
+            links=report.links,
+            row_link=lambda row: report.links.to(row.launch.page) if row.launch and row.launch.page else "",
+            p=prefix,
+            page_key=INDEX,
+            title=report.title,
+            toc=_index_contents(view, prefix),
+            run_facts=run_facts(report.session.run) if report.session.run is not None else [],
+        )
+    )
+
+
+def kernel_article(report: Report, page: KernelPage) -> Markup:
+    """The page of one kernel."""
+    from gemmprof.reports.facts import tiles
+    from gemmprof.reports.pages.sections import sections
+
+    previous, following = neighbours(report.plan.pages, page)
+    before = report.before(page)
+    prefix = report.links.prefix(page)
+    shown, absent = sections(page, before, prefix, other_report=report.other is not None)
+    return Markup(
+        environment()
+        .get_template("kernel.html")
+        .render(
+            page=page,
+            title=f"{page.label} – {report.title}",
+            profile=page.analysis.profile,
+            verdict=page.analysis.verdict,
+            sections=shown,
+            absent=absent,
+            toc=[(f"{prefix}{section.name}", section.short) for section in shown],
+            tiles=tiles(page),
+            previous=previous,
+            following=following,
+            session=report.session,
+            links=report.links,
+            p=prefix,
+            page_key=page.key,
+        )
+    )
+
+
+def _index_contents(view: Overview, prefix: str) -> list[tuple[str, str]]:
+    """Fragment and title of each section of the run page."""
+    items = [
+        (f"{prefix}ladder-{group.problem.key}", f"Ladder at {group.problem.label}") for group in view.groups
+    ]
+    if view.sizes is not None:
+        items.append((f"{prefix}over-size", "Over size"))
+    if view.launches:
+        items.append((f"{prefix}launches", "Other launches"))
+    return [*items, (f"{prefix}how", "How measured")]

@@ -1,0 +1,276 @@
+"""The index page as data: the ladder of a run as rows and figures, and the list of all launches."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from gemmprof.analysis.kernel_analysis import KernelAnalysis
+from gemmprof.analysis.roofline import Roofline
+from gemmprof.analysis.speed_of_light import SpeedOfLight
+from gemmprof.analysis.warp_states import WarpStates
+from gemmprof.model import Problem, StageRecord, StageResult
+from gemmprof.reports.facts import achieved_occupancy
+from gemmprof.reports.figures import ladder_figure
+from gemmprof.reports.figures import plots as figures
+from gemmprof.reports.figures.svg import page_svg
+from gemmprof.reports.pages.contents import YARDSTICK_STAGE, KernelPage, Plan
+
+if TYPE_CHECKING:
+    from markupsafe import Markup
+
+    from gemmprof.analysis.session import Session
+    from gemmprof.run import Run
+
+
+@dataclass(frozen=True, slots=True)
+class LaunchRow:
+    """One launch in a table; every number is None where the report does not hold it. Percentages 0 to 100."""
+
+    page: KernelPage | None
+    name: str
+    grid: tuple[int, int, int]
+    block: tuple[int, int, int]
+    duration_ns: float | None
+    compute_percent: float | None
+    memory_percent: float | None
+    peak_percent: float | None
+    occupancy_percent: float | None
+    registers: int | None
+    stall: str
+    limited_by: str
+
+
+@dataclass(frozen=True, slots=True)
+class StageRow:
+    """One stage on one problem: what the run measured, and what its profiled launch says (None: not profiled)."""
+
+    record: StageRecord
+    result: StageResult
+    tflops: float | None
+    of_yardstick: float | None
+    step: float | None
+    """Speed over the stage before."""
+    share_of_best: float
+    """TFLOP/s as a share of the fastest stage's, 0 to 1, for the bar."""
+    launch: LaunchRow | None
+
+    @property
+    def yardstick(self) -> bool:
+        """True for cuBLAS."""
+        return self.record.stage.number == YARDSTICK_STAGE
+
+
+@dataclass(frozen=True, slots=True)
+class ProblemGroup:
+    """The ladder on one problem, with its roofline (None where nothing was profiled)."""
+
+    problem: Problem
+    rows: tuple[StageRow, ...]
+    roofline: Markup | None
+    story: str
+
+    @property
+    def timed(self) -> bool:
+        """True if at least one stage was timed."""
+        return any(row.tflops is not None for row in self.rows)
+
+    @property
+    def profiled(self) -> bool:
+        """True if at least one stage was profiled."""
+        return any(row.launch is not None or row.result.report is not None for row in self.rows)
+
+
+@dataclass(frozen=True, slots=True)
+class SizeTable:
+    """Every timed problem beside the others, the smallest first: a row a stage, None where it was not run there."""
+
+    problems: tuple[Problem, ...]
+    rows: tuple[tuple[StageRecord, tuple[StageRow | None, ...]], ...]
+
+    @property
+    def failures(self) -> tuple[StageRow, ...]:
+        """The cells whose stage failed."""
+        return tuple(
+            cell for _, cells in self.rows for cell in cells if cell is not None and cell.result.failure
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Overview:
+    """Everything on the index page."""
+
+    groups: tuple[ProblemGroup, ...]
+    """The problems that are shown at length: those that were profiled, else the largest."""
+    sizes: SizeTable | None
+    """All problems, if there is more than one."""
+    over_size: Markup | None
+    launches: tuple[LaunchRow, ...]
+    """Launches that belong to no stage of the run."""
+    left_out: int
+
+
+def overview(session: Session, plan: Plan, prefix: str) -> Overview:
+    """The index page of a session."""
+    run = session.run
+    owned: set[int] = set()
+    groups: list[ProblemGroup] = []
+    if run is not None:
+        pages = {id(page.result): page for page in plan.pages if page.result is not None}
+        owned = {id(page.analysis) for page in plan.pages if page.result is not None}
+        for problem in sorted(run.problems, key=lambda item: item.flops, reverse=True):
+            rows = _rows(session, run, problem, pages)
+            if rows:
+                groups.append(ProblemGroup(problem, rows, _roofline(rows, problem, prefix), _story(rows)))
+    rest = [
+        launch_row(analysis, plan.by_launch.get(index))
+        for index, analysis in enumerate(session.kernels)
+        if id(analysis) not in owned
+    ]
+    at_length = [group for group in groups if group.profiled] or groups[:1]
+    return Overview(tuple(at_length), _sizes(groups), _over_size(groups, prefix), tuple(rest), plan.left_out)
+
+
+def launch_row(analysis: KernelAnalysis, page: KernelPage | None) -> LaunchRow:
+    """What a table says of one launch."""
+    light, states, roofs = analysis.get(SpeedOfLight), analysis.get(WarpStates), analysis.get(Roofline)
+    main = states.main_stall if isinstance(states, WarpStates) else None
+    roof = roofs.main if isinstance(roofs, Roofline) else None
+    profile = analysis.profile
+    known = isinstance(light, SpeedOfLight)
+    return LaunchRow(
+        page=page,
+        name=profile.name,
+        grid=profile.launch.grid,
+        block=profile.launch.block,
+        duration_ns=light.duration_ns if isinstance(light, SpeedOfLight) else None,
+        compute_percent=light.sm_percent if isinstance(light, SpeedOfLight) else None,
+        memory_percent=light.memory_percent if isinstance(light, SpeedOfLight) else None,
+        peak_percent=roof.percent if roof is not None else None,
+        occupancy_percent=achieved_occupancy(analysis),
+        registers=profile.launch.registers_per_thread,
+        stall=main.reason.title.removeprefix("Stall ") if main is not None else "",
+        limited_by=analysis.verdict.limited_by if known else "",
+    )
+
+
+def _rows(session: Session, run: Run, problem: Problem, pages: dict[int, KernelPage]) -> tuple[StageRow, ...]:
+    results = [result for result in run.results if result.problem == problem]
+    speeds = {result.stage: result.timing.tflops(problem) for result in results if result.timing is not None}
+    best = max(speeds.values(), default=0.0)
+    yardstick = run.result(YARDSTICK_STAGE, problem)
+    rows: list[StageRow] = []
+    before: float | None = None
+    for result in sorted(results, key=lambda item: item.stage):
+        analysis = session.kernel_for(result)
+        speed = speeds.get(result.stage)
+        reference = result.timing.cublas_median if result.timing is not None else None
+        if reference is None and yardstick is not None and yardstick.timing is not None:
+            reference = yardstick.timing.median
+        is_yardstick = result.stage == YARDSTICK_STAGE
+        rows.append(
+            StageRow(
+                record=run.record(result.stage),
+                result=result,
+                tflops=speed,
+                of_yardstick=reference / result.timing.median
+                if reference and result.timing and not is_yardstick
+                else None,
+                step=speed / before if speed is not None and before and not is_yardstick else None,
+                share_of_best=speed / best if speed is not None and best else 0.0,
+                launch=launch_row(analysis, pages.get(id(result))) if analysis is not None else None,
+            )
+        )
+        if not is_yardstick:
+            before = speed
+    return tuple(rows)
+
+
+def _story(rows: Sequence[StageRow]) -> str:
+    """The ladder in one sentence."""
+    ladder = [row for row in rows if not row.yardstick and row.tflops is not None]
+    if len(ladder) < 2:
+        return ""
+    first, best = ladder[0], max(ladder, key=lambda row: row.tflops or 0.0)
+    assert first.tflops is not None and best.tflops is not None
+    steps = [row for row in ladder if row.step is not None]
+    largest = max(steps, key=lambda row: row.step or 0.0, default=None)
+    sentence = (
+        f"From {first.tflops:.2f} TFLOP/s ({first.record.stage.title}) to {best.tflops:.1f} TFLOP/s "
+        f"({best.record.stage.title}), {best.tflops / first.tflops:.0f} times as fast"
+    )
+    if best.of_yardstick is not None:
+        sentence += f" and {100 * best.of_yardstick:.0f} % of cuBLAS"
+    if largest is not None and largest.step is not None:
+        sentence += f". The largest step is {largest.record.stage.title}: {largest.step:.1f} times"
+    return sentence + "."
+
+
+def _roofline(rows: Sequence[StageRow], problem: Problem, prefix: str) -> Markup | None:
+    steps = []
+    for row in rows:
+        page = row.launch.page if row.launch is not None else None
+        roofs = page.analysis.get(Roofline) if page is not None else None
+        if isinstance(roofs, Roofline):
+            stage = row.record.stage
+            steps.append(
+                ladder_figure.Step(str(stage.number), f"{stage.number} {stage.title}", roofs, row.yardstick)
+            )
+    figure = ladder_figure.ladder_roofline(steps)
+    if figure is None:
+        return None
+    tips = ladder_figure.step_tips(steps)
+    return page_svg(
+        figure,
+        identifier=f"{prefix}ladder-{problem.key}",
+        title=f"Roofline of the ladder, {problem.label}",
+        description="; ".join(tip for gid, tip in tips.items() if gid.startswith("step")),
+        tips=tips,
+    )
+
+
+def _sizes(groups: Sequence[ProblemGroup]) -> SizeTable | None:
+    """The stages on every problem, where there are several."""
+    if len(groups) < 2:
+        return None
+    smallest_first = tuple(reversed(groups))
+    cells = [{row.record.stage.number: row for row in group.rows} for group in smallest_first]
+    records = {number: row.record for column in cells for number, row in column.items()}
+    return SizeTable(
+        tuple(group.problem for group in smallest_first),
+        tuple(
+            (record, tuple(column.get(number) for column in cells))
+            for number, record in sorted(records.items())
+        ),
+    )
+
+
+def _over_size(groups: Sequence[ProblemGroup], prefix: str) -> Markup | None:
+    """TFLOP/s over problem size, where at least two problems were timed; only cubes, if there are two of them."""
+    timed = [group for group in reversed(groups) if group.timed]
+    cubes = [group for group in timed if group.problem.m == group.problem.n == group.problem.k]
+    timed = cubes if len(cubes) > 1 else timed
+    if len(timed) < 2:
+        return None
+    stages = {row.record.stage.number: row.record.stage for group in timed for row in group.rows}
+    series = []
+    for number, stage in sorted(stages.items()):
+        points = [
+            (group.problem.label, row.tflops)
+            for group in timed
+            for row in group.rows
+            if row.record.stage.number == number and row.tflops is not None
+        ]
+        if points:
+            series.append((f"{number} {stage.title}", points))
+    sizes = [group.problem.label for group in timed]
+    return page_svg(
+        figures.performance_over_size(series, sizes),
+        identifier=f"{prefix}over-size",
+        title="Performance over size",
+        description="; ".join(
+            f"{label}: " + ", ".join(f"{size} {value:.1f} TFLOP/s" for size, value in points)
+            for label, points in series
+        ),
+    )

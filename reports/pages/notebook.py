@@ -1,0 +1,120 @@
+"""How a run and a kernel show themselves in a notebook: the pages' own partials, and tables as DataFrames."""
+
+from __future__ import annotations
+
+from functools import cache
+from itertools import count
+from typing import TYPE_CHECKING
+
+from gemmprof.analysis.session import Session
+from gemmprof.reports.facts import run_facts, tiles
+from gemmprof.reports.formatting import visible
+from gemmprof.reports.pages.contents import KernelPage, Plan
+from gemmprof.reports.pages.environment import asset, environment
+from gemmprof.reports.pages.ladder import overview
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from gemmprof.analysis.kernel_analysis import KernelAnalysis
+    from gemmprof.run import Run
+
+SECTIONS = ("speed_of_light", "roofline", "memory_chart", "warp_states", "instruction_mix", "rules")
+"""Sections of a kernel page that a notebook shows (the others are long, or need the page's script)."""
+
+_outputs = count()
+"""Numbers the outputs of one notebook, so that ids of two figures differ."""
+
+
+@cache
+def _style() -> str:
+    """The colours of the pages and the rules of `notebook.css`."""
+    sheet = asset("style.css")
+    tokens = sheet[: sheet.index("}") + 1].replace(":root, ", "")
+    # The memory chart's rules name its class only, so they are safe beside foreign content.
+    chart = "\n".join(line for line in sheet.splitlines() if line.startswith(".memory-chart"))
+    return f"{tokens}\n{asset('notebook.css')}\n{chart}"
+
+
+def run_html(run: Run) -> str:
+    """The ladder of a run, from its ``run.json`` alone."""
+    session = Session(title=run.directory.name, kernels=(), run=run)
+    view = overview(session, Plan((), {}, 0), "")
+    return (
+        environment()
+        .get_template("notebook_run.html")
+        .render(
+            run=run,
+            groups=view.groups,
+            sizes=view.sizes,
+            facts=run_facts(run),
+            style=_style(),
+        )
+    )
+
+
+def kernel_html(analysis: KernelAnalysis) -> str:
+    """The verdict, the key figures and the main sections of one kernel."""
+    from gemmprof.reports.pages.sections import sections
+
+    page = KernelPage(key="kernel", analysis=analysis)
+    prefix = f"gp{next(_outputs)}-"
+    shown, absent = sections(page, None, prefix, only=SECTIONS)
+    return (
+        environment()
+        .get_template("notebook_kernel.html")
+        .render(
+            page=page,
+            profile=analysis.profile,
+            verdict=analysis.verdict,
+            tiles=tiles(page),
+            sections=shown,
+            absent=absent,
+            p=prefix,
+            style=_style(),
+        )
+    )
+
+
+def run_frame(run: Run) -> pd.DataFrame:
+    """One row a stage and problem: times in seconds, speed in TFLOP/s, verification, failure."""
+    import pandas as pd
+
+    rows = []
+    for result in run.results:
+        timing, check = result.timing, result.verification
+        stage = run.record(result.stage).stage
+        rows.append(
+            {
+                "stage": result.stage,
+                "name": stage.name,
+                "m": result.problem.m,
+                "n": result.problem.n,
+                "k": result.problem.k,
+                "dtype": result.problem.dtype,
+                "median_s": timing.median if timing else None,
+                "minimum_s": timing.minimum if timing else None,
+                "p10_s": timing.p10 if timing else None,
+                "p90_s": timing.p90 if timing else None,
+                "cublas_median_s": timing.cublas_median if timing else None,
+                "tflops": timing.tflops(result.problem) if timing else None,
+                "relative_error": check.relative_error if check else None,
+                "verified": check.passed if check else None,
+                "failure": result.failure,
+            }
+        )
+    return pd.DataFrame(rows)
+
+
+def kernel_frame(analysis: KernelAnalysis) -> pd.DataFrame:
+    """Every scalar metric of the launch: ``value`` (base units) and ``unit``, indexed by metric name."""
+    import pandas as pd
+
+    profile = analysis.profile
+    names = sorted(profile.metrics)
+    return pd.DataFrame(
+        {
+            "value": pd.Series([profile.metrics[name] for name in names], dtype=object),
+            "unit": [profile.units.get(name, "") for name in names],
+        }
+    ).set_index(pd.Index([visible(name) for name in names], name="metric"))

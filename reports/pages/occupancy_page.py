@@ -1,0 +1,119 @@
+"""The interactive occupancy calculator: as a part of a kernel's page, and as a page of its own.
+
+The numbers that it computes with are the table of `gemmprof.arch`, embedded as JSON; the arithmetic is
+``templates/occupancy.js``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from gemmprof.analysis.occupancy.calculator import Occupancy, most_shared_memory_per_block
+from gemmprof.analysis.occupancy.profile import LaunchOccupancy
+from gemmprof.arch import LIMITS, PRODUCTS
+from gemmprof.model import ArchLimits
+from gemmprof.reports.pages.environment import environment
+
+if TYPE_CHECKING:
+    from markupsafe import Markup
+
+    from gemmprof.analysis.kernel_analysis import KernelAnalysis
+
+LARGEST = "largest"
+"""The carve-out that is chosen when nobody named one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Calculator:
+    """What one calculator starts with. ``config`` is a carve-out in bytes or `LARGEST`; sizes are bytes."""
+
+    id: str
+    arch: str
+    threads: int
+    registers: int
+    shared: int
+    config: str
+    barriers: int
+    most_shared: int
+
+    @property
+    def limits(self) -> list[dict[str, Any]]:
+        """The table of limits for the script."""
+        return limits_for_script()
+
+
+def limits_for_script() -> list[dict[str, Any]]:
+    """Every architecture's limits in the script's names, and two of its products."""
+    return [_row(limits) for limits in LIMITS.values()]
+
+
+def _row(limits: ArchLimits) -> dict[str, Any]:
+    products = [
+        product.name for product in PRODUCTS if product.compute_capability == limits.compute_capability
+    ]
+    return {
+        "label": limits.label,
+        "products": ", ".join(products[:3]),
+        "warpSize": limits.warp_size,
+        "maxWarpsPerSm": limits.max_warps_per_sm,
+        "maxBlocksPerSm": limits.max_blocks_per_sm,
+        "maxBarriersPerSm": limits.max_barriers_per_sm,
+        "maxThreadsPerBlock": limits.max_threads_per_block,
+        "maxRegistersPerThread": limits.max_registers_per_thread,
+        "registersPerSm": limits.registers_per_sm,
+        "registerAllocationUnit": limits.register_allocation_unit,
+        "warpAllocationGranularity": limits.warp_allocation_granularity,
+        "maxSharedMemoryPerBlock": limits.max_shared_memory_per_block,
+        "reservedSharedMemoryPerBlock": limits.reserved_shared_memory_per_block,
+        "sharedMemoryAllocationUnit": limits.shared_memory_allocation_unit,
+        "sharedMemoryConfigs": list(limits.shared_memory_configs),
+    }
+
+
+def preset(answer: Occupancy, identifier: str = "calculator") -> Calculator:
+    """A calculator that starts with this configuration."""
+    limits = answer.limits
+    largest = answer.shared_memory_config == limits.shared_memory_configs[0]
+    return Calculator(
+        id=identifier,
+        arch=limits.label,
+        threads=answer.threads_per_block,
+        registers=answer.registers_per_thread,
+        shared=answer.shared_memory_per_block,
+        config=LARGEST if largest else str(answer.shared_memory_config),
+        barriers=answer.block_barriers,
+        most_shared=most_shared_memory_per_block(limits),
+    )
+
+
+def calculator(analysis: KernelAnalysis, prefix: str = "") -> Markup | None:
+    """The calculator of a kernel's page, set to its launch; None where the launch's numbers are not known."""
+    result = analysis.get(LaunchOccupancy)
+    if not isinstance(result, LaunchOccupancy) or result.calculated is None:
+        return None
+    return calculator_html(preset(result.calculated, f"{prefix}calculator"))
+
+
+def calculator_html(start: Calculator) -> Markup:
+    """The calculator's markup; the page around it brings ``occupancy.css`` and ``occupancy.js``."""
+    from markupsafe import Markup
+
+    return Markup(environment().get_template("occupancy_calculator.html").render(calculator=start))
+
+
+def page_html(start: Calculator) -> str:
+    """A whole page with nothing but the calculator; it works from a file, without a network."""
+    from markupsafe import Markup
+
+    from gemmprof.reports.pages.html import document
+
+    article = environment().get_template("occupancy_page.html").render(calculator=calculator_html(start))
+    return document("CUDA occupancy calculator", [Markup(article)])
+
+
+def write_page(answer: Occupancy, path: Path) -> Path:
+    """Write the page of its own, set to this configuration."""
+    path.write_text(page_html(preset(answer)), encoding="utf-8")
+    return path

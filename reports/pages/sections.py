@@ -1,0 +1,169 @@
+"""The sections of a kernel page: which there are, in which order, and what each partial template is given.
+
+Every analysis of `ANALYSES` is a section, drawn by ``templates/analysis_<NAME>.html``; one that stands nowhere in
+`ORDER` comes after the others, one without a partial is shown by ``analysis_generic.html``. Sections that are no
+analysis of a single launch (the comparison, the traffic model, the access patterns, the raw metrics) are listed
+here with what makes them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Any
+
+from gemmprof.analysis.comparison import quantify as comparison
+from gemmprof.analysis.kernel_analysis import ANALYSES
+from gemmprof.analysis.ladder import access_stages, traffic
+from gemmprof.model import KernelProfile, NotCollected
+from gemmprof.reports.figures import drawings
+from gemmprof.reports.figures.memory_diagram import diagram
+from gemmprof.reports.formatting import raw_value
+from gemmprof.reports.pages import occupancy_page
+from gemmprof.reports.pages.contents import KernelPage
+from gemmprof.reports.pages.environment import environment
+from gemmprof.reports.pages.source_listing import listing
+
+ORDER = (
+    "comparison",
+    "speed_of_light",
+    "roofline",
+    "memory_chart",
+    "warp_states",
+    "scheduler",
+    "instruction_mix",
+    "coalescing",
+    "bank_conflicts",
+    "divergence",
+    "spills",
+    "occupancy",
+    "source_view",
+    "rules",
+    "traffic",
+    "access_pattern",
+    "launch",
+    "raw_metrics",
+)
+"""Names of sections from top to bottom."""
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """One section of a page: ``result`` is what the analysis found, ``extra`` what a view drew from it."""
+
+    name: str
+    title: str
+    template: str
+    result: Any
+    extra: Any = None
+    short: str = field(default="")
+    """Title in the table of contents."""
+
+
+@dataclass(frozen=True, slots=True)
+class Absent:
+    """A section that this report holds no data for."""
+
+    title: str
+    why: NotCollected
+
+
+View = Callable[[Any, KernelPage, str], Any]
+"""From the result, the page, and the prefix of its ids."""
+
+VIEWS: dict[str, View] = {
+    "roofline": lambda result, page, prefix: drawings.roofline(result, prefix),
+    "memory_chart": lambda result, page, prefix: diagram(result),
+    "source_view": lambda result, page, prefix: listing(result),
+    "occupancy": lambda result, page, prefix: occupancy_page.calculator(page.analysis, prefix),
+    "raw_metrics": lambda result, page, prefix: _metric_rows(page.analysis.profile),
+    "access_pattern": lambda result, page, prefix: drawings.access_patterns(result),
+}
+"""What a section needs beyond its result, by name: figures and layouts."""
+
+SHORT_TITLES = {
+    "comparison": "What changed",
+    "rules": "Advice",
+    "coalescing": "Coalescing",
+    "bank_conflicts": "Bank conflicts",
+    "spills": "Local memory",
+    "traffic": "Traffic model",
+    "source_view": "Source and SASS",
+    "access_pattern": "Access patterns",
+    "launch": "Launch and device",
+}
+
+
+def sections(
+    page: KernelPage,
+    before: KernelPage | None,
+    prefix: str,
+    *,
+    other_report: bool = False,
+    only: Collection[str] | None = None,
+) -> tuple[tuple[Section, ...], tuple[Absent, ...]]:
+    """The sections that this page shows, and those that its report has no data for (``only``: of these names)."""
+    shown: list[Section] = []
+    absent: list[Absent] = []
+    for name, title, result in _results(page, before, other_report=other_report):
+        if only is not None and name not in only:
+            continue
+        if isinstance(result, NotCollected):
+            absent.append(Absent(title, result))
+            continue
+        view = VIEWS.get(name)
+        extra = view(result, page, prefix) if view is not None else None
+        shown.append(Section(name, title, _template(name), result, extra, SHORT_TITLES.get(name, title)))
+    place = {name: index for index, name in enumerate(ORDER)}
+    shown.sort(key=lambda section: place.get(section.name, place["launch"] - 0.5))
+    return tuple(shown), tuple(absent)
+
+
+def _results(
+    page: KernelPage, before: KernelPage | None, *, other_report: bool
+) -> list[tuple[str, str, Any]]:
+    """Name, title and result of everything that could be a section."""
+    found = [(item.NAME, item.TITLE, page.analysis.results.get(item.NAME)) for item in ANALYSES]
+    if before is not None:
+        where = (
+            before.label if before.record is None else f"stage {before.record.stage.number}, {before.title}"
+        )
+        where += " in the other report" if other_report else ""
+        change = comparison.compare(
+            before.analysis,
+            page.analysis,
+            before_name=before.label,
+            after_name=page.label,
+            before_seconds=before.timing.median if before.timing is not None else None,
+            after_seconds=page.timing.median if page.timing is not None else None,
+        )
+        found.append(("comparison", f"Against {where}", change))
+    if page.record is not None and page.problem is not None:
+        model = traffic.model(page.record.stage, page.problem, page.analysis)
+        found.append(("traffic", "Traffic, predicted and measured", model))
+        patterns = access_stages.access_patterns(page.record.stage, page.problem)
+        if patterns is not None and not patterns.describes(page.analysis.profile.launch):
+            patterns = None
+        found.append(("access_pattern", "How a warp touches memory", patterns))
+    found.append(("raw_metrics", "Raw metrics", page.analysis.profile.metrics))
+    return [item for item in found if item[2] is not None]
+
+
+def _template(name: str) -> str:
+    """The partial of a section, or the generic one."""
+    partial = f"analysis_{name}.html"
+    return partial if partial in _templates() else "analysis_generic.html"
+
+
+@cache
+def _templates() -> frozenset[str]:
+    return frozenset(environment().list_templates(filter_func=lambda name: name.startswith("analysis_")))
+
+
+def _metric_rows(profile: KernelProfile) -> list[tuple[str, str, str, str]]:
+    """Name, value, unit and the cell's style of every metric, by name."""
+    return [
+        (name, raw_value(value), profile.units.get(name, ""), "wrap" if isinstance(value, str) else "n")
+        for name, value in sorted(profile.metrics.items())
+    ]

@@ -1,0 +1,1 @@
+"""Tables of everything in reports, written as Parquet, CSV or JSON lines."""

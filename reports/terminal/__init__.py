@@ -1,0 +1,1 @@
+"""Everything that a terminal shows: rich tables, and the records behind --json."""

@@ -1,0 +1,171 @@
+"""Roofline points of a session's kernels: terminal table, records for JSON, and the picture in a file."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from gemmprof.analysis.roofline import Roofline, RooflinePoint
+from gemmprof.errors import UsageError
+from gemmprof.model import NotCollected, Problem
+from gemmprof.reports.figures import ladder_figure
+from gemmprof.reports.figures import plots as figures
+from gemmprof.reports.figures.svg import drawing
+from gemmprof.reports.formatting import bandwidth, flops, percent, significant, times, visible
+from gemmprof.reports.pages.contents import KernelPage, plan
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from gemmprof.analysis.session import Session
+
+WIDE = 120
+"""Columns of a terminal that shows the whole table."""
+
+NARROW = ("FLOP/byte", "achieved", "attainable", "reached")
+
+
+@dataclass(frozen=True, slots=True)
+class KernelRoofline:
+    """One kernel with its roofline, or what would collect it."""
+
+    page: KernelPage
+    result: Roofline | NotCollected
+
+    @property
+    def name(self) -> str:
+        """Stage and problem, else the kernel's name (untrusted text)."""
+        problem = self.page.problem
+        return f"{self.page.label} {problem.label}" if problem is not None else self.page.label
+
+    @property
+    def points(self) -> tuple[RooflinePoint, ...]:
+        """The points of the kernel's main arithmetic."""
+        return figures.main_points(self.result) if isinstance(self.result, Roofline) else ()
+
+
+def kernels(
+    session: Session, *, containing: str | None = None, shape: Problem | None = None
+) -> tuple[KernelRoofline, ...]:
+    """The launches of a session, runs in the order of the ladder.
+
+    Args:
+        session: what was loaded.
+        containing: only those whose kernel name or stage title contains this text.
+        shape: only stages on this problem.
+    """
+    wanted = (containing or "").lower()
+    return tuple(
+        KernelRoofline(page, page.analysis.get(Roofline))
+        for page in plan(session, every=True).pages
+        if (wanted in page.label.lower() or wanted in page.analysis.profile.name.lower())
+        and shape in (None, page.problem)
+    )
+
+
+def one_shape(rows: Sequence[KernelRoofline]) -> tuple[KernelRoofline, ...]:
+    """The rows that one picture can hold: those on the first problem (the largest), where there are several."""
+    return tuple(row for row in rows if row.page.problem == rows[0].page.problem)
+
+
+def table(rows: Sequence[KernelRoofline], *, width: int = WIDE) -> Table:
+    """One row a kernel and memory level.
+
+    On a terminal of less than `WIDE` columns, those that the others imply are left out, so that no number is cut.
+    """
+    from rich.table import Table
+    from rich.text import Text
+
+    result = Table(box=None, pad_edge=False)
+    result.add_column("kernel", overflow="fold")
+    result.add_column("arithmetic")
+    result.add_column("level")
+    wide = width >= WIDE
+    numbers = ("FLOP/byte", "ridge", "achieved", "attainable", "reached", "headroom", "bandwidth")
+    for title in numbers if wide else NARROW:
+        result.add_column(title, justify="right", no_wrap=True)
+    if wide:
+        result.add_column("side")
+    for row in rows:
+        name = Text(visible(row.name))
+        if not row.points:
+            result.add_row(name, "", Text(_why_none(row.result), style="dim"))
+        for point in row.points:
+            shown = {
+                "FLOP/byte": significant(point.intensity),
+                "ridge": significant(point.ridge),
+                "achieved": flops(point.achieved),
+                "attainable": flops(point.attainable),
+                "reached": percent(point.percent),
+                "headroom": times(point.headroom),
+                "bandwidth": bandwidth(point.memory.achieved),
+                "side": point.bound,
+            }
+            cells = shown.values() if wide else (shown[title] for title in NARROW)
+            result.add_row(name, point.compute.label, point.memory.label, *cells)
+            name = Text("")
+    return result
+
+
+def _why_none(result: Roofline | NotCollected) -> str:
+    return str(result) if isinstance(result, NotCollected) else "no floating-point arithmetic counted"
+
+
+def records(rows: Sequence[KernelRoofline]) -> list[dict[str, Any]]:
+    """The same as plain data in base units: FLOP/s, byte/s, FLOP/byte."""
+    return [
+        {
+            "kernel": row.page.analysis.profile.name,
+            "stage": row.page.record.stage.number if row.page.record is not None else None,
+            "problem": row.page.problem.key if row.page.problem is not None else None,
+            "report": row.page.analysis.profile.report,
+            "launch": row.page.analysis.profile.index,
+            "not_collected": row.result.remedy if isinstance(row.result, NotCollected) else None,
+            "points": [
+                {
+                    "arithmetic": point.compute.key,
+                    "level": point.memory.level,
+                    "intensity": point.intensity,
+                    "ridge": point.ridge,
+                    "achieved_flops": point.achieved,
+                    "attainable_flops": point.attainable,
+                    "peak_flops": point.compute.peak,
+                    "achieved_bandwidth": point.memory.achieved,
+                    "peak_bandwidth": point.memory.peak,
+                    "percent": point.percent,
+                    "bound": point.bound,
+                }
+                for point in row.points
+            ],
+        }
+        for row in rows
+    ]
+
+
+def draw(rows: Sequence[KernelRoofline], path: Path) -> None:
+    """Write the picture: one kernel against all memory levels, several against device memory.
+
+    Raises:
+        UsageError: if no kernel has a point to draw.
+    """
+    found = [(row, row.result) for row in rows if isinstance(row.result, Roofline) and row.points]
+    if len(found) == 1:
+        figure = figures.kernel_roofline(found[0][1])
+    else:
+        steps = [
+            ladder_figure.Step(_mark(row, place), row.page.label, result, row.page.is_yardstick)
+            for place, (row, result) in enumerate(found)
+        ]
+        figure = ladder_figure.ladder_roofline(
+            steps, path=all(row.page.record is not None for row, _ in found)
+        )
+    if figure is None:
+        raise UsageError("no kernel has a roofline point to draw", found=_why_none(rows[0].result))
+    with drawing():
+        figure.savefig(path, dpi=160)
+
+
+def _mark(row: KernelRoofline, place: int) -> str:
+    return str(row.page.record.stage.number if row.page.record is not None else place)

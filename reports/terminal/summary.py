@@ -1,0 +1,123 @@
+"""The table of a run: one row a stage and problem, timings beside what the profiler saw."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from gemmprof.model import Problem, StageResult
+from gemmprof.reports.pages.ladder import launch_row
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from gemmprof.analysis.kernel_analysis import KernelAnalysis
+    from gemmprof.analysis.session import Session
+    from gemmprof.run import Run
+
+ABSENT = "–"
+
+
+@dataclass(frozen=True, slots=True)
+class SummaryRow:
+    """One stage on one problem. What was not measured is None.
+
+    Attributes:
+        seconds: median time outside the profiler; seconds_p10, seconds_p90 its spread.
+        of_cublas: speed as a share of cuBLAS's in alternating repetitions, 0 to 1 and above.
+        peak_percent: rate of the main arithmetic under the profiler, in per cent of its peak at the same clocks.
+        achieved_occupancy: per cent, under the profiler.
+        limited_by: what holds the kernel back, in a few words.
+        relative_error: of the verification.
+        failure: what went wrong.
+    """
+
+    stage: int
+    name: str
+    problem: Problem
+    seconds: float | None = None
+    seconds_p10: float | None = None
+    seconds_p90: float | None = None
+    repetitions: int | None = None
+    tflops: float | None = None
+    of_cublas: float | None = None
+    peak_percent: float | None = None
+    achieved_occupancy: float | None = None
+    limited_by: str | None = None
+    relative_error: float | None = None
+    failure: str | None = None
+
+
+def summarise(run: Run, session: Session | None) -> tuple[SummaryRow, ...]:
+    """The rows of a run, with the profiler's part where ``session`` holds the run's reports."""
+    names = {record.stage.number: record.stage.name for record in run.stages}
+    return tuple(
+        _row(
+            result,
+            names.get(result.stage, str(result.stage)),
+            session.kernel_for(result) if session else None,
+        )
+        for result in run.results
+    )
+
+
+def _row(result: StageResult, name: str, kernel: KernelAnalysis | None) -> SummaryRow:
+    timing, verification = result.timing, result.verification
+    launch = launch_row(kernel, None) if kernel is not None else None
+    return SummaryRow(
+        stage=result.stage,
+        name=name,
+        problem=result.problem,
+        seconds=timing.median if timing else None,
+        seconds_p10=timing.p10 if timing else None,
+        seconds_p90=timing.p90 if timing else None,
+        repetitions=timing.repetitions if timing else None,
+        tflops=timing.tflops(result.problem) if timing else None,
+        of_cublas=timing.cublas_median / timing.median if timing and timing.cublas_median else None,
+        peak_percent=launch.peak_percent if launch else None,
+        achieved_occupancy=launch.occupancy_percent if launch else None,
+        limited_by=launch.limited_by or None if launch else None,
+        relative_error=verification.relative_error if verification else None,
+        failure=result.failure,
+    )
+
+
+def table(rows: Sequence[SummaryRow]) -> Table:
+    """The rows for a terminal."""
+    from rich.table import Table
+
+    result = Table(box=None, pad_edge=False, header_style="bold")
+    problems = dict.fromkeys(row.problem for row in rows)
+    for title in ("stage", "name"):
+        result.add_column(title, justify="right" if title == "stage" else "left", no_wrap=True)
+    if len(problems) > 1:
+        result.add_column("shape", no_wrap=True)
+    for title in ("time ms", "p10–p90", "TFLOP/s", "% cuBLAS", "% of peak*", "occupancy %*", "error"):
+        result.add_column(title, justify="right", no_wrap=True)
+    result.add_column("limited by*")
+    for row in rows:
+        cells = [str(row.stage), row.name]
+        if len(problems) > 1:
+            cells.append(row.problem.label)
+        cells += [
+            _text(row.seconds, 1e3, "{:.3f}"),
+            f"{row.seconds_p10 * 1e3:.3f}–{row.seconds_p90 * 1e3:.3f}"
+            if row.seconds_p10 is not None and row.seconds_p90 is not None
+            else ABSENT,
+            _text(row.tflops, 1, "{:.2f}"),
+            _text(row.of_cublas, 100, "{:.1f}"),
+            _text(row.peak_percent, 1, "{:.1f}"),
+            _text(row.achieved_occupancy, 1, "{:.1f}"),
+            _text(row.relative_error, 1, "{:.1e}"),
+            f"FAILED: {row.failure.splitlines()[0]}" if row.failure else row.limited_by or ABSENT,
+        ]
+        result.add_row(*cells)
+    return result
+
+
+FOOTNOTE = "* measured under Nsight Compute; times and TFLOP/s are not."
+
+
+def _text(value: float | None, factor: float, form: str) -> str:
+    return ABSENT if value is None else form.format(value * factor)

@@ -1,0 +1,270 @@
+"""Comparisons of two launches, the pairs of two sessions, and the diff command with its gate."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from profiles import launch
+from recorded_data import DATA, ReadRecorded
+
+from gemmprof.analysis import kernel_analysis
+from gemmprof.analysis.comparison.pairs import chosen, pair_up, rungs, subjects
+from gemmprof.analysis.comparison.quantify import Change, Comparison, compare
+from gemmprof.analysis.session import load_session
+from gemmprof.cli import main
+from gemmprof.errors import UsageError
+from gemmprof.kernels.catalog import stage_by_number
+from gemmprof.model import Problem, RunInfo, StageRecord, StageResult, Timing
+from gemmprof.run import Run, save_run
+
+LADDER = str(DATA / "ladder_simple.ncu-rep.xz")
+CUBE = Problem(1024, 1024, 1024)
+
+
+def change(before: float | None, after: float | None, better: str = "lower", whole: float = 0.0) -> Change:
+    return Change("x", "X", "time", "", before, after, better, whole)
+
+
+class TestChange:
+    @pytest.mark.parametrize(
+        ("before", "after", "better", "verdict", "arrow"),
+        [
+            (2.0, 1.0, "lower", "better", "↓"),
+            (1.0, 2.0, "lower", "worse", "↑"),
+            (1.0, 2.0, "higher", "better", "↑"),
+            (2.0, 1.0, "higher", "worse", "↓"),
+            (1.0, 2.0, "neither", "changed", "↑"),
+            (1.0, 1.004, "lower", "same", "→"),
+            (0.0, 0.0, "lower", "same", "→"),
+            (0.0, 5.0, "lower", "worse", "↑"),
+            (None, 5.0, "lower", "unknown", "?"),
+            (5.0, None, "higher", "unknown", "?"),
+        ],
+    )
+    def test_verdict(
+        self, before: float | None, after: float | None, better: str, verdict: str, arrow: str
+    ) -> None:
+        found = change(before, after, better)
+        assert (found.verdict, found.arrow) == (verdict, arrow)
+
+    def test_halving_and_doubling_rank_alike(self) -> None:
+        assert change(2.0, 1.0).magnitude == change(1.0, 2.0).magnitude == 0.5
+        assert change(0.0, 3.0).magnitude == 1.0
+        assert change(2.0, 1.0, whole=100).magnitude == pytest.approx(0.01)
+        assert change(None, 1.0).magnitude == 0.0
+
+    def test_a_small_part_of_the_whole_is_no_change(self) -> None:
+        assert change(0.0, 9.0, whole=42e6).verdict == "same"
+        assert change(0.0, 9.0, whole=100).verdict == "worse"
+
+    def test_ratio_needs_both_sides(self) -> None:
+        assert change(2.0, 3.0).ratio == 1.5
+        assert change(0.0, 3.0).ratio is None
+        assert change(3.0, None).ratio is None
+
+
+def ladder(recorded: ReadRecorded) -> list[kernel_analysis.KernelAnalysis]:
+    return [kernel_analysis.analyse(profile) for profile in recorded("ladder_simple")]
+
+
+class TestCompare:
+    def test_coalescing_shows(self, recorded: ReadRecorded) -> None:
+        naive, coalesced, _ = ladder(recorded)
+        result = compare(naive, coalesced)
+        assert (result.before, result.after, result.comparable) == ("gemm_naive", "gemm_coalesced", "")
+        duration, sectors = result.change("duration"), result.change("l1_bytes")
+        assert duration is not None and sectors is not None
+        assert duration.verdict == "better"
+        assert sectors.ratio == pytest.approx(5 / 33)
+        executed = result.change("executed")
+        assert executed is not None and executed.verdict == "same"
+        assert result.change("time") is None
+        worst = [c.magnitude for c in result.worst_first]
+        best = [c.magnitude for c in result.best_first]
+        assert worst == sorted(worst, reverse=True) and best == sorted(best, reverse=True)
+        assert {c.verdict for c in result.worst_first} == {"worse"}
+
+    def test_using_shared_memory_is_no_fault(self, recorded: ReadRecorded) -> None:
+        _, coalesced, shared = ladder(recorded)
+        result = compare(coalesced, shared)
+        judged = {c.name: c.verdict for c in result.changes}
+        assert judged["shared_loads"] == judged["shared_load_wavefronts"] == "changed"
+        assert judged["ffma_per_global_load"] == "better"
+        assert judged["stall_mio_throttle"] == "worse"
+        stall = result.change("stall_mio_throttle")
+        assert stall is not None and 0.3 < stall.magnitude < 0.7
+
+    def test_a_kernel_with_itself_is_the_same(self, recorded: ReadRecorded) -> None:
+        first = ladder(recorded)[0]
+        result = compare(first, first)
+        assert {c.verdict for c in result.changes} == {"same"}
+        assert result.worst_first == result.best_first == ()
+
+    def test_a_side_that_collected_little_is_unknown(self, recorded: ReadRecorded) -> None:
+        little = kernel_analysis.analyse(recorded("partial_two_metrics")[0])
+        result = compare(little, ladder(recorded)[0])
+        assert {c.verdict for c in result.changes if c.before is None} == {"unknown"}
+        nothing = kernel_analysis.analyse(launch())
+        assert compare(nothing, nothing).changes == ()
+
+    def test_other_devices_and_other_work_are_named(self, recorded: ReadRecorded) -> None:
+        naive = ladder(recorded)[0]
+        profile = naive.profile
+        elsewhere = replace(naive, profile=replace(profile, device=replace(profile.device, name="Other GPU")))
+        assert "Other GPU" in compare(naive, elsewhere).comparable
+        other = kernel_analysis.analyse(recorded("flaws_precision")[0])
+        assert "different amounts of work" in compare(naive, other).comparable
+
+    def test_times_without_the_profiler_come_first(self, recorded: ReadRecorded) -> None:
+        naive, coalesced, _ = ladder(recorded)
+        result = compare(naive, coalesced, before_seconds=2e-3, after_seconds=1e-3)
+        assert result.changes[0].name == "time"
+        assert result.changes[0].ratio == 0.5
+
+
+def timing(seconds: float) -> Timing:
+    return Timing(seconds, seconds, seconds, seconds, 10)
+
+
+def make_run(folder: Path, seconds: dict[int, float | None], *, profiled: bool = True) -> Path:
+    """A run of stages 1 to 3 whose report is the recorded one."""
+    (folder / "reports").mkdir(parents=True)
+    report = "reports/ladder.ncu-rep.xz"
+    shutil.copy(LADDER, folder / report)
+    save_run(
+        Run(
+            folder,
+            RunInfo("2026-01-01T00:00:00", "GPU", (9, 0), {}, "none", 1, "full"),
+            tuple(StageRecord(stage_by_number(number)) for number in seconds),
+            (CUBE,),
+            tuple(
+                StageResult(
+                    number,
+                    CUBE,
+                    timing=None if value is None else timing(value),
+                    report=report if profiled else None,
+                    launch_index=number - 1 if profiled else None,
+                )
+                for number, value in seconds.items()
+            ),
+        )
+    )
+    return folder
+
+
+class TestPairs:
+    def test_stages_of_runs_pair_by_number_and_shape(self, tmp_path: Path) -> None:
+        before = load_session([make_run(tmp_path / "a", {1: 4e-3, 2: 3e-3})])
+        after = load_session([make_run(tmp_path / "b", {2: 1.5e-3, 3: 1e-3})])
+        pairs = pair_up(before, after)
+        assert [(p.before is not None, p.after is not None) for p in pairs] == [
+            (True, False),
+            (True, True),
+            (False, True),
+        ]
+        middle = pairs[1]
+        assert middle.slower_percent == pytest.approx(-50)
+        assert middle.time is not None and middle.time.name == "time"
+        assert middle.comparison is not None and middle.comparison.change("executed") is not None
+
+    def test_runs_that_were_only_timed_still_compare(self, tmp_path: Path) -> None:
+        before = load_session([make_run(tmp_path / "a", {1: 1e-3}, profiled=False)])
+        after = load_session([make_run(tmp_path / "b", {1: 1.1e-3}, profiled=False)])
+        (pair,) = pair_up(before, after)
+        assert pair.slower_percent == pytest.approx(10)
+
+    def test_launches_of_one_kernel_pair_in_their_order(self) -> None:
+        session = load_session([DATA / "launches_same_kernel.ncu-rep.xz"])
+        pairs = pair_up(session, session)
+        assert len(pairs) == len(session.kernels) > 1
+        for pair, analysis in zip(pairs, session.kernels, strict=True):
+            assert pair.before is not None and pair.after is not None
+            assert pair.before.analysis is pair.after.analysis is analysis
+
+    def test_rungs_follow_the_order_of_the_report(self) -> None:
+        pairs = rungs(load_session([LADDER]))
+        assert [pair.label for pair in pairs] == [
+            "gemm_naive → gemm_coalesced",
+            "gemm_coalesced → gemm_shared",
+        ]
+
+    def test_selectors(self, tmp_path: Path) -> None:
+        report = load_session([LADDER])
+        assert chosen(report, "1").label == chosen(report, "coal").label == "gemm_coalesced"
+        run = load_session([make_run(tmp_path / "a", {1: 4e-3, 3: 3e-3})])
+        assert chosen(run, "3").key == chosen(run, "tiling").key == (3, CUBE)
+        assert len(subjects(run)) == 2
+        for selector in ("gemm", "nothing", "7"):
+            with pytest.raises(UsageError, match=selector):
+                chosen(report, selector)
+
+
+class TestDiffCommand:
+    def test_the_gate_stops_what_is_slower(self, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        before = str(make_run(tmp_path / "a", {1: 1e-3, 2: 1e-3}))
+        after = str(make_run(tmp_path / "b", {1: 1.04e-3, 2: 1.2e-3}))
+        assert main(["diff", before, after]) == 0
+        assert main(["diff", before, after, "--fail-slower", "25"]) == 0
+        capsys.readouterr()
+        assert main(["diff", before, after, "--fail-slower", "5"]) == 1
+        error = capsys.readouterr().err
+        assert "20.0 % slower, 5 % allowed" in error
+        assert "2 Coalesced" in error and "1 Naive" not in error
+
+    def test_the_gate_stops_what_is_missing(self, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        before = str(make_run(tmp_path / "a", {1: 1e-3, 2: 1e-3}))
+        after = str(make_run(tmp_path / "b", {1: 1e-3}))
+        assert main(["diff", before, after, "--fail-slower", "5"]) == 1
+        assert "missing" in capsys.readouterr().err
+
+    def test_the_gate_stops_what_has_no_time(
+        self, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        before = str(make_run(tmp_path / "a", {1: 1e-3}))
+        after = str(make_run(tmp_path / "b", {1: None}, profiled=False))
+        assert main(["diff", before, after, "--fail-slower", "50"]) == 1
+        assert "no time on both sides" in capsys.readouterr().err
+
+    def test_json(self, capsys: pytest.CaptureFixture[str]) -> None:
+        assert main(["diff", LADDER, "--before", "naive", "--after", "coalesced", "--json"]) == 0
+        (pair,) = json.loads(capsys.readouterr().out)
+        assert pair["slower_percent"] < -50
+        assert pair["time"] == "duration"
+        names = {item["name"]: item for item in pair["changes"]}
+        assert names["l1_bytes"]["verdict"] == "better"
+
+    def test_tables(self, capsys: pytest.CaptureFixture[str]) -> None:
+        assert main(["diff", LADDER]) == 0
+        summary = capsys.readouterr().out
+        assert "gemm_naive → gemm_coalesced" in summary and "Elapsed cycles" not in summary
+        assert main(["diff", LADDER, "--details"]) == 0
+        assert "Elapsed cycles" in capsys.readouterr().out
+
+    @pytest.mark.parametrize(
+        "arguments",
+        [
+            [LADDER, LADDER, LADDER],
+            [LADDER, "--before", "1"],
+            [LADDER, "--before", "1", "--after", "nothing"],
+            [str(DATA / "names_odd_path.ncu-rep.xz")],
+        ],
+    )
+    def test_wrong_calls_are_errors(self, arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+        assert main(["diff", *arguments]) == 2
+        assert "fix:" in capsys.readouterr().err
+
+    @pytest.mark.parametrize("limit", ["-1", "nan", "inf", "five"])
+    def test_an_odd_limit_is_refused(self, limit: str) -> None:
+        with pytest.raises(SystemExit) as stopped:
+            main(["diff", LADDER, f"--fail-slower={limit}"])
+        assert stopped.value.code == 2
+
+
+def test_an_empty_comparison_has_nothing_to_rank() -> None:
+    empty = Comparison("a", "b", ())
+    assert empty.change("time") is None
+    assert empty.worst_first == ()

@@ -1,0 +1,200 @@
+"""How a warp's threads map to sectors and banks: the hardware's rules, the stages' patterns, and measured launches."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from recorded_data import ReadRecorded
+
+from gemmprof.analysis import bank_conflicts, coalescing
+from gemmprof.analysis.bank_conflicts import BankConflicts
+from gemmprof.analysis.coalescing import Coalescing
+from gemmprof.analysis.ladder.access_pattern import BANKS, AccessPatterns, WarpAccess, warp_access
+from gemmprof.analysis.ladder.access_stages import access_patterns
+from gemmprof.kernels.catalog import STAGES, stage_by_number
+from gemmprof.model import KernelProfile, Problem, Stage
+
+CUBE = Problem(4096, 4096, 4096)
+OURS = [stage for stage in STAGES if stage.source is not None]
+
+
+def access(place: Callable[[int], int], floats: int = 1) -> WarpAccess:
+    """Lane to float index."""
+    return warp_access("shared", "load", "A", "", lambda lane: (0, place(lane)), 1 << 20, floats=floats)
+
+
+def patterns(stage: Stage) -> AccessPatterns:
+    found = access_patterns(stage, CUBE)
+    assert found is not None
+    return found
+
+
+@pytest.mark.parametrize(
+    ("place", "floats", "sectors", "wavefronts"),
+    [
+        (lambda lane: lane, 1, 4, 1),
+        (lambda lane: 7, 1, 1, 1),
+        (lambda lane: 2 * lane, 1, 8, 2),
+        (lambda lane: 8 * lane, 1, 32, 8),
+        (lambda lane: 32 * lane, 1, 32, 32),
+        (lambda lane: 33 * lane, 1, 32, 1),
+        (lambda lane: lane + 1, 1, 5, 1),
+        (lambda lane: 4 * lane, 4, 16, 4),
+        (lambda lane: 0, 4, 1, 2),
+        (lambda lane: 8 * lane, 4, 32, 8),
+        (lambda lane: 2 * lane, 2, 8, 2),
+        (lambda lane: 4 * (lane // 2), 4, 8, 2),
+    ],
+)
+def test_sectors_and_wavefronts(
+    place: Callable[[int], int], floats: int, sectors: int, wavefronts: int
+) -> None:
+    model = access(place, floats)
+    assert len(model.sectors) == sectors
+    assert model.wavefronts == wavefronts
+    assert sorted(lane for group in model.passes for lane in group) == list(range(32))
+
+
+@pytest.mark.parametrize(
+    ("kernel", "place", "floats"),
+    [
+        ("conflict_load<1>", lambda lane: lane, 1),
+        ("conflict_load<2>", lambda lane: 2 * lane, 1),
+        ("conflict_load<8>", lambda lane: 8 * lane, 1),
+        ("conflict_load<32>", lambda lane: 32 * lane, 1),
+        ("conflict_wide", lambda lane: 8 * lane, 4),
+    ],
+)
+def test_wavefronts_are_those_of_the_hardware(
+    kernel: str, place: Callable[[int], int], floats: int, recorded: ReadRecorded
+) -> None:
+    profile = next(
+        p for p in recorded("flaws_bank_conflicts", source=True) if kernel in p.name.replace("(int)", "")
+    )
+    measured = bank_conflicts.analyse(profile)
+    assert isinstance(measured, BankConflicts)
+    loads = measured.operation("load")
+    assert loads is not None
+    model = access(place, floats)
+    assert loads.n_way == model.wavefronts
+    assert loads.share == pytest.approx(100 * model.conflicts / model.wavefronts)
+
+
+@pytest.mark.parametrize("stage", OURS, ids=lambda stage: stage.name)
+def test_every_stage_moves_every_element_once(stage: Stage) -> None:
+    """The accesses of all warps of a block together are as many as its tiles have elements."""
+    model = patterns(stage)
+    found = {
+        a.name: model.warps_per_block * a.executions * len(a.addresses) * a.bytes_per_thread // 4
+        for a in model.accesses
+    }
+    parameters = stage.parameters
+    if "BLOCK" in parameters:
+        square = parameters["BLOCK"] ** 2
+        assert found == {"global_load_a": square, "global_load_b": square, "global_store_c": square}
+        return
+    bm, bn, bk = (
+        (parameters[letter] for letter in ("BM", "BN", "BK"))
+        if "BM" in parameters
+        else [parameters["TILE"]] * 3
+    )
+    assert found["global_store_c"] == bm * bn
+    if model.copies:
+        # The copy engine moves the tiles, and no warp loads or stores them.
+        assert {copy.matrix: (copy.rows, copy.columns) for copy in model.copies} == {
+            "A": (bm, bk),
+            "B": (bk, bn),
+        }
+        assert set(found) == {"shared_load_a", "shared_load_b", "global_store_c"}
+        return
+    assert found["global_load_a"] == found["shared_store_a"] == bm * bk
+    assert found["global_load_b"] == found["shared_store_b"] == bk * bn
+
+
+@pytest.mark.parametrize("stage", OURS, ids=lambda stage: stage.name)
+def test_what_pages_draw_is_complete(stage: Stage) -> None:
+    for model in patterns(stage).accesses:
+        assert model.title and model.code and model.explanation
+        assert len(model.addresses) == len(model.rows) == len(model.columns) == 32
+        assert all(0 <= bank < BANKS for lane in model.banks for bank in lane)
+        assert model.bytes_per_thread in (4, 8, 16)
+        assert all(address % model.bytes_per_thread == 0 for address in model.addresses)
+        assert set(model.sectors) == {s for lane in model.sectors_of_lanes for s in lane}
+        assert len(model.sectors) >= model.ideal_sectors
+    for copy in patterns(stage).copies:
+        assert copy.title and copy.code and copy.layout and copy.bytes
+
+
+def test_the_ladder_in_sectors() -> None:
+    loads = {stage.number: patterns(stage).sectors("load") for stage in OURS}
+    # Stage 1: 32 + 1 sectors of a step, stage 2: 1 + 4.
+    assert loads[1] / loads[2] == 33 / 5
+    assert loads[3] < loads[2] / 10
+    assert loads[4] == loads[3] / 2
+    assert all(loads[number] == loads[5] for number in (6, 7, 8))
+    assert loads[13] == 0
+
+
+def test_what_a_tensor_copy_brings_is_read_without_conflicts_thanks_to_the_swizzle() -> None:
+    model = patterns(stage_by_number(13))
+    load = model.access("shared_load_a")
+    assert load is not None
+    assert load.addresses[8] == load.addresses[0] + 128 + 16
+    assert {a.name: a.conflicts for a in model.accesses if a.conflicts} == {}
+    # The same rows without it: four lanes' pieces on the same four banks.
+    plain = access(lambda lane: lane // 8 * 32, floats=4)
+    assert plain.wavefronts > load.wavefronts
+
+
+def test_what_is_loaded_ahead_counts_once_a_warp() -> None:
+    """Counted on an H100: 100,696,064 shared loads of a warp, 268,533,760 wavefronts, at 4096 cubed."""
+    model = patterns(stage_by_number(13))
+    loads = [a for a in model.accesses if a.space == "shared"]
+    assert sum(map(model.requests, loads)) == 100_696_064
+    assert sum(model.requests(a) * a.wavefronts for a in loads) == 268_533_760
+    assert model.bytes_ahead == 16 * 32 * (100_696_064 - sum(map(model.needed_requests, loads)))
+    assert model.copied_bytes == 4 * 4096**3 // 64
+
+
+def test_where_the_conflicts_are_and_what_removes_them() -> None:
+    def conflicts(number: int) -> dict[str, int]:
+        model = patterns(stage_by_number(number))
+        return {a.name: a.conflicts for a in model.accesses if a.space == "shared" and a.conflicts}
+
+    assert set(conflicts(6)) == {"shared_store_a", "shared_load_b"}
+    assert conflicts(7) == {}
+    assert conflicts(8) == {}
+    assert conflicts(3) == {}
+
+
+def test_no_model_no_invention() -> None:
+    assert access_patterns(stage_by_number(0), CUBE) is None
+    assert access_patterns(Stage(99, "foreign", "", ""), CUBE) is None
+    assert access_patterns(Stage(5, "block2d", "", "", "block2d.cu", {"OTHER": 1}), CUBE) is None
+
+
+def test_requests_of_a_launch() -> None:
+    model = patterns(stage_by_number(3))
+    load = model.access("global_load_a")
+    store = model.access("global_store_c")
+    assert load is not None and store is not None and model.access("nothing") is None
+    assert model.requests(load) == (128 * 128) * 32 * 128
+    assert model.requests(store) == (128 * 128) * 32
+
+
+def measured_sectors(profile: KernelProfile) -> dict[str, float | None]:
+    result = coalescing.analyse(profile)
+    assert isinstance(result, Coalescing)
+    kinds = {name: result.operation(name) for name in ("load", "store")}
+    return {name: None if kind is None else kind.sectors for name, kind in kinds.items()}
+
+
+def test_sectors_of_simple_kernels_agree_exactly(recorded: ReadRecorded) -> None:
+    for number, profile in enumerate(recorded("ladder_simple"), start=1):
+        model = access_patterns(stage_by_number(number), Problem(1024, 1024, 1024))
+        assert model is not None
+        measured = measured_sectors(profile)
+        assert measured["load"] == model.sectors("load")
+        # A scattered store that is replayed counts again in the hardware.
+        assert measured["store"] == pytest.approx(model.sectors("store"), rel=0.002)

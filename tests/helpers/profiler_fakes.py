@@ -1,0 +1,126 @@
+"""A stand-in for the ncu executable, for the ways in which ncu fails; what it prints are ncu's own words."""
+
+from __future__ import annotations
+
+import json
+import lzma
+import stat
+import sys
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+
+from recorded_data import DATA
+
+from gemmprof.profiler.job import Job, Task
+
+_SCRIPT = """#!{python}
+import json, os, signal, sys
+from pathlib import Path
+plan = json.loads(Path({plan!r}).read_text())
+arguments = sys.argv[1:]
+if arguments == ["--version"]:
+    print("NVIDIA (R) Nsight Compute Command Line Profiler")
+    print("Copyright (c) 2018-2025 NVIDIA Corporation")
+    print("Version " + plan["version"] + " (build 36398880) (public-release)")
+    sys.exit(0)
+Path({plan!r}).with_suffix(".calls").open("a").write(json.dumps(arguments) + "\\n")
+value = lambda option: arguments[arguments.index(option) + 1]
+Path(value("--log-file")).write_text(plan["log"])
+if plan["report"]:
+    Path(value("--export")).write_bytes(Path(plan["report"]).read_bytes())
+job = json.loads(Path(arguments[-1]).read_text())
+with open(job["events"], "a") as events:
+    for event in plan["events"]:
+        events.write(json.dumps(event) + "\\n")
+print(plan["output"])
+sys.stdout.flush()
+if plan["signal"]:
+    os.kill(os.getpid(), plan["signal"])
+sys.exit(plan["exit_code"])
+"""
+
+
+def fake_ncu(
+    folder: Path,
+    *,
+    log: str = "",
+    output: str = "",
+    exit_code: int = 0,
+    signal: int = 0,
+    events: Sequence[dict[str, object]] = (),
+    report: Path | None = None,
+    version: str = "2025.3.1.0",
+) -> Path:
+    """Write an executable that behaves like ncu in one situation.
+
+    Args:
+        log: what goes to the ``--log-file``, output: to standard output.
+        events: what the profiled program reports.
+        report: a file to leave behind as the report.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    plan = folder / "plan.json"
+    plan.write_text(
+        json.dumps(
+            {
+                "log": log,
+                "output": output,
+                "exit_code": exit_code,
+                "signal": int(signal),
+                "events": list(events),
+                "report": str(report) if report else "",
+                "version": version,
+            }
+        )
+    )
+    executable = folder / "ncu"
+    executable.write_text(_SCRIPT.format(python=sys.executable, plan=str(plan)))
+    executable.chmod(executable.stat().st_mode | stat.S_IXUSR)
+    return executable
+
+
+def calls(executable: Path) -> list[list[str]]:
+    """The argument lists with which a fake was called, ``--version`` aside."""
+    return [json.loads(line) for line in executable.with_name("plan.calls").read_text().splitlines()]
+
+
+def event(kind: str, task: Task, **facts: object) -> dict[str, object]:
+    """An event as the profiled program writes it."""
+    return {"event": kind, "clock": 0.0, "stage": task.stage, "problem": asdict(task.problem), **facts}
+
+
+def launched(tasks: Sequence[Task]) -> list[dict[str, object]]:
+    """The events of tasks that were launched without trouble."""
+    return [event(kind, task) for task in tasks for kind in ("begin", "launched")]
+
+
+def a_job(run: Path, tasks: Sequence[Task], name: str = "profile-01") -> Job:
+    """A job in the run directory ``run``."""
+    for folder in ("reports", "logs"):
+        (run / folder).mkdir(parents=True, exist_ok=True)
+    return Job(tuple(tasks), run, run / "logs" / f"{name}.events.jsonl", run / ".stop")
+
+
+def real_report(folder: Path, kernels: int) -> Path:
+    """A real report with so many kernels, cut from a recorded one at the end of a block."""
+    from gemmprof.profiler.ncu.salvage import whole_blocks
+
+    folder.mkdir(parents=True, exist_ok=True)
+    target = folder / f"{kernels}.ncu-rep"
+    data = lzma.decompress((DATA / "launches_same_kernel.ncu-rep.xz").read_bytes())
+    end = len(data)
+    while True:
+        target.write_bytes(data[:end])
+        whole = whole_blocks(target)
+        if whole.kernels == kernels:
+            target.write_bytes(data[: whole.end])
+            return target
+        if not whole.kernels:
+            raise AssertionError(f"the recorded report has no prefix of {kernels} kernels")
+        end = whole.end - 1
+
+
+def profiling_line(index: int, name: str = "sgemm_naive", passes: int = 36) -> str:
+    """What ncu prints of a kernel that it profiled."""
+    return f'==PROF== Profiling "{name}" - {index}: 0%....50%....100% - {passes} passes\n'

@@ -1,0 +1,45 @@
+"""A short search on the GPU, killed and continued."""
+
+from __future__ import annotations
+
+import pytest
+
+from gemmprof.kernels.build import tuned_parameters
+from gemmprof.kernels.catalog import stage_by_number, stage_variants
+from gemmprof.model import Problem
+from gemmprof.profiler.progress import Silent
+from gemmprof.profiler.tuning.search import Search, identity, tune
+
+torch = pytest.importorskip("torch")
+
+pytestmark = pytest.mark.gpu
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path, monkeypatch):
+    if not torch.cuda.is_available():
+        pytest.skip("no GPU that torch can use")
+    monkeypatch.setenv("GEMMPROF_CACHE", str(tmp_path))
+    return tmp_path
+
+
+def test_search_and_continue(cache):
+    variant = stage_variants(stage_by_number(9))[0]
+    search = Search(variant, (Problem(512, 512, 512), Problem(300, 200, 100)), limit=6)
+    first = tune(search, Silent())
+    assert first.tried == 6
+    assert identity(variant.parameters) in {identity(outcome.parameters) for outcome in first.outcomes}
+    assert first.best >= first.default > 0
+
+    # What a kill in the middle of a line leaves behind.
+    (journal,) = (cache / "tuning").glob("autotuned-*.jsonl")
+    text = journal.read_text()
+    journal.write_text(text[: len(text) - 20])
+    second = tune(search, Silent())
+    assert len(second.outcomes) == 5 + 6
+    assert len({identity(outcome.parameters) for outcome in second.outcomes}) == 11
+    assert second.gain >= 1.0
+
+    number = "{}{}".format(*torch.cuda.get_device_capability())
+    if second.kept is not None:
+        assert tuned_parameters(cache, [number])["autotuned"] == second.winner

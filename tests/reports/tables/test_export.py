@@ -1,0 +1,225 @@
+"""The exported tables hold what the reports hold, in every format, and nothing half-written stays behind."""
+
+from __future__ import annotations
+
+import csv
+import importlib.util
+import json
+import lzma
+import math
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from recorded_data import ROOT
+
+from gemmprof import metrics as m
+from gemmprof.analysis.reading.report import read_report
+from gemmprof.errors import ReportError, UsageError
+from gemmprof.reports.tables.export import export_tables
+from gemmprof.reports.tables.launches import TABLES
+
+DATA = ROOT / "tests" / "data"
+FULL = DATA / "flaws_divergence.ncu-rep.xz"
+BASIC = DATA / "names_nvtx.ncu-rep.xz"
+
+
+@pytest.fixture(scope="module", autouse=True)
+def own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("GEMMPROF_CACHE", str(tmp_path_factory.mktemp("cache")))
+        yield
+
+
+@pytest.fixture(scope="module")
+def tables(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], pa.Table]:
+    """``tables("kernels")``: the table of two reports, one full and one basic."""
+    folder = tmp_path_factory.mktemp("tables")
+    exported = export_tables([FULL, BASIC], folder)
+    assert [file.name for file in exported.files] == [f"{name}.parquet" for name in TABLES]
+    assert exported.launches == 9 and not exported.failures
+    assert sorted(entry.name for entry in folder.iterdir()) == sorted(f"{name}.parquet" for name in TABLES)
+    return lambda name: pq.read_table(folder / f"{name}.parquet")
+
+
+def test_kernels_are_the_launches(tables: Callable[[str], pa.Table]) -> None:
+    rows = tables("kernels").to_pylist()
+    profiles = [*read_report(FULL), *read_report(BASIC)]
+    assert [(r["report"], r["launch"], r["name"], r["mangled"]) for r in rows] == [
+        (p.report, p.index, p.name, p.mangled_name) for p in profiles
+    ]
+    for row, profile in zip(rows, profiles, strict=True):
+        assert (row["grid_x"], row["grid_y"], row["grid_z"]) == profile.launch.grid
+        assert (row["block_x"], row["block_y"], row["block_z"]) == profile.launch.block
+        assert row["registers_per_thread"] == profile.launch.registers_per_thread
+        assert row["duration_ns"] == profile.metrics[m.DURATION]
+        assert tuple(json.loads(row["nvtx"] or "[]")) == profile.nvtx
+    assert any(row["nvtx"] for row in rows)
+
+
+def test_the_long_table_holds_every_scalar_and_its_unit(tables: Callable[[str], pa.Table]) -> None:
+    found: dict[tuple[str, int], dict[str, Any]] = {}
+    units = {}
+    for row in tables("metrics").to_pylist():
+        value = next((row[k] for k in ("text", "integer", "value") if row[k] is not None), None)
+        found.setdefault((row["report"], row["launch"]), {})[row["metric"]] = value
+        units[row["report"], row["metric"]] = row["unit"]
+        if row["integer"] is not None:
+            assert row["value"] == float(row["integer"])
+    for path in (FULL, BASIC):
+        for profile in read_report(path):
+            ours = found[profile.report, profile.index]
+            assert set(ours) == set(profile.metrics)
+            for name, value in profile.metrics.items():
+                assert ours[name] == value or (isinstance(value, float) and math.isnan(value))
+                assert type(ours[name]) is type(value)
+                assert units[profile.report, name] == profile.units[name]
+
+
+def test_the_wide_table_has_nulls_for_what_was_not_collected(tables: Callable[[str], pa.Table]) -> None:
+    table = tables("metrics_wide")
+    profiles = [*read_report(FULL), *read_report(BASIC)]
+    assert set(table.column_names) == {"report", "launch", "name", *(n for p in profiles for n in p.metrics)}
+    for row, profile in zip(table.to_pylist(), profiles, strict=True):
+        collected = {name for name, value in row.items() if value is not None}
+        assert collected - {"report", "launch", "name"} == set(profile.metrics)
+        assert row[m.DURATION] == profile.metrics[m.DURATION]
+
+
+def test_instructions_hold_every_value_by_address(tables: Callable[[str], pa.Table]) -> None:
+    rows = tables("instructions").to_pylist()
+    assert {row["report"] for row in rows} == {str(FULL)}
+    for profile in read_report(FULL):
+        ours = {row["address"]: row for row in rows if row["launch"] == profile.index}
+        assert list(ours) == [i.address for i in profile.source.instructions]
+        for instruction in profile.source.instructions:
+            row = ours[instruction.address]
+            assert (row["sass"], row["file"], row["line"]) == (
+                instruction.sass,
+                instruction.file,
+                instruction.line,
+            )
+            assert row["offset"] == instruction.address - profile.source.function_address
+        executed = profile.instances[m.INSTRUCTIONS_BY_ADDRESS]
+        assert {a: r[m.INSTRUCTIONS_BY_ADDRESS] for a, r in ours.items() if r[m.INSTRUCTIONS_BY_ADDRESS]} == {
+            key: value for key, value in executed.items() if value
+        }
+
+
+def test_lines_sum_their_instructions(tables: Callable[[str], pa.Table]) -> None:
+    lines, instructions = tables("lines").to_pylist(), tables("instructions").to_pylist()
+    assert lines
+    for line in lines:
+        own = [
+            row
+            for row in instructions
+            if all(row[k] == line[k] for k in ("report", "launch", "file", "line"))
+        ]
+        assert line["instructions"] == len(own)
+        assert line[m.INSTRUCTIONS_BY_ADDRESS] == sum(row[m.INSTRUCTIONS_BY_ADDRESS] or 0 for row in own)
+    assert not m.NOT_ADDITIVE_BY_ADDRESS & set(tables("lines").column_names)
+
+
+@pytest.mark.parametrize("format_name", ["csv", "jsonl"])
+def test_text_formats_hold_the_same(
+    format_name: str, tables: Callable[[str], pa.Table], tmp_path: Path
+) -> None:
+    export_tables([FULL, BASIC], tmp_path, format=format_name)
+    for name in ("kernels", "metrics", "lines"):
+        expected = tables(name).to_pylist()
+        text = (tmp_path / f"{name}.{format_name}").read_text(encoding="utf-8")
+        if format_name == "jsonl":
+            rows = [json.loads(line) for line in text.splitlines()]
+            for row, other in zip(rows, expected, strict=True):
+                there = {key: value for key, value in other.items() if value is not None}
+                assert row.keys() == there.keys()
+                assert all(row[key] == value or str(value) == row[key] for key, value in there.items())
+        else:
+            parsed = list(csv.DictReader(text.splitlines(keepends=True)))
+            assert len(parsed) == len(expected)
+            assert [row["launch"] for row in parsed] == [str(row["launch"]) for row in expected]
+            if name == "kernels":
+                assert [row["name"] for row in parsed] == [row["name"] for row in expected]
+
+
+@pytest.fixture(scope="module")
+def bench() -> ModuleType:
+    """tools/bench_read.py, which makes long reports."""
+    specification = importlib.util.spec_from_file_location("bench_read", ROOT / "tools" / "bench_read.py")
+    assert specification is not None and specification.loader is not None
+    module = importlib.util.module_from_spec(specification)
+    sys.modules["bench_read"] = module
+    specification.loader.exec_module(module)
+    return module
+
+
+def test_two_processes_write_what_one_writes(bench: ModuleType, tmp_path: Path) -> None:
+    path = tmp_path / "long.ncu-rep"
+    path.write_bytes(b"".join(bench.repeated(lzma.decompress(BASIC.read_bytes()), 320)))
+    one, two = tmp_path / "one", tmp_path / "two"
+    assert export_tables([path], one, processes=1).launches == 320
+    assert export_tables([path], two, processes=2).launches == 320
+    for name in TABLES:
+        first, second = (pq.read_table(folder / f"{name}.parquet") for folder in (one, two))
+        assert first.num_rows == second.num_rows
+        # Dictionaries may be numbered differently; the rows are what counts. A NaN equals nothing: compare texts.
+        assert repr(first.to_pylist()) == repr(second.to_pylist())
+
+
+def test_damage_in_the_second_half_refuses_the_report(bench: ModuleType, tmp_path: Path) -> None:
+    content = bytearray(b"".join(bench.repeated(lzma.decompress(BASIC.read_bytes()), 400)))
+    content[-60_000:-59_000] = b"\xff" * 1000
+    bad = tmp_path / "bad.ncu-rep"
+    bad.write_bytes(content)
+    with pytest.raises(ReportError, match=r"bad\.ncu-rep is damaged"):
+        export_tables([bad], tmp_path / "out")
+    exported = export_tables([bad, BASIC], tmp_path / "both")
+    assert [bad.name in failure.message for failure in exported.failures] == [True]
+    assert set(pq.read_table(tmp_path / "both" / "kernels.parquet")["report"].to_pylist()) == {str(BASIC)}
+
+
+def test_memory_does_not_grow_with_the_launches(bench: ModuleType, tmp_path: Path) -> None:
+    peaks = []
+    for launches in (350, 1050):
+        path = tmp_path / f"{launches}.ncu-rep"
+        with path.open("wb") as file:
+            file.writelines(bench.repeated(lzma.decompress(BASIC.read_bytes()), launches))
+        found = bench.measure(
+            "export", bench.EXPORT, str(path), str(tmp_path / "out"), cache=tmp_path / "cache"
+        )
+        assert found.output == str(launches)
+        peaks.append(found.peaks_mb[0])
+    assert max(peaks) < 400
+    assert peaks[1] < peaks[0] + 80
+
+
+def test_wrong_calls_say_what_is_wrong(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="table format"):
+        export_tables([BASIC], tmp_path, format="xlsx")
+    with pytest.raises(UsageError, match="is no table"):
+        export_tables([BASIC], tmp_path, tables=["kernels", "rows"])
+    with pytest.raises(UsageError, match="no report"):
+        export_tables([], tmp_path)
+
+
+def test_the_command_writes_only_what_is_asked_and_replaces_nothing(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "gemmprof", "export", str(BASIC), "-o", str(tmp_path / "t")]
+    command += ["--format", "csv", "--table", "kernels"]
+    environment = {**os.environ, "GEMMPROF_CACHE": "off"}
+    first = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
+    assert first.returncode == 0, first.stderr
+    assert [entry.name for entry in (tmp_path / "t").iterdir()] == ["kernels.csv"]
+    assert f"Wrote {tmp_path / 't' / 'kernels.csv'}" in first.stderr
+    second = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
+    assert second.returncode == 2 and "--force" in second.stderr
+    third = subprocess.run(
+        [*command, "--force"], capture_output=True, text=True, check=False, env=environment
+    )
+    assert third.returncode == 0
