@@ -12,6 +12,7 @@ BIN    := $(VENV)/bin
 TORCH  ?=
 JOBS   ?= 2
 OUTPUT ?= gemmprof-report
+TESTS  ?= tests
 
 .PHONY: report test lint test-gpu record bench clean
 
@@ -36,7 +37,7 @@ report: $(VENV)/.installed
 	@$(BIN)/gemmprof doctor --hint
 
 test: $(VENV)/.installed-test
-	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal
+	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal $(TESTS)
 
 lint: $(VENV)/.installed-lint
 	$(BIN)/ruff check .
