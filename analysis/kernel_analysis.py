@@ -37,6 +37,7 @@ from gemmprof.analysis.occupancy import profile as occupancy_profile
 from gemmprof.analysis.verdict import Verdict, judge
 from gemmprof.metrics import MetricGroup
 from gemmprof.model import KernelProfile, NotCollected
+from gemmprof.views import view_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -103,15 +104,11 @@ class KernelAnalysis:
         return result
 
     def _repr_html_(self) -> str:
-        from gemmprof.reports.pages.notebook import kernel_html
-
-        return kernel_html(self)
+        return view_of(self).html(self)
 
     def to_dataframe(self) -> pd.DataFrame:
         """Every scalar metric of the launch: ``value`` (base units) and ``unit``, indexed by metric name."""
-        from gemmprof.reports.pages.notebook import kernel_frame
-
-        return kernel_frame(self)
+        return view_of(self).frame(self)
 
 
 @cache

@@ -8,6 +8,8 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from gemmprof import views
+
 if TYPE_CHECKING:
     from gemmprof.analysis.kernel_analysis import analyse as analyse
     from gemmprof.analysis.occupancy.calculator import Occupancy as Occupancy
@@ -39,6 +41,8 @@ __all__ = [
     "occupancy_table",
     "read_report",
 ]
+
+views.provided_by(lambda: import_module("gemmprof.reports.pages.notebook"))
 
 
 def __getattr__(name: str) -> Any:

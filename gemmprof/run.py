@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 from gemmprof.errors import ReportError, RunError
 from gemmprof.model import Problem, RunInfo, Stage, StageRecord, StageResult, Timing, Verification
+from gemmprof.views import view_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -107,15 +108,11 @@ class Run:
         return next((candidate for candidate in compressed if candidate.exists()), path)
 
     def _repr_html_(self) -> str:
-        from gemmprof.reports.pages.notebook import run_html
-
-        return run_html(self)
+        return view_of(self).html(self)
 
     def to_dataframe(self) -> pd.DataFrame:
         """One row a stage and problem: times in seconds, speed in TFLOP/s, verification, failure."""
-        from gemmprof.reports.pages.notebook import run_frame
-
-        return run_frame(self)
+        return view_of(self).frame(self)
 
 
 def write_atomically(path: Path, text: str) -> None:

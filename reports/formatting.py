@@ -9,9 +9,12 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from gemmprof.model import NotCollected
+
+if TYPE_CHECKING:
+    from gemmprof.analysis.comparison.quantify import Change
 
 DASH = "–"
 """Stands where a value is not known."""
@@ -232,3 +235,14 @@ def short_name(name: str, limit: int = 60) -> str:
             break
     short = name[:end].removeprefix("void ").strip() or name
     return short if len(short) <= limit else f"{short[: limit * 2 // 3]}…{short[-limit // 3 + 1 :]}"
+
+
+def change_text(change: Change) -> str:
+    """How far a value moved: as a factor where it more than doubled or halved, else in per cent."""
+    if change.ratio is None or change.ratio <= 0:
+        return "" if change.difference in (None, 0) else "from 0" if not change.before else ""
+    if change.verdict == "same":
+        return "same"
+    if 0.5 < change.ratio < 2:
+        return f"{100 * (change.ratio - 1):+.1f} %"
+    return f"× {significant(change.ratio)}" if change.ratio >= 2 else f"÷ {significant(1 / change.ratio)}"

@@ -25,12 +25,12 @@ from pathlib import Path
 from gemmprof import metrics
 from gemmprof.analysis.session import load_session
 from gemmprof.commands._shared import console
-from gemmprof.commands.collect import PlainProgress
 from gemmprof.kernels.catalog import STAGES
 from gemmprof.model import Problem
 from gemmprof.profiler.collect import collect
 from gemmprof.profiler.settings import LEAN, Settings
 from gemmprof.reports.terminal import summary
+from gemmprof.reports.terminal.progress import PlainProgress
 from gemmprof.run import RUN_FILE, Run, load_run, save_run
 
 PROFILED = ("4096", "2048")

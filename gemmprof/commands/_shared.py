@@ -6,11 +6,9 @@ Nothing here computes; heavy packages are imported only inside the functions.
 from __future__ import annotations
 
 import argparse
-import dataclasses
 import json
-import math
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -115,23 +113,10 @@ def announce(path: Path) -> None:
     print(f"Wrote {path}", file=sys.stderr)
 
 
-def plain(value: Any) -> Any:
-    """Dataclasses, mappings, sets and tuples as JSON can hold them; NaN and infinities become null."""
-    if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return {f.name: plain(getattr(value, f.name)) for f in dataclasses.fields(value)}
-    if isinstance(value, Mapping):
-        return {str(key): plain(item) for key, item in value.items()}
-    if isinstance(value, (list, tuple, set, frozenset)):
-        return [plain(item) for item in value]
-    if isinstance(value, float) and not math.isfinite(value):
-        return None
-    if isinstance(value, Path):
-        return str(value)
-    return value
-
-
 def print_json(value: Any) -> None:
     """Print ``value`` as indented JSON on standard output."""
+    from gemmprof.reports.terminal.records import plain
+
     print(json.dumps(plain(value), indent=2, ensure_ascii=False, allow_nan=False))
 
 

@@ -28,8 +28,6 @@ from gemmprof.profiler.settings import (
 from gemmprof.run import Run, load_run, newest_run_directory, runs_directory, save_run
 
 if TYPE_CHECKING:
-    from rich.progress import TaskID
-
     from gemmprof.analysis.session import Session
 
 PAGES = "report"
@@ -92,12 +90,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Collect, render, and print the summary."""
     from gemmprof.profiler.collect import Interrupted, collect
+    from gemmprof.reports.terminal.progress import progress_on
 
     directory = run_directory(options)
     resume = options.resume is not None
     older = load_run(directory) if resume else None
     settings = settings_from(options, older)
-    progress = _progress(quiet=options.json)
+    progress = progress_on(
+        console(stderr=True), bars=sys.stderr.isatty() and not options.json, quiet=options.json
+    )
     try:
         with progress:
             result = collect(settings, directory, resume=resume, progress=progress)
@@ -189,12 +190,7 @@ def _finish(result: Run, options: argparse.Namespace) -> int:
     if options.json:
         print_json({"run": result.directory, "pages": pages, "info": result.info, "rows": rows})
     else:
-        out = console()
-        out.print()
-        out.print(summary.table(rows))
-        out.print(summary.FOOTNOTE)
-        parts = ", ".join(f"{part} {spent:.1f} s" for part, spent in seconds.items())
-        out.print(f"{sum(seconds.values()):.1f} s spent on this run: {parts}")
+        summary.print_run(console(), rows, seconds)
     if session is not None and (unknown := _not_collected(result, session)):
         print(f"Nsight Compute collected nothing under the name of: {', '.join(unknown)}", file=sys.stderr)
     for row in failed:
@@ -252,83 +248,3 @@ def _render(session: Session, directory: Path) -> Path | None:
     except (GemmprofError, OSError) as error:
         print(f"gemmprof collect: the pages cannot be rendered: {error}", file=sys.stderr)
         return None
-
-
-def _progress(*, quiet: bool) -> PlainProgress | BarProgress:
-    """Bars on a terminal, lines in a pipe; on stderr, so that --json has stdout to itself."""
-    return BarProgress() if sys.stderr.isatty() and not quiet else PlainProgress(quiet=quiet)
-
-
-class PlainProgress:
-    """One line an outcome on stderr."""
-
-    def __init__(self, *, quiet: bool = False) -> None:
-        self._quiet = quiet
-
-    def __enter__(self) -> PlainProgress:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        """Nothing to end."""
-
-    def phase(self, name: str, steps: int) -> None:
-        """A part begins."""
-        if name != "build":
-            self.note(f"{name}: {steps} steps")
-
-    def step(self, text: str) -> None:
-        """Nothing: a line an outcome is enough."""
-
-    def done(self, text: str) -> None:
-        """A step ended."""
-        self.note(text)
-
-    def note(self, text: str) -> None:
-        """Print a line."""
-        if not self._quiet:
-            print(text, file=sys.stderr, flush=True)
-
-
-class BarProgress:
-    """A bar a phase, with the outcomes above it."""
-
-    def __init__(self) -> None:
-        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
-
-        self._bars = Progress(
-            TextColumn("{task.description:<16}"),
-            BarColumn(),
-            MofNCompleteColumn(),
-            TimeElapsedColumn(),
-            TextColumn("{task.fields[step]}"),
-            console=console(stderr=True),
-        )
-        self._task: TaskID | None = None
-
-    def __enter__(self) -> BarProgress:
-        self._bars.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._bars.stop()
-
-    def phase(self, name: str, steps: int) -> None:
-        """Start a bar."""
-        if self._task is not None:
-            self._bars.update(self._task, step="")
-        self._task = self._bars.add_task(name, total=steps, step="")
-
-    def step(self, text: str) -> None:
-        """Name the step at hand beside the bar."""
-        if self._task is not None:
-            self._bars.update(self._task, step=text)
-
-    def done(self, text: str) -> None:
-        """Move the bar on and print the outcome above it."""
-        self.note(text)
-        if self._task is not None:
-            self._bars.advance(self._task)
-
-    def note(self, text: str) -> None:
-        """Print a line above the bars."""
-        self._bars.console.print(text)

@@ -37,7 +37,6 @@ if TYPE_CHECKING:
     from gemmprof.model import KernelProfile
 
 EXIT_OK, EXIT_FINDING = 0, 1
-_SUFFIXES = {"": 1, "b": 1, "k": 1024, "kb": 1024, "kib": 1024}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -97,11 +96,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def size(text: str) -> int:
     """Bytes, as a plain number or with k, KB or KiB for units of 1,024."""
-    digits = text.strip().lower().replace(",", "").replace("_", "")
-    number = digits.rstrip("kib")
+    from gemmprof.analysis.occupancy.sources import parse_size
+
     try:
-        return int(number) * _SUFFIXES[digits[len(number) :]]
-    except (KeyError, ValueError):
+        return parse_size(text)
+    except ValueError:
         raise argparse.ArgumentTypeError(f"'{text}' is no size; write 49152 or 48k") from None
 
 

@@ -18,15 +18,7 @@ def run(options: argparse.Namespace) -> int:
     if options.json:
         print_json(STAGES)
         return 0
-    from rich.table import Table
+    from gemmprof.reports.terminal import stages
 
-    table = Table(box=None, pad_edge=False)
-    table.add_column("stage", justify="right")
-    table.add_column("name")
-    table.add_column("its one idea", overflow="fold")
-    table.add_column("tile parameters", overflow="fold")
-    for stage in STAGES:
-        parameters = " ".join(f"{letter}={value}" for letter, value in stage.parameters.items())
-        table.add_row(str(stage.number), stage.name, stage.idea, parameters)
-    console().print(table)
+    console().print(stages.table(STAGES))
     return 0

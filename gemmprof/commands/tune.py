@@ -11,19 +11,14 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from typing import TYPE_CHECKING
 
 from gemmprof.commands._shared import add_json_argument, announce, console, print_json
 from gemmprof.errors import UsageError
 from gemmprof.kernels.catalog import Variant, stage_variants
 from gemmprof.model import Problem
 
-if TYPE_CHECKING:
-    from gemmprof.profiler.tuning.search import Outcome, SearchResult
-
 DEFAULT_SHAPE = "4096"
 DEFAULT_LIMIT = 150
-LISTED = 10
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -77,18 +72,19 @@ def run(options: argparse.Namespace) -> int:
         return _list_constraints(variant, as_json=options.json)
     if options.reset:
         return _reset(variant)
-    from gemmprof.commands.collect import BarProgress, PlainProgress
     from gemmprof.profiler.tuning.search import Search, tune
+    from gemmprof.reports.terminal.progress import BarProgress, PlainProgress
+    from gemmprof.reports.terminal.tuning import print_search
 
     problems = tuple(dict.fromkeys(Problem.parse(text) for text in options.shape or [DEFAULT_SHAPE]))
     search = Search(variant, problems, limit=options.limit, jobs=max(1, options.jobs), seed=options.seed)
     bars = sys.stderr.isatty() and not options.json
-    with BarProgress() if bars else PlainProgress(quiet=options.json) as progress:
+    with BarProgress(console(stderr=True)) if bars else PlainProgress(quiet=options.json) as progress:
         result = tune(search, progress)
     if options.json:
         print_json(result)
     else:
-        _print(result)
+        print_search(console(), result)
     if result.kept is not None:
         announce(result.kept)
     return 0 if result.kept is not None else 1
@@ -132,36 +128,3 @@ def _reset(variant: Variant) -> int:
         f"{variant.name}: {'the winner is forgotten, the catalog counts again' if had else 'there was no winner'}"
     )
     return 0
-
-
-def _print(result: SearchResult) -> None:
-    from rich.table import Table
-
-    timed = sorted((o for o in result.outcomes if o.status == "timed"), key=lambda o: -(o.score or 0.0))
-    table = Table(box=None, pad_edge=False)
-    for heading in ("parameters", "% of cuBLAS", "registers", "blocks an SM"):
-        table.add_column(heading, justify="left" if heading == "parameters" else "right")
-    for outcome in timed[:LISTED]:
-        table.add_row(
-            _letters(outcome),
-            f"{100 * (outcome.score or 0.0):.1f}",
-            str(outcome.registers),
-            str(outcome.blocks_per_sm),
-        )
-    out = console()
-    out.print(table)
-    dropped = {
-        o.status: sum(1 for other in result.outcomes if other.status == o.status) for o in result.outcomes
-    }
-    out.print("tried: " + ", ".join(f"{count} {status}" for status, count in sorted(dropped.items())))
-    if result.tried:
-        pace = 60 * result.tried / result.seconds
-        out.print(f"{result.tried} parameter sets in {result.seconds:.0f} s, {pace:.0f} a minute")
-    winner = " ".join(f"{letter}={value}" for letter, value in result.winner.items())
-    out.print(
-        f"winner: {winner}: {100 * result.best:.1f}% of cuBLAS, {result.gain:.3f} times the catalog's parameters"
-    )
-
-
-def _letters(outcome: Outcome) -> str:
-    return " ".join(f"{letter}={value}" for letter, value in outcome.parameters.items())

@@ -14,7 +14,7 @@ import json
 import re
 from collections.abc import Mapping
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
@@ -22,9 +22,6 @@ from markupsafe import Markup
 from gemmprof.analysis import rules
 from gemmprof.model import NotCollected
 from gemmprof.reports import formatting
-
-if TYPE_CHECKING:
-    from gemmprof.analysis.comparison.quantify import Change
 
 
 def _printed(value: Any) -> Any:
@@ -70,21 +67,6 @@ def heat(percent: float | None) -> str:
 def rule_text(message: str) -> str:
     """A rule's message without ncu's link marks; of a web link only the words."""
     return rules.plain_text(message, addresses=False)
-
-
-def change_text(change: Change) -> str:
-    """How far a value moved: as a factor where it more than doubled or halved, else in per cent."""
-    if change.ratio is None or change.ratio <= 0:
-        return "" if change.difference in (None, 0) else "from 0" if not change.before else ""
-    if change.verdict == "same":
-        return "same"
-    if 0.5 < change.ratio < 2:
-        return f"{100 * (change.ratio - 1):+.1f} %"
-    return (
-        f"× {formatting.significant(change.ratio)}"
-        if change.ratio >= 2
-        else f"÷ {formatting.significant(1 / change.ratio)}"
-    )
 
 
 def plain_fields(result: Any) -> list[tuple[str, Any]]:
@@ -157,9 +139,9 @@ def environment() -> Environment:
         formatting.quantity,
         formatting.significant,
         formatting.short_name,
+        formatting.change_text,
         heat,
         rule_text,
-        change_text,
         plain_fields,
         fixed,
         moment,

@@ -6,18 +6,18 @@ from functools import cache
 from itertools import count
 from typing import TYPE_CHECKING
 
+from gemmprof.analysis.kernel_analysis import KernelAnalysis
 from gemmprof.analysis.session import Session
 from gemmprof.reports.facts import run_facts, tiles
 from gemmprof.reports.formatting import visible
 from gemmprof.reports.pages.contents import KernelPage, Plan
 from gemmprof.reports.pages.environment import asset, environment
 from gemmprof.reports.pages.ladder import overview
+from gemmprof.run import Run
+from gemmprof.views import View, register
 
 if TYPE_CHECKING:
     import pandas as pd
-
-    from gemmprof.analysis.kernel_analysis import KernelAnalysis
-    from gemmprof.run import Run
 
 SECTIONS = ("speed_of_light", "roofline", "memory_chart", "warp_states", "instruction_mix", "rules")
 """Sections of a kernel page that a notebook shows (the others are long, or need the page's script)."""
@@ -118,3 +118,7 @@ def kernel_frame(analysis: KernelAnalysis) -> pd.DataFrame:
             "unit": [profile.units.get(name, "") for name in names],
         }
     ).set_index(pd.Index([visible(name) for name in names], name="metric"))
+
+
+register(Run, View(run_html, run_frame))
+register(KernelAnalysis, View(kernel_html, kernel_frame))

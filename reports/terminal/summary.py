@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -10,6 +10,7 @@ from gemmprof.model import Problem, StageResult
 from gemmprof.reports.pages.ladder import launch_row
 
 if TYPE_CHECKING:
+    from rich.console import Console
     from rich.table import Table
 
     from gemmprof.analysis.kernel_analysis import KernelAnalysis
@@ -117,6 +118,15 @@ def table(rows: Sequence[SummaryRow]) -> Table:
 
 
 FOOTNOTE = "* measured under Nsight Compute; times and TFLOP/s are not."
+
+
+def print_run(console: Console, rows: Sequence[SummaryRow], seconds: Mapping[str, float]) -> None:
+    """The table, and where the time of the collection went (seconds by part)."""
+    console.print()
+    console.print(table(rows))
+    console.print(FOOTNOTE)
+    parts = ", ".join(f"{part} {spent:.1f} s" for part, spent in seconds.items())
+    console.print(f"{sum(seconds.values()):.1f} s spent on this run: {parts}")
 
 
 def _text(value: float | None, factor: float, form: str) -> str:

@@ -1,0 +1,67 @@
+"""What `doctor` found on a machine, as a table with remedies."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+_MARKS = {True: "ok", False: "MISSING", None: "unsure"}
+
+
+class Check(Protocol):
+    """One thing that was looked for; the profiler's `Check` is one. ``ok`` is None where it cannot be told."""
+
+    @property
+    def name(self) -> str: ...  # noqa: D102
+    @property
+    def ok(self) -> bool | None: ...  # noqa: D102
+    @property
+    def found(self) -> str: ...  # noqa: D102
+    @property
+    def needed(self) -> bool: ...  # noqa: D102
+    @property
+    def remedies(self) -> Sequence[str]: ...  # noqa: D102
+
+
+def _missing(checks: Sequence[Check]) -> str:
+    return ", ".join(check.name for check in checks if check.needed and check.ok is False)
+
+
+def print_checks(console: Console, checks: Sequence[Check]) -> None:
+    """Everything that was looked for, then the remedies, then whether one can collect here."""
+    from rich.table import Table
+
+    table = Table(box=None, pad_edge=False, show_header=False)
+    table.add_column()
+    table.add_column()
+    table.add_column(overflow="fold")
+    for check in checks:
+        mark = "optional" if check.ok is False and not check.needed else _MARKS[check.ok]
+        table.add_row(mark, check.name, check.found)
+    console.print(table)
+    for check in checks:
+        if check.ok is not True and check.remedies:
+            console.print(f"\n{check.name}:")
+            for remedy in check.remedies:
+                console.print(f"  fix: {remedy}")
+    if missing := _missing(checks):
+        console.print(
+            f"\n`gemmprof collect` cannot run here: {missing}. Reports can be read without any of it."
+        )
+    else:
+        console.print("\n`gemmprof collect --all-stages` can run here.")
+
+
+def hint(checks: Sequence[Check]) -> str:
+    """One or two lines: what was found, and how to collect."""
+    found = {check.name: check for check in checks}
+    gpu, ncu = found["GPU"], found["ncu"]
+    if not gpu.ok:
+        return "No NVIDIA GPU was found here: every command but `collect` works on the recorded run and on any report."
+    here = f"Found {gpu.found}" + (f" and ncu {ncu.found}." if ncu.ok else ".")
+    if missing := _missing(checks):
+        return f"{here}\nTo collect here, first see `gemmprof doctor`: {missing}."
+    return f"{here}\nCollect on it with `gemmprof collect --all-stages`."

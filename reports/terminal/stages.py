@@ -1,0 +1,30 @@
+"""The ladder as a table."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING
+
+from gemmprof.model import Stage
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+
+def table(stages: Iterable[Stage]) -> Table:
+    """A row a stage: number, name, idea, tile parameters."""
+    from rich.table import Table
+
+    result = Table(box=None, pad_edge=False)
+    result.add_column("stage", justify="right")
+    result.add_column("name")
+    result.add_column("its one idea", overflow="fold")
+    result.add_column("tile parameters", overflow="fold")
+    for stage in stages:
+        result.add_row(str(stage.number), stage.name, stage.idea, letters(stage.parameters))
+    return result
+
+
+def letters(parameters: Mapping[str, int]) -> str:
+    """Tile parameters as one writes them: ``BM=64 BN=64``."""
+    return " ".join(f"{letter}={value}" for letter, value in parameters.items())
