@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from gemmprof import metrics as m
+from gemmprof.analysis.inputs import expand, is_run
 from gemmprof.analysis.kernel_analysis import KernelAnalysis, analyse
 from gemmprof.analysis.ladder.stage_launch import stage_launch
 from gemmprof.analysis.reading.collector import few_collections
 from gemmprof.analysis.reading.report import ReportReader
+from gemmprof.analysis.selection import EVERYTHING, Candidate, Selection, nothing_selected, within_top
 from gemmprof.errors import GemmprofError, ReportError, UsageError
 from gemmprof.model import KernelProfile, StageResult
-from gemmprof.run import RUN_FILE, Run, load_run
+from gemmprof.run import Run, load_run
 
 MANY_LAUNCHES = 64
 """A report with more launches keeps no instance values once they are analysed, and source only where measured."""
@@ -50,91 +52,189 @@ class Session:
         return None if found is None else launches[found.index]
 
 
-def load_session(paths: Iterable[str | os.PathLike[str]], *, source: bool = True) -> Session:
+def load_session(
+    paths: Iterable[str | os.PathLike[str]], *, source: bool = True, selection: Selection = EVERYTHING
+) -> Session:
     """Read and analyse run directories (or their ``run.json``) and report files.
 
     Args:
-        paths: what to load; a run stands for the reports that its ``run.json`` names.
+        paths: what to load; a run stands for the reports that its ``run.json`` names, a folder for the reports and runs
+            in it, a name with ``*`` for the files that match.
         source: also disassemble the kernels, for the source view.
+        selection: which launches; the others are neither analysed nor in the session, nor are their stages' results.
 
     Raises:
-        UsageError: if there is nothing to load.
+        UsageError: if there is nothing to load, or nothing matches the selection.
         GemmprofError: the first failure, if nothing could be read. Else failures are in the session.
     """
-    inputs = [Path(path) for path in paths]
-    if not inputs:
-        raise UsageError("nothing to read was named", remedies=["name a run directory or a .ncu-rep file"])
+    inputs = _listed(paths)
     with few_collections():
-        return _load(inputs, source=source)
-
-
-def _load(inputs: Sequence[Path], *, source: bool) -> Session:
-    runs: list[Run] = []
-    kernels: list[KernelAnalysis] = []
-    by_launch: dict[tuple[str, int], KernelAnalysis] = {}
-    failures: list[GemmprofError] = []
-    for path in inputs:
-        try:
-            if not _is_run(path):
-                kernels += list(_analysed(path, source=source))  # all of a report or nothing
-                continue
-            run = load_run(path)
-        except GemmprofError as error:
-            failures.append(error)
-            continue
-        runs.append(run)
-        for name in _report_names(run):
-            try:
-                found = list(_analysed(run.report_path(name), source=source))
-            except ReportError as error:
-                failures.append(error)
-                continue
-            kernels += found
-            by_launch.update({(name, analysis.profile.index): analysis for analysis in found})
-    if failures and not kernels and not runs:
-        raise failures[0]
-    only_run = runs[0] if len(runs) == 1 else None
-    return Session(_title(inputs), tuple(kernels), only_run, tuple(failures), by_launch if only_run else {})
+        found = _find(inputs)
+        return _load(inputs, found, _select(found.reports, selection), selection, source=source)
 
 
 def reports_of(paths: Iterable[str | os.PathLike[str]]) -> tuple[list[Path], tuple[GemmprofError, ...]]:
     """The report files that these inputs stand for, and why others of the inputs could not be read."""
-    reports: list[Path] = []
-    failures: list[GemmprofError] = []
-    for path in map(Path, paths):
+    found, failures = selected_reports(paths)
+    return list(found), failures
+
+
+def selected_reports(
+    paths: Iterable[str | os.PathLike[str]], selection: Selection = EVERYTHING
+) -> tuple[dict[Path, set[int] | None], tuple[GemmprofError, ...]]:
+    """The report files that these inputs stand for, each with the positions of the launches that are meant.
+
+    None in place of positions: all launches. A report that cannot be read is there too; reading it says why.
+
+    Raises:
+        UsageError: if nothing matches the selection.
+    """
+    found = _find(_listed(paths))
+    failures = list(found.failures)
+    if not found.reports and not failures:
+        failures.append(ReportError("the run holds no report", remedies=["collect it with profiling"]))
+    chosen = _select(found.reports, selection)
+    return {Path(path): only for path, only in chosen.items() if only is None or only}, tuple(failures)
+
+
+@dataclass(frozen=True, slots=True)
+class _Report:
+    """A report to read, with the name under which a run knows it."""
+
+    path: Path
+    name: str
+    run: Run | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    reports: list[_Report]
+    runs: list[Run]
+    failures: list[GemmprofError]
+
+
+def _listed(paths: Iterable[str | os.PathLike[str]]) -> list[Path]:
+    if isinstance(paths, (str, os.PathLike)):
+        raise UsageError(
+            f"a list of paths is expected, not the one path {os.fspath(paths)!r}",
+            remedies=[f"gemmprof.open({os.fspath(paths)!r})", f"load_session([{os.fspath(paths)!r}])"],
+        )
+    inputs = [Path(path) for path in paths]
+    if not inputs:
+        raise UsageError("nothing to read was named", remedies=["name a run directory or a .ncu-rep file"])
+    return inputs
+
+
+def _find(inputs: Sequence[Path]) -> _Found:
+    """Every report behind the inputs, in their order."""
+    found = _Found([], [], [])
+    for item in inputs:
         try:
-            if _is_run(path):
-                run = load_run(path)
-            else:
-                reports.append(path)
-                continue
+            paths = expand([item])
         except GemmprofError as error:
+            found.failures.append(error)
+            continue
+        for path in paths:
+            if not is_run(path):
+                found.reports.append(_Report(path, path.name))
+                continue
+            try:
+                run = load_run(path)
+            except GemmprofError as error:
+                found.failures.append(error)
+                continue
+            found.runs.append(run)
+            for name in dict.fromkeys(result.report for result in run.results if result.report is not None):
+                try:
+                    found.reports.append(_Report(run.report_path(name), name, run))
+                except GemmprofError as error:
+                    found.failures.append(error)
+    return found
+
+
+def _select(reports: Sequence[_Report], selection: Selection) -> dict[str, set[int] | None]:
+    """Positions of the launches to read, by path of the report; None: all that it holds, or as many as are whole.
+
+    Raises:
+        UsageError: if reports could be read and nothing in them matches.
+    """
+    chosen: dict[str, set[int] | None] = {str(report.path): None for report in reports}
+    if not selection:
+        return chosen
+    candidates: list[Candidate] = []
+    names: dict[str, int] = {}
+    unread = set()
+    for report in reports:
+        path = str(report.path)
+        try:
+            with ReportReader(path) as reader:
+                profiles = list(reader.profiles(instances=False, rules=False))
+        except ReportError:
+            unread.add(path)  # reading it in full will say what is wrong
+            continue
+        stages = {} if report.run is None else _stage_names(report.run, report.name, profiles)
+        for profile in profiles:
+            names[profile.name] = names.get(profile.name, 0) + 1
+            if selection.matches(profile, stages.get(profile.index, "")):
+                candidates.append(Candidate.of(profile, path))
+    if not candidates and not unread:
+        raise nothing_selected(selection, names)
+    kept = within_top(candidates, selection.top)
+    return {path: None if path in unread else kept.get(path, set()) for path in chosen}
+
+
+def _stage_names(run: Run, report: str, profiles: Sequence[KernelProfile]) -> dict[int, str]:
+    """Number, name and title of the stage that each launch belongs to."""
+    found = {}
+    for result in run.results:
+        launch = stage_launch(run, result, profiles) if result.report == report else None
+        if launch is not None:
+            stage = run.record(result.stage).stage
+            found[launch.index] = f"{stage.number} {stage.name} {stage.title}"
+    return found
+
+
+def _load(
+    inputs: Sequence[Path],
+    found: _Found,
+    chosen: Mapping[str, set[int] | None],
+    selection: Selection,
+    *,
+    source: bool,
+) -> Session:
+    kernels: list[KernelAnalysis] = []
+    by_launch: dict[tuple[str, int], KernelAnalysis] = {}
+    failures = list(found.failures)
+    for report in found.reports:
+        only = chosen[str(report.path)]
+        if only is not None and not only:
+            continue
+        try:
+            analysed = list(_analysed(report.path, source=source, only=only))  # all of a report or nothing
+        except ReportError as error:
             failures.append(error)
             continue
-        for name in _report_names(run):
-            try:
-                reports.append(run.report_path(name))
-            except GemmprofError as error:
-                failures.append(error)
-    if not reports and not failures:
-        failures.append(ReportError("the run holds no report", remedies=["collect it with profiling"]))
-    return reports, tuple(failures)
+        kernels += analysed
+        if report.run is not None:
+            by_launch.update({(report.name, analysis.profile.index): analysis for analysis in analysed})
+    if failures and not kernels and not found.runs:
+        raise failures[0]
+    only_run = found.runs[0] if len(found.runs) == 1 else None
+    session = Session(
+        _title(inputs), tuple(kernels), only_run, tuple(failures), by_launch if only_run else {}
+    )
+    if only_run is None or not selection:
+        return session
+    kept = tuple(result for result in only_run.results if session.kernel_for(result) is not None)
+    return replace(session, run=replace(only_run, results=kept))
 
 
-def _report_names(run: Run) -> list[str]:
-    return list(dict.fromkeys(result.report for result in run.results if result.report is not None))
-
-
-def _is_run(path: Path) -> bool:
-    return path.name == RUN_FILE or path.is_dir()
-
-
-def _analysed(path: Path, *, source: bool) -> Iterator[KernelAnalysis]:
+def _analysed(path: Path, *, source: bool, only: Collection[int] | None = None) -> Iterator[KernelAnalysis]:
     """The launches of one report, analysed one at a time; with many, only what pages show is kept."""
     with ReportReader(path) as reader:
-        many = len(reader) > MANY_LAUNCHES
+        many = (len(reader) if only is None else len(only)) > MANY_LAUNCHES
         with_source = (lambda profile: source and _is_measured_by_address(profile)) if many else source
-        for profile in reader.profiles(source=with_source, units=True):
+        for profile in reader.profiles(source=with_source, units=True, only=only):
             analysis = analyse(profile)
             yield replace(analysis, profile=replace(profile, instances={})) if many else analysis
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from gemmprof.analysis.ladder.stage_launch import stage_launch
 from gemmprof.analysis.occupancy.calculator import Occupancy, occupancy
 from gemmprof.analysis.occupancy.profile import LaunchOccupancy, analyse
+from gemmprof.analysis.selection import EVERYTHING, Selection
 from gemmprof.arch import parse_compute_capability
 from gemmprof.errors import GemmprofError, OccupancyError, RunError, UsageError
 from gemmprof.model import KernelProfile, NotCollected
@@ -128,22 +129,24 @@ def recorded_launch(run: Run, stage: int) -> KernelProfile:
 
 
 def launch_occupancies(
-    paths: Iterable[Path],
+    paths: Iterable[Path], selection: Selection = EVERYTHING
 ) -> tuple[tuple[tuple[KernelProfile, LaunchOccupancy | NotCollected], ...], tuple[GemmprofError, ...]]:
-    """Every launch of the reports and run directories with its occupancy, and why others could not be read.
+    """Every selected launch of the inputs with its occupancy, and why others could not be read.
 
     Raises:
+        UsageError: if nothing matches the selection.
         ReportError, RunError: the first failure, if nothing could be read.
     """
-    from gemmprof.analysis.reading.report import read_report
-    from gemmprof.analysis.session import reports_of
+    from gemmprof.analysis.reading.report import ReportReader
+    from gemmprof.analysis.session import selected_reports
 
-    reports, refused = reports_of(paths)
+    reports, refused = selected_reports(paths, selection)
     failures = list(refused)
     launches: list[tuple[KernelProfile, LaunchOccupancy | NotCollected]] = []
-    for report in reports:
+    for report, only in reports.items():
         try:
-            launches += [(profile, analyse(profile)) for profile in read_report(report, source=False)]
+            with ReportReader(report) as reader:
+                launches += [(profile, analyse(profile)) for profile in reader.profiles(only=only)]
         except GemmprofError as error:
             failures.append(error)
     if failures and not launches:

@@ -18,6 +18,7 @@ from gemmprof.run import newest_run_directory, recorded_run_directory
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from gemmprof.analysis.selection import Selection
     from gemmprof.analysis.session import Session
 
 
@@ -27,9 +28,44 @@ def add_input_arguments(parser: argparse.ArgumentParser) -> None:
         "inputs",
         nargs="*",
         metavar="RUN|REPORT",
-        help="run directories or .ncu-rep files (.ncu-repz, .xz, .gz, .zst too); "
+        help="run directories, .ncu-rep files (.ncu-repz, .xz, .gz, .zst too), folders of them, or patterns in quotes; "
         "without any: the newest run here, else the recorded H100 run",
     )
+
+
+def add_selection_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add ``--kernel``, ``--launch``, ``--nvtx`` and ``--top``: the same words wherever launches are read."""
+    group = parser.add_argument_group("which launches (all that is given must hold)")
+    group.add_argument(
+        "--kernel",
+        metavar="REGEX",
+        help="those whose full demangled name, or stage, the expression is found in; case makes no difference",
+    )
+    group.add_argument(
+        "--launch",
+        metavar="WHICH",
+        action="append",
+        help="position in the report, from 0: 3, 2-5, 0,4,7-9 or 10-; may be repeated",
+    )
+    group.add_argument(
+        "--nvtx",
+        metavar="REGEX",
+        help="those in an NVTX range; nested ranges are joined by /, outermost first",
+    )
+    group.add_argument(
+        "--top", metavar="N", type=int, help="those of the N kernels that took the most time in all"
+    )
+
+
+def selection(options: argparse.Namespace) -> Selection:
+    """What `add_selection_arguments` was given.
+
+    Raises:
+        UsageError: if a text is no regular expression, no position, or ``--top`` is not 1 or more.
+    """
+    from gemmprof.analysis.selection import selection as selected
+
+    return selected(options.kernel, options.launch, options.nvtx, options.top)
 
 
 def add_json_argument(parser: argparse.ArgumentParser) -> None:
@@ -59,19 +95,22 @@ def load_inputs(options: argparse.Namespace, *, source: bool = True) -> Session:
     """Load what the user named, else the newest run, else the recorded one, and say on stderr which it is.
 
     Args:
-        options: with ``inputs``, from `add_input_arguments`.
+        options: with ``inputs``, from `add_input_arguments`; what `add_selection_arguments` added is heeded.
         source: also disassemble the kernels and read their sources; commands that print no code do without.
 
     Raises:
+        UsageError: if the selection is wrong or matches nothing.
         RunError, ReportError: if nothing could be read. Files that failed beside others that did not are in
             ``session.failures`` and are named on stderr.
     """
+    from gemmprof.analysis.selection import EVERYTHING
     from gemmprof.analysis.session import load_session
 
+    wanted = selection(options) if hasattr(options, "nvtx") else EVERYTHING
     paths, notice = chosen_inputs(options)
     if notice:
         print(notice, file=sys.stderr)
-    session = load_session(paths, source=source)
+    session = load_session(paths, source=source, selection=wanted)
     name_failures(options, session.failures)
     return session
 

@@ -28,6 +28,7 @@ TABLES = ("kernels", "metrics", "metrics_wide", "instructions", "lines")
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the command's arguments."""
     _shared.add_input_arguments(parser)
+    _shared.add_selection_arguments(parser)
     _shared.add_output_argument(parser, metavar="DIR", text=f"folder to write (default: {DEFAULT_FOLDER})")
     parser.add_argument(
         "--format", choices=FORMATS, default=FORMATS[0], help="file format (default: %(default)s)"
@@ -44,7 +45,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Write the tables; exit code 0, or 1 if some report could not be read."""
-    from gemmprof.analysis.session import reports_of
+    from gemmprof.analysis.session import selected_reports
     from gemmprof.reports.tables.export import export_tables
     from gemmprof.reports.tables.files import without_pandas
 
@@ -58,7 +59,7 @@ def run(options: argparse.Namespace) -> int:
     inputs, notice = _shared.chosen_inputs(options)
     if notice:
         print(notice, file=sys.stderr)
-    reports, failures = reports_of(inputs)
+    reports, failures = selected_reports(inputs, _shared.selection(options))
     if not reports:
         raise failures[0]
     with without_pandas():

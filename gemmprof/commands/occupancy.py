@@ -23,11 +23,13 @@ from gemmprof.analysis.occupancy.calculator import Occupancy, occupancy
 from gemmprof.arch import LIMITS, Product, find_product, parse_compute_capability
 from gemmprof.commands._shared import (
     add_json_argument,
+    add_selection_arguments,
     announce,
     console,
     name_failures,
     new_output,
     print_json,
+    selection,
 )
 from gemmprof.errors import DeviceError, OccupancyError, RunError, UsageError
 
@@ -42,6 +44,7 @@ EXIT_OK, EXIT_FINDING = 0, 1
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the command's options."""
     parser.add_argument("reports", nargs="*", metavar="REPORT", help=".ncu-rep files or run directories")
+    add_selection_arguments(parser)
     kernel = parser.add_argument_group("the kernel")
     kernel.add_argument("-t", "--threads", type=int, metavar="N", help="threads per block")
     kernel.add_argument(
@@ -343,7 +346,7 @@ def _from_reports(options: argparse.Namespace) -> int:
                 f"--{name} does not go with a report, which has numbers of its own",
                 remedies=["leave out the report, or the option"],
             )
-    launches, failures = launch_occupancies([Path(name) for name in options.reports])
+    launches, failures = launch_occupancies(map(Path, options.reports), selection(options))
     name_failures(options, failures)
     if options.json:
         from gemmprof.reports.terminal.occupancy_records import launches_data

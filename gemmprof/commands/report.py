@@ -23,6 +23,7 @@ DEFAULT_FOLDER = "gemmprof-report"
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the command's arguments."""
     _shared.add_input_arguments(parser)
+    _shared.add_selection_arguments(parser)
     parser.add_argument(
         "--recorded", action="store_true", help="render the recorded H100 run that ships with gemmprof"
     )

@@ -19,9 +19,7 @@ FORMATS = (".png", ".svg", ".pdf")
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the command's arguments."""
     _shared.add_input_arguments(parser)
-    parser.add_argument(
-        "--kernel", metavar="TEXT", help="only kernels whose name or stage title contains TEXT"
-    )
+    _shared.add_selection_arguments(parser)
     parser.add_argument("--shape", metavar="MxNxK", help="only the stages of a run on this shape")
     _shared.add_output_argument(
         parser, metavar="FILE", text="draw into FILE (.png, .svg or .pdf) instead of a table"
@@ -42,12 +40,11 @@ def run(options: argparse.Namespace) -> int:
                 f"{target} has no known picture format", remedies=[f"end the name in {', '.join(FORMATS)}"]
             )
     session = _shared.load_inputs(options, source=False)
-    rows = roofline_table.kernels(session, containing=options.kernel, shape=shape)
+    rows = roofline_table.kernels(session, shape=shape)
     if not rows:
-        chosen = [text for text in (options.kernel, options.shape) if text]
         raise UsageError(
-            f"no kernel matches {' and '.join(map(repr, chosen))}" if chosen else "the input holds no kernel",
-            remedies=["leave out --kernel and --shape to see them all"] if chosen else [],
+            f"no kernel was launched on the shape {options.shape}" if shape else "the input holds no kernel",
+            remedies=["leave out --shape to see them all"] if shape else [],
         )
     if target is not None:
         drawn = roofline_table.one_shape(rows)

@@ -11,7 +11,7 @@ import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
@@ -42,7 +42,7 @@ class Exported:
 
 
 def export_tables(
-    reports: Sequence[str | os.PathLike[str]],
+    reports: Iterable[str | os.PathLike[str]] | Mapping[Path, Collection[int] | None],
     directory: str | os.PathLike[str],
     *,
     format: str = "parquet",  # noqa: A002 (the option's name)
@@ -55,7 +55,7 @@ def export_tables(
     A file appears under its name only when it is complete. Columns ``report`` and ``launch`` join the tables.
 
     Args:
-        reports: the report files.
+        reports: the report files; a mapping gives the positions of the launches to write of each (None: all).
         directory: the folder; it is created.
         format: ``parquet``, ``csv`` or ``jsonl``.
         tables: which of `TABLES`.
@@ -73,6 +73,7 @@ def export_tables(
         raise UsageError(f"'{unknown[0]}' is no table", remedies=[f"use some of {', '.join(TABLES)}"])
     if not reports:
         raise UsageError("no report was named", remedies=["name a .ncu-rep file"])
+    wanted = {Path(path): None for path in reports} if not isinstance(reports, Mapping) else dict(reports)
     folder = Path(directory)
     folder.mkdir(parents=True, exist_ok=True)
     failures: list[GemmprofError] = []
@@ -80,12 +81,12 @@ def export_tables(
     launches = 0
     with tempfile.TemporaryDirectory(dir=folder, prefix=".gemmprof-") as scratch:
         spools = {name: Spool(Path(scratch) / name) for name in tables}
-        for number, path in enumerate(reports):
+        for number, (path, only) in enumerate(wanted.items()):
             try:
                 with ThreadPoolExecutor(1) as background:
                     # The native reader works on the units while the values are read.
                     known = background.submit(units_of_report, path) if "metrics" in tables else _nothing()
-                    count, slices = _spool_report(path, number, scratch, tables, processes, progress)
+                    count, slices = _spool_report(path, only, number, scratch, tables, processes, progress)
                     units.update(known.result())
             except ReportError as error:
                 failures.append(error)
@@ -93,7 +94,7 @@ def export_tables(
             launches += count
             for name, paths in slices.items():
                 spools[name].slices += map(Path, paths)
-        if len(failures) == len(reports):
+        if len(failures) == len(wanted):
             raise failures[0]
         amend = partial(with_units, units=units)
         files = tuple(
@@ -110,7 +111,8 @@ def _nothing() -> Future[dict[str, str]]:
 
 
 def _spool_report(
-    path: str | os.PathLike[str],
+    path: Path,
+    only: Collection[int] | None,
     number: int,
     scratch: str,
     tables: Sequence[str],
@@ -119,7 +121,8 @@ def _spool_report(
 ) -> tuple[int, dict[str, list[str]]]:
     """Write the slices of one report; returns its number of launches and the slices of each table in order."""
     with ReportReader(path) as reader:
-        count = len(reader)
+        positions = range(len(reader)) if only is None else sorted(only)
+        count = len(positions)
         # A compressed report would have to be unpacked twice: its uncompressed copy serves both.
         job: dict[str, Any] = {
             "path": str(reader.frame.plain_path),
@@ -130,10 +133,12 @@ def _spool_report(
         }
         half = count // 2 if processes > 1 and count >= PARALLEL_LAUNCHES else count
         helper = (
-            _Helper({**job, "first": half, "last": count, "name": f"{number:06d}b"}) if half < count else None
+            _Helper({**job, "launches": [*positions[half:]], "name": f"{number:06d}b"})
+            if half < count
+            else None
         )
         try:
-            slices = _spool_range(reader, job, range(half), progress)
+            slices = _spool_range(reader, job, positions[:half], progress)
             if helper is not None:
                 for name, paths in helper.result().items():
                     slices[name] += paths
@@ -144,7 +149,7 @@ def _spool_report(
 
 
 def _spool_range(
-    reader: ReportReader, job: dict[str, Any], launches: range, progress: Progress | None = None
+    reader: ReportReader, job: dict[str, Any], launches: Sequence[int], progress: Progress | None = None
 ) -> dict[str, list[str]]:
     """Write the slices of some launches; returns their files by table."""
     tables = tuple(job["tables"])
@@ -156,7 +161,7 @@ def _spool_range(
         source=is_measured_by_address if by_address else False,
         instances=by_address,
         rules=False,
-        only=launches,
+        only=frozenset(launches),
     )
     written = 0
     for done, profile in enumerate(profiles, 1):
@@ -166,7 +171,7 @@ def _spool_range(
                 spools[name].write(table, f"{job['name']}-{written:06d}")
             written += 1
             if progress is not None:
-                progress(done, len(reader))
+                progress(done, len(launches))
     return {name: [str(path) for path in spool.slices] for name, spool in spools.items()}
 
 
@@ -214,7 +219,7 @@ def _main() -> None:
     job = json.load(sys.stdin)
     try:
         with without_pandas(), ReportReader(job["path"]) as reader:
-            answer: dict[str, Any] = {"slices": _spool_range(reader, job, range(job["first"], job["last"]))}
+            answer: dict[str, Any] = {"slices": _spool_range(reader, job, job["launches"])}
     except ReportError as error:
         message = error.message.replace(job["path"], job["report"])
         answer = {"error": message, "found": error.found, "remedies": error.remedies}

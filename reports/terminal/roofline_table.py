@@ -46,22 +46,17 @@ class KernelRoofline:
         return figures.main_points(self.result) if isinstance(self.result, Roofline) else ()
 
 
-def kernels(
-    session: Session, *, containing: str | None = None, shape: Problem | None = None
-) -> tuple[KernelRoofline, ...]:
+def kernels(session: Session, *, shape: Problem | None = None) -> tuple[KernelRoofline, ...]:
     """The launches of a session, runs in the order of the ladder.
 
     Args:
         session: what was loaded.
-        containing: only those whose kernel name or stage title contains this text.
         shape: only stages on this problem.
     """
-    wanted = (containing or "").lower()
     return tuple(
         KernelRoofline(page, page.analysis.get(Roofline))
         for page in plan(session, every=True).pages
-        if (wanted in page.label.lower() or wanted in page.analysis.profile.name.lower())
-        and shape in (None, page.problem)
+        if shape in (None, page.problem)
     )
 
 

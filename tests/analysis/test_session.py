@@ -16,7 +16,7 @@ from recorded_data import ROOT
 from gemmprof.analysis import session as sessions
 from gemmprof.analysis.reading.worker import NativeReader, NativeReaderMissing
 from gemmprof.analysis.session import load_session, reports_of
-from gemmprof.errors import ReportError, RunError, UsageError
+from gemmprof.errors import ReportError, UsageError
 from gemmprof.model import Problem, RunInfo, Stage, StageRecord, StageResult
 from gemmprof.run import Run, load_run, save_run
 
@@ -86,7 +86,7 @@ def test_runs_and_reports_load_together(run: Run) -> None:
 def test_nothing_to_read_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(UsageError):
         load_session([])
-    with pytest.raises(RunError, match="no run directory"):
+    with pytest.raises(ReportError, match="holds no report and no run"):
         load_session([tmp_path])
     with pytest.raises(ReportError, match="there is no file"):
         load_session([tmp_path / "x.ncu-rep", tmp_path / "y.ncu-rep"])

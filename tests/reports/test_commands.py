@@ -109,4 +109,4 @@ def test_roofline_explains_what_it_cannot_do(tmp_path: Path, capsys: pytest.Capt
 
 def test_roofline_chooses_kernels_by_shape(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["roofline", LADDER, "--shape", "1024"]) == 2, "a plain report knows no shapes"
-    assert "'1024'" in capsys.readouterr().err
+    assert "the shape 1024" in capsys.readouterr().err
