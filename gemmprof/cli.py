@@ -6,15 +6,18 @@ Exit codes: 0 fine, 1 a finding (a stage failed, a gate did not hold), 2 an erro
 from __future__ import annotations
 
 import argparse
-import io
-import os
+import errno
+import signal
 import sys
-from collections.abc import Sequence
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from importlib import import_module
 
 from gemmprof import __version__
 from gemmprof.commands import COMMANDS
 from gemmprof.errors import GemmprofError
+from gemmprof.printable import guarded_output, one_line, silence
 
 EXIT_OK, EXIT_FINDING, EXIT_ERROR = 0, 1, 2
 
@@ -60,28 +63,81 @@ def _named_command(arguments: Sequence[str]) -> str:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; returns the exit code."""
     argv = list(sys.argv[1:] if arguments is None else arguments)
+    with guarded_output(), _orderly_endings():
+        code = _run(argv)
+        try:
+            sys.stdout.flush()
+        except OSError as error:
+            silence(sys.stdout)
+            print(f"gemmprof: error: standard output: {_advice(error)}", file=sys.stderr)
+            return EXIT_ERROR
+        return code
+
+
+def _run(argv: Sequence[str]) -> int:
     parser = build_parser(only=_named_command(argv))
     options = parser.parse_args(argv)
-    for stream in (sys.stdout, sys.stderr):
-        # A terminal that is not UTF-8 gets a ? for what it cannot show, not a traceback.
-        if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="replace")
     try:
-        code = int(options.run(options))
-        sys.stdout.flush()
-        return code
+        return int(options.run(options))
     except GemmprofError as error:
         print(f"gemmprof {options.command}: error: {error}", file=sys.stderr)
         return error.exit_code
-    except BrokenPipeError:
-        # The reader of our output left (`gemmprof … | head`); keep Python from complaining at shutdown.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return EXIT_OK
     except OSError as error:
         # The file system said no: a full disk, a folder that may not be written.
-        where = f"{error.filename}: " if error.filename else ""
-        print(f"gemmprof {options.command}: error: {where}{error.strerror or error}", file=sys.stderr)
+        print(f"gemmprof {options.command}: error: {_advice(error)}", file=sys.stderr)
+        return EXIT_ERROR
+    except MemoryError:
+        print(f"gemmprof {options.command}: error: not enough memory", file=sys.stderr)
         return EXIT_ERROR
     except KeyboardInterrupt:
         print(f"gemmprof {options.command}: interrupted", file=sys.stderr)
-        return 130
+        return 128 + signal.SIGINT
+    except _Terminated as ending:
+        print(f"gemmprof {options.command}: ended by {signal.Signals(ending.number).name}", file=sys.stderr)
+        return 128 + ending.number
+
+
+_REMEDIES = {
+    errno.ENOSPC: "free some space, or write to another disk with -o; temporary files go to $TMPDIR",
+    errno.EDQUOT: "your quota is used up: free some space, or write to another disk with -o",
+    errno.EROFS: "this disk is read-only: write elsewhere with -o",
+    errno.EACCES: "check the permissions, or write elsewhere with -o",
+    errno.EPERM: "check the permissions, or write elsewhere with -o",
+    errno.EIO: "the disk fails or was removed: write elsewhere with -o",
+    errno.ENOENT: "the folder is gone: was it removed, or its disk?",
+}
+
+
+def _advice(error: OSError) -> str:
+    """What the file system said, where, and what to do about it."""
+    where = f"{one_line(error.filename)}: " if error.filename else ""
+    remedy = _REMEDIES.get(error.errno or 0)
+    return f"{where}{error.strerror or error}" + (f"\n  fix: {remedy}" if remedy else "")
+
+
+class _Terminated(BaseException):
+    """Somebody asked this process to end (SIGTERM, SIGHUP): raised so that what was begun is cleaned up."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__(number)
+        self.number = number
+
+
+@contextmanager
+def _orderly_endings() -> Iterator[None]:
+    """Turn SIGTERM and SIGHUP into an exception, unless somebody else handles or ignores them."""
+
+    def end(number: int, _frame: object) -> None:
+        raise _Terminated(number)
+
+    changed = []
+    if threading.current_thread() is threading.main_thread():
+        for number in (signal.SIGTERM, signal.SIGHUP):
+            if signal.getsignal(number) is signal.SIG_DFL:
+                signal.signal(number, end)
+                changed.append(number)
+    try:
+        yield
+    finally:
+        for number in changed:
+            signal.signal(number, signal.SIG_DFL)

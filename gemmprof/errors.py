@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from gemmprof.printable import one_line, printable
+
 
 class GemmprofError(Exception):
     """A failure that a user can act on; the command line prints it without a traceback and exits with 2.
@@ -23,10 +25,11 @@ class GemmprofError(Exception):
         self.found = found
 
     def __str__(self) -> str:
-        lines = [self.message]
+        # Messages quote names of files and kernels: only what a tool said may have lines of its own.
+        lines = [one_line(self.message)]
         if self.found:
-            lines.append(f"  found: {self.found}")
-        lines += [f"  fix: {remedy}" for remedy in self.remedies]
+            lines.append(f"  found: {printable(self.found)}")
+        lines += [f"  fix: {one_line(remedy)}" for remedy in self.remedies]
         return "\n".join(lines)
 
 

@@ -270,6 +270,7 @@ class KernelProfile:
         source: SASS and CUDA source, empty where the report has none or it was not asked for.
         workload: ``kernel``, or ``range``, ``command list`` or ``graph``, which have no launch of their own.
         session: the ncu run that wrote the report.
+        doubts: sentences on what in the report contradicts itself at this launch: reasons not to trust its values.
     """
 
     index: int
@@ -287,6 +288,7 @@ class KernelProfile:
     source: Source = field(default_factory=Source, repr=False)
     workload: str = "kernel"
     session: SessionDetails = field(default_factory=SessionDetails, repr=False)
+    doubts: tuple[str, ...] = ()
 
     def number(self, metric: str) -> float | None:
         """The scalar as a float, or None if it was not collected, is text, or ncu could not compute it (NaN)."""

@@ -298,7 +298,7 @@ class Collection:
                 self._measured(event)
 
         ending = run_program(
-            [sys.executable, "-m", "gemmprof.profiler.worker", str(job_file)],
+            [sys.executable, "-P", "-m", "gemmprof.profiler.worker", str(job_file)],
             events=job.events,
             output=logs / f"{stem}.out.log",
             stop_file=job.stop_file,

@@ -144,7 +144,10 @@ def _counted_interrupts() -> Iterator[list[int]]:
 
 
 def _environment() -> dict[str, str]:
-    """The environment for helpers, in which ``-m gemmprof.…`` finds this very gemmprof."""
+    """The environment for helpers, in which ``-P -m gemmprof.…`` finds this very gemmprof.
+
+    `-P` keeps the current folder off their path, where a file beside a downloaded report would be imported.
+    """
     home = str(Path(gemmprof.__file__).resolve().parent.parent)
     others = [path for path in os.environ.get("PYTHONPATH", "").split(os.pathsep) if path]
     return {**os.environ, "PYTHONPATH": os.pathsep.join([home, *others]), "PYTHONUNBUFFERED": "1"}

@@ -63,9 +63,8 @@ def main() -> None:
     # The native library writes diagnostics wherever it likes; the answers keep a descriptor of their own.
     answers = os.fdopen(os.dup(1), "w", encoding="ascii", buffering=1)
     os.dup2(2, 1)
-    # Python puts the script's folder, full of this package's modules, in front of everything else.
-    folder = Path(__file__).resolve().parent
-    sys.path[:] = [entry for entry in sys.path if entry and Path(entry).resolve() != folder]
+    # A relative entry means the folder that the user stands in, where a file beside a report must not be imported.
+    sys.path[:] = [entry for entry in sys.path if Path(entry).is_absolute()]
     if len(sys.argv) > 1 and sys.argv[1]:
         sys.path.insert(0, sys.argv[1])
     try:

@@ -103,7 +103,7 @@ class NativeReader:
         self._messages = tempfile.TemporaryFile(prefix="gemmprof-")  # noqa: SIM115 (lives as long as the worker)
         try:
             self._process = subprocess.Popen(
-                [sys.executable, "-B", str(script), self.module_directory],
+                [sys.executable, "-B", "-P", str(script), self.module_directory],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=self._messages,

@@ -8,11 +8,12 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TextIO, cast
 
 from gemmprof.errors import GemmprofError, UsageError
+from gemmprof.printable import GuardedStream, json_safe, one_line, printable
 from gemmprof.run import newest_run_directory, recorded_run_directory
 
 if TYPE_CHECKING:
@@ -109,7 +110,7 @@ def load_inputs(options: argparse.Namespace, *, source: bool = True) -> Session:
     wanted = selection(options) if hasattr(options, "nvtx") else EVERYTHING
     paths, notice = chosen_inputs(options)
     if notice:
-        print(notice, file=sys.stderr)
+        print(one_line(notice), file=sys.stderr)
     session = load_session(paths, source=source, selection=wanted)
     name_failures(options, session.failures)
     return session
@@ -149,24 +150,34 @@ def exists_already(target: Path) -> UsageError:
 
 def announce(path: Path) -> None:
     """Say what was written, on stderr so that it never mixes with data."""
-    print(f"Wrote {path}", file=sys.stderr)
+    print(f"Wrote {one_line(path)}", file=sys.stderr)
 
 
 def print_json(value: Any) -> None:
     """Print ``value`` as indented JSON on standard output."""
     from gemmprof.reports.terminal.records import plain
 
-    print(json.dumps(plain(value), indent=2, ensure_ascii=False, allow_nan=False))
+    print(json_safe(json.dumps(plain(value), indent=2, ensure_ascii=False, allow_nan=False)))
 
 
 def console(*, stderr: bool = False) -> Console:
-    """A rich console; in a pipe it writes plain text, wide enough that no cell is cut."""
+    """A rich console that prints untrusted text harmlessly; in a pipe wide enough that no cell is cut."""
     from rich.console import Console
+    from rich.segment import Segment
 
-    class PipedConsole(Console):
+    class HarmlessConsole(Console):
+        def render(self, renderable: Any, options: Any = None) -> Iterator[Segment]:
+            for segment in super().render(renderable, options):
+                safe = segment if segment.control else printable(segment.text)
+                yield segment if safe is segment or safe == segment.text else Segment(safe, segment.style)
+
         def on_broken_pipe(self) -> None:
             # rich would exit with 1, which means a finding here; the command line knows what to do.
             raise BrokenPipeError
 
     stream = sys.stderr if stderr else sys.stdout
-    return PipedConsole(file=stream, width=None if stream.isatty() else 200, highlight=False, markup=False)
+    # rich adds colours to what was cleaned; the guard of the stream would take them for somebody else's.
+    file = stream.styled if isinstance(stream, GuardedStream) else stream
+    return HarmlessConsole(
+        file=cast(TextIO, file), width=None if stream.isatty() else 200, highlight=False, markup=False
+    )

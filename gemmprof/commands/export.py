@@ -19,6 +19,7 @@ from pathlib import Path
 
 from gemmprof.commands import _shared
 from gemmprof.errors import UsageError
+from gemmprof.printable import one_line
 
 DEFAULT_FOLDER = "gemmprof-tables"
 FORMATS = ("parquet", "csv", "jsonl")
@@ -58,7 +59,7 @@ def run(options: argparse.Namespace) -> int:
             _shared.new_output(folder / f"{name}.{options.format}", force=options.force)
     inputs, notice = _shared.chosen_inputs(options)
     if notice:
-        print(notice, file=sys.stderr)
+        print(one_line(notice), file=sys.stderr)
     reports, failures = selected_reports(inputs, _shared.selection(options))
     if not reports:
         raise failures[0]

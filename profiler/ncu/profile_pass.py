@@ -123,7 +123,7 @@ def start_pass(
         report=files.report,
         log=files.log,
         collection=collection,
-        program=(sys.executable, "-m", "gemmprof.profiler.workload", str(files.job)),
+        program=(sys.executable, "-P", "-m", "gemmprof.profiler.workload", str(files.job)),
         clock_control=clock_control,
         section_folder=section_folder,
     )

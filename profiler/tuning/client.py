@@ -17,7 +17,7 @@ from gemmprof.errors import ProfilerError
 START_SECONDS = 180.0
 CANDIDATE_SECONDS = 60.0
 
-WORKER = (sys.executable, "-m", "gemmprof.profiler.tuning.worker")
+WORKER = (sys.executable, "-P", "-m", "gemmprof.profiler.tuning.worker")
 
 
 class TuningClient:

@@ -20,6 +20,7 @@ from typing import Any
 
 from gemmprof import metrics as m
 from gemmprof.analysis.reading.report import ReportReader, units_of_report
+from gemmprof.children import python_command
 from gemmprof.errors import GemmprofError, ReportError, UsageError
 from gemmprof.reports.tables.files import FORMATS, Spool, without_pandas
 from gemmprof.reports.tables.launches import TABLES, TableBuilder, is_measured_by_address
@@ -27,6 +28,8 @@ from gemmprof.reports.tables.metrics import with_units
 
 PARALLEL_LAUNCHES = 300
 """From this number of launches on, a second process is worth its start."""
+
+MODULE = "gemmprof.reports.tables.export"
 
 Progress = Callable[[int, int], None]
 """Called with the number of launches done and the number of all."""
@@ -181,7 +184,7 @@ class _Helper:
     def __init__(self, job: dict[str, Any]) -> None:
         self.job = job
         self.process = subprocess.Popen(
-            [sys.executable, "-m", __name__], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+            python_command(MODULE), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
         )
         assert self.process.stdin is not None
         self.process.stdin.write(json.dumps(job))

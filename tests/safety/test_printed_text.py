@@ -1,0 +1,180 @@
+"""What commands print of hostile reports: nothing that a terminal or the reader of a build log would obey."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from reports_in_bytes import blocks, content_of, fields_of, length_prefixed, varint_at
+
+from gemmprof.errors import GemmprofError
+from gemmprof.printable import GuardedStream, json_safe, markdown, one_line, printable, without_log_commands
+
+HOSTILE = "\n::error::gone\x1b[2J\x1b]8;;http://e/\x07\x9b31m\u202eevil\u2066\r##[command]x"
+OBEYED = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u206f]")
+LOG_COMMAND = re.compile(r"(?m)^\s*::|##\w*\[")
+STRING_TABLE = 4
+
+
+def assert_harmless(text: str) -> None:
+    assert not (found := OBEYED.search(text)), (found, text[max(0, found.start() - 80) :][:160])
+    assert not (found := LOG_COMMAND.search(text)), text[max(0, found.start() - 80) :][:160]
+
+
+def hostile_text(length: int) -> bytes:
+    text = (HOSTILE * (length // len(HOSTILE) + 1)).encode()[:length]
+    text = text.decode("utf-8", "ignore").encode()
+    return text + b"x" * (length - len(text))
+
+
+def with_hostile_texts(message: bytes, depth: int = 0, keep: tuple[int, ...] = ()) -> tuple[bytes, int]:
+    """The message with every text of six bytes and more replaced, and how many there were."""
+    out, replaced = bytearray(message), 0
+    for number, kind, _, start, end in fields_of(message):
+        value = message[start:end]
+        if kind != 2 or number in keep or end - start < 6:
+            continue
+        with contextlib.suppress(UnicodeDecodeError):
+            if value.decode("utf-8").isprintable():
+                out[start:end] = hostile_text(end - start)
+                replaced += 1
+                continue
+        with contextlib.suppress(IndexError):
+            if depth < 6 and fields_of(value)[-1][-1] == len(value):
+                out[start:end], count = with_hostile_texts(value, depth + 1)
+                replaced += count
+    return bytes(out), replaced
+
+
+def hostile_report(name: str) -> bytes:
+    """A real report in which every text but the names of metrics is hostile: kernels, ranges, rules, files, device."""
+    head, *parts = blocks(content_of(name))
+    made, replaced = [head], 0
+    for part in parts:
+        size = int.from_bytes(part[:4], "little")
+        header, count = with_hostile_texts(part[4 : 4 + size], keep=(STRING_TABLE,))
+        replaced += count
+        out, at = part[:4] + header, 4 + size
+        while at < len(part):
+            length = int.from_bytes(part[at : at + 4], "little")
+            item = part[at + 4 : at + 4 + length]
+            if not item.startswith(b"\x08") or b"\x7fELF" not in item[:4096]:  # code stays code
+                item, count = with_hostile_texts(item)
+                replaced += count
+            out += part[at : at + 4] + item
+            at += 4 + length
+        made.append(out)
+    assert replaced > 50
+    return b"".join(made)
+
+
+@pytest.fixture(scope="module")
+def hostile(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("hostile")
+    path = folder / f"a{HOSTILE.replace('/', '')}.ncu-rep"
+    path.write_bytes(hostile_report("names_nvtx"))
+    return path
+
+
+COMMANDS = {
+    "report": ["report", "{report}", "-o", "{out}"],
+    "report --json": ["report", "{report}", "-o", "{out}", "--json"],
+    "report of two": ["report", "{report}", "{damaged}", "-o", "{out}"],
+    "export": ["export", "{report}", "{damaged}", "-o", "{out}"],
+    "damaged": ["export", "{damaged}", "-o", "{out}"],
+    "missing": ["report", "{report}.gone", "-o", "{out}"],
+    "roofline": ["roofline", "{report}", "{damaged}"],
+    "roofline --json": ["roofline", "{report}", "--json"],
+    "occupancy": ["occupancy", "{report}"],
+    "diff": ["diff", "{report}"],
+    "diff of two": ["diff", "{report}", "{plain}", "--details"],
+    "diff --json": ["diff", "{report}", "{plain}", "--json"],
+    "gate": ["diff", "{plain}", "{report}", "--fail-slower", "0"],
+    "baseline": ["report", "{plain}", "--baseline", HOSTILE, "-o", "{out}"],
+    "option": ["report", f"--{HOSTILE}"],
+    "command": [HOSTILE],
+    "no such stage": ["collect", "--stage", HOSTILE],
+}
+
+
+@pytest.mark.parametrize("case", COMMANDS)
+def test_no_command_prints_what_a_terminal_obeys(case: str, hostile: Path, tmp_path: Path) -> None:
+    plain = tmp_path / "plain.ncu-rep"
+    plain.write_bytes(content_of("names_nvtx"))
+    damaged = hostile.with_name("damaged" + hostile.name)
+    damaged.write_bytes(hostile.read_bytes()[:-9])
+    names = {
+        "{report}": str(hostile),
+        "{damaged}": str(damaged),
+        "{plain}": str(plain),
+        "{out}": str(tmp_path / f"out{HOSTILE.replace('/', '')}"),
+    }
+    arguments = []
+    for argument in COMMANDS[case]:
+        for name, value in names.items():
+            argument = argument.replace(name, value)  # noqa: PLW2901
+        arguments.append(argument)
+    answer = subprocess.run(
+        [sys.executable, "-m", "gemmprof", *arguments], capture_output=True, timeout=120, check=False
+    )
+    printed = answer.stdout.decode(), answer.stderr.decode()
+    assert "Traceback" not in printed[1], printed[1]
+    assert "".join(printed)
+    for text in printed:
+        assert_harmless(text)
+    if case == "damaged":
+        assert "damaged" in printed[1]
+    if case.endswith("--json"):
+        assert HOSTILE[1:5] in json.dumps(json.loads(printed[0]))
+
+
+def test_colours_of_our_own_reach_a_terminal_and_those_of_others_do_not(hostile: Path) -> None:
+    script = f"exec {sys.executable} -m gemmprof roofline '{hostile}'"
+    answer = subprocess.run(
+        ["script", "-qec", script, "/dev/null"], capture_output=True, timeout=60, check=False,
+        env={**os.environ, "TERM": "xterm-256color"},
+    )  # fmt: skip
+    shown = answer.stdout.decode()
+    assert "\x1b[1m" in shown  # the heading of the table
+    assert "\x1b[2J" not in shown and "\x1b]8" not in shown and "\x9b" not in shown
+
+
+def test_the_guard_sees_a_command_that_is_written_in_pieces() -> None:
+    into = io.StringIO()
+    stream = GuardedStream(into)
+    for piece in ("  ", ":", ":error::x\n", "std", "::sort ", " #", "#[error]x\n", "::stop-commands::\n"):
+        stream.write(piece)
+    assert_harmless(into.getvalue())
+    assert "std::sort" in into.getvalue()
+
+
+def test_what_is_harmless_stays_as_it_is() -> None:
+    text = "void gemm<float, 128>(float const*, int)\t4096³ × 95 % – é 🔥 ▇\nstd::sort ## a"
+    assert printable(text) == text == without_log_commands(text)
+    assert printable(printable("\x1b[0m")) == "\\x1b[0m"
+
+
+def test_names_in_sentences_markdown_and_json() -> None:
+    assert one_line("a\nb\tc") == "a\\nb\\tc"
+    assert "\n" not in str(GemmprofError("no\n::error::x"))
+    assert markdown("[x](javascript:1)<b>@me\n# ") == "\\[x\\]\\(javascript\\:1\\)\\<b\\>\\@me\\\\n\\# "
+    hostile = {"name": HOSTILE + "\U000e0041\udcff"}
+    text = json_safe(json.dumps(hostile, ensure_ascii=False))
+    assert json.loads(text) == hostile
+    assert_harmless(text)
+
+
+def test_every_text_field_was_reached() -> None:
+    """The injection itself: the fields that commands print are hostile in the report that the tests above use."""
+    content = hostile_report("names_nvtx")
+    for text in (b"inside(float", b"NVIDIA H100", b"Small Grid", b"start/end range"):
+        assert text in content_of("names_nvtx")
+        assert text not in content
+    assert len(length_prefixed(3, b"x")) == 3 and varint_at(b"\x80\x01", 0) == (128, 2)
