@@ -1,7 +1,7 @@
 """How to start a Python of our own as a child: isolated from the folder that the user happens to stand in.
 
-``python -m …`` puts the current folder first on the path of its imports, where a ``json.py`` beside a downloaded report
-would be executed. A child finds this very package by its place instead, and everything else as an installed program does.
+``python -m …`` puts the current folder first on the path of its imports, where a ``json.py`` beside a downloaded
+report would be executed. A child finds this very package by its place instead, and all else as any program does.
 """
 
 from __future__ import annotations
@@ -29,8 +29,3 @@ def python_command(module: str) -> list[str]:
     """
     root = str(Path(__file__).resolve().parent.parent)
     return [sys.executable, "-P", "-c", _BOOT.format(root=root, module=module)]
-
-
-def without_relative_folders() -> None:
-    """Take the current folder off this process's path: an entry that is empty or relative means where the user stands."""
-    sys.path[:] = [entry for entry in sys.path if Path(entry).is_absolute()]

@@ -101,10 +101,9 @@ class GuardedStream(io.TextIOBase):
             return len(text)
         safe = text if self._keeps_escapes else printable(text)
         begun = self._line
-        if begun.strip():  # in the middle of a line: what stands first here is not at its start
-            safe = without_log_commands("x" + safe)[1:]
-        else:
-            safe = without_log_commands(safe)
+        # In the middle of a line, what stands first here is not at its start.
+        mark = "x" if begun.strip() else ""
+        safe = without_log_commands(mark + safe)[len(mark) :]
         head = safe[:_LONGEST_COMMAND]
         if begun and without_log_commands(begun + head) != without_log_commands(begun) + head:
             safe = " " + safe  # two pieces that are harmless alone would make a command

@@ -168,8 +168,9 @@ def console(*, stderr: bool = False) -> Console:
     class HarmlessConsole(Console):
         def render(self, renderable: Any, options: Any = None) -> Iterator[Segment]:
             for segment in super().render(renderable, options):
-                safe = segment if segment.control else printable(segment.text)
-                yield segment if safe is segment or safe == segment.text else Segment(safe, segment.style)
+                if not segment.control and (safe := printable(segment.text)) != segment.text:
+                    segment = Segment(safe, segment.style)  # noqa: PLW2901
+                yield segment
 
         def on_broken_pipe(self) -> None:
             # rich would exit with 1, which means a finding here; the command line knows what to do.

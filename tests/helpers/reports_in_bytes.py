@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import lzma
 import struct
 from functools import cache
@@ -74,7 +75,7 @@ def boundaries(content: bytes) -> list[int]:
 def blocks(content: bytes) -> list[bytes]:
     """The header of the file, then its blocks."""
     edges = boundaries(content)
-    return [content[: edges[0]], *(content[a:b] for a, b in zip(edges, edges[1:], strict=False))]
+    return [content[: edges[0]], *(content[a:b] for a, b in itertools.pairwise(edges))]
 
 
 def block(items: list[bytes], *, kind: int = 2, header: bytes = b"") -> bytes:

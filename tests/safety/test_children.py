@@ -13,7 +13,19 @@ from recorded_data import DATA, ROOT
 
 from gemmprof.children import python_command
 
-TRAPS = ("json", "lzma", "struct", "numpy", "pyarrow", "pandas", "ncu_report", "rich", "torch", "zstandard", "gemmprof")
+TRAPS = (
+    "json",
+    "lzma",
+    "struct",
+    "numpy",
+    "pyarrow",
+    "pandas",
+    "ncu_report",
+    "rich",
+    "torch",
+    "zstandard",
+    "gemmprof",
+)
 
 
 @pytest.fixture
@@ -36,7 +48,9 @@ def _call(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     )  # fmt: skip
 
 
-def test_the_native_reader_imports_nothing_from_the_current_folder(hostile_folder: Path, tmp_path: Path) -> None:
+def test_the_native_reader_imports_nothing_from_the_current_folder(
+    hostile_folder: Path, tmp_path: Path
+) -> None:
     report = DATA / "names_nvtx.ncu-rep.xz"
     answer = _call(hostile_folder, "export", str(report), "-o", str(tmp_path / "out"))
     assert answer.returncode == 0, answer.stderr
