@@ -171,8 +171,13 @@ def _number(profile: KernelProfile, metric: str | None) -> float | None:
 
 
 def _sectors(profile: KernelProfile, operation: str) -> float | None:
-    if operation != "async_copy":
-        return profile.number(metrics.GLOBAL_SECTORS_OF[operation])
+    if operation == "async_copy":
+        return async_copy_sectors(profile)
+    return profile.number(metrics.GLOBAL_SECTORS_OF[operation])
+
+
+def async_copy_sectors(profile: KernelProfile) -> float | None:
+    """Sectors of all asynchronous copies, through L1 and past it; None if one of the two counters is absent."""
     ways = [profile.number(name) for name in metrics.ASYNC_COPY_SECTORS]
     known = [sectors for sectors in ways if sectors is not None]
     return sum(known) if len(known) == len(ways) else None

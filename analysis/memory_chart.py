@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from gemmprof import metrics
+from gemmprof.analysis.coalescing import async_copy_sectors
 from gemmprof.model import KernelProfile, NotCollected
 
 NAME = "memory_chart"
@@ -209,10 +210,9 @@ def _request_links(profile: KernelProfile) -> Iterable[MemoryLink]:
 
 
 def _sectors(profile: KernelProfile, space: str, operation: str) -> float | None:
-    if operation != "async_copy":
-        return profile.number(metrics.SPACE_SECTORS[space, operation])
-    known = [n for n in map(profile.number, metrics.ASYNC_COPY_SECTORS) if n is not None]
-    return sum(known) if known else None
+    if operation == "async_copy":
+        return async_copy_sectors(profile)
+    return profile.number(metrics.SPACE_SECTORS[space, operation])
 
 
 def _transfer_links(profile: KernelProfile) -> Iterable[MemoryLink]:

@@ -67,6 +67,23 @@ class SpeedOfLight:
     missing: NotCollected | None = None
 
     @property
+    def says_something(self) -> bool:
+        """False where the report holds none of the figures."""
+        figures = (
+            self.sm_percent,
+            self.memory_percent,
+            self.l1_percent,
+            self.l2_percent,
+            self.dram_percent,
+            self.duration_ns,
+            self.elapsed_cycles,
+            self.sm_active_cycles,
+            self.sm_clock_hz,
+            self.dram_clock_hz,
+        )
+        return any(figure is not None for figure in figures)
+
+    @property
     def limiting_breakdown(self) -> tuple[BreakdownEntry, ...]:
         """The breakdown of the larger of the two throughputs."""
         compute = (self.sm_percent or 0.0) > (self.memory_percent or 0.0)
@@ -94,15 +111,13 @@ BALANCED_POINTS = 10.0
 
 
 def analyse(profile: KernelProfile) -> SpeedOfLight | NotCollected:
-    """Throughputs, their breakdown and the bottleneck of one launch; one of the metrics is enough for a result."""
-    if all(profile.number(name) is None for name in (*GROUP.expected, *GROUP.optional)):
-        return GROUP.not_collected(profile.metrics)
+    """Throughputs, their breakdown and the bottleneck of one launch; one of the figures is enough for a result."""
     sm = profile.number(metrics.SM_THROUGHPUT)
     memory = profile.number(metrics.MEMORY_THROUGHPUT)
     bottleneck = None
     if sm is not None and memory is not None:
         bottleneck = classify(sm, memory, profile.launch.waves_per_sm)
-    return SpeedOfLight(
+    result = SpeedOfLight(
         sm_percent=sm,
         memory_percent=memory,
         l1_percent=profile.number(metrics.L1_THROUGHPUT),
@@ -118,6 +133,7 @@ def analyse(profile: KernelProfile) -> SpeedOfLight | NotCollected:
         bottleneck=bottleneck,
         missing=GROUP.incomplete(profile.metrics),
     )
+    return result if result.says_something else GROUP.not_collected(profile.metrics)
 
 
 def _breakdown(profile: KernelProfile, metric: str) -> tuple[BreakdownEntry, ...]:

@@ -6,7 +6,6 @@ out.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -272,14 +271,10 @@ def _advice(findings: _Findings) -> str:
         sentences.append(stall.reason.advice)
     best = None if findings.advice is None else findings.advice.best
     if best is not None:
-        name = best.title or _words(best.rule)
-        sentences.append(f"Nsight Compute expects most, {best.estimated_speedup:.0f} % at best, of: {name}.")
+        sentences.append(
+            f"Nsight Compute expects most, {best.estimated_speedup:.0f} % at best, of: {best.name}."
+        )
     return " ".join(sentences)
-
-
-def _words(identifier: str) -> str:
-    """A rule's identifier as words: ``TheoreticalOccupancy`` becomes "Theoretical Occupancy"."""
-    return re.sub(r"(?<=[a-z])(?=[A-Z])", " ", identifier)
 
 
 def _waste(findings: _Findings) -> Iterator[str]:

@@ -230,6 +230,11 @@ class RuleResult:
     focus_metrics: tuple[Mapping[str, Any], ...] = ()
     tables: tuple[Mapping[str, Any], ...] = ()
 
+    @property
+    def name(self) -> str:
+        """The title, else the rule's identifier as words: ``TheoreticalOccupancy`` is "Theoretical Occupancy"."""
+        return self.title or re.sub(r"(?<=[a-z])(?=[A-Z])", " ", self.rule)
+
 
 @dataclass(frozen=True, slots=True)
 class SessionDetails:

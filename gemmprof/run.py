@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 FORMAT_VERSION = 1
 RUN_FILE = "run.json"
 DEFAULT_RUNS_DIRECTORY = "gemmprof-runs"
+YARDSTICK_STAGE = 0
+"""Number of the stage that the others are measured against (cuBLAS)."""
 COMPRESSIONS = (".xz", ".gz", ".zst")
 
 
@@ -81,6 +83,20 @@ class Run:
             if result.stage == number and result.problem == problem:
                 return result
         return None
+
+    def of_yardstick(self, result: StageResult) -> float | None:
+        """Speed of a stage as a share of the yardstick's on the same problem, 0 to 1 and above.
+
+        Against the yardstick's repetitions that alternated with the stage's own, else against its own row of this run;
+        None for the yardstick itself and where one of the two was not timed.
+        """
+        if result.timing is None or result.stage == YARDSTICK_STAGE:
+            return None
+        alternating = result.timing.cublas_median
+        if alternating is None:
+            yardstick = self.result(YARDSTICK_STAGE, result.problem)
+            alternating = yardstick.timing.median if yardstick is not None and yardstick.timing else None
+        return alternating / result.timing.median if alternating else None
 
     def with_result(self, result: StageResult) -> Run:
         """A copy in which ``result`` stands in place of any older one of the same stage and problem."""

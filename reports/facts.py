@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from gemmprof import metrics
+from gemmprof.analysis.occupancy.profile import LaunchOccupancy
 from gemmprof.analysis.speed_of_light import SpeedOfLight
-from gemmprof.reports.formatting import extent, flops, nanoseconds, number, percent, ratio, seconds
+from gemmprof.reports.formatting import extent, flops, nanoseconds, number, occupancy, percent, ratio, seconds
 from gemmprof.reports.pages.contents import KernelPage
 from gemmprof.reports.pages.environment import moment
 
@@ -20,13 +20,15 @@ Tile = tuple[str, str, str]
 
 
 def achieved_occupancy(analysis: KernelAnalysis) -> float | None:
-    """Warps that were active on an SM, per cent of the most that it can hold; None if not collected."""
-    return analysis.profile.number(metrics.ACHIEVED_OCCUPANCY)
+    """Warps that were active on an SM, per cent of the most that it can hold; None where the occupancy section is."""
+    result = analysis.get(LaunchOccupancy)
+    return result.achieved_percent if isinstance(result, LaunchOccupancy) else None
 
 
 def theoretical_occupancy(analysis: KernelAnalysis) -> float | None:
     """The same as far as the launch configuration allows; None if not collected."""
-    return analysis.profile.number(metrics.THEORETICAL_OCCUPANCY)
+    result = analysis.get(LaunchOccupancy)
+    return result.theoretical_percent if isinstance(result, LaunchOccupancy) else None
 
 
 def tiles(page: KernelPage) -> list[Tile]:
@@ -51,8 +53,8 @@ def _all_tiles(page: KernelPage) -> Iterator[Tile]:
     theoretical = theoretical_occupancy(page.analysis)
     yield (
         "Occupancy",
-        percent(achieved_occupancy(page.analysis)),
-        f"achieved, {percent(theoretical)} possible" if theoretical is not None else "achieved",
+        occupancy(achieved_occupancy(page.analysis)),
+        f"achieved, {occupancy(theoretical)} possible" if theoretical is not None else "achieved",
     )
     yield "Registers", number(launch.registers_per_thread), "per thread"
     yield (

@@ -101,6 +101,11 @@ def percent(value: Any, digits: int = 1) -> str:
     return DASH if amount is None else f"{amount:.{digits}f} %"
 
 
+def occupancy(value: Any) -> str:
+    """Occupancy in per cent, with the two digits that ncu prints: warp slots come in steps of 1.5625 or finer."""
+    return percent(value, 2)
+
+
 def ratio(value: Any, digits: int = 1) -> str:
     """A ratio from 0 to 1 as a percentage."""
     amount = _number(value)

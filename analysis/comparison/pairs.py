@@ -43,11 +43,8 @@ class Pair:
 
     @property
     def time(self) -> Change | None:
-        """The median time where both were timed, else the duration under ncu; None if neither can be compared."""
-        if self.comparison is None:
-            return None
-        changes = (self.comparison.change("time"), self.comparison.change("duration"))
-        return next((change for change in changes if change is not None and change.ratio is not None), None)
+        """The time that the two are compared by (see `Comparison.time`), None if there is none."""
+        return None if self.comparison is None else self.comparison.time
 
     @property
     def slower_percent(self) -> float | None:

@@ -104,6 +104,12 @@ class Comparison:
         return next((change for change in self.changes if change.name == name), None)
 
     @property
+    def time(self) -> Change | None:
+        """The median time where both sides were timed, else the duration under ncu; None if neither can be compared."""
+        changes = (self.change("time"), self.change("duration"))
+        return next((change for change in changes if change is not None and change.ratio is not None), None)
+
+    @property
     def worst_first(self) -> tuple[Change, ...]:
         """Changes for the worse, the largest first."""
         return self._ranked("worse")

@@ -27,11 +27,16 @@ SHORT_BLOCK_CYCLES = 10_000
 
 @dataclass(frozen=True, slots=True)
 class BlockLimit:
-    """How many blocks one resource admits, as ncu prints it; ``binding``: no resource admits fewer."""
+    """How many blocks one resource admits, as ncu prints it; ``binding``: no resource admits fewer.
+
+    ``alone`` is what the resource by itself would admit, where ncu counts no more than there are block slots (it does
+    so for barriers; the official calculator does not); else None.
+    """
 
     resource: str
     blocks: int
     binding: bool
+    alone: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,7 +152,8 @@ def analyse(profile: KernelProfile) -> LaunchOccupancy | NotCollected:
         theoretical_warps=profile.number(metrics.THEORETICAL_WARPS),
         achieved_warps=profile.number(metrics.ACHIEVED_WARPS),
         block_limits=tuple(
-            BlockLimit(resource, blocks, blocks == blocks_per_sm) for resource, blocks in admitted.items()
+            BlockLimit(resource, blocks, blocks == blocks_per_sm, _alone(calculated, resource, blocks))
+            for resource, blocks in admitted.items()
         ),
         blocks_per_sm=blocks_per_sm,
         waves=waves,
@@ -184,6 +190,13 @@ def of_launch(profile: KernelProfile) -> Occupancy | None:
         )
     except OccupancyError:
         return None
+
+
+def _alone(calculated: Occupancy | None, resource: str, blocks: int) -> int | None:
+    if calculated is None or blocks != calculated.limits.max_blocks_per_sm:
+        return None
+    more = calculated.block_limits.get(resource)
+    return more if more is not None and more > blocks else None
 
 
 def _agrees(calculated: Occupancy, blocks_per_sm: int, theoretical: float) -> bool:

@@ -10,8 +10,8 @@ from gemmprof.analysis.occupancy.calculator import Occupancy
 RESOURCE_WORDS: Mapping[str, str] = {
     "registers": "registers",
     "shared_memory": "shared memory",
-    "warps": "warps",
-    "blocks": "blocks",
+    "warps": "warp slots",
+    "blocks": "block slots",
     "barriers": "barriers",
 }
 """Names of the resources in running text."""

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from gemmprof.errors import UsageError
 from gemmprof.model import Problem, StageRecord, StageResult, Timing
 from gemmprof.reports.formatting import short_name
+from gemmprof.run import YARDSTICK_STAGE
 
 if TYPE_CHECKING:
     from gemmprof.analysis.kernel_analysis import KernelAnalysis
@@ -21,8 +22,6 @@ if TYPE_CHECKING:
 
 PAGE_LIMIT = 64
 """Most kernel pages of one report unless all are asked for."""
-YARDSTICK_STAGE = 0
-"""Number of the stage that the others are measured against (cuBLAS)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,14 +32,14 @@ class KernelPage:
         key: safe in file names and fragments, unique in the report.
         analysis: the launch and everything known of it.
         record, result: the stage and its result where the launch belongs to a run.
-        yardstick: timing of cuBLAS on the same problem, measured in the same run.
+        of_yardstick: speed as a share of cuBLAS's in the same run (`Run.of_yardstick`).
     """
 
     key: str
     analysis: KernelAnalysis
     record: StageRecord | None = None
     result: StageResult | None = None
-    yardstick: Timing | None = None
+    of_yardstick: float | None = None
 
     @property
     def title(self) -> str:
@@ -68,13 +67,6 @@ class KernelPage:
     def tflops(self) -> float | None:
         """TFLOP/s at the median time outside the profiler."""
         return None if self.timing is None or self.problem is None else self.timing.tflops(self.problem)
-
-    @property
-    def of_yardstick(self) -> float | None:
-        """Speed as a share of cuBLAS's, 0 to 1 and above."""
-        if self.timing is None or self.yardstick is None or self.is_yardstick:
-            return None
-        return (self.timing.cublas_median or self.yardstick.median) / self.timing.median
 
     @property
     def is_yardstick(self) -> bool:
@@ -114,13 +106,12 @@ def plan(session: Session, *, every: bool = False, limit: int = PAGE_LIMIT) -> P
             continue
         analysis, result = session.kernels[index], owners.get(index)
         record = session.run.record(result.stage) if session.run is not None and result is not None else None
-        yardstick = session.run.result(YARDSTICK_STAGE, result.problem) if session.run and result else None
         by_launch[index] = KernelPage(
             key=_key(analysis, record, result, index, keys),
             analysis=analysis,
             record=record,
             result=result,
-            yardstick=yardstick.timing if yardstick is not None else None,
+            of_yardstick=session.run.of_yardstick(result) if session.run is not None and result else None,
         )
     return Plan(tuple(by_launch.values()), by_launch, len(order) - len(by_launch))
 

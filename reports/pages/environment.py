@@ -20,6 +20,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from gemmprof.analysis import rules
+from gemmprof.analysis.occupancy.reasoning import in_words
 from gemmprof.model import NotCollected
 from gemmprof.reports import formatting
 
@@ -124,6 +125,7 @@ def environment() -> Environment:
         formatting.number,
         formatting.scaled,
         formatting.percent,
+        formatting.occupancy,
         formatting.ratio,
         formatting.tflops,
         formatting.times,
@@ -142,6 +144,7 @@ def environment() -> Environment:
         formatting.change_text,
         heat,
         rule_text,
+        in_words,
         plain_fields,
         fixed,
         moment,

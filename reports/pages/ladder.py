@@ -15,13 +15,13 @@ from gemmprof.reports.facts import achieved_occupancy
 from gemmprof.reports.figures import ladder_figure
 from gemmprof.reports.figures import plots as figures
 from gemmprof.reports.figures.svg import page_svg
-from gemmprof.reports.pages.contents import YARDSTICK_STAGE, KernelPage, Plan
+from gemmprof.reports.pages.contents import KernelPage, Plan
+from gemmprof.run import YARDSTICK_STAGE, Run
 
 if TYPE_CHECKING:
     from markupsafe import Markup
 
     from gemmprof.analysis.session import Session
-    from gemmprof.run import Run
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,24 +159,18 @@ def _rows(session: Session, run: Run, problem: Problem, pages: dict[int, KernelP
     results = [result for result in run.results if result.problem == problem]
     speeds = {result.stage: result.timing.tflops(problem) for result in results if result.timing is not None}
     best = max(speeds.values(), default=0.0)
-    yardstick = run.result(YARDSTICK_STAGE, problem)
     rows: list[StageRow] = []
     before: float | None = None
     for result in sorted(results, key=lambda item: item.stage):
         analysis = session.kernel_for(result)
         speed = speeds.get(result.stage)
-        reference = result.timing.cublas_median if result.timing is not None else None
-        if reference is None and yardstick is not None and yardstick.timing is not None:
-            reference = yardstick.timing.median
         is_yardstick = result.stage == YARDSTICK_STAGE
         rows.append(
             StageRow(
                 record=run.record(result.stage),
                 result=result,
                 tflops=speed,
-                of_yardstick=reference / result.timing.median
-                if reference and result.timing and not is_yardstick
-                else None,
+                of_yardstick=run.of_yardstick(result),
                 step=speed / before if speed is not None and before and not is_yardstick else None,
                 share_of_best=speed / best if speed is not None and best else 0.0,
                 launch=launch_row(analysis, pages.get(id(result))) if analysis is not None else None,

@@ -146,7 +146,8 @@ def _results(
         if patterns is not None and not patterns.describes(page.analysis.profile.launch):
             patterns = None
         found.append(("access_pattern", "How a warp touches memory", patterns))
-    found.append(("raw_metrics", "Raw metrics", page.analysis.profile.metrics))
+    if page.analysis.profile.metrics:
+        found.append(("raw_metrics", "Raw metrics", page.analysis.profile.metrics))
     return [item for item in found if item[2] is not None]
 
 

@@ -55,6 +55,7 @@ def summarise(run: Run, session: Session | None) -> tuple[SummaryRow, ...]:
     names = {record.stage.number: record.stage.name for record in run.stages}
     return tuple(
         _row(
+            run,
             result,
             names.get(result.stage, str(result.stage)),
             session.kernel_for(result) if session else None,
@@ -63,7 +64,7 @@ def summarise(run: Run, session: Session | None) -> tuple[SummaryRow, ...]:
     )
 
 
-def _row(result: StageResult, name: str, kernel: KernelAnalysis | None) -> SummaryRow:
+def _row(run: Run, result: StageResult, name: str, kernel: KernelAnalysis | None) -> SummaryRow:
     timing, verification = result.timing, result.verification
     launch = launch_row(kernel, None) if kernel is not None else None
     return SummaryRow(
@@ -75,7 +76,7 @@ def _row(result: StageResult, name: str, kernel: KernelAnalysis | None) -> Summa
         seconds_p90=timing.p90 if timing else None,
         repetitions=timing.repetitions if timing else None,
         tflops=timing.tflops(result.problem) if timing else None,
-        of_cublas=timing.cublas_median / timing.median if timing and timing.cublas_median else None,
+        of_cublas=run.of_yardstick(result),
         peak_percent=launch.peak_percent if launch else None,
         achieved_occupancy=launch.occupancy_percent if launch else None,
         limited_by=launch.limited_by or None if launch else None,

@@ -36,7 +36,7 @@ def test_without_a_gpu_every_architecture_is_answered(capsys: pytest.CaptureFixt
     rows = re.findall(r"^(\d+\.\d) .*?(\d+ of \d+) +([\d.]+) % +(.*?) *$", text, re.MULTILINE)
     assert [row[0] for row in rows] == [limits.label for limits in LIMITS.values()]
     by_label = {label: (warps, percent, why) for label, warps, percent, why in rows}
-    assert by_label["8.6"] == by_label["8.9"] == ("32 of 48", "66.7", "registers and warps")
+    assert by_label["8.6"] == by_label["8.9"] == ("32 of 48", "66.7", "registers and warp slots")
     assert by_label["9.0"] == ("32 of 64", "50.0", "registers")
     assert by_label["7.5"] == ("32 of 32", "100.0", "nothing")
 
@@ -49,7 +49,7 @@ def test_the_reasoning_stands_under_the_table(capsys: pytest.CaptureFixture[str]
         "40,960 a block",
         "1,024 of 1,536 threads",
         "8,192 + 1,024 reserved bytes = 9,216 a block, of 102,400 → 11 blocks",
-        "32 of 48 warps, 66.7 %: limited by registers and warps",
+        "32 of 48 warps, 66.7 %: limited by registers and warp slots",
         "What would help",
         "768 threads per block: 2 blocks, 100.0 %",
     ):

@@ -1,0 +1,202 @@
+"""One question gets one answer, wherever a person asks it; and no section is a head without rows."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import replace
+from html.parser import HTMLParser
+
+import pytest
+from recorded_data import ReadRecorded
+
+from gemmprof import metrics
+from gemmprof.analysis.coalescing import Coalescing
+from gemmprof.analysis.comparison.pairs import pair_of
+from gemmprof.analysis.comparison.pairs import subjects as subjects_of
+from gemmprof.analysis.kernel_analysis import KernelAnalysis, analyse
+from gemmprof.analysis.memory_chart import MemoryChart
+from gemmprof.analysis.occupancy.profile import LaunchOccupancy
+from gemmprof.analysis.session import Session
+from gemmprof.model import KernelProfile, NotCollected
+from gemmprof.reports.facts import tiles
+from gemmprof.reports.pages.contents import KernelPage, plan
+from gemmprof.reports.pages.html import Links, Report, kernel_article
+from gemmprof.reports.pages.ladder import overview
+from gemmprof.reports.terminal.summary import summarise
+from gemmprof.run import load_recorded_run
+
+
+def article(analysis: KernelAnalysis) -> str:
+    session = Session("one launch", (analysis,))
+    pages = plan(session)
+    return str(kernel_article(Report(session, pages, Links(single_file=False)), pages.pages[0]))
+
+
+def without(profile: KernelProfile, names: Iterable[str]) -> KernelProfile:
+    gone = set(names)
+    return replace(
+        profile, metrics={name: value for name, value in profile.metrics.items() if name not in gone}
+    )
+
+
+def only(profile: KernelProfile, names: Iterable[str]) -> KernelProfile:
+    return without(profile, set(profile.metrics) - set(names))
+
+
+def tile(analysis: KernelAnalysis, name: str) -> str | None:
+    return next((value for title, value, _ in tiles(KernelPage("k", analysis)) if title == name), None)
+
+
+@pytest.mark.parametrize("dropped", [(), (0,), (1,), (0, 1)])
+def test_sectors_of_asynchronous_copies_are_one_number(
+    dropped: tuple[int, ...], recorded: ReadRecorded
+) -> None:
+    launch = without(
+        recorded("flaws_async_copy")[0], [metrics.ASYNC_COPY_SECTORS[place] for place in dropped]
+    )
+    analysis = analyse(launch)
+    coalescing, chart = analysis.get(Coalescing), analysis.get(MemoryChart)
+    assert isinstance(coalescing, Coalescing) and isinstance(chart, MemoryChart)
+    copies, link = coalescing.operation("async_copy"), chart.link("global", "l1", "async_copy")
+    assert copies is not None and link is not None
+    if dropped:
+        assert copies.sectors is None and link.bytes is None, "a part of a sum is no sum"
+    else:
+        assert copies.sectors and link.bytes == 32 * copies.sectors
+
+
+@pytest.mark.parametrize("alternating", [True, False])
+def test_speed_against_the_yardstick_is_the_same_on_page_and_terminal(alternating: bool) -> None:
+    run = load_recorded_run()
+    if not alternating:
+        run = replace(
+            run,
+            results=tuple(
+                replace(result, timing=replace(result.timing, cublas_median=None) if result.timing else None)
+                for result in run.results
+            ),
+        )
+    rows = {(row.stage, row.problem): row.of_cublas for row in summarise(run, None)}
+    assert sum(share is not None for share in rows.values()) > 80
+    view = overview(Session("run", (), run), plan(Session("run", (), run)), "")
+    shown = {
+        (record.stage.number, cell.result.problem): cell.of_yardstick
+        for record, cells in (view.sizes.rows if view.sizes else ())
+        for cell in cells
+        if cell is not None
+    }
+    assert shown == rows
+
+
+@pytest.mark.parametrize("name", ["modes_graph", "modes_range"])
+def test_no_occupancy_tile_where_the_page_says_not_collected(name: str, recorded: ReadRecorded) -> None:
+    analysis = analyse(recorded(name)[0])
+    assert isinstance(analysis.get(LaunchOccupancy), NotCollected)
+    assert analysis.profile.number(metrics.ACHIEVED_OCCUPANCY) is not None, "ncu stores a mean there"
+    assert tile(analysis, "Occupancy") is None
+
+
+def test_the_gate_and_the_page_compare_the_same_time(ladder: Session) -> None:
+    timed, profiled = (subjects_of(ladder)[place] for place in (2, 4))
+    for before, after in ((timed, profiled), (replace(timed, seconds=None), profiled)):
+        pair = pair_of(before, after)
+        assert pair.comparison is not None and pair.time is pair.comparison.time
+        assert pair.time is not None and pair.time.name == ("time" if before.seconds else "duration")
+
+
+def test_warps_have_no_bar_without_the_number_of_slots(recorded: ReadRecorded) -> None:
+    launch = recorded("ladder_simple")[2]
+
+    def bars(profile: KernelProfile) -> int:
+        text = article(analyse(profile))
+        section = text[text.index('id="scheduler"') :]
+        return section[: section.index("</section>")].count('class="bar"')
+
+    assert bars(launch) == 4
+    assert bars(without(launch, [metrics.WARPS_MAX_PER_SCHEDULER])) == 0
+
+
+def test_occupancy_has_two_digits_everywhere(recorded: ReadRecorded) -> None:
+    for launch in recorded("flaws_occupancy"):
+        analysis = analyse(launch)
+        result = analysis.get(LaunchOccupancy)
+        assert isinstance(result, LaunchOccupancy) and result.achieved_percent is not None
+        assert tile(analysis, "Occupancy") == f"{result.achieved_percent:.2f} %"
+        text = article(analysis)
+        assert f"achieved, {result.theoretical_percent:.2f} % possible" in text
+
+
+def test_the_two_limits_of_barriers_are_told_apart(recorded: ReadRecorded) -> None:
+    """The calculator counts barriers alone, 64; ncu no more than an SM has block slots, 32."""
+    analysis = analyse(recorded("ladder_simple")[2])
+    result = analysis.get(LaunchOccupancy)
+    assert isinstance(result, LaunchOccupancy)
+    barriers = next(limit for limit in result.block_limits if limit.resource == "barriers")
+    assert (barriers.blocks, barriers.alone) == (32, 64)
+    assert "64 alone, but an SM has 32 block slots" in article(analysis)
+
+
+def test_a_rule_without_a_title_is_named_in_words(recorded: ReadRecorded) -> None:
+    launch = recorded("flaws_occupancy")[0]
+    rule = replace(launch.rules[0], title="", rule="TheoreticalOccupancy", message="Some advice.")
+    text = article(analyse(replace(launch, rules=(rule,))))
+    assert "Theoretical Occupancy" in text and "TheoreticalOccupancy" not in text
+
+
+class Rows(HTMLParser):
+    """Counts the rows of every table body and the terms of every list, by section."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.empty: list[str] = []
+        self.section = ""
+        self.count = {"tbody": 0, "dl": 0}
+        self.by_script = False
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        attributes = dict(attrs)
+        if tag == "section":
+            self.section = attributes.get("id") or ""
+        if tag in self.count:
+            self.count[tag] = 0
+            self.by_script = "data-part" in attributes  # the calculator's rows are the script's
+        for inner, outer in (("tr", "tbody"), ("dt", "dl")):
+            self.count[outer] += tag == inner
+
+    def handle_endtag(self, tag: str) -> None:
+        if tag in self.count and not self.count[tag] and not self.by_script:
+            self.empty.append(f"{self.section}: {tag}")
+
+
+def test_no_section_is_a_head_without_rows(report_name: str, recorded: ReadRecorded) -> None:
+    for launch in recorded(report_name, source=True)[:4]:
+        assert Rows(article(analyse(launch))).empty == []
+
+
+@pytest.mark.parametrize("part", ["required", "expected", "optional"])
+@pytest.mark.parametrize("group", metrics.GROUPS)
+def test_no_part_of_a_metric_group_leaves_a_head_without_rows(
+    group: str, part: str, recorded: ReadRecorded
+) -> None:
+    launch = recorded("ladder_simple")[2]
+    names = getattr(metrics.GROUPS[group], part)
+    instances = {name: values for name, values in launch.instances.items() if name in names}
+    assert Rows(article(analyse(replace(only(launch, names), instances=instances, rules=())))).empty == []
+
+
+def test_launch_statistics_alone_have_no_speed_of_light(recorded: ReadRecorded) -> None:
+    launch = recorded("ladder_simple")[2]
+    names = [name for name in launch.metrics if name.startswith(("launch__", "device__"))]
+    text = article(analyse(replace(only(launch, names), instances={}, rules=())))
+    assert 'id="speed_of_light"' not in text
+    absent = text[text.index('id="absent"') :]
+    assert "Speed of light" in absent and "--section SpeedOfLight" in absent
+
+
+def test_a_partial_result_says_how_to_collect_the_rest(recorded: ReadRecorded) -> None:
+    text = article(analyse(recorded("partial_two_metrics")[0]))
+    section = text[text.index('id="speed_of_light"') :]
+    section = re.sub(r"\s+", " ", section[: section.index("</section>")])
+    assert "Not all of this was collected. The rest: <code>--section SpeedOfLight</code>" in section
