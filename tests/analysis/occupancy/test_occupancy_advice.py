@@ -26,7 +26,10 @@ def test_the_reasoning_of_the_example() -> None:
     assert warps.text == "1,024 of 1,536 threads = 32 of 48 warps → 1 block"
     assert blocks.text == "an SM has 16 block slots → 16 blocks"
     assert [step.binding for step in (registers, shared, warps, blocks)] == [True, False, True, False]
-    assert conclusion(answer) == "1 block × 32 warps = 32 of 48 warps, 66.7 %: limited by registers and warp slots"
+    assert (
+        conclusion(answer)
+        == "1 block × 32 warps = 32 of 48 warps, 66.7 %: limited by registers and warp slots"
+    )
     assert "50.0 %: limited by registers" in conclusion(occupancy("9.0", 1024, 37, 8192))
 
 
