@@ -1,0 +1,61 @@
+"""What a cause says of a launch before its worth is known: what is wrong, where, and what mending it takes away."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from gemmprof.analysis.explanation.time_model import Mend
+from gemmprof.analysis.explanation.work import Array, Work
+from gemmprof.model import Evidence
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A flaw that was found, not yet weighed.
+
+    Attributes:
+        cause: key of `CAUSES`.
+        mend: what goes away with it.
+        change: what to try, one plain sentence.
+        evidence: the numbers that it rests on.
+        blamed: share of the flaw by instruction; None for a flaw of the launch.
+        cautious, bold: the same mend with less and with more taken away, for the interval; None where there is no doubt.
+        least: the cause is not a finding below this share of the time.
+        specific: a general name for the same loss (``memory_latency`` beside ``low_occupancy``) steps behind it.
+    """
+
+    cause: str
+    mend: Mend
+    change: str
+    evidence: tuple[Evidence, ...] = ()
+    blamed: Array | None = field(default=None, repr=False)
+    cautious: Mend | None = None
+    bold: Mend | None = None
+    least: float = 0.02
+    specific: bool = True
+
+
+def evidence(work: Work, *names: str) -> tuple[Evidence, ...]:
+    """These metrics of the launch with their units, those that it has."""
+    return tuple(
+        Evidence(name, value, work.profile.units.get(name, ""))
+        for name in names
+        if (value := work.number(name)) is not None
+    )
+
+
+def derived(metric: str, value: float, unit: str = "") -> Evidence:
+    """A number that follows from several metrics or from the SASS; ``metric`` says in words or by names how."""
+    return Evidence(metric, float(value), unit)
+
+
+def share(part: float, whole: float) -> float:
+    """``part / whole``, 0 of nothing."""
+    return part / whole if whole > 0 else 0.0
+
+
+def keep_of(work: Work) -> Array:
+    """A ``keep`` that takes nothing away, to be edited."""
+    return np.ones(len(work.instructions))

@@ -1,0 +1,72 @@
+"""The causes that `gemmprof explain` knows, a module a group; `detect` asks them all."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from gemmprof.analysis.explanation.candidate import Candidate
+from gemmprof.analysis.explanation.causes import access, arithmetic, atomics, shared, threads, waits
+from gemmprof.analysis.explanation.work import Work
+
+Detector = Callable[[Work], Iterator[Candidate]]
+
+DETECTORS: tuple[Detector, ...] = (
+    access.uncoalesced_access,
+    access.narrow_access,
+    access.redundant_loads,
+    access.cache_locality,
+    shared.shared_bank_conflicts,
+    shared.shared_memory_bandwidth,
+    shared.local_memory,
+    shared.constant_divergence,
+    atomics.global_atomics,
+    atomics.shared_atomics,
+    threads.branch_divergence,
+    threads.uneven_work,
+    threads.low_occupancy,
+    threads.launch_overhead,
+    arithmetic.double_precision,
+    arithmetic.integer_arithmetic,
+    arithmetic.expensive_math,
+    arithmetic.non_fused_arithmetic,
+    arithmetic.tensor_cores_idle,
+    waits.barriers,
+    waits.instruction_cache,
+    waits.memory_latency,
+    waits.instruction_latency,
+)
+
+CAUSES: dict[str, str] = {
+    "uncoalesced_access": "Uncoalesced access",
+    "narrow_access": "Narrow access",
+    "redundant_loads": "Redundant loads",
+    "cache_locality": "Cache locality",
+    "shared_bank_conflicts": "Shared-memory bank conflicts",
+    "shared_memory_bandwidth": "Shared-memory bandwidth",
+    "global_atomics": "Global atomics",
+    "shared_atomics": "Shared atomics",
+    "local_memory": "Local memory",
+    "constant_divergence": "Divergent constant loads",
+    "branch_divergence": "Branch divergence",
+    "workload_imbalance": "Workload imbalance",
+    "tail_effect": "Tail effect",
+    "small_grid": "Small grid",
+    "low_occupancy": "Low occupancy",
+    "instruction_latency": "Instruction latency",
+    "memory_latency": "Memory latency",
+    "barriers": "Barriers",
+    "instruction_cache": "Instruction cache",
+    "double_precision": "Double precision",
+    "integer_arithmetic": "Integer division",
+    "expensive_math": "Expensive functions",
+    "non_fused_arithmetic": "Arithmetic not fused",
+    "tensor_cores_idle": "Idle tensor cores",
+    "launch_overhead": "Launch overhead",
+}
+"""Every cause with its heading; docs/explain.md defines what "mended" means for each."""
+
+
+def detect(work: Work) -> Iterator[Candidate]:
+    """What each cause says of a launch, not yet weighed."""
+    for detector in DETECTORS:
+        yield from detector(work)

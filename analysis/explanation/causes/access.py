@@ -1,0 +1,279 @@
+"""Global memory: requests that waste sectors, narrow requests, bytes asked for again, and reuse that caches lose."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from gemmprof.analysis.explanation import latency
+from gemmprof.analysis.explanation.candidate import Candidate, derived, evidence, keep_of, share
+from gemmprof.analysis.explanation.time_model import Mend
+from gemmprof.analysis.explanation.traffic import SECTOR, Traffic, traffic
+from gemmprof.analysis.explanation.work import Array, Work
+
+WIDE = 16
+"""Bytes of the widest access of a thread."""
+MISALIGNED_SECTORS = 1.05
+"""A request that starts off a sector's border touches one sector more than its bytes fill: no lack of coalescing."""
+REDUNDANT = 1.6
+"""Sectors asked of L1 for each that L1 fetched, from which on loads are called redundant."""
+
+
+def uncoalesced_access(work: Work) -> Iterator[Candidate]:
+    """Each request in the fewest sectors that its bytes need.
+
+    Mended: sectors, tag lookups and L1 passes of the wasteful requests fall to the ideal; L2 and DRAM carry no more than
+    what is asked for then; loads wait for one line instead of many.
+    """
+    if work.code is None or not work.global_sectors.any():
+        return
+    executed = np.maximum(work.executed, 1.0)
+    excess = work.global_sectors - work.global_ideal
+    wasteful = (excess / executed > MISALIGNED_SECTORS) & (excess > 0.2 * work.global_sectors)
+    wasteful &= ~work.where(lambda line: line.is_atomic)
+    if not wasteful.any():
+        return
+    flows = traffic(work)
+    loads = work.where(lambda line: line.is_load or line.opcode == "LDGSTS")
+    sectors = np.where(wasteful, work.global_ideal, work.global_sectors)
+    asked = float(sectors[loads].sum())
+    missed = min(flows.missed, asked) if flows.missed else 0.0
+    stores = work.where(lambda line: line.is_store and not line.is_atomic)
+    written = flows.written * share(float(sectors[stores].sum()), float(work.global_sectors[stores].sum()) or 1.0)
+    if not work.global_sectors[stores].any():
+        written = flows.written
+    tags = np.where(wasteful, np.minimum(work.global_tags, np.maximum(work.global_ideal / 4.0, work.executed)), work.global_tags)
+    tag_factor = share(
+        float(tags[loads].sum()) * share(missed, asked) + float(tags[stores].sum()) + flows.atomics,
+        float(work.global_tags[loads].sum()) * share(flows.missed, flows.asked) + float(work.global_tags[stores].sum()) + flows.atomics,
+    )
+    factors = flows.factors(missed, written, tags=min(1.0, tag_factor) if tag_factor else 1.0)
+    shared = float(work.shared_wavefronts.sum()) + float(work.local_sectors.sum()) / 4.0
+    factors["l1_data"] = share(shared + float(tags.sum()), shared + float(work.global_tags.sum()))
+    cycles = latency.load_cycles(work)
+    straight = np.minimum(cycles, latency.load_cycles(work, lines=1.0))
+    yield Candidate(
+        cause="uncoalesced_access",
+        mend=Mend(resources=factors, latency=np.where(wasteful, straight / np.maximum(cycles, 1.0), 1.0)),
+        change=_how_to_coalesce(work, wasteful),
+        evidence=(
+            derived("sectors per request", float(work.global_sectors[wasteful].sum() / executed[wasteful].sum()), "sector"),
+            derived(
+                "memory_l2_theoretical_sectors_global_ideal / request",
+                float(work.global_ideal[wasteful].sum() / executed[wasteful].sum()),
+                "sector",
+            ),
+            derived("derived__memory_l2_theoretical_sectors_global_excessive", float(excess[wasteful].sum()), "sector"),
+            *evidence(work, "l1tex__t_sector_hit_rate.pct", "dram__bytes_read.sum"),
+        ),
+        blamed=np.where(wasteful, excess, 0.0),
+        bold=Mend(
+            resources={**factors, "dram": min(factors["dram"], factors["l2"])},
+            latency=np.where(wasteful, straight / np.maximum(cycles, 1.0), 1.0),
+        ),
+    )
+
+
+def _how_to_coalesce(work: Work, wasteful: Array) -> str:
+    excess = np.where(wasteful, work.global_sectors - work.global_ideal, 0.0)
+    worst = int(np.argmax(excess))
+    line = work.sass[worst]
+    each = work.global_sectors[worst] / max(1.0, work.executed[worst])
+    ideal = work.global_ideal[worst] / max(1.0, work.executed[worst])
+    kind = "store" if line.is_store else "load"
+    return (
+        f"Let neighbouring threads {kind} neighbouring addresses: its worst {kind} touches {each:.0f} sectors where "
+        f"{max(1.0, ideal):.0f} would hold the bytes. Swap the loop order, store structures as arrays, or go through "
+        "shared memory."
+    )
+
+
+def narrow_access(work: Work) -> Iterator[Candidate]:
+    """The same bytes in accesses of 16 bytes a thread.
+
+    Mended: of each narrow, coalesced load and store ``bytes / 16`` stays, and so of the address arithmetic and the loop
+    around it; the sectors stay the same.
+    """
+    if work.code is None:
+        return
+    executed = np.maximum(work.executed, 1.0)
+    widths = np.array([line.access_bytes for line in work.sass], dtype=np.float64)
+    kind = work.where(lambda line: line.space == "global" and not line.is_atomic and line.opcode != "LDGSTS")
+    # Neighbouring threads at neighbouring addresses: the sectors hold what the active threads ask for.
+    active = work.threads / executed
+    filled = work.global_ideal >= 0.8 * work.executed * np.ceil(widths * active / SECTOR)
+    coalesced = work.global_sectors - work.global_ideal <= MISALIGNED_SECTORS * work.executed
+    broadcast = work.global_sectors < 0.6 * executed * widths * active / SECTOR
+    narrow = kind & filled & coalesced & ~broadcast & (widths > 0) & (widths < WIDE) & (work.executed > 0)
+    narrow &= ~_already_wide(work, narrow)
+    if not narrow.any():
+        return
+    keep = keep_of(work)
+    keep[narrow] = widths[narrow] / WIDE
+    ratio = float((keep[narrow] * work.executed[narrow]).sum() / work.executed[narrow].sum())
+    helpers = _overhead(work, narrow)
+    helping = keep.copy()
+    helping[helpers & ~narrow] = ratio
+    bold = helping
+    cautious = keep
+    middle = 0.5 * (keep + helping)
+    resources = _same_traffic(work, keep)
+    bytes_each = float((widths[narrow] * work.executed[narrow]).sum() / work.executed[narrow].sum())
+    yield Candidate(
+        cause="narrow_access",
+        mend=Mend(keep=middle, resources=resources),
+        cautious=Mend(keep=cautious, resources=resources),
+        bold=Mend(keep=bold, resources=resources),
+        change=(
+            f"Move {WIDE} bytes a thread with each access (float4, uint4, int4 …): its loads and stores move "
+            f"{bytes_each:.2g} bytes each."
+        ),
+        evidence=(
+            derived("bytes a thread and access", bytes_each, "byte"),
+            derived("narrow accesses / instructions executed", share(float(work.executed[narrow].sum()), work.total_executed)),
+            *evidence(work, "sm__inst_executed_pipe_lsu.avg.pct_of_peak_sustained_elapsed"),
+        ),
+        blamed=np.where(narrow, work.executed * (1.0 - keep), 0.0),
+    )
+
+
+def _same_traffic(work: Work, keep: Array) -> dict[str, float]:
+    """The bytes stay; the passes through L1 are as many as lines are touched, so those of less than a line shrink."""
+    tags = work.global_tags
+    lines = np.maximum(work.global_ideal / 4.0, tags * keep)
+    shared = float(work.shared_wavefronts.sum()) + float(work.local_sectors.sum()) / 4.0
+    return {
+        **dict.fromkeys(("l2_to_l1", "l2", "l2_tags", "dram", "l1_to_l2"), 1.0),
+        "l1_data": share(shared + float(np.minimum(tags, lines).sum()), shared + float(tags.sum())) or 1.0,
+    }
+
+
+def _already_wide(work: Work, narrow: Array) -> Array:
+    """Narrow accesses that are few beside wide ones: scalars at the side of a vectorised kernel."""
+    widths = np.array([line.access_bytes for line in work.sass], dtype=np.float64)
+    moved = widths * work.executed * work.where(lambda line: line.space == "global")
+    total = float(moved.sum())
+    few = float(moved[np.asarray(narrow, dtype=bool)].sum()) < 0.1 * total
+    return np.full(len(work.sass), few)
+
+
+def _overhead(work: Work, accesses: Array) -> Array:
+    """Integer, move and control instructions that run about as often as these accesses: they address and count them."""
+    assert work.code is not None
+    classes = ("integer", "move", "uniform", "control", "constant")
+    plain = work.where(lambda line: line.instruction_class in classes or line.opcode in ("S2R", "S2UR", "LDC", "ULDC"))
+    often = work.executed[np.asarray(accesses, dtype=bool)].max(initial=0.0)
+    return plain & (work.executed > 0.3 * often) & (work.executed < 2.0 * often)
+
+
+def redundant_loads(work: Work) -> Iterator[Candidate]:
+    """Each byte loaded once, into registers or shared memory.
+
+    Mended: loads whose address does not change in a loop leave it. Of the others ``fetched / asked`` sectors stay on the
+    way from L1, and what threads share is read from shared memory instead, a pass a request.
+    """
+    if work.code is None:
+        return
+    flows = traffic(work)
+    loads = work.where(lambda line: line.is_load and line.space == "global") & (work.executed > 0)
+    asked = float(work.global_ideal[loads].sum())
+    if not flows.missed or not asked:
+        return
+    invariant = _invariant(work, loads)
+    ratio = share(asked, flows.missed)
+    if ratio < REDUNDANT and not invariant.any():
+        return
+    once = min(1.0, flows.missed / asked)
+    keep = keep_of(work)
+    again = np.zeros(len(keep), dtype=bool)
+    if ratio >= REDUNDANT:
+        again = loads & ~invariant
+        keep[again] = once
+    keep[invariant] = 0.05
+    gone = work.executed * (1.0 - keep)
+    if not gone.any():
+        return
+    # What other threads loaded comes from shared memory: a pass of the data stage and an LSU slot a request stay.
+    replaced = float((work.executed * (1.0 - keep))[again].sum())
+    bold = keep.copy()
+    middle = keep.copy()
+    middle[again] = 0.5 * (1.0 + once)
+    cautious = keep.copy()
+    cautious[again] = 0.5 + 0.5 * middle[again]
+    del replaced
+    reuse = np.where(again, 0.8, 1.0)
+    yield Candidate(
+        cause="redundant_loads",
+        mend=Mend(keep=middle, latency=reuse, resources=_traffic_stays()),
+        cautious=Mend(keep=cautious, resources=_traffic_stays()),
+        bold=Mend(keep=bold, resources=_traffic_stays()),
+        change=(
+            "Load it before the loop and keep it in a register: its address does not change there."
+            if invariant.any() and not again.any()
+            else f"Load each byte once: L1 is asked for {ratio:.1f} times the sectors that it fetches. Keep what a thread "
+            "uses again in registers, and what its block shares in shared memory."
+        ),
+        evidence=(
+            derived("sectors asked of L1 / sectors fetched from L2", ratio),
+            *evidence(work, "l1tex__t_sector_pipe_lsu_mem_global_op_ld_hit_rate.pct"),
+            derived("global loads / instructions executed", share(float(work.executed[loads].sum()), work.total_executed)),
+        ),
+        blamed=gone,
+    )
+
+
+def _traffic_stays() -> dict[str, float]:
+    return dict.fromkeys(("l2_to_l1", "l2", "l2_tags", "dram", "l1_to_l2"), 1.0)
+
+
+def _invariant(work: Work, loads: Array) -> Array:
+    """Loads in a loop whose address registers the loop does not write."""
+    assert work.code is not None
+    found = np.zeros(len(work.sass), dtype=bool)
+    for index in np.flatnonzero(loads):
+        loop = work.code.loop_of(int(index))
+        if loop is None:
+            continue
+        first = max(1.0, work.executed[loop.first : loop.last + 1].max())
+        before = work.executed[: loop.first].max(initial=0.0)
+        if first < 2.0 * max(1.0, before):
+            continue
+        reads = {name for name in work.sass[index].reads if name[0] in "RU"}
+        written = {name for at in range(loop.first, loop.last + 1) for name in work.sass[at].writes}
+        found[index] = bool(reads) and not reads & written
+    return found
+
+
+def cache_locality(work: Work) -> Iterator[Candidate]:
+    """Each sector fetched from device memory, and by each SM, once as long as it is in use.
+
+    Known only where it cannot be otherwise: more was read from DRAM than the program has allocated, so that some of it was
+    read again. Mended: DRAM reads what is allocated, L2 serves the rest.
+    """
+    flows = traffic(work)
+    accessible = work.number("profiler__replayer_bytes_mem_accessible.avg")
+    if not accessible or not flows.dram_read:
+        return
+    footprint = accessible / SECTOR
+    again = flows.dram_read / footprint
+    if again < 1.2:
+        return
+    factors = {"dram": share(footprint + flows.dram_written, flows.dram_read + flows.dram_written)}
+    loads = work.where(lambda line: line.is_load and line.space == "global")
+    latencies = np.where(loads, 1.0 - 0.5 * (1.0 - 1.0 / again), 1.0) if len(loads) else None
+    yield Candidate(
+        cause="cache_locality",
+        mend=Mend(resources=factors, latency=latencies),
+        change=(
+            f"Work on what lies in L2 before moving on: {again:.1f} times all allocated memory was read from DRAM. Order the "
+            "blocks in tiles, so that blocks that share data run at the same time."
+        ),
+        evidence=(
+            *evidence(work, "dram__bytes_read.sum", "profiler__replayer_bytes_mem_accessible.avg", "lts__t_sector_hit_rate.pct"),
+        ),
+        blamed=np.where(loads, work.global_sectors, 0.0) if len(loads) else None,
+    )
+
+
+__all__ = ["Traffic", "cache_locality", "narrow_access", "redundant_loads", "uncoalesced_access"]

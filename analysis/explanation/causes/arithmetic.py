@@ -1,0 +1,325 @@
+"""Arithmetic that costs more than it must: FP64, divisions of integers, precise functions, products and sums apart."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+import numpy as np
+import numpy.typing as npt
+
+from gemmprof.analysis.explanation import sequences
+from gemmprof.analysis.explanation.candidate import Candidate, derived, evidence, keep_of, share
+from gemmprof.analysis.explanation.pipes import FMA, FP64
+from gemmprof.analysis.explanation.time_model import Mend
+from gemmprof.analysis.explanation.work import Work
+
+Mask = npt.NDArray[np.bool_]
+
+
+def double_precision(work: Work) -> Iterator[Candidate]:
+    """FP32 for FP64.
+
+    Mended: each FP64 instruction becomes one FP32 instruction (those of division and square root subroutines: four in
+    ten), conversions between the two are gone, and where the loads feed FP64 half their bytes are gone, too.
+    """
+    if work.code is None:
+        return
+    doubles = work.where(lambda line: line.opcode in ("DADD", "DMUL", "DFMA", "DSETP", "DMNMX"))
+    doubles &= work.executed > 0
+    if not doubles.any():
+        return
+    conversions = work.where(lambda line: line.opcode in ("F2F", "I2F", "F2I") and "F64" in line.full)
+    helpers = work.where(lambda line: line.opcode == "MUFU" and line.full.endswith("64H"))
+    keep = keep_of(work)
+    narrowing = work.where(lambda line: line.opcode == "F2F" and "F64" in line.full)
+    keep[narrowing] = 0.0
+    for first, last in work.code.functions:
+        inside = np.zeros(len(keep), dtype=bool)
+        inside[first : last + 1] = True
+        if (doubles & inside).any():
+            keep[inside] = np.minimum(keep[inside], 0.4)
+    count = float((work.executed * keep)[doubles].sum())
+    resources = {"fp64": 0.0}
+    added = {
+        "fma": share(count, work.sms * 4.0 * work.elapsed),
+        "fma_heavy": share(0.5 * count, work.sms * 4.0 * work.elapsed),
+    }
+    if "tensor" in work.loads:
+        resources["tensor"] = 1.0
+    wide = _wide_data(work, doubles)
+    if wide > 0.3:
+        half = 1.0 - 0.5 * wide
+        resources |= dict.fromkeys(("dram", "l2", "l2_to_l1", "l1_to_l2", "l1_data", "l1_writeback"), half)
+    # Conversions and FP64 results come after several times the cycles of an FP32 instruction.
+    latency = np.where(doubles, 0.1, np.where(conversions, 0.3, 1.0))
+    converted = float(work.executed[narrowing].sum())
+    d_count = float(work.executed[doubles].sum())
+    yield Candidate(
+        cause="double_precision",
+        mend=Mend(keep=keep, latency=latency, resources=resources, added=added, reasons={"wait": _wait_factor(work, doubles)}),
+        cautious=Mend(keep=0.5 * (1.0 + keep), latency=0.5 * (1.0 + latency), resources={**resources, "fp64": 0.3}, added=added),
+        change=(
+            "Write constants as FP32 (1.0f) and call the f-functions: FP32 values are converted to FP64 and back "
+            f"({share(converted, d_count):.1f} conversions an FP64 instruction)."
+            if converted > 0.1 * d_count
+            else "Compute in FP32 where its precision suffices, or keep FP64 for the sums alone."
+        ),
+        evidence=(
+            derived("FP64 instructions / instructions executed", share(d_count, work.total_executed)),
+            derived("conversions from and to FP64 / instructions executed", share(converted, work.total_executed)),
+            *evidence(
+                work,
+                "sm__pipe_fp64_cycles_active.avg.pct_of_peak_sustained_elapsed",
+                "sm__inst_executed_pipe_xu.avg.pct_of_peak_sustained_elapsed",
+            ),
+        ),
+        blamed=np.where(doubles | conversions | helpers, work.executed, 0.0),
+    )
+
+
+def _wait_factor(work: Work, doubles: Mask) -> float:
+    """FP64 results are waited for about twice as long as those of FP32."""
+    waits = work.blamed.get("wait")
+    if waits is None or not waits.sum():
+        return 1.0
+    return 1.0 - 0.5 * float(waits[doubles].sum() / waits.sum())
+
+
+def _wide_data(work: Work, doubles: Mask) -> float:
+    """Share of the global sectors that are loads of FP64 values feeding FP64, and stores of such results."""
+    assert work.code is not None
+    loads = work.where(lambda line: line.space == "global" and ("64" in line.modifiers or "128" in line.modifiers))
+    feeding = np.zeros(len(loads), dtype=bool)
+    for index in np.flatnonzero(loads):
+        line = work.sass[int(index)]
+        if line.is_store:
+            data = [name for name in line.reads if name[0] == "R"][-2:]
+            feeding[index] = any(doubles[at] for name in data for at in work.code.producers(int(index), name))
+        else:
+            feeding[index] = any(doubles[at] for at in work.code.consumers(int(index)))
+    return share(float(work.global_sectors[feeding].sum()), float(work.global_sectors.sum()))
+
+
+def integer_arithmetic(work: Work) -> Iterator[Candidate]:
+    """Counted indices for division and remainder by a value known at run time only.
+
+    Mended: the instructions of those divisions are gone, one in ten stays for counting.
+    """
+    if work.code is None:
+        return
+    found = sequences.integer_divisions(work)
+    if not found.any():
+        return
+    keep = keep_of(work)
+    keep[found] = 0.1
+    gone = work.executed * (1.0 - keep)
+    part = share(float(gone.sum()), work.total_executed)
+    if part < 0.02:
+        return
+    wide = bool((found & work.where(lambda line: line.opcode == "I2F" and "64" in line.full) & (work.executed > 0)).any())
+    bits = "64-bit" if wide else "32-bit"
+    yield Candidate(
+        cause="integer_arithmetic",
+        mend=Mend(keep=keep),
+        cautious=Mend(keep=np.where(found, 0.3, 1.0)),
+        bold=Mend(keep=np.where(found, 0.0, 1.0)),
+        change=(
+            f"Avoid the {bits} division (/ or %) by a value that the compiler does not know: "
+            + (
+                "use 32-bit indices, "
+                if wide
+                else ""
+            )
+            + "count the indices along in the loop, make the divisor a constant or a power of two, or multiply by its "
+            "reciprocal."
+        ),
+        evidence=(
+            derived(f"instructions of {bits} divisions / instructions executed", part),
+            *evidence(
+                work,
+                "sm__pipe_fmaheavy_cycles_active.avg.pct_of_peak_sustained_elapsed",
+                "sm__inst_executed_pipe_xu.avg.pct_of_peak_sustained_elapsed",
+            ),
+        ),
+        blamed=gone,
+    )
+
+
+def expensive_math(work: Work) -> Iterator[Candidate]:
+    """Fast functions or algebra for precise ones.
+
+    Mended: of each sequence that computes a precise function (sine, power, logarithm, exponential, division, square root
+    and the like) as many instructions stay as the fast one takes.
+    """
+    if work.code is None:
+        return
+    found = sequences.precise_functions(work)
+    if not found.instructions.any():
+        return
+    keep = found.keep
+    gone = work.executed * (1.0 - keep)
+    part = share(float(gone.sum()), work.total_executed)
+    if part < 0.02:
+        return
+    names = ", ".join(found.names) or "precise functions"
+    yield Candidate(
+        cause="expensive_math",
+        mend=Mend(keep=keep),
+        cautious=Mend(keep=0.5 * (1.0 + keep)),
+        bold=Mend(keep=np.clip(keep - 0.1, 0.0, 1.0)),
+        change=(
+            f"Use fast functions ({found.remedy}) or algebra where their accuracy suffices: {names} "
+            f"{'take' if len(found.names) != 1 else 'takes'} {100 * part:.0f} % more of all instructions than the fast "
+            "ones would."
+        ),
+        evidence=(
+            derived("instructions of precise functions / instructions executed", share(float(work.executed[found.instructions].sum()), work.total_executed)),
+            *evidence(work, "sm__inst_executed_pipe_xu.avg.pct_of_peak_sustained_elapsed"),
+        ),
+        blamed=gone,
+    )
+
+
+def non_fused_arithmetic(work: Work) -> Iterator[Candidate]:
+    """A product and the sum that alone uses it as one instruction.
+
+    Mended: the additions of such pairs are gone.
+    """
+    if work.code is None:
+        return
+    pairs = {"FMUL": ("FADD",), "DMUL": ("DADD",), "HMUL2": ("HADD2",)}
+    gone = np.zeros(len(work.sass), dtype=bool)
+    for index, line in enumerate(work.sass):
+        sums = pairs.get(line.opcode)
+        if sums is None or not work.executed[index] or line.moves_a_constant:
+            continue
+        used = work.code.consumers(index)
+        if len(used) != 1:
+            continue
+        other = work.sass[used[0]]
+        same = 0.7 < share(work.executed[used[0]], work.executed[index]) < 1.4
+        # Both factors and the summand must differ from the product for a fused multiply-add to be the same thing.
+        if other.opcode in sums and same and "SAT" not in line.modifiers and not gone[used[0]]:
+            gone[used[0]] = True
+    keep = keep_of(work)
+    keep[gone] = 0.0
+    part = share(float(work.executed[gone].sum()), work.total_executed)
+    if part < 0.03:
+        return
+    double = bool((gone & work.where(lambda line: line.opcode == "DADD")).any())
+    yield Candidate(
+        cause="non_fused_arithmetic",
+        mend=Mend(keep=keep),
+        cautious=Mend(keep=np.where(gone, 0.3, 1.0)),
+        change=(
+            "Let products and sums fuse: drop -fmad=false and __fmul_rn/__fadd_rn, or write "
+            f"{'fma' if double else 'fmaf'}(a, b, c). {100 * part:.0f} % of all instructions add a product that nothing else uses."
+        ),
+        evidence=(
+            derived("sums of a single product / instructions executed", part),
+            *evidence(
+                work,
+                "smsp__sass_thread_inst_executed_op_fmul_pred_on.sum.per_cycle_elapsed",
+                "smsp__sass_thread_inst_executed_op_fadd_pred_on.sum.per_cycle_elapsed",
+            ),
+        ),
+        blamed=np.where(gone, work.executed, 0.0),
+    )
+
+
+_HALF_LOADS = re.compile(r"\.U16|\.S16")
+
+
+def tensor_cores_idle(work: Work) -> Iterator[Candidate]:
+    """The inner product of a matrix multiplication on tensor cores.
+
+    Only for 16-bit operands, and for FP32 where the FMA pipe alone is what limits (TF32). Mended: a multiply-add takes a
+    sixteenth (TF32: an eighth) of the issue slots, conversions are gone, and shared loads are a quarter.
+    """
+    if work.code is None or not work.total_executed:
+        return
+    tensor = work.where(lambda line: line.instruction_class == "tensor")
+    if float(work.executed[tensor].sum()) > 0:
+        return
+    halves = work.where(lambda line: line.opcode == "HFMA2" and not line.moves_a_constant)
+    singles = work.where(lambda line: line.opcode == "FFMA")
+    accumulating = _accumulating(work, halves | singles)
+    products = accumulating & (halves | singles)
+    part = share(float(work.executed[products].sum()), work.total_executed)
+    if part < 0.15:
+        return
+    converting = work.where(
+        lambda line: line.opcode in ("HADD2", "F2F", "PRMT", "IMAD", "SHL", "F2FP") and ("F32" in line.full or "U32" in line.full or line.opcode == "PRMT")
+    )
+    converts = work.where(lambda line: line.full.startswith("HADD2.F32") or line.full.startswith("F2F.F32.F16"))
+    narrow = work.where(lambda line: line.space in ("shared", "global") and line.is_load and bool(_HALF_LOADS.search(line.full)))
+    of_halves = float(work.executed[halves & products].sum()) > 0.3 * float(work.executed[products].sum())
+    mixed = float(work.executed[converts | narrow].sum()) > 0.2 * float(work.executed[products].sum())
+    del converting
+    fma = work.loads.get(FMA)
+    busy = (fma.busy if fma is not None else 0.0) * work.imbalance
+    if not (of_halves or mixed) and busy < 0.7:
+        return
+    rate = 16.0 if of_halves or mixed else 8.0
+    keep = keep_of(work)
+    keep[products] = 1.0 / rate
+    keep[converts] = 0.05
+    operands = work.where(lambda line: line.space == "shared" and line.is_load)
+    fed = _in_loops_of(work, products) & operands
+    keep[fed] = 0.25
+    yield Candidate(
+        cause="tensor_cores_idle",
+        mend=Mend(keep=keep, resources={"tensor": 1.0}),
+        cautious=Mend(keep=0.5 * (1.0 + keep), resources={"tensor": 1.0}),
+        bold=Mend(keep=np.where(fed, 0.1, keep), resources={"tensor": 1.0}),
+        change=(
+            "Multiply on the tensor cores (wmma, mma.sync, cuBLAS): its 16-bit operands go through the FMA pipe, a sixteenth "
+            "as fast."
+            if of_halves or mixed
+            else "Where TF32's ten bits of mantissa suffice, multiply on the tensor cores (mma.sync, wmma, cuBLAS with TF32): "
+            "the FMA pipe is what limits."
+        ),
+        evidence=(
+            derived("accumulating multiply-adds / instructions executed", part),
+            *evidence(
+                work,
+                "sm__pipe_fma_cycles_active.avg.pct_of_peak_sustained_elapsed",
+                "sm__pipe_tensor_cycles_active.avg.pct_of_peak_sustained_elapsed",
+            ),
+        ),
+        blamed=np.where(products, work.executed, 0.0),
+    )
+
+
+def _accumulating(work: Work, products: Mask) -> Mask:
+    """Multiply-adds into their own summand, both factors fresh: the inner loop of a matrix product."""
+    assert work.code is not None
+    found = np.zeros(len(products), dtype=bool)
+    memory = {"LDS", "LDG", "LDSM", "LDL", "HADD2", "F2F", "PRMT", "IMAD", "SHF", "SHFL"}
+    for index in np.flatnonzero(products & (work.executed > 0)):
+        line = work.sass[int(index)]
+        registers = [re.sub(r"[-|]|\..*", "", operand) for operand in line.operands]
+        if len(registers) < 4 or registers[0] != registers[3] or not all(re.fullmatch(r"R\d+", name) for name in registers[1:3]):
+            continue
+        if registers[1] == registers[2] or registers[0] in registers[1:3]:
+            continue
+        sources = [work.sass[at].opcode for name in registers[1:3] for at in work.code.producers(int(index), name)]
+        found[index] = bool(sources) and all(opcode in memory for opcode in sources)
+    return found
+
+
+def _in_loops_of(work: Work, rows: Mask) -> Mask:
+    """Instructions that run about as often as these."""
+    often = float(work.executed[rows].max(initial=0.0))
+    return np.asarray(work.executed > 0.05 * often)
+
+
+__all__ = [
+    "FP64",
+    "double_precision",
+    "expensive_math",
+    "integer_arithmetic",
+    "non_fused_arithmetic",
+    "tensor_cores_idle",
+]

@@ -1,0 +1,163 @@
+"""Atomics: many threads that update few words, one after the other."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import numpy.typing as npt
+
+from gemmprof.analysis.explanation.candidate import Candidate, derived, evidence, keep_of, share
+from gemmprof.analysis.explanation.time_model import Mend
+from gemmprof.analysis.explanation.work import Work
+
+COMBINED = 1.0 / 32.0
+"""Share of the atomics that stays when a warp combines its own first."""
+SCATTERED_SECTORS = 12.0
+"""A request that touches more sectors hits as many words: combining finds few alike."""
+HOT = 3.0
+"""The busiest slice of L2 over the average one, from which on its atomics meet at few words."""
+
+Mask = npt.NDArray[np.bool_]
+
+
+def _retries(work: Work, atomics: Mask) -> Mask:
+    """Instructions of the loops that retry a compare-and-swap."""
+    assert work.code is not None
+    found = np.zeros(len(work.sass), dtype=bool)
+    for index in np.flatnonzero(atomics):
+        line = work.sass[int(index)]
+        loop = work.code.loop_of(int(index))
+        if loop is not None and len(loop) < 48 and any(word.startswith("CAS") for word in line.modifiers):
+            found[loop.first : loop.last + 1] = True
+    return found
+
+
+def global_atomics(work: Work) -> Iterator[Candidate]:
+    """Atomics on global memory combined in the warp or block first.
+
+    Mended: one of 32 stays, retries of compare-and-swap loops go with them; a few shuffles are added. Where each request
+    touches many words and no slice of L2 is busier than the others, there is little to combine, and half of them stay.
+    """
+    if work.code is None:
+        return
+    atomics = work.where(lambda line: line.is_atomic and line.space == "global") & (work.executed > 0)
+    if not atomics.any():
+        return
+    executed = float(work.executed[atomics].sum())
+    sectors = float(work.global_sectors[atomics].sum()) / executed
+    average = work.number("lts__d_atomic_input_cycles_active.avg.pct_of_peak_sustained_elapsed") or 0.0
+    most = work.number("lts__d_atomic_input_cycles_active.max.pct_of_peak_sustained_elapsed") or 0.0
+    threads = float(work.threads[atomics].sum()) / executed
+    hot = average > 0 and most / average > HOT
+    scattered = sectors > SCATTERED_SECTORS and not hot
+    if threads < 1.5 and not hot:
+        return  # one atomic a warp, at an address of its own: combined already
+    stays = 0.5 if scattered else max(COMBINED, min(1.0, 1.0 / max(1.0, threads)))
+    if threads < 1.5:
+        stays = 0.125  # warps of a block can still combine theirs
+    retries = _retries(work, atomics)
+    keep = keep_of(work)
+    keep[retries] = stays
+    # A warp's combined atomic is still one instruction; it is the words that become fewer.
+    keep[atomics] = stays
+    issued = executed / 32.0 * 10.0
+    added = {"issue": share(issued, work.sms * 4.0 * work.elapsed)}
+    weights = np.where(atomics, np.maximum(work.global_sectors, work.threads / 8.0), work.global_sectors + work.local_sectors)
+    rest = share(float(weights[~atomics].sum()) + stays * float(weights[atomics].sum()), float(weights.sum()))
+    resources = {"l2_atomics": stays, "l2": max(rest, 0.0), "l2_tags": max(rest, 0.0), "l1_to_l2": max(rest, 0.0), "dram": 1.0}
+    one = Mend(keep=keep, resources=resources, added=added)
+    yield Candidate(
+        cause="global_atomics",
+        mend=one,
+        cautious=Mend(keep=np.maximum(keep, 0.15), resources={**resources, "l2_atomics": max(0.15, stays)}, added=added),
+        change=(
+            "Combine before updating global memory: sum in the warp (shuffles, __reduce_add_sync) or in shared memory, then "
+            "let one thread of the block do the atomic."
+            if not scattered
+            else "Gather updates of the same word first (sort or bin by address in shared memory): each request's threads "
+            "update words far apart."
+        ),
+        evidence=(
+            derived("global atomics / instructions executed", share(executed, work.total_executed)),
+            derived("threads per atomic", threads, "thread"),
+            *evidence(
+                work,
+                "lts__d_atomic_input_cycles_active.max.pct_of_peak_sustained_elapsed",
+                "lts__d_atomic_input_cycles_active.avg.pct_of_peak_sustained_elapsed",
+            ),
+        ),
+        blamed=np.where(atomics, work.threads, 0.0) + np.where(retries & ~atomics, 0.1 * work.threads, 0.0),
+        least=0.03 if scattered else 0.02,
+    )
+
+
+def shared_atomics(work: Work) -> Iterator[Candidate]:
+    """Atomics on shared memory combined in the warp first.
+
+    Mended: one pass a warp stays of those that meet at a word, and retry loops run once.
+    """
+    if work.code is None:
+        return
+    atomics = work.where(lambda line: line.is_atomic and line.space == "shared") & (work.executed > 0)
+    if not atomics.any():
+        return
+    executed = float(work.executed[atomics].sum())
+    retries = _retries(work, atomics)
+    passes = work.shared_wavefronts
+    hardware = work.number("l1tex__data_pipe_lsu_wavefronts_mem_shared_op_atom.sum") or 0.0
+    counted = float(passes[atomics].sum())
+    total = max(hardware, counted)
+    threads = float(work.threads[atomics].sum()) / executed
+    if threads < 1.5 and not retries.any():
+        return
+    stays = 1.0 if threads < 1.5 else COMBINED * 2.0
+    if not retries.any():
+        # Combining replaces passes by shuffles; what conflicts over is what can go.
+        stays = max(stays, min(1.0, executed / total if total else 1.0) * 0.5)
+    else:
+        stays = COMBINED
+    keep = keep_of(work)
+    keep[atomics] = stays
+    keep[retries] = np.minimum(keep[retries], max(stays, COMBINED))
+    shares = work.shared_wavefronts + work.global_tags + work.local_sectors / 4.0
+    whole = float(shares.sum()) - counted + total
+    resources = {"l1_data": 1.0 - share(total * (1.0 - stays), whole)}
+    shuffles = min(executed, float(work.executed.max(initial=0.0))) / max(1.0, _tries(work, retries, atomics))
+    added = {
+        "issue": share(10.0 * shuffles, work.sms * 4.0 * work.elapsed),
+        "lsu": share(5.0 * shuffles, work.sms * work.elapsed),
+    }
+    yield Candidate(
+        cause="shared_atomics",
+        mend=Mend(keep=keep, resources=resources, added=added),
+        cautious=Mend(
+            keep=0.5 * (keep + 1.0), resources={"l1_data": 0.5 * (1.0 + resources["l1_data"])}, added=added
+        ),
+        change=(
+            "Reduce in the warp before touching shared memory: its compare-and-swap loop retries until every thread has had "
+            "its turn."
+            if retries.any()
+            else "Give each warp bins of its own, or combine equal ones in the warp first: threads meet at the same words of "
+            "shared memory and are served one by one."
+        ),
+        evidence=(
+            derived("passes per shared atomic", share(total, executed), "wavefront"),
+            derived("shared atomics / instructions executed", share(executed, work.total_executed)),
+            *evidence(work, "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_atom.sum"),
+        ),
+        blamed=np.where(atomics | retries, work.executed, 0.0),
+    )
+
+
+def _tries(work: Work, retries: Mask, atomics: Mask) -> float:
+    """How often an atomic of a retry loop runs for each time that its loop is entered."""
+    if work.code is None or not retries.any():
+        return 1.0
+    found = [1.0]
+    for index in np.flatnonzero(atomics & retries):
+        loop = work.code.loop_of(int(index))
+        if loop is not None and loop.first > 0:
+            entered = max(1.0, float(work.executed[loop.first - 1]))
+            found.append(float(work.executed[index]) / entered)
+    return max(found)

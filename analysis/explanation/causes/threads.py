@@ -1,0 +1,251 @@
+"""How work is dealt out: over the threads of a warp, the warps of an SM, the SMs of the GPU, and over launches."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from gemmprof import metrics
+from gemmprof.analysis.explanation.candidate import Candidate, derived, evidence, share
+from gemmprof.analysis.explanation.time_model import Mend
+from gemmprof.analysis.explanation.work import Work
+from gemmprof.analysis.occupancy.profile import LaunchOccupancy, analyse
+
+UNEVEN = 1.04
+"""Cycles of the busiest SM over the average one below which the SMs are even."""
+SHORT_BLOCK = 6000.0
+"""Blocks that live for fewer cycles leave their places empty for a visible time between them."""
+RESOURCE_WORDS = {
+    "registers": "registers",
+    "shared_memory": "shared memory",
+    "warps": "warps",
+    "blocks": "block slots",
+    "barriers": "barriers",
+}
+
+
+def _occupancy(work: Work) -> LaunchOccupancy | None:
+    found = analyse(work.profile)
+    return found if isinstance(found, LaunchOccupancy) else None
+
+
+def branch_divergence(work: Work) -> Iterator[Candidate]:
+    """32 active threads: what the threads of a warp do apart is done together.
+
+    Mended: each instruction runs ``active threads / 32`` times as often; sectors stay as they are.
+    """
+    if work.code is None or not work.total_executed:
+        return
+    executed = np.maximum(work.executed, 1.0)
+    entry = float(work.threads[0] / executed[0]) if len(executed) else 32.0
+    entry = entry if entry > 0 else 32.0
+    active = np.clip(work.threads / executed / entry, 0.0, 1.0)
+    keep = np.where((work.executed > 0) & (active < 0.97), active, 1.0)
+    atomics = work.where(lambda line: line.is_atomic)
+    keep[atomics] = 1.0
+    lost = work.executed * (1.0 - keep)
+    if float(lost.sum()) < 0.02 * work.total_executed:
+        return
+    branches = work.where(lambda line: line.opcode in ("BRA", "BSSY", "BSYNC", "BREAK", "WARPSYNC"))
+    del branches
+    mean = float(work.threads.sum()) / work.total_executed
+    resources = dict.fromkeys(("l2_to_l1", "l1_to_l2", "l2", "l2_tags", "dram", "l2_atomics"), 1.0)
+    worst = int(np.argmax(lost))
+    yield Candidate(
+        cause="branch_divergence",
+        mend=Mend(keep=keep, resources=resources),
+        cautious=Mend(keep=0.3 + 0.7 * keep, resources=resources),
+        change=(
+            f"Let the threads of a warp take the same way: {active[worst] * entry:.1f} of {entry:.0f} are active where it "
+            "costs most. Sort or regroup the work by its branch, or make both sides one computation."
+        ),
+        evidence=(
+            derived("thread_inst_executed / inst_executed", mean, "thread"),
+            *evidence(
+                work,
+                "smsp__thread_inst_executed_per_inst_executed.ratio",
+                "smsp__sass_average_branch_targets_threads_uniform.pct",
+            ),
+            derived("instructions executed for missing threads", share(float(lost.sum()), work.total_executed)),
+        ),
+        blamed=lost,
+    )
+
+
+def uneven_work(work: Work) -> Iterator[Candidate]:
+    """Work that is dealt out unevenly over the SMs: tail_effect, small_grid or workload_imbalance, whichever it is.
+
+    Mended: the busiest SM works as long as the average one does now. Within an SM, warps that finish early leave it
+    half empty; mended, as many warps are resident as the launch allows.
+    """
+    occupancy = _occupancy(work)
+    launch = work.profile.launch
+    blocks = float(launch.blocks)
+    if work.profile.workload != "kernel" or not blocks or work.elapsed <= 0:
+        return
+    per_sm = occupancy.blocks_per_sm if occupancy is not None else 0
+    waves = blocks / (work.sms * per_sm) if per_sm else (occupancy.waves if occupancy is not None else None) or 0.0
+    imbalance = work.imbalance
+    cycles = evidence(work, metrics.SM_ACTIVE_CYCLES, metrics.ACTIVE_CYCLES_MAX, metrics.ACTIVE_CYCLES_MIN)
+    if blocks < work.sms:
+        yield Candidate(
+            cause="small_grid",
+            mend=Mend(imbalance=1.0),
+            cautious=Mend(imbalance=1.0 + 0.15 * (imbalance - 1.0)),
+            change=(
+                f"Launch more blocks: {blocks:.0f} leave {work.sms - blocks:.0f} of {work.sms:.0f} SMs without work. Cut the "
+                "work finer, or split the longest dimension over several blocks and combine their results."
+            ),
+            evidence=(*evidence(work, metrics.GRID_SIZE, metrics.SM_COUNT, metrics.WAVES_PER_SM), *cycles),
+        )
+        return
+    # An SM that is given a block more than another works for a block longer.
+    even = blocks / work.sms
+    rounds = float(np.ceil(blocks / (work.sms * per_sm))) if per_sm else 1.0
+    tail = rounds / waves if waves > 1 else 1.0
+    steps = float(np.ceil(even)) / even
+    of_the_grid = min(imbalance, max(tail if waves > 1 else 1.0, steps))
+    if imbalance >= UNEVEN and waves > 1.0 and of_the_grid > 1.0 + 0.4 * (imbalance - 1.0):
+        last = blocks - np.floor(waves) * work.sms * per_sm
+        yield Candidate(
+            cause="tail_effect",
+            mend=Mend(imbalance=1.0),
+            cautious=Mend(imbalance=1.0 + 0.3 * (imbalance - 1.0)),
+            bold=Mend(imbalance=1.0, warps=max(1.0, min(tail, _gap(work, occupancy)))),
+            change=(
+                f"Avoid the partial last wave: {waves:.2f} waves leave {last:.0f} blocks for a wave of {work.sms * per_sm:.0f}. "
+                "Use smaller blocks, a grid that fills whole waves, or one wave of blocks that loop over the work."
+            ),
+            evidence=(*evidence(work, metrics.WAVES_PER_SM, metrics.GRID_SIZE), *cycles),
+        )
+        return
+    gap = _gap(work, occupancy)
+    lives = (occupancy.block_cycles if occupancy is not None else None) or 0.0
+    warps = gap if lives > SHORT_BLOCK and gap > 1.15 else 1.0
+    if waves > 1.0 and tail > 1.1:
+        warps = max(1.0, warps / tail)
+    if imbalance < UNEVEN and warps <= 1.0:
+        return
+    cause = "workload_imbalance"
+    if waves > 1.0 and tail >= 0.8 * gap and imbalance < 1.15 and warps <= 1.0 and tail > 1.1:
+        cause = "tail_effect"
+    yield Candidate(
+        cause=cause,
+        mend=Mend(imbalance=1.0, warps=warps),
+        cautious=Mend(imbalance=1.0 + 0.4 * (imbalance - 1.0), warps=1.0 + 0.5 * (warps - 1.0)),
+        change=(
+            f"Deal the work out evenly: the busiest SM works {imbalance:.2f} times as long as the average one"
+            + (f", and {gap:.1f} times as many warps could be resident as are." if warps > 1.0 else ".")
+            + " Give each warp and block an equal share (sort by size, split the long ones), or let blocks fetch work from "
+            "a queue."
+        ),
+        evidence=(
+            *cycles,
+            *evidence(work, metrics.ACHIEVED_OCCUPANCY, metrics.THEORETICAL_OCCUPANCY),
+        ),
+        blamed=None,
+        least=0.03,
+    )
+
+
+def _gap(work: Work, occupancy: LaunchOccupancy | None) -> float:
+    """Warps that equal blocks would keep resident, over those that were."""
+    if occupancy is None or occupancy.even_percent is None or not occupancy.achieved_percent:
+        return 1.0
+    possible = 0.97 * occupancy.even_percent
+    return max(1.0, possible / occupancy.achieved_percent)
+
+
+def low_occupancy(work: Work) -> Iterator[Candidate]:
+    """The named occupancy limit lifted: as many warps as the next limit admits.
+
+    Mended: the latency is shared by more warps, nothing else changes. A grid that gives each SM fewer warps than it could
+    hold is a limit like registers or shared memory.
+    """
+    occupancy = _occupancy(work)
+    launch = work.profile.launch
+    if occupancy is None or not occupancy.blocks_per_sm or not launch.threads_per_block:
+        return
+    warps_each = -(-launch.threads_per_block // 32)
+    most = work.number("device__attribute_max_warps_per_multiprocessor") or float(work.profile.device.max_warps_per_sm or 64)
+    now = float(occupancy.blocks_per_sm * warps_each)
+    on_each = launch.blocks / work.sms
+    resident = min(now, on_each * warps_each)
+    limits = {limit.resource: float(limit.blocks) for limit in occupancy.block_limits}
+    binding = [name for name, blocks in limits.items() if blocks <= occupancy.blocks_per_sm and name != "warps"]
+    if launch.blocks < work.sms:
+        return
+    if on_each < 0.9 * occupancy.blocks_per_sm:
+        # Fewer blocks than would fit: the grid is the limit.
+        factor = now / resident
+        name = "the grid"
+        how = (
+            f"Launch more or larger blocks: {launch.blocks:,} of {warps_each} warps give an SM {resident:.0f} warps, where "
+            f"{now:.0f} would fit. Cut the work finer."
+        )
+    elif binding and now < most:
+        others = [blocks for resource, blocks in limits.items() if resource not in binding]
+        lifted = min(min(others, default=occupancy.blocks_per_sm) * warps_each, most, on_each * warps_each)
+        factor = lifted / now
+        name = " and ".join(RESOURCE_WORDS.get(resource, resource) for resource in binding)
+        how = _how_to_lift(work, binding, now, most)
+    else:
+        return
+    if factor < 1.1:
+        return
+    yield Candidate(
+        cause="low_occupancy",
+        mend=Mend(warps=factor),
+        cautious=Mend(warps=1.0 + 0.5 * (factor - 1.0)),
+        change=how,
+        evidence=(
+            *evidence(work, metrics.THEORETICAL_OCCUPANCY, metrics.ACHIEVED_OCCUPANCY),
+            derived(f"warps an SM with {name} lifted", resident * factor, "warp"),
+            *evidence(
+                work,
+                metrics.BLOCK_LIMIT_REGISTERS,
+                metrics.BLOCK_LIMIT_SHARED_MEMORY,
+                metrics.REGISTERS_PER_THREAD,
+                "launch__shared_mem_per_block",
+            ),
+        ),
+    )
+
+
+def _how_to_lift(work: Work, binding: list[str], now: float, most: float) -> str:
+    launch = work.profile.launch
+    here = f"{now:.0f} of {most:.0f} warps fit an SM"
+    if "shared_memory" in binding:
+        used = (launch.static_shared_memory or 0) + (launch.dynamic_shared_memory or 0)
+        return f"Use less shared memory a block ({used / 1024:.0f} KiB now): because of it {here}."
+    if "registers" in binding:
+        return (
+            f"Use fewer registers a thread ({launch.registers_per_thread} now): because of them {here}. Keep fewer values "
+            "alive, or bound them with __launch_bounds__."
+        )
+    return f"Use larger blocks ({launch.threads_per_block} threads now): an SM holds a limited number, and {here}."
+
+
+def launch_overhead(work: Work) -> Iterator[Candidate]:
+    """One launch for many: what passes before the first and behind the last instruction is paid once.
+
+    Mended: the share of the time in which no SM works is gone.
+    """
+    duration = work.duration
+    if duration is None or duration > 12_000 or work.profile.workload != "kernel":
+        return
+    yield Candidate(
+        cause="launch_overhead",
+        mend=Mend(idle=0.03),
+        cautious=Mend(idle=0.4),
+        change=(
+            f"Do more in one launch: of {duration / 1000:.1f} us, no SM works for {100 * work.idle_start:.0f} %. Fuse it with "
+            "its neighbours, give it more data at once, or capture the launches in a CUDA graph."
+        ),
+        evidence=(
+            *evidence(work, metrics.DURATION, metrics.ACTIVE_CYCLES_MAX),
+            derived("elapsed cycles without a working SM", work.idle_start * work.elapsed, "cycle"),
+        ),
+        least=0.1,
+    )

@@ -1,0 +1,187 @@
+"""Waits that nothing hides: for arithmetic, for memory, at barriers, for instructions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from gemmprof.analysis.explanation import blame
+from gemmprof.analysis.explanation.candidate import Candidate, derived, evidence, share
+from gemmprof.analysis.explanation.time_model import Mend
+from gemmprof.analysis.explanation.work import Work
+
+CHAINS = 4.0
+"""Independent chains, or loads in flight, of the mended kernel for each one now."""
+FULL_CACHE_BYTES = 24 * 1024
+"""Code that runs often beyond this leaves the instruction caches next to the schedulers."""
+
+
+def instruction_latency(work: Work) -> Iterator[Candidate]:
+    """Four independent chains of arithmetic.
+
+    Mended: a quarter of the waits for fixed latencies, special functions, conversions, shuffles and FP64 stays.
+    """
+    if work.code is None or not work.samples or not work.warp_cycles:
+        return
+    wait = work.samples.get(blame.WAIT)
+    if wait is None:
+        return
+    arithmetic = work.where(lambda line: not line.space)
+    short = work.blamed.get(blame.SHORT)
+    of_chains = float(short[arithmetic].sum()) if short is not None else 0.0
+    waited = float(wait.sum())
+    cycles = waited * work.warp_cycles / max(1.0, work.total_executed)
+    if waited + of_chains < 0.08:
+        return
+    quarter = 1.0 / CHAINS
+    latency = np.where(arithmetic, quarter, 1.0)
+    # A warp that issues back to back waits for a cycle or two between: only dependent instructions wait longer.
+    dependent = float(np.clip((cycles - 0.7) / 2.0, 0.0, 1.0))
+    if dependent <= 0.0 and of_chains < 0.08:
+        return
+    resources = {key: 1.0 for key in work.loads}
+
+    def mend(part: float) -> Mend:
+        return Mend(
+            reasons={blame.WAIT: 1.0 - (1.0 - quarter) * dependent * part},
+            latency=np.where(arithmetic & _shorts(work), 1.0 - (1.0 - quarter) * part, 1.0),
+            resources=resources,
+        )
+
+    del latency
+    yield Candidate(
+        cause="instruction_latency",
+        mend=mend(0.9),
+        cautious=mend(0.5),
+        bold=mend(1.0),
+        change=(
+            "Give each thread several independent chains: unroll with separate accumulators. Each instruction waits "
+            f"{cycles:.1f} cycles for the one before it."
+        ),
+        evidence=(
+            *evidence(
+                work,
+                "smsp__average_warps_issue_stalled_wait_per_issue_active.ratio",
+                "smsp__average_warps_issue_stalled_short_scoreboard_per_issue_active.ratio",
+                "smsp__average_warp_latency_per_inst_issued.ratio",
+                "smsp__issue_active.avg.per_cycle_active",
+            ),
+        ),
+        blamed=work.blamed[blame.WAIT] + (np.where(arithmetic, short, 0.0) if short is not None else 0.0),
+        least=0.03,
+        specific=False,
+    )
+
+
+def _shorts(work: Work) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+    return work.where(lambda line: line.short_latency and not line.space)
+
+
+def memory_latency(work: Work) -> Iterator[Candidate]:
+    """Enough bytes in flight: each warp has four loads under way for each one now.
+
+    Mended: a quarter of the waits for global, local and texture loads stays (atomics excluded).
+    """
+    if work.code is None:
+        return
+    waits = work.blamed.get(blame.LONG)
+    if waits is None or float(waits.sum()) < 0.1:
+        return
+    loads = work.where(lambda line: line.long_latency and not line.is_atomic)
+    part = float(waits[loads].sum())
+    if part < 0.1:
+        return
+
+    def mend(stays: float) -> Mend:
+        return Mend(latency=np.where(loads, stays, 1.0), resources={key: 1.0 for key in work.loads})
+
+    executed = float(work.executed[loads].sum())
+    each = share(part * (work.warp_cycles or 0.0), executed)
+    yield Candidate(
+        cause="memory_latency",
+        mend=mend(1.0 / CHAINS),
+        cautious=mend(0.5),
+        bold=mend(0.1),
+        change=(
+            f"Have more loads in flight: warps spend {100 * part:.0f} % of their time waiting for loads, {each:.0f} cycles "
+            "each. Unroll so that several loads are issued before the first is used, prefetch the next iteration, or use "
+            "asynchronous copies."
+        ),
+        evidence=(
+            derived("long_scoreboard samples blamed on loads", part),
+            derived("cycles waited per load", each, "cycle"),
+            *evidence(
+                work,
+                "smsp__average_warps_issue_stalled_long_scoreboard_per_issue_active.ratio",
+                "sm__warps_active.avg.per_cycle_active",
+                "dram__cycles_active.avg.pct_of_peak_sustained_elapsed",
+            ),
+        ),
+        blamed=np.where(loads, waits, 0.0),
+        least=0.03,
+        specific=False,
+    )
+
+
+def barriers(work: Work) -> Iterator[Candidate]:
+    """No wait at barriers (a reduction through shuffles, warps that need not meet).
+
+    Mended: the time that warps spend at barriers is gone. What it counts against is what the late warps do meanwhile.
+    """
+    if work.code is None:
+        return
+    waits = work.samples.get(blame.BARRIER)
+    if waits is None or float(waits.sum()) < 0.03:
+        return
+    part = float(waits.sum())
+    count = float(work.executed[work.where(lambda line: line.opcode == "BAR")].sum())
+    yield Candidate(
+        cause="barriers",
+        mend=Mend(reasons={blame.BARRIER: 0.0, "membar": 0.3}),
+        cautious=Mend(reasons={blame.BARRIER: 0.5}),
+        change=(
+            f"Meet less often: warps wait at barriers for {100 * part:.0f} % of their time. Reduce through shuffles within "
+            "a warp, use smaller blocks, or double buffer so that one barrier a step suffices."
+        ),
+        evidence=(
+            *evidence(work, "smsp__average_warps_issue_stalled_barrier_per_issue_active.ratio"),
+            derived("barriers executed by warps", count),
+            derived("barrier samples / all samples", part),
+        ),
+        blamed=waits,
+        least=0.03,
+    )
+
+
+def instruction_cache(work: Work) -> Iterator[Candidate]:
+    """Code that fits the instruction cache.
+
+    Mended: a tenth of the waits for instructions stays. Only where the code that runs often is larger than the caches
+    next to the schedulers; the first instructions of a short kernel always come from far.
+    """
+    if work.code is None or not work.samples:
+        return
+    waits = work.samples.get(blame.NO_INSTRUCTION)
+    if waits is None or float(waits.sum()) < 0.05:
+        return
+    most = float(work.executed.max(initial=0.0))
+    hot = float((work.executed > 0.2 * most).sum()) * 16.0
+    if hot < FULL_CACHE_BYTES:
+        return
+    part = float(waits.sum())
+    yield Candidate(
+        cause="instruction_cache",
+        mend=Mend(reasons={blame.NO_INSTRUCTION: 0.1}),
+        cautious=Mend(reasons={blame.NO_INSTRUCTION: 0.5}),
+        change=(
+            f"Make the hot code smaller: {hot / 1024:.0f} KiB run often, more than the instruction cache holds. Unroll less, "
+            "or call a function instead of inlining it many times."
+        ),
+        evidence=(
+            *evidence(work, "smsp__average_warps_issue_stalled_no_instruction_per_issue_active.ratio"),
+            derived("bytes of code that run often", hot, "byte"),
+            derived("no_instruction samples / all samples", part),
+        ),
+        blamed=waits,
+    )

@@ -1,0 +1,87 @@
+"""`explain`: one launch's findings, most saved first, with the trust lines that come before them."""
+
+from __future__ import annotations
+
+from gemmprof import metrics
+from gemmprof.analysis.explanation.candidate import Candidate
+from gemmprof.analysis.explanation.causes import detect
+from gemmprof.analysis.explanation.places import places
+from gemmprof.analysis.explanation.prediction import Prediction, Predictor
+from gemmprof.analysis.explanation.resources import BY_KEY
+from gemmprof.analysis.explanation.time_model import LATENCY, TimeModel
+from gemmprof.analysis.explanation.trust import doubts
+from gemmprof.analysis.explanation.work import Work, work
+from gemmprof.model import AtLimit, Explanation, Finding, KernelProfile
+
+MOST = 8
+"""Findings of one launch."""
+HIDDEN_BEHIND = 0.6
+"""A general name for a loss steps back where a specific one saves this share of it."""
+
+
+def explain(profile: KernelProfile) -> Explanation:
+    """What to change first in one launch.
+
+    Needs no GPU. A sparse report gives fewer findings, and the trust lines say which option brings what is missing.
+    """
+    found = work(profile)
+    trust = tuple(doubts(found))
+    findings: tuple[Finding, ...] = ()
+    together = None
+    limit = None
+    model = TimeModel(found)
+    if profile.workload == "kernel" and found.elapsed > 0 and model.known:
+        predictor = Predictor(model)
+        weighed = _weigh(found, predictor)
+        findings = tuple(_finding(found, candidate, prediction) for candidate, prediction in weighed)
+        if len(weighed) > 1:
+            together = max(predictor.together(candidate for candidate, _ in weighed), findings[0].saves)
+        limit = _limit(model)
+    return Explanation(
+        launch=profile.index,
+        report=profile.report,
+        name=profile.name,
+        nvtx=profile.nvtx,
+        duration_ns=profile.number(metrics.DURATION),
+        trust=trust,
+        at_limit=limit if not findings else None,
+        findings=findings,
+        together=together,
+        limit=limit,
+    )
+
+
+def _weigh(found: Work, predictor: Predictor) -> list[tuple[Candidate, Prediction]]:
+    """Candidates that save enough, most saved first; general names behind specific ones that explain the same."""
+    worth = []
+    for candidate in detect(found):
+        if predictor.quick(candidate.mend) >= candidate.least:
+            worth.append((candidate, predictor.predict(candidate)))
+    worth.sort(key=lambda item: -item[1].saves)
+    kept: list[tuple[Candidate, Prediction]] = []
+    specific = [item for item in worth if item[0].specific]
+    for candidate, prediction in worth:
+        if not candidate.specific:
+            rival = max((other.saves for _, other in specific), default=0.0)
+            if rival >= HIDDEN_BEHIND * prediction.saves:
+                continue
+        kept.append((candidate, prediction))
+    return kept[:MOST]
+
+
+def _finding(found: Work, candidate: Candidate, prediction: Prediction) -> Finding:
+    return Finding(
+        cause=candidate.cause,
+        saves=prediction.saves,
+        saves_low=prediction.low,
+        saves_high=prediction.high,
+        places=places(found, candidate.blamed),
+        evidence=candidate.evidence,
+        change=candidate.change,
+    )
+
+
+def _limit(model: TimeModel) -> AtLimit | None:
+    key, share = model.limit()
+    title = "latency" if key == LATENCY else BY_KEY[key].title
+    return AtLimit(title, min(1.0, share))

@@ -1,0 +1,172 @@
+"""Control flow of a kernel's SASS: basic blocks, loops, and which instruction a register's value comes from.
+
+Built from text alone, once for each code (`program` caches by the code's text, so that the launches of one kernel share it).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property, lru_cache
+
+from gemmprof.analysis.explanation.sass import Sass, parse
+from gemmprof.model import Instruction
+
+SEARCH = 600
+"""Instructions that a backward search looks at before it gives up."""
+
+
+@dataclass(frozen=True, slots=True)
+class Loop:
+    """A loop: indices of its first instruction and of the branch that goes back to it."""
+
+    first: int
+    last: int
+
+    def __contains__(self, index: int) -> bool:
+        return self.first <= index <= self.last
+
+    def __len__(self) -> int:
+        return self.last - self.first + 1
+
+
+@dataclass(frozen=True)
+class Program:
+    """The code of one kernel with the functions that it calls, in address order.
+
+    Attributes:
+        sass: the instructions as parsed.
+        addresses: their addresses, relative to the first.
+    """
+
+    sass: tuple[Sass, ...]
+    addresses: tuple[int, ...]
+    base: int
+    _producers: dict[tuple[int, str], tuple[int, ...]] = field(default_factory=dict, repr=False, compare=False)
+
+    @cached_property
+    def index_of(self) -> dict[int, int]:
+        """Index of the instruction at a relative address."""
+        return {address: index for index, address in enumerate(self.addresses)}
+
+    def target(self, index: int) -> int | None:
+        """Index of the instruction that this branch or call goes to, None if unknown."""
+        target = self.sass[index].target
+        if target is None:
+            return None
+        found = self.index_of.get(target - self.base)
+        return self.index_of.get(target) if found is None else found
+
+    @cached_property
+    def predecessors(self) -> tuple[tuple[int, ...], ...]:
+        """Instructions that may run just before each one (calls are taken to return)."""
+        before: list[list[int]] = [[] for _ in self.sass]
+        for index, line in enumerate(self.sass):
+            falls = not line.ends_block or bool(line.guard) or "DIV" in line.modifiers
+            if falls and index + 1 < len(before):
+                before[index + 1].append(index)
+            if line.opcode in ("BRA", "JMP", "CALL"):
+                target = self.target(index)
+                if target is not None and target != index:
+                    before[target].append(index)
+        return tuple(tuple(found) for found in before)
+
+    @cached_property
+    def loops(self) -> tuple[Loop, ...]:
+        """Loops, innermost (shortest) first. The empty one at the end of every kernel is left out."""
+        found = []
+        for index, line in enumerate(self.sass):
+            if line.opcode == "BRA":
+                target = self.target(index)
+                if target is not None and target < index:
+                    found.append(Loop(target, index))
+        return tuple(sorted(found, key=len))
+
+    def loop_of(self, index: int) -> Loop | None:
+        """The innermost loop around an instruction."""
+        return next((loop for loop in self.loops if index in loop), None)
+
+    @cached_property
+    def functions(self) -> tuple[tuple[int, int], ...]:
+        """First and last index of each function that is called within the code (``CALL.REL``), ascending."""
+        starts = sorted(
+            {
+                target
+                for index, line in enumerate(self.sass)
+                if line.opcode == "CALL" and (target := self.target(index)) is not None
+            }
+        )
+        ends = [
+            next((i for i in range(start, len(self.sass)) if self.sass[i].opcode == "RET"), len(self.sass) - 1)
+            for start in starts
+        ]
+        # A function may have several returns: it ends where the next one starts, or at the last RET before.
+        spans = []
+        for position, start in enumerate(starts):
+            limit = starts[position + 1] if position + 1 < len(starts) else len(self.sass)
+            returns = [i for i in range(start, limit) if self.sass[i].opcode == "RET"]
+            spans.append((start, returns[-1] if returns else ends[position]))
+        return tuple(spans)
+
+    def callers(self, function: tuple[int, int]) -> tuple[int, ...]:
+        """Indices of the calls that go to a function."""
+        return tuple(
+            index
+            for index, line in enumerate(self.sass)
+            if line.opcode == "CALL" and self.target(index) == function[0]
+        )
+
+    def producers(self, index: int, register: str) -> tuple[int, ...]:
+        """Instructions whose result may stand in a register (or predicate) when this instruction reads it.
+
+        A guarded producer may leave the older value standing, so the search goes on behind it.
+        """
+        key = (index, register)
+        if key not in self._producers:
+            found = self._search(index, lambda line: register in line.writes, lambda line: not line.guard)
+            self._producers[key] = tuple(found)
+        return self._producers[key]
+
+    def preceding(self, index: int, wanted: Callable[[Sass], bool]) -> tuple[int, ...]:
+        """The nearest instructions before this one, on every way to it, that are wanted."""
+        return tuple(self._search(index, wanted, lambda _: True))
+
+    def _search(self, index: int, wanted: Callable[[Sass], bool], final: Callable[[Sass], bool]) -> Iterator[int]:
+        seen: set[int] = set()
+        waiting = list(self.predecessors[index])
+        while waiting and len(seen) < SEARCH:
+            at = waiting.pop()
+            if at in seen:
+                continue
+            seen.add(at)
+            line = self.sass[at]
+            if wanted(line):
+                yield at
+                if final(line):
+                    continue
+            waiting += self.predecessors[at]
+
+    def consumers(self, index: int, limit: int = 200) -> tuple[int, ...]:
+        """Instructions behind this one, in address order, that read its result before it is written again."""
+        wanted = set(self.sass[index].writes)
+        found = []
+        for at in range(index + 1, min(len(self.sass), index + 1 + limit)):
+            line = self.sass[at]
+            if wanted.intersection(line.reads):
+                found.append(at)
+            if not line.guard:
+                wanted.difference_update(line.writes)
+            if not wanted:
+                break
+        return tuple(found)
+
+
+def program(instructions: Sequence[Instruction]) -> Program:
+    """The control flow of a kernel's code; cached by its text and addresses."""
+    base = instructions[0].address if instructions else 0
+    return _program(base, tuple((line.address - base, line.sass) for line in instructions))
+
+
+@lru_cache(maxsize=64)
+def _program(base: int, lines: tuple[tuple[int, str], ...]) -> Program:
+    return Program(tuple(parse(text) for _, text in lines), tuple(address for address, _ in lines), base)

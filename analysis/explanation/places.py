@@ -1,0 +1,93 @@
+"""Where a finding sits: the user's own lines that its weight falls on, else the instructions.
+
+Code of a toolkit's header counts against the line of the user's own file that it was inlined into: the nearest instruction
+before it that has one, where the report says no more.
+"""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+
+from gemmprof.analysis.by_line import Code, base_name
+from gemmprof.analysis.explanation.work import Array, Work
+from gemmprof.model import CodePlace, Instruction
+
+MOST = 5
+"""Places of one finding."""
+LEAST = 0.03
+"""Share of a finding below which a place is not named."""
+
+_TOOLKIT = re.compile(
+    r"/(?:cuda(?:-[\d.]+)?|cccl|hpc_sdk)/(?:[^/]+/)*include/|/targets/[\w-]+/include/|"
+    r"/(?:cub|thrust|cuda/std|libcudacxx|cooperative_groups|cutlass|cute|crt)/[^/]*(?:/[^/]*)*\.(?:cuh|hpp?|inl)$|"
+    r"/sm_\d+_\w+\.hpp?$|/cuda_(?:fp|bf)\d+\.hpp?$|/device_\w*functions\.hpp?$"
+)
+
+
+def is_users(path: str | None) -> bool:
+    """Whether a source file is the user's own, not a header of a toolkit."""
+    return path is not None and not _TOOLKIT.search("/" + path.replace("\\", "/"))
+
+
+def owners(work: Work) -> list[tuple[str, int] | None]:
+    """The user's line of each instruction; None without line information."""
+    found: list[tuple[str, int] | None] = []
+    last: tuple[str, int] | None = None
+    for line in work.instructions:
+        if line.file is not None and line.line is not None and is_users(line.file):
+            last = (line.file, line.line)
+            found.append(last)
+        elif line.file is None:
+            found.append(None)
+        else:
+            found.append(last)
+    # A header's code before the first line of the user's counts against that line.
+    following: tuple[str, int] | None = None
+    for index in range(len(found) - 1, -1, -1):
+        if found[index] is not None:
+            following = found[index]
+        elif work.instructions[index].file is not None:
+            found[index] = following
+    return found
+
+
+def places(work: Work, weights: Array | None) -> tuple[CodePlace, ...]:
+    """The places that a weight by instruction falls on, heaviest first; at most `MOST`."""
+    if weights is None or work.code is None:
+        return ()
+    total = float(weights.sum())
+    if total <= 0:
+        return ()
+    code = Code(work.profile)
+    owned = work_owners(work)
+    groups: dict[tuple[str, int] | int, list[int]] = {}
+    for index in np.flatnonzero(weights):
+        at = int(index)
+        groups.setdefault(owned[at] if owned[at] is not None else at, []).append(at)  # type: ignore[arg-type]
+    ranked = sorted(groups.items(), key=lambda item: -float(weights[item[1]].sum()))
+    found = []
+    for key, indices in ranked[:MOST]:
+        part = float(weights[indices].sum()) / total
+        if found and part < LEAST:
+            break
+        worst = work.instructions[max(indices, key=lambda at: weights[at])]
+        if isinstance(key, tuple):
+            file, line = key
+            inlined = (f"{base_name(worst.file)}:{worst.line}",) if _elsewhere(worst, file, line) else ()
+            found.append(CodePlace(file, line, part, code.line_text(file, line), worst.address, worst.sass.strip(), inlined))
+        else:
+            found.append(CodePlace(None, None, part, "", worst.address, worst.sass.strip()))
+    return tuple(found)
+
+
+def _elsewhere(instruction: Instruction, file: str, line: int) -> bool:
+    return instruction.file is not None and (instruction.file, instruction.line) != (file, line)
+
+
+def work_owners(work: Work) -> list[tuple[str, int] | None]:
+    """`owners`, once for each launch."""
+    if "owners" not in work._cache:
+        work._cache["owners"] = owners(work)
+    return work._cache["owners"]  # type: ignore[return-value]

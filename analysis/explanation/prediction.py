@@ -1,0 +1,81 @@
+"""Weighs what the causes found: the share of the time that mending saves, with its interval, and all of them together."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from gemmprof.analysis.explanation.candidate import Candidate
+from gemmprof.analysis.explanation.time_model import Mend, TimeModel
+
+PROBES = (
+    {"overlap": 2.5},
+    {"overlap": 8.0},
+    {"latency_scale": 0.7},
+    {"latency_scale": 1.4},
+    {"ceiling_scale": 0.93},
+    {"ceiling_scale": 1.05},
+)
+"""Other values of the model's numbers that are as likely: how far the answer moves is its uncertainty."""
+
+SPREAD = 1.0
+"""Half the 80 % interval in units of the uncertainty, fitted on pairs (docs/explain.md)."""
+FLOOR = 0.025
+"""What no model knows better: points of run time."""
+
+
+@dataclass(frozen=True, slots=True)
+class Prediction:
+    """Share of the time that a change saves, with its 80 % interval."""
+
+    saves: float
+    low: float
+    high: float
+
+
+class Predictor:
+    """The time model of one launch with its probes, built once for all candidates."""
+
+    def __init__(self, model: TimeModel) -> None:
+        self.model = model
+        self._probes: list[TimeModel] | None = None
+
+    @property
+    def probes(self) -> list[TimeModel]:
+        """The model under other values of its numbers."""
+        if self._probes is None:
+            self._probes = [self.model.with_settings(**changes) for changes in PROBES]
+        return self._probes
+
+    def quick(self, mend: Mend) -> float:
+        """What a change saves, without an interval."""
+        return self.model.saves(mend)
+
+    def predict(self, candidate: Candidate) -> Prediction:
+        """What mending a candidate saves."""
+        saves = self.model.saves(candidate.mend)
+        others = [probe.saves(candidate.mend) for probe in self.probes]
+        down = up = 0.0
+        for other in others:
+            if other < saves:
+                down += (saves - other) ** 2
+            else:
+                up += (other - saves) ** 2
+        if candidate.cautious is not None:
+            down += min(0.0, self.model.saves(candidate.cautious) - saves) ** 2
+        if candidate.bold is not None:
+            up += max(0.0, self.model.saves(candidate.bold) - saves) ** 2
+        low = saves - SPREAD * (down + FLOOR**2) ** 0.5
+        high = saves + SPREAD * (up + FLOOR**2) ** 0.5
+        return Prediction(_share(saves), _share(low), _share(high))
+
+    def together(self, candidates: Iterable[Candidate]) -> float:
+        """What mending all of them saves."""
+        mend = Mend()
+        for candidate in candidates:
+            mend = mend.together(candidate.mend)
+        return _share(self.model.saves(mend))
+
+
+def _share(value: float) -> float:
+    return min(0.999, max(0.0, value))

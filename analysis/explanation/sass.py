@@ -1,0 +1,227 @@
+"""Reads the text of SASS: what an instruction does, which registers it writes and reads, where it branches to.
+
+Only what the text tells: the control bits (scoreboards, wait masks) are not part of it, so a wait is traced back through
+registers and predicates, which is what the compiler derived those bits from.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+
+from gemmprof.analysis import opcodes
+
+GLOBAL = "global"
+SHARED = "shared"
+LOCAL = "local"
+CONSTANT = "constant"
+TEXTURE = "texture"
+
+_REGISTER = re.compile(r"(?<![\w.])(UR|R|UP|P|B)(\d+)\b(\.64)?")
+_GUARD = re.compile(r"@(!?)(U?P\d|U?PT)\s+")
+_TARGET = re.compile(r"0x([0-9a-f]{6,})")
+_NUMBER = re.compile(r"(?<![\w.\[])-?(?:\d+\.\d*(?:[eE][+-]?\d+)?|\d+[eE][+-]?\d+|0x[0-9a-f]+|\d+)\b")
+_STORES = frozenset({"STG", "STS", "STL", "ST", "RED", "REDG", "REDS", "STSM", "STAS", "SUST", "SURED"})
+_NO_RESULT = _STORES | {
+    *("BRA", "BRX", "JMP", "EXIT", "BAR", "BSSY", "BSYNC", "BREAK", "CALL", "RET", "NOP", "MEMBAR", "DEPBAR", "ERRBAR"),
+    *("LDGSTS", "LDGDEPBAR", "CCTL", "YIELD", "WARPSYNC", "NANOSLEEP", "FENCE", "CGAERRBAR", "UTMALDG", "UTMASTG"),
+    *("UTMACCTL", "UTMAPF", "UTMACMDFLUSH", "UBLKCP", "SYNCS", "KILL", "PREEXIT", "ACQBULK", "UCGABAR_ARV"),
+    *("UCGABAR_WAIT", "ARRIVES", "WARPGROUP", "BMOV", "ENDCOLLECTIVE", "UTMAREDG", "BPT", "RPCMOV", "USETMAXREG"),
+}
+_PAIRS = re.compile(
+    r"D(?:ADD|MUL|FMA|MNMX)|IMAD\.WIDE|F2F\.F64|I2F\.F64|F2I\S*\.[SU]64|UIMAD\.WIDE|CS2R(?!\.32)|I2F\S*\.F64|"
+    r"HMMA\.\S*\.F16\b"
+)
+_QUADS = re.compile(r"HMMA|IMMA|DMMA|QMMA|BMMA")
+_MEMORY_SPACES = {
+    **dict.fromkeys(("LDG", "STG", "LD", "ST", "RED", "REDG", "ATOM", "ATOMG", "LDGSTS"), GLOBAL),
+    **dict.fromkeys(("LDS", "STS", "ATOMS", "REDS", "LDSM", "STSM"), SHARED),
+    **dict.fromkeys(("LDL", "STL"), LOCAL),
+    **dict.fromkeys(("LDC", "LDCU"), CONSTANT),
+    **dict.fromkeys(("TEX", "TLD", "TLD4", "TMML", "TXD", "TXQ", "SULD"), TEXTURE),
+}
+ATOMICS = frozenset({"RED", "REDG", "ATOM", "ATOMG", "ATOMS", "REDS"})
+_LONG = frozenset(
+    {"LDG", "LDL", "LD", "ATOM", "ATOMG", "TEX", "TLD", "TLD4", "SULD", "TMML", "TXD", "LDGSTS", "UTMALDG", "UBLKCP"}
+)
+_SHORT = frozenset({"LDS", "LDSM", "ATOMS", "MUFU", "SHFL", "LDC", "LDCU", "S2R", "S2UR", "F2F", "F2I", "I2F", "FRND"}) | {
+    *("POPC", "FLO", "BREV", "R2UR", "VOTE", "VOTEU", "REDUX", "MATCH", "I2I", "B2R", "CS2R", "DADD", "DMUL", "DFMA"),
+    *("DSETP", "UPOPC", "UFLO", "STS", "STL", "STG", "QSPC", "ELECT", "BMOV", "CREDUX", "FSWZADD"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Sass:
+    """One instruction as its text tells it.
+
+    Attributes:
+        text: the line as disassembled.
+        opcode: without modifiers: ``LDG``.
+        full: with modifiers: ``LDG.E.128``.
+        modifiers: ``("E", "128")``.
+        guard: the predicate that it runs under (``P3``), '' for none; ``!`` is dropped.
+        writes: registers and predicates that it writes: ``R4``, ``UR6``, ``P0``.
+        reads: registers and predicates that it reads, the guard and its addresses among them.
+        operands: operands as text.
+        target: address that it branches to, None for none.
+    """
+
+    text: str
+    opcode: str
+    full: str
+    modifiers: tuple[str, ...]
+    guard: str
+    writes: tuple[str, ...]
+    reads: tuple[str, ...]
+    operands: tuple[str, ...]
+    target: int | None
+
+    @property
+    def instruction_class(self) -> str:
+        """Key of `opcodes.CLASSES`."""
+        return opcodes.info(self.full).instruction_class
+
+    @property
+    def space(self) -> str:
+        """The memory that it accesses, '' for none."""
+        return _MEMORY_SPACES.get(self.opcode, "")
+
+    @property
+    def is_atomic(self) -> bool:
+        """An atomic or a reduction in memory."""
+        return self.opcode in ATOMICS
+
+    @property
+    def is_store(self) -> bool:
+        """It writes memory and returns nothing."""
+        return self.opcode in _STORES
+
+    @property
+    def is_load(self) -> bool:
+        """It reads memory into registers (no atomics)."""
+        return bool(self.space) and not self.is_store and not self.is_atomic and self.opcode != "LDGSTS"
+
+    @property
+    def access_bytes(self) -> int:
+        """Bytes that one thread moves, 0 where it accesses no memory."""
+        return opcodes.bytes_per_thread(self.full) if self.space else 0
+
+    @property
+    def long_latency(self) -> bool:
+        """Its result is waited for on the long scoreboard: memory beyond shared memory."""
+        return self.opcode in _LONG
+
+    @property
+    def short_latency(self) -> bool:
+        """Its result is waited for on the short scoreboard: shared memory, special functions, constants, FP64 …"""
+        return self.opcode in _SHORT
+
+    @property
+    def is_branch(self) -> bool:
+        """It may go elsewhere than to the next instruction (calls and returns excluded)."""
+        return self.opcode in ("BRA", "BRX", "JMP", "JMX")
+
+    @property
+    def ends_block(self) -> bool:
+        """The instruction behind it does not follow it unless it is guarded."""
+        return self.opcode in ("BRA", "EXIT", "RET", "BRX", "JMP", "JMX", "KILL")
+
+    @property
+    def moves_a_constant(self) -> bool:
+        """``HFMA2 R6, -RZ, RZ, 0, 0`` and the like: the compiler's way to set a register, no arithmetic."""
+        if self.opcode not in ("HFMA2", "IMAD", "FADD", "FMUL", "FFMA", "HADD2", "HMUL2"):
+            return False
+        if self.opcode == "IMAD":
+            return "MOV" in self.modifiers or self.operands[1:3] in (("RZ", "RZ"), ("-RZ", "RZ"))
+        return self.operands[1:3] in (("-RZ", "RZ"), ("RZ", "RZ"))
+
+    @property
+    def numbers(self) -> tuple[str, ...]:
+        """Immediate operands as text."""
+        return tuple(match[0] for operand in self.operands for match in _NUMBER.finditer(operand))
+
+
+@lru_cache(maxsize=65536)
+def parse(text: str) -> Sass:
+    """What one line of SASS says; an empty opcode for a line without code."""
+    body = text.strip().rstrip(";").strip()
+    guard = ""
+    match = _GUARD.match(body)
+    if match is not None:
+        guard = "" if match[2].endswith("T") else match[2]
+        body = body[match.end() :].lstrip()
+    full, _, rest = body.partition(" ")
+    opcode, *modifiers = full.split(".")
+    operands = tuple(part.strip() for part in _split(rest)) if rest.strip() else ()
+    target = None
+    if opcode in ("BRA", "CALL", "RET", "BSSY", "JMP", "BRX"):
+        found = _TARGET.findall(rest)
+        target = int(found[-1], 16) if found else None
+    writes, reads = _registers(opcode, full, operands)
+    if guard:
+        reads = (*reads, guard)
+    return Sass(text.strip(), opcode, full, tuple(modifiers), guard, writes, reads, operands, target)
+
+
+def _split(rest: str) -> Iterator[str]:
+    """Operands, cut at commas outside brackets."""
+    depth, start = 0, 0
+    for position, letter in enumerate(rest):
+        if letter == "[":
+            depth += 1
+        elif letter == "]":
+            depth -= 1
+        elif letter == "," and depth == 0:
+            yield rest[start:position]
+            start = position + 1
+    yield rest[start:]
+
+
+def _names(operand: str, width: int = 1) -> list[str]:
+    """Registers of an operand; ``.64`` and a width of more make several of one."""
+    found = []
+    for kind, number, wide in _REGISTER.findall(operand):
+        if kind == "B":
+            continue
+        count = max(width, 2 if wide else 1) if kind in ("R", "UR") else 1
+        found += [f"{kind}{int(number) + offset}" for offset in range(count)]
+    return found
+
+
+def _result_width(opcode: str, full: str) -> int:
+    """Registers that the result takes."""
+    if opcode in _MEMORY_SPACES or opcode == "S2R":
+        return max(1, opcodes.bytes_per_thread(full) // 4)
+    if _PAIRS.match(full):
+        return 2
+    return 4 if _QUADS.match(opcode) else 1
+
+
+def _registers(opcode: str, full: str, operands: tuple[str, ...]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Registers written and read."""
+    if opcode in _NO_RESULT or not operands:
+        width = max(1, opcodes.bytes_per_thread(full) // 4) if opcode in _STORES else 1
+        # The last operand of a store is its data.
+        reads = [name for operand in operands[:-1] for name in _names(operand)]
+        reads += _names(operands[-1], width) if operands else []
+        return (), tuple(dict.fromkeys(reads))
+    count = 1
+    first_is_predicate = re.fullmatch(r"!?U?P(\d|T)", operands[0]) is not None
+    for operand in operands[1:]:
+        if re.fullmatch(r"U?P(\d|T)", operand) is None and not (first_is_predicate and count == 1 and _two(opcode)):
+            break
+        if first_is_predicate and count == 2:
+            break
+        count += 1
+    width = _result_width(opcode, full)
+    writes = [name for operand in operands[:count] for name in _names(operand, width if operand[:1] in "RU" else 1)]
+    sources = 2 if _PAIRS.match(full) and full[0] == "D" else 1
+    reads = [name for operand in operands[count:] for name in _names(operand, 1 if "[" in operand else sources)]
+    return tuple(writes), tuple(dict.fromkeys(reads))
+
+
+def _two(opcode: str) -> bool:
+    """Opcodes whose first operand is a predicate and whose second is the result too."""
+    return opcode in ("ATOMG", "ATOM", "SHFL", "LOP3", "ULOP3", "MATCH", "VOTE", "VOTEU", "ATOMS", "PLOP3", "SYNCS")

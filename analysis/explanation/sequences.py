@@ -1,0 +1,197 @@
+"""Recognises in SASS what no single opcode says: divisions of integers, and precise mathematical functions.
+
+Each inlined function leaves a constant in the code that nothing else uses (a coefficient of its polynomial, a bound of
+its range). From there the instructions that depend on one another are collected until there are as many as the function
+takes. The counts were read from code that nvcc 13.0 makes for compute capability 9.0.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import deque
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from gemmprof.analysis.explanation.sass import Sass
+from gemmprof.analysis.explanation.work import Array, Work
+
+Mask = npt.NDArray[np.bool_]
+
+REACH = 90
+"""Instructions between the first and the last of one sequence, at most: the scheduler mixes it with its surroundings."""
+_CLASSES = frozenset({"fp32", "integer", "move", "special", "conversion", "fp16"})
+
+
+@dataclass(frozen=True, slots=True)
+class Function:
+    """A precise function in SASS.
+
+    Attributes:
+        name: as in CUDA C++.
+        signature: pattern of the one instruction of each call that tells it.
+        instructions: that one call executes.
+        fast: that the fast function executes instead.
+        remedy: the fast function.
+    """
+
+    name: str
+    signature: re.Pattern[str]
+    instructions: int
+    fast: int
+    remedy: str
+
+
+def _function(name: str, signature: str, instructions: int, fast: int, remedy: str) -> Function:
+    return Function(name, re.compile(signature), instructions, fast, remedy)
+
+
+FUNCTIONS = (
+    _function("sinf/cosf", r"FMUL\S* .*, 0\.636619746685", 27, 2, "__sinf, __cosf, sincospif"),
+    _function("powf", r"FFMA\S* .*, 0\.003218165365", 66, 10, "__powf, products, or exp2f and log2f"),
+    _function("logf", r"FFMA\S* .*, 0\.14084610342", 26, 5, "__logf"),
+    _function("log2f", r"FFMA\S* .*, -0\.16845393180", 28, 4, "__log2f"),
+    _function("log10f", r"FMUL\S* .*, 0\.434294492006", 26, 5, "__log10f"),
+    _function("expf", r"FFMA\.RM .*, 12582913", 8, 5, "__expf"),
+    _function("tanhf", r"FFMA\S* .*, -0\.05230396240949", 15, 1, "tanh.approx"),
+    _function("erff", r"FSEL .*, 8\.48349445732e?", 28, 12, "an approximation of your own"),
+    _function("division", r"FCHK ", 10, 3, "__fdividef or a product with the reciprocal"),
+    _function("reciprocal", r"(?:VIADD|IADD3) .*, 0x1800000\b", 9, 1, "__frcp_rn or -prec-div=false"),
+    _function("sqrtf", r"(?:VIADD|IADD3) .*, -0xd000000\b", 10, 3, "rsqrtf, or -prec-sqrt=false"),
+)
+"""Signatures and costs, from nvcc 13.0 for compute capability 9.0."""
+
+_REDUCTION = re.compile(r"0x54442d19|0x3bf921fb")
+"""In the slow path of sinf and cosf for large arguments (2/pi in many bits)."""
+
+
+@dataclass(frozen=True)
+class Found:
+    """Instructions of precise functions, with the share of each that fast ones would keep."""
+
+    instructions: Mask
+    keep: Array
+    names: tuple[str, ...]
+    remedy: str
+
+
+def precise_functions(work: Work) -> Found:
+    """Every call of a precise function that was executed."""
+    assert work.code is not None
+    taken = np.zeros(len(work.sass), dtype=bool)
+    keep = np.ones(len(work.sass))
+    weight: dict[str, float] = {}
+    remedies: dict[str, str] = {}
+    for index, line in enumerate(work.sass):
+        if not work.executed[index]:
+            continue
+        for function in FUNCTIONS:
+            if not function.signature.search(line.text):
+                continue
+            rows = _connected(work, index, function.instructions, taken)
+            taken[rows] = True
+            keep[rows] = min(1.0, function.fast / max(function.fast, len(rows)))
+            weight[function.name] = weight.get(function.name, 0.0) + float(work.executed[rows].sum())
+            remedies[function.name] = function.remedy
+    for first, last in _slow_paths(work):
+        inside = slice(first, last + 1)
+        taken[inside] |= work.executed[inside] > 0
+        keep[inside] = np.where(work.executed[inside] > 0, 0.0, keep[inside])
+    names = tuple(sorted(weight, key=lambda name: -weight[name])[:3])
+    remedy = "; ".join(dict.fromkeys(remedies[name] for name in names))
+    return Found(taken, keep, names, remedy)
+
+
+def _slow_paths(work: Work) -> list[tuple[int, int]]:
+    """Spans of the code that precise functions run for awkward arguments: reductions, and called subroutines."""
+    code = work.code
+    assert code is not None
+    spans = []
+    for index, line in enumerate(code.sass):
+        if _REDUCTION.search(line.text):
+            start = next((at for at in range(index, max(-1, index - 140), -1) if code.sass[at].opcode == "BSSY" and _holds(work, at, index)), None)
+            if start is not None:
+                end = code.target(start)
+                # The guard before it, which most threads take, is no part of the slow path.
+                skip = next((at for at in range(start, index) if code.sass[at].opcode == "BRA"), start)
+                spans.append((skip + 1, (end or index) - 1))
+    for first, last in code.functions:
+        body = code.sass[first : last + 1]
+        singles = any("FTZ" in line.modifiers and line.opcode in ("FADD", "FSETP", "FMUL") for line in body)
+        if singles and not any(line.opcode in ("DFMA", "DMUL", "DADD") for line in body):
+            spans.append((first, last))
+    return spans
+
+
+def _holds(work: Work, start: int, index: int) -> bool:
+    end = work.code.target(start) if work.code is not None else None
+    return end is not None and end > index
+
+
+def integer_divisions(work: Work) -> Mask:
+    """Instructions of divisions and remainders by values that the compiler does not know."""
+    code = work.code
+    assert code is not None
+    found = np.zeros(len(code.sass), dtype=bool)
+    for first, last in code.functions:
+        if any(line.opcode == "I2F" and "64" in line.full and "RP" in line.modifiers for line in code.sass[first : last + 1]):
+            found[first : last + 1] = True
+            for call in code.callers((first, last)):
+                # The test for 32 bits before the call, and the moves around it.
+                around = slice(max(0, call - 4), min(len(found), call + 4))
+                near = [line.opcode in ("LOP3", "ISETP", "MOV", "CALL", "BRA", "IMAD", "HFMA2") for line in code.sass[around]]
+                found[around] |= np.array(near)
+    for index, line in enumerate(code.sass):
+        if not work.executed[index]:
+            continue
+        if line.opcode == "I2F" and "RP" in line.modifiers and not found[index]:
+            found[_connected(work, index, 9, found)] = True
+    for index, line in enumerate(code.sass):
+        if not work.executed[index] or not line.full.startswith("IMAD.HI"):
+            continue
+        if found[index] or _from_reciprocal(work, index):
+            found[index] = False
+            found[_connected(work, index, 12, found)] = True
+    return found
+
+
+def _from_reciprocal(work: Work, index: int, depth: int = 3) -> bool:
+    """Whether a value goes back to the integer reciprocal of a division: ``F2I…TRUNC`` of ``MUFU.RCP``."""
+    code = work.code
+    assert code is not None
+    for register in work.sass[index].reads:
+        for at in code.producers(index, register):
+            line = code.sass[at]
+            if line.opcode == "F2I" and "U32" in line.modifiers:
+                return True
+            if depth > 0 and line.opcode == "IMAD" and _from_reciprocal(work, at, depth - 1):
+                return True
+    return False
+
+
+def _fits(line: Sass) -> bool:
+    return line.instruction_class in _CLASSES and not line.space
+
+
+def _connected(work: Work, index: int, count: int, taken: Mask) -> list[int]:
+    """Up to ``count`` instructions that depend on this one or on which it depends, the nearest first."""
+    code = work.code
+    assert code is not None
+    often = work.executed[index]
+    found = [index]
+    seen = {index}
+    waiting = deque([index])
+    while waiting and len(found) < count:
+        at = waiting.popleft()
+        near = [source for register in code.sass[at].reads for source in code.producers(at, register)]
+        near += code.consumers(at, REACH)
+        for other in sorted(near, key=lambda place: abs(place - at)):
+            if other in seen or abs(other - index) > REACH or len(found) >= count:
+                continue
+            seen.add(other)
+            similar = 0.2 * often <= work.executed[other] <= 5.0 * often
+            if similar and not taken[other] and _fits(code.sass[other]):
+                found.append(other)
+                waiting.append(other)
+    return found

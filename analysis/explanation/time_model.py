@@ -1,0 +1,239 @@
+"""The time model: how long a launch takes, from what it asks of each resource, and what it takes when it asks for less.
+
+With all times as shares of the measured one::
+
+    time = idle + k * (sum over terms of term ** P) ** (1 / P)
+
+The terms are the resources (busy share over ceiling; those of an SM times the imbalance, because the busiest SM is waited
+for) and the latency (`latency.unloaded`; times the working share of the time). ``idle`` is the share before the first and
+behind the last instruction, and ``k`` makes the formula exact for the launch as measured: what the terms do not explain is
+taken to stay in proportion. A large P is perfect overlap: the largest term alone counts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from gemmprof.analysis.explanation import latency
+from gemmprof.analysis.explanation.blame import BARRIER, LONG, SHORT
+from gemmprof.analysis.explanation.pipes import is_heavy
+from gemmprof.analysis.explanation.resources import GPU
+from gemmprof.analysis.explanation.work import Array, Work
+
+OVERLAP = 4.0
+"""P: how well the work of different resources overlaps."""
+UNEXPLAINED_MOST = 4.0
+"""``k`` beyond this is not believed: the launch waits for something that the model does not know."""
+
+LATENCY = "latency"
+WAITS_FOR_RESULTS = (LONG, SHORT, "drain")
+"""The states that `Mend.latency` scales."""
+
+
+@dataclass(frozen=True)
+class Mend:
+    """What mending one cause takes away, or changes.
+
+    Attributes:
+        keep: share of each instruction's executions that stays; None for all.
+        latency: factor on the wait for each instruction's result, beside ``keep``.
+        reasons: factor on the latency of a warp state.
+        resources: factor on what is asked of a resource, beside ``keep``; these replace what ``keep`` implies
+            for the same resource.
+        added: busy share that the mended kernel adds to a resource.
+        warps: factor on the warps that are resident on an SM.
+        imbalance: cycles of the busiest SM over the average one, when mended; None to leave it.
+        idle: factor on the share of the time before the first and behind the last instruction.
+    """
+
+    keep: Array | None = None
+    latency: Array | None = None
+    reasons: Mapping[str, float] = field(default_factory=dict)
+    resources: Mapping[str, float] = field(default_factory=dict)
+    added: Mapping[str, float] = field(default_factory=dict)
+    warps: float = 1.0
+    imbalance: float | None = None
+    idle: float = 1.0
+
+    def together(self, other: Mend) -> Mend:
+        """Both changes at once: of what both take away, the larger part is gone."""
+
+        def least(one: Array | None, two: Array | None) -> Array | None:
+            return two if one is None else one if two is None else np.minimum(one, two)
+
+        def fewer(one: Mapping[str, float], two: Mapping[str, float]) -> dict[str, float]:
+            return {key: min(one.get(key, 1.0), two.get(key, 1.0)) for key in {*one, *two}}
+
+        sides = [value for value in (self.imbalance, other.imbalance) if value is not None]
+        return Mend(
+            keep=least(self.keep, other.keep),
+            latency=least(self.latency, other.latency),
+            reasons=fewer(self.reasons, other.reasons),
+            resources=fewer(self.resources, other.resources),
+            added={key: max(self.added.get(key, 0.0), other.added.get(key, 0.0)) for key in {*self.added, *other.added}},
+            warps=max(self.warps, other.warps),
+            imbalance=min(sides) if sides else None,
+            idle=min(self.idle, other.idle),
+        )
+
+
+NOTHING = Mend()
+
+
+@dataclass(frozen=True)
+class Settings:
+    """The model's few free numbers, and the factors that probe its uncertainty."""
+
+    overlap: float = OVERLAP
+    latency_scale: float = 1.0
+    ceiling_scale: float = 1.0
+
+
+class TimeModel:
+    """The time model of one launch."""
+
+    def __init__(self, work: Work, settings: Settings | None = None) -> None:
+        self.work = work
+        self.settings = settings or Settings()
+        self.unloaded = latency.unloaded(work, self.settings.latency_scale)
+        self._weights: dict[str, Array] = {}
+        terms = self.terms(NOTHING)
+        self.inner = 1.0 - work.idle_start
+        sum_of_terms = self._combined(terms)
+        self.known = bool(terms) and sum_of_terms > 0
+        self.unexplained = self.inner / sum_of_terms if self.known else 1.0
+
+    # --- Terms ---
+
+    def terms(self, mend: Mend) -> dict[str, float]:
+        """Each resource's share of the time, and the latency's, with a change made."""
+        work = self.work
+        imbalance = work.imbalance if mend.imbalance is None else mend.imbalance
+        found: dict[str, float] = {}
+        for key, load in work.loads.items():
+            busy = load.busy * self.factor(key, mend) + mend.added.get(key, 0.0)
+            ceiling = min(1.0, load.resource.ceiling * self.settings.ceiling_scale)
+            found[key] = busy / ceiling * (1.0 if load.resource.scope == GPU else imbalance)
+        if self.unloaded is not None:
+            average = work.active_average / work.elapsed if work.elapsed else 1.0
+            found[LATENCY] = self.latency_share(mend) * average * imbalance / mend.warps
+        return found
+
+    def latency_share(self, mend: Mend) -> float:
+        """Unloaded share of the warps' time with a change made."""
+        assert self.unloaded is not None
+        total = 0.0
+        barrier = 0.0
+        before = after = 0.0
+        for reason, values in self.unloaded.by_reason.items():
+            kept = values
+            if mend.keep is not None and reason != BARRIER:
+                kept = kept * mend.keep
+            if mend.latency is not None and reason in WAITS_FOR_RESULTS:
+                kept = kept * mend.latency
+            share = float(kept.sum()) * mend.reasons.get(reason, 1.0)
+            if reason == BARRIER:
+                barrier = share
+            else:
+                before += float(values.sum())
+                after += share
+                total += share
+        # What the late warps no longer do, the early ones no longer wait for.
+        return total + barrier * (min(1.0, after / before) if before > 0 else 1.0)
+
+    def factor(self, key: str, mend: Mend) -> float:
+        """What stays of the demand on a resource."""
+        if key in mend.resources:
+            return mend.resources[key]
+        if mend.keep is None:
+            return 1.0
+        weights = self.weights(key)
+        whole = float(weights.sum())
+        return float((weights * mend.keep).sum()) / whole if whole > 0 else 1.0
+
+    def weights(self, key: str) -> Array:
+        """What each instruction asks of a resource, in any unit."""
+        if key not in self._weights:
+            self._weights[key] = _weights(self.work, key)
+        return self._weights[key]
+
+    def _combined(self, terms: Mapping[str, float]) -> float:
+        power = self.settings.overlap
+        largest = max(terms.values(), default=0.0)
+        if largest <= 0:
+            return 0.0
+        # The lists of one unit's stages are one term: they work in step.
+        return largest * float(sum((term / largest) ** power for term in _apart(terms))) ** (1.0 / power)
+
+    # --- Results ---
+
+    def time(self, mend: Mend) -> float:
+        """Time with a change made, as a share of the measured one."""
+        if not self.known:
+            return 1.0
+        # What stays unexplained is limited: a kernel that waits for the unknown does not get faster in proportion.
+        inner = self.unexplained * self._combined(self.terms(mend))
+        return self.work.idle_start * mend.idle + inner
+
+    def saves(self, mend: Mend) -> float:
+        """Share of the time that a change saves; negative where it costs."""
+        return 1.0 - self.time(mend)
+
+    def limit(self, mend: Mend = NOTHING) -> tuple[str, float]:
+        """The largest term and its share of the time."""
+        terms = self.terms(mend)
+        key = max(terms, key=lambda name: terms[name])
+        return key, terms[key]
+
+    def with_settings(self, **changes: float) -> TimeModel:
+        """The same launch with other numbers."""
+        return TimeModel(self.work, replace(self.settings, **changes))
+
+
+_GROUPS = (
+    ("l1_data", "l1_writeback", "lsu", "mio", "mio_data", "adu", "idc"),
+    ("l1_to_l2", "l2_to_l1", "l2", "l2_tags", "l2_atomics"),
+    ("fma", "fma_heavy"),
+)
+"""Stages of one unit that work in step: the slowest one counts."""
+
+
+def _apart(terms: Mapping[str, float]) -> list[float]:
+    grouped = {name for group in _GROUPS for name in group}
+    alone = [value for name, value in terms.items() if name not in grouped]
+    return alone + [max((terms.get(name, 0.0) for name in group), default=0.0) for group in _GROUPS]
+
+
+def _weights(work: Work, key: str) -> Array:
+    pipes = np.array(work.pipes)
+    executed = work.executed
+
+    def of(*names: str) -> Array:
+        return np.where(np.isin(pipes, names), executed, 0.0) if len(pipes) else executed
+
+    if key in ("issue",):
+        return executed
+    if key in ("fma", "alu", "fp64", "xu", "tensor", "uniform", "cbu", "lsu"):
+        return of(key)
+    if key == "fma_heavy":
+        heavy = work.where(is_heavy)
+        return np.where(heavy, executed, 0.0) + 0.5 * np.where(~heavy, of("fma"), 0.0)
+    if key in ("adu", "idc"):
+        return of("adu")
+    if key in ("mio", "mio_data"):
+        return of("lsu", "xu", "adu")
+    if key in ("l1_data", "l1_writeback"):
+        loads = work.where(lambda line: not line.is_store)
+        weights = work.shared_wavefronts + np.where(loads, work.global_tags, 0.5 * work.global_tags)
+        return weights + work.local_sectors / 4.0
+    sectors = work.global_sectors + work.local_sectors
+    if key in ("l2_atomics",):
+        return np.where(work.where(lambda line: line.is_atomic), np.maximum(sectors, executed), 0.0)
+    if key in ("l1_to_l2", "l2_to_l1", "l2", "l2_tags", "dram"):
+        hit = (work.number("l1tex__t_sector_pipe_lsu_mem_global_op_ld_hit_rate.pct") or 0.0) / 100.0
+        loads = work.where(lambda line: line.is_load)
+        return sectors * np.where(loads, max(0.02, 1.0 - hit), 1.0)
+    return executed
