@@ -1,9 +1,10 @@
 """Blame: a stalled sample counts against the instruction whose result, or whose queue, the warp waits for.
 
-Nsight Compute puts a sample on the instruction that cannot issue. What it waits for is another one: the load that fills a
-register it reads (long scoreboard), the shared load, conversion or special function (short scoreboard), the arithmetic of
-a fixed latency just before (wait). Full queues (lg, mio, tex and math pipe throttle) are the fault of the stalled
-instruction's own kind. A wait at a barrier is shared out over what the other warps do meanwhile, by `barrier_work`.
+Nsight Compute puts a sample on the instruction that cannot issue. What it waits for is another one: the
+load that fills a register it reads (long scoreboard), the shared load, conversion or special function
+(short scoreboard), the arithmetic of a fixed latency just before (wait). Full queues (lg, mio, tex and math
+pipe throttle) are the fault of the stalled instruction's own kind. A wait at a barrier is shared out over
+what the other warps do meanwhile, by `barrier_work`.
 """
 
 from __future__ import annotations
@@ -27,7 +28,9 @@ Blamed = Mapping[tuple[int, str], float]
 
 
 def producers(code: Program, index: int, reason: str) -> tuple[int, ...]:
-    """Indices of the instructions that a stall at ``index`` counts against; the stalled one itself where none is found."""
+    """Indices of the instructions that a stall at ``index`` counts against; the stalled one itself where
+    none is found.
+    """
     if reason == LONG:
         return _awaited(code, index, lambda line: line.long_latency) or (index,)
     if reason == SHORT:
@@ -40,7 +43,9 @@ def producers(code: Program, index: int, reason: str) -> tuple[int, ...]:
 
 
 def _awaited(code: Program, index: int, kind: object) -> tuple[int, ...]:
-    """Producers of this kind among what the instruction reads or overwrites; else the nearest one before it."""
+    """Producers of this kind among what the instruction reads or overwrites; else the nearest one before
+    it.
+    """
     assert callable(kind)
     line = code.sass[index]
     found: dict[int, None] = {}

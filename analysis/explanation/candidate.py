@@ -1,4 +1,6 @@
-"""What a cause says of a launch before its worth is known: what is wrong, where, and what mending it takes away."""
+"""What a cause says of a launch before its worth is known: what is wrong, where, and what mending it takes
+away.
+"""
 
 from __future__ import annotations
 
@@ -21,9 +23,11 @@ class Candidate:
         change: what to try, one plain sentence.
         evidence: the numbers that it rests on.
         blamed: share of the flaw by instruction; None for a flaw of the launch.
-        cautious, bold: the same mend with less and with more taken away, for the interval; None where there is no doubt.
+        cautious, bold: the same mend with less and with more taken away, for the interval; None where there
+            is no doubt.
         least: the cause is not a finding below this share of the time.
-        specific: a general name for the same loss (``memory_latency`` beside ``low_occupancy``) steps behind it.
+        specific: a general name for the same loss (``memory_latency`` beside ``low_occupancy``) steps
+            behind it.
     """
 
     cause: str
@@ -47,7 +51,9 @@ def evidence(work: Work, *names: str) -> tuple[Evidence, ...]:
 
 
 def derived(metric: str, value: float, unit: str = "") -> Evidence:
-    """A number that follows from several metrics or from the SASS; ``metric`` says in words or by names how."""
+    """A number that follows from several metrics or from the SASS; ``metric`` says in words or by names
+    how.
+    """
     return Evidence(metric, float(value), unit)
 
 

@@ -22,7 +22,8 @@ HIDDEN_BEHIND = 0.6
 def explain(profile: KernelProfile) -> Explanation:
     """What to change first in one launch.
 
-    Needs no GPU. A sparse report gives fewer findings, and the trust lines say which option brings what is missing.
+    Needs no GPU. A sparse report gives fewer findings, and the trust lines say which option brings what is
+    missing.
     """
     found = work(profile)
     trust = tuple(doubts(found))
@@ -44,7 +45,8 @@ def explain(profile: KernelProfile) -> Explanation:
         nvtx=profile.nvtx,
         duration_ns=profile.number(metrics.DURATION),
         trust=trust,
-        at_limit=limit if not findings else None,
+        # Whether nothing is left to gain is known only where instructions and waits were looked at.
+        at_limit=limit if not findings and found.samples else None,
         findings=findings,
         together=together,
         limit=limit,
@@ -52,7 +54,9 @@ def explain(profile: KernelProfile) -> Explanation:
 
 
 def _weigh(found: Work, predictor: Predictor) -> list[tuple[Candidate, Prediction]]:
-    """Candidates that save enough, most saved first; general names behind specific ones that explain the same."""
+    """Candidates that save enough, most saved first; general names behind specific ones that explain the
+    same.
+    """
     worth = []
     for candidate in detect(found):
         if predictor.quick(candidate.mend) >= candidate.least:

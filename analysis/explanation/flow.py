@@ -1,6 +1,7 @@
 """Control flow of a kernel's SASS: basic blocks, loops, and which instruction a register's value comes from.
 
-Built from text alone, once for each code (`program` caches by the code's text, so that the launches of one kernel share it).
+Built from text alone, once for each code (`program` caches by the code's text, so that the launches of one
+kernel share it).
 """
 
 from __future__ import annotations
@@ -42,7 +43,9 @@ class Program:
     sass: tuple[Sass, ...]
     addresses: tuple[int, ...]
     base: int
-    _producers: dict[tuple[int, str], tuple[int, ...]] = field(default_factory=dict, repr=False, compare=False)
+    _producers: dict[tuple[int, str], tuple[int, ...]] = field(
+        default_factory=dict, repr=False, compare=False
+    )
 
     @cached_property
     def index_of(self) -> dict[int, int]:
@@ -97,7 +100,9 @@ class Program:
             }
         )
         ends = [
-            next((i for i in range(start, len(self.sass)) if self.sass[i].opcode == "RET"), len(self.sass) - 1)
+            next(
+                (i for i in range(start, len(self.sass)) if self.sass[i].opcode == "RET"), len(self.sass) - 1
+            )
             for start in starts
         ]
         # A function may have several returns: it ends where the next one starts, or at the last RET before.
@@ -131,7 +136,9 @@ class Program:
         """The nearest instructions before this one, on every way to it, that are wanted."""
         return tuple(self._search(index, wanted, lambda _: True))
 
-    def _search(self, index: int, wanted: Callable[[Sass], bool], final: Callable[[Sass], bool]) -> Iterator[int]:
+    def _search(
+        self, index: int, wanted: Callable[[Sass], bool], final: Callable[[Sass], bool]
+    ) -> Iterator[int]:
         seen: set[int] = set()
         waiting = list(self.predecessors[index])
         while waiting and len(seen) < SEARCH:

@@ -1,8 +1,10 @@
-"""How long the warps of a launch would wait if no queue were full: the floor under its time at this occupancy.
+"""How long the warps of a launch would wait if no queue were full: the floor under its time at this
+occupancy.
 
-By Little's law a launch takes as long as all its warps' cycles divided by the warps that are resident. Of the cycles that
-were sampled, a part is queueing (throttles, `not_selected`, and what a load takes beyond an empty machine's latency): it
-goes away when the resource behind the queue gets less to do. The rest, the *unloaded* share, is latency.
+By Little's law a launch takes as long as all its warps' cycles divided by the warps that are resident. Of
+the cycles that were sampled, a part is queueing (throttles, `not_selected`, and what a load takes beyond an
+empty machine's latency): it goes away when the resource behind the queue gets less to do. The rest, the
+*unloaded* share, is latency.
 """
 
 from __future__ import annotations
@@ -11,11 +13,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from gemmprof import metrics
 from gemmprof.analysis.explanation import blame
 from gemmprof.analysis.explanation.work import Array, Work
 
 SHARED_CYCLES = 30.0
-"""From a shared load to its consumer, no bank conflict; conversions and special functions take about as long."""
+"""From a shared load to its consumer, no bank conflict; conversions and special functions take about as
+long.
+"""
 L1_CYCLES = 38.0
 L2_CYCLES = 270.0
 DRAM_CYCLES = 640.0
@@ -27,7 +32,16 @@ TAG_CYCLES = 2.0
 WAVEFRONT_CYCLES = 2.0
 """More for each further wavefront of a shared access."""
 
-FULL = (blame.SELECTED, blame.WAIT, "branch_resolving", blame.NO_INSTRUCTION, "imc_miss", "membar", "sleeping", "misc")
+FULL = (
+    blame.SELECTED,
+    blame.WAIT,
+    "branch_resolving",
+    blame.NO_INSTRUCTION,
+    "imc_miss",
+    "membar",
+    "sleeping",
+    "misc",
+)
 """States that are latency whatever else the machine does."""
 QUEUES = (*blame.THROTTLES, blame.NOT_SELECTED)
 
@@ -45,14 +59,15 @@ class Unloaded:
 
 
 def load_cycles(work: Work, lines: float | None = None) -> Array:
-    """Cycles from each long-latency instruction to its consumer on an idle machine, from the launch's hit rates.
+    """Cycles from each long-latency instruction to its consumer on an idle machine, from the launch's hit
+    rates.
 
     Args:
         lines: 128-byte lines that each request touches, instead of what was counted.
     """
     number = work.number
-    first = (number("l1tex__t_sector_pipe_lsu_mem_global_op_ld_hit_rate.pct") or number("l1tex__t_sector_hit_rate.pct") or 0.0) / 100
-    second = (number("lts__t_sector_op_read_hit_rate.pct") or number("lts__t_sector_hit_rate.pct") or 0.0) / 100
+    first = (number(metrics.GLOBAL_LOAD_HIT_RATE) or number(metrics.L1_HIT_RATE) or 0.0) / 100
+    second = (number(metrics.L2_READ_HIT_RATE) or number(metrics.L2_HIT_RATE) or 0.0) / 100
     executed = np.maximum(work.executed, 1.0)
     tags = np.maximum(work.global_tags / executed, 1.0) if lines is None else np.full(len(executed), lines)
     # The slowest of its lines is waited for; lines of one request are alike, so a few stand for all.

@@ -1,6 +1,8 @@
-"""Which execution pipe an instruction occupies, and for how many cycles of a scheduler's issue (compute capability 9.0).
+"""Which execution pipe an instruction occupies, and for how many cycles of a scheduler's issue (compute
+capability 9.0).
 
-Only proportions within one pipe matter: how busy the pipe was is measured, the table says whose work that was.
+Only proportions within one pipe matter: how busy the pipe was is measured, the table says whose work that
+was.
 """
 
 from __future__ import annotations
@@ -9,9 +11,21 @@ from functools import lru_cache
 
 from gemmprof.analysis.explanation.sass import Sass, parse
 
-FMA, ALU, FP64, XU, TENSOR, UNIFORM, LSU, ADU, CBU = "fma", "alu", "fp64", "xu", "tensor", "uniform", "lsu", "adu", "cbu"
+FMA, ALU, FP64, XU, TENSOR, UNIFORM, LSU, ADU, CBU = (
+    "fma",
+    "alu",
+    "fp64",
+    "xu",
+    "tensor",
+    "uniform",
+    "lsu",
+    "adu",
+    "cbu",
+)
 
-_FMA = frozenset({"FFMA", "FMUL", "FADD", "HFMA2", "HADD2", "HMUL2", "FFMA2", "FADD2", "FMUL2", "FFMA32I", "FSWZADD"})
+_FMA = frozenset(
+    {"FFMA", "FMUL", "FADD", "HFMA2", "HADD2", "HMUL2", "FFMA2", "FADD2", "FMUL2", "FFMA32I", "FSWZADD"}
+)
 _FMA_HEAVY = frozenset({"IMAD", "IDP", "IMUL", "XMAD"})
 _XU = frozenset({"MUFU", "I2F", "F2I", "F2F", "POPC", "FLO", "BREV", "FRND", "I2I"})
 _FP64 = frozenset({"DADD", "DMUL", "DFMA", "DSETP", "DMNMX"})

@@ -1,7 +1,7 @@
 """Where a finding sits: the user's own lines that its weight falls on, else the instructions.
 
-Code of a toolkit's header counts against the line of the user's own file that it was inlined into: the nearest instruction
-before it that has one, where the report says no more.
+Code of a toolkit's header counts against the line of the user's own file that it was inlined into: the
+nearest instruction before it that has one, where the report says no more.
 """
 
 from __future__ import annotations
@@ -76,7 +76,11 @@ def places(work: Work, weights: Array | None) -> tuple[CodePlace, ...]:
         if isinstance(key, tuple):
             file, line = key
             inlined = (f"{base_name(worst.file)}:{worst.line}",) if _elsewhere(worst, file, line) else ()
-            found.append(CodePlace(file, line, part, code.line_text(file, line), worst.address, worst.sass.strip(), inlined))
+            found.append(
+                CodePlace(
+                    file, line, part, code.line_text(file, line), worst.address, worst.sass.strip(), inlined
+                )
+            )
         else:
             found.append(CodePlace(None, None, part, "", worst.address, worst.sass.strip()))
     return tuple(found)

@@ -1,4 +1,6 @@
-"""Weighs what the causes found: the share of the time that mending saves, with its interval, and all of them together."""
+"""Weighs what the causes found: the share of the time that mending saves, with its interval, and all of
+them together.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
-"""Reads the text of SASS: what an instruction does, which registers it writes and reads, where it branches to.
+"""Reads the text of SASS: what an instruction does, which registers it writes and reads, where it branches
+to.
 
-Only what the text tells: the control bits (scoreboards, wait masks) are not part of it, so a wait is traced back through
-registers and predicates, which is what the compiler derived those bits from.
+Only what the text tells: the control bits (scoreboards, wait masks) are not part of it, so a wait is traced
+back through registers and predicates, which is what the compiler derived those bits from.
 """
 
 from __future__ import annotations
@@ -25,10 +26,46 @@ _TARGET = re.compile(r"0x([0-9a-f]{6,})")
 _NUMBER = re.compile(r"(?<![\w.\[])-?(?:\d+\.\d*(?:[eE][+-]?\d+)?|\d+[eE][+-]?\d+|0x[0-9a-f]+|\d+)\b")
 _STORES = frozenset({"STG", "STS", "STL", "ST", "RED", "REDG", "REDS", "STSM", "STAS", "SUST", "SURED"})
 _NO_RESULT = _STORES | {
-    *("BRA", "BRX", "JMP", "EXIT", "BAR", "BSSY", "BSYNC", "BREAK", "CALL", "RET", "NOP", "MEMBAR", "DEPBAR", "ERRBAR"),
-    *("LDGSTS", "LDGDEPBAR", "CCTL", "YIELD", "WARPSYNC", "NANOSLEEP", "FENCE", "CGAERRBAR", "UTMALDG", "UTMASTG"),
+    *(
+        "BRA",
+        "BRX",
+        "JMP",
+        "EXIT",
+        "BAR",
+        "BSSY",
+        "BSYNC",
+        "BREAK",
+        "CALL",
+        "RET",
+        "NOP",
+        "MEMBAR",
+        "DEPBAR",
+        "ERRBAR",
+    ),
+    *(
+        "LDGSTS",
+        "LDGDEPBAR",
+        "CCTL",
+        "YIELD",
+        "WARPSYNC",
+        "NANOSLEEP",
+        "FENCE",
+        "CGAERRBAR",
+        "UTMALDG",
+        "UTMASTG",
+    ),
     *("UTMACCTL", "UTMAPF", "UTMACMDFLUSH", "UBLKCP", "SYNCS", "KILL", "PREEXIT", "ACQBULK", "UCGABAR_ARV"),
-    *("UCGABAR_WAIT", "ARRIVES", "WARPGROUP", "BMOV", "ENDCOLLECTIVE", "UTMAREDG", "BPT", "RPCMOV", "USETMAXREG"),
+    *(
+        "UCGABAR_WAIT",
+        "ARRIVES",
+        "WARPGROUP",
+        "BMOV",
+        "ENDCOLLECTIVE",
+        "UTMAREDG",
+        "BPT",
+        "RPCMOV",
+        "USETMAXREG",
+    ),
 }
 _PAIRS = re.compile(
     r"D(?:ADD|MUL|FMA|MNMX)|IMAD\.WIDE|F2F\.F64|I2F\.F64|F2I\S*\.[SU]64|UIMAD\.WIDE|CS2R(?!\.32)|I2F\S*\.F64|"
@@ -44,10 +81,42 @@ _MEMORY_SPACES = {
 }
 ATOMICS = frozenset({"RED", "REDG", "ATOM", "ATOMG", "ATOMS", "REDS"})
 _LONG = frozenset(
-    {"LDG", "LDL", "LD", "ATOM", "ATOMG", "TEX", "TLD", "TLD4", "SULD", "TMML", "TXD", "LDGSTS", "UTMALDG", "UBLKCP"}
+    {
+        "LDG",
+        "LDL",
+        "LD",
+        "ATOM",
+        "ATOMG",
+        "TEX",
+        "TLD",
+        "TLD4",
+        "SULD",
+        "TMML",
+        "TXD",
+        "LDGSTS",
+        "UTMALDG",
+        "UBLKCP",
+    }
 )
-_SHORT = frozenset({"LDS", "LDSM", "ATOMS", "MUFU", "SHFL", "LDC", "LDCU", "S2R", "S2UR", "F2F", "F2I", "I2F", "FRND"}) | {
-    *("POPC", "FLO", "BREV", "R2UR", "VOTE", "VOTEU", "REDUX", "MATCH", "I2I", "B2R", "CS2R", "DADD", "DMUL", "DFMA"),
+_SHORT = frozenset(
+    {"LDS", "LDSM", "ATOMS", "MUFU", "SHFL", "LDC", "LDCU", "S2R", "S2UR", "F2F", "F2I", "I2F", "FRND"}
+) | {
+    *(
+        "POPC",
+        "FLO",
+        "BREV",
+        "R2UR",
+        "VOTE",
+        "VOTEU",
+        "REDUX",
+        "MATCH",
+        "I2I",
+        "B2R",
+        "CS2R",
+        "DADD",
+        "DMUL",
+        "DFMA",
+    ),
     *("DSETP", "UPOPC", "UFLO", "STS", "STL", "STG", "QSPC", "ELECT", "BMOV", "CREDUX", "FSWZADD"),
 }
 
@@ -115,7 +184,9 @@ class Sass:
 
     @property
     def short_latency(self) -> bool:
-        """Its result is waited for on the short scoreboard: shared memory, special functions, constants, FP64 …"""
+        """Its result is waited for on the short scoreboard: shared memory, special functions, constants,
+        FP64 …
+        """
         return self.opcode in _SHORT
 
     @property
@@ -210,18 +281,36 @@ def _registers(opcode: str, full: str, operands: tuple[str, ...]) -> tuple[tuple
     count = 1
     first_is_predicate = re.fullmatch(r"!?U?P(\d|T)", operands[0]) is not None
     for operand in operands[1:]:
-        if re.fullmatch(r"U?P(\d|T)", operand) is None and not (first_is_predicate and count == 1 and _two(opcode)):
+        if re.fullmatch(r"U?P(\d|T)", operand) is None and not (
+            first_is_predicate and count == 1 and _two(opcode)
+        ):
             break
         if first_is_predicate and count == 2:
             break
         count += 1
     width = _result_width(opcode, full)
-    writes = [name for operand in operands[:count] for name in _names(operand, width if operand[:1] in "RU" else 1)]
+    writes = [
+        name for operand in operands[:count] for name in _names(operand, width if operand[:1] in "RU" else 1)
+    ]
     sources = 2 if _PAIRS.match(full) and full[0] == "D" else 1
-    reads = [name for operand in operands[count:] for name in _names(operand, 1 if "[" in operand else sources)]
+    reads = [
+        name for operand in operands[count:] for name in _names(operand, 1 if "[" in operand else sources)
+    ]
     return tuple(writes), tuple(dict.fromkeys(reads))
 
 
 def _two(opcode: str) -> bool:
     """Opcodes whose first operand is a predicate and whose second is the result too."""
-    return opcode in ("ATOMG", "ATOM", "SHFL", "LOP3", "ULOP3", "MATCH", "VOTE", "VOTEU", "ATOMS", "PLOP3", "SYNCS")
+    return opcode in (
+        "ATOMG",
+        "ATOM",
+        "SHFL",
+        "LOP3",
+        "ULOP3",
+        "MATCH",
+        "VOTE",
+        "VOTEU",
+        "ATOMS",
+        "PLOP3",
+        "SYNCS",
+    )

@@ -1,8 +1,9 @@
 """Recognises in SASS what no single opcode says: divisions of integers, and precise mathematical functions.
 
-Each inlined function leaves a constant in the code that nothing else uses (a coefficient of its polynomial, a bound of
-its range). From there the instructions that depend on one another are collected until there are as many as the function
-takes. The counts were read from code that nvcc 13.0 makes for compute capability 9.0.
+Each inlined function leaves a constant in the code that nothing else uses (a coefficient of its polynomial,
+a bound of its range). From there the instructions that depend on one another are collected until there are
+as many as the function takes. The counts were read from code that nvcc 13.0 makes for compute capability
+9.0.
 """
 
 from __future__ import annotations
@@ -20,7 +21,9 @@ from gemmprof.analysis.explanation.work import Array, Work
 Mask = npt.NDArray[np.bool_]
 
 REACH = 90
-"""Instructions between the first and the last of one sequence, at most: the scheduler mixes it with its surroundings."""
+"""Instructions between the first and the last of one sequence, at most: the scheduler mixes it with its
+surroundings.
+"""
 _CLASSES = frozenset({"fp32", "integer", "move", "special", "conversion", "fp16"})
 
 
@@ -104,13 +107,22 @@ def precise_functions(work: Work) -> Found:
 
 
 def _slow_paths(work: Work) -> list[tuple[int, int]]:
-    """Spans of the code that precise functions run for awkward arguments: reductions, and called subroutines."""
+    """Spans of the code that precise functions run for awkward arguments: reductions, and called
+    subroutines.
+    """
     code = work.code
     assert code is not None
     spans = []
     for index, line in enumerate(code.sass):
         if _REDUCTION.search(line.text):
-            start = next((at for at in range(index, max(-1, index - 140), -1) if code.sass[at].opcode == "BSSY" and _holds(work, at, index)), None)
+            start = next(
+                (
+                    at
+                    for at in range(index, max(-1, index - 140), -1)
+                    if code.sass[at].opcode == "BSSY" and _holds(work, at, index)
+                ),
+                None,
+            )
             if start is not None:
                 end = code.target(start)
                 # The guard before it, which most threads take, is no part of the slow path.
@@ -135,12 +147,18 @@ def integer_divisions(work: Work) -> Mask:
     assert code is not None
     found = np.zeros(len(code.sass), dtype=bool)
     for first, last in code.functions:
-        if any(line.opcode == "I2F" and "64" in line.full and "RP" in line.modifiers for line in code.sass[first : last + 1]):
+        if any(
+            line.opcode == "I2F" and "64" in line.full and "RP" in line.modifiers
+            for line in code.sass[first : last + 1]
+        ):
             found[first : last + 1] = True
             for call in code.callers((first, last)):
                 # The test for 32 bits before the call, and the moves around it.
                 around = slice(max(0, call - 4), min(len(found), call + 4))
-                near = [line.opcode in ("LOP3", "ISETP", "MOV", "CALL", "BRA", "IMAD", "HFMA2") for line in code.sass[around]]
+                near = [
+                    line.opcode in ("LOP3", "ISETP", "MOV", "CALL", "BRA", "IMAD", "HFMA2")
+                    for line in code.sass[around]
+                ]
                 found[around] |= np.array(near)
     for index, line in enumerate(code.sass):
         if not work.executed[index]:

@@ -1,13 +1,15 @@
-"""The time model: how long a launch takes, from what it asks of each resource, and what it takes when it asks for less.
+"""The time model: how long a launch takes, from what it asks of each resource, and what it takes when it
+asks for less.
 
 With all times as shares of the measured one::
 
     time = idle + k * (sum over terms of term ** P) ** (1 / P)
 
-The terms are the resources (busy share over ceiling; those of an SM times the imbalance, because the busiest SM is waited
-for) and the latency (`latency.unloaded`; times the working share of the time). ``idle`` is the share before the first and
-behind the last instruction, and ``k`` makes the formula exact for the launch as measured: what the terms do not explain is
-taken to stay in proportion. A large P is perfect overlap: the largest term alone counts.
+The terms are the resources (busy share over ceiling; those of an SM times the imbalance, because the
+busiest SM is waited for) and the latency (`latency.unloaded`; times the working share of the time).
+``idle`` is the share before the first and behind the last instruction, and ``k`` makes the formula exact
+for the launch as measured: what the terms do not explain is taken to stay in proportion. A large P is
+perfect overlap: the largest term alone counts.
 """
 
 from __future__ import annotations
@@ -17,6 +19,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from gemmprof import metrics
 from gemmprof.analysis.explanation import latency
 from gemmprof.analysis.explanation.blame import BARRIER, LONG, SHORT
 from gemmprof.analysis.explanation.pipes import is_heavy
@@ -73,7 +76,10 @@ class Mend:
             latency=least(self.latency, other.latency),
             reasons=fewer(self.reasons, other.reasons),
             resources=fewer(self.resources, other.resources),
-            added={key: max(self.added.get(key, 0.0), other.added.get(key, 0.0)) for key in {*self.added, *other.added}},
+            added={
+                key: max(self.added.get(key, 0.0), other.added.get(key, 0.0))
+                for key in {*self.added, *other.added}
+            },
             warps=max(self.warps, other.warps),
             imbalance=min(sides) if sides else None,
             idle=min(self.idle, other.idle),
@@ -174,7 +180,8 @@ class TimeModel:
         """Time with a change made, as a share of the measured one."""
         if not self.known:
             return 1.0
-        # What stays unexplained is limited: a kernel that waits for the unknown does not get faster in proportion.
+        # What stays unexplained is limited: a kernel that waits for the unknown does not get faster in
+        # proportion.
         inner = self.unexplained * self._combined(self.terms(mend))
         return self.work.idle_start * mend.idle + inner
 
@@ -233,7 +240,7 @@ def _weights(work: Work, key: str) -> Array:
     if key in ("l2_atomics",):
         return np.where(work.where(lambda line: line.is_atomic), np.maximum(sectors, executed), 0.0)
     if key in ("l1_to_l2", "l2_to_l1", "l2", "l2_tags", "dram"):
-        hit = (work.number("l1tex__t_sector_pipe_lsu_mem_global_op_ld_hit_rate.pct") or 0.0) / 100.0
+        hit = (work.number(metrics.GLOBAL_LOAD_HIT_RATE) or 0.0) / 100.0
         loads = work.where(lambda line: line.is_load)
         return sectors * np.where(loads, max(0.02, 1.0 - hit), 1.0)
     return executed

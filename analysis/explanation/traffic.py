@@ -1,9 +1,12 @@
-"""What a launch moves between L1, L2 and DRAM, and what each resource on the way would see if it moved less."""
+"""What a launch moves between L1, L2 and DRAM, and what each resource on the way would see if it moved
+less.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
+from gemmprof import metrics
 from gemmprof.analysis.explanation.candidate import share
 from gemmprof.analysis.explanation.work import Work
 
@@ -70,23 +73,27 @@ def traffic(work: Work) -> Traffic:
     def number(*names: str) -> float:
         return next((value for name in names if (value := work.number(name)) is not None), 0.0)
 
-    lsu = "l1tex__t_sectors_pipe_lsu_mem_"
-    asked = number(f"{lsu}global_op_ld.sum") + number(f"{lsu}local_op_ld.sum")
-    local_missed = number(f"{lsu}local_op_ld_lookup_miss.sum")
-    local_written = number(f"{lsu}local_op_st.sum")
-    missed = number("l1tex__m_xbar2l1tex_read_sectors_mem_lg_op_ld.sum")
+    def sectors(space: str, operation: str, lookup: str = "") -> float:
+        return number(metrics.LSU_SECTORS.format(space=space, operation=operation, lookup=lookup))
+
+    asked = sectors("global", "ld") + sectors("local", "ld")
+    local_missed = sectors("local", "ld", "_lookup_miss")
+    local_written = sectors("local", "st")
+    missed = number(metrics.L1_LOAD_SECTORS_FETCHED)
     if not missed:
-        missed = number(f"{lsu}global_op_ld_lookup_miss.sum") + local_missed
-    written = number("l1tex__m_l1tex2xbar_write_sectors_mem_lg_op_st.sum")
+        missed = sectors("global", "ld", "_lookup_miss") + local_missed
+    if not missed:
+        missed = number(metrics.L2_TO_L1_BYTES) / SECTOR
+    written = number(metrics.L1_STORE_SECTORS_WRITTEN)
     if not written:
-        written = number(f"{lsu}global_op_st.sum") + local_written
-    local_written = min(local_written, max(0.0, written - number(f"{lsu}global_op_st.sum")))
+        written = sectors("global", "st") + local_written
+    local_written = min(local_written, max(0.0, written - sectors("global", "st")))
     return Traffic(
         asked=asked,
         missed=missed,
         written=written,
-        atomics=number(f"{lsu}global_op_atom.sum") + number(f"{lsu}global_op_red.sum"),
-        dram_read=number("dram__bytes_read.sum", "dram__bytes_op_read.sum") / SECTOR,
-        dram_written=number("dram__bytes_write.sum", "dram__bytes_op_write.sum") / SECTOR,
+        atomics=sectors("global", "atom") + sectors("global", "red"),
+        dram_read=number(*metrics.DRAM_READ_BYTES) / SECTOR,
+        dram_written=number(*metrics.DRAM_WRITE_BYTES) / SECTOR,
         local=min(missed, local_missed) + local_written,
     )

@@ -24,9 +24,11 @@ def doubts(work: Work) -> Iterator[str]:
     profile = work.profile
     if profile.workload != "kernel":
         yield (
-            f"This is a {profile.workload} of several launches: its counters are sums, so no cause can be told apart. "
+            f"This is a {profile.workload} of several launches: its counters are sums, so no cause can be "
+            "told apart. "
             "Profile its kernels one by one (--replay-mode kernel, --graph-profiling node)."
         )
+    yield from profile.doubts
     yield from _missing(work)
     yield from _not_numbers(profile)
     yield from _clocks(work)
@@ -40,29 +42,56 @@ def _missing(work: Work) -> Iterator[str]:
     profile = work.profile
     have = profile.metrics
     wanted = {
-        "how busy each unit was": (any(key in work.loads for key in ("issue", "l1_data")), "--section SpeedOfLight"),
-        "DRAM and L2 traffic": ("l1tex__m_xbar2l1tex_read_bytes.sum" in have, "--section MemoryWorkloadAnalysis_Chart --section MemoryWorkloadAnalysis_Tables"),
-        "what warps wait for": (bool(work.reason_shares), "--section WarpStateStats --section SourceCounters"),
-        "which instructions ran and stalled": (metrics.INSTRUCTIONS_BY_ADDRESS in profile.instances, "--section SourceCounters"),
+        "how busy each unit was": (
+            any(key in work.loads for key in ("issue", "l1_data")),
+            "--section SpeedOfLight",
+        ),
+        "DRAM and L2 traffic": (
+            metrics.L2_TO_L1_BYTES in have,
+            "--section MemoryWorkloadAnalysis_Chart --section MemoryWorkloadAnalysis_Tables",
+        ),
+        "what warps wait for": (
+            bool(work.reason_shares),
+            "--section WarpStateStats --section SourceCounters",
+        ),
+        "which instructions ran and stalled": (
+            metrics.INSTRUCTIONS_BY_ADDRESS in profile.instances,
+            "--section SourceCounters",
+        ),
         "how many warps were resident": (work.resident_warps is not None, "--section Occupancy"),
         "launch statistics": (metrics.GRID_SIZE in have, "--section LaunchStats"),
     }
     absent = {what: option for what, (there, option) in wanted.items() if not there}
     if absent:
-        options = " ".join(dict.fromkeys(absent.values()))
-        yield f"Not collected: {', '.join(absent)}. Findings that need it are left out; use {options} (or --set full)."
+        sections = dict.fromkeys(
+            word for option in absent.values() for word in option.split() if word[0] != "-"
+        )
+        options = " ".join(f"--section {section}" for section in sections)
+        yield (
+            f"Not collected: {', '.join(absent)}. Findings that need it are left out; use {options} (or "
+            "--set full)."
+        )
 
 
 def _not_numbers(profile: KernelProfile) -> Iterator[str]:
     shown = [
         name
         for name, value in profile.metrics.items()
-        if isinstance(value, float) and not math.isfinite(value) and not name.startswith(("derived_temp", "breakdown", "device__"))
+        if isinstance(value, float)
+        and not math.isfinite(value)
+        and not name.startswith(("derived_temp", "breakdown", "device__"))
     ]
-    important = [name for name in shown if name.split("__")[0] in ("sm", "smsp", "l1tex", "lts", "dram", "gpu", "launch") and "ratio" not in name and "pct" not in name]
+    important = [
+        name
+        for name in shown
+        if name.split("__")[0] in ("sm", "smsp", "l1tex", "lts", "dram", "gpu", "launch")
+        and "ratio" not in name
+        and "pct" not in name
+    ]
     if important:
         yield (
-            f"{len(important)} counters are not a number (ncu could not measure them), {important[0]} among them; what rests on "
+            f"{len(important)} counters are not a number (ncu could not measure them), {important[0]} "
+            "among them; what rests on "
             "them is left out."
         )
 
@@ -74,57 +103,81 @@ def _clocks(work: Work) -> Iterator[str]:
     clock = work.number(metrics.SM_CLOCK)
     most = profile.device.max_clock_hz
     if control.lower() == "base" or "--clock-control base" in command:
-        yield "ncu held the clocks at their base (--clock-control base): shares hold, times in use are shorter."
+        yield (
+            "ncu held the clocks at their base (--clock-control base): shares hold, times in use are shorter."
+        )
     if clock and most and clock < 0.6 * most and (work.duration or 0) > SHORT:
-        yield f"The SMs ran at {clock / 1e6:.0f} of {most / 1e6:.0f} MHz while it was profiled: memory looks faster than in use."
-    sides = [value for name in (metrics.SM_CLOCK, metrics.SM_ELAPSED_CLOCK, metrics.SMSP_CLOCK, metrics.L1_CLOCK) if (value := work.number(name))]
+        yield (
+            f"The SMs ran at {clock / 1e6:.0f} of {most / 1e6:.0f} MHz while it was profiled: memory "
+            "looks faster than in use."
+        )
+    sides = [
+        value
+        for name in (metrics.SM_CLOCK, metrics.SM_ELAPSED_CLOCK, metrics.SMSP_CLOCK, metrics.L1_CLOCK)
+        if (value := work.number(name))
+    ]
     if len(sides) > 1 and max(sides) / min(sides) > 1.08:
         yield (
-            f"Clocks drifted between the passes ({min(sides) / 1e6:.0f} to {max(sides) / 1e6:.0f} MHz): counters of different "
+            f"Clocks drifted between the passes ({min(sides) / 1e6:.0f} to {max(sides) / 1e6:.0f} MHz): "
+            "counters of different "
             "passes do not quite belong together."
         )
 
 
 def _passes(work: Work) -> Iterator[str]:
     pairs = (
-        (metrics.ELAPSED_CYCLES, "sm__cycles_elapsed.max"),
-        (metrics.SM_ACTIVE_CYCLES, "l1tex__cycles_active.avg"),
+        (metrics.ELAPSED_CYCLES, metrics.SM_ELAPSED_CYCLES_MAX),
+        (metrics.SM_ACTIVE_CYCLES, metrics.L1_ACTIVE_CYCLES_AVERAGE),
     )
     for one, other in pairs:
         first, second = work.number(one), work.number(other)
         if first and second and abs(first - second) / max(first, second) > DISAGREE:
             yield (
-                f"Its passes disagree: {one} is {first:,.0f}, {other} is {second:,.0f} cycles. The kernel does not run alike "
+                f"Its passes disagree: {one} is {first:,.0f}, {other} is {second:,.0f} cycles. The kernel "
+                "does not run alike "
                 "each time; profile it again."
             )
             return
     latency = work.number(metrics.CYCLES_PER_ISSUE)
     counted = sum(work.number(name) or 0.0 for name in metrics.stall_cycles(work.profile.metrics).values())
     if latency and counted and abs(counted - latency) / latency > DISAGREE:
-        yield f"The warp states add up to {counted:.1f} cycles an instruction where {latency:.1f} were measured: its passes disagree."
+        yield (
+            f"The warp states add up to {counted:.1f} cycles an instruction where {latency:.1f} were "
+            "measured: its passes disagree."
+        )
 
 
 def _short(work: Work) -> Iterator[str]:
     if not work.samples:
         return
     if work.sample_count < FEW_SAMPLES:
-        yield f"Too short to sample well: {work.sample_count:.0f} samples. Shares of lines and states are rough; profile a larger problem."
+        yield (
+            f"Too short to sample well: {work.sample_count:.0f} samples. Shares of lines and states are "
+            "rough; profile a larger problem."
+        )
     dropped = work.number(metrics.SAMPLES_DROPPED_BYTES)
     if dropped:
-        yield f"The sampler's buffer overflowed ({dropped:,.0f} bytes lost): raise --sampling-buffer-size or --sampling-interval."
+        yield (
+            f"The sampler's buffer overflowed ({dropped:,.0f} bytes lost): raise --sampling-buffer-size "
+            "or --sampling-interval."
+        )
 
 
 def _over(profile: KernelProfile) -> Iterator[str]:
     over = [
         (value, name)
         for name, value in profile.metrics.items()
-        if isinstance(value, float) and value > OVER and math.isfinite(value) and ".avg.pct_of_peak_sustained" in name
+        if isinstance(value, float)
+        and value > OVER
+        and math.isfinite(value)
+        and ".avg.pct_of_peak_sustained" in name
         and "occupancy" not in name
     ]
     if over:
         value, name = max(over)
         yield (
-            f"{name} is {value:.0f} % of its peak, which cannot be: counters of different passes met, or the peak is not the "
+            f"{name} is {value:.0f} % of its peak, which cannot be: counters of different passes met, or "
+            "the peak is not the "
             "hardware's. It is taken as full."
         )
 

@@ -1,6 +1,8 @@
-"""What a launch asks of the machine: its instructions with their executions, stalls and traffic, and its resources.
+"""What a launch asks of the machine: its instructions with their executions, stalls and traffic, and its
+resources.
 
-`Work` is what every cause looks at. Its numbers are those of the report; arrays have one entry an instruction.
+`Work` is what every cause looks at. Its numbers are those of the report; arrays have one entry an
+instruction.
 """
 
 from __future__ import annotations
@@ -22,9 +24,6 @@ from gemmprof.analysis.explanation.sass import Sass
 from gemmprof.model import Instruction, KernelProfile
 
 Array = npt.NDArray[np.float64]
-
-ELAPSED = "sm__cycles_elapsed"
-ACTIVE = "sm__cycles_active"
 
 
 @dataclass(frozen=True)
@@ -56,7 +55,9 @@ class Work:
 
     @property
     def idle_start(self) -> float:
-        """Share of the elapsed cycles in which no SM works: the launch, and the draining of its last stores."""
+        """Share of the elapsed cycles in which no SM works: the launch, and the draining of its last
+        stores.
+        """
         return min(0.95, max(0.0, 1.0 - self.active_most / self.elapsed)) if self.elapsed > 0 else 0.0
 
     @property
@@ -113,7 +114,8 @@ class Work:
     def samples(self) -> dict[str, Array]:
         """Share of the warps' time by stall reason, one entry an instruction; all together are 1.
 
-        The sampler says where, the counters say how much: each reason's samples are scaled to what was counted.
+        The sampler says where, the counters say how much: each reason's samples are scaled to what was
+            counted.
         """
         by_reason: dict[str, Array] = {}
         for name, metric in metrics.stall_samples(self.profile.instances).items():
@@ -254,7 +256,7 @@ def work(profile: KernelProfile) -> Work:
         if threads is None
         else np.array([threads.get(line.address, 0) for line in instructions], dtype=np.float64)
     )
-    elapsed = profile.number(f"{ELAPSED}.max") or profile.number(metrics.ELAPSED_CYCLES) or 0.0
+    elapsed = profile.number(metrics.SM_ELAPSED_CYCLES_MAX) or profile.number(metrics.ELAPSED_CYCLES) or 0.0
     average = profile.number(metrics.SM_ACTIVE_CYCLES) or elapsed
     most = profile.number(metrics.ACTIVE_CYCLES_MAX) or average
     return Work(

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 COMMANDS: dict[str, str] = {
     "collect": "build, verify, time and profile the stages on this machine's GPU",
+    "explain": "what to change first in a kernel, where, and what it brings",
     "report": "render HTML pages from a run or any .ncu-rep files",
     "export": "write everything in reports as Parquet, CSV or JSON lines",
     "roofline": "roofline points of kernels, as a table or a picture",

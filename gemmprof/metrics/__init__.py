@@ -6,6 +6,7 @@ their names together, so that a reader writes ``metrics.DURATION`` wherever it i
 """
 
 from gemmprof.metrics.compute import *  # noqa: F403
+from gemmprof.metrics.explanation import *  # noqa: F403
 from gemmprof.metrics.groups import *  # noqa: F403
 from gemmprof.metrics.launch import *  # noqa: F403
 from gemmprof.metrics.lean import *  # noqa: F403

@@ -1,4 +1,6 @@
-"""Global memory: requests that waste sectors, narrow requests, bytes asked for again, and reuse that caches lose."""
+"""Global memory: requests that waste sectors, narrow requests, bytes asked for again, and reuse that caches
+lose.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +8,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from gemmprof import metrics
 from gemmprof.analysis.explanation import latency
 from gemmprof.analysis.explanation.candidate import Candidate, derived, evidence, keep_of, share
 from gemmprof.analysis.explanation.time_model import Mend
@@ -15,7 +18,9 @@ from gemmprof.analysis.explanation.work import Array, Work
 WIDE = 16
 """Bytes of the widest access of a thread."""
 MISALIGNED_SECTORS = 1.05
-"""A request that starts off a sector's border touches one sector more than its bytes fill: no lack of coalescing."""
+"""A request that starts off a sector's border touches one sector more than its bytes fill: no lack of
+coalescing.
+"""
 REDUNDANT = 1.6
 """Sectors asked of L1 for each that L1 fetched, from which on loads are called redundant."""
 
@@ -23,7 +28,8 @@ REDUNDANT = 1.6
 def uncoalesced_access(work: Work) -> Iterator[Candidate]:
     """Each request in the fewest sectors that its bytes need.
 
-    Mended: sectors, tag lookups and L1 passes of the wasteful requests fall to the ideal; L2 and DRAM carry no more than
+    Mended: sectors, tag lookups and L1 passes of the wasteful requests fall to the ideal; L2 and DRAM carry
+        no more than
     what is asked for then; loads wait for one line instead of many.
     """
     if work.code is None or not work.global_sectors.any():
@@ -40,13 +46,21 @@ def uncoalesced_access(work: Work) -> Iterator[Candidate]:
     asked = float(sectors[loads].sum())
     missed = min(flows.missed, asked) if flows.missed else 0.0
     stores = work.where(lambda line: line.is_store and not line.is_atomic)
-    written = flows.written * share(float(sectors[stores].sum()), float(work.global_sectors[stores].sum()) or 1.0)
+    written = flows.written * share(
+        float(sectors[stores].sum()), float(work.global_sectors[stores].sum()) or 1.0
+    )
     if not work.global_sectors[stores].any():
         written = flows.written
-    tags = np.where(wasteful, np.minimum(work.global_tags, np.maximum(work.global_ideal / 4.0, work.executed)), work.global_tags)
+    tags = np.where(
+        wasteful,
+        np.minimum(work.global_tags, np.maximum(work.global_ideal / 4.0, work.executed)),
+        work.global_tags,
+    )
     tag_factor = share(
         float(tags[loads].sum()) * share(missed, asked) + float(tags[stores].sum()) + flows.atomics,
-        float(work.global_tags[loads].sum()) * share(flows.missed, flows.asked) + float(work.global_tags[stores].sum()) + flows.atomics,
+        float(work.global_tags[loads].sum()) * share(flows.missed, flows.asked)
+        + float(work.global_tags[stores].sum())
+        + flows.atomics,
     )
     factors = flows.factors(missed, written, tags=min(1.0, tag_factor) if tag_factor else 1.0)
     shared = float(work.shared_wavefronts.sum()) + float(work.local_sectors.sum()) / 4.0
@@ -58,14 +72,18 @@ def uncoalesced_access(work: Work) -> Iterator[Candidate]:
         mend=Mend(resources=factors, latency=np.where(wasteful, straight / np.maximum(cycles, 1.0), 1.0)),
         change=_how_to_coalesce(work, wasteful),
         evidence=(
-            derived("sectors per request", float(work.global_sectors[wasteful].sum() / executed[wasteful].sum()), "sector"),
+            derived(
+                "sectors per request",
+                float(work.global_sectors[wasteful].sum() / executed[wasteful].sum()),
+                "sector",
+            ),
             derived(
                 "memory_l2_theoretical_sectors_global_ideal / request",
                 float(work.global_ideal[wasteful].sum() / executed[wasteful].sum()),
                 "sector",
             ),
-            derived("derived__memory_l2_theoretical_sectors_global_excessive", float(excess[wasteful].sum()), "sector"),
-            *evidence(work, "l1tex__t_sector_hit_rate.pct", "dram__bytes_read.sum"),
+            derived(metrics.GLOBAL_EXCESS, float(excess[wasteful].sum()), "sector"),
+            *evidence(work, metrics.L1_HIT_RATE, metrics.DRAM_READ_BYTES[0]),
         ),
         blamed=np.where(wasteful, excess, 0.0),
         bold=Mend(
@@ -83,8 +101,10 @@ def _how_to_coalesce(work: Work, wasteful: Array) -> str:
     ideal = work.global_ideal[worst] / max(1.0, work.executed[worst])
     kind = "store" if line.is_store else "load"
     return (
-        f"Let neighbouring threads {kind} neighbouring addresses: its worst {kind} touches {each:.0f} sectors where "
-        f"{max(1.0, ideal):.0f} would hold the bytes. Swap the loop order, store structures as arrays, or go through "
+        f"Let neighbouring threads {kind} neighbouring addresses: its worst {kind} touches {each:.0f} "
+        "sectors where "
+        f"{max(1.0, ideal):.0f} would hold the bytes. Swap the loop order, store structures as arrays, or "
+        "go through "
         "shared memory."
     )
 
@@ -92,7 +112,8 @@ def _how_to_coalesce(work: Work, wasteful: Array) -> str:
 def narrow_access(work: Work) -> Iterator[Candidate]:
     """The same bytes in accesses of 16 bytes a thread.
 
-    Mended: of each narrow, coalesced load and store ``bytes / 16`` stays, and so of the address arithmetic and the loop
+    Mended: of each narrow, coalesced load and store ``bytes / 16`` stays, and so of the address arithmetic
+        and the loop
     around it; the sectors stay the same.
     """
     if work.code is None:
@@ -131,15 +152,20 @@ def narrow_access(work: Work) -> Iterator[Candidate]:
         ),
         evidence=(
             derived("bytes a thread and access", bytes_each, "byte"),
-            derived("narrow accesses / instructions executed", share(float(work.executed[narrow].sum()), work.total_executed)),
-            *evidence(work, "sm__inst_executed_pipe_lsu.avg.pct_of_peak_sustained_elapsed"),
+            derived(
+                "narrow accesses / instructions executed",
+                share(float(work.executed[narrow].sum()), work.total_executed),
+            ),
+            *evidence(work, metrics.BUSY["lsu"][0]),
         ),
         blamed=np.where(narrow, work.executed * (1.0 - keep), 0.0),
     )
 
 
 def _same_traffic(work: Work, keep: Array) -> dict[str, float]:
-    """The bytes stay; the passes through L1 are as many as lines are touched, so those of less than a line shrink."""
+    """The bytes stay; the passes through L1 are as many as lines are touched, so those of less than a line
+    shrink.
+    """
     tags = work.global_tags
     lines = np.maximum(work.global_ideal / 4.0, tags * keep)
     shared = float(work.shared_wavefronts.sum()) + float(work.local_sectors.sum()) / 4.0
@@ -159,10 +185,14 @@ def _already_wide(work: Work, narrow: Array) -> Array:
 
 
 def _overhead(work: Work, accesses: Array) -> Array:
-    """Integer, move and control instructions that run about as often as these accesses: they address and count them."""
+    """Integer, move and control instructions that run about as often as these accesses: they address and
+    count them.
+    """
     assert work.code is not None
     classes = ("integer", "move", "uniform", "control", "constant")
-    plain = work.where(lambda line: line.instruction_class in classes or line.opcode in ("S2R", "S2UR", "LDC", "ULDC"))
+    plain = work.where(
+        lambda line: line.instruction_class in classes or line.opcode in ("S2R", "S2UR", "LDC", "ULDC")
+    )
     often = work.executed[np.asarray(accesses, dtype=bool)].max(initial=0.0)
     return plain & (work.executed > 0.3 * often) & (work.executed < 2.0 * often)
 
@@ -170,7 +200,8 @@ def _overhead(work: Work, accesses: Array) -> Array:
 def redundant_loads(work: Work) -> Iterator[Candidate]:
     """Each byte loaded once, into registers or shared memory.
 
-    Mended: loads whose address does not change in a loop leave it. Of the others ``fetched / asked`` sectors stay on the
+    Mended: loads whose address does not change in a loop leave it. Of the others ``fetched / asked``
+        sectors stay on the
     way from L1, and what threads share is read from shared memory instead, a pass a request.
     """
     if work.code is None:
@@ -194,7 +225,8 @@ def redundant_loads(work: Work) -> Iterator[Candidate]:
     gone = work.executed * (1.0 - keep)
     if not gone.any():
         return
-    # What other threads loaded comes from shared memory: a pass of the data stage and an LSU slot a request stay.
+    # What other threads loaded comes from shared memory: a pass of the data stage and an LSU slot a request
+    # stay.
     replaced = float((work.executed * (1.0 - keep))[again].sum())
     bold = keep.copy()
     middle = keep.copy()
@@ -211,13 +243,17 @@ def redundant_loads(work: Work) -> Iterator[Candidate]:
         change=(
             "Load it before the loop and keep it in a register: its address does not change there."
             if invariant.any() and not again.any()
-            else f"Load each byte once: L1 is asked for {ratio:.1f} times the sectors that it fetches. Keep what a thread "
+            else f"Load each byte once: L1 is asked for {ratio:.1f} times the sectors that it fetches. "
+            "Keep what a thread "
             "uses again in registers, and what its block shares in shared memory."
         ),
         evidence=(
             derived("sectors asked of L1 / sectors fetched from L2", ratio),
-            *evidence(work, "l1tex__t_sector_pipe_lsu_mem_global_op_ld_hit_rate.pct"),
-            derived("global loads / instructions executed", share(float(work.executed[loads].sum()), work.total_executed)),
+            *evidence(work, metrics.GLOBAL_LOAD_HIT_RATE),
+            derived(
+                "global loads / instructions executed",
+                share(float(work.executed[loads].sum()), work.total_executed),
+            ),
         ),
         blamed=gone,
     )
@@ -248,11 +284,12 @@ def _invariant(work: Work, loads: Array) -> Array:
 def cache_locality(work: Work) -> Iterator[Candidate]:
     """Each sector fetched from device memory, and by each SM, once as long as it is in use.
 
-    Known only where it cannot be otherwise: more was read from DRAM than the program has allocated, so that some of it was
+    Known only where it cannot be otherwise: more was read from DRAM than the program has allocated, so that
+        some of it was
     read again. Mended: DRAM reads what is allocated, L2 serves the rest.
     """
     flows = traffic(work)
-    accessible = work.number("profiler__replayer_bytes_mem_accessible.avg")
+    accessible = work.number(metrics.ACCESSIBLE_BYTES)
     if not accessible or not flows.dram_read:
         return
     footprint = accessible / SECTOR
@@ -266,11 +303,12 @@ def cache_locality(work: Work) -> Iterator[Candidate]:
         cause="cache_locality",
         mend=Mend(resources=factors, latency=latencies),
         change=(
-            f"Work on what lies in L2 before moving on: {again:.1f} times all allocated memory was read from DRAM. Order the "
+            f"Work on what lies in L2 before moving on: {again:.1f} times all allocated memory was read "
+            "from DRAM. Order the "
             "blocks in tiles, so that blocks that share data run at the same time."
         ),
         evidence=(
-            *evidence(work, "dram__bytes_read.sum", "profiler__replayer_bytes_mem_accessible.avg", "lts__t_sector_hit_rate.pct"),
+            *evidence(work, metrics.DRAM_READ_BYTES[0], metrics.ACCESSIBLE_BYTES, metrics.L2_HIT_RATE),
         ),
         blamed=np.where(loads, work.global_sectors, 0.0) if len(loads) else None,
     )

@@ -1,4 +1,6 @@
-"""Arithmetic that costs more than it must: FP64, divisions of integers, precise functions, products and sums apart."""
+"""Arithmetic that costs more than it must: FP64, divisions of integers, precise functions, products and
+sums apart.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +10,7 @@ from collections.abc import Iterator
 import numpy as np
 import numpy.typing as npt
 
+from gemmprof import metrics
 from gemmprof.analysis.explanation import sequences
 from gemmprof.analysis.explanation.candidate import Candidate, derived, evidence, keep_of, share
 from gemmprof.analysis.explanation.pipes import FMA, FP64
@@ -20,7 +23,8 @@ Mask = npt.NDArray[np.bool_]
 def double_precision(work: Work) -> Iterator[Candidate]:
     """FP32 for FP64.
 
-    Mended: each FP64 instruction becomes one FP32 instruction (those of division and square root subroutines: four in
+    Mended: each FP64 instruction becomes one FP32 instruction (those of division and square root
+        subroutines: four in
     ten), conversions between the two are gone, and where the loads feed FP64 half their bytes are gone, too.
     """
     if work.code is None:
@@ -57,21 +61,35 @@ def double_precision(work: Work) -> Iterator[Candidate]:
     d_count = float(work.executed[doubles].sum())
     yield Candidate(
         cause="double_precision",
-        mend=Mend(keep=keep, latency=latency, resources=resources, added=added, reasons={"wait": _wait_factor(work, doubles)}),
-        cautious=Mend(keep=0.5 * (1.0 + keep), latency=0.5 * (1.0 + latency), resources={**resources, "fp64": 0.3}, added=added),
+        mend=Mend(
+            keep=keep,
+            latency=latency,
+            resources=resources,
+            added=added,
+            reasons={"wait": _wait_factor(work, doubles)},
+        ),
+        cautious=Mend(
+            keep=0.5 * (1.0 + keep),
+            latency=0.5 * (1.0 + latency),
+            resources={**resources, "fp64": 0.3},
+            added=added,
+        ),
         change=(
-            "Write constants as FP32 (1.0f) and call the f-functions: FP32 values are converted to FP64 and back "
+            "Write constants as FP32 (1.0f) and call the f-functions: FP32 values are converted to FP64 "
+            "and back "
             f"({share(converted, d_count):.1f} conversions an FP64 instruction)."
             if converted > 0.1 * d_count
             else "Compute in FP32 where its precision suffices, or keep FP64 for the sums alone."
         ),
         evidence=(
             derived("FP64 instructions / instructions executed", share(d_count, work.total_executed)),
-            derived("conversions from and to FP64 / instructions executed", share(converted, work.total_executed)),
+            derived(
+                "conversions from and to FP64 / instructions executed", share(converted, work.total_executed)
+            ),
             *evidence(
                 work,
-                "sm__pipe_fp64_cycles_active.avg.pct_of_peak_sustained_elapsed",
-                "sm__inst_executed_pipe_xu.avg.pct_of_peak_sustained_elapsed",
+                metrics.BUSY["fp64"][0],
+                metrics.BUSY["xu"][0],
             ),
         ),
         blamed=np.where(doubles | conversions | helpers, work.executed, 0.0),
@@ -89,7 +107,9 @@ def _wait_factor(work: Work, doubles: Mask) -> float:
 def _wide_data(work: Work, doubles: Mask) -> float:
     """Share of the global sectors that are loads of FP64 values feeding FP64, and stores of such results."""
     assert work.code is not None
-    loads = work.where(lambda line: line.space == "global" and ("64" in line.modifiers or "128" in line.modifiers))
+    loads = work.where(
+        lambda line: line.space == "global" and ("64" in line.modifiers or "128" in line.modifiers)
+    )
     feeding = np.zeros(len(loads), dtype=bool)
     for index in np.flatnonzero(loads):
         line = work.sass[int(index)]
@@ -117,7 +137,11 @@ def integer_arithmetic(work: Work) -> Iterator[Candidate]:
     part = share(float(gone.sum()), work.total_executed)
     if part < 0.02:
         return
-    wide = bool((found & work.where(lambda line: line.opcode == "I2F" and "64" in line.full) & (work.executed > 0)).any())
+    wide = bool(
+        (
+            found & work.where(lambda line: line.opcode == "I2F" and "64" in line.full) & (work.executed > 0)
+        ).any()
+    )
     bits = "64-bit" if wide else "32-bit"
     yield Candidate(
         cause="integer_arithmetic",
@@ -126,11 +150,7 @@ def integer_arithmetic(work: Work) -> Iterator[Candidate]:
         bold=Mend(keep=np.where(found, 0.0, 1.0)),
         change=(
             f"Avoid the {bits} division (/ or %) by a value that the compiler does not know: "
-            + (
-                "use 32-bit indices, "
-                if wide
-                else ""
-            )
+            + ("use 32-bit indices, " if wide else "")
             + "count the indices along in the loop, make the divisor a constant or a power of two, or multiply by its "
             "reciprocal."
         ),
@@ -138,8 +158,8 @@ def integer_arithmetic(work: Work) -> Iterator[Candidate]:
             derived(f"instructions of {bits} divisions / instructions executed", part),
             *evidence(
                 work,
-                "sm__pipe_fmaheavy_cycles_active.avg.pct_of_peak_sustained_elapsed",
-                "sm__inst_executed_pipe_xu.avg.pct_of_peak_sustained_elapsed",
+                metrics.BUSY["fma_heavy"][0],
+                metrics.BUSY["xu"][0],
             ),
         ),
         blamed=gone,
@@ -149,7 +169,8 @@ def integer_arithmetic(work: Work) -> Iterator[Candidate]:
 def expensive_math(work: Work) -> Iterator[Candidate]:
     """Fast functions or algebra for precise ones.
 
-    Mended: of each sequence that computes a precise function (sine, power, logarithm, exponential, division, square root
+    Mended: of each sequence that computes a precise function (sine, power, logarithm, exponential,
+        division, square root
     and the like) as many instructions stay as the fast one takes.
     """
     if work.code is None:
@@ -170,12 +191,16 @@ def expensive_math(work: Work) -> Iterator[Candidate]:
         bold=Mend(keep=np.clip(keep - 0.1, 0.0, 1.0)),
         change=(
             f"Use fast functions ({found.remedy}) or algebra where their accuracy suffices: {names} "
-            f"{'take' if len(found.names) != 1 else 'takes'} {100 * part:.0f} % more of all instructions than the fast "
+            f"{'take' if len(found.names) != 1 else 'takes'} {100 * part:.0f} % more of all instructions "
+            "than the fast "
             "ones would."
         ),
         evidence=(
-            derived("instructions of precise functions / instructions executed", share(float(work.executed[found.instructions].sum()), work.total_executed)),
-            *evidence(work, "sm__inst_executed_pipe_xu.avg.pct_of_peak_sustained_elapsed"),
+            derived(
+                "instructions of precise functions / instructions executed",
+                share(float(work.executed[found.instructions].sum()), work.total_executed),
+            ),
+            *evidence(work, metrics.BUSY["xu"][0]),
         ),
         blamed=gone,
     )
@@ -199,7 +224,8 @@ def non_fused_arithmetic(work: Work) -> Iterator[Candidate]:
             continue
         other = work.sass[used[0]]
         same = 0.7 < share(work.executed[used[0]], work.executed[index]) < 1.4
-        # Both factors and the summand must differ from the product for a fused multiply-add to be the same thing.
+        # Both factors and the summand must differ from the product for a fused multiply-add to be the same
+        # thing.
         if other.opcode in sums and same and "SAT" not in line.modifiers and not gone[used[0]]:
             gone[used[0]] = True
     keep = keep_of(work)
@@ -214,14 +240,15 @@ def non_fused_arithmetic(work: Work) -> Iterator[Candidate]:
         cautious=Mend(keep=np.where(gone, 0.3, 1.0)),
         change=(
             "Let products and sums fuse: drop -fmad=false and __fmul_rn/__fadd_rn, or write "
-            f"{'fma' if double else 'fmaf'}(a, b, c). {100 * part:.0f} % of all instructions add a product that nothing else uses."
+            f"{'fma' if double else 'fmaf'}(a, b, c). {100 * part:.0f} % of all instructions add a "
+            "product that nothing else uses."
         ),
         evidence=(
             derived("sums of a single product / instructions executed", part),
             *evidence(
                 work,
-                "smsp__sass_thread_inst_executed_op_fmul_pred_on.sum.per_cycle_elapsed",
-                "smsp__sass_thread_inst_executed_op_fadd_pred_on.sum.per_cycle_elapsed",
+                metrics.executed_per_cycle("fmul"),
+                metrics.executed_per_cycle("fadd"),
             ),
         ),
         blamed=np.where(gone, work.executed, 0.0),
@@ -234,8 +261,9 @@ _HALF_LOADS = re.compile(r"\.U16|\.S16")
 def tensor_cores_idle(work: Work) -> Iterator[Candidate]:
     """The inner product of a matrix multiplication on tensor cores.
 
-    Only for 16-bit operands, and for FP32 where the FMA pipe alone is what limits (TF32). Mended: a multiply-add takes a
-    sixteenth (TF32: an eighth) of the issue slots, conversions are gone, and shared loads are a quarter.
+    Only for 16-bit operands, and for FP32 where the FMA pipe alone is what limits (TF32). Mended: a
+    multiply-add takes a sixteenth (TF32: an eighth) of the issue slots, conversions are gone, and shared
+    loads are a quarter.
     """
     if work.code is None or not work.total_executed:
         return
@@ -250,10 +278,19 @@ def tensor_cores_idle(work: Work) -> Iterator[Candidate]:
     if part < 0.15:
         return
     converting = work.where(
-        lambda line: line.opcode in ("HADD2", "F2F", "PRMT", "IMAD", "SHL", "F2FP") and ("F32" in line.full or "U32" in line.full or line.opcode == "PRMT")
+        lambda line: (
+            line.opcode in ("HADD2", "F2F", "PRMT", "IMAD", "SHL", "F2FP")
+            and ("F32" in line.full or "U32" in line.full or line.opcode == "PRMT")
+        )
     )
-    converts = work.where(lambda line: line.full.startswith("HADD2.F32") or line.full.startswith("F2F.F32.F16"))
-    narrow = work.where(lambda line: line.space in ("shared", "global") and line.is_load and bool(_HALF_LOADS.search(line.full)))
+    converts = work.where(
+        lambda line: line.full.startswith("HADD2.F32") or line.full.startswith("F2F.F32.F16")
+    )
+    narrow = work.where(
+        lambda line: (
+            line.space in ("shared", "global") and line.is_load and bool(_HALF_LOADS.search(line.full))
+        )
+    )
     of_halves = float(work.executed[halves & products].sum()) > 0.3 * float(work.executed[products].sum())
     mixed = float(work.executed[converts | narrow].sum()) > 0.2 * float(work.executed[products].sum())
     del converting
@@ -274,18 +311,20 @@ def tensor_cores_idle(work: Work) -> Iterator[Candidate]:
         cautious=Mend(keep=0.5 * (1.0 + keep), resources={"tensor": 1.0}),
         bold=Mend(keep=np.where(fed, 0.1, keep), resources={"tensor": 1.0}),
         change=(
-            "Multiply on the tensor cores (wmma, mma.sync, cuBLAS): its 16-bit operands go through the FMA pipe, a sixteenth "
+            "Multiply on the tensor cores (wmma, mma.sync, cuBLAS): its 16-bit operands go through the "
+            "FMA pipe, a sixteenth "
             "as fast."
             if of_halves or mixed
-            else "Where TF32's ten bits of mantissa suffice, multiply on the tensor cores (mma.sync, wmma, cuBLAS with TF32): "
+            else "Where TF32's ten bits of mantissa suffice, multiply on the tensor cores (mma.sync, "
+            "wmma, cuBLAS with TF32): "
             "the FMA pipe is what limits."
         ),
         evidence=(
             derived("accumulating multiply-adds / instructions executed", part),
             *evidence(
                 work,
-                "sm__pipe_fma_cycles_active.avg.pct_of_peak_sustained_elapsed",
-                "sm__pipe_tensor_cycles_active.avg.pct_of_peak_sustained_elapsed",
+                metrics.BUSY["fma"][0],
+                metrics.BUSY["tensor"][0],
             ),
         ),
         blamed=np.where(products, work.executed, 0.0),
@@ -300,11 +339,17 @@ def _accumulating(work: Work, products: Mask) -> Mask:
     for index in np.flatnonzero(products & (work.executed > 0)):
         line = work.sass[int(index)]
         registers = [re.sub(r"[-|]|\..*", "", operand) for operand in line.operands]
-        if len(registers) < 4 or registers[0] != registers[3] or not all(re.fullmatch(r"R\d+", name) for name in registers[1:3]):
+        if (
+            len(registers) < 4
+            or registers[0] != registers[3]
+            or not all(re.fullmatch(r"R\d+", name) for name in registers[1:3])
+        ):
             continue
         if registers[1] == registers[2] or registers[0] in registers[1:3]:
             continue
-        sources = [work.sass[at].opcode for name in registers[1:3] for at in work.code.producers(int(index), name)]
+        sources = [
+            work.sass[at].opcode for name in registers[1:3] for at in work.code.producers(int(index), name)
+        ]
         found[index] = bool(sources) and all(opcode in memory for opcode in sources)
     return found
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 import numpy.typing as npt
 
+from gemmprof import metrics
 from gemmprof.analysis.explanation.candidate import Candidate, derived, evidence, keep_of, share
 from gemmprof.analysis.explanation.time_model import Mend
 from gemmprof.analysis.explanation.work import Work
@@ -36,8 +37,10 @@ def _retries(work: Work, atomics: Mask) -> Mask:
 def global_atomics(work: Work) -> Iterator[Candidate]:
     """Atomics on global memory combined in the warp or block first.
 
-    Mended: one of 32 stays, retries of compare-and-swap loops go with them; a few shuffles are added. Where each request
-    touches many words and no slice of L2 is busier than the others, there is little to combine, and half of them stay.
+    Mended: one of 32 stays, retries of compare-and-swap loops go with them; a few shuffles are added. Where
+        each request
+    touches many words and no slice of L2 is busier than the others, there is little to combine, and half of
+    them stay.
     """
     if work.code is None:
         return
@@ -46,8 +49,8 @@ def global_atomics(work: Work) -> Iterator[Candidate]:
         return
     executed = float(work.executed[atomics].sum())
     sectors = float(work.global_sectors[atomics].sum()) / executed
-    average = work.number("lts__d_atomic_input_cycles_active.avg.pct_of_peak_sustained_elapsed") or 0.0
-    most = work.number("lts__d_atomic_input_cycles_active.max.pct_of_peak_sustained_elapsed") or 0.0
+    average = work.number(metrics.L2_ATOMICS_AVERAGE) or 0.0
+    most = work.number(metrics.BUSY["l2_atomics"][0]) or 0.0
     threads = float(work.threads[atomics].sum()) / executed
     hot = average > 0 and most / average > HOT
     scattered = sectors > SCATTERED_SECTORS and not hot
@@ -63,19 +66,31 @@ def global_atomics(work: Work) -> Iterator[Candidate]:
     keep[atomics] = stays
     issued = executed / 32.0 * 10.0
     added = {"issue": share(issued, work.sms * 4.0 * work.elapsed)}
-    weights = np.where(atomics, np.maximum(work.global_sectors, work.threads / 8.0), work.global_sectors + work.local_sectors)
+    weights = np.where(
+        atomics, np.maximum(work.global_sectors, work.threads / 8.0), work.global_sectors + work.local_sectors
+    )
     rest = share(float(weights[~atomics].sum()) + stays * float(weights[atomics].sum()), float(weights.sum()))
-    resources = {"l2_atomics": stays, "l2": max(rest, 0.0), "l2_tags": max(rest, 0.0), "l1_to_l2": max(rest, 0.0), "dram": 1.0}
+    resources = {
+        "l2_atomics": stays,
+        "l2": max(rest, 0.0),
+        "l2_tags": max(rest, 0.0),
+        "l1_to_l2": max(rest, 0.0),
+        "dram": 1.0,
+    }
     one = Mend(keep=keep, resources=resources, added=added)
     yield Candidate(
         cause="global_atomics",
         mend=one,
-        cautious=Mend(keep=np.maximum(keep, 0.15), resources={**resources, "l2_atomics": max(0.15, stays)}, added=added),
+        cautious=Mend(
+            keep=np.maximum(keep, 0.15), resources={**resources, "l2_atomics": max(0.15, stays)}, added=added
+        ),
         change=(
-            "Combine before updating global memory: sum in the warp (shuffles, __reduce_add_sync) or in shared memory, then "
+            "Combine before updating global memory: sum in the warp (shuffles, __reduce_add_sync) or in "
+            "shared memory, then "
             "let one thread of the block do the atomic."
             if not scattered
-            else "Gather updates of the same word first (sort or bin by address in shared memory): each request's threads "
+            else "Gather updates of the same word first (sort or bin by address in shared memory): each "
+            "request's threads "
             "update words far apart."
         ),
         evidence=(
@@ -83,8 +98,8 @@ def global_atomics(work: Work) -> Iterator[Candidate]:
             derived("threads per atomic", threads, "thread"),
             *evidence(
                 work,
-                "lts__d_atomic_input_cycles_active.max.pct_of_peak_sustained_elapsed",
-                "lts__d_atomic_input_cycles_active.avg.pct_of_peak_sustained_elapsed",
+                metrics.BUSY["l2_atomics"][0],
+                metrics.L2_ATOMICS_AVERAGE,
             ),
         ),
         blamed=np.where(atomics, work.threads, 0.0) + np.where(retries & ~atomics, 0.1 * work.threads, 0.0),
@@ -105,18 +120,16 @@ def shared_atomics(work: Work) -> Iterator[Candidate]:
     executed = float(work.executed[atomics].sum())
     retries = _retries(work, atomics)
     passes = work.shared_wavefronts
-    hardware = work.number("l1tex__data_pipe_lsu_wavefronts_mem_shared_op_atom.sum") or 0.0
+    hardware = work.number(metrics.SHARED_ATOMIC_WAVEFRONTS) or 0.0
     counted = float(passes[atomics].sum())
     total = max(hardware, counted)
     threads = float(work.threads[atomics].sum()) / executed
     if threads < 1.5 and not retries.any():
         return
-    stays = 1.0 if threads < 1.5 else COMBINED * 2.0
+    stays = COMBINED
     if not retries.any():
         # Combining replaces passes by shuffles; what conflicts over is what can go.
-        stays = max(stays, min(1.0, executed / total if total else 1.0) * 0.5)
-    else:
-        stays = COMBINED
+        stays = max(2.0 * COMBINED, 0.5 * min(1.0, share(executed, total)))
     keep = keep_of(work)
     keep[atomics] = stays
     keep[retries] = np.minimum(keep[retries], max(stays, COMBINED))
@@ -135,16 +148,18 @@ def shared_atomics(work: Work) -> Iterator[Candidate]:
             keep=0.5 * (keep + 1.0), resources={"l1_data": 0.5 * (1.0 + resources["l1_data"])}, added=added
         ),
         change=(
-            "Reduce in the warp before touching shared memory: its compare-and-swap loop retries until every thread has had "
+            "Reduce in the warp before touching shared memory: its compare-and-swap loop retries until "
+            "every thread has had "
             "its turn."
             if retries.any()
-            else "Give each warp bins of its own, or combine equal ones in the warp first: threads meet at the same words of "
+            else "Give each warp bins of its own, or combine equal ones in the warp first: threads meet "
+            "at the same words of "
             "shared memory and are served one by one."
         ),
         evidence=(
             derived("passes per shared atomic", share(total, executed), "wavefront"),
             derived("shared atomics / instructions executed", share(executed, work.total_executed)),
-            *evidence(work, "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_atom.sum"),
+            *evidence(work, metrics.SHARED_ATOMIC_WAVEFRONTS),
         ),
         blamed=np.where(atomics | retries, work.executed, 0.0),
     )

@@ -1,4 +1,6 @@
-"""Shared memory, local memory, constants: passes that nothing but the layout asks for, and traffic of spills."""
+"""Shared memory, local memory, constants: passes that nothing but the layout asks for, and traffic of
+spills.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +9,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from gemmprof import metrics
 from gemmprof.analysis.explanation import latency
 from gemmprof.analysis.explanation.candidate import Candidate, derived, evidence, keep_of, share
 from gemmprof.analysis.explanation.pipes import ADU
@@ -20,7 +23,8 @@ _STACK = re.compile(r"\[R1(?:\+-?0x[0-9a-f]+|\+UR\d+)?\]")
 def shared_bank_conflicts(work: Work) -> Iterator[Candidate]:
     """One pass through the data stage where one suffices for the bytes.
 
-    Mended: wavefronts of shared loads and stores fall to the ideal; a conflicted load returns after the latency of a
+    Mended: wavefronts of shared loads and stores fall to the ideal; a conflicted load returns after the
+        latency of a
     straight one.
     """
     if work.code is None or not work.shared_wavefronts.any():
@@ -45,13 +49,14 @@ def shared_bank_conflicts(work: Work) -> Iterator[Candidate]:
             latency=np.where(guilty, np.clip(straight / cycles, 0.0, 1.0), 1.0),
         ),
         change=(
-            f"Pad or swizzle the shared array: its worst {what} takes {way:.1f} times the passes that its bytes need, "
+            f"Pad or swizzle the shared array: its worst {what} takes {way:.1f} times the passes that its "
+            "bytes need, "
             "because threads of a warp meet in one bank."
         ),
         evidence=(
-            derived("derived__memory_l1_wavefronts_shared_excessive", total, "wavefront"),
+            derived(metrics.SHARED_EXCESS, total, "wavefront"),
             derived("memory_l1_wavefronts_shared", float(work.shared_wavefronts.sum()), "wavefront"),
-            *evidence(work, "l1tex__data_pipe_lsu_wavefronts.avg.pct_of_peak_sustained_elapsed"),
+            *evidence(work, metrics.BUSY["l1_data"][0]),
         ),
         blamed=excess,
     )
@@ -60,8 +65,8 @@ def shared_bank_conflicts(work: Work) -> Iterator[Candidate]:
 def shared_memory_bandwidth(work: Work) -> Iterator[Candidate]:
     """Each value read from shared memory used for twice as much arithmetic from registers.
 
-    Only where the data stage is what limits, and shared loads without conflicts are what keeps it busy. Mended: half of
-    the shared loads stay (a quarter, when bold).
+    Only where the data stage is what limits, and shared loads without conflicts are what keeps it busy.
+    Mended: half of the shared loads stay (a quarter, when bold).
     """
     if work.code is None or "l1_data" not in work.loads:
         return
@@ -78,7 +83,9 @@ def shared_memory_bandwidth(work: Work) -> Iterator[Candidate]:
         left = float(np.where(loads, stays, 1.0) @ (work.shared_wavefronts + work.global_tags))
         return Mend(keep=keep, resources={"l1_data": share(left, everything)})
 
-    arithmetic = work.where(lambda line: line.opcode in ("FFMA", "FADD", "FMUL", "HFMA2", "DFMA", "FMNMX", "IMAD"))
+    arithmetic = work.where(
+        lambda line: line.opcode in ("FFMA", "FADD", "FMUL", "HFMA2", "DFMA", "FMNMX", "IMAD")
+    )
     each = share(float(work.executed[arithmetic].sum()), float(work.executed[loads].sum()))
     yield Candidate(
         cause="shared_memory_bandwidth",
@@ -86,14 +93,15 @@ def shared_memory_bandwidth(work: Work) -> Iterator[Candidate]:
         cautious=mend(0.6),
         bold=mend(0.2),
         change=(
-            f"Compute more results a thread from each value read from shared memory: there are {each:.1f} arithmetic "
+            f"Compute more results a thread from each value read from shared memory: there are {each:.1f} "
+            "arithmetic "
             "instructions to a shared load. Larger tiles in registers need fewer loads a result."
         ),
         evidence=(
             *evidence(
                 work,
-                "l1tex__data_pipe_lsu_wavefronts.avg.pct_of_peak_sustained_elapsed",
-                "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_ld.sum",
+                metrics.BUSY["l1_data"][0],
+                metrics.SHARED_LOAD_WAVEFRONTS,
             ),
             derived("arithmetic instructions / shared loads", each),
         ),
@@ -102,7 +110,8 @@ def shared_memory_bandwidth(work: Work) -> Iterator[Candidate]:
 
 
 def local_memory(work: Work) -> Iterator[Candidate]:
-    """No local traffic: registers are not spilled, and arrays are indexed by constants, so that they fit registers.
+    """No local traffic: registers are not spilled, and arrays are indexed by constants, so that they fit
+    registers.
 
     Mended: local loads and stores, their passes through L1 and their sectors below are gone.
     """
@@ -120,10 +129,12 @@ def local_memory(work: Work) -> Iterator[Candidate]:
     spilled = float(work.executed[local & ~indexed].sum())
     arrays = float(work.executed[indexed].sum())
     what = (
-        "The compiler ran out of registers and spills them: raise the limit (launch bounds, -maxrregcount), or keep fewer "
+        "The compiler ran out of registers and spills them: raise the limit (launch bounds, "
+        "-maxrregcount), or keep fewer "
         "values alive at once."
         if spilled > arrays
-        else "An array indexed at run time lies in local memory: unroll its loops so that every index is a constant, or put "
+        else "An array indexed at run time lies in local memory: unroll its loops so that every index is "
+        "a constant, or put "
         "it in shared memory."
     )
     wavefronts = float((work.local_sectors[local]).sum()) / 4.0
@@ -140,9 +151,11 @@ def local_memory(work: Work) -> Iterator[Candidate]:
         cautious=Mend(keep=keep, resources={**resources, "dram": 1.0 - 0.5 * part}),
         change=what,
         evidence=(
-            derived("local loads and stores / instructions executed", share(spilled + arrays, work.total_executed)),
+            derived(
+                "local loads and stores / instructions executed", share(spilled + arrays, work.total_executed)
+            ),
             derived("local sectors / sectors between L1 and L2", part),
-            *evidence(work, "smsp__sass_inst_executed_op_local_ld.sum", "smsp__sass_inst_executed_op_local_st.sum"),
+            *evidence(work, metrics.LOCAL_LOADS[0], metrics.LOCAL_STORES[0]),
         ),
         blamed=np.where(local, work.local_sectors + work.executed, 0.0),
     )
@@ -151,24 +164,32 @@ def local_memory(work: Work) -> Iterator[Candidate]:
 def constant_divergence(work: Work) -> Iterator[Candidate]:
     """One constant address a warp at a time.
 
-    The constant cache serves one address a cycle: a load whose threads want several takes as many turns. Mended: its turns
+    The constant cache serves one address a cycle: a load whose threads want several takes as many turns.
+        Mended: its turns
     are as many as there are loads.
     """
     busy = work.loads.get("idc")
     if work.code is None or busy is None:
         return
-    loads = work.where(lambda line: line.opcode in ("LDC", "LDCU") and any(name[0] == "R" for name in line.reads))
+    loads = work.where(
+        lambda line: line.opcode in ("LDC", "LDCU") and any(name[0] == "R" for name in line.reads)
+    )
     loads &= work.executed > 0
     count = float(work.executed[loads].sum())
     if not count:
         return
     turns = busy.busy * work.elapsed * work.sms
-    others = float(work.executed[work.where(lambda line: line.opcode in ("LDC", "LDCU", "ULDC"))].sum()) - count
+    others = (
+        float(work.executed[work.where(lambda line: line.opcode in ("LDC", "LDCU", "ULDC"))].sum()) - count
+    )
     each = share(turns - others, count)
     if each < 1.7:
         return
     stays = share(count + others, turns)
-    resources = {"idc": stays, "adu": share(float(work.executed[[name == ADU for name in work.pipes]].sum()), turns)}
+    resources = {
+        "idc": stays,
+        "adu": share(float(work.executed[[name == ADU for name in work.pipes]].sum()), turns),
+    }
     resources["adu"] = min(1.0, resources["adu"])
     resources["mio"] = 1.0
     # The turns are served one by one while the warp waits.
@@ -178,12 +199,13 @@ def constant_divergence(work: Work) -> Iterator[Candidate]:
         cause="constant_divergence",
         mend=Mend(resources=resources, latency=np.where(loads, straight, 1.0)),
         change=(
-            f"Read this table from shared memory (or through L1) instead of constant memory: the threads of a warp want "
+            "Read this table from shared memory (or through L1) instead of constant memory: the threads "
+            "of a warp want "
             f"{each:.1f} addresses at once, and the constant cache serves one at a time."
         ),
         evidence=(
-            derived("idc__request_cycles_active / divergent constant loads", each),
-            *evidence(work, "idc__request_cycles_active.avg.pct_of_peak_sustained_elapsed", "idc__requests.sum"),
+            derived("turns of the constant cache / divergent constant loads", each),
+            *evidence(work, metrics.BUSY["idc"][0], metrics.CONSTANT_REQUESTS),
         ),
         blamed=np.where(loads, work.executed, 0.0),
     )

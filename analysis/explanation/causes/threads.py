@@ -1,4 +1,6 @@
-"""How work is dealt out: over the threads of a warp, the warps of an SM, the SMs of the GPU, and over launches."""
+"""How work is dealt out: over the threads of a warp, the warps of an SM, the SMs of the GPU, and over
+launches.
+"""
 
 from __future__ import annotations
 
@@ -57,26 +59,31 @@ def branch_divergence(work: Work) -> Iterator[Candidate]:
         mend=Mend(keep=keep, resources=resources),
         cautious=Mend(keep=0.3 + 0.7 * keep, resources=resources),
         change=(
-            f"Let the threads of a warp take the same way: {active[worst] * entry:.1f} of {entry:.0f} are active where it "
+            f"Let the threads of a warp take the same way: {active[worst] * entry:.1f} of {entry:.0f} are "
+            "active where it "
             "costs most. Sort or regroup the work by its branch, or make both sides one computation."
         ),
         evidence=(
             derived("thread_inst_executed / inst_executed", mean, "thread"),
             *evidence(
                 work,
-                "smsp__thread_inst_executed_per_inst_executed.ratio",
-                "smsp__sass_average_branch_targets_threads_uniform.pct",
+                metrics.THREADS_PER_INSTRUCTION,
+                metrics.UNIFORM_BRANCHES,
             ),
-            derived("instructions executed for missing threads", share(float(lost.sum()), work.total_executed)),
+            derived(
+                "instructions executed for missing threads", share(float(lost.sum()), work.total_executed)
+            ),
         ),
         blamed=lost,
     )
 
 
 def uneven_work(work: Work) -> Iterator[Candidate]:
-    """Work that is dealt out unevenly over the SMs: tail_effect, small_grid or workload_imbalance, whichever it is.
+    """Work that is dealt out unevenly over the SMs: tail_effect, small_grid or workload_imbalance,
+    whichever it is.
 
-    Mended: the busiest SM works as long as the average one does now. Within an SM, warps that finish early leave it
+    Mended: the busiest SM works as long as the average one does now. Within an SM, warps that finish early
+        leave it
     half empty; mended, as many warps are resident as the launch allows.
     """
     occupancy = _occupancy(work)
@@ -85,7 +92,11 @@ def uneven_work(work: Work) -> Iterator[Candidate]:
     if work.profile.workload != "kernel" or not blocks or work.elapsed <= 0:
         return
     per_sm = occupancy.blocks_per_sm if occupancy is not None else 0
-    waves = blocks / (work.sms * per_sm) if per_sm else (occupancy.waves if occupancy is not None else None) or 0.0
+    waves = (
+        blocks / (work.sms * per_sm)
+        if per_sm
+        else (occupancy.waves if occupancy is not None else None) or 0.0
+    )
     imbalance = work.imbalance
     cycles = evidence(work, metrics.SM_ACTIVE_CYCLES, metrics.ACTIVE_CYCLES_MAX, metrics.ACTIVE_CYCLES_MIN)
     if blocks < work.sms:
@@ -94,7 +105,8 @@ def uneven_work(work: Work) -> Iterator[Candidate]:
             mend=Mend(imbalance=1.0),
             cautious=Mend(imbalance=1.0 + 0.15 * (imbalance - 1.0)),
             change=(
-                f"Launch more blocks: {blocks:.0f} leave {work.sms - blocks:.0f} of {work.sms:.0f} SMs without work. Cut the "
+                f"Launch more blocks: {blocks:.0f} leave {work.sms - blocks:.0f} of {work.sms:.0f} SMs "
+                "without work. Cut the "
                 "work finer, or split the longest dimension over several blocks and combine their results."
             ),
             evidence=(*evidence(work, metrics.GRID_SIZE, metrics.SM_COUNT, metrics.WAVES_PER_SM), *cycles),
@@ -114,8 +126,10 @@ def uneven_work(work: Work) -> Iterator[Candidate]:
             cautious=Mend(imbalance=1.0 + 0.3 * (imbalance - 1.0)),
             bold=Mend(imbalance=1.0, warps=max(1.0, min(tail, _gap(work, occupancy)))),
             change=(
-                f"Avoid the partial last wave: {waves:.2f} waves leave {last:.0f} blocks for a wave of {work.sms * per_sm:.0f}. "
-                "Use smaller blocks, a grid that fills whole waves, or one wave of blocks that loop over the work."
+                f"Avoid the partial last wave: {waves:.2f} waves leave {last:.0f} blocks for a wave of "
+                f"{work.sms * per_sm:.0f}. "
+                "Use smaller blocks, a grid that fills whole waves, or one wave of blocks that loop over "
+                "the work."
             ),
             evidence=(*evidence(work, metrics.WAVES_PER_SM, metrics.GRID_SIZE), *cycles),
         )
@@ -137,8 +151,8 @@ def uneven_work(work: Work) -> Iterator[Candidate]:
         change=(
             f"Deal the work out evenly: the busiest SM works {imbalance:.2f} times as long as the average one"
             + (f", and {gap:.1f} times as many warps could be resident as are." if warps > 1.0 else ".")
-            + " Give each warp and block an equal share (sort by size, split the long ones), or let blocks fetch work from "
-            "a queue."
+            + " Give each warp and block an equal share (sort by size, split the long ones), or let "
+            "blocks fetch work from a queue."
         ),
         evidence=(
             *cycles,
@@ -160,7 +174,8 @@ def _gap(work: Work, occupancy: LaunchOccupancy | None) -> float:
 def low_occupancy(work: Work) -> Iterator[Candidate]:
     """The named occupancy limit lifted: as many warps as the next limit admits.
 
-    Mended: the latency is shared by more warps, nothing else changes. A grid that gives each SM fewer warps than it could
+    Mended: the latency is shared by more warps, nothing else changes. A grid that gives each SM fewer warps
+        than it could
     hold is a limit like registers or shared memory.
     """
     occupancy = _occupancy(work)
@@ -168,12 +183,14 @@ def low_occupancy(work: Work) -> Iterator[Candidate]:
     if occupancy is None or not occupancy.blocks_per_sm or not launch.threads_per_block:
         return
     warps_each = -(-launch.threads_per_block // 32)
-    most = work.number("device__attribute_max_warps_per_multiprocessor") or float(work.profile.device.max_warps_per_sm or 64)
+    most = work.number(metrics.MAX_WARPS_PER_SM) or float(work.profile.device.max_warps_per_sm or 64)
     now = float(occupancy.blocks_per_sm * warps_each)
     on_each = launch.blocks / work.sms
     resident = min(now, on_each * warps_each)
     limits = {limit.resource: float(limit.blocks) for limit in occupancy.block_limits}
-    binding = [name for name, blocks in limits.items() if blocks <= occupancy.blocks_per_sm and name != "warps"]
+    binding = [
+        name for name, blocks in limits.items() if blocks <= occupancy.blocks_per_sm and name != "warps"
+    ]
     if launch.blocks < work.sms:
         return
     if on_each < 0.9 * occupancy.blocks_per_sm:
@@ -181,7 +198,8 @@ def low_occupancy(work: Work) -> Iterator[Candidate]:
         factor = now / resident
         name = "the grid"
         how = (
-            f"Launch more or larger blocks: {launch.blocks:,} of {warps_each} warps give an SM {resident:.0f} warps, where "
+            f"Launch more or larger blocks: {launch.blocks:,} of {warps_each} warps give an SM "
+            f"{resident:.0f} warps, where "
             f"{now:.0f} would fit. Cut the work finer."
         )
     elif binding and now < most:
@@ -207,7 +225,7 @@ def low_occupancy(work: Work) -> Iterator[Candidate]:
                 metrics.BLOCK_LIMIT_REGISTERS,
                 metrics.BLOCK_LIMIT_SHARED_MEMORY,
                 metrics.REGISTERS_PER_THREAD,
-                "launch__shared_mem_per_block",
+                metrics.SHARED_MEMORY_PER_BLOCK,
             ),
         ),
     )
@@ -221,10 +239,14 @@ def _how_to_lift(work: Work, binding: list[str], now: float, most: float) -> str
         return f"Use less shared memory a block ({used / 1024:.0f} KiB now): because of it {here}."
     if "registers" in binding:
         return (
-            f"Use fewer registers a thread ({launch.registers_per_thread} now): because of them {here}. Keep fewer values "
+            f"Use fewer registers a thread ({launch.registers_per_thread} now): because of them {here}. "
+            "Keep fewer values "
             "alive, or bound them with __launch_bounds__."
         )
-    return f"Use larger blocks ({launch.threads_per_block} threads now): an SM holds a limited number, and {here}."
+    return (
+        f"Use larger blocks ({launch.threads_per_block} threads now): an SM holds a limited number, "
+        f"and {here}."
+    )
 
 
 def launch_overhead(work: Work) -> Iterator[Candidate]:
@@ -240,7 +262,8 @@ def launch_overhead(work: Work) -> Iterator[Candidate]:
         mend=Mend(idle=0.03),
         cautious=Mend(idle=0.4),
         change=(
-            f"Do more in one launch: of {duration / 1000:.1f} us, no SM works for {100 * work.idle_start:.0f} %. Fuse it with "
+            f"Do more in one launch: of {duration / 1000:.1f} us, no SM works for "
+            f"{100 * work.idle_start:.0f} %. Fuse it with "
             "its neighbours, give it more data at once, or capture the launches in a CUDA graph."
         ),
         evidence=(

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from gemmprof import metrics
 from gemmprof.analysis.explanation import blame
 from gemmprof.analysis.explanation.candidate import Candidate, derived, evidence, share
 from gemmprof.analysis.explanation.time_model import Mend
@@ -20,7 +21,8 @@ FULL_CACHE_BYTES = 24 * 1024
 def instruction_latency(work: Work) -> Iterator[Candidate]:
     """Four independent chains of arithmetic.
 
-    Mended: a quarter of the waits for fixed latencies, special functions, conversions, shuffles and FP64 stays.
+    Mended: a quarter of the waits for fixed latencies, special functions, conversions, shuffles and FP64
+        stays.
     """
     if work.code is None or not work.samples or not work.warp_cycles:
         return
@@ -36,11 +38,12 @@ def instruction_latency(work: Work) -> Iterator[Candidate]:
         return
     quarter = 1.0 / CHAINS
     latency = np.where(arithmetic, quarter, 1.0)
-    # A warp that issues back to back waits for a cycle or two between: only dependent instructions wait longer.
+    # A warp that issues back to back waits for a cycle or two between: only dependent instructions wait
+    # longer.
     dependent = float(np.clip((cycles - 0.7) / 2.0, 0.0, 1.0))
     if dependent <= 0.0 and of_chains < 0.08:
         return
-    resources = {key: 1.0 for key in work.loads}
+    resources = dict.fromkeys(work.loads, 1.0)
 
     def mend(part: float) -> Mend:
         return Mend(
@@ -56,16 +59,17 @@ def instruction_latency(work: Work) -> Iterator[Candidate]:
         cautious=mend(0.5),
         bold=mend(1.0),
         change=(
-            "Give each thread several independent chains: unroll with separate accumulators. Each instruction waits "
+            "Give each thread several independent chains: unroll with separate accumulators. Each "
+            "instruction waits "
             f"{cycles:.1f} cycles for the one before it."
         ),
         evidence=(
             *evidence(
                 work,
-                "smsp__average_warps_issue_stalled_wait_per_issue_active.ratio",
-                "smsp__average_warps_issue_stalled_short_scoreboard_per_issue_active.ratio",
-                "smsp__average_warp_latency_per_inst_issued.ratio",
-                "smsp__issue_active.avg.per_cycle_active",
+                metrics.stalled_per_issue("wait"),
+                metrics.stalled_per_issue("short_scoreboard"),
+                metrics.CYCLES_PER_ISSUE,
+                metrics.ISSUE_ACTIVE,
             ),
         ),
         blamed=work.blamed[blame.WAIT] + (np.where(arithmetic, short, 0.0) if short is not None else 0.0),
@@ -94,7 +98,7 @@ def memory_latency(work: Work) -> Iterator[Candidate]:
         return
 
     def mend(stays: float) -> Mend:
-        return Mend(latency=np.where(loads, stays, 1.0), resources={key: 1.0 for key in work.loads})
+        return Mend(latency=np.where(loads, stays, 1.0), resources=dict.fromkeys(work.loads, 1.0))
 
     executed = float(work.executed[loads].sum())
     each = share(part * (work.warp_cycles or 0.0), executed)
@@ -104,8 +108,10 @@ def memory_latency(work: Work) -> Iterator[Candidate]:
         cautious=mend(0.5),
         bold=mend(0.1),
         change=(
-            f"Have more loads in flight: warps spend {100 * part:.0f} % of their time waiting for loads, {each:.0f} cycles "
-            "each. Unroll so that several loads are issued before the first is used, prefetch the next iteration, or use "
+            f"Have more loads in flight: warps spend {100 * part:.0f} % of their time waiting for loads, "
+            f"{each:.0f} cycles "
+            "each. Unroll so that several loads are issued before the first is used, prefetch the next "
+            "iteration, or use "
             "asynchronous copies."
         ),
         evidence=(
@@ -113,9 +119,9 @@ def memory_latency(work: Work) -> Iterator[Candidate]:
             derived("cycles waited per load", each, "cycle"),
             *evidence(
                 work,
-                "smsp__average_warps_issue_stalled_long_scoreboard_per_issue_active.ratio",
-                "sm__warps_active.avg.per_cycle_active",
-                "dram__cycles_active.avg.pct_of_peak_sustained_elapsed",
+                metrics.stalled_per_issue("long_scoreboard"),
+                metrics.ACHIEVED_WARPS,
+                metrics.BUSY["dram"][0],
             ),
         ),
         blamed=np.where(loads, waits, 0.0),
@@ -127,7 +133,8 @@ def memory_latency(work: Work) -> Iterator[Candidate]:
 def barriers(work: Work) -> Iterator[Candidate]:
     """No wait at barriers (a reduction through shuffles, warps that need not meet).
 
-    Mended: the time that warps spend at barriers is gone. What it counts against is what the late warps do meanwhile.
+    Mended: the time that warps spend at barriers is gone. What it counts against is what the late warps do
+        meanwhile.
     """
     if work.code is None:
         return
@@ -141,11 +148,12 @@ def barriers(work: Work) -> Iterator[Candidate]:
         mend=Mend(reasons={blame.BARRIER: 0.0, "membar": 0.3}),
         cautious=Mend(reasons={blame.BARRIER: 0.5}),
         change=(
-            f"Meet less often: warps wait at barriers for {100 * part:.0f} % of their time. Reduce through shuffles within "
+            f"Meet less often: warps wait at barriers for {100 * part:.0f} % of their time. Reduce "
+            "through shuffles within "
             "a warp, use smaller blocks, or double buffer so that one barrier a step suffices."
         ),
         evidence=(
-            *evidence(work, "smsp__average_warps_issue_stalled_barrier_per_issue_active.ratio"),
+            *evidence(work, metrics.stalled_per_issue("barrier")),
             derived("barriers executed by warps", count),
             derived("barrier samples / all samples", part),
         ),
@@ -157,7 +165,8 @@ def barriers(work: Work) -> Iterator[Candidate]:
 def instruction_cache(work: Work) -> Iterator[Candidate]:
     """Code that fits the instruction cache.
 
-    Mended: a tenth of the waits for instructions stays. Only where the code that runs often is larger than the caches
+    Mended: a tenth of the waits for instructions stays. Only where the code that runs often is larger than
+        the caches
     next to the schedulers; the first instructions of a short kernel always come from far.
     """
     if work.code is None or not work.samples:
@@ -175,11 +184,12 @@ def instruction_cache(work: Work) -> Iterator[Candidate]:
         mend=Mend(reasons={blame.NO_INSTRUCTION: 0.1}),
         cautious=Mend(reasons={blame.NO_INSTRUCTION: 0.5}),
         change=(
-            f"Make the hot code smaller: {hot / 1024:.0f} KiB run often, more than the instruction cache holds. Unroll less, "
+            f"Make the hot code smaller: {hot / 1024:.0f} KiB run often, more than the instruction cache "
+            "holds. Unroll less, "
             "or call a function instead of inlining it many times."
         ),
         evidence=(
-            *evidence(work, "smsp__average_warps_issue_stalled_no_instruction_per_issue_active.ratio"),
+            *evidence(work, metrics.stalled_per_issue("no_instruction")),
             derived("bytes of code that run often", hot, "byte"),
             derived("no_instruction samples / all samples", part),
         ),

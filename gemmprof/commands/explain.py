@@ -1,0 +1,65 @@
+"""What to change first in a kernel, where, and what it brings.
+
+For each kernel, the one with the most time first: causes ranked by the share of its time that mending each
+alone saves, with an 80 % interval, the line where it sits, the evidence and the change to try. What makes
+the numbers doubtful is said before. docs/explain.md has the model, every cause and how well the predictions
+have come true.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+
+from gemmprof.commands import _shared
+from gemmprof.errors import UsageError
+from gemmprof.printable import one_line
+
+FORMATS = ("text", "markdown", "json")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the command's arguments."""
+    _shared.add_input_arguments(parser)
+    _shared.add_selection_arguments(parser)
+    parser.add_argument("--format", choices=FORMATS, help="text (default), markdown, or json")
+    _shared.add_json_argument(parser)
+    parser.add_argument(
+        "--budget",
+        metavar="TOKENS",
+        type=int,
+        help=(
+            "at most about so many tokens, for an issue or a language model (markdown unless said otherwise)"
+        ),
+    )
+    parser.add_argument("--all", action="store_true", help="every kernel in full, longer than a screen")
+
+
+def run(options: argparse.Namespace) -> int:
+    """Print the explanations; exit code 0, or 1 if some input could not be read."""
+    from gemmprof.analysis.explanation.reports import explain_reports
+
+    if options.budget is not None and options.budget < 50:
+        raise UsageError(f"--budget {options.budget} is too small", remedies=["give 50 tokens or more"])
+    paths, notice = _shared.chosen_inputs(options)
+    if notice:
+        print(one_line(notice), file=sys.stderr)
+    selection = _shared.selection(options)
+    found = explain_reports(paths, selection)
+    _shared.name_failures(options, found.failures)
+    chosen = "json" if options.json else options.format or ("text" if options.budget is None else "markdown")
+    if chosen == "json":
+        from gemmprof.reports.explanations.records import record
+
+        _shared.print_json(record(found.kernels))
+    elif chosen == "markdown":
+        from gemmprof.reports.explanations.markdown import document
+
+        print(document(found.kernels, budget=options.budget), end="")
+    else:
+        from gemmprof.reports.explanations.text import lines_for, screen
+
+        print(
+            screen(found.kernels, lines=lines_for(options.budget, everything=options.all or bool(selection)))
+        )
+    return 1 if found.failures else 0

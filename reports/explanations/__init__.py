@@ -1,0 +1,1 @@
+"""One explanation in every form: text for a terminal, Markdown, JSON, HTML."""

@@ -1,0 +1,108 @@
+"""The sentences that every form of an explanation shares."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from gemmprof.analysis.by_line import base_name
+from gemmprof.analysis.explanation.causes import CAUSES
+from gemmprof.model import CodePlace, Evidence, Explanation, Finding
+from gemmprof.reports.formatting import nanoseconds, quantity, short_name, visible
+
+
+def saved(finding: Finding) -> str:
+    """``62 % (50 to 70)``: what mending saves, with its interval."""
+    return f"{100 * finding.saves:.0f} % ({100 * finding.saves_low:.0f} to {100 * finding.saves_high:.0f})"
+
+
+def title(finding: Finding) -> str:
+    """The cause in words."""
+    return CAUSES.get(finding.cause, finding.cause)
+
+
+def place(where: CodePlace) -> str:
+    """``kernel.cu:42`` or the instruction."""
+    if where.file is not None and where.line is not None:
+        return f"{visible(base_name(where.file))}:{where.line}"
+    return visible(where.sass)
+
+
+def place_with_code(where: CodePlace) -> str:
+    """The place, the header line that was inlined there, and the text of the line."""
+    inlined = f" (inlined {', '.join(map(visible, where.inlined))})" if where.inlined else ""
+    text = (
+        f": {visible(where.text)}"
+        if where.text
+        else f": {visible(where.sass)}"
+        if where.line is not None and where.sass
+        else ""
+    )
+    return f"{place(where)}{inlined}{text}"
+
+
+def fact(item: Evidence) -> str:
+    """``sectors per request = 32 sectors``."""
+    return f"{item.metric} = {quantity(item.value, item.unit)}"
+
+
+def name(explanation: Explanation, limit: int = 60) -> str:
+    """The kernel's short name."""
+    return visible(short_name(explanation.name, limit))
+
+
+def duration(explanation: Explanation) -> str:
+    """The time under the profiler."""
+    return nanoseconds(explanation.duration_ns)
+
+
+def conclusion(explanation: Explanation) -> str:
+    """What there is to say below or instead of findings."""
+    if explanation.findings:
+        if explanation.together is None:
+            return ""
+        return f"All of them together save about {100 * explanation.together:.0f} % (they overlap)."
+    limit = explanation.at_limit
+    if limit is not None:
+        return (
+            f"Nothing left to gain that these numbers show: it runs at {100 * limit.share:.0f} % of "
+            f"what {article(limit.resource)} does in practice."
+        )
+    if explanation.limit is not None:
+        return (
+            f"No finding. The busiest is {article(explanation.limit.resource)}, at "
+            f"{100 * explanation.limit.share:.0f} % of what it does in practice."
+        )
+    return "Nothing can be told from what was collected."
+
+
+def article(resource: str) -> str:
+    """``the FMA pipe``, ``DRAM``, ``issue slots``."""
+    plural = resource.endswith(("slots", "cores", "lookups of L2", "units of L2")) or " to L" in resource
+    if resource in ("DRAM", "latency") or plural:
+        return resource
+    return f"the {resource}"
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Launches of one kernel: the longest stands for all."""
+
+    longest: Explanation
+    launches: int
+    total_ns: float
+
+
+def groups(kernels: tuple[Explanation, ...]) -> tuple[Group, ...]:
+    """Launches by kernel, the kernel with the most time first."""
+    found: dict[tuple[str, str], list[Explanation]] = {}
+    for kernel in kernels:
+        found.setdefault((kernel.report, kernel.name), []).append(kernel)
+    made = [
+        Group(
+            max(members, key=lambda one: one.duration_ns or 0.0),
+            len(members),
+            sum(one.duration_ns or 0.0 for one in members),
+        )
+        for members in found.values()
+    ]
+    return tuple(sorted(made, key=lambda group: -group.total_ns))
