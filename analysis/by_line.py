@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from itertools import repeat
 
+from gemmprof.analysis import opcodes
 from gemmprof.model import Instruction, KernelProfile
 
 
@@ -65,6 +66,21 @@ def by_address(profile: KernelProfile, metric: str) -> dict[int, int] | None:
             for key, value in instances.items()
             if not isinstance(key, str) and not isinstance(value, str) and math.isfinite(value)
         }
+
+
+def constants_set(profile: KernelProfile, metric: str) -> int | None:
+    """How often (by this count per instruction) a half-precision multiply-add only set a register to a constant.
+
+    None where the report does not say which instructions were executed.
+    """
+    counts = by_address(profile, metric)
+    if counts is None or not profile.source.instructions:
+        return None
+    return sum(
+        counts.get(instruction.address, 0)
+        for instruction in profile.source.instructions
+        if opcodes.sets_a_constant(instruction.sass)
+    )
 
 
 def first_by_address(profile: KernelProfile, names: Iterable[str]) -> dict[int, int] | None:

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from gemmprof import metrics
 from gemmprof.analysis import opcodes
+from gemmprof.analysis.by_line import constants_set
 from gemmprof.model import KernelProfile, NotCollected
 
 NAME = "instruction_mix"
@@ -81,12 +82,23 @@ class PipeUse:
 class Ratios:
     """Ratios that decide a GEMM's speed; None where the kernel executes none of the divisor or counts are absent."""
 
+    main_opcode: str
+    """Arithmetic that the kernel does most of: ``HGMMA``, ``FFMA``, ``DFMA`` …; '' if it does none."""
+    main_share: float
+    """Its share of all executed instructions, 0 to 1."""
+    main_per_shared_load: float | None
+    """The same per LDS instruction (LDS and LDSM)."""
+    main_per_global_load: float | None
+    """The same per global load instruction (LDG and LDGSTS)."""
     ffma_per_shared_load: float | None
     """FFMA per LDS instruction (LDS and LDSM)."""
     ffma_per_global_load: float | None
     """FFMA per global load instruction (LDG and LDGSTS)."""
     fma_share: float
-    """Share of fused multiply-adds (FFMA, DFMA, HFMA2) in all executed instructions, 0 to 1."""
+    """Share of fused multiply-adds (FFMA, DFMA, HFMA2) in all executed instructions, 0 to 1.
+
+    Those that only set a register to a constant do not count.
+    """
     math_share: float
     """Share of floating-point and tensor arithmetic in all executed instructions, 0 to 1."""
     bytes_per_shared_load: float | None
@@ -190,6 +202,7 @@ def analyse(profile: KernelProfile) -> InstructionMix | NotCollected:
         if counts is not None
     }
     total = sum(executed.values())
+    working = _without_constants(profile, by_opcode)
     return InstructionMix(
         executed=total,
         executed_counter=_whole_number(profile, metrics.INSTRUCTIONS_EXECUTED),
@@ -199,9 +212,9 @@ def analyse(profile: KernelProfile) -> InstructionMix | NotCollected:
         thread_executed=None if threads is None else sum(threads.values()),
         opcodes=by_opcode,
         modifiers=modifiers,
-        classes=_classes(by_opcode, total),
+        classes=_classes(working, total),
         pipes=_pipes(profile),
-        ratios=_ratios(by_opcode, modifiers, total),
+        ratios=_ratios(working, modifiers, total),
         categories=_categories(profile),
         missing=GROUP.incomplete(profile.metrics.keys() | known),
     )
@@ -271,6 +284,25 @@ def _opcode_counts(executed: dict[str, int], threads: dict[str, int] | None) -> 
     )
 
 
+def _without_constants(profile: KernelProfile, counts: tuple[OpcodeCount, ...]) -> tuple[OpcodeCount, ...]:
+    """The counts with the half-precision multiply-adds that only set a register told apart as moves."""
+    warps = constants_set(profile, metrics.INSTRUCTIONS_BY_ADDRESS)
+    threads = constants_set(profile, metrics.THREADS_PREDICATED_BY_ADDRESS)
+    found = next((item for item in counts if item.opcode == "HFMA2"), None)
+    if not warps or found is None or warps > found.executed:
+        return counts
+    rest = replace(
+        found,
+        executed=found.executed - warps,
+        thread_executed=None
+        if found.thread_executed is None or threads is None
+        else found.thread_executed - threads,
+    )
+    moves = OpcodeCount("HFMA2", warps, threads, "move", "sets a register to a constant")
+    others = (item for item in counts if item is not found)
+    return (*others, *((rest,) if rest.executed else ()), moves)
+
+
 def _sum_known(values: Iterable[int | None]) -> int | None:
     """The sum, or None if any part is unknown."""
     total = 0
@@ -311,14 +343,22 @@ def _pipes(profile: KernelProfile) -> tuple[PipeUse, ...]:
 
 def _ratios(counts: tuple[OpcodeCount, ...], modifiers: tuple[OpcodeCount, ...], total: int) -> Ratios:
     def executed(*names: str) -> int:
-        return sum(item.executed for item in counts if item.opcode in names)
+        return sum(
+            item.executed for item in counts if item.opcode in names and item.instruction_class != "move"
+        )
 
     def per(dividend: int, divisor: int) -> float | None:
         return dividend / divisor if divisor else None
 
     multiply_adds = executed(*opcodes.FUSED_MULTIPLY_ADD)
     math = sum(item.executed for item in counts if item.instruction_class in opcodes.MATH_CLASSES)
+    main = _main_arithmetic(counts)
+    main_executed = executed(main) if main else 0
     return Ratios(
+        main_opcode=main,
+        main_share=main_executed / total if total else 0.0,
+        main_per_shared_load=per(main_executed, executed("LDS", "LDSM")) if main else None,
+        main_per_global_load=per(main_executed, executed("LDG", "LDGSTS")) if main else None,
         ffma_per_shared_load=per(executed("FFMA"), executed("LDS", "LDSM")),
         ffma_per_global_load=per(executed("FFMA"), executed("LDG", "LDGSTS")),
         fma_share=multiply_adds / total if total else 0.0,
@@ -326,6 +366,20 @@ def _ratios(counts: tuple[OpcodeCount, ...], modifiers: tuple[OpcodeCount, ...],
         bytes_per_shared_load=_mean_bytes(modifiers, ("LDS", "LDSM")),
         bytes_per_global_load=_mean_bytes(modifiers, ("LDG", "LDGSTS")),
     )
+
+
+_TENSOR_WEIGHT = 64
+"""A warp-wide matrix instruction does at least this many times the work of a scalar one."""
+
+
+def _main_arithmetic(counts: tuple[OpcodeCount, ...]) -> str:
+    """The opcode that does most of the arithmetic, '' if there is none."""
+
+    def work(item: OpcodeCount) -> int:
+        return item.executed * (_TENSOR_WEIGHT if item.instruction_class == "tensor" else 1)
+
+    found = [item for item in counts if item.instruction_class in opcodes.MATH_CLASSES]
+    return max(found, key=work).opcode if found else ""
 
 
 def _mean_bytes(modifiers: tuple[OpcodeCount, ...], names: tuple[str, ...]) -> float | None:

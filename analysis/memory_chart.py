@@ -33,13 +33,15 @@ class MemoryUnit:
             ``device``, ``other_sm`` (shared memory of a cluster's other SMs), ``system``, ``peer``.
         title: name for people.
         hit_rate: per cent of the sectors found in this cache, None for what is no cache or was not collected.
-        percent_of_peak: how busy the unit was, per cent of its peak, None if unknown.
+        percent_of_peak: how busy the unit was, per cent of its peak, None if unknown; the peak of its busiest part.
+        busiest: that part in ncu's words, '' where the report does not break the unit down.
     """
 
     name: str
     title: str
     hit_rate: float | None = None
     percent_of_peak: float | None = None
+    busiest: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,6 +158,7 @@ def _units(profile: KernelProfile) -> tuple[MemoryUnit, ...]:
             "L1/TEX cache",
             profile.number(metrics.L1_HIT_RATE),
             profile.number(metrics.L1_THROUGHPUT),
+            _busiest_part(profile, "l1tex__"),
         ),
         MemoryUnit(
             "shared_memory",
@@ -163,13 +166,28 @@ def _units(profile: KernelProfile) -> tuple[MemoryUnit, ...]:
             percent_of_peak=profile.number(metrics.SHARED_PEAK_PERCENT),
         ),
         MemoryUnit(
-            "l2", "L2 cache", profile.number(metrics.L2_HIT_RATE), profile.number(metrics.L2_THROUGHPUT)
+            "l2",
+            "L2 cache",
+            profile.number(metrics.L2_HIT_RATE),
+            profile.number(metrics.L2_THROUGHPUT),
+            _busiest_part(profile, "lts__"),
         ),
         MemoryUnit("device", "Device memory", percent_of_peak=profile.number(metrics.DRAM_THROUGHPUT)),
         MemoryUnit("other_sm", "Shared memory of other SMs"),
         MemoryUnit("system", "System memory"),
         MemoryUnit("peer", "Peer memory"),
     )
+
+
+def _busiest_part(profile: KernelProfile, prefix: str) -> str:
+    """The busiest member of the memory throughput's breakdown that belongs to one unit."""
+    names = (name.strip() for name in (profile.text(metrics.BREAKDOWN_MEMORY) or "").split(","))
+    known = [
+        (value, name)
+        for name in names
+        if name.startswith(prefix) and (value := profile.number(name)) is not None
+    ]
+    return metrics.readable(max(known)[1]) if known else ""
 
 
 def _instruction_links(profile: KernelProfile) -> Iterable[MemoryLink]:

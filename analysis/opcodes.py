@@ -6,6 +6,7 @@ instruction without modifiers and predicates: ``LDG`` of ``@!P0 LDG.E.128 R4, [R
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 
@@ -420,6 +421,14 @@ def info(opcode: str) -> OpcodeInfo:
     if bare == "HFMA2" and ".MMA" in opcode.upper():
         bare = "HFMA2_MMA"
     return OPCODES.get(bare) or OpcodeInfo(bare, "other", "")
+
+
+_CONSTANT = re.compile(r"^\s*(?:@!?U?P\w+\s+)?HFMA2[.\w]*\s+R\w+,\s*-RZ,\s*RZ,")
+
+
+def sets_a_constant(sass: str) -> bool:
+    """True for ``HFMA2 R2, -RZ, RZ, 1.875, 0``: compilers set registers this way, it computes nothing."""
+    return _CONSTANT.match(sass) is not None
 
 
 _WIDTHS = {"U8": 1, "S8": 1, "U16": 2, "S16": 2, "64": 8, "128": 16, "256": 32}

@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from gemmprof import metrics
+from gemmprof.analysis.by_line import constants_set
 from gemmprof.model import KernelProfile, NotCollected
 
 NAME = "roofline"
@@ -44,11 +45,18 @@ class ComputeRoof:
     peak: float
     achieved: float | None
     """What the kernel reached; None if the counters are absent, 0 if it does none of this arithmetic."""
+    only_constants: bool = False
+    """True where all that the counters saw were instructions that set registers (HFMA2 Rx, -RZ, RZ, …)."""
 
     @property
     def percent(self) -> float | None:
         """Achieved in per cent of the peak."""
         return _percent(self.achieved, self.peak)
+
+    @property
+    def computes(self) -> bool:
+        """Whether the kernel does this arithmetic."""
+        return bool(self.achieved) and not self.only_constants
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +134,7 @@ class Roofline:
     @property
     def main(self) -> ComputeRoof | None:
         """The arithmetic that the kernel does most of relative to its roof; None if it does none."""
-        used = [roof for roof in self.compute_roofs if roof.achieved]
+        used = [roof for roof in self.compute_roofs if roof.computes]
         return max(used, key=lambda roof: roof.percent or 0.0, default=None)
 
 
@@ -139,6 +147,8 @@ _SCALAR: tuple[tuple[str, str, dict[str, int]], ...] = (
     (FP16, "FP16 (no tensor core)", {"hadd": 2, "hmul": 2, "hfma": 4}),
 )
 _PEAK_OPERATION = {FP32: "ffma", FP64: "dfma", FP16: "hfma"}
+MOVING_CONSTANTS = 1.0
+"""FP16 below this per cent of its peak is taken for no arithmetic where the report has no source: see opcodes."""
 _LATER_OPERATIONS = frozenset({"fadd2", "fmul2", "ffma2"})
 """Packed FP32 arithmetic of compute capability 10.0 on; reports of other GPUs have no counter of it."""
 
@@ -149,7 +159,7 @@ def analyse(profile: KernelProfile) -> Roofline | NotCollected:
     memory_roofs = tuple(_memory_roofs(profile))
     if not compute_roofs or not memory_roofs:
         return GROUP.not_collected(profile.metrics)
-    used = sorted((roof for roof in compute_roofs if roof.achieved), key=lambda roof: -(roof.achieved or 0.0))
+    used = sorted((roof for roof in compute_roofs if roof.computes), key=lambda roof: -(roof.achieved or 0.0))
     points = tuple(
         point for roof in used for memory in memory_roofs if (point := _point(roof, memory)) is not None
     )
@@ -158,7 +168,7 @@ def analyse(profile: KernelProfile) -> Roofline | NotCollected:
         memory_roofs=memory_roofs,
         points=points,
         duration_ns=profile.number(metrics.DURATION),
-        notes=tuple(_notes(profile)),
+        notes=tuple(_notes(profile, compute_roofs)),
         missing=GROUP.incomplete(profile.metrics),
     )
 
@@ -179,7 +189,29 @@ def _scalar_roofs(profile: KernelProfile) -> Iterable[ComputeRoof]:
         operation = _PEAK_OPERATION[key]
         peak = _product(factors[operation], profile.number(metrics.peak_per_cycle(operation)), clock)
         if peak:
-            yield ComputeRoof(key, label, peak, _scalar_achieved(profile, factors))
+            achieved = _scalar_achieved(profile, factors)
+            yield ComputeRoof(
+                key, label, peak, achieved, key == FP16 and _only_constants(profile, factors, achieved, peak)
+            )
+
+
+def _only_constants(
+    profile: KernelProfile, factors: dict[str, int], achieved: float | None, peak: float
+) -> bool:
+    """Whether FP16 counters saw nothing but registers being set.
+
+    The source tells it exactly: all thread instructions of these kinds were such ones. Without it a rate below
+    `MOVING_CONSTANTS` per cent of the peak is taken for them.
+    """
+    if not achieved:
+        return False
+    constants = constants_set(profile, metrics.THREADS_PREDICATED_BY_ADDRESS)
+    counted = [profile.number(metrics.executed_per_cycle(operation)) for operation in factors]
+    cycles = profile.number(metrics.ELAPSED_CYCLES)
+    if constants is None or cycles is None:
+        return 100 * achieved < MOVING_CONSTANTS * peak
+    # Rates were counted in another pass than the instructions, so the two agree within a little.
+    return sum(count or 0.0 for count in counted) * cycles <= 1.05 * constants
 
 
 def _scalar_achieved(profile: KernelProfile, factors: dict[str, int]) -> float | None:
@@ -289,7 +321,13 @@ def _point(compute: ComputeRoof, memory: MemoryRoof) -> RooflinePoint | None:
     )
 
 
-def _notes(profile: KernelProfile) -> Iterable[str]:
+def _notes(profile: KernelProfile, roofs: Iterable[ComputeRoof]) -> Iterable[str]:
+    for roof in roofs:
+        if roof.only_constants:
+            yield (
+                "The FP16 counters saw only instructions that set a register to a constant (HFMA2 Rx, -RZ, RZ, …): "
+                "they are no arithmetic and have no point."
+            )
     major, minor = profile.device.compute_capability
     if (major, minor) in metrics.NO_DRAM_COUNTERS:
         yield f"Compute capability {major}.{minor} has no device-memory counters: there is no DRAM roof."

@@ -5,7 +5,7 @@ Every percentage is the sustained rate over the peak sustained rate during the e
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from gemmprof import metrics
 from gemmprof.model import KernelProfile, NotCollected
@@ -143,6 +143,13 @@ def _breakdown(profile: KernelProfile, metric: str) -> tuple[BreakdownEntry, ...
         BreakdownEntry(name, metrics.readable(name), profile.number(name), metrics.hardware_unit(name))
         for name in names
     ]
+    either = [entry for entry in entries if entry.unit in (metrics.FP64_PIPE, metrics.TENSOR_CORES)]
+    busier = max(either, key=lambda entry: _or_below_zero(entry.percent), default=None)
+    if busier is not None and busier.percent:
+        entries = [
+            replace(entry, unit=busier.unit) if entry.unit == metrics.FP64_OR_TENSOR else entry
+            for entry in entries
+        ]
     return tuple(sorted(entries, key=lambda entry: (-_or_below_zero(entry.percent), entry.label)))
 
 

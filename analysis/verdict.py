@@ -34,8 +34,6 @@ NOTABLE_THREADS = 24.0
 """From this many active threads per instruction on, divergence is not worth advice."""
 VISIBLE_PERCENT = 0.05
 """Smaller percentages print as 0.0."""
-MOVING_CONSTANTS = 1.0
-"""FP16 below this per cent of its peak is no arithmetic: compilers set registers with HFMA2."""
 
 _LATENCY_OF_GROUP = {
     "memory": "memory latency",
@@ -202,7 +200,7 @@ def _busy(unit: str) -> str:
 def _main_point(roofs: Roofline) -> RooflinePoint | None:
     """The main arithmetic under the memory level that comes closest to limiting it."""
     main = roofs.main
-    if main is None or (main.key == roofline.FP16 and (main.percent or 0.0) < MOVING_CONSTANTS):
+    if main is None:
         return None
     points = [point for point in roofs.points if point.compute.key == main.key]
     return max(points, key=lambda point: point.percent, default=None)

@@ -413,7 +413,8 @@
     root.dataset.ready = "true";
   };
 
-  // A report in one file has a calculator on each of its pages: each starts when it comes near the screen, or by a link.
+  // A report in one file has a calculator on each of its pages: each starts when it is opened, or by a link. On a
+  // kernel's page it lies in a closed <details>, so that drawing it moves nothing that a link leads to.
   const startAll = () => {
     const waiting = new Set(document.querySelectorAll("[data-occupancy-calculator]:not([data-ready])"));
     const begin = (root) => {
@@ -427,7 +428,12 @@
     for (const root of waiting) observer.observe(root);
     const byLink = () => {
       for (const root of waiting) {
-        if (linkValues(root.id)) { begin(root); root.scrollIntoView(); }
+        if (linkValues(root.id)) {
+          const closed = root.closest("details");
+          if (closed) closed.open = true;
+          begin(root);
+          root.scrollIntoView();
+        }
       }
     };
     byLink();

@@ -43,16 +43,18 @@ NO_DRAM_COUNTERS = frozenset({(8, 7), (8, 8), (11, 0), (12, 1)})
 """Compute capabilities on which no ``dram__*`` metric exists: their memory is not the GPU's own."""
 
 L1_DATA_STAGE = "L1 data stage"
+FP64_OR_TENSOR, FP64_PIPE, TENSOR_CORES = "FP64 and tensor pipe", "FP64 pipe", "tensor cores"
+"""One path serves both; the breakdown's other members tell which of the two was busy."""
 
 _UNITS: tuple[tuple[str, str], ...] = (
     (r"sm__inst_executed_pipe_lsu|l1tex__lsuin_requests", "load/store unit"),
     (r"sm__issue_active|sm__inst_executed", "issue slots"),
     (r"sm__\w*pipe_fma\w*", "FMA pipe"),
     (r"sm__\w*pipe_alu\w*", "integer ALU"),
-    (r"sm__\w*pipe_fp64\w*", "FP64 pipe"),
+    (r"sm__\w*pipe_fp64\w*", FP64_PIPE),
     (r"sm__\w*pipe_fp16\w*", "FP16 pipe"),
-    (r"sm__\w*pipe_shared\w*", "FP64 and tensor pipe"),
-    (r"sm__\w*pipe_(tensor|tc_)\w*|sm__mem_tensor\w*", "tensor cores"),
+    (r"sm__\w*pipe_shared\w*", FP64_OR_TENSOR),
+    (r"sm__\w*pipe_(tensor|tc_)\w*|sm__mem_tensor\w*", TENSOR_CORES),
     (r"sm__\w*pipe_xu\w*", "special-function unit"),
     (r"sm__\w*pipe_uniform\w*", "uniform datapath"),
     (r"sm__\w*pipe_cbu\w*", "branch unit"),

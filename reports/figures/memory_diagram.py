@@ -36,7 +36,7 @@ TOP = 10
 
 @dataclass(frozen=True, slots=True)
 class Box:
-    """A unit: its corner, its size, its name and up to two notes below the name."""
+    """A unit: its corner, its size, its name and up to two notes below the name; ``busy`` as of an arrow."""
 
     x: float
     y: float
@@ -44,6 +44,8 @@ class Box:
     height: float
     title: str
     notes: tuple[str, ...]
+    busy: int = 0
+    tip: str = ""
 
     @property
     def centre(self) -> tuple[float, float]:
@@ -123,6 +125,8 @@ def diagram(chart: MemoryChart) -> Diagram:
             spans[name][1] - spans[name][0],
             units[name].title,
             _unit_notes(units[name]),
+            _busy(units[name].percent_of_peak or 0.0),
+            _tip(units[name]),
         )
         for column, names in enumerate(shown)
         for name in names
@@ -235,5 +239,12 @@ def _unit_notes(unit: MemoryUnit) -> tuple[str, ...]:
     if unit.hit_rate is not None:
         notes.append(f"hit rate {percent(unit.hit_rate)}")
     if unit.percent_of_peak is not None:
-        notes.append(f"{percent(unit.percent_of_peak)} of peak")
+        notes.append(f"{percent(unit.percent_of_peak)} busy")
     return tuple(notes)
+
+
+def _tip(unit: MemoryUnit) -> str:
+    if unit.percent_of_peak is None:
+        return unit.title
+    part = f": its busiest part is {unit.busiest}" if unit.busiest else ""
+    return f"{unit.title}, {percent(unit.percent_of_peak)} of peak{part}"

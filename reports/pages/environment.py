@@ -19,7 +19,7 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from gemmprof.analysis import rules
+from gemmprof.analysis import opcodes, rules
 from gemmprof.analysis.occupancy.reasoning import in_words
 from gemmprof.model import NotCollected
 from gemmprof.reports import formatting
@@ -68,6 +68,11 @@ def heat(percent: float | None) -> str:
 def rule_text(message: str) -> str:
     """A rule's message without ncu's link marks; of a web link only the words."""
     return rules.plain_text(message, addresses=False)
+
+
+def opcode_words(opcode: str) -> str:
+    """What an opcode does, '' if gemmprof does not know it."""
+    return opcodes.info(opcode).meaning
 
 
 def plain_fields(result: Any) -> list[tuple[str, Any]]:
@@ -145,6 +150,7 @@ def environment() -> Environment:
         heat,
         rule_text,
         in_words,
+        opcode_words,
         plain_fields,
         fixed,
         moment,

@@ -162,6 +162,30 @@ def test_the_theme_follows_the_system_until_the_reader_chooses(pages: Path, brow
         browser.script("localStorage.clear()")
 
 
+@pytest.mark.parametrize("width", [1280, 360])
+def test_every_link_of_the_contents_lands_on_its_section(pages: Path, browser: Any, width: int) -> None:
+    browser.viewport(width, 900)
+    landed = (
+        "const e = document.getElementById(arguments[0]), d = document.documentElement;"
+        "const from = parseFloat(getComputedStyle(d).scrollPaddingTop), top = e.getBoundingClientRect().top;"
+        "const end = d.scrollHeight - d.clientHeight - d.scrollTop < 2;"
+        "return Math.abs(top - from) < 6 || (end && top > from) ? '' : `${arguments[0]} ${top} ${from}`"
+    )
+    with browser.media(prefers_reduced_motion="reduce"):
+        browser.open(pages / KERNEL)
+        names = [link.get_attribute("href").rpartition("#")[2] for link in browser.find_all(".toc a")]
+        assert len(names) > 14
+        for name in names:  # as somebody who was sent the link
+            browser.open(pages / KERNEL, name)
+            assert browser.script(landed, name) == ""
+        for name in reversed(names):  # and as somebody who reads on
+            browser.script("arguments[0].click()", browser.find(f".toc a[href='#{name}']"))
+            assert browser.script(landed, name) == ""
+        browser.open(pages / KERNEL, "calculator?threads=96")
+        assert browser.find("#calculator [name=threads]").get_attribute("value") == "96"
+        assert browser.find("#calculator").is_displayed()
+
+
 def test_one_file_shows_one_page_at_a_time(one_file: Path, browser: Any) -> None:
     shown = "return [...document.querySelectorAll('.page')].filter(page => !page.hidden).map(page => page.id)"
     browser.open(one_file)

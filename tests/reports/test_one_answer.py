@@ -14,12 +14,16 @@ from gemmprof import metrics
 from gemmprof.analysis.coalescing import Coalescing
 from gemmprof.analysis.comparison.pairs import pair_of
 from gemmprof.analysis.comparison.pairs import subjects as subjects_of
+from gemmprof.analysis.instruction_mix import InstructionMix
 from gemmprof.analysis.kernel_analysis import KernelAnalysis, analyse
 from gemmprof.analysis.memory_chart import MemoryChart
 from gemmprof.analysis.occupancy.profile import LaunchOccupancy
+from gemmprof.analysis.roofline import Roofline
 from gemmprof.analysis.session import Session
+from gemmprof.analysis.speed_of_light import SpeedOfLight
 from gemmprof.model import KernelProfile, NotCollected
 from gemmprof.reports.facts import tiles
+from gemmprof.reports.figures.memory_diagram import diagram
 from gemmprof.reports.pages.contents import KernelPage, plan
 from gemmprof.reports.pages.html import Links, Report, kernel_article
 from gemmprof.reports.pages.ladder import overview
@@ -200,3 +204,70 @@ def test_a_partial_result_says_how_to_collect_the_rest(recorded: ReadRecorded) -
     section = text[text.index('id="speed_of_light"') :]
     section = re.sub(r"\s+", " ", section[: section.index("</section>")])
     assert "Not all of this was collected. The rest: <code>--section SpeedOfLight</code>" in section
+
+
+def section_of(text: str, name: str) -> str:
+    part = text[text.index(f'id="{name}"') :]
+    return re.sub(r"\s+", " ", re.sub(r"<[^>]+>", " ", part[: part.index("</section>")]))
+
+
+@pytest.mark.parametrize("source", [True, False])
+def test_registers_set_by_half_instructions_are_no_half_arithmetic(
+    source: bool, recorded: ReadRecorded
+) -> None:
+    fp32, fp64, half, _, special = recorded("flaws_precision", source=source)
+    for launch, key in ((fp32, "fp32"), (fp64, "fp64"), (half, "fp16"), (special, "fp32")):
+        roofs = analyse(launch).get(Roofline)
+        assert isinstance(roofs, Roofline) and roofs.main is not None
+        assert {point.compute.key for point in roofs.points} == {key} == {roofs.main.key}
+        # What ncu counted stays known.
+        seen = next(roof for roof in roofs.compute_roofs if roof.key == "fp16")
+        assert seen.achieved and seen.only_constants == (key != "fp16")
+    assert "FP16" not in section_of(article(analyse(fp32)), "roofline").replace("The FP16 counters", "")
+
+
+def test_constants_are_moves_in_the_instruction_mix(recorded: ReadRecorded) -> None:
+    launch = recorded("flaws_precision", source=True)[4]
+    mix = analyse(launch).get(InstructionMix)
+    assert isinstance(mix, InstructionMix)
+    assert mix.count("HFMA2") > 0, "ncu's count of the opcode stays"
+    assert not any(item.key == "fp16" for item in mix.classes)
+    assert sum(item.executed for item in mix.classes) == mix.executed
+    assert mix.ratios.fma_share == (mix.count("FFMA")) / mix.executed
+
+
+@pytest.mark.parametrize(
+    ("report", "place", "words"),
+    [
+        ("flaws_tensor", 0, "HMMA (matrix multiply-add"),
+        ("flaws_tensor", 1, "DMMA (matrix multiply-add"),
+        ("flaws_precision", 1, "DFMA (fused multiply-add"),
+        ("flaws_precision", 3, "the kernel does no floating-point arithmetic"),
+    ],
+)
+def test_each_kernel_is_told_in_its_own_arithmetic(
+    report: str, place: int, words: str, recorded: ReadRecorded
+) -> None:
+    text = section_of(article(analyse(recorded(report, source=True)[place])), "instruction_mix")
+    assert words in text and "FFMA per" not in text
+
+
+def test_the_pipe_that_fp64_and_tensor_share_is_named_for_what_used_it(recorded: ReadRecorded) -> None:
+    units = {}
+    for report, place in (("flaws_tensor", 2), ("flaws_precision", 1)):
+        light = analyse(recorded(report)[place]).get(SpeedOfLight)
+        assert isinstance(light, SpeedOfLight)
+        entry = next(entry for entry in light.sm_breakdown if "pipe_shared" in entry.metric)
+        units[report] = entry.unit
+    assert units == {"flaws_tensor": "tensor cores", "flaws_precision": "FP64 pipe"}
+
+
+def test_a_full_unit_is_red_in_the_memory_chart_and_says_which_part_is(recorded: ReadRecorded) -> None:
+    launch = recorded("ladder_simple")[0]
+    chart = analyse(launch).get(MemoryChart)
+    assert isinstance(chart, MemoryChart)
+    l1 = chart.unit("l1")
+    assert l1 is not None and (l1.percent_of_peak or 0) > 80
+    boxes = {box.title: box.busy for box in diagram(chart).boxes}
+    assert boxes["L1/TEX cache"] == 3 and boxes["Kernel"] == 0
+    assert l1.busiest.startswith("L1: ") and l1.busiest in article(analyse(launch))
