@@ -189,7 +189,7 @@ def _stage_names(run: Run, report: str, profiles: Sequence[KernelProfile]) -> di
     for result in run.results:
         launch = stage_launch(run, result, profiles) if result.report == report else None
         if launch is not None:
-            stage = run.record(result.stage).stage
+            stage = run.record_of(result).stage
             found[launch.index] = f"{stage.number} {stage.name} {stage.title}"
     return found
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, Literal
 
+from gemmprof.dtypes import FLOAT32
 from gemmprof.errors import UsageError
 
 MetricValue = int | float | str
@@ -20,21 +21,28 @@ MetricValue = int | float | str
 
 _SHAPE = re.compile(r"^\s*(\d+)\s*(?:[xX×*,]\s*(\d+)\s*[xX×*,]\s*(\d+)\s*)?$")
 
-DTYPES = ("float32",)
-"""Operand types that the stages of the ladder implement."""
-
 
 @dataclass(frozen=True, slots=True, order=True)
 class Problem:
-    """One matrix product C[m, n] = alpha * A[m, k] @ B[k, n] + beta * C, row-major."""
+    """One matrix product C[m, n] = alpha * A[m, k] @ B[k, n] + beta * C, row-major.
+
+    Attributes:
+        dtype: name of the type of A and B (`gemmprof.dtypes`).
+        c_dtype: of C; the operands' type unless it is given.
+    """
 
     m: int
     n: int
     k: int
-    dtype: str = "float32"
+    dtype: str = FLOAT32.name
+    c_dtype: str = ""
+
+    def __post_init__(self) -> None:
+        # So that a problem which names C's type equals one that leaves it open.
+        object.__setattr__(self, "c_dtype", self.c_dtype or self.dtype)
 
     @classmethod
-    def parse(cls, text: str, dtype: str = "float32") -> Problem:
+    def parse(cls, text: str, dtype: str = FLOAT32.name, c_dtype: str = "") -> Problem:
         """Read ``4096``, ``4096x4096x4096`` or ``4096,4096,1024`` (M, N, K).
 
         Raises:
@@ -50,7 +58,7 @@ class Problem:
         n, k = (int(match.group(2)), int(match.group(3))) if match.group(2) else (m, m)
         if m < 1 or n < 1:
             raise UsageError(f"shape '{text}' has no output element", remedies=["M and N must be at least 1"])
-        return cls(m, n, k, dtype)
+        return cls(m, n, k, dtype, c_dtype)
 
     @property
     def flops(self) -> int:
@@ -59,21 +67,31 @@ class Problem:
 
     @property
     def label(self) -> str:
-        """Short name: ``4096³`` for a cube, else ``4096×4096×1024``."""
-        return f"{self.m}³" if self.m == self.n == self.k else f"{self.m}×{self.n}×{self.k}"
+        """Short name: ``4096³`` for a cube, else ``4096×4096×1024``; other types than float32 are named behind it."""
+        shape = f"{self.m}³" if self.m == self.n == self.k else f"{self.m}×{self.n}×{self.k}"
+        return " ".join([shape, " → ".join(self._named_types)]).rstrip()
 
     @property
     def key(self) -> str:
-        """Name that is safe in file names and command lines: ``4096x4096x1024``."""
-        return f"{self.m}x{self.n}x{self.k}"
+        """Name that is safe in file names and command lines: ``4096x4096x1024``, ``4096x4096x1024-bfloat16``.
+
+        float32 goes without saying, and C's type where it is the operands'.
+        """
+        return "-".join([f"{self.m}x{self.n}x{self.k}", *self._named_types])
+
+    @property
+    def _named_types(self) -> tuple[str, ...]:
+        if self.c_dtype != self.dtype:
+            return self.dtype, self.c_dtype
+        return () if self.dtype == FLOAT32.name else (self.dtype,)
 
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """One rung of the ladder.
+    """One rung of a ladder.
 
     Attributes:
-        number: its place in the ladder; 0 is cuBLAS.
+        number: its place in the ladder.
         name: short identifier, also the operator's name (``torch.ops.gemmprof.<name>``).
         title: the name in words.
         idea: the one thing that this stage changes, as one sentence.
@@ -82,6 +100,11 @@ class Stage:
         variants: other parameter sets that are built under ``<name>_<key>``, for comparison.
         remark: what came of the idea on an H100, where that needs a word; '' elsewhere.
         compiler_flags: what nvcc gets beyond the flags that all stages share.
+        ladder: name of the ladder that it belongs to.
+        dtypes: operand types that it computes in.
+        yardstick: True for the stage that the others of its ladder are measured against.
+        architectures: compute capabilities that it is written for, with the compiler's suffix where it needs the
+            instructions of one architecture alone (``9.0a``); () for every one that is built for.
     """
 
     number: int
@@ -93,6 +116,50 @@ class Stage:
     variants: Mapping[str, Mapping[str, int]] = field(default_factory=lambda: MappingProxyType({}))
     remark: str = ""
     compiler_flags: tuple[str, ...] = ()
+    ladder: str = "single"
+    dtypes: tuple[str, ...] = (FLOAT32.name,)
+    yardstick: bool = False
+    architectures: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Ladder:
+    """Stages of one kind of arithmetic, each a step over the one before, and what they are measured against.
+
+    Attributes:
+        name: short identifier, for ``--ladder``.
+        title: the name in words.
+        dtypes: operand types, the one that is taken where none is asked for first.
+        stages: the rungs in order, the yardstick among them.
+    """
+
+    name: str
+    title: str
+    dtypes: tuple[str, ...]
+    stages: tuple[Stage, ...]
+
+    @property
+    def yardstick(self) -> Stage:
+        """The stage that the others are measured against.
+
+        Raises:
+            KeyError: none is marked as such.
+        """
+        for stage in self.stages:
+            if stage.yardstick:
+                return stage
+        raise KeyError(f"ladder {self.name} has no yardstick")
+
+    def stage(self, number: int) -> Stage:
+        """The rung with this number.
+
+        Raises:
+            KeyError: if there is none.
+        """
+        for stage in self.stages:
+            if stage.number == number:
+                return stage
+        raise KeyError(number)
 
 
 @dataclass(frozen=True, slots=True)

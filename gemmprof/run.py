@@ -21,17 +21,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gemmprof.errors import ReportError, RunError
-from gemmprof.model import Problem, RunInfo, Stage, StageRecord, StageResult, Timing, Verification
+from gemmprof.model import Ladder, Problem, RunInfo, Stage, StageRecord, StageResult, Timing, Verification
 from gemmprof.views import view_of
 
 if TYPE_CHECKING:
     import pandas as pd
 
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
+"""1 knew one ladder, of float32; its runs are read as such."""
 RUN_FILE = "run.json"
 DEFAULT_RUNS_DIRECTORY = "gemmprof-runs"
-YARDSTICK_STAGE = 0
-"""Number of the stage that the others are measured against (cuBLAS)."""
 COMPRESSIONS = (".xz", ".gz", ".zst")
 
 
@@ -47,26 +46,64 @@ class Run:
     recorded: bool = field(default=False, compare=False)
     """True for the run that ships with the package."""
 
-    def record(self, number: int) -> StageRecord:
-        """The stage with this number.
+    @property
+    def ladders(self) -> tuple[Ladder, ...]:
+        """The ladders that the run has stages of, with those stages."""
+        names = dict.fromkeys(record.stage.ladder for record in self.stages)
+        return tuple(self._ladder(name) for name in names)
+
+    def _ladder(self, name: str) -> Ladder:
+        stages = tuple(record.stage for record in self.stages if record.stage.ladder == name)
+        dtypes = dict.fromkeys(dtype for stage in stages for dtype in stage.dtypes)
+        return Ladder(name, name, tuple(dtypes), stages)
+
+    def record(self, number: int, problem: Problem | None = None) -> StageRecord:
+        """The stage with this number, of the ladder that computes in the problem's type (None: of the first ladder).
 
         Raises:
             RunError: if the run does not hold it.
         """
         for record in self.stages:
-            if record.stage.number == number:
+            stage = record.stage
+            if stage.number == number and (problem is None or problem.dtype in stage.dtypes):
                 return record
         raise self._no_stage(str(number))
 
-    def find_record(self, stage: str) -> StageRecord:
-        """The stage of this number or name.
+    def record_of(self, result: StageResult) -> StageRecord:
+        """The stage that a result is of.
 
         Raises:
             RunError: if the run does not hold it.
         """
+        return self.record(result.stage, result.problem)
+
+    def yardstick(self, problem: Problem) -> StageResult | None:
+        """The result of the stage that the others are measured against on this problem, None without one."""
         for record in self.stages:
-            if stage in (str(record.stage.number), record.stage.name):
-                return record
+            if record.stage.yardstick and problem.dtype in record.stage.dtypes:
+                return self.result(record.stage.number, problem)
+        return None
+
+    def find_record(self, stage: str) -> StageRecord:
+        """The stage of this number or name, with its ladder's name before it where the run holds several: ``half:3``.
+
+        Raises:
+            RunError: if the run does not hold it, or two ladders do.
+        """
+        ladder, _, selector = stage.rpartition(":")
+        found = [
+            record
+            for record in self.stages
+            if selector in (str(record.stage.number), record.stage.name)
+            and ladder in ("", record.stage.ladder)
+        ]
+        if len(found) > 1:
+            raise RunError(
+                f"the run {self.directory} holds several stages {stage}",
+                remedies=["name the ladder: " + " or ".join(f"{r.stage.ladder}:{selector}" for r in found)],
+            )
+        if found:
+            return found[0]
         raise self._no_stage(stage)
 
     def _no_stage(self, stage: str) -> RunError:
@@ -90,11 +127,11 @@ class Run:
         Against the yardstick's repetitions that alternated with the stage's own, else against its own row of this run;
         None for the yardstick itself and where one of the two was not timed.
         """
-        if result.timing is None or result.stage == YARDSTICK_STAGE:
+        if result.timing is None or self.record_of(result).stage.yardstick:
             return None
         alternating = result.timing.cublas_median
         if alternating is None:
-            yardstick = self.result(YARDSTICK_STAGE, result.problem)
+            yardstick = self.yardstick(result.problem)
             alternating = yardstick.timing.median if yardstick is not None and yardstick.timing else None
         return alternating / result.timing.median if alternating else None
 
@@ -195,9 +232,9 @@ def load_run(directory: str | Path, *, recorded: bool = False) -> Run:
             f"{file} cannot be read", found=str(error), remedies=["copy or collect the run again"]
         ) from error
     version = document.get("format_version") if isinstance(document, dict) else None
-    if version != FORMAT_VERSION:
+    if type(version) is not int or not 1 <= version <= FORMAT_VERSION:
         raise RunError(
-            f"{file} has format version {version!r}; this gemmprof reads version {FORMAT_VERSION}",
+            f"{file} has format version {version!r}; this gemmprof reads versions 1 to {FORMAT_VERSION}",
             remedies=["upgrade gemmprof", "collect the run again"],
         )
     try:
@@ -206,7 +243,7 @@ def load_run(directory: str | Path, *, recorded: bool = False) -> Run:
         return Run(
             directory=file.parent,
             info=RunInfo(**info),
-            stages=tuple(_stage_record(item) for item in document["stages"]),
+            stages=tuple(_stage_record(item, version) for item in document["stages"]),
             problems=tuple(Problem(**item) for item in document["problems"]),
             results=tuple(_stage_result(item) for item in document["results"]),
             recorded=recorded,
@@ -215,8 +252,15 @@ def load_run(directory: str | Path, *, recorded: bool = False) -> Run:
         raise RunError(f"{file} is damaged", found=repr(error), remedies=["collect the run again"]) from error
 
 
-def _stage_record(item: Mapping[str, Any]) -> StageRecord:
-    return StageRecord(**{**item, "stage": Stage(**item["stage"])})
+def _stage_record(item: Mapping[str, Any], version: int) -> StageRecord:
+    stage = dict(item["stage"])
+    if version == 1:
+        # Its one stage without a source of ours was what the others were measured against.
+        stage["yardstick"] = stage.get("source") is None
+    for name in ("compiler_flags", "dtypes", "architectures"):
+        if name in stage:
+            stage[name] = tuple(stage[name])
+    return StageRecord(**{**item, "stage": Stage(**stage)})
 
 
 def _stage_result(item: Mapping[str, Any]) -> StageResult:
@@ -245,7 +289,7 @@ def runs_directory() -> Path:
 
 
 def nvtx_range(stage_name: str, problem: Problem) -> str:
-    """Name of the NVTX range around a stage's profiled launches: ``gemmprof/<stage>/<MxNxK>``.
+    """Name of the NVTX range around a stage's profiled launches: ``gemmprof/<stage>/<problem's key>``.
 
     It ties a launch in a report to the stage and problem of the run, whatever else the report holds.
     """

@@ -1,4 +1,4 @@
-"""Builds the ladder as a torch extension.
+"""Builds the ladders as a torch extension.
 
 Every stage is compiled by nvcc alone; one binding registers the operators. Objects are cached by content
 (``compiler.py``), the library under the hash of its objects and of torch. So a second build compiles nothing, and
@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gemmprof.cache import cache_directory
+from gemmprof.dtypes import element_type
 from gemmprof.errors import BuildError
 from gemmprof.kernels import compiler
 from gemmprof.kernels.catalog import Variant, all_variants
@@ -29,8 +30,10 @@ from gemmprof.kernels.toolchain import (
     find_nvcc,
     find_torch,
     present_architectures,
+    why_skipped,
 )
 from gemmprof.kernels.tuned import load_tuned
+from gemmprof.model import Ladder
 
 if TYPE_CHECKING:
     from gemmprof.kernels.operators import Extension
@@ -65,7 +68,9 @@ class StageBuild:
         Raises:
             BuildError: if it was not built for this architecture (``sm_90``).
         """
-        chosen = [k for k in self.kernels if architecture is None or k.architecture == architecture]
+        chosen = [
+            k for k in self.kernels if architecture is None or k.architecture.rstrip("af") == architecture
+        ]
         main = [kernel for kernel in chosen if kernel.is_main]
         if not chosen:
             raise BuildError(f"stage {self.name} was not built for {architecture}")
@@ -85,6 +90,7 @@ class BuildResult:
         seconds: wall time of this build.
         log: the compiler's warnings, empty if nothing was compiled.
         failures: the compiler's message for each variant that did not compile; the others are in the library.
+        skipped: why a variant was not compiled for these architectures, by name.
     """
 
     library: Path
@@ -95,6 +101,7 @@ class BuildResult:
     seconds: float
     log: str = field(default="", repr=False)
     failures: Mapping[str, str] = field(default_factory=dict)
+    skipped: Mapping[str, str] = field(default_factory=dict)
 
 
 def build(
@@ -105,6 +112,7 @@ def build(
     progress: Progress | None = None,
     names: Sequence[str] | None = None,
     parameters: Mapping[str, Mapping[str, int]] | None = None,
+    ladders: Sequence[Ladder] | None = None,
 ) -> BuildResult:
     """Build the extension, or find it in the cache.
 
@@ -113,9 +121,10 @@ def build(
         jobs: compilers at a time; the number of cores if None.
         force: compile everything again.
         progress: called with (name, compiled so far, how many to compile) after every compiler call.
-        names: operator names to build; the whole ladder if None.
+        names: operator names to build; all of them if None.
         parameters: tile parameters by operator name, in place of the catalog's. If None, those that
             `gemmprof tune` found for the one architecture that is built for.
+        ladders: whose stages to build; the catalog's if None.
 
     Raises:
         BuildError: no compiler, no torch, or (where nothing compiles) the compiler's own message.
@@ -127,9 +136,11 @@ def build(
     numbers = tuple(dict.fromkeys(architecture_number(target) for target in targets))
     if parameters is None:
         parameters = tuned_parameters(cache, numbers)
-    variants = with_parameters(all_variants(), parameters)
+    variants = with_parameters(all_variants(ladders), parameters)
     if names is not None:
         variants = tuple(variant for variant in variants if variant.name in names)
+    skipped = {v.name: reason for v in variants if (reason := why_skipped(v.stage.architectures, numbers))}
+    variants = tuple(variant for variant in variants if variant.name not in skipped)
     plan = _Plan.of(variants, nvcc, torch, numbers, cache)
     made = _Made(plan)
     if force or not plan.library.is_file():
@@ -148,6 +159,7 @@ def build(
         seconds=time.perf_counter() - started,
         log=made.log,
         failures={name: str(error) for name, error in made.errors.items()},
+        skipped=skipped,
     )
 
 
@@ -175,7 +187,7 @@ class _Plan:
         cache: Path,
     ) -> _Plan:
         units = tuple(compiler.stage_unit(variant, nvcc, numbers) for variant in variants)
-        stage_list = "".join(f"GEMMPROF_STAGE({variant.name})\n" for variant in variants)
+        stage_list = "".join(f"GEMMPROF_STAGE({v.name}, {_mask(v.stage.dtypes)})\n" for v in variants)
         includes = [f"-isystem={path}" for path in torch.include_directories]
         binding = compiler.host_unit("include/binding.cpp", nvcc, includes, [stage_list, torch.version_file])
         host_units = (binding, compiler.host_unit("include/runtime.cu", nvcc))
@@ -188,6 +200,11 @@ class _Plan:
     def everything(self) -> tuple[Unit, ...]:
         """All compiler calls; the binding takes longest, so it starts first."""
         return (*self.host_units, *self.units)
+
+
+def _mask(dtypes: Sequence[str]) -> int:
+    """The types as the binding takes them: a bit each, counted as `gemmprof::Dtype` counts."""
+    return sum(1 << element_type(name).code for name in dtypes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,7 +249,7 @@ def with_parameters(
     """The variants with some parameters replaced.
 
     Raises:
-        BuildError: if a name is not in the ladder or a letter is not one of the stage's.
+        BuildError: if a name is not in the ladders or a letter is not one of the stage's.
     """
     names = {variant.name: variant for variant in variants}
     for name, values in parameters.items():

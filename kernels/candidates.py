@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gemmprof.cache import cache_directory
+from gemmprof.dtypes import element_type
 from gemmprof.errors import BuildError
 from gemmprof.kernels import compiler
 from gemmprof.kernels.catalog import Variant
@@ -72,6 +73,8 @@ class _Gemm(ctypes.Structure):
         ("k", ctypes.c_int),
         ("alpha", ctypes.c_float),
         ("beta", ctypes.c_float),
+        ("dtype", ctypes.c_int),
+        ("c_dtype", ctypes.c_int),
         ("a", ctypes.c_void_p),
         ("lda", ctypes.c_int64),
         ("b", ctypes.c_void_p),
@@ -107,8 +110,8 @@ class LoadedCandidate:
     def kernel(self) -> Callable[[Tensor, Tensor, Tensor, float, float], None]:
         """A function ``kernel(a, b, out, alpha, beta)`` that launches on torch's current stream.
 
-        It checks nothing: the operands must be contiguous float32 CUDA matrices that fit each other. It raises
-        RuntimeError with the runtime's message if the launch fails.
+        It checks nothing: the operands must be contiguous CUDA matrices of the stage's types that fit each other. It
+        raises RuntimeError with the runtime's message if the launch fails.
         """
         import torch
 
@@ -119,9 +122,28 @@ class LoadedCandidate:
 
         def kernel(a: Tensor, b: Tensor, out: Tensor, alpha: float, beta: float) -> None:
             (m, k), n = a.shape, b.shape[1]
-            gemm = _Gemm(m, n, k, alpha, beta, a.data_ptr(), max(k, 1), b.data_ptr(), n, out.data_ptr(), n)
+            gemm = _Gemm(
+                m,
+                n,
+                k,
+                alpha,
+                beta,
+                _code(a),
+                _code(out),
+                a.data_ptr(),
+                max(k, 1),
+                b.data_ptr(),
+                n,
+                out.data_ptr(),
+                n,
+            )
             error = launch(ctypes.byref(gemm), torch.cuda.current_stream().cuda_stream)
             if error != 0:
                 raise RuntimeError(f"{self.name}: the launch failed: {message(error).decode()}")
 
         return kernel
+
+
+def _code(matrix: Tensor) -> int:
+    """``gemmprof::Dtype`` of a tensor."""
+    return element_type(str(matrix.dtype).removeprefix("torch.")).code

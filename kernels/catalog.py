@@ -1,4 +1,4 @@
-"""The ladder: the one list of stages, with every stage's one idea and its tile parameters.
+"""The ladders: the one list of stages, with every stage's one idea and its tile parameters.
 
 The tile letters are the field's: a block computes BM x BN of C in steps of BK along K, a warp WM x WN of it, a
 thread TM x TN. The build hands ``parameters`` to the compiler as ``-D`` definitions, so they stand here only.
@@ -6,17 +6,34 @@ thread TM x TN. The build hands ``parameters`` to the compiler as ``-D`` definit
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
-from gemmprof.model import Stage
+from gemmprof.dtypes import DTYPES, FLOAT32
+from gemmprof.errors import UsageError
+from gemmprof.model import Ladder, Stage
 
-STAGES: tuple[Stage, ...] = (
+
+def make_ladder(name: str, title: str, dtypes: tuple[str, ...], stages: Sequence[Stage]) -> Ladder:
+    """A ladder whose stages know which one they belong to; those that name none of its types compute in all of them."""
+    return Ladder(
+        name,
+        title,
+        dtypes,
+        tuple(
+            replace(s, ladder=name, dtypes=tuple(d for d in s.dtypes if d in dtypes) or dtypes)
+            for s in stages
+        ),
+    )
+
+
+_SINGLE: tuple[Stage, ...] = (
     Stage(
         number=0,
         name="cublas",
         title="cuBLAS",
         idea="NVIDIA's library through torch.mm with TF32 off: the yardstick.",
+        yardstick=True,
     ),
     Stage(
         number=1,
@@ -150,16 +167,53 @@ STAGES: tuple[Stage, ...] = (
 )
 
 
-def stage_by_number(number: int) -> Stage:
-    """The stage with this number.
+SINGLE = make_ladder("single", "FP32", (FLOAT32.name,), _SINGLE)
+
+LADDERS: tuple[Ladder, ...] = (SINGLE,)
+"""Every ladder. Numbers are counted in each anew; a problem's type says which ladder a number belongs to."""
+
+STAGES = SINGLE.stages
+
+
+def ladder_named(name: str, ladders: Sequence[Ladder] | None = None) -> Ladder:
+    """The ladder of this name.
+
+    Raises:
+        UsageError: there is none.
+    """
+    known = LADDERS if ladders is None else ladders
+    for ladder in known:
+        if ladder.name == name:
+            return ladder
+    raise UsageError(
+        f"there is no ladder '{name}'", remedies=[f"one of {', '.join(item.name for item in known)}"]
+    )
+
+
+def ladder_of(dtype: str) -> Ladder:
+    """The ladder whose stages compute in this type.
+
+    Raises:
+        UsageError: no stage does.
+    """
+    for ladder in LADDERS:
+        if dtype in ladder.dtypes:
+            return ladder
+    raise UsageError(f"no stage computes in {dtype}", remedies=[f"one of {', '.join(ladder_dtypes())}"])
+
+
+def ladder_dtypes() -> tuple[str, ...]:
+    """The operand types that some ladder is of, in the order in which they are listed everywhere."""
+    return tuple(name for name in DTYPES if any(name in ladder.dtypes for ladder in LADDERS))
+
+
+def stage_by_number(number: int, dtype: str = FLOAT32.name) -> Stage:
+    """The stage with this number, in the ladder of the type.
 
     Raises:
         KeyError: if the ladder has none.
     """
-    for stage in STAGES:
-        if stage.number == number:
-            return stage
-    raise KeyError(number)
+    return ladder_of(dtype).stage(number)
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,9 +240,14 @@ def stage_variants(stage: Stage) -> tuple[Variant, ...]:
     )
 
 
-def all_variants() -> tuple[Variant, ...]:
-    """Everything that the build compiles, in the order of the ladder."""
-    return tuple(variant for stage in STAGES for variant in stage_variants(stage))
+def all_variants(ladders: Sequence[Ladder] | None = None) -> tuple[Variant, ...]:
+    """Everything that the build compiles, in the order of the ladders."""
+    return tuple(
+        variant
+        for ladder in (LADDERS if ladders is None else ladders)
+        for stage in ladder.stages
+        for variant in stage_variants(stage)
+    )
 
 
 TUNING_VALUES: Mapping[str, tuple[int, ...]] = {

@@ -25,7 +25,7 @@ from typing import Any
 from gemmprof.errors import BuildError
 from gemmprof.kernels.catalog import Variant
 from gemmprof.kernels.ptxas import parse_ptxas
-from gemmprof.kernels.toolchain import Nvcc
+from gemmprof.kernels.toolchain import Nvcc, target_number, why_skipped
 
 SOURCES = Path(__file__).resolve().parent
 """Where the device and host sources lie: ``include/`` for what all ladders share, and one folder a ladder."""
@@ -109,11 +109,22 @@ def source_hash(variant: Variant) -> str:
 
 
 def stage_unit(variant: Variant, nvcc: Nvcc, numbers: Sequence[str]) -> Unit:
-    """The call that compiles a variant for the architectures with these numbers (``90``)."""
+    """The call that compiles a variant for the architectures with these numbers (``90``), those that it is written for.
+
+    Raises:
+        BuildError: if it is written for none of them.
+    """
+    if reason := why_skipped(variant.stage.architectures, numbers):
+        raise BuildError(f"stage {variant.name} is not built: {reason}")
+    targets = [
+        target
+        for number in numbers
+        if (target := target_number(variant.stage.architectures, number)) is not None
+    ]
     command = (
         str(nvcc.path),
         *DEVICE_FLAGS,
-        *(f"-gencode=arch=compute_{number},code=sm_{number}" for number in numbers),
+        *(f"-gencode=arch=compute_{target},code=sm_{target}" for target in targets),
         f"-DGEMMPROF_STAGE={variant.name}",
         *(f"-D{letter}={value}" for letter, value in variant.parameters.items()),
         *variant.stage.compiler_flags,

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import ctypes
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from gemmprof.dtypes import FLOAT32
 from gemmprof.errors import BuildError, UsageError
-from gemmprof.kernels.catalog import STAGES, stage_variants
+from gemmprof.kernels import catalog
+from gemmprof.kernels.catalog import stage_variants
 from gemmprof.model import Stage
 
 if TYPE_CHECKING:
@@ -155,7 +158,7 @@ def _fake_gemm(
     a: Tensor, b: Tensor, c: Tensor | None = None, alpha: float = 1.0, beta: float = 0.0
 ) -> Tensor:
     _check_fake(a, b, c)
-    return a.new_empty((a.size(0), b.size(1)))
+    return (a if c is None else c).new_empty((a.size(0), b.size(1)))
 
 
 def _fake_gemm_out(a: Tensor, b: Tensor, out: Tensor, alpha: float = 1.0, beta: float = 0.0) -> None:
@@ -173,19 +176,20 @@ def run_stage(
     """Compute ``out = alpha * a @ b + beta * out`` with one stage, on the current stream.
 
     Args:
-        stage: a stage, its number, or an operator's name (which may be a variant's, ``shared_tile16``).
-        a: [M, K] float32, row-major.
-        b: [K, N] float32, row-major.
-        out: [M, N] float32, row-major; it is not read where beta is 0.
+        stage: a stage, its number (in the ladder of a's type), or an operator's name (which may be a variant's,
+            ``shared_tile16``).
+        a: [M, K] of one of the stage's types, row-major.
+        b: [K, N] of the same type, row-major.
+        out: [M, N] of that type or float32, row-major; it is not read where beta is 0.
 
     Raises:
         UsageError: no such stage.
         TypeError, ValueError: operands that the stage does not take, said before any launch.
         RuntimeError: the launch failed.
     """
-    name = operator_name(stage)
-    if name == STAGES[0].name:
-        _run_cublas(a, b, out, alpha, beta)
+    name = operator_name(stage, str(a.dtype).removeprefix("torch."))
+    if name in LIBRARY_CALLS:
+        LIBRARY_CALLS[name](a, b, out, alpha, beta)
         return
     load()
     import torch
@@ -193,29 +197,41 @@ def run_stage(
     getattr(torch.ops.gemmprof, f"{name}_out")(a, b, out, alpha, beta)
 
 
-def operator_name(stage: Stage | int | str) -> str:
-    """The operator's name of a stage, given as itself, its number or a name.
+def operator_name(stage: Stage | int | str, dtype: str = FLOAT32.name) -> str:
+    """The operator's name of a stage, given as itself, a name, or its number in the ladder of ``dtype``.
 
     Raises:
         UsageError: no such stage.
     """
-    known: dict[Any, str] = {STAGES[0].name: STAGES[0].name}
-    for entry in STAGES:
-        known[entry.number] = entry.name
-        known |= {variant.name: variant.name for variant in stage_variants(entry)}
-    key = stage.name if isinstance(stage, Stage) else stage
-    if key not in known:
-        raise UsageError(f"the ladder has no stage {key!r}", remedies=["`gemmprof stages` lists them"])
-    return known[key]
+    if isinstance(stage, Stage):
+        return stage.name
+    for ladder in catalog.LADDERS:
+        for entry in ladder.stages:
+            names = {entry.name, *(variant.name for variant in stage_variants(entry))}
+            if stage in names:
+                return str(stage)
+            if stage == entry.number and dtype in entry.dtypes:
+                return entry.name
+    raise UsageError(f"the ladder has no stage {stage!r}", remedies=["`gemmprof stages` lists them"])
 
 
-def _run_cublas(a: Tensor, b: Tensor, out: Tensor, alpha: float, beta: float) -> None:
-    """The yardstick: cuBLAS through torch, in full float32."""
+def _torch_mm(a: Tensor, b: Tensor, out: Tensor, alpha: float, beta: float) -> None:
+    """cuBLAS through torch, float32 in full."""
     import torch
 
     if torch.backends.cuda.matmul.allow_tf32:
         torch.backends.cuda.matmul.allow_tf32 = False
-    if alpha == 1.0 and beta == 0.0:
+    if out.dtype != a.dtype:
+        # Only these overloads let cuBLAS write another type than it reads.
+        if alpha == 1.0 and beta == 0.0:
+            torch.mm(a, b, out.dtype, out=out)
+        else:
+            torch.addmm(out, a, b, out.dtype, alpha=alpha, beta=beta, out=out)
+    elif alpha == 1.0 and beta == 0.0:
         torch.mm(a, b, out=out)
     else:
         torch.addmm(out, a, b, alpha=alpha, beta=beta, out=out)
+
+
+LIBRARY_CALLS: dict[str, Callable[[Tensor, Tensor, Tensor, float, float], None]] = {"cublas": _torch_mm}
+"""How the stages without a source of ours are run, by name."""

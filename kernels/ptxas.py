@@ -7,6 +7,10 @@ from dataclasses import dataclass
 
 from gemmprof import ptxas
 
+_DECIDING = ("false", "true", "int", "long")
+_MANGLED_ARGUMENT = re.compile(r"I(?:N\w+?E|\d+[A-Za-z_]\w*?|f)*?(Lb\d|i|l)E")
+"""The first of a mangled name's template arguments that is a bool or an integer type, names of types before it."""
+
 
 @dataclass(frozen=True, slots=True)
 class KernelResources:
@@ -29,18 +33,21 @@ class KernelResources:
 
     @property
     def is_main(self) -> bool:
-        """Whether large, whole, aligned problems run this kernel, by the ladder's convention.
+        """Whether large, whole, aligned problems run this kernel, by the ladders' convention.
 
-        That is a stage's only kernel called ``sgemm…``, or the one whose first template argument is ``false`` (no
-        bounds guards) or ``int`` (32-bit indices), a tile's type before it not counted.
+        That is a stage's only kernel called ``…gemm…``, or the one whose first template argument is ``false`` (no
+        bounds guards) or ``int`` (32-bit indices), types of elements and tiles before it not counted.
         """
-        if "sgemm" not in self.kernel:
+        if "gemm" not in self.kernel.partition("<")[0]:
             return False
-        mangled = re.search(r"I(?:N\w+?E)?(Lb\d|i|l)E", self.kernel)
+        mangled = _MANGLED_ARGUMENT.search(self.kernel)
         if mangled is not None:
             return mangled[1] in ("Lb0", "i")
         _, _, arguments = self.kernel.partition("<")
-        return not arguments or re.match(r"(?:[\w:]+::\w+, )?(?:false|int)\b", arguments) is not None
+        deciding = next(
+            (word for item in arguments.rstrip(">").split(",") if (word := item.strip()) in _DECIDING), None
+        )
+        return deciding in (None, "false", "int")
 
     @property
     def spill_bytes(self) -> int:

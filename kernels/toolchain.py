@@ -6,6 +6,7 @@ import importlib.util
 import re
 import shutil
 import subprocess
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -115,3 +116,23 @@ def architecture_number(label: str) -> str:
             remedies=["write a compute capability, for example 9.0 or sm_90"],
         )
     return "".join(match.groups())
+
+
+def target_number(architectures: Sequence[str], number: str) -> str | None:
+    """What code for the architecture ``number`` (``90``) is compiled for, where a stage is written for some only.
+
+    The stage's own spelling counts (``90a`` for ``9.0a``); None if it is written for others.
+    """
+    if not architectures:
+        return number
+    known = (architecture_number(label) for label in architectures)
+    return next((own for own in known if own.rstrip("af") == number.rstrip("af")), None)
+
+
+def why_skipped(architectures: Sequence[str], numbers: Sequence[str]) -> str | None:
+    """Why a stage that is written for ``architectures`` is not built for any of ``numbers``; None if it is."""
+    if any(target_number(architectures, number) is not None for number in numbers):
+        return None
+    own = " or ".join(f"sm_{architecture_number(label)}" for label in architectures)
+    here = " and ".join(f"sm_{number}" for number in numbers)
+    return f"it is written for {own}, this is {here}"

@@ -127,8 +127,11 @@ class Collection:
         self._machine = found
         self._progress = progress
         self._lock = lock
-        self._stage_names = {stage.number: stage.name for stage in settings.stages}
+        self._stage_names = {
+            (stage.number, dtype): stage.name for stage in settings.stages for dtype in stage.dtypes
+        }
         self._build_failures: Mapping[str, str] = {}
+        self._skipped: Mapping[str, str] = {}
         self._section_folder: Path | None = None
         self._waiting: tuple[Program, PassFiles] | None = None
         self.run: Run
@@ -181,9 +184,25 @@ class Collection:
             progress=lambda name, done, of: self._progress.note(f"compiled {name} ({done} of {of})")
         )
         self._build_failures = result.failures
+        self._leave_out(result.skipped)
         what = f"compiled {len(result.compiled)} files" if result.compiled else "nothing to compile"
         self._progress.done(f"{what}, {time.monotonic() - started:.1f} s")
         return result
+
+    def _leave_out(self, skipped: Mapping[str, str]) -> None:
+        """Go on without the stages that are written for other GPUs than this one."""
+        stages = tuple(stage for stage in self._settings.stages if stage.name not in skipped)
+        left_out = {s.name: skipped[s.name] for s in self._settings.stages if s.name in skipped}
+        for name, reason in left_out.items():
+            self._progress.note(f"{name} is skipped: {reason}")
+        if not any(stage.source is not None for stage in stages) and left_out:
+            raise DeviceError(
+                "no stage that was chosen runs on this GPU",
+                found="; ".join(f"{name}: {reason}" for name, reason in left_out.items()),
+                remedies=["`gemmprof stages` says what each stage needs"],
+            )
+        self._skipped = left_out
+        self._settings = dataclasses.replace(self._settings, stages=stages)
 
     # The run
 
@@ -200,6 +219,8 @@ class Collection:
         else:
             info = new_info(self._settings, gpu, self._machine.ncu)
             self.run = Run(self._directory, info, records, self._settings.problems)
+        if self._skipped:
+            self._note(skipped={**self.run.info.notes.get("skipped", {}), **self._skipped})
         self._save()
         for stage, problem in self._settings.pairs:
             if stage.name in self._build_failures:
@@ -226,7 +247,7 @@ class Collection:
         self._progress.done(f"{self._label(key)}: FAILED, {message.splitlines()[0]}")
 
     def _label(self, key: tuple[int, Problem]) -> str:
-        return f"{self._stage_names.get(key[0], key[0])} {key[1].label}"
+        return f"{self._stage_names.get((key[0], key[1].dtype), key[0])} {key[1].label}"
 
     # Verification and timing
 

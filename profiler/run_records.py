@@ -75,14 +75,10 @@ def continued(old: Run, settings: Settings, device: str, records: Sequence[Stage
     reasons = list(differences(settings, old))
     if old.info.device != device:
         reasons.append(f"GPU: the run has {old.info.device}, this machine {device}")
-    known = {record.stage.number: record for record in old.stages}
+    known = {(record.stage.ladder, record.stage.number): record for record in old.stages}
     for record in records:
-        before = known.get(record.stage.number)
-        if (
-            before is not None
-            and before.source_hash != record.source_hash
-            and _has_results(old, record.stage.number)
-        ):
+        before = known.get((record.stage.ladder, record.stage.number))
+        if before is not None and before.source_hash != record.source_hash and _has_results(old, before):
             reasons.append(f"the source of stage {record.stage.name} changed since the run was made")
     if reasons:
         raise RunError(
@@ -90,23 +86,24 @@ def continued(old: Run, settings: Settings, device: str, records: Sequence[Stage
             found="; ".join(reasons),
             remedies=["collect a new run (another --output)", "or resume without the options that differ"],
         )
-    stages = {**known, **{record.stage.number: record for record in records}}
+    stages = {**known, **{(record.stage.ladder, record.stage.number): record for record in records}}
+    ladders = {record.stage.ladder: None for record in [*old.stages, *records]}
     wanted = {(stage.number, problem) for stage, problem in settings.pairs}
     results = tuple(
         dataclasses.replace(r, failure=None) if (r.stage, r.problem) in wanted else r for r in old.results
     )
     return dataclasses.replace(
         old,
-        stages=tuple(stages[number] for number in sorted(stages)),
+        stages=tuple(stages[key] for ladder in ladders for key in sorted(stages) if key[0] == ladder),
         problems=tuple(dict.fromkeys([*old.problems, *settings.problems])),
         results=results,
     )
 
 
-def _has_results(run: Run, stage: int) -> bool:
+def _has_results(run: Run, record: StageRecord) -> bool:
     """Whether anything of the stage is kept that its source decided; a failed verification is made again anyway."""
     return any(
         (r.verification is not None and r.verification.passed) or r.timing is not None or r.report is not None
         for r in run.results
-        if r.stage == stage
+        if run.record_of(r) == record
     )

@@ -8,9 +8,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from gemmprof import metrics
+from gemmprof.dtypes import FLOAT32
 from gemmprof.errors import UsageError
-from gemmprof.kernels.catalog import STAGES
-from gemmprof.model import DTYPES, Problem, Stage
+from gemmprof.kernels.catalog import SINGLE, ladder_dtypes
+from gemmprof.model import Ladder, Problem, Stage
 from gemmprof.run import Run
 
 LEAN = "lean"
@@ -24,17 +25,17 @@ _RANGE = re.compile(r"(\d+)\s*-\s*(\d+)")
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """One collection: every stage in ``stages`` on every problem in ``problems``.
+    """One collection: every stage in ``stages`` on every problem in ``problems`` that is of one of its types.
 
     Attributes:
         metric_set: ``lean`` (what gemmprof's analyses read) or one of ncu's own sets.
         extra_sections: more ncu sections, extra_metrics: more metric names, both passed through.
         verify: compare with a float64 reference first; a stage that fails is neither timed nor profiled.
-        bench: time against cuBLAS.
+        bench: time against the yardstick.
         profile: run Nsight Compute.
         seed: seed of the random operands.
         clock_control: ncu's ``--clock-control``; ``none`` leaves the clocks as they are.
-        time_budget: seconds to spend on timing one stage, cuBLAS's share included.
+        time_budget: seconds to spend on timing one stage, the yardstick's share included.
     """
 
     stages: tuple[Stage, ...]
@@ -66,15 +67,27 @@ class Settings:
                 remedies=[f"one of {', '.join(CLOCK_CONTROLS)}"],
             )
         for problem in self.problems:
-            if problem.dtype not in DTYPES:
+            if not any(problem.dtype in stage.dtypes for stage in self.stages):
+                known = ", ".join(ladder_dtypes())
                 raise UsageError(
-                    f"no stage computes in {problem.dtype}", remedies=[f"one of {', '.join(DTYPES)}"]
+                    f"no stage that was chosen computes in {problem.dtype}",
+                    remedies=[f"choose --ladder and --dtype (of {known}) that fit each other"],
+                )
+            if problem.c_dtype not in (problem.dtype, FLOAT32.name):
+                raise UsageError(
+                    f"no stage writes {problem.c_dtype} from {problem.dtype}",
+                    remedies=["C is of the operands' type or float32"],
                 )
 
     @property
     def pairs(self) -> tuple[tuple[Stage, Problem], ...]:
-        """Every stage on every problem, problem by problem, in the order of the ladder."""
-        return tuple((stage, problem) for problem in self.problems for stage in self.stages)
+        """Every stage on every problem of its types, problem by problem, in the order of the ladders."""
+        return tuple(
+            (stage, problem)
+            for problem in self.problems
+            for stage in self.stages
+            if problem.dtype in stage.dtypes
+        )
 
     @property
     def collection_options(self) -> tuple[str, ...]:
@@ -105,8 +118,8 @@ class Settings:
         }
 
 
-def select_stages(selectors: Sequence[str], ladder: Sequence[Stage] = STAGES) -> tuple[Stage, ...]:
-    """The stages that ``selectors`` name, each once, in the order of the ladder.
+def select_stages(selectors: Sequence[str], ladder: Ladder = SINGLE) -> tuple[Stage, ...]:
+    """The stages of a ladder that ``selectors`` name, each once, in the order of the ladder.
 
     A selector is a number (``3``), a name (``warptiled``), a range of numbers with both ends included (``1-6``), or
     several of these with commas between them.
@@ -116,24 +129,26 @@ def select_stages(selectors: Sequence[str], ladder: Sequence[Stage] = STAGES) ->
     """
     chosen: set[int] = set()
     for word in (word.strip() for selector in selectors for word in selector.split(",")):
-        numbers = _numbers_of(word, ladder)
+        numbers = _numbers_of(word, ladder.stages)
         if not numbers:
-            names = [stage.name for stage in ladder]
+            names = [stage.name for stage in ladder.stages]
             close = difflib.get_close_matches(word.lower(), names, n=1)
             remedies = [f"did you mean '{close[0]}'?"] if close else []
-            known = ", ".join(f"{stage.number} {stage.name}" for stage in ladder)
-            raise UsageError(f"no stage '{word}'", remedies=[*remedies, f"the ladder has {known}"])
+            known = ", ".join(f"{stage.number} {stage.name}" for stage in ladder.stages)
+            raise UsageError(
+                f"no stage '{word}'", remedies=[*remedies, f"the ladder {ladder.name} has {known}"]
+            )
         chosen |= numbers
-    return tuple(stage for stage in ladder if stage.number in chosen)
+    return tuple(stage for stage in ladder.stages if stage.number in chosen)
 
 
-def _numbers_of(word: str, ladder: Sequence[Stage]) -> set[int]:
+def _numbers_of(word: str, stages: Sequence[Stage]) -> set[int]:
     if word.isdecimal():
-        return {stage.number for stage in ladder if stage.number == int(word)}
+        return {stage.number for stage in stages if stage.number == int(word)}
     if ends := _RANGE.fullmatch(word):
         first, last = sorted((int(ends.group(1)), int(ends.group(2))))
-        return {stage.number for stage in ladder if first <= stage.number <= last}
-    return {stage.number for stage in ladder if stage.name == word.lower()}
+        return {stage.number for stage in stages if first <= stage.number <= last}
+    return {stage.number for stage in stages if stage.name == word.lower()}
 
 
 def differences(settings: Settings, run: Run) -> tuple[str, ...]:

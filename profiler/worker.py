@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from gemmprof.errors import GemmprofError
-from gemmprof.kernels.catalog import STAGES, stage_by_number
+from gemmprof.kernels.catalog import ladder_of, stage_by_number
 from gemmprof.profiler.job import Job, Task
 from gemmprof.profiler.measure.timing import Bench, launches
 from gemmprof.profiler.measure.verification import verify_stage
@@ -98,7 +98,7 @@ class Worker:
     def _verify(self, task: Task) -> bool:
         from gemmprof.kernels.operators import run_stage
 
-        stage = stage_by_number(task.stage)
+        stage = stage_by_number(task.stage, task.problem.dtype)
         result = verify_stage(
             stage, task.problem, partial(run_stage, stage), seed=self._job.seed, device=self._device
         )
@@ -108,17 +108,17 @@ class Worker:
     def _time(self, task: Task) -> bool:
         from gemmprof.kernels.operators import run_stage
 
-        stage, yardstick = stage_by_number(task.stage), STAGES[0]
+        ladder = ladder_of(task.problem.dtype)
         run = partial(launches, task.problem, seed=self._job.seed, device=self._device)
-        cublas = run(partial(run_stage, yardstick))
+        yardstick = run(partial(run_stage, ladder.yardstick))
         if self._bench is None:
             self._bench = Bench(self._device)
-            self._bench.ramp(cublas)
-        timing = self._bench.time(
-            cublas if stage.number == yardstick.number else run(partial(run_stage, stage)),
-            cublas,
-            budget=self._job.time_budget,
-            is_cublas=stage.number == yardstick.number,
+            self._bench.ramp(yardstick)
+        stage = ladder.stage(task.stage)
+        timing = (
+            self._bench.time(yardstick, None, budget=self._job.time_budget)
+            if stage.yardstick
+            else self._bench.time(run(partial(run_stage, stage)), yardstick, budget=self._job.time_budget)
         )
         self._job.emit("timed", task, timing=asdict(timing))
         return True

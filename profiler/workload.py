@@ -74,7 +74,7 @@ def launch_profiled(task: Task, seed: int) -> None:
 
     from gemmprof.kernels.operators import run_stage
 
-    stage = stage_by_number(task.stage)
+    stage = stage_by_number(task.stage, task.problem.dtype)
     device = torch.device("cuda", 0)
     launch = launches(
         task.problem,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from gemmprof.analysis.occupancy.profile import LaunchOccupancy
@@ -108,4 +108,7 @@ def run_facts(run: Run) -> list[tuple[str, str]]:
     facts += [("Metric set", info.metric_set), ("Seed", str(info.seed))]
     if info.command:
         facts.append(("Command", info.command))
+    skipped = info.notes.get("skipped")
+    if isinstance(skipped, Mapping):
+        facts += [(f"Not run here: {name}", str(reason)) for name, reason in skipped.items()]
     return facts

@@ -72,7 +72,9 @@ def main(arguments: list[str]) -> None:
             index = render(session, temporary)
             kernel = Path(temporary) / fastest.file
             photograph(driver, index, folder / "run.png", scheme="light")
-            photograph(driver, index, folder / "sizes.png", scheme="light", section="over-size", height=740)
+            photograph(
+                driver, index, folder / "sizes.png", scheme="light", section="over-size-single", height=740
+            )
             photograph(driver, kernel, folder / "kernel.png", scheme="light")
             photograph(
                 driver, kernel, folder / "memory-chart-dark.png", scheme="dark", section="memory_chart"

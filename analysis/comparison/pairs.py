@@ -75,7 +75,7 @@ def subjects(session: Session) -> tuple[Subject, ...]:
 
 
 def _of_stage(session: Session, run: Run, result: StageResult) -> Subject:
-    stage = run.record(result.stage).stage
+    stage = run.record_of(result).stage
     seconds = None if result.timing is None else result.timing.median
     label = f"{stage.number} {stage.title}, {result.problem.label}"
     return Subject(label, (stage.number, result.problem), session.kernel_for(result), seconds)

@@ -17,6 +17,6 @@ def stage_launch(run: Run, result: StageResult, launches: Sequence[KernelProfile
     if result.launch_index is not None:
         return next((launch for launch in launches if launch.index == result.launch_index), None)
     if len(launches) > 1:
-        name = nvtx_range(run.record(result.stage).stage.name, result.problem)
+        name = nvtx_range(run.record_of(result).stage.name, result.problem)
         launches = [launch for launch in launches if name in launch.nvtx]
     return max(launches, key=lambda launch: launch.number(m.DURATION) or 0.0, default=None)

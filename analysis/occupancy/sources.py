@@ -12,7 +12,7 @@ from gemmprof.analysis.occupancy.profile import LaunchOccupancy, analyse
 from gemmprof.analysis.selection import EVERYTHING, Selection
 from gemmprof.arch import parse_compute_capability
 from gemmprof.errors import GemmprofError, OccupancyError, RunError, UsageError
-from gemmprof.model import KernelProfile, NotCollected
+from gemmprof.model import KernelProfile, NotCollected, StageRecord
 from gemmprof.ptxas import KernelResources, parse_ptxas
 from gemmprof.run import Run
 
@@ -103,7 +103,7 @@ def built_kernels(
     return tuple(found)
 
 
-def recorded_launch(run: Run, stage: int) -> KernelProfile:
+def recorded_launch(run: Run, record: StageRecord) -> KernelProfile:
     """The recorded launch of a stage: block size, registers and shared memory as the GPU ran it.
 
     Raises:
@@ -112,17 +112,17 @@ def recorded_launch(run: Run, stage: int) -> KernelProfile:
     """
     from gemmprof.analysis.reading.report import read_report
 
-    record = run.record(stage)
+    stage = record.stage
     for result in run.results:
-        if result.stage != stage or result.report is None:
+        if result.report is None or run.record_of(result) != record:
             continue
         launch = stage_launch(run, result, read_report(run.report_path(result.report), source=False))
         if launch is not None:
             return launch
     raise RunError(
-        f"{run.directory}: the run has no profile of stage {stage} ({record.stage.title})",
+        f"{run.directory}: the run has no profile of stage {stage.number} ({stage.title})",
         remedies=[
-            f"gemmprof collect --stage {stage} on a machine with a GPU",
+            f"gemmprof collect --ladder {stage.ladder} --stage {stage.number} on a machine with a GPU",
             "give --threads and --regs instead",
         ],
     )

@@ -13,10 +13,12 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from gemmprof.commands._ladder import add_type_arguments, chosen_ladder
 from gemmprof.commands._shared import add_json_argument, announce, console, print_json
 from gemmprof.errors import GemmprofError, UsageError
-from gemmprof.kernels.catalog import STAGES
-from gemmprof.model import DTYPES, Problem
+from gemmprof.kernels import catalog
+from gemmprof.kernels.catalog import ladder_named
+from gemmprof.model import Problem, Stage
 from gemmprof.profiler.settings import (
     CLOCK_CONTROLS,
     DEFAULT_SHAPE,
@@ -37,7 +39,9 @@ PAGES = "report"
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of ``gemmprof collect``."""
     what = parser.add_argument_group("what to measure")
-    what.add_argument("--all-stages", action="store_true", help="the whole ladder")
+    what.add_argument(
+        "--all-stages", action="store_true", help="the whole ladder, or every ladder where none is chosen"
+    )
     what.add_argument(
         "--stage",
         action="append",
@@ -50,7 +54,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="MxNxK",
         help=f"problem size (default {DEFAULT_SHAPE}); may be repeated",
     )
-    what.add_argument("--dtype", choices=DTYPES, help="operand type (default float32)")
+    add_type_arguments(what)
     what.add_argument("--seed", type=int, help="seed of the random operands (default 0)")
     how = parser.add_argument_group("how to measure")
     how.add_argument("--no-bench", action="store_true", help="do not time")
@@ -137,13 +141,13 @@ def settings_from(options: argparse.Namespace, older: Run | None) -> Settings:
     Raises:
         UsageError: no stage is chosen, or a stage or shape does not exist.
     """
-    dtype = options.dtype or DTYPES[0]
     if options.stage:
-        stages = select_stages(options.stage)
+        stages = select_stages(options.stage, chosen_ladder(options))
     elif options.all_stages:
-        stages = STAGES
+        ladders = [chosen_ladder(options)] if options.ladder or options.dtype else catalog.LADDERS
+        stages = tuple(stage for ladder in ladders for stage in ladder.stages)
     elif older is not None:
-        stages = select_stages([str(record.stage.number) for record in older.stages])
+        stages = _stages_of(older)
     else:
         raise UsageError(
             "no stage was chosen",
@@ -151,7 +155,11 @@ def settings_from(options: argparse.Namespace, older: Run | None) -> Settings:
         )
     if options.shape or older is None:
         problems = tuple(
-            dict.fromkeys(Problem.parse(text, dtype) for text in options.shape or [DEFAULT_SHAPE])
+            dict.fromkeys(
+                Problem.parse(text, dtype, options.c_dtype or "")
+                for dtype in _dtypes(stages, options)
+                for text in options.shape or [DEFAULT_SHAPE]
+            )
         )
     else:
         problems = older.problems
@@ -169,6 +177,22 @@ def settings_from(options: argparse.Namespace, older: Run | None) -> Settings:
         seed=options.seed if options.seed is not None else (info.seed if info else 0),
         clock_control=options.clock_control or (info.clock_control if info else CLOCK_CONTROLS[0]),
     )
+
+
+def _stages_of(run: Run) -> tuple[Stage, ...]:
+    """The catalog's stages that a run has."""
+    return tuple(
+        stage
+        for ladder in run.ladders
+        for stage in select_stages([str(s.number) for s in ladder.stages], ladder_named(ladder.name))
+    )
+
+
+def _dtypes(stages: tuple[Stage, ...], options: argparse.Namespace) -> tuple[str, ...]:
+    """The operand types that are asked for, else the first of each ladder."""
+    if options.dtype:
+        return tuple(dict.fromkeys(options.dtype))
+    return tuple(dict.fromkeys(ladder_named(stage.ladder).dtypes[0] for stage in stages))
 
 
 def _finish(result: Run, options: argparse.Namespace) -> int:

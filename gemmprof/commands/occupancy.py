@@ -299,7 +299,7 @@ def _from_stage(options: argparse.Namespace) -> int:
     record = chosen.find_record(options.stage)
     print(f"Stage {record.stage.number} ({record.stage.title}) of {where}", file=sys.stderr)
     try:
-        return _show_launch(options, recorded_launch(chosen, record.stage.number))
+        return _show_launch(options, recorded_launch(chosen, record))
     except RunError:
         # Built but not profiled: the build knows all but the block size.
         if options.threads is None or record.registers_per_thread is None:

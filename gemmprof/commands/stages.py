@@ -1,24 +1,31 @@
-"""Show the ladder: every stage, the one thing that it changes, and its tile parameters."""
+"""Show the ladders: every stage, the one thing that it changes, and its tile parameters."""
 
 from __future__ import annotations
 
 import argparse
 
+from gemmprof.commands._ladder import add_ladder_argument
 from gemmprof.commands._shared import add_json_argument, console, print_json
-from gemmprof.kernels.catalog import STAGES
+from gemmprof.kernels import catalog
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of ``gemmprof stages``."""
+    add_ladder_argument(parser)
     add_json_argument(parser)
 
 
 def run(options: argparse.Namespace) -> int:
-    """Print the ladder."""
+    """Print the ladders."""
+    ladders = (catalog.ladder_named(options.ladder),) if options.ladder else catalog.LADDERS
     if options.json:
-        print_json(STAGES)
+        print_json([stage for ladder in ladders for stage in ladder.stages])
         return 0
     from gemmprof.reports.terminal import stages
 
-    console().print(stages.table(STAGES))
+    out = console()
+    for place, ladder in enumerate(ladders):
+        if len(ladders) > 1:
+            out.print(("\n" if place else "") + f"{ladder.title} ({ladder.name}): {', '.join(ladder.dtypes)}")
+        out.print(stages.table(ladder.stages))
     return 0

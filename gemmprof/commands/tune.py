@@ -12,10 +12,11 @@ import argparse
 import os
 import sys
 
+from gemmprof.commands._ladder import add_type_arguments, chosen_ladder
 from gemmprof.commands._shared import add_json_argument, announce, console, print_json
 from gemmprof.errors import UsageError
 from gemmprof.kernels.catalog import Variant, stage_variants
-from gemmprof.model import Problem
+from gemmprof.model import Ladder, Problem
 
 DEFAULT_SHAPE = "4096"
 DEFAULT_LIMIT = 150
@@ -26,6 +27,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--stage", required=True, metavar="STAGE", help="a stage by number or name (9, warptiled)"
     )
+    add_type_arguments(parser)
     parser.add_argument(
         "--shape",
         action="append",
@@ -67,7 +69,8 @@ def _count(text: str) -> int:
 
 def run(options: argparse.Namespace) -> int:
     """Search, print the best, and say where the winner is kept."""
-    variant = _variant(options.stage)
+    ladder = chosen_ladder(options)
+    variant = _variant(options.stage, ladder)
     if options.constraints:
         return _list_constraints(variant, as_json=options.json)
     if options.reset:
@@ -76,7 +79,13 @@ def run(options: argparse.Namespace) -> int:
     from gemmprof.reports.terminal.progress import BarProgress, PlainProgress
     from gemmprof.reports.terminal.tuning import print_search
 
-    problems = tuple(dict.fromkeys(Problem.parse(text) for text in options.shape or [DEFAULT_SHAPE]))
+    problems = tuple(
+        dict.fromkeys(
+            Problem.parse(text, dtype, options.c_dtype or "")
+            for dtype in options.dtype or ladder.dtypes[:1]
+            for text in options.shape or [DEFAULT_SHAPE]
+        )
+    )
     search = Search(variant, problems, limit=options.limit, jobs=max(1, options.jobs), seed=options.seed)
     bars = sys.stderr.isatty() and not options.json
     with BarProgress(console(stderr=True)) if bars else PlainProgress(quiet=options.json) as progress:
@@ -90,10 +99,10 @@ def run(options: argparse.Namespace) -> int:
     return 0 if result.kept is not None else 1
 
 
-def _variant(selector: str) -> Variant:
+def _variant(selector: str, ladder: Ladder) -> Variant:
     from gemmprof.profiler.settings import select_stages
 
-    stages = select_stages([selector])
+    stages = select_stages([selector], ladder)
     if len(stages) != 1 or not stage_variants(stages[0]):
         raise UsageError(
             f"'{selector}' is not one stage with parameters",

@@ -1,7 +1,8 @@
 // torch.ops.gemmprof.<stage>: the operators, and every check that stands between a caller and a wrong result.
 //
 // The only file that includes torch's headers. It needs no CUDA build of torch: the current stream comes through c10's
-// device-generic guard. The list of stages is generated from the catalog (stages.inc: one GEMMPROF_STAGE(name) a line).
+// device-generic guard. The list of stages is generated from the catalog (stages.inc: a line GEMMPROF_STAGE(name, dtypes)
+// each, dtypes a mask of 1 << gemmprof::Dtype).
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/empty.h>
 #include <c10/core/DeviceGuard.h>
@@ -9,10 +10,11 @@
 #include <torch/library.h>
 
 #include <optional>
+#include <string>
 
 #include "gemm.h"
 
-#define GEMMPROF_STAGE(name) extern "C" GemmprofLaunch gemmprof_launch_##name;
+#define GEMMPROF_STAGE(name, dtypes) extern "C" GemmprofLaunch gemmprof_launch_##name;
 #include "stages.inc"
 #undef GEMMPROF_STAGE
 
@@ -20,9 +22,34 @@ namespace {
 
 using at::Tensor;
 
-void check_matrix(const char* stage, const char* operand, const Tensor& matrix) {
-    TORCH_CHECK_TYPE(matrix.scalar_type() == at::kFloat, "gemmprof.", stage, ": ", operand,
-                     " must be float32, found ", matrix.scalar_type());
+struct NamedType {
+    at::ScalarType scalar;
+    const char* name;
+};
+// In the order of gemmprof::Dtype.
+constexpr NamedType kTypes[] = {{at::kFloat, "float32"}, {at::kHalf, "float16"}, {at::kBFloat16, "bfloat16"}};
+
+gemmprof::Dtype dtype_of(const Tensor& matrix) {
+    int code = 0;
+    while (kTypes[code].scalar != matrix.scalar_type()) ++code;  // check_type has found it in the list
+    return static_cast<gemmprof::Dtype>(code);
+}
+
+constexpr int mask_of(gemmprof::Dtype type) { return 1 << static_cast<int>(type); }
+
+// The operand's type is one of the mask's.
+void check_type(const char* stage, const char* operand, const Tensor& matrix, int mask) {
+    std::string allowed;
+    for (int code = 0; code < 3; ++code) {
+        if (!(mask >> code & 1)) continue;
+        if (matrix.scalar_type() == kTypes[code].scalar) return;
+        allowed += (allowed.empty() ? "" : " or ") + std::string(kTypes[code].name);
+    }
+    TORCH_CHECK_TYPE(false, "gemmprof.", stage, ": ", operand, " must be ", allowed, ", found ", matrix.scalar_type());
+}
+
+void check_matrix(const char* stage, const char* operand, const Tensor& matrix, int dtypes) {
+    check_type(stage, operand, matrix, dtypes);
     TORCH_CHECK_VALUE(matrix.dim() == 2, "gemmprof.", stage, ": ", operand, " must be a matrix, found ", matrix.dim(),
                       " dimension(s), shape ", matrix.sizes());
     for (const auto size : matrix.sizes())
@@ -50,23 +77,24 @@ bool overlap(const Tensor& c, const Tensor& matrix) {
     if (c_extent == 0 || extent_ == 0 || c.device() != matrix.device()) return false;
     const auto c_begin = reinterpret_cast<std::intptr_t>(c.const_data_ptr());
     const auto begin = reinterpret_cast<std::intptr_t>(matrix.const_data_ptr());
-    constexpr std::intptr_t size = sizeof(float);
-    if (c_begin + c_extent * size <= begin || begin + extent_ * size <= c_begin) return false;
-    const std::intptr_t row = leading_dimension(c) * size;
+    const std::intptr_t c_size = c.element_size(), size = matrix.element_size();
+    if (c_begin + c_extent * c_size <= begin || begin + extent_ * size <= c_begin) return false;
+    const std::intptr_t row = leading_dimension(c) * c_size;
     if (row != leading_dimension(matrix) * size) return true;
     // Columns as offsets into a row of the common buffer, counted from where c's columns start.
     const std::intptr_t offset = ((begin - c_begin) % row + row) % row;
-    return !(offset >= c.size(1) * size && offset + matrix.size(1) * size <= row);
+    return !(offset >= c.size(1) * c_size && offset + matrix.size(1) * size <= row);
 }
 
 // Types and shapes. `c` is null where there is none.
-void check_matrices(const char* stage, const Tensor& a, const Tensor& b, const Tensor* c, const char* c_name) {
-    check_matrix(stage, "A", a);
-    check_matrix(stage, "B", b);
+void check_matrices(const char* stage, int dtypes, const Tensor& a, const Tensor& b, const Tensor* c,
+                    const char* c_name) {
+    check_matrix(stage, "A", a, dtypes);
+    check_matrix(stage, "B", b, mask_of(dtype_of(a)));
     TORCH_CHECK_VALUE(a.size(1) == b.size(0), "gemmprof.", stage, ": A is ", a.size(0), " x ", a.size(1), " and B is ",
                       b.size(0), " x ", b.size(1), "; the columns of A must equal the rows of B");
     if (c == nullptr) return;
-    check_matrix(stage, c_name, *c);
+    check_matrix(stage, c_name, *c, mask_of(dtype_of(a)) | mask_of(gemmprof::Dtype::kFloat32));
     TORCH_CHECK_VALUE(c->size(0) == a.size(0) && c->size(1) == b.size(1), "gemmprof.", stage, ": ", c_name,
                       " must be ", a.size(0), " x ", b.size(1), ", found ", c->size(0), " x ", c->size(1));
 }
@@ -95,20 +123,22 @@ void launch(const char* stage, GemmprofLaunch* launcher, const Tensor& a, const 
                               static_cast<int>(a.size(1)),
                               static_cast<float>(alpha),
                               static_cast<float>(beta),
-                              a.const_data_ptr<float>(),
+                              dtype_of(a),
+                              dtype_of(out),
+                              a.const_data_ptr(),
                               leading_dimension(a),
-                              b.const_data_ptr<float>(),
+                              b.const_data_ptr(),
                               leading_dimension(b),
-                              out.mutable_data_ptr<float>(),
+                              out.mutable_data_ptr(),
                               leading_dimension(out)};
     const int error = launcher(&gemm, cuda.getStream(a.device()).native_handle());
     TORCH_CHECK(error == 0, "gemmprof.", stage, ": the launch failed: ", gemmprof_error_string(error));
 }
 
-void run_into(const char* stage, GemmprofLaunch* launcher, const Tensor& a, const Tensor& b, const Tensor& out,
-              double alpha, double beta) {
+void run_into(const char* stage, int dtypes, GemmprofLaunch* launcher, const Tensor& a, const Tensor& b,
+              const Tensor& out, double alpha, double beta) {
     // Devices come last, so that every other check can be tested without a GPU.
-    check_matrices(stage, a, b, &out, "out");
+    check_matrices(stage, dtypes, a, b, &out, "out");
     check_writable(stage, a, b, out);
     check_device(stage, "A", a, a);
     check_device(stage, "B", b, a);
@@ -116,28 +146,29 @@ void run_into(const char* stage, GemmprofLaunch* launcher, const Tensor& a, cons
     launch(stage, launcher, a, b, out, alpha, beta);
 }
 
-Tensor run(const char* stage, GemmprofLaunch* launcher, const Tensor& a, const Tensor& b,
+// The result is of C's type; of the operands' where there is no C.
+Tensor run(const char* stage, int dtypes, GemmprofLaunch* launcher, const Tensor& a, const Tensor& b,
            const std::optional<Tensor>& c, double alpha, double beta) {
     TORCH_CHECK_VALUE(c.has_value() || beta == 0.0, "gemmprof.", stage, ": beta is ", beta, " but there is no C");
-    check_matrices(stage, a, b, c.has_value() ? &*c : nullptr, "C");
+    check_matrices(stage, dtypes, a, b, c.has_value() ? &*c : nullptr, "C");
     check_device(stage, "A", a, a);
     check_device(stage, "B", b, a);
     if (c.has_value()) check_device(stage, "C", *c, a);
-    Tensor out = at::empty({a.size(0), b.size(1)}, a.options());
+    Tensor out = at::empty({a.size(0), b.size(1)}, (c.has_value() ? *c : a).options());
     if (beta != 0.0) out.copy_(*c);
     launch(stage, launcher, a, b, out, alpha, beta);
     return out;
 }
 
 // One pair of functions a stage, because the dispatcher tells operators apart by function.
-#define GEMMPROF_STAGE(name)                                                                                  \
+#define GEMMPROF_STAGE(name, dtypes)                                                                                  \
     namespace name {                                                                                          \
     Tensor functional(const Tensor& a, const Tensor& b, const std::optional<Tensor>& c, double alpha,         \
                       double beta) {                                                                          \
-        return run(#name, gemmprof_launch_##name, a, b, c, alpha, beta);                                      \
+        return run(#name, dtypes, gemmprof_launch_##name, a, b, c, alpha, beta);                                      \
     }                                                                                                         \
     void into(const Tensor& a, const Tensor& b, Tensor out, double alpha, double beta) {                      \
-        run_into(#name, gemmprof_launch_##name, a, b, out, alpha, beta);                                      \
+        run_into(#name, dtypes, gemmprof_launch_##name, a, b, out, alpha, beta);                                      \
     }                                                                                                         \
     }
 #include "stages.inc"
@@ -146,7 +177,7 @@ Tensor run(const char* stage, GemmprofLaunch* launcher, const Tensor& a, const T
 }  // namespace
 
 TORCH_LIBRARY_FRAGMENT(gemmprof, library) {
-#define GEMMPROF_STAGE(name)                                                                                    \
+#define GEMMPROF_STAGE(name, dtypes)                                                                                    \
     library.def(#name "(Tensor a, Tensor b, Tensor? c=None, float alpha=1.0, float beta=0.0) -> Tensor");       \
     library.def(#name "_out(Tensor a, Tensor b, Tensor(a!) out, float alpha=1.0, float beta=0.0) -> ()");       \
     /* Registered for CPU tensors too, so that they meet our message and not the dispatcher's. */               \

@@ -11,10 +11,12 @@
 
 namespace gemmprof {
 
-// Every kernel of the ladder has BLAS's parameter list.
-using KernelFunction = void(int M, int N, int K, float alpha, const float* __restrict__ A, std::int64_t lda,
-                            const float* __restrict__ B, std::int64_t ldb, float beta, float* __restrict__ C,
-                            std::int64_t ldc);
+// A kernel has BLAS's parameter list: operands of type In, C of type Out, scalars and sums in float.
+template <class In, class Out>
+using KernelFunctionOf = void(int M, int N, int K, float alpha, const In* __restrict__ A, std::int64_t lda,
+                              const In* __restrict__ B, std::int64_t ldb, float beta, Out* __restrict__ C,
+                              std::int64_t ldc);
+using KernelFunction = KernelFunctionOf<float, float>;
 
 // Which way consecutive blocks walk over C.
 enum class Raster {
@@ -23,27 +25,47 @@ enum class Raster {
 };
 
 // One compiled kernel and how to launch it: a block computes tile_m x tile_n of C.
-struct Kernel {
+template <class In, class Out>
+struct KernelOf {
     const char* label;
-    KernelFunction* function;
+    KernelFunctionOf<In, Out>* function;
     int threads;
     int tile_m;
     int tile_n;
     int dynamic_shared_memory = 0;
     Raster raster = Raster::kAlongRows;
 };
+using Kernel = KernelOf<float, float>;
+
+// What the CUDA runtime is asked about a kernel, whatever its parameters are.
+struct KernelFacts {
+    const char* label;
+    const void* function;
+    int threads;
+    int dynamic_shared_memory;
+
+    KernelFacts(const char* label, const void* function, int threads, int dynamic_shared_memory = 0)
+        : label(label), function(function), threads(threads), dynamic_shared_memory(dynamic_shared_memory) {}
+    template <class In, class Out>
+    KernelFacts(const KernelOf<In, Out>& kernel)
+        : KernelFacts(kernel.label, reinterpret_cast<const void*>(kernel.function), kernel.threads,
+                      kernel.dynamic_shared_memory) {}
+};
 
 constexpr int ceil_div(int a, int b) { return a / b + (a % b != 0); }
 
 // Dynamic shared memory beyond 48 KiB has to be asked for.
-inline cudaError_t allow_shared_memory(const Kernel& kernel) {
+inline cudaError_t allow_shared_memory(const KernelFacts& kernel) {
     if (kernel.dynamic_shared_memory <= 48 * 1024) return cudaSuccess;
-    return cudaFuncSetAttribute(reinterpret_cast<const void*>(kernel.function),
-                                cudaFuncAttributeMaxDynamicSharedMemorySize, kernel.dynamic_shared_memory);
+    return cudaFuncSetAttribute(kernel.function, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                kernel.dynamic_shared_memory);
 }
 
-inline cudaError_t launch_kernel(const Kernel& kernel, const Gemm& gemm, cudaStream_t stream) {
+template <class In, class Out>
+cudaError_t launch_kernel(const KernelOf<In, Out>& kernel, const Gemm& gemm, cudaStream_t stream) {
     if (gemm.m == 0 || gemm.n == 0) return cudaSuccess;
+    const auto a = static_cast<const In*>(gemm.a), b = static_cast<const In*>(gemm.b);
+    const auto c = static_cast<Out*>(gemm.c);
     if (cudaError_t error = allow_shared_memory(kernel)) return error;
     // A grid has at most 65,535 blocks along y: a C with more tiles that way is computed in bands.
     constexpr int kMaxGridY = 65535;
@@ -57,8 +79,8 @@ inline cudaError_t launch_kernel(const Kernel& kernel, const Gemm& gemm, cudaStr
         const int row_tiles = ceil_div(rows, kernel.tile_m), column_tiles = ceil_div(columns, kernel.tile_n);
         const dim3 grid = down ? dim3(row_tiles, column_tiles) : dim3(column_tiles, row_tiles);
         kernel.function<<<grid, kernel.threads, kernel.dynamic_shared_memory, stream>>>(
-            rows, columns, gemm.k, gemm.alpha, gemm.a + row * gemm.lda, gemm.lda, gemm.b + col, gemm.ldb, gemm.beta,
-            gemm.c + row * gemm.ldc + col, gemm.ldc);
+            rows, columns, gemm.k, gemm.alpha, a + row * gemm.lda, gemm.lda, b + col, gemm.ldb, gemm.beta,
+            c + row * gemm.ldc + col, gemm.ldc);
         if (cudaError_t error = cudaGetLastError()) return error;
     }
     return cudaSuccess;
@@ -75,34 +97,44 @@ inline bool fits_int(const Gemm& gemm) {
     return gemm.m * gemm.lda <= kMaxInt && gemm.k * gemm.ldb <= kMaxInt;
 }
 
-// Four neighbouring floats of every operand can move as one aligned 16-byte access.
-inline bool fits_float4(const Gemm& gemm) {
-    const auto aligned = [](const float* pointer, std::int64_t ld, int columns) {
-        return reinterpret_cast<std::uintptr_t>(pointer) % 16 == 0 && ld % 4 == 0 && columns % 4 == 0;
-    };
-    return aligned(gemm.a, gemm.lda, gemm.k) && aligned(gemm.b, gemm.ldb, gemm.n) &&
-           aligned(gemm.c, gemm.ldc, gemm.n);
+// A pointer, and the rows that lie ld elements of so many bytes apart, begin at multiples of 16 bytes.
+inline bool rows_aligned(const void* pointer, std::int64_t ld, int bytes) {
+    return reinterpret_cast<std::uintptr_t>(pointer) % 16 == 0 && ld * bytes % 16 == 0;
 }
 
-inline int report_kernels(const Kernel* kernels, int count, KernelReport* reports, int capacity) {
-    for (int i = 0; i < count && i < capacity; ++i) {
-        const Kernel& kernel = kernels[i];
-        const void* function = reinterpret_cast<const void*>(kernel.function);
-        cudaFuncAttributes attributes;
-        int blocks = 0;
-        if (cudaError_t error = allow_shared_memory(kernel)) return -int(error);
-        if (cudaError_t error = cudaFuncGetAttributes(&attributes, function)) return -int(error);
-        if (cudaError_t error = cudaOccupancyMaxActiveBlocksPerMultiprocessor(
-                &blocks, function, kernel.threads, kernel.dynamic_shared_memory))
-            return -int(error);
-        reports[i] = {kernel.label,
-                      kernel.threads,
-                      attributes.numRegs,
-                      std::int64_t(attributes.sharedSizeBytes),
-                      kernel.dynamic_shared_memory,
-                      std::int64_t(attributes.localSizeBytes),
-                      blocks};
-    }
+// Every operand can move as aligned 16-byte accesses (four floats, eight elements of 16 bits) that end with its rows.
+inline bool fits_16_bytes(const Gemm& gemm) {
+    const auto aligned = [](const void* pointer, std::int64_t ld, int columns, int bytes) {
+        return rows_aligned(pointer, ld, bytes) && std::int64_t(columns) * bytes % 16 == 0;
+    };
+    const int in = element_bytes(gemm.dtype), out = element_bytes(gemm.c_dtype);
+    return aligned(gemm.a, gemm.lda, gemm.k, in) && aligned(gemm.b, gemm.ldb, gemm.n, in) &&
+           aligned(gemm.c, gemm.ldc, gemm.n, out);
+}
+
+inline int report_kernel(const KernelFacts& kernel, KernelReport* report) {
+    cudaFuncAttributes attributes;
+    int blocks = 0;
+    if (cudaError_t error = allow_shared_memory(kernel)) return -int(error);
+    if (cudaError_t error = cudaFuncGetAttributes(&attributes, kernel.function)) return -int(error);
+    if (cudaError_t error = cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, kernel.function, kernel.threads,
+                                                                          kernel.dynamic_shared_memory))
+        return -int(error);
+    *report = {kernel.label,
+               kernel.threads,
+               attributes.numRegs,
+               std::int64_t(attributes.sharedSizeBytes),
+               kernel.dynamic_shared_memory,
+               std::int64_t(attributes.localSizeBytes),
+               blocks};
+    return 0;
+}
+
+// `kernels` is an array of KernelOf<In, Out> or of KernelFacts; the first is the one that large, whole problems run.
+template <class K>
+int report_kernels(const K* kernels, int count, KernelReport* reports, int capacity) {
+    for (int i = 0; i < count && i < capacity; ++i)
+        if (int error = report_kernel(kernels[i], &reports[i])) return error;
     return count;
 }
 
@@ -123,8 +155,8 @@ __device__ __forceinline__ float load(const float* pointer, bool inside) {
 #define GEMMPROF_PASTE(a, b) GEMMPROF_PASTE_(a, b)
 
 // Exports the stage's launcher and the list of its kernels under the stage's name. ``launch`` is
-// cudaError_t(const gemmprof::Gemm&, cudaStream_t), ``kernels`` an array of gemmprof::Kernel, both in the stage's
-// namespace.
+// cudaError_t(const gemmprof::Gemm&, cudaStream_t), ``kernels`` an array of gemmprof::KernelOf<In, Out> or of
+// gemmprof::KernelFacts, both in the stage's namespace.
 #define GEMMPROF_EXPORT_STAGE(launch, kernels)                                                                  \
     extern "C" int GEMMPROF_PASTE(gemmprof_launch_, GEMMPROF_STAGE)(const gemmprof::Gemm* gemm, void* stream) { \
         return int(GEMMPROF_STAGE::launch(*gemm, static_cast<cudaStream_t>(stream)));                           \

@@ -6,16 +6,23 @@
 
 namespace gemmprof {
 
+// The type of an element; the numbers are those of gemmprof/dtypes.py.
+enum class Dtype : int { kFloat32 = 0, kFloat16 = 1, kBFloat16 = 2 };
+
+constexpr int element_bytes(Dtype type) { return type == Dtype::kFloat32 ? 4 : 2; }
+
 // C[m, n] = alpha * A[m, k] @ B[k, n] + beta * C, all row-major; ld* is the distance between rows in elements.
+// A and B are of one type; C is of the same or float32. Sums are float32 whatever the operands are.
 // Dimensions are 32-bit (the binding refuses larger ones); offsets are 64-bit, so an operand may exceed 8 GiB.
 struct Gemm {
     int m, n, k;
     float alpha, beta;
-    const float* a;
+    Dtype dtype, c_dtype;
+    const void* a;
     std::int64_t lda;
-    const float* b;
+    const void* b;
     std::int64_t ldb;
-    float* c;
+    void* c;
     std::int64_t ldc;
 };
 

@@ -463,7 +463,7 @@ Encode tensor_map_encoder() {
 }
 
 // A row-major matrix, copied in boxes of box_rows x box_columns; what lies outside reads as zero.
-bool describe(CUtensorMap* map, const float* matrix, int rows, int columns, std::int64_t ld, int box_rows,
+bool describe(CUtensorMap* map, const void* matrix, int rows, int columns, std::int64_t ld, int box_rows,
               int box_columns, CUtensorMapSwizzle swizzle) {
     const cuuint64_t sizes[] = {cuuint64_t(columns), cuuint64_t(rows)};
     const cuuint64_t strides[] = {cuuint64_t(ld) * 4};
@@ -471,7 +471,7 @@ bool describe(CUtensorMap* map, const float* matrix, int rows, int columns, std:
     const cuuint32_t steps[] = {1, 1};
     const Encode encode = tensor_map_encoder();
     return encode != nullptr &&
-           encode(map, CU_TENSOR_MAP_DATA_TYPE_FLOAT32, 2, const_cast<float*>(matrix), sizes, strides, box, steps,
+           encode(map, CU_TENSOR_MAP_DATA_TYPE_FLOAT32, 2, const_cast<void*>(matrix), sizes, strides, box, steps,
                   CU_TENSOR_MAP_INTERLEAVE_NONE, swizzle, CU_TENSOR_MAP_L2_PROMOTION_L2_128B,
                   CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE) == CUDA_SUCCESS;
 }
@@ -528,9 +528,7 @@ Schedule choose_schedule(const gemmprof::Gemm& gemm, int tiles, int max_splits, 
     return best;
 }
 
-bool aligned(const float* pointer, std::int64_t ld) {
-    return reinterpret_cast<std::uintptr_t>(pointer) % 16 == 0 && ld % 4 == 0;
-}
+bool aligned(const void* pointer, std::int64_t ld) { return gemmprof::rows_aligned(pointer, ld, sizeof(float)); }
 
 cudaError_t launch_variant(const gemmprof::Gemm& gemm, cudaStream_t stream, bool hopper, int sms) {
     const int max_splits = hopper ? MAX_SPLITS : 1;
@@ -561,12 +559,13 @@ cudaError_t launch_variant(const gemmprof::Gemm& gemm, cudaStream_t stream, bool
     config.attrs = &cluster;
     config.numAttrs = splits > 1 ? 1 : 0;
     return cudaLaunchKernelEx(&config, reinterpret_cast<Function*>(kernel.function), map_a, map_b, gemm.m, gemm.n,
-                              gemm.k, gemm.alpha, gemm.a, gemm.lda, gemm.b, gemm.ldb, gemm.beta, gemm.c, gemm.ldc,
-                              splits, aligned(gemm.c, gemm.ldc));
+                              gemm.k, gemm.alpha, static_cast<const float*>(gemm.a), gemm.lda,
+                              static_cast<const float*>(gemm.b), gemm.ldb, gemm.beta, static_cast<float*>(gemm.c),
+                              gemm.ldc, splits, aligned(gemm.c, gemm.ldc));
 }
 
 // Replaces an operand whose rows are not aligned by a copy, which the caller frees. Leaves it if there is no memory.
-float* make_aligned(const float*& matrix, std::int64_t& ld, int rows, int columns, int sms, cudaStream_t stream) {
+float* make_aligned(const void*& matrix, std::int64_t& ld, int rows, int columns, int sms, cudaStream_t stream) {
     if (aligned(matrix, ld)) return nullptr;
     const std::int64_t ld_to = (std::int64_t(columns) + 3) / 4 * 4;
     void* copy = nullptr;
@@ -576,8 +575,9 @@ float* make_aligned(const float*& matrix, std::int64_t& ld, int rows, int column
     }
     const dim3 grid(unsigned(std::min(gemmprof::ceil_div(rows, 8), 8 * sms)),
                     unsigned(std::min(gemmprof::ceil_div(columns, 256), rows < 64 * sms ? 64 : 1)));
-    align_rows<<<grid, ALIGN_THREADS, 0, stream>>>(matrix, ld, rows, columns, static_cast<float*>(copy), ld_to);
-    matrix = static_cast<float*>(copy), ld = ld_to;
+    align_rows<<<grid, ALIGN_THREADS, 0, stream>>>(static_cast<const float*>(matrix), ld, rows, columns,
+                                                   static_cast<float*>(copy), ld_to);
+    matrix = copy, ld = ld_to;
     return static_cast<float*>(copy);
 }
 

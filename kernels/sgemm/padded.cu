@@ -104,7 +104,7 @@ const gemmprof::Kernel kernels[] = {
 };
 
 cudaError_t launch(const gemmprof::Gemm& gemm, cudaStream_t stream) {
-    const int choice = !gemmprof::fits_float4(gemm) ? 2 : gemmprof::fits_tiles(gemm, BM, BN, BK) ? 0 : 1;
+    const int choice = !gemmprof::fits_16_bytes(gemm) ? 2 : gemmprof::fits_tiles(gemm, BM, BN, BK) ? 0 : 1;
     return gemmprof::launch_kernel(kernels[choice], gemm, stream);
 }
 

@@ -10,58 +10,69 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from gemmprof.dtypes import FLOAT32, ElementType, element_type
 from gemmprof.model import Problem, Stage
 
-POISON_BITS = 0x7FC05AFE
-"""A quiet NaN whose payload no arithmetic produces: an operation on it sets or keeps other bits on every GPU seen."""
-
 GUARD_ELEMENTS = 8192
-"""Floats in a guard band; a multiple of 64, so that the matrix keeps the alignment of its allocation."""
+"""Elements in a guard band; a multiple of 128, so that the matrix keeps the alignment of its allocation."""
 
 
 @dataclass(frozen=True, slots=True)
 class GuardedMatrix:
-    """A contiguous float32 matrix [rows, columns] in the middle of a larger allocation."""
+    """A contiguous matrix [rows, columns] of one element type in the middle of a larger allocation."""
 
     buffer: Any
     matrix: Any
+    element: ElementType
 
     @classmethod
-    def poisoned(cls, rows: int, columns: int, device: Any) -> GuardedMatrix:
+    def poisoned(cls, rows: int, columns: int, device: Any, element: ElementType = FLOAT32) -> GuardedMatrix:
         """Allocate and fill everything, the matrix too, with the poison."""
         import torch
 
         count = rows * columns
-        buffer = torch.empty(count + 2 * GUARD_ELEMENTS, dtype=torch.float32, device=device)
-        buffer.view(torch.int32).fill_(POISON_BITS)
-        return cls(buffer, buffer[GUARD_ELEMENTS : GUARD_ELEMENTS + count].view(rows, columns))
+        buffer = torch.empty(count + 2 * GUARD_ELEMENTS, dtype=getattr(torch, element.name), device=device)
+        matrix = buffer[GUARD_ELEMENTS : GUARD_ELEMENTS + count].view(rows, columns)
+        guarded = cls(buffer, matrix, element)
+        guarded.poison()
+        return guarded
 
     @classmethod
-    def holding(cls, values: Any) -> GuardedMatrix:
+    def holding(cls, values: Any, element: ElementType = FLOAT32) -> GuardedMatrix:
         """Allocate with guard bands around a copy of ``values`` [rows, columns]."""
-        guarded = cls.poisoned(values.shape[0], values.shape[1], values.device)
+        guarded = cls.poisoned(values.shape[0], values.shape[1], values.device, element)
         guarded.matrix.copy_(values)
         return guarded
 
     def poison(self) -> None:
         """Fill everything with the poison again."""
-        import torch
-
-        self.buffer.view(torch.int32).fill_(POISON_BITS)
+        self._bits(self.buffer).fill_(self.element.poison_bits)
 
     def overwritten_guards(self) -> int:
         """How many elements of the guard bands no longer hold the poison."""
-        import torch
-
-        bits = self.buffer.view(torch.int32)
+        bits, poison = self._bits(self.buffer), self.element.poison_bits
         before, after = bits[:GUARD_ELEMENTS], bits[-GUARD_ELEMENTS:]
-        return int((before != POISON_BITS).sum() + (after != POISON_BITS).sum())
+        return int((before != poison).sum() + (after != poison).sum())
 
     def unwritten_elements(self) -> int:
         """How many elements of the matrix still hold the poison."""
+        return int((self._bits(self.matrix) == self.element.poison_bits).sum())
+
+    def snapshot(self) -> Any:
+        """A copy of everything, guard bands included, for `holds`."""
+        return self._bits(self.buffer).clone()
+
+    def holds(self, snapshot: Any) -> bool:
+        """Whether nothing changed since the snapshot, bit for bit."""
         import torch
 
-        return int((self.matrix.view(torch.int32) == POISON_BITS).sum())
+        return bool(torch.equal(self._bits(self.buffer), snapshot))
+
+    def _bits(self, tensor: Any) -> Any:
+        """The elements as integers of their size: NaN is not equal to itself."""
+        import torch
+
+        return tensor.view(torch.int32 if self.element.bytes == 4 else torch.int16)
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,8 +113,10 @@ def random_operands(problem: Problem, *, seed: int, device: Any) -> Operands:
     generator = torch.Generator(device=device)
     generator.manual_seed(seed)
 
+    element, c_element = element_type(problem.dtype), element_type(problem.c_dtype)
+
     def normal(rows: int, columns: int) -> GuardedMatrix:
-        guarded = GuardedMatrix.poisoned(rows, columns, device)
+        guarded = GuardedMatrix.poisoned(rows, columns, device, element)
         guarded.matrix.normal_(generator=generator)
         return guarded
 
@@ -111,6 +124,6 @@ def random_operands(problem: Problem, *, seed: int, device: Any) -> Operands:
         problem,
         normal(problem.m, problem.k),
         normal(problem.k, problem.n),
-        GuardedMatrix.poisoned(problem.m, problem.n, device),
+        GuardedMatrix.poisoned(problem.m, problem.n, device, c_element),
         seed,
     )

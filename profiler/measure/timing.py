@@ -1,7 +1,7 @@
-"""How long does a kernel take? CUDA events around single launches, alternating with cuBLAS.
+"""How long does a kernel take? CUDA events around single launches, alternating with the yardstick (cuBLAS).
 
 Each repetition first writes a buffer twice the size of the L2 cache, so that A and B come from device memory, then
-launches the stage; the next repetition does the same with cuBLAS. Both see the same clocks and temperature, and
+launches the stage; the next repetition does the same with the yardstick. Both see the same clocks and temperature, and
 the ratio of their medians is a fair one.
 
 A small kernel ends sooner than Python queues the next one, and between the two events the GPU would wait for Python. So
@@ -48,9 +48,9 @@ def percentile(ordered: Sequence[float], fraction: float) -> float:
 
 
 def summarise(
-    seconds: Sequence[float], *, sm_clock_mhz: float | None = None, cublas: Sequence[float] = ()
+    seconds: Sequence[float], *, sm_clock_mhz: float | None = None, yardstick: Sequence[float] = ()
 ) -> Timing:
-    """Median and spread of the measured ``seconds``, beside the median of the alternating cuBLAS repetitions.
+    """Median and spread of the measured ``seconds``, beside the median of the yardstick's repetitions.
 
     Raises:
         ValueError: if nothing was measured.
@@ -65,7 +65,7 @@ def summarise(
         p90=percentile(ordered, 0.90),
         repetitions=len(ordered),
         sm_clock_mhz=sm_clock_mhz,
-        cublas_median=statistics.median(cublas) if cublas else None,
+        cublas_median=statistics.median(yardstick) if yardstick else None,
     )
 
 
@@ -90,25 +90,25 @@ class Bench:
                 launch()
             torch.cuda.synchronize()
 
-    def time(self, stage: Launch, cublas: Launch, *, budget: float, is_cublas: bool = False) -> Timing:
+    def time(self, stage: Launch, yardstick: Launch | None, *, budget: float) -> Timing:
         """Warm up, choose the repetitions from the time budget (seconds), and measure in alternation.
 
         Args:
-            stage: launches the stage, cublas: launches the yardstick.
-            is_cublas: the stage is cuBLAS itself, so that alternating would only measure it twice.
+            stage: launches the stage.
+            yardstick: launches what it is measured against; None if that is the stage itself.
 
         Raises:
             RuntimeError: a launch failed.
         """
-        launches = [stage] if is_cublas else [cublas, stage]
+        launches = [stage] if yardstick is None else [yardstick, stage]
         estimates = [self._estimate(launch) for launch in launches]
         count = repetitions_within(budget, sum(whole for whole, _ in estimates))
         self._hold(count * sum(queueing for _, queueing in estimates))
         marks = [[self._repetition(launch) for launch in launches] for _ in range(count)]
         clock = self._wait(marks[-1][-1][1])
         stage_seconds = [_seconds(row[-1]) for row in marks]
-        cublas_seconds = [_seconds(row[0]) for row in marks]
-        return summarise(stage_seconds, sm_clock_mhz=clock, cublas=cublas_seconds)
+        yardstick_seconds = [_seconds(row[0]) for row in marks]
+        return summarise(stage_seconds, sm_clock_mhz=clock, yardstick=yardstick_seconds)
 
     def _repetition(self, launch: Launch) -> tuple[Any, Any]:
         import torch

@@ -1,10 +1,17 @@
 """Is a kernel's result right? Comparison with a float64 reference on fresh random data.
 
-The measure is the relative Frobenius error ||C - C_ref||_F / ||C_ref||_F. Summing k random products in float32 one
-after the other has an error of about u * sqrt(k / 6), u = 2^-24 (each step rounds a partial sum of size sqrt(j)); the
-tolerance leaves a factor of about ten over that. TF32 (11 bits) misses it by a factor of more than 10 at any k that
-people use, and at 4096 x 4096 a single wrong element does too. A C of a few elements may come out near zero by chance,
-and its rounding errors do not shrink with it: there the tolerance grows by what C lacks of the norm to be expected.
+The measure is the relative Frobenius error ||C - C_ref||_F / ||C_ref||_F. Operands are exact, the products of 16-bit
+ones too; what remains is how the sum is rounded, and how C is:
+
+* Summing k random products in float32 one after the other has an error of about u * sqrt(k / 6), u = 2^-24 (each step
+  rounds a partial sum of size sqrt(j)); the tolerance leaves a factor of about ten over that.
+* Tensor cores (16-bit operands) add 16 products at a time and cut instead of rounding to nearest. Cuts lean one way, so
+  their errors add up with the number of additions, not with its root: u * k / 4 on top.
+* A C of 16 bits is rounded once more, by at most its own unit roundoff (2^-11 for float16, 2^-8 for bfloat16).
+
+TF32 (11 bits) misses the bound of float32 by a factor of more than 10 at any k that people use, and at 4096 x 4096 a
+single wrong element does too. A C of a few elements may come out near zero by chance, and its rounding errors do not
+shrink with it: there the tolerance grows by what C lacks of the norm to be expected.
 """
 
 from __future__ import annotations
@@ -13,10 +20,10 @@ import math
 from collections.abc import Callable
 from typing import Any
 
+from gemmprof.dtypes import FLOAT32, element_type
 from gemmprof.model import Problem, Stage, Verification
 from gemmprof.profiler.measure.operands import GuardedMatrix, Operands, generator_seed, random_operands
 
-UNIT_ROUNDOFF = 2.0**-24
 REFERENCE_ELEMENTS = 1 << 26
 """Elements of the float64 reference that are held at once (512 MiB): larger results are compared in blocks of rows."""
 
@@ -30,9 +37,13 @@ SHAPE_EDGES = (1, 2, 3, 7, 13, 31, 32, 33, 61, 64, 65, 97, 127, 128, 129, 193, 2
 """Sizes where kernels break: 1, primes, and the neighbours of tile sizes."""
 
 
-def tolerance(k: int) -> float:
-    """Largest relative Frobenius error that a float32 product over ``k`` of ordinary size may have."""
-    return UNIT_ROUNDOFF * (4.0 + 4.0 * math.sqrt(k))
+def tolerance(problem: Problem) -> float:
+    """Largest relative Frobenius error that a product of ordinary size may have, by depth and types."""
+    accumulation = 4.0 + 4.0 * math.sqrt(problem.k)
+    if problem.dtype != FLOAT32.name:
+        accumulation += problem.k / 4.0
+    rounding = 0.0 if problem.c_dtype == FLOAT32.name else element_type(problem.c_dtype).unit_roundoff
+    return FLOAT32.unit_roundoff * accumulation + rounding
 
 
 def expected_norm(problem: Problem, alpha: float, beta: float) -> float:
@@ -56,7 +67,7 @@ def verify(kernel: Kernel, operands: Operands) -> Verification:
     The reported error is that of the worse of the two.
     """
     c = operands.c
-    untouched = (operands.a.buffer.clone(), operands.b.buffer.clone())
+    untouched = (operands.a.snapshot(), operands.b.snapshot())
     c.poison()
     kernel(operands.a.matrix, operands.b.matrix, c.matrix, 1.0, 0.0)
     if changed := _changed_input(operands, untouched):
@@ -65,7 +76,7 @@ def verify(kernel: Kernel, operands: Operands) -> Verification:
     if not plain.passed:
         return plain
     start = operands.start_values()
-    scaled_c = GuardedMatrix.holding(start)
+    scaled_c = GuardedMatrix.holding(start, c.element)
     kernel(operands.a.matrix, operands.b.matrix, scaled_c.matrix, SCALED_ALPHA, SCALED_BETA)
     if changed := _changed_input(operands, untouched):
         return changed
@@ -76,11 +87,9 @@ def verify(kernel: Kernel, operands: Operands) -> Verification:
 
 def _changed_input(operands: Operands, untouched: tuple[Any, Any]) -> Verification | None:
     """The verdict on a kernel that wrote to A or B (or their guard bands), None if it did not."""
-    import torch
-
     for name, guarded, before in zip("AB", (operands.a, operands.b), untouched, strict=True):
-        if not torch.equal(guarded.buffer.view(torch.int32), before.view(torch.int32)):
-            return Verification(math.nan, tolerance(operands.problem.k), False, f"the kernel wrote to {name}")
+        if not guarded.holds(before):
+            return Verification(math.nan, tolerance(operands.problem), False, f"the kernel wrote to {name}")
     return None
 
 
@@ -92,7 +101,7 @@ def _judge(
     distance, norm = distance_and_norm(operands, result.matrix, alpha, beta, start)
     error = relative_error(distance, norm)
     shortfall = expected_norm(problem, alpha, beta) / norm if norm else 1.0
-    allowed = tolerance(problem.k) * max(1.0, shortfall)
+    allowed = tolerance(problem) * max(1.0, shortfall)
     detail = ""
     if guards := result.overwritten_guards():
         detail = f"{guards} elements outside of C were written"
@@ -135,7 +144,9 @@ def relative_error(distance: float, norm: float) -> float:
     return distance / norm
 
 
-def random_problems(count: int, *, seed: int, largest: int = 320) -> tuple[Problem, ...]:
+def random_problems(
+    count: int, *, seed: int, largest: int = 320, dtype: str = FLOAT32.name, c_dtype: str = ""
+) -> tuple[Problem, ...]:
     """``count`` problems, M, N and K drawn from the sizes where kernels break and from 1 to ``largest``; K may be 0."""
     import random
 
@@ -146,6 +157,6 @@ def random_problems(count: int, *, seed: int, largest: int = 320) -> tuple[Probl
             return source.choice(SHAPE_EDGES)
         return source.randint(smallest, largest)
 
-    fixed = [Problem(1, 1, 1), Problem(1, 1, 0), Problem(largest, 1, 257), Problem(1, largest, 257)]
-    drawn = [Problem(size(1), size(1), size(0)) for _ in range(max(0, count - len(fixed)))]
-    return tuple((fixed + drawn)[:count])
+    fixed = [(1, 1, 1), (1, 1, 0), (largest, 1, 257), (1, largest, 257)]
+    drawn = [(size(1), size(1), size(0)) for _ in range(max(0, count - len(fixed)))]
+    return tuple(Problem(*shape, dtype, c_dtype) for shape in (fixed + drawn)[:count])

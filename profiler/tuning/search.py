@@ -14,7 +14,7 @@ import random
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, astuple, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -251,7 +251,7 @@ def _jobs(search: Search) -> int:
 
 def _settings(search: Search) -> dict[str, Any]:
     return {
-        "problems": [(p.m, p.n, p.k) for p in search.problems],
+        "problems": [astuple(problem) for problem in search.problems],
         "seed": search.seed,
         "minimum_warps": search.minimum_warps,
         "early_factor": search.early_factor,

@@ -17,13 +17,14 @@ from typing import Any
 
 from gemmprof.errors import GemmprofError
 from gemmprof.kernels.candidates import LoadedCandidate
+from gemmprof.kernels.catalog import ladder_of
 from gemmprof.kernels.operators import run_stage
 from gemmprof.model import Problem
 from gemmprof.profiler.measure.operands import random_operands
 from gemmprof.profiler.measure.timing import Bench
 from gemmprof.profiler.measure.verification import verify
 
-ODD_PROBLEM = Problem(193, 251, 97)
+ODD_SHAPE = (193, 251, 97)
 """A shape that divides by no tile, verified beside the ones to tune for."""
 
 EARLY_BUDGET = 0.01
@@ -40,12 +41,15 @@ class Worker:
         self.seed = int(settings["seed"])
         self.minimum_warps = int(settings["minimum_warps"])
         self.early_factor = float(settings["early_factor"])
-        problems = [Problem(*shape) for shape in settings["problems"]]
+        problems = [Problem(*problem) for problem in settings["problems"]]
         self.operands = [random_operands(p, seed=self.seed, device=self.device) for p in problems]
-        self.odd = random_operands(ODD_PROBLEM, seed=self.seed, device=self.device)
+        self.odd = random_operands(
+            Problem(*ODD_SHAPE, problems[0].dtype, problems[0].c_dtype), seed=self.seed, device=self.device
+        )
         self.bench = Bench(self.device)
+        self.yardstick = ladder_of(problems[0].dtype).yardstick
         first = self.operands[0]
-        self.bench.ramp(lambda: run_stage(0, first.a.matrix, first.b.matrix, first.c.matrix))
+        self.bench.ramp(lambda: run_stage(self.yardstick, first.a.matrix, first.b.matrix, first.c.matrix))
 
     def facts(self) -> dict[str, Any]:
         """What the search needs to know of the GPU."""
@@ -58,7 +62,7 @@ class Worker:
         }
 
     def measure(self, request: Mapping[str, Any]) -> dict[str, Any]:
-        """Verify and time one candidate; ``score`` is its speed as a fraction of cuBLAS's, geometric mean."""
+        """Verify and time one candidate; ``score`` is its speed as a fraction of the yardstick's, geometric mean."""
         candidate = LoadedCandidate.load(request["name"], Path(request["library"]))
         main = candidate.occupancy()[0]
         facts = {"blocks_per_sm": main.blocks_per_sm, "registers": main.registers_per_thread}
@@ -89,10 +93,10 @@ class Worker:
             def stage(a: Any = a, b: Any = b, c: Any = c) -> None:
                 kernel(a, b, c, 1.0, 0.0)
 
-            def cublas(a: Any = a, b: Any = b, c: Any = c) -> None:
-                run_stage(0, a, b, c)
+            def yardstick(a: Any = a, b: Any = b, c: Any = c) -> None:
+                run_stage(self.yardstick, a, b, c)
 
-            timing = self.bench.time(stage, cublas, budget=budget)
+            timing = self.bench.time(stage, yardstick, budget=budget)
             assert timing.cublas_median is not None
             logarithms.append(math.log(timing.cublas_median / timing.median))
         return math.exp(sum(logarithms) / len(logarithms))

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING
 from gemmprof.errors import UsageError
 from gemmprof.model import Problem, StageRecord, StageResult, Timing
 from gemmprof.reports.formatting import short_name
-from gemmprof.run import YARDSTICK_STAGE
 
 if TYPE_CHECKING:
     from gemmprof.analysis.kernel_analysis import KernelAnalysis
@@ -32,7 +31,7 @@ class KernelPage:
         key: safe in file names and fragments, unique in the report.
         analysis: the launch and everything known of it.
         record, result: the stage and its result where the launch belongs to a run.
-        of_yardstick: speed as a share of cuBLAS's in the same run (`Run.of_yardstick`).
+        of_yardstick: speed as a share of the yardstick's in the same run (`Run.of_yardstick`).
     """
 
     key: str
@@ -70,8 +69,8 @@ class KernelPage:
 
     @property
     def is_yardstick(self) -> bool:
-        """True for cuBLAS itself."""
-        return self.record is not None and self.record.stage.number == YARDSTICK_STAGE
+        """True for the yardstick itself."""
+        return self.record is not None and self.record.stage.yardstick
 
     @property
     def file(self) -> str:
@@ -105,7 +104,7 @@ def plan(session: Session, *, every: bool = False, limit: int = PAGE_LIMIT) -> P
         if index not in chosen:
             continue
         analysis, result = session.kernels[index], owners.get(index)
-        record = session.run.record(result.stage) if session.run is not None and result is not None else None
+        record = session.run.record_of(result) if session.run is not None and result is not None else None
         by_launch[index] = KernelPage(
             key=_key(analysis, record, result, index, keys),
             analysis=analysis,
@@ -192,7 +191,7 @@ def neighbours(pages: Sequence[KernelPage], page: KernelPage) -> tuple[KernelPag
 
 
 def stage_before(pages: Sequence[KernelPage], page: KernelPage) -> KernelPage | None:
-    """The stage of the ladder below this one on the same problem; None for the first and for cuBLAS."""
+    """The stage of the ladder below this one on the same problem; None for the first and for the yardstick."""
     if page.record is None or page.is_yardstick:
         return None
     below = [

@@ -247,8 +247,11 @@ def _index_contents(view: Overview, prefix: str) -> list[tuple[str, str]]:
     items = [
         (f"{prefix}ladder-{group.problem.key}", f"Ladder at {group.problem.label}") for group in view.groups
     ]
-    if view.sizes is not None:
-        items.append((f"{prefix}over-size", "Over size"))
+    several = len(view.sizes) > 1
+    items += [
+        (f"{prefix}over-size-{sizes.ladder}", f"Over size, {sizes.ladder}" if several else "Over size")
+        for sizes in view.sizes
+    ]
     if view.launches:
         items.append((f"{prefix}launches", "Other launches"))
     return [*items, (f"{prefix}how", "How measured")]

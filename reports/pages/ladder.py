@@ -16,12 +16,12 @@ from gemmprof.reports.figures import ladder_figure
 from gemmprof.reports.figures import plots as figures
 from gemmprof.reports.figures.svg import page_svg
 from gemmprof.reports.pages.contents import KernelPage, Plan
-from gemmprof.run import YARDSTICK_STAGE, Run
 
 if TYPE_CHECKING:
     from markupsafe import Markup
 
     from gemmprof.analysis.session import Session
+    from gemmprof.run import Run
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,8 +58,8 @@ class StageRow:
 
     @property
     def yardstick(self) -> bool:
-        """True for cuBLAS."""
-        return self.record.stage.number == YARDSTICK_STAGE
+        """True for the stage that the others are measured against."""
+        return self.record.stage.yardstick
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +70,11 @@ class ProblemGroup:
     rows: tuple[StageRow, ...]
     roofline: Markup | None
     story: str
+
+    @property
+    def ladder(self) -> str:
+        """Name of the ladder."""
+        return self.rows[0].record.stage.ladder
 
     @property
     def timed(self) -> bool:
@@ -84,10 +89,18 @@ class ProblemGroup:
 
 @dataclass(frozen=True, slots=True)
 class SizeTable:
-    """Every timed problem beside the others, the smallest first: a row a stage, None where it was not run there."""
+    """Every problem of one ladder beside the others, the smallest first.
 
+    Attributes:
+        ladder: its name.
+        rows: one a stage; None where it was not run on the problem.
+        figure: speed over size, None with less than two timed problems.
+    """
+
+    ladder: str
     problems: tuple[Problem, ...]
     rows: tuple[tuple[StageRecord, tuple[StageRow | None, ...]], ...]
+    figure: Markup | None
 
     @property
     def failures(self) -> tuple[StageRow, ...]:
@@ -103,9 +116,8 @@ class Overview:
 
     groups: tuple[ProblemGroup, ...]
     """The problems that are shown at length: those that were profiled, else the largest."""
-    sizes: SizeTable | None
-    """All problems, if there is more than one."""
-    over_size: Markup | None
+    sizes: tuple[SizeTable, ...]
+    """All problems of each ladder that has more than one."""
     launches: tuple[LaunchRow, ...]
     """Launches that belong to no stage of the run."""
     left_out: int
@@ -129,7 +141,11 @@ def overview(session: Session, plan: Plan, prefix: str) -> Overview:
         if id(analysis) not in owned
     ]
     at_length = [group for group in groups if group.profiled] or groups[:1]
-    return Overview(tuple(at_length), _sizes(groups), _over_size(groups, prefix), tuple(rest), plan.left_out)
+    by_ladder: dict[str, list[ProblemGroup]] = {}
+    for group in groups:
+        by_ladder.setdefault(group.ladder, []).append(group)
+    sizes = (_sizes(ladder, members, prefix) for ladder, members in by_ladder.items() if len(members) > 1)
+    return Overview(tuple(at_length), tuple(sizes), tuple(rest), plan.left_out)
 
 
 def launch_row(analysis: KernelAnalysis, page: KernelPage | None) -> LaunchRow:
@@ -164,10 +180,11 @@ def _rows(session: Session, run: Run, problem: Problem, pages: dict[int, KernelP
     for result in sorted(results, key=lambda item: item.stage):
         analysis = session.kernel_for(result)
         speed = speeds.get(result.stage)
-        is_yardstick = result.stage == YARDSTICK_STAGE
+        record = run.record_of(result)
+        is_yardstick = record.stage.yardstick
         rows.append(
             StageRow(
-                record=run.record(result.stage),
+                record=record,
                 result=result,
                 tflops=speed,
                 of_yardstick=run.of_yardstick(result),
@@ -224,23 +241,23 @@ def _roofline(rows: Sequence[StageRow], problem: Problem, prefix: str) -> Markup
     )
 
 
-def _sizes(groups: Sequence[ProblemGroup]) -> SizeTable | None:
-    """The stages on every problem, where there are several."""
-    if len(groups) < 2:
-        return None
+def _sizes(ladder: str, groups: Sequence[ProblemGroup], prefix: str) -> SizeTable:
+    """The stages of one ladder on every problem."""
     smallest_first = tuple(reversed(groups))
     cells = [{row.record.stage.number: row for row in group.rows} for group in smallest_first]
     records = {number: row.record for column in cells for number, row in column.items()}
     return SizeTable(
+        ladder,
         tuple(group.problem for group in smallest_first),
         tuple(
             (record, tuple(column.get(number) for column in cells))
             for number, record in sorted(records.items())
         ),
+        _over_size(ladder, groups, prefix),
     )
 
 
-def _over_size(groups: Sequence[ProblemGroup], prefix: str) -> Markup | None:
+def _over_size(ladder: str, groups: Sequence[ProblemGroup], prefix: str) -> Markup | None:
     """TFLOP/s over problem size, where at least two problems were timed; only cubes, if there are two of them."""
     timed = [group for group in reversed(groups) if group.timed]
     cubes = [group for group in timed if group.problem.m == group.problem.n == group.problem.k]
@@ -261,7 +278,7 @@ def _over_size(groups: Sequence[ProblemGroup], prefix: str) -> Markup | None:
     sizes = [group.problem.label for group in timed]
     return page_svg(
         figures.performance_over_size(series, sizes),
-        identifier=f"{prefix}over-size",
+        identifier=f"{prefix}over-size-{ladder}-figure",
         title="Performance over size",
         description="; ".join(
             f"{label}: " + ", ".join(f"{size} {value:.1f} TFLOP/s" for size, value in points)

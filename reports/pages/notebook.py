@@ -46,7 +46,7 @@ def run_html(run: Run) -> str:
         .render(
             run=run,
             groups=view.groups,
-            sizes=view.sizes,
+            size_tables=view.sizes,
             facts=run_facts(run),
             style=_style(),
         )
@@ -83,7 +83,7 @@ def run_frame(run: Run) -> pd.DataFrame:
     rows = []
     for result in run.results:
         timing, check = result.timing, result.verification
-        stage = run.record(result.stage).stage
+        stage = run.record_of(result).stage
         rows.append(
             {
                 "stage": result.stage,

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def table(stages: Iterable[Stage]) -> Table:
-    """A row a stage: number, name, idea, tile parameters."""
+    """A row a stage: number, name, idea (and the GPUs that it is written for, if not all), tile parameters."""
     from rich.table import Table
 
     result = Table(box=None, pad_edge=False)
@@ -21,7 +21,8 @@ def table(stages: Iterable[Stage]) -> Table:
     result.add_column("its one idea", overflow="fold")
     result.add_column("tile parameters", overflow="fold")
     for stage in stages:
-        result.add_row(str(stage.number), stage.name, stage.idea, letters(stage.parameters))
+        needs = f" Needs {' or '.join(stage.architectures)}." if stage.architectures else ""
+        result.add_row(str(stage.number), stage.name, stage.idea + needs, letters(stage.parameters))
     return result
 
 

@@ -52,12 +52,12 @@ class SummaryRow:
 
 def summarise(run: Run, session: Session | None) -> tuple[SummaryRow, ...]:
     """The rows of a run, with the profiler's part where ``session`` holds the run's reports."""
-    names = {record.stage.number: record.stage.name for record in run.stages}
+    names = {(r.stage.number, dtype): r.stage.name for r in run.stages for dtype in r.stage.dtypes}
     return tuple(
         _row(
             run,
             result,
-            names.get(result.stage, str(result.stage)),
+            names.get((result.stage, result.problem.dtype), str(result.stage)),
             session.kernel_for(result) if session else None,
         )
         for result in run.results

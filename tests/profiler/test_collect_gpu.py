@@ -59,7 +59,7 @@ def assert_complete(run: Run) -> None:
         assert result.timing is not None and result.timing.cublas_median is not None
         kernel = session.kernel_for(result)
         assert kernel is not None
-        name = run.record(result.stage).stage.name
+        name = run.record_of(result).stage.name
         assert kernel.profile.nvtx == (f"gemmprof/{name}/{result.problem.key}",)
         assert kernel.profile.source.files or name == "cublas"
 

@@ -43,7 +43,7 @@ def test_percentiles_interpolate_as_numpy_does(fraction: float, expected: float)
 
 def test_a_summary_has_median_and_spread_in_any_order() -> None:
     seconds = [5.0, 1.0, 4.0, 2.0, 3.0]
-    timing = summarise(seconds, sm_clock_mhz=1980.0, cublas=[0.5, 1.5, 1.0])
+    timing = summarise(seconds, sm_clock_mhz=1980.0, yardstick=[0.5, 1.5, 1.0])
     assert (timing.median, timing.minimum, timing.repetitions) == (3.0, 1.0, 5)
     assert timing.p10 == pytest.approx(1.4) and timing.p90 == pytest.approx(4.6)
     assert timing.cublas_median == 1.0 and timing.sm_clock_mhz == 1980.0
@@ -77,7 +77,7 @@ def test_a_small_kernel_is_timed_without_the_wait_for_python() -> None:
     timing = bench.time(slowly_queued, cublas, budget=0.3)
     assert timing.p90 < 3e-5
     assert timing.cublas_median is not None
-    alone = bench.time(cublas, cublas, budget=0.3, is_cublas=True)
+    alone = bench.time(cublas, None, budget=0.3)
     assert timing.cublas_median == pytest.approx(alone.median, rel=0.2)
 
 

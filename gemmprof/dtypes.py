@@ -1,0 +1,47 @@
+"""The types of an element: how many bytes it has, how it rounds, and the names that torch and CUDA know it by."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+
+
+@dataclass(frozen=True, slots=True)
+class ElementType:
+    """What an operand is made of.
+
+    Attributes:
+        name: torch's name, ``bfloat16``; it stands in problems, page names and run.json.
+        cuda: the type of the kernels' operands, ``__nv_bfloat16``.
+        code: number of ``gemmprof::Dtype`` in include/gemm.h.
+        bytes: size of an element.
+        unit_roundoff: largest relative error of rounding to nearest, 2^-p for p bits of significand.
+        poison_bits: a quiet NaN whose payload no arithmetic produces, as an integer of the element's size.
+    """
+
+    name: str
+    cuda: str
+    code: int
+    bytes: int
+    unit_roundoff: float
+    poison_bits: int
+
+
+FLOAT32 = ElementType("float32", "float", 0, 4, 2.0**-24, 0x7FC05AFE)
+FLOAT16 = ElementType("float16", "__half", 1, 2, 2.0**-11, 0x7E5A)
+BFLOAT16 = ElementType("bfloat16", "__nv_bfloat16", 2, 2, 2.0**-8, 0x7FDA)
+
+ELEMENT_TYPES: Mapping[str, ElementType] = MappingProxyType({t.name: t for t in (FLOAT32, FLOAT16, BFLOAT16)})
+"""Every type that a ladder may be of, by name."""
+
+DTYPES = tuple(ELEMENT_TYPES)
+
+
+def element_type(name: str) -> ElementType:
+    """The type of this name.
+
+    Raises:
+        KeyError: there is none.
+    """
+    return ELEMENT_TYPES[name]
