@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from gemmprof.kernels.catalog import STAGES
+from gemmprof.kernels.catalog import LADDERS, STAGES
 from gemmprof.model import Problem
 from gemmprof.profiler.measure.operands import GUARD_ELEMENTS, GuardedMatrix, generator_seed, random_operands
 from gemmprof.profiler.measure.verification import (
@@ -232,14 +232,25 @@ def test_random_problems_cover_the_edges() -> None:
 
 
 @pytest.mark.gpu
-@pytest.mark.parametrize("stage", STAGES, ids=lambda stage: stage.name)
-def test_every_stage_is_right_on_300_random_shapes(stage: Any) -> None:
+@pytest.mark.parametrize(
+    ("stage", "dtype", "c_dtype"),
+    [
+        pytest.param(stage, dtype, c_dtype, id=f"{stage.name}-{dtype}-{c_dtype}")
+        for ladder in LADDERS
+        for stage in ladder.stages
+        for dtype in stage.dtypes
+        for c_dtype in dict.fromkeys((dtype, "float32"))
+    ],
+)
+def test_every_stage_is_right_on_300_random_shapes(stage: Any, dtype: str, c_dtype: str) -> None:
     from functools import partial
 
-    from gemmprof.kernels.operators import run_stage
+    from gemmprof.kernels.operators import load, run_stage
 
+    if stage.source is not None and stage.name not in load().names:
+        pytest.skip(f"{stage.name} is not built for this GPU")
     failures = []
-    for problem in random_problems(300, seed=stage.number):
+    for problem in random_problems(300, seed=stage.number, dtype=dtype, c_dtype=c_dtype):
         result = verify_stage(stage, problem, partial(run_stage, stage), seed=0, device="cuda")
         if not result.passed:
             failures.append(f"{problem.key}: {result.detail}")
