@@ -6,6 +6,7 @@ kernel share it).
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
@@ -13,8 +14,10 @@ from functools import cached_property, lru_cache
 from gemmprof.analysis.explanation.sass import Sass, parse
 from gemmprof.model import Instruction
 
-SEARCH = 600
+SEARCH = 400
 """Instructions that a backward search looks at before it gives up."""
+BLOCKS = 64
+"""Basic blocks that it looks at."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,9 +131,50 @@ class Program:
         """
         key = (index, register)
         if key not in self._producers:
-            found = self._search(index, lambda line: register in line.writes, lambda line: not line.guard)
-            self._producers[key] = tuple(found)
+            self._producers[key] = self._writers_before(index, register)
         return self._producers[key]
+
+    @cached_property
+    def block_starts(self) -> tuple[int, ...]:
+        """For each instruction the first one of its basic block."""
+        starts: list[int] = []
+        for index, before in enumerate(self.predecessors):
+            starts.append(starts[-1] if before == (index - 1,) else index)
+        return tuple(starts)
+
+    @cached_property
+    def writers(self) -> dict[str, list[int]]:
+        """Indices of the instructions that write each register, ascending."""
+        found: dict[str, list[int]] = {}
+        for index, line in enumerate(self.sass):
+            for register in line.writes:
+                found.setdefault(register, []).append(index)
+        return found
+
+    def _writers_before(self, index: int, register: str) -> tuple[int, ...]:
+        writers = self.writers.get(register)
+        if writers is None:
+            return ()
+        found: dict[int, None] = {}
+        seen: set[int] = set()
+        ends = [index - 1] if index and self.block_starts[index] != index else list(self.predecessors[index])
+        while ends and len(seen) < BLOCKS:
+            end = ends.pop()
+            start = self.block_starts[end]
+            place = bisect_right(writers, end) - 1
+            final = False
+            while place >= 0 and writers[place] >= start:
+                found[writers[place]] = None
+                if not self.sass[writers[place]].guard:
+                    final = True
+                    break
+                place -= 1
+            if not final:
+                for before in self.predecessors[start]:
+                    if before not in seen:
+                        seen.add(before)
+                        ends.append(before)
+        return tuple(found)
 
     def preceding(self, index: int, wanted: Callable[[Sass], bool]) -> tuple[int, ...]:
         """The nearest instructions before this one, on every way to it, that are wanted."""

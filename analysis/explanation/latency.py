@@ -23,7 +23,7 @@ long.
 """
 L1_CYCLES = 38.0
 L2_CYCLES = 270.0
-DRAM_CYCLES = 640.0
+DRAM_CYCLES = 850.0
 ATOMIC_CYCLES = 700.0
 STORE_CYCLES = 600.0
 """A warp's last stores before it may leave."""
@@ -107,9 +107,9 @@ def unloaded(work: Work, scale: float = 1.0) -> Unloaded | None:
 
     for reason, values in work.blamed.items():
         if reason == blame.LONG:
-            found[reason] = floor(values, load_cycles(work))
+            found[reason] = floor(values, work.once("load cycles", lambda: load_cycles(work)))
         elif reason == blame.SHORT:
-            found[reason] = floor(values, short_cycles(work))
+            found[reason] = floor(values, work.once("short cycles", lambda: short_cycles(work)))
         elif reason == "drain":
             found[reason] = floor(values, STORE_CYCLES)
         elif reason == "gmma":

@@ -92,6 +92,4 @@ def _elsewhere(instruction: Instruction, file: str, line: int) -> bool:
 
 def work_owners(work: Work) -> list[tuple[str, int] | None]:
     """`owners`, once for each launch."""
-    if "owners" not in work._cache:
-        work._cache["owners"] = owners(work)
-    return work._cache["owners"]  # type: ignore[return-value]
+    return work.once("owners", lambda: owners(work))

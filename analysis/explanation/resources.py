@@ -65,6 +65,7 @@ RESOURCES: tuple[Resource, ...] = (
     _resource("l2_tags", "tag lookups of L2", GPU, 0.85),
     _resource("l2_atomics", "atomic units of L2", GPU, 0.85),
     _resource("dram", "DRAM", GPU, 0.92),
+    Resource("block_launch", "launching of blocks", (), GPU, 0.85),
 )
 """Every resource that the time model knows."""
 
@@ -92,3 +93,7 @@ def loads(profile: KernelProfile) -> Iterator[Load]:
         if found:
             busy, metric = max(found)
             yield Load(resource, max(0.0, busy / 100.0), metric)
+    cycles = profile.number(metrics.SM_ELAPSED_CYCLES_MAX)
+    if cycles and profile.workload == "kernel":
+        # One block a cycle leaves the distributor, whatever its size.
+        yield Load(BY_KEY["block_launch"], profile.launch.blocks / cycles, metrics.GRID_SIZE)

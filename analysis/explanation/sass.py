@@ -135,6 +135,12 @@ class Sass:
         reads: registers and predicates that it reads, the guard and its addresses among them.
         operands: operands as text.
         target: address that it branches to, None for none.
+        space: the memory that it accesses, '' for none.
+        is_atomic: an atomic or a reduction in memory.
+        is_store: it writes memory and returns nothing.
+        is_load: it reads memory into registers (no atomics).
+        long_latency: its result is waited for on the long scoreboard: memory beyond shared memory.
+        short_latency: on the short one: shared memory, special functions, constants, FP64 …
     """
 
     text: str
@@ -146,6 +152,12 @@ class Sass:
     reads: tuple[str, ...]
     operands: tuple[str, ...]
     target: int | None
+    space: str = ""
+    is_atomic: bool = False
+    is_store: bool = False
+    is_load: bool = False
+    long_latency: bool = False
+    short_latency: bool = False
 
     @property
     def instruction_class(self) -> str:
@@ -153,41 +165,9 @@ class Sass:
         return opcodes.info(self.full).instruction_class
 
     @property
-    def space(self) -> str:
-        """The memory that it accesses, '' for none."""
-        return _MEMORY_SPACES.get(self.opcode, "")
-
-    @property
-    def is_atomic(self) -> bool:
-        """An atomic or a reduction in memory."""
-        return self.opcode in ATOMICS
-
-    @property
-    def is_store(self) -> bool:
-        """It writes memory and returns nothing."""
-        return self.opcode in _STORES
-
-    @property
-    def is_load(self) -> bool:
-        """It reads memory into registers (no atomics)."""
-        return bool(self.space) and not self.is_store and not self.is_atomic and self.opcode != "LDGSTS"
-
-    @property
     def access_bytes(self) -> int:
         """Bytes that one thread moves, 0 where it accesses no memory."""
         return opcodes.bytes_per_thread(self.full) if self.space else 0
-
-    @property
-    def long_latency(self) -> bool:
-        """Its result is waited for on the long scoreboard: memory beyond shared memory."""
-        return self.opcode in _LONG
-
-    @property
-    def short_latency(self) -> bool:
-        """Its result is waited for on the short scoreboard: shared memory, special functions, constants,
-        FP64 …
-        """
-        return self.opcode in _SHORT
 
     @property
     def is_branch(self) -> bool:
@@ -233,7 +213,25 @@ def parse(text: str) -> Sass:
     writes, reads = _registers(opcode, full, operands)
     if guard:
         reads = (*reads, guard)
-    return Sass(text.strip(), opcode, full, tuple(modifiers), guard, writes, reads, operands, target)
+    space = _MEMORY_SPACES.get(opcode, "")
+    atomic, store = opcode in ATOMICS, opcode in _STORES
+    return Sass(
+        text=text.strip(),
+        opcode=opcode,
+        full=full,
+        modifiers=tuple(modifiers),
+        guard=guard,
+        writes=writes,
+        reads=reads,
+        operands=operands,
+        target=target,
+        space=space,
+        is_atomic=atomic,
+        is_store=store,
+        is_load=bool(space) and not store and not atomic and opcode != "LDGSTS",
+        long_latency=opcode in _LONG,
+        short_latency=opcode in _SHORT,
+    )
 
 
 def _split(rest: str) -> Iterator[str]:

@@ -20,6 +20,8 @@ from gemmprof.analysis.explanation.work import Array, Work
 
 Mask = npt.NDArray[np.bool_]
 
+COUNTED = 0.1
+"""Share of a division's instructions that counting an index along takes."""
 REACH = 90
 """Instructions between the first and the last of one sequence, at most: the scheduler mixes it with its
 surroundings.
@@ -37,6 +39,7 @@ class Function:
         instructions: that one call executes.
         fast: that the fast function executes instead.
         remedy: the fast function.
+        guarded: its code lies between a BSSY and a BSYNC, special cases included.
     """
 
     name: str
@@ -44,26 +47,48 @@ class Function:
     instructions: int
     fast: int
     remedy: str
+    guarded: bool = False
 
 
-def _function(name: str, signature: str, instructions: int, fast: int, remedy: str) -> Function:
-    return Function(name, re.compile(signature), instructions, fast, remedy)
+def _function(
+    name: str, signature: str, instructions: int, fast: int, remedy: str, *, guarded: bool = False
+) -> Function:
+    return Function(name, re.compile(signature), instructions, fast, remedy, guarded)
 
 
 FUNCTIONS = (
     _function("sinf/cosf", r"FMUL\S* .*, 0\.636619746685", 27, 2, "__sinf, __cosf, sincospif"),
-    _function("powf", r"FFMA\S* .*, 0\.003218165365", 66, 10, "__powf, products, or exp2f and log2f"),
+    _function(
+        "powf",
+        r"FFMA\S* .*, 0\.003218165365",
+        76,
+        10,
+        "products for a small whole exponent, else __powf",
+        guarded=True,
+    ),
     _function("logf", r"FFMA\S* .*, 0\.14084610342", 26, 5, "__logf"),
     _function("log2f", r"FFMA\S* .*, -0\.16845393180", 28, 4, "__log2f"),
     _function("log10f", r"FMUL\S* .*, 0\.434294492006", 26, 5, "__log10f"),
     _function("expf", r"FFMA\.RM .*, 12582913", 8, 5, "__expf"),
-    _function("tanhf", r"FFMA\S* .*, -0\.05230396240949", 15, 1, "tanh.approx"),
+    _function("tanhf", r"FFMA\S* .*, -0\.05230396240949", 15, 9, "tanh.approx, or __expf and __fdividef"),
     _function("erff", r"FSEL .*, 8\.48349445732e?", 28, 12, "an approximation of your own"),
-    _function("division", r"FCHK ", 10, 3, "__fdividef or a product with the reciprocal"),
-    _function("reciprocal", r"(?:VIADD|IADD3) .*, 0x1800000\b", 9, 1, "__frcp_rn or -prec-div=false"),
-    _function("sqrtf", r"(?:VIADD|IADD3) .*, -0xd000000\b", 10, 3, "rsqrtf, or -prec-sqrt=false"),
+    _function("division", r"FCHK ", 12, 4, "__fdividef or a product with the reciprocal", guarded=True),
+    _function(
+        "reciprocal", r"(?:VIADD|IADD3) .*, 0x1800000\b", 11, 2, "__frcp_rn or -prec-div=false", guarded=True
+    ),
+    _function(
+        "sqrtf",
+        r"(?:VIADD|IADD3) .*, (?:-0xd000000|0xf3000000)\b",
+        11,
+        4,
+        "rsqrtf, or -prec-sqrt=false",
+        guarded=True,
+    ),
 )
 """Signatures and costs, from nvcc 13.0 for compute capability 9.0."""
+
+WHOLE_POWER = 4
+"""Products that a small whole power takes."""
 
 _REDUCTION = re.compile(r"0x54442d19|0x3bf921fb")
 """In the slow path of sinf and cosf for large arguments (2/pi in many bits)."""
@@ -92,9 +117,13 @@ def precise_functions(work: Work) -> Found:
         for function in FUNCTIONS:
             if not function.signature.search(line.text):
                 continue
-            rows = _connected(work, index, function.instructions, taken)
+            rows = _region(work, index) if function.guarded else []
+            if not rows or len(rows) > 1.4 * function.instructions:
+                # The compiler mixed it with its surroundings: only what depends on it is its own.
+                rows = _connected(work, index, function.instructions, taken)
             taken[rows] = True
-            keep[rows] = min(1.0, function.fast / max(function.fast, len(rows)))
+            fast = WHOLE_POWER if function.name == "powf" and _whole_exponent(work, rows) else function.fast
+            keep[rows] = min(1.0, fast / max(fast, len(rows)))
             weight[function.name] = weight.get(function.name, 0.0) + float(work.executed[rows].sum())
             remedies[function.name] = function.remedy
     for first, last in _slow_paths(work):
@@ -104,6 +133,30 @@ def precise_functions(work: Work) -> Found:
     names = tuple(sorted(weight, key=lambda name: -weight[name])[:3])
     remedy = "; ".join(dict.fromkeys(remedies[name] for name in names))
     return Found(taken, keep, names, remedy)
+
+
+def _whole_exponent(work: Work, rows: list[int]) -> bool:
+    """Whether a power's exponent is a small whole constant: the logarithm is multiplied by it."""
+    return any(
+        work.sass[at].opcode == "FMUL" and re.fullmatch(r"[2-8]", work.sass[at].operands[-1]) is not None
+        for at in rows
+    )
+
+
+def _region(work: Work, index: int, longest: int = 150) -> list[int]:
+    """Executed instructions between the BSSY before this one and its BSYNC, without memory accesses; [] for none."""
+    code = work.code
+    assert code is not None
+    for start in range(index, max(-1, index - longest), -1):
+        if code.sass[start].opcode != "BSSY":
+            continue
+        end = code.target(start)
+        if end is None or end < index:
+            continue
+        if end - start > longest:
+            return []
+        return [at for at in range(start, end + 1) if work.executed[at] > 0 and not code.sass[at].space]
+    return []
 
 
 def _slow_paths(work: Work) -> list[tuple[int, int]]:
@@ -141,37 +194,79 @@ def _holds(work: Work, start: int, index: int) -> bool:
     return end is not None and end > index
 
 
-def integer_divisions(work: Work) -> Mask:
-    """Instructions of divisions and remainders by values that the compiler does not know."""
+@dataclass(frozen=True)
+class Divisions:
+    """Instructions of integer divisions, the share of each that stays, and whether any is of 64 bits."""
+
+    instructions: Mask
+    keep: Array
+    wide: bool
+
+
+def integer_divisions(work: Work) -> Divisions:
+    """Divisions and remainders by values that the compiler does not know.
+
+    Those of indices can be counted along, and all but a tenth is gone. Those of values from memory can be
+    multiplications with the reciprocal, which take a good part of the instructions themselves.
+    """
     code = work.code
     assert code is not None
     found = np.zeros(len(code.sass), dtype=bool)
+    of_data = np.zeros(len(code.sass), dtype=bool)
+    wide = np.zeros(len(code.sass), dtype=bool)
     for first, last in code.functions:
-        if any(
-            line.opcode == "I2F" and "64" in line.full and "RP" in line.modifiers
-            for line in code.sass[first : last + 1]
-        ):
-            found[first : last + 1] = True
-            for call in code.callers((first, last)):
-                # The test for 32 bits before the call, and the moves around it.
-                around = slice(max(0, call - 4), min(len(found), call + 4))
-                near = [
-                    line.opcode in ("LOP3", "ISETP", "MOV", "CALL", "BRA", "IMAD", "HFMA2")
-                    for line in code.sass[around]
-                ]
-                found[around] |= np.array(near)
-    for index, line in enumerate(code.sass):
-        if not work.executed[index]:
+        body = code.sass[first : last + 1]
+        if not any(line.opcode == "I2F" and "64" in line.full and "RP" in line.modifiers for line in body):
             continue
-        if line.opcode == "I2F" and "RP" in line.modifiers and not found[index]:
-            found[_connected(work, index, 9, found)] = True
+        found[first : last + 1] = wide[first : last + 1] = True
+        for call in code.callers((first, last)):
+            rows = _region(work, call)
+            found[rows] = True
+            wide[rows] = True
+            if work.executed[call] and _from_memory(work, call):
+                of_data[rows] = True
+                of_data[first : last + 1] = True
     for index, line in enumerate(code.sass):
-        if not work.executed[index] or not line.full.startswith("IMAD.HI"):
+        if work.executed[index] and line.opcode == "I2F" and "RP" in line.modifiers and not found[index]:
+            rows = _connected(work, index, 9, found)
+            found[rows] = True
+    for index, line in enumerate(code.sass):
+        if not work.executed[index] or not line.full.startswith("IMAD.HI") or wide[index]:
             continue
         if found[index] or _from_reciprocal(work, index):
             found[index] = False
-            found[_connected(work, index, 12, found)] = True
-    return found
+            rows = _connected(work, index, 12, found)
+            found[rows] = True
+            of_data[rows] = _from_memory(work, index)
+    heavy = np.array([line.opcode == "IMAD" for line in code.sass])
+    data = np.where(wide, np.where(heavy, 0.65, 0.3), np.where(heavy, 1.0, 0.7))
+    keep = np.where(found, np.where(of_data, data, COUNTED), 1.0)
+    return Divisions(found, keep, bool((wide & found & (work.executed > 0)).any()))
+
+
+def _from_memory(work: Work, index: int, steps: int = 60) -> bool:
+    """Whether what an instruction reads was computed from loaded values (constants excluded)."""
+    code = work.code
+    assert code is not None
+    seen = {index}
+    waiting = deque([index])
+    while waiting and len(seen) < steps:
+        at = waiting.popleft()
+        registers = code.sass[at].reads
+        if code.sass[at].opcode == "CALL":
+            # A call's arguments are what was moved just before it.
+            registers = tuple(
+                name for before in range(max(0, at - 6), at) for name in code.sass[before].reads
+            )
+        for register in registers:
+            for source in code.producers(at, register):
+                line = code.sass[source]
+                if line.space in ("global", "shared", "local") and not line.is_store:
+                    return True
+                if source not in seen:
+                    seen.add(source)
+                    waiting.append(source)
+    return False
 
 
 def _from_reciprocal(work: Work, index: int, depth: int = 3) -> bool:

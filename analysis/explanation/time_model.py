@@ -105,7 +105,6 @@ class TimeModel:
         self.work = work
         self.settings = settings or Settings()
         self.unloaded = latency.unloaded(work, self.settings.latency_scale)
-        self._weights: dict[str, Array] = {}
         terms = self.terms(NOTHING)
         self.inner = 1.0 - work.idle_start
         sum_of_terms = self._combined(terms)
@@ -162,9 +161,7 @@ class TimeModel:
 
     def weights(self, key: str) -> Array:
         """What each instruction asks of a resource, in any unit."""
-        if key not in self._weights:
-            self._weights[key] = _weights(self.work, key)
-        return self._weights[key]
+        return self.work.once(f"weights of {key}", lambda: _weights(self.work, key))
 
     def _combined(self, terms: Mapping[str, float]) -> float:
         power = self.settings.overlap
@@ -215,14 +212,16 @@ def _apart(terms: Mapping[str, float]) -> list[float]:
 
 
 def _weights(work: Work, key: str) -> Array:
-    pipes = np.array(work.pipes)
+    pipes = work.pipe_names
     executed = work.executed
 
     def of(*names: str) -> Array:
         return np.where(np.isin(pipes, names), executed, 0.0) if len(pipes) else executed
 
-    if key in ("issue",):
+    if key == "issue":
         return executed
+    if key == "block_launch":
+        return np.zeros(len(executed))
     if key in ("fma", "alu", "fp64", "xu", "tensor", "uniform", "cbu", "lsu"):
         return of(key)
     if key == "fma_heavy":

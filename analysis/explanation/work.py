@@ -7,9 +7,10 @@ instruction.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import TypeVar, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -24,6 +25,7 @@ from gemmprof.analysis.explanation.sass import Sass
 from gemmprof.model import Instruction, KernelProfile
 
 Array = npt.NDArray[np.float64]
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -195,6 +197,17 @@ class Work:
     def pipes(self) -> tuple[str, ...]:
         """Pipe of each instruction."""
         return tuple(pipe(line) for line in self.sass)
+
+    @cached_property
+    def pipe_names(self) -> npt.NDArray[np.str_]:
+        """The same as an array."""
+        return np.array(self.pipes, dtype=np.str_)
+
+    def once(self, key: str, make: Callable[[], T]) -> T:
+        """A value that is made on the first call for a key."""
+        if key not in self._cache:
+            self._cache[key] = make()
+        return cast(T, self._cache[key])
 
     def where(self, wanted: object) -> npt.NDArray[np.bool_]:
         """A mask of the instructions that a test on `Sass` holds for."""

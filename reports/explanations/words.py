@@ -77,7 +77,11 @@ def conclusion(explanation: Explanation) -> str:
 
 def article(resource: str) -> str:
     """``the FMA pipe``, ``DRAM``, ``issue slots``."""
-    plural = resource.endswith(("slots", "cores", "lookups of L2", "units of L2")) or " to L" in resource
+    plural = (
+        resource.endswith(("slots", "cores", "lookups of L2", "units of L2"))
+        or " to L" in resource
+        or resource.startswith("launching")
+    )
     if resource in ("DRAM", "latency") or plural:
         return resource
     return f"the {resource}"

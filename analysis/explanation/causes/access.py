@@ -136,10 +136,14 @@ def narrow_access(work: Work) -> Iterator[Candidate]:
     helpers = _overhead(work, narrow)
     helping = keep.copy()
     helping[helpers & ~narrow] = ratio
-    bold = helping
-    cautious = keep
-    middle = 0.5 * (keep + helping)
     resources = _same_traffic(work, keep)
+    middle = 0.5 * (keep + helping)
+    cautious = keep
+    if not any(work.code.loop_of(int(index)) is not None for index in np.flatnonzero(narrow)):
+        # A thread does one access and ends: wider ones need fewer threads, each as busy with its addresses.
+        middle, cautious = helping, 0.5 * (keep + helping)
+        resources["block_launch"] = ratio
+    bold = helping
     bytes_each = float((widths[narrow] * work.executed[narrow]).sum() / work.executed[narrow].sum())
     yield Candidate(
         cause="narrow_access",
@@ -152,6 +156,7 @@ def narrow_access(work: Work) -> Iterator[Candidate]:
         ),
         evidence=(
             derived("bytes a thread and access", bytes_each, "byte"),
+            derived("blocks launched a cycle", work.profile.launch.blocks / max(1.0, work.elapsed)),
             derived(
                 "narrow accesses / instructions executed",
                 share(float(work.executed[narrow].sum()), work.total_executed),

@@ -128,26 +128,22 @@ def integer_arithmetic(work: Work) -> Iterator[Candidate]:
     """
     if work.code is None:
         return
-    found = sequences.integer_divisions(work)
+    divisions = sequences.integer_divisions(work)
+    found = divisions.instructions
     if not found.any():
         return
-    keep = keep_of(work)
-    keep[found] = 0.1
+    keep = divisions.keep
     gone = work.executed * (1.0 - keep)
     part = share(float(gone.sum()), work.total_executed)
     if part < 0.02:
         return
-    wide = bool(
-        (
-            found & work.where(lambda line: line.opcode == "I2F" and "64" in line.full) & (work.executed > 0)
-        ).any()
-    )
+    wide = divisions.wide
     bits = "64-bit" if wide else "32-bit"
     yield Candidate(
         cause="integer_arithmetic",
         mend=Mend(keep=keep),
-        cautious=Mend(keep=np.where(found, 0.3, 1.0)),
-        bold=Mend(keep=np.where(found, 0.0, 1.0)),
+        cautious=Mend(keep=np.clip(keep + 0.2, 0.0, 1.0)),
+        bold=Mend(keep=np.clip(keep - 0.15, 0.0, 1.0)),
         change=(
             f"Avoid the {bits} division (/ or %) by a value that the compiler does not know: "
             + ("use 32-bit indices, " if wide else "")

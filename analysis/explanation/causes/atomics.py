@@ -10,6 +10,7 @@ import numpy.typing as npt
 from gemmprof import metrics
 from gemmprof.analysis.explanation.candidate import Candidate, derived, evidence, keep_of, share
 from gemmprof.analysis.explanation.time_model import Mend
+from gemmprof.analysis.explanation.traffic import traffic
 from gemmprof.analysis.explanation.work import Work
 
 COMBINED = 1.0 / 32.0
@@ -66,17 +67,9 @@ def global_atomics(work: Work) -> Iterator[Candidate]:
     keep[atomics] = stays
     issued = executed / 32.0 * 10.0
     added = {"issue": share(issued, work.sms * 4.0 * work.elapsed)}
-    weights = np.where(
-        atomics, np.maximum(work.global_sectors, work.threads / 8.0), work.global_sectors + work.local_sectors
-    )
-    rest = share(float(weights[~atomics].sum()) + stays * float(weights[atomics].sum()), float(weights.sum()))
-    resources = {
-        "l2_atomics": stays,
-        "l2": max(rest, 0.0),
-        "l2_tags": max(rest, 0.0),
-        "l1_to_l2": max(rest, 0.0),
-        "dram": 1.0,
-    }
+    flows = traffic(work)
+    rest = 1.0 - share(flows.atomics, flows.l2) * (1.0 - stays)
+    resources = {"l2_atomics": stays, "l2": rest, "l2_tags": rest, "l1_to_l2": rest, "dram": 1.0}
     one = Mend(keep=keep, resources=resources, added=added)
     yield Candidate(
         cause="global_atomics",
@@ -133,9 +126,10 @@ def shared_atomics(work: Work) -> Iterator[Candidate]:
     keep = keep_of(work)
     keep[atomics] = stays
     keep[retries] = np.minimum(keep[retries], max(stays, COMBINED))
-    shares = work.shared_wavefronts + work.global_tags + work.local_sectors / 4.0
-    whole = float(shares.sum()) - counted + total
-    resources = {"l1_data": 1.0 - share(total * (1.0 - stays), whole)}
+    # Retries load and compare in shared memory as well: all of the loop's passes go.
+    counted_all = work.shared_wavefronts + work.global_tags + work.local_sectors / 4.0
+    weights = np.where(atomics, counted_all * share(total, counted or 1.0), counted_all)
+    resources = {"l1_data": share(float(weights @ keep), float(weights.sum()))}
     shuffles = min(executed, float(work.executed.max(initial=0.0))) / max(1.0, _tries(work, retries, atomics))
     added = {
         "issue": share(10.0 * shuffles, work.sms * 4.0 * work.elapsed),
