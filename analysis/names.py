@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 ELISION = "…"
-ROOM = 72
+ROOM = 110
 """Characters up to which the arguments of a name that nothing needs to be told apart from are shown."""
 
 _CAST = re.compile(r"\((?:unsigned )?(?:bool|char|short|int|long|long long)\)(?=-?\d)")
@@ -186,7 +186,7 @@ def _told_apart(names: Sequence[_Name]) -> list[str]:
     if len(names) == 1:
         return [_within(names[0], ROOM)]
     if len(set(map(_shape, names))) > 1:
-        return [_within(name, 2 * ROOM) for name in names]
+        return [_within(name, ROOM) for name in names]
     texts = [""] * len(names)
     for pieces in zip(*names, strict=True):
         if isinstance(pieces[0], str):

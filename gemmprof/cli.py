@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from importlib import import_module
 
 from gemmprof import __version__
-from gemmprof.commands import COMMANDS
+from gemmprof.commands import COMMANDS, TAKE_A_PROGRAM
 from gemmprof.errors import GemmprofError
 from gemmprof.printable import guarded_output, one_line, silence
 
@@ -60,6 +60,14 @@ def _named_command(arguments: Sequence[str]) -> str:
     return ""
 
 
+def _without_program(argv: Sequence[str]) -> tuple[Sequence[str], list[str]]:
+    """The arguments before the first ``--``, and the user's own command behind it, untouched."""
+    if "--" not in argv:
+        return argv, []
+    place = list(argv).index("--")
+    return argv[:place], list(argv[place + 1 :])
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; returns the exit code."""
     argv = list(sys.argv[1:] if arguments is None else arguments)
@@ -75,8 +83,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _run(argv: Sequence[str]) -> int:
-    parser = build_parser(only=_named_command(argv))
+    name = _named_command(argv)
+    argv, program = _without_program(argv) if name in TAKE_A_PROGRAM else (argv, [])
+    parser = build_parser(only=name)
     options = parser.parse_args(argv)
+    if program:
+        options.program = program
     try:
         return int(options.run(options))
     except GemmprofError as error:

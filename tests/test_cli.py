@@ -101,14 +101,25 @@ def test_a_damaged_report_does_not_stop_the_others(command: str, tmp_path: Path)
     assert "spilled_registers" in result.stdout
 
 
-def test_a_narrow_terminal_cuts_no_number_of_the_roofline() -> None:
+@pytest.mark.parametrize("columns", [60, 80, 160])
+def test_a_narrow_terminal_cuts_no_number_of_the_roofline(columns: int) -> None:
     session = load_session([DATA / "flaws_tensor.ncu-rep.xz"], source=False)
     rows = roofline_table.kernels(session)
-    terminal = Console(width=80, record=True, file=io.StringIO())
-    terminal.print(roofline_table.table(rows, width=terminal.width))
-    numbers = [line.split() for line in terminal.export_text().splitlines() if "FLOP/s" in line]
+    terminal = Console(width=columns, record=True, file=io.StringIO())
+    for part in roofline_table.parts(rows, width=columns):
+        terminal.print(part)
+    lines = terminal.export_text().splitlines()
+    numbers = [line.split() for line in lines if "FLOP/s" in line]
     assert len(numbers) == sum(len(row.points) for row in rows)
-    assert not any("…" in word for line in numbers for word in line[-7:])
+    assert not any("…" in line for line in lines)
+    assert max(map(len, lines)) <= columns
+    assert all(row.name in lines or any(line.startswith(row.name) for line in lines) for row in rows)
+
+
+def test_a_remedy_that_all_kernels_share_is_said_once() -> None:
+    result = gemmprof("roofline", str(DATA / "train_100.ncu-rep.xz"))
+    assert result.stdout.count("--set roofline") == 1
+    assert "and 97 more" in result.stdout
 
 
 @pytest.mark.parametrize(

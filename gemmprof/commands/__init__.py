@@ -7,7 +7,9 @@ from __future__ import annotations
 
 COMMANDS: dict[str, str] = {
     "collect": "build, verify, time and profile the stages on this machine's GPU",
+    "profile": "profile any program: what it costs, its reports, explanation and pages",
     "explain": "what to change first in a kernel, where, and what it brings",
+    "show": "what reports hold, in the terminal: kernels first, then each analysis",
     "report": "render HTML pages from a run or any .ncu-rep files",
     "export": "write everything in reports as Parquet, CSV or JSON lines",
     "roofline": "roofline points of kernels, as a table or a picture",
@@ -18,3 +20,6 @@ COMMANDS: dict[str, str] = {
     "doctor": "what this machine has, what is missing, and the exact remedy",
 }
 """Name and one-line summary of each command, in the order of the help; ``name`` lives in ``commands/<name>.py``."""
+
+TAKE_A_PROGRAM = frozenset({"profile"})
+"""Commands behind whose ``--`` stands a program with arguments of its own, in ``options.program``."""

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -21,6 +22,10 @@ if TYPE_CHECKING:
 
     from gemmprof.analysis.selection import Selection
     from gemmprof.analysis.session import Session
+
+
+PIPE_COLUMNS = 200
+"""Width of a table that goes into a file or another program."""
 
 
 def add_input_arguments(parser: argparse.ArgumentParser) -> None:
@@ -179,6 +184,12 @@ def console(*, stderr: bool = False) -> Console:
     stream = sys.stderr if stderr else sys.stdout
     # rich adds colours to what was cleaned; the guard of the stream would take them for somebody else's.
     file = stream.styled if isinstance(stream, GuardedStream) else stream
-    return HarmlessConsole(
-        file=cast(TextIO, file), width=None if stream.isatty() else 200, highlight=False, markup=False
-    )
+    return HarmlessConsole(file=cast(TextIO, file), width=_columns(stream), highlight=False, markup=False)
+
+
+def _columns(stream: TextIO) -> int | None:
+    """Width to print in: ``$COLUMNS``, else the terminal's (None: rich asks it), else wide enough for a pipe."""
+    wanted = os.environ.get("COLUMNS", "")
+    if wanted.isdecimal() and 20 <= int(wanted) <= 10_000:
+        return int(wanted)
+    return None if stream.isatty() else PIPE_COLUMNS

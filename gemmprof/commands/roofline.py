@@ -56,5 +56,6 @@ def run(options: argparse.Namespace) -> int:
         _shared.print_json(roofline_table.records(rows))
     elif target is None:
         terminal = _shared.console()
-        terminal.print(roofline_table.table(rows, width=terminal.width))
+        for part in roofline_table.parts(rows, width=terminal.width):
+            terminal.print(part)
     return 1 if session.failures else 0

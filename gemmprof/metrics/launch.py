@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gemmprof.metrics.groups import MetricGroup
-from gemmprof.metrics.throughput import SM_ACTIVE_CYCLES
+from gemmprof.metrics.throughput import DURATION, SM_ACTIVE_CYCLES
 
 # --- Launch (section LaunchStats) -------------------------------------------------------------------------------------
 
@@ -30,6 +30,9 @@ GREEN_CONTEXT = "launch__uses_green_context"
 FUNCTION_PCS = "launch__function_pcs"
 """Instance values: address of the kernel's first instruction, and of the functions that it calls."""
 DEVICE_ATTRIBUTE_PREFIX = "device__attribute_"
+
+COUNT = (DURATION, SHARED_MEMORY_DYNAMIC)
+"""What tells the launches of a program apart and how much each matters; one pass collects it."""
 
 LAUNCH = MetricGroup(
     sections=("LaunchStats",),

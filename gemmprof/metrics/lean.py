@@ -62,15 +62,18 @@ LEAN_WITHOUT = (
 )
 """What the lean set leaves out of ncu's sections: metrics by prefix that cost an instrumented replay of their own, and
 tables for which ncu collects hundreds of metrics where the analyses read a few (`lean_options` names those)."""
-_LEAN_WITHOUT_SECTIONS = frozenset({"SpeedOfLight_HierarchicalTensorRooflineChart"})
-"""Thousands of metrics of tensor cores, 0.4 s a launch; no stage of the ladder uses them."""
+_TENSOR_SECTIONS = frozenset({"SpeedOfLight_HierarchicalTensorRooflineChart"})
+"""Thousands of metrics of tensor cores, 0.4 s a launch: left out where it is known that no kernel uses them."""
 _BY_NAME = re.compile(r"(?:sm|smsp|l1tex|lts|dram)__\w+\.[\w.]+")
 
 
-def lean_options() -> tuple[str, ...]:
-    """ncu options of the lean set: what the analyses read of kernels without tensor cores, in as few passes as can be.
+def lean_options(*, tensor: bool = False) -> tuple[str, ...]:
+    """ncu options of the lean set: what the analyses read, in as few passes as can be.
 
     The sections are meant to be collected without `LEAN_WITHOUT`.
+
+    Args:
+        tensor: also what is read of kernels that use tensor cores.
     """
     groups = GROUPS.values()
     of_tables = (
@@ -81,6 +84,6 @@ def lean_options() -> tuple[str, ...]:
         if _BY_NAME.fullmatch(name) and not name.startswith(LEAN_WITHOUT)
     )
     return _collecting(
-        (name for group in groups for name in group.sections if name not in _LEAN_WITHOUT_SECTIONS),
+        (name for group in groups for name in group.sections if tensor or name not in _TENSOR_SECTIONS),
         (*(name for group in groups for name in group.requested), *of_tables),
     )

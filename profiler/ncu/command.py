@@ -22,10 +22,15 @@ class NcuCommand:
         report: the report to write, ending in ``.ncu-rep``.
         log: file for ncu's own messages; the program's output stays on its own standard output.
         collection: options that choose sections and metrics.
-        program: the program to profile, with its arguments. It opens the profiled ranges itself.
+        program: the program to profile, with its arguments.
         clock_control: ``none`` leaves the clocks alone, ``base`` locks them to the base clock.
         source_folders: where ncu looks for sources whose recorded path does not exist.
         section_folder: where ncu finds its sections, instead of in its own installation.
+        filters: options that choose the launches to profile.
+        marked_only: profile only between cudaProfilerStart and cudaProfilerStop, which the program calls itself.
+        children: also profile the processes that the program starts.
+        import_source: put the CUDA sources into the report.
+        flush_caches: empty the GPU's caches before each pass, so that a launch does not profit from the one before.
     """
 
     executable: Path
@@ -36,6 +41,11 @@ class NcuCommand:
     clock_control: str = "none"
     source_folders: Sequence[Path] = ()
     section_folder: Path | None = None
+    filters: Sequence[str] = ()
+    marked_only: bool = True
+    children: bool = False
+    import_source: bool = True
+    flush_caches: bool = True
 
     def __post_init__(self) -> None:
         if self.report.suffix != ".ncu-rep":
@@ -44,17 +54,18 @@ class NcuCommand:
     def arguments(self) -> list[str]:
         """The argument list for `subprocess`.
 
-        Only what runs between cudaProfilerStart and cudaProfilerStop is profiled; a user's own ncu configuration file
-        is ignored, because it could change what is collected.
+        A user's own ncu configuration file is ignored, because it could change what is collected.
         """
         arguments = [
             str(self.executable),
             *("--config-file", "off"),
-            *("--target-processes", "application-only"),
-            *("--profile-from-start", "off"),
+            *("--target-processes", "all" if self.children else "application-only"),
+            *(("--profile-from-start", "off") if self.marked_only else ()),
             "--nvtx",
-            *("--import-source", "yes"),
+            *("--import-source", "yes" if self.import_source else "no"),
             *("--clock-control", self.clock_control),
+            *(() if self.flush_caches else ("--cache-control", "none")),
+            *self.filters,
             *self.collection,
             *("--log-file", _literal(self.log)),
             *("--export", _literal(self.report)),

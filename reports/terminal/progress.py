@@ -39,6 +39,9 @@ class PlainProgress:
         """A step ended."""
         self.note(text)
 
+    def advance(self) -> None:
+        """Nothing: only a bar moves in silence."""
+
     def note(self, text: str) -> None:
         """Print a line."""
         if not self._quiet:
@@ -83,6 +86,10 @@ class BarProgress:
     def done(self, text: str) -> None:
         """Move the bar on and print the outcome above it."""
         self.note(text)
+        self.advance()
+
+    def advance(self) -> None:
+        """Move the bar on."""
         if self._task is not None:
             self._bars.advance(self._task)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,6 +17,7 @@ from gemmprof.reports.formatting import bandwidth, flops, percent, significant, 
 from gemmprof.reports.pages.contents import KernelPage, plan
 
 if TYPE_CHECKING:
+    from rich.console import RenderableType
     from rich.table import Table
 
     from gemmprof.analysis.session import Session
@@ -24,7 +25,11 @@ if TYPE_CHECKING:
 WIDE = 120
 """Columns of a terminal that shows the whole table."""
 
+MIDDLE = 76
+"""Columns of one that shows what is attainable."""
+ALL = ("FLOP/byte", "ridge", "achieved", "attainable", "reached", "headroom", "bandwidth", "side")
 NARROW = ("FLOP/byte", "achieved", "attainable", "reached")
+NARROWEST = ("FLOP/byte", "achieved", "reached")
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,28 +70,56 @@ def one_shape(rows: Sequence[KernelRoofline]) -> tuple[KernelRoofline, ...]:
     return tuple(row for row in rows if row.page.problem == rows[0].page.problem)
 
 
-def table(rows: Sequence[KernelRoofline], *, width: int = WIDE) -> Table:
-    """One row a kernel and memory level.
+def parts(rows: Sequence[KernelRoofline], *, width: int = WIDE) -> Iterator[RenderableType]:
+    """What to print: one row a kernel and memory level, then once how to collect what is missing.
 
-    On a terminal of less than `WIDE` columns, those that the others imply are left out, so that no number is cut.
+    On a terminal of less than `WIDE` columns each kernel's name stands above its rows, and the columns that the others
+    imply are left out, so that no name and no number is cut.
     """
+    from rich.text import Text
+
+    drawn = [row for row in rows if row.points]
+    if width >= WIDE:
+        if drawn:
+            yield table(drawn, width=width)
+    else:
+        for row in drawn:
+            yield Text(visible(row.name), style="bold")
+            yield table([row], width=width, named=False)
+    yield from _absent(rows)
+
+
+def _absent(rows: Sequence[KernelRoofline]) -> Iterator[RenderableType]:
+    """Why kernels have no row, each reason once."""
+    from rich.text import Text
+
+    reasons: dict[str, list[str]] = {}
+    for row in rows:
+        if not row.points:
+            reasons.setdefault(_why_none(row.result), []).append(row.name)
+    for reason, names in reasons.items():
+        some = ", ".join(visible(name) for name in names[:3]) + (
+            f" and {len(names) - 3:,} more" if names[3:] else ""
+        )
+        yield Text(f"{reason}\n  in {some}")
+
+
+def table(rows: Sequence[KernelRoofline], *, width: int = WIDE, named: bool = True) -> Table:
+    """One row a kernel and memory level; ``named``: with the kernel's name in the first."""
     from rich.table import Table
     from rich.text import Text
 
-    result = Table(box=None, pad_edge=False)
-    result.add_column("kernel", overflow="fold")
-    result.add_column("arithmetic")
-    result.add_column("level")
+    result = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0))
+    if named:
+        result.add_column("kernel", overflow="fold")
+    result.add_column("arithmetic", overflow="fold")
+    result.add_column("level", overflow="fold")
     wide = width >= WIDE
-    numbers = ("FLOP/byte", "ridge", "achieved", "attainable", "reached", "headroom", "bandwidth")
-    for title in numbers if wide else NARROW:
-        result.add_column(title, justify="right", no_wrap=True)
-    if wide:
-        result.add_column("side")
+    titles = ALL if wide else NARROW if width >= MIDDLE else NARROWEST
+    for title in titles:
+        result.add_column(title, justify="left" if title == "side" else "right", no_wrap=True)
     for row in rows:
         name = Text(visible(row.name))
-        if not row.points:
-            result.add_row(name, "", Text(_why_none(row.result), style="dim"))
         for point in row.points:
             shown = {
                 "FLOP/byte": significant(point.intensity),
@@ -98,14 +131,18 @@ def table(rows: Sequence[KernelRoofline], *, width: int = WIDE) -> Table:
                 "bandwidth": bandwidth(point.memory.achieved),
                 "side": point.bound,
             }
-            cells = shown.values() if wide else (shown[title] for title in NARROW)
-            result.add_row(name, point.compute.label, point.memory.label, *cells)
+            first = (name,) if named else ()
+            result.add_row(
+                *first, point.compute.label, point.memory.label, *(shown[title] for title in titles)
+            )
             name = Text("")
     return result
 
 
 def _why_none(result: Roofline | NotCollected) -> str:
-    return str(result) if isinstance(result, NotCollected) else "no floating-point arithmetic counted"
+    if not isinstance(result, NotCollected):
+        return "no floating-point arithmetic counted"
+    return "not collected: profile with ncu --set roofline, or " + result.remedy
 
 
 def records(rows: Sequence[KernelRoofline]) -> list[dict[str, Any]]:

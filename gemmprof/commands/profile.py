@@ -1,0 +1,356 @@
+"""Profile any program with Nsight Compute: what it will cost, the reports, the explanation and the pages.
+
+  gemmprof profile -- ./my_kernel 4096
+  gemmprof profile --kernel softmax --top 3 -- python train.py --steps 1
+  gemmprof profile --nvtx 'step 2/forward' --count 20 -- torchrun --nproc-per-node 2 train.py
+  gemmprof profile --print-command -- ./my_kernel
+
+The program runs twice: once to count its launches and their time, then to profile one launch of each kernel and grid,
+the most expensive ones first. Kernels of NCCL and NVSHMEM are left alone, because they wait for each other. Nothing of
+the program needs to change; compiled with -lineinfo its source lines appear beside the numbers.
+"""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import shlex
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from gemmprof.commands import _shared
+from gemmprof.errors import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from gemmprof.analysis.selection import Selection
+    from gemmprof.analysis.session import Session
+    from gemmprof.profiler.programs.choice import Choice, Launch
+    from gemmprof.profiler.programs.session import Collected, ProgramProfiler
+
+DEFAULT_FOLDER = "gemmprof-profiles"
+DEFAULT_COUNT = 50
+SETS = ("lean", "basic", "detailed", "full", "roofline")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the command's arguments."""
+    parser.add_argument("program", nargs="*", metavar="-- COMMAND", help="the program and its arguments")
+    which = parser.add_argument_group("which launches")
+    which.add_argument(
+        "--kernel", metavar="REGEX", help="those whose full demangled name the expression is found in"
+    )
+    which.add_argument(
+        "--nvtx", metavar="REGEX", help="those in an NVTX range; nested ranges are joined by /"
+    )
+    which.add_argument("--top", metavar="N", type=int, help="the N kernels and grids that take most time")
+    which.add_argument(
+        "--skip", metavar="N", type=_count, default=0, help="not the first N launches of the program"
+    )
+    which.add_argument(
+        "--count",
+        metavar="N",
+        type=_count,
+        default=DEFAULT_COUNT,
+        help="at most N kernels and grids, the most expensive ones (default: %(default)s)",
+    )
+    which.add_argument(
+        "--all-launches", action="store_true", help="every launch of each kernel instead of one of each grid"
+    )
+    how = parser.add_argument_group("how")
+    how.add_argument(
+        "--set",
+        dest="metric_set",
+        choices=SETS,
+        default="lean",
+        help="lean (default) is what gemmprof's analyses read",
+    )
+    how.add_argument("--section", action="append", default=[], metavar="NAME", help="one more ncu section")
+    how.add_argument(
+        "--metrics", action="append", default=[], metavar="NAME[,NAME…]", help="more ncu metrics"
+    )
+    how.add_argument(
+        "--clock-control",
+        choices=("none", "base"),
+        default="none",
+        help="base locks the clocks at their base",
+    )
+    how.add_argument(
+        "--repeat", metavar="N", type=_count, default=1, help="profile N times, for gemmprof diff"
+    )
+    how.add_argument(
+        "--no-count",
+        action="store_true",
+        help="without the first run: the first launch of every kernel and grid",
+    )
+    how.add_argument(
+        "--marked-only", action="store_true", help="only between cudaProfilerStart and cudaProfilerStop"
+    )
+    where = parser.add_argument_group("what comes of it")
+    where.add_argument(
+        "-o", "--output", metavar="DIR", help=f"folder (default: a new one in {DEFAULT_FOLDER})"
+    )
+    where.add_argument(
+        "--print-command", action="store_true", help="print ncu's command line and run nothing"
+    )
+    where.add_argument(
+        "--cost", action="store_true", help="count and say what profiling would cost, then stop"
+    )
+    where.add_argument("--no-pages", action="store_true", help="do not render the pages")
+    _shared.add_json_argument(parser)
+
+
+def _count(text: str) -> int:
+    if not text.isdecimal() or len(text) > 9:
+        raise argparse.ArgumentTypeError(f"'{text}' is no number of launches; write 0, 1, 2 …")
+    return int(text)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Count, profile, explain; exit code 0, or 1 if not all that was chosen could be profiled."""
+    from gemmprof.analysis.selection import selection
+    from gemmprof.profiler.programs.session import ProgramProfiler, check_program, program_name
+
+    if options.repeat < 1 or options.count < 1:
+        raise UsageError("--repeat and --count must be 1 or more")
+    wanted = selection(options.kernel, None, options.nvtx, options.top)
+    program = tuple(options.program) if options.print_command else check_program(options.program)
+    if not program:
+        check_program(program)
+    profiler = ProgramProfiler(
+        program=program,
+        folder=_folder(options, program_name(program)),
+        metric_set=options.metric_set,
+        sections=tuple(options.section),
+        extra_metrics=tuple(name for text in options.metrics for name in text.split(",") if name),
+        clock_control=options.clock_control,
+        marked_only=options.marked_only,
+        output=_terminal(options),
+    )
+    if options.print_command:
+        return _print_command(profiler)
+    profiler.folder.mkdir(parents=True, exist_ok=True)
+    filters: Sequence[str]
+    choice = None
+    if options.no_count:
+        from gemmprof.profiler.programs.choice import launch_filter
+
+        if wanted:
+            raise UsageError("--kernel, --nvtx and --top need the count", remedies=["leave out --no-count"])
+        filters = (*launch_filter(), "--launch-skip", str(options.skip), "--launch-count", str(options.count))
+    else:
+        choice = _counted(options, profiler, wanted)
+        filters = choice.filters
+        if options.cost:
+            return 0
+    collected = [_profile(profiler, filters, choice, stem) for stem in _stems(profiler.name, options.repeat)]
+    return _finish(options, profiler, collected, choice)
+
+
+def _folder(options: argparse.Namespace, name: str) -> Path:
+    """The folder to write to.
+
+    Raises:
+        UsageError: it holds something already.
+    """
+    if not options.output:
+        stamp = datetime.datetime.now().strftime("%Y-%m-%d_%H%M%S")
+        return Path(DEFAULT_FOLDER) / f"{name}_{stamp}"
+    folder = Path(options.output)
+    if folder.is_file() or (folder.is_dir() and any(folder.iterdir())):
+        raise UsageError(
+            f"{folder} exists already", remedies=["choose another folder with -o, or remove this one"]
+        )
+    return folder
+
+
+def _terminal(options: argparse.Namespace) -> int | None:
+    """Where the program's own output goes while it is counted: never among JSON."""
+    try:
+        return sys.stderr.fileno() if options.json else sys.stdout.fileno()
+    except (OSError, ValueError, AttributeError):
+        return None
+
+
+def _stems(name: str, repeat: int) -> list[str]:
+    return [name, *(f"{name}-{number}" for number in range(2, repeat + 1))]
+
+
+def _print_command(profiler: ProgramProfiler) -> int:
+    """ncu's command line as one would type it; without a count, with the first launch of every kernel and grid."""
+    from gemmprof.profiler.programs.choice import launch_filter
+
+    command = profiler.profile_command(Path("ncu"), launch_filter())
+    print(shlex.join(command.arguments()))
+    return 0
+
+
+def _say(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)
+
+
+def _counted(options: argparse.Namespace, profiler: ProgramProfiler, wanted: Selection) -> Choice:
+    """Count the launches, choose, and say what it will cost.
+
+    Raises:
+        UsageError: nothing matches the selection.
+    """
+    from gemmprof.analysis.selection import nothing_selected
+    from gemmprof.profiler.programs.choice import choose
+
+    _say(f"Counting the launches of: {shlex.join(profiler.program)}")
+    counted = profiler.count()
+    launches = _launches(counted, wanted, options.skip)
+    _say(_count_line(launches, counted))
+    if not any(launch.wanted for launch in launches):
+        names: dict[str, int] = {}
+        for launch in launches:
+            names[launch.name] = names.get(launch.name, 0) + 1
+        raise nothing_selected(wanted, names)
+    choice = choose(
+        launches, limit=min(options.count, options.top or options.count), every=options.all_launches
+    )
+    for line in _cost_lines(choice, counted, options.repeat):
+        _say(line)
+    return choice
+
+
+def _count_line(launches: Sequence[Launch], counted: Collected) -> str:
+    from gemmprof.profiler.programs.session import COUNT_LIMIT
+    from gemmprof.reports.formatting import nanoseconds, seconds
+
+    kernels = len({launch.name for launch in launches})
+    whole = "" if len(launches) < COUNT_LIMIT else " (the first ones: no more are counted)"
+    return (
+        f"  {len(launches):,} launches of {kernels:,} kernels{whole}, "
+        f"{nanoseconds(sum(launch.duration for launch in launches))} on the GPU; counted in {seconds(counted.seconds)}"
+    )
+
+
+def _cost_lines(choice: Choice, counted: Collected, repeat: int) -> list[str]:
+    """What profiling will cost, before it starts."""
+    from gemmprof.reports.formatting import ratio, seconds
+
+    times = f", {repeat} times" if repeat > 1 else ""
+    lines = [
+        f"Profiling {choice.launches:,} launches of {choice.kernels:,} kernels and grids{times}: "
+        f"{ratio(choice.share)} of the time, about {seconds(choice.seconds(counted.seconds, repeat))}"
+    ]
+    if choice.left_out:
+        lines.append(f"  {choice.left_out:,} cheaper kernels and grids are left out (--count takes more)")
+    return lines
+
+
+def _launches(counted: Collected, wanted: Selection, skip: int) -> list[Launch]:
+    """The counted launches, with what the user's words mean marked."""
+    from gemmprof import metrics
+    from gemmprof.analysis.reading.report import ReportReader
+    from gemmprof.profiler.programs.choice import Launch
+
+    if counted.report is None:
+        return []
+    with ReportReader(counted.report) as reader:
+        return [
+            Launch(
+                name=profile.name,
+                mangled_name=profile.mangled_name or profile.function_name,
+                grid=profile.launch.grid,
+                block=profile.launch.block,
+                shared_memory=profile.launch.dynamic_shared_memory or 0,
+                duration=profile.number(metrics.DURATION) or 0.0,
+                wanted=profile.index >= skip and wanted.matches(profile),
+            )
+            for profile in reader.profiles(instances=False, rules=False)
+        ]
+
+
+def _profile(
+    profiler: ProgramProfiler, filters: Sequence[str], choice: Choice | None, stem: str
+) -> Collected:
+    from gemmprof.reports.terminal.progress import progress_on
+
+    with progress_on(_shared.console(stderr=True), bars=sys.stderr.isatty(), quiet=True) as progress:
+        progress.phase("profile", choice.launches if choice is not None else 0)
+        told = 0
+
+        def on_launch(done: int) -> None:
+            nonlocal told
+            for _ in range(done - told):
+                progress.advance()
+            told = done
+
+        return profiler.profile(filters, stem=stem, on_launch=on_launch)
+
+
+def _finish(
+    options: argparse.Namespace,
+    profiler: ProgramProfiler,
+    collected: Sequence[Collected],
+    choice: Choice | None,
+) -> int:
+    """Say what was profiled, explain it, render the pages."""
+    from gemmprof.analysis.session import load_session
+    from gemmprof.reports.terminal import overview
+
+    first = collected[0]
+    reports = [run.report for run in collected if run.report is not None]
+    if not reports:
+        _say("gemmprof profile: interrupted before a launch was profiled")
+        return 130
+    session = load_session([reports[0]])
+    pages = None if options.no_pages else _render(session, profiler.folder / "pages")
+    if options.json:
+        record = overview.record(session)
+        record["reports"] = [str(report) for report in reports]
+        record["pages"] = None if pages is None else str(pages)
+        record["seconds"] = [run.seconds for run in collected]
+        _shared.print_json(record)
+    else:
+        terminal = _shared.console()
+        for part in overview.parts(session, width=terminal.width):
+            terminal.print(part)
+    for line in _hints(session, first, choice):
+        _say(line)
+    for report in reports:
+        _shared.announce(report)
+    if pages is not None:
+        _shared.announce(pages)
+    if len(reports) > 1:
+        _say(f"Compare with a later profile: gemmprof diff {profiler.folder} LATER")
+    complete = choice is None or first.launches >= choice.kernels
+    return 130 if first.interrupted else 0 if complete and first.exit_code == 0 else 1
+
+
+def _render(session: Session, folder: Path) -> Path | None:
+    """The pages; a failure there must not hide what was profiled."""
+    from gemmprof.errors import GemmprofError
+    from gemmprof.reports.pages.html import render
+
+    try:
+        folder.mkdir(exist_ok=True)
+        return render(session, folder, processes=2)
+    except (GemmprofError, OSError) as error:
+        _say(f"gemmprof profile: the pages cannot be rendered: {error}")
+        return None
+
+
+def _hints(session: Session, first: Collected, choice: Choice | None) -> list[str]:
+    """What would have made the profile better, each with what to do."""
+    from gemmprof.analysis.source_view import SourceView
+
+    lines = []
+    if choice is not None and first.launches < choice.kernels:
+        lines.append(
+            f"Note: {first.launches} of {choice.kernels} kernels and grids were profiled: the program did not launch "
+            "the others again, or ended early"
+        )
+    if first.exit_code:
+        lines.append(f"Note: the program ended with exit code {first.exit_code} while it was profiled")
+    views = [view for kernel in session.kernels if isinstance(view := kernel.get(SourceView), SourceView)]
+    if views and not any(view.lines for view in views):
+        lines.append("Note: no source lines: compile with -lineinfo (nvcc, NVRTC); Triton kernels have them")
+    elif views and not any(view.files for view in views):
+        lines.append("Note: line numbers without text: run where the sources lie, so that ncu finds them")
+    return lines

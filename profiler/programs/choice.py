@@ -1,0 +1,179 @@
+"""Which launches of a counted program to profile, what that costs, and the ncu filter that means just these.
+
+A quick first run under ncu measures nothing but the duration of every launch. From it one launch of each kernel and
+launch configuration (grid, block, dynamic shared memory) is chosen, those that take most of the program's time first.
+
+ncu counts the invocations of a kernel for each launch configuration by itself (``--filter-mode per-launch-config``),
+so a list of mangled names and a list of invocation numbers say which launches are meant. Where several numbers are
+needed, a kernel may be profiled once for each: `Choice.launches` counts these too.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+COMMUNICATION = r"nccl|nvshmem"
+"""Kernels that wait for another GPU's: ncu would run one alone and wait for ever."""
+NEAR_LONGEST = 0.9
+"""A launch that took this share of its kernel's longest stands for the kernel as well as the longest."""
+LONGEST_FILTER = 100_000
+"""Characters of one argument that Linux passes on (MAX_ARG_STRLEN is 131,072)."""
+
+# What a launch costs under ncu with the lean set, from the collection of the recorded ladder (H100): the kernel's own
+# time is spent about a hundred times over, instrumented passes being slower; the rest is saving and restoring memory,
+# and reading counters.
+SECONDS_A_LAUNCH = 1.2
+TIMES_OWN_DURATION = 100.0
+
+
+@dataclass(frozen=True, slots=True)
+class Launch:
+    """A launch as the count saw it. ``key`` is what ncu counts invocations by; ``duration`` is in nanoseconds."""
+
+    name: str
+    mangled_name: str
+    grid: tuple[int, int, int]
+    block: tuple[int, int, int]
+    shared_memory: int
+    duration: float
+    wanted: bool = True
+    """Whether the user's selection means it."""
+
+    @property
+    def key(self) -> tuple[object, ...]:
+        """Kernel and launch configuration."""
+        return (self.mangled_name, self.grid, self.block, self.shared_memory)
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """What to profile.
+
+    Attributes:
+        names: mangled names of the kernels, most expensive first.
+        invocations: which of each, counted from 1 for each launch configuration.
+        kernels: kernels and launch configurations that are chosen.
+        launches: launches that ncu will profile.
+        share: of the GPU time that the user's selection holds, the part of the chosen kernels (0 to 1).
+        left_out: kernels and launch configurations that the limit left out.
+        duration: nanoseconds that the profiled launches took in the count.
+    """
+
+    names: tuple[str, ...]
+    invocations: tuple[int, ...]
+    kernels: int
+    launches: int
+    share: float
+    left_out: int
+    duration: float
+
+    @property
+    def filters(self) -> tuple[str, ...]:
+        """The ncu options that choose the launches."""
+        return launch_filter(self.names, self.invocations)
+
+    def seconds(self, program: float, repeat: int = 1) -> float:
+        """What profiling them should take; ``program`` is what the counted run of the program took, in seconds."""
+        return repeat * (
+            program + self.launches * SECONDS_A_LAUNCH + TIMES_OWN_DURATION * 1e-9 * self.duration
+        )
+
+
+ALL_KERNELS = f"regex:^(?!.*({COMMUNICATION}))"
+"""Every kernel but those of communication, as ncu writes it."""
+
+
+def launch_filter(names: Iterable[str] = (), invocations: Iterable[int] = (1,)) -> tuple[str, ...]:
+    """ncu's options for these invocations of the kernels with these mangled names (none: of all but communication)."""
+    listed = "|".join(re.escape(name) for name in names)
+    kernel = f"regex:^({listed})$" if listed else ALL_KERNELS
+    numbers = "|".join(map(str, invocations))
+    return (
+        *("--filter-mode", "per-launch-config"),
+        *("--kernel-name-base", "mangled"),
+        *("--kernel-id", f"::{kernel}:^({numbers})$"),
+    )
+
+
+def choose(launches: Sequence[Launch], *, limit: int, every: bool = False) -> Choice:
+    """One launch of each kernel and launch configuration that the user wants, the most expensive ones up to a limit.
+
+    Args:
+        launches: all of the program, in their order.
+        limit: most kernels and launch configurations to profile.
+        every: each launch of the chosen kernels instead of one.
+    """
+    numbered: dict[tuple[object, ...], list[Launch]] = {}
+    for launch in launches:
+        numbered.setdefault(launch.key, []).append(launch)
+    wanted = {key: members for key, members in numbered.items() if any(launch.wanted for launch in members)}
+    total = {
+        key: sum(launch.duration for launch in members if launch.wanted) for key, members in wanted.items()
+    }
+    ranked = sorted(wanted, key=lambda key: total[key], reverse=True)
+    kept = _within_argument(ranked[:limit])
+    suitable = {key: _suitable(wanted[key], every=every) for key in kept}
+    invocations = sorted(set().union(*suitable.values())) if every else _covering(suitable)
+    profiled = _profiled(numbered, {str(key[0]) for key in kept}, invocations)
+    everything = sum(total.values())
+    return Choice(
+        names=tuple(dict.fromkeys(str(key[0]) for key in kept)),
+        invocations=tuple(invocations),
+        kernels=len(kept),
+        launches=len(profiled),
+        share=sum(total[key] for key in kept) / everything if everything else 1.0,
+        left_out=len(ranked) - len(kept),
+        duration=sum(launch.duration for launch in profiled),
+    )
+
+
+def _within_argument(keys: Sequence[tuple[object, ...]]) -> list[tuple[object, ...]]:
+    """As many of the first as fit into one argument of a command line."""
+    kept, names, length = [], set(), 0
+    for key in keys:
+        if key[0] not in names:
+            names.add(key[0])
+            length += len(re.escape(str(key[0]))) + 1
+        if length > LONGEST_FILTER:
+            break
+        kept.append(key)
+    return kept
+
+
+def _suitable(members: Sequence[Launch], *, every: bool) -> set[int]:
+    """Numbers of the invocations that stand for a kernel: wanted, and about as long as the longest."""
+    longest = max(launch.duration for launch in members if launch.wanted)
+    return {
+        number
+        for number, launch in enumerate(members, 1)
+        if launch.wanted and (every or launch.duration >= NEAR_LONGEST * longest)
+    }
+
+
+def _covering(suitable: dict[tuple[object, ...], set[int]]) -> list[int]:
+    """A few invocation numbers of which each kernel has a suitable one: greedily the one that serves most kernels."""
+    waiting = list(suitable.values())
+    chosen = []
+    while waiting:
+        served = Counter(number for numbers in waiting for number in numbers)
+        # Of numbers that serve as many kernels the last: the first launches of a program warm up.
+        best = max(served, key=lambda number: (served[number], number))
+        chosen.append(best)
+        waiting = [numbers for numbers in waiting if best not in numbers]
+    return sorted(chosen)
+
+
+def _profiled(
+    numbered: dict[tuple[object, ...], list[Launch]], names: set[str], invocations: Sequence[int]
+) -> list[Launch]:
+    """What the filter means: these invocations of every launch configuration of the named kernels."""
+    return [
+        members[number - 1]
+        for key, members in numbered.items()
+        if key[0] in names
+        for number in invocations
+        if number <= len(members)
+    ]

@@ -1,0 +1,312 @@
+"""Runs a user's program under ncu: once to count its launches, then to profile the chosen ones.
+
+Everything lies in one folder: ``count.ncu-rep`` with the durations of all launches, ``NAME.ncu-rep`` with the profiled
+ones (``NAME-2`` and so on where the program is profiled several times), ncu's messages and the program's output in
+``logs``.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from gemmprof import metrics
+from gemmprof.errors import DeviceError, ProfilerError, UsageError
+from gemmprof.profiler.ncu.command import NcuCommand, require_ncu
+from gemmprof.profiler.ncu.errors import NcuLog, NothingProfiledError, translate
+from gemmprof.profiler.ncu.lean_sections import write_lean_sections
+from gemmprof.profiler.ncu.salvage import cut_torn_end
+from gemmprof.profiler.program import tail
+from gemmprof.profiler.programs.choice import ALL_KERNELS
+from gemmprof.profiler.settings import LEAN
+from gemmprof.toolchain import ncu_installation
+
+COUNT_LIMIT = 5_000
+"""Launches that are counted: ncu takes some milliseconds for each."""
+POLL_SECONDS = 0.2
+LOGS = "logs"
+_LAUNCHERS = frozenset({"torchrun", "mpirun", "mpiexec", "accelerate", "deepspeed", "srun"})
+
+
+@dataclass(frozen=True, slots=True)
+class Collected:
+    """What one run under ncu left behind.
+
+    Attributes:
+        report: the report, None if ncu wrote none.
+        launches: launches in it.
+        passes: most passes of a launch.
+        seconds: wall clock of the run.
+        exit_code: of ncu, which passes on the program's.
+        interrupted: Ctrl-C ended it; what was profiled before is in the report.
+        warnings: ncu's warnings, each once.
+    """
+
+    report: Path | None
+    launches: int
+    passes: int
+    seconds: float
+    exit_code: int
+    interrupted: bool = False
+    warnings: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ProgramProfiler:
+    """One user's program, and how it is run under ncu.
+
+    Attributes:
+        program: the command with its arguments.
+        folder: where everything is written; it exists.
+        metric_set: ``lean`` or one of ncu's own.
+        sections, extra_metrics: collected besides.
+        clock_control: ncu's ``--clock-control``.
+        marked_only: profile only between cudaProfilerStart and cudaProfilerStop.
+        output: stream for the program's own output while it is counted (None: its log).
+        environment: variables that the program gets besides those of this process.
+    """
+
+    program: tuple[str, ...]
+    folder: Path
+    metric_set: str = LEAN
+    sections: tuple[str, ...] = ()
+    extra_metrics: tuple[str, ...] = ()
+    clock_control: str = "none"
+    marked_only: bool = False
+    output: int | None = None
+    environment: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def name(self) -> str:
+        """A name for reports, from the program's: that of the script where an interpreter runs one."""
+        return program_name(self.program)
+
+    def count_command(self, ncu: Path) -> NcuCommand:
+        """The run that only counts launches and their time."""
+        return self._command(
+            ncu,
+            "count",
+            ("--metrics", ",".join(metrics.COUNT)),
+            filters=(*("--kernel-name", ALL_KERNELS), *("--launch-count", str(COUNT_LIMIT))),
+            quick=True,
+        )
+
+    def profile_command(
+        self, ncu: Path, filters: Sequence[str], *, stem: str = "", sections: Path | None = None
+    ) -> NcuCommand:
+        """The run that profiles what ``filters`` mean."""
+        return self._command(ncu, stem or self.name, self.collection, filters=filters, sections=sections)
+
+    @property
+    def collection(self) -> tuple[str, ...]:
+        """ncu's options for sections and metrics: what the analyses read of any kernel, tensor cores included."""
+        options = (
+            list(metrics.lean_options(tensor=True)) if self.metric_set == LEAN else ["--set", self.metric_set]
+        )
+        for section in self.sections:
+            options += ["--section", section]
+        if self.extra_metrics:
+            more = ",".join(self.extra_metrics)
+            if "--metrics" in options:
+                options[options.index("--metrics") + 1] += "," + more
+            else:
+                options += ["--metrics", more]
+        return tuple(options)
+
+    def _command(
+        self,
+        ncu: Path,
+        stem: str,
+        collection: Sequence[str],
+        *,
+        filters: Sequence[str],
+        sections: Path | None = None,
+        quick: bool = False,
+    ) -> NcuCommand:
+        return NcuCommand(
+            executable=ncu,
+            report=self.folder / f"{stem}.ncu-rep",
+            log=self.folder / LOGS / f"{stem}.ncu.log",
+            collection=collection,
+            program=self.program,
+            clock_control=self.clock_control,
+            source_folders=() if quick else (Path.cwd(),),
+            section_folder=sections,
+            filters=filters,
+            marked_only=self.marked_only,
+            children=True,
+            import_source=not quick,
+            flush_caches=not quick,
+        )
+
+    def count(self) -> Collected:
+        """Run the program once and record the duration of each launch.
+
+        Raises:
+            DeviceError: there is no ncu, or no such program.
+            ProfilerError: ncu failed before it recorded a launch.
+        """
+        return self._run(self.count_command(require_ncu().path), show_output=True)
+
+    def profile(
+        self, filters: Sequence[str], *, stem: str = "", on_launch: Callable[[int], None] | None = None
+    ) -> Collected:
+        """Run the program and profile the launches that ``filters`` mean.
+
+        Args:
+            filters: options of `choice.launch_filter`.
+            stem: name of the report without its ending.
+            on_launch: called with the number of launches profiled so far.
+
+        Raises:
+            DeviceError: there is no ncu, or no such program.
+            ProfilerError: ncu failed before it profiled a launch.
+        """
+        ncu = require_ncu().path
+        with self._lean_sections(ncu) as sections:
+            command = self.profile_command(ncu, filters, stem=stem, sections=sections)
+            return self._run(command, show_output=False, on_launch=on_launch)
+
+    @contextmanager
+    def _lean_sections(self, ncu: Path) -> Iterator[Path | None]:
+        """ncu's sections without what makes them slow, while they are needed; None where they are used as they are."""
+        installation = ncu_installation(ncu)
+        if self.metric_set != LEAN or installation is None or not (installation / "sections").is_dir():
+            yield None
+            return
+        with tempfile.TemporaryDirectory(prefix="gemmprof-sections-") as folder:
+            changed = write_lean_sections(installation / "sections", Path(folder), metrics.LEAN_WITHOUT)
+            yield Path(folder) if changed else None
+
+    def _run(
+        self,
+        command: NcuCommand,
+        *,
+        show_output: bool,
+        on_launch: Callable[[int], None] | None = None,
+    ) -> Collected:
+        (self.folder / LOGS).mkdir(parents=True, exist_ok=True)
+        log_of_output = self.folder / LOGS / f"{command.report.stem}.out.log"
+        started = time.monotonic()
+        with log_of_output.open("wb") as log:
+            visible = show_output and self.output is not None
+            try:
+                process = subprocess.Popen(
+                    command.arguments(),
+                    stdin=subprocess.DEVNULL,
+                    stdout=self.output if visible else log,
+                    stderr=None if visible else subprocess.STDOUT,
+                    env={**os.environ, **self.environment},
+                    start_new_session=True,  # Ctrl-C reaches this process only, which ends ncu in order
+                )
+            except OSError as error:
+                raise DeviceError(f"cannot start {command.executable}", found=str(error)) from error
+            interrupted = _wait(process, command.log, on_launch)
+        seconds = time.monotonic() - started
+        return self._judge(command, process.returncode, seconds, interrupted, tail(log_of_output))
+
+    def _judge(
+        self, command: NcuCommand, exit_code: int, seconds: float, interrupted: bool, output: str
+    ) -> Collected:
+        """What the run left; an error where that is nothing."""
+        log = NcuLog.read(command.log)
+        whole = cut_torn_end(command.report) if command.report.exists() else None
+        kernels = whole.kernels if whole is not None else 0
+        if not kernels and not interrupted:
+            raise self._explained(log, command.log, exit_code, output)
+        return Collected(
+            command.report if kernels else None,
+            kernels,
+            max((kernel.passes for kernel in log.kernels), default=0),
+            seconds,
+            exit_code,
+            interrupted,
+            (*log.errors, *log.warnings),
+        )
+
+    def _explained(self, log: NcuLog, file: Path, exit_code: int, output: str) -> ProfilerError:
+        """ncu's failure in the words of `collect`, with the remedies that fit a user's own program."""
+        error = translate(log, log_file=file, exit_code=exit_code, output=output)
+        if error is None:
+            error = NothingProfiledError(
+                "Nsight Compute profiled no kernel", remedies=[f"the whole log is in {file}"]
+            )
+        remedies = [
+            text for text in error.remedies if "gemmprof collect" not in text and "pytest" not in text
+        ]
+        if len(remedies) < len(error.remedies) or isinstance(error, NothingProfiledError):
+            remedies.insert(
+                0, f"see that the program launches kernels without the profiler: {shlex.join(self.program)}"
+            )
+        return type(error)(error.message, remedies=remedies, found=error.found)
+
+
+def _wait(process: subprocess.Popen[bytes], log: Path, on_launch: Callable[[int], None] | None) -> bool:
+    """Wait for ncu, telling how far it is; returns whether Ctrl-C ended it."""
+    told = 0
+    interrupted = False
+    while process.poll() is None:
+        try:
+            if on_launch is not None and (done := len(NcuLog.read(log).kernels)) != told:
+                told = done
+                on_launch(done)
+            time.sleep(POLL_SECONDS)
+        except KeyboardInterrupt:
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL if interrupted else signal.SIGTERM)
+            interrupted = True
+        except BaseException:
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+            raise
+    return interrupted
+
+
+def program_name(program: Sequence[str]) -> str:
+    """A short name for the files of a program: the script's where an interpreter or launcher runs one."""
+    words = [word for word in program[1:] if not word.startswith("-")]
+    script = next((word for word in words if word.endswith((".py", ".sh"))), program[0])
+    if "-m" in program[:-1] and not script.endswith(".py"):
+        script = program[program.index("-m") + 1]
+    return re.sub(r"[^\w.+-]+", "_", Path(script).stem)[:60].strip(".-_") or "program"
+
+
+def is_launcher(program: Sequence[str]) -> bool:
+    """Whether the program starts others on several GPUs (torchrun, mpirun …)."""
+    return not _LAUNCHERS.isdisjoint(Path(word).name for word in program[:4])
+
+
+def check_program(program: Sequence[str]) -> tuple[str, ...]:
+    """The command, whose program exists.
+
+    Raises:
+        UsageError: there is none, or it cannot be found.
+    """
+    if not program:
+        raise UsageError(
+            "no program was named",
+            remedies=["write it behind two dashes: gemmprof profile -- python train.py --steps 1"],
+        )
+    if shutil.which(program[0]) is None:
+        here = Path(program[0])
+        remedies = [f"it is not executable: chmod +x {here}"] if here.is_file() else []
+        if here.suffix == ".py":
+            remedies.insert(0, f"name the interpreter: gemmprof profile -- python {shlex.join(program)}")
+        if here.suffix == ".cu":
+            remedies.insert(0, f"build it first: nvcc -O3 -lineinfo {here} -o {here.stem}")
+        raise UsageError(
+            f"the program {program[0]} was not found",
+            remedies=remedies or ["check its name, or write its path: ./" + here.name],
+        )
+    return tuple(program)

@@ -1,0 +1,291 @@
+"""The sections of one launch in the terminal: what its page shows, as rows of a name, a value and a remark."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from gemmprof.analysis.bank_conflicts import BankConflicts
+from gemmprof.analysis.by_line import Place
+from gemmprof.analysis.coalescing import Coalescing
+from gemmprof.analysis.divergence import Divergence
+from gemmprof.analysis.instruction_mix import InstructionMix
+from gemmprof.analysis.launch import Launch
+from gemmprof.analysis.memory_chart import MemoryChart
+from gemmprof.analysis.occupancy.profile import LaunchOccupancy
+from gemmprof.analysis.roofline import Roofline
+from gemmprof.analysis.rules import Advice, plain_text
+from gemmprof.analysis.scheduler import Scheduler
+from gemmprof.analysis.source_view import SourceView
+from gemmprof.analysis.speed_of_light import SpeedOfLight
+from gemmprof.analysis.spills import Spills
+from gemmprof.analysis.warp_states import WarpStates
+from gemmprof.model import NotCollected
+from gemmprof.reports.formatting import (
+    DASH,
+    bandwidth,
+    capacity,
+    extent,
+    flops,
+    hertz,
+    nanoseconds,
+    number,
+    percent,
+    ratio,
+    significant,
+    traffic,
+)
+from gemmprof.reports.formatting import occupancy as occupancy_text
+
+Row = tuple[str, str, str]
+"""A name, a value, and a remark ('' if none); all may hold untrusted text."""
+
+MOST = 8
+"""Rows of a list, unless a section is asked for by name."""
+
+
+def rows(result: Any, most: int = MOST) -> list[Row]:
+    """The rows of one analysis' result; what is not known is left out, what was not collected says how to get it."""
+    if isinstance(result, NotCollected):
+        return [("not collected", "", f"ncu {result.remedy}")]
+    writer = _WRITERS.get(type(result))
+    found = [row for row in writer(result, most) if row[1] != DASH] if writer is not None else []
+    missing = getattr(result, "missing", None)
+    if missing is not None:
+        found.append(("partly collected", "", f"the rest: ncu {missing.remedy}"))
+    return found
+
+
+def _speed_of_light(result: SpeedOfLight, most: int) -> Iterator[Row]:
+    yield "Duration", nanoseconds(result.duration_ns), "under the profiler"
+    yield "Compute", percent(result.sm_percent), "of peak throughput"
+    yield "Memory", percent(result.memory_percent), "of peak throughput"
+    yield "L1", percent(result.l1_percent), ""
+    yield "L2", percent(result.l2_percent), ""
+    yield "Device memory", percent(result.dram_percent), ""
+    yield "SM clock", hertz(result.sm_clock_hz), ""
+    yield "Memory clock", hertz(result.dram_clock_hz), ""
+    for entry in result.limiting_breakdown[: most // 2]:
+        yield (
+            f"busiest: {entry.unit or entry.label}",
+            percent(entry.percent),
+            entry.label if entry.unit else "",
+        )
+    if result.bottleneck is not None:
+        yield "By ncu's rule", result.bottleneck.title, result.bottleneck.message
+
+
+def _roofline(result: Roofline, most: int) -> Iterator[Row]:
+    for point in result.points[: 2 * most]:
+        where = f"{significant(point.intensity)} FLOP/byte, {point.bound} side"
+        yield (
+            f"{point.compute.label}, {point.memory.label}",
+            flops(point.achieved),
+            (f"{percent(point.percent)} of {flops(point.attainable)} attainable at {where}"),
+        )
+    for memory in result.memory_roofs:
+        yield (
+            memory.label,
+            bandwidth(memory.achieved),
+            f"{percent(memory.percent)} of {bandwidth(memory.peak)}",
+        )
+    for note in result.notes:
+        yield "Note", "", note
+
+
+def _launch(result: Launch, most: int) -> Iterator[Row]:
+    yield "Grid", extent(result.grid), f"{number(result.blocks)} blocks"
+    yield (
+        "Block",
+        extent(result.block),
+        f"{number(result.threads_per_block)} threads, {result.warps_per_block} warps",
+    )
+    yield "Registers", number(result.registers_per_thread), "per thread"
+    yield "Shared memory", capacity(result.static_shared_memory), "static, per block"
+    yield "", capacity(result.dynamic_shared_memory), "dynamic, per block"
+    yield "Waves", number(result.waves_per_sm), f"on {number(result.sm_count)} SMs"
+    if (result.cluster_size or 1) > 1:
+        yield "Cluster", number(result.cluster_size), "blocks"
+    if result.idle_lanes:
+        yield "Idle lanes", str(result.idle_lanes), "of the last warp of each block"
+
+
+def _instruction_mix(result: InstructionMix, most: int) -> Iterator[Row]:
+    yield "Executed", number(result.executed), "warp instructions"
+    for item in result.classes[:most]:
+        opcodes = ", ".join(
+            f"{one.opcode} {ratio(result.share(one.executed), 0)}" for one in item.opcodes[:4]
+        )
+        yield item.title, ratio(item.share), opcodes
+    for pipe in sorted(result.pipes, key=lambda pipe: -pipe.percent)[: most // 2]:
+        yield f"pipe {pipe.label}", percent(pipe.percent), pipe.meaning
+    yield "FFMA per shared load", number(result.ratios.ffma_per_shared_load), ""
+    yield "FFMA per global load", number(result.ratios.ffma_per_global_load), ""
+
+
+def _occupancy(result: LaunchOccupancy, most: int) -> Iterator[Row]:
+    limits = ", ".join(result.limited_by).replace("_", " ")
+    yield (
+        "Theoretical",
+        occupancy_text(result.theoretical_percent),
+        (f"limited by {limits}" if result.limits_theoretical else "every warp slot can be taken"),
+    )
+    yield "Achieved", occupancy_text(result.achieved_percent), f"{number(result.waves)} waves"
+    for limit in result.block_limits:
+        yield (
+            f"blocks by {limit.resource.replace('_', ' ')}",
+            number(limit.blocks),
+            "binds" if limit.binding else "",
+        )
+    for loss in result.losses[:most]:
+        yield loss.kind, f"{-loss.points:.1f} points", loss.text
+    for suggestion in result.suggestions[:3]:
+        yield "would help", "", str(suggestion)
+
+
+def _scheduler(result: Scheduler, most: int) -> Iterator[Row]:
+    yield "Issued", number(result.issued_per_cycle), "instructions a cycle and scheduler, 1 at most"
+    yield "Nothing to issue", percent(result.no_eligible_percent), "of active cycles"
+    yield (
+        "Active warps",
+        number(result.active_warps),
+        f"of {number(result.max_warps)}, {number(result.eligible_warps)} eligible",
+    )
+    yield "IPC", number(result.instructions_per_cycle_active), "an SM and active cycle"
+
+
+def _warp_states(result: WarpStates, most: int) -> Iterator[Row]:
+    yield "Cycles between issues", number(result.cycles_per_issued_instruction), "of one warp"
+    for state in [state for state in result.states if state.share >= 0.005][:most]:
+        yield state.reason.title.removeprefix("Stall "), ratio(state.share), state.reason.meaning
+    yield "Threads", number(result.threads_per_instruction), "per warp instruction, of 32"
+
+
+def _memory_chart(result: MemoryChart, most: int) -> Iterator[Row]:
+    titles = {unit.name: unit.title for unit in result.units}
+    for unit in result.units:
+        if unit.hit_rate is not None:
+            yield unit.title, percent(unit.hit_rate), "of the sectors found there"
+    busy = [link for link in result.links if not link.idle]
+    for link in sorted(busy, key=lambda link: -(link.bytes or 0.0))[:most]:
+        amount = (
+            traffic(link.bytes) if link.bytes is not None else f"{number(link.instructions)} instructions"
+        )
+        rate = [bandwidth(link.bytes_per_second)] if link.bytes_per_second is not None else []
+        peak = [f"{percent(link.percent_of_peak)} of peak"] if link.percent_of_peak is not None else []
+        path = f"{titles.get(link.source, link.source)} → {titles.get(link.target, link.target)}"
+        yield f"{path}, {link.label.replace('_', ' ')}", amount, ", ".join(rate + peak)
+    yield "Mem Busy", percent(result.busy_percent), "busiest unit"
+    yield "Max Bandwidth", percent(result.bandwidth_percent), "busiest connection"
+
+
+def _coalescing(result: Coalescing, most: int) -> Iterator[Row]:
+    for kind in result.operations:
+        yield (
+            kind.title,
+            number(kind.sectors_per_request),
+            f"sectors a request, {number(kind.requests)} requests",
+        )
+    yield "Excess", percent(result.excess_share), "of the sectors carry nothing that was asked for"
+    for access in [one for one in (result.lines or result.instructions) if one.excess > 0][:most]:
+        yield (
+            place_text(access.place),
+            number(access.excess),
+            f"sectors in excess of {number(access.sectors)}",
+        )
+
+
+def _bank_conflicts(result: BankConflicts, most: int) -> Iterator[Row]:
+    if not result.uses_shared_memory:
+        yield "Shared memory", "unused", ""
+    for kind in result.operations:
+        way = f"{number(kind.n_way)} wavefronts a request" if kind.n_way is not None else ""
+        yield (
+            kind.title,
+            percent(kind.share),
+            ", ".join(t for t in ("of the wavefronts are conflicts", way) if t),
+        )
+    for access in [one for one in (result.lines or result.instructions) if one.excess > 0][:most]:
+        yield (
+            place_text(access.place),
+            number(access.excess),
+            f"wavefronts in excess of {number(access.wavefronts)}",
+        )
+
+
+def _divergence(result: Divergence, most: int) -> Iterator[Row]:
+    yield "Threads", number(result.threads_per_instruction), "active per warp instruction, of 32"
+    yield "Branches", number(result.branches), f"{percent(result.branch_share)} of the instructions"
+    yield "Uniform", percent(result.uniform_share), "of the branches that could diverge"
+    for branch in (result.lines or result.guilty)[:most]:
+        yield (
+            place_text(branch.place),
+            number(branch.divergent),
+            f"of {number(branch.executed)} branches diverged",
+        )
+
+
+def _spills(result: Spills, most: int) -> Iterator[Row]:
+    if not result.any:
+        yield "Local memory", "unused", ""
+        return
+    yield "Loads", number(result.loads), "local, warp instructions"
+    yield "Stores", number(result.stores), "local, warp instructions"
+    yield "Share", percent(result.share_of_l1_sectors), "of the L1 sectors"
+    for access in (result.lines or result.instructions)[:most]:
+        yield place_text(access.place), number(access.sectors), "sectors"
+
+
+def _source_view(result: SourceView, most: int) -> Iterator[Row]:
+    if result.lines:
+        for index in result.hottest_lines[:most]:
+            line = result.lines[index]
+            share = result.share(line.counters)
+            if share is None or share >= 0.05:
+                yield f"{_base(line.file)}:{line.line}", percent(share), line.text.strip()
+    else:
+        yield "Source lines", "none", "compile with -lineinfo (Triton and torch.compile: nothing to do)"
+        for index in result.hottest_sass[:most]:
+            one = result.sass[index]
+            yield f"{one.offset:#06x}", percent(result.share(one.counters)), one.sass
+
+
+def _rules(result: Advice, most: int) -> Iterator[Row]:
+    whole = most > MOST
+    for item in result.items[: most if whole else most // 2]:
+        worth = f"{item.estimated_speedup:.1f} %" if item.estimated_speedup else item.severity
+        message = plain_text(item.message, addresses=False)
+        yield item.title or item.rule, worth, message if whole else _first_sentence(message)
+
+
+def _first_sentence(text: str) -> str:
+    """Up to the first full stop that ends a sentence."""
+    return re.split(r"(?<=[a-z)%]\.)\s+(?=[A-Z])", text, maxsplit=1)[0]
+
+
+def place_text(place: Place) -> str:
+    """A place in the code: file and line, else the instruction's text."""
+    return place.label if place.file is not None else place.sass or place.label
+
+
+def _base(path: str) -> str:
+    return path.replace("\\", "/").rpartition("/")[2]
+
+
+_WRITERS: dict[type, Callable[[Any, int], Iterator[Row]]] = {
+    SpeedOfLight: _speed_of_light,
+    Roofline: _roofline,
+    Launch: _launch,
+    InstructionMix: _instruction_mix,
+    LaunchOccupancy: _occupancy,
+    Scheduler: _scheduler,
+    WarpStates: _warp_states,
+    MemoryChart: _memory_chart,
+    Coalescing: _coalescing,
+    BankConflicts: _bank_conflicts,
+    Divergence: _divergence,
+    Spills: _spills,
+    SourceView: _source_view,
+    Advice: _rules,
+}

@@ -1,0 +1,111 @@
+"""One launch of each kernel and grid, the expensive ones first, and the ncu filter that means just these."""
+
+from __future__ import annotations
+
+import re
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from gemmprof.profiler.programs.choice import LONGEST_FILTER, Launch, choose, launch_filter
+
+
+def launch(name: str, grid: int = 1, duration: float = 1e6, wanted: bool = True) -> Launch:
+    return Launch(f"{name}(int)", f"_Z{name}", (grid, 1, 1), (128, 1, 1), 0, duration, wanted)
+
+
+def meant(options: tuple[str, ...], launches: list[Launch]) -> list[int]:
+    """Positions that ncu would profile: its own rule, that invocations count for each launch configuration."""
+    assert options[:4] == ("--filter-mode", "per-launch-config", "--kernel-name-base", "mangled")
+    _, _, kernel = options[5].partition("regex:")
+    name, _, number = kernel.rpartition(":")
+    seen: dict[object, int] = {}
+    found = []
+    for position, one in enumerate(launches):
+        if re.search(name, one.mangled_name) is None:
+            continue
+        seen[one.key] = seen.get(one.key, 0) + 1
+        if re.search(number, str(seen[one.key])):
+            found.append(position)
+    return found
+
+
+def test_one_launch_of_each_kernel_and_grid() -> None:
+    launches = [launch("a"), launch("b"), launch("a"), launch("a", grid=2), launch("b")]
+    choice = choose(launches, limit=10)
+    assert (choice.kernels, choice.launches, choice.left_out, choice.share) == (3, 3, 0, 1.0)
+    profiled = meant(choice.filters, launches)
+    assert {launches[position].key for position in profiled} == {one.key for one in launches}
+
+
+def test_the_hot_ones_are_never_missed() -> None:
+    launches = [launch(f"cold{number}", duration=1e3) for number in range(500)]
+    launches[300] = launch("hot", duration=1e9)
+    choice = choose(launches, limit=5)
+    assert choice.names[0] == "_Zhot" and choice.kernels == 5 and choice.left_out == 495
+    assert choice.share > 0.999
+
+
+def test_the_launch_that_stands_for_a_kernel_is_about_as_long_as_its_longest() -> None:
+    launches = [launch("a", duration=d) for d in (1e3, 1e3, 5e6, 4.9e6)]
+    (profiled,) = meant(choose(launches, limit=1).filters, launches)
+    assert launches[profiled].duration > 4e6
+
+
+def test_only_what_is_wanted_is_chosen_but_all_launches_are_counted() -> None:
+    launches = [launch("a", wanted=False), launch("b", wanted=False), launch("a"), launch("c", wanted=False)]
+    choice = choose(launches, limit=10)
+    assert meant(choice.filters, launches) == [2]
+
+
+def test_every_launch_of_a_kernel_can_be_asked_for() -> None:
+    launches = [launch("a"), launch("b", duration=1.0), launch("a"), launch("a")]
+    assert meant(choose(launches, limit=1, every=True).filters, launches) == [0, 2, 3]
+
+
+def test_names_are_taken_literally_and_communication_is_left_alone() -> None:
+    options = launch_filter(["_Z1a$b", "sm80.x"])
+    assert options[5] == r"::regex:^(_Z1a\$b|sm80\.x)$:^(1)$"
+    everything = launch_filter()[5].removeprefix("::regex:").rpartition(":")[0]
+    assert re.search(everything, "_Z5gemm") and not re.search(everything, "ncclDevKernel_AllReduce_Sum_f32")
+
+
+def test_thousands_of_long_names_fit_one_argument() -> None:
+    launches = [launch("x" * 900 + str(number)) for number in range(1000)]
+    choice = choose(launches, limit=1000)
+    assert 100 < choice.kernels < 112
+    assert len(choice.filters[5]) < LONGEST_FILTER + 100
+
+
+launches_of_programs = st.lists(
+    st.builds(
+        launch,
+        st.sampled_from("abc"),
+        st.integers(1, 2),
+        st.floats(1e3, 1e7),
+        st.booleans(),
+    ),
+    min_size=1,
+    max_size=30,
+)
+
+
+@settings(max_examples=200, deadline=None)
+@given(launches_of_programs, st.integers(1, 6))
+def test_each_chosen_kernel_gets_a_launch_that_was_wanted_and_long(
+    launches: list[Launch], limit: int
+) -> None:
+    if not any(one.wanted for one in launches):
+        return
+    choice = choose(launches, limit=limit)
+    profiled = [launches[position] for position in meant(choice.filters, launches)]
+    assert len(profiled) == choice.launches
+    total: dict[object, float] = {}
+    for one in launches:
+        if one.wanted:
+            total[one.key] = total.get(one.key, 0) + one.duration
+    ranked = sorted(total, key=lambda key: -total[key])[:limit]
+    assert choice.kernels == len(ranked)
+    for key in ranked:
+        longest = max(item.duration for item in launches if item.key == key and item.wanted)
+        assert any(item.key == key and item.wanted and item.duration >= 0.9 * longest for item in profiled)

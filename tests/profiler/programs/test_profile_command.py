@@ -1,0 +1,183 @@
+"""`gemmprof profile -- PROGRAM` end to end over a stand-in for ncu that hands out recorded reports."""
+
+from __future__ import annotations
+
+import json
+import lzma
+import os
+import shlex
+import stat
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from recorded_data import DATA
+
+NCU = """#!{python}
+import json, sys, subprocess
+from pathlib import Path
+arguments = sys.argv[1:]
+here = Path(__file__).parent
+if arguments == ["--version"]:
+    print("Version 2025.3.1.0 (build 36398880) (public-release)")
+    sys.exit(0)
+with (here / "calls").open("a") as calls:
+    calls.write(json.dumps(arguments) + "\\n")
+value = lambda option: arguments[arguments.index(option) + 1]
+report, log = Path(value("--export")), Path(value("--log-file"))
+plan = json.loads((here / "plan").read_text())["count" if report.stem == "count" else "profile"]
+log.write_text(plan["log"])
+if plan["report"]:
+    report.write_bytes(Path(plan["report"]).read_bytes())
+program = arguments[arguments.index("--") + 1 :] if "--" in arguments else plan["program"]
+sys.exit(subprocess.run(program).returncode or plan["exit_code"])
+"""
+
+
+class Machine:
+    """A folder with a stand-in for ncu, and the command line run in it."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.program = ["sh", "-c", "echo the program speaks"]
+        (folder / "bin").mkdir()
+        ncu = folder / "bin" / "ncu"
+        ncu.write_text(NCU.format(python=sys.executable))
+        ncu.chmod(ncu.stat().st_mode | stat.S_IXUSR)
+        self.plans = {
+            "count": {"log": "", "report": self.report("train_100"), "exit_code": 0, "program": self.program},
+            "profile": {
+                "log": "",
+                "report": self.report("ladder_simple"),
+                "exit_code": 0,
+                "program": self.program,
+            },
+        }
+
+    def report(self, name: str) -> str:
+        path = self.folder / f"{name}.ncu-rep"
+        path.write_bytes(lzma.decompress((DATA / f"{name}.ncu-rep.xz").read_bytes()))
+        return str(path)
+
+    def run(self, *options: str, program: list[str] | None = None) -> subprocess.CompletedProcess[str]:
+        (self.folder / "bin" / "plan").write_text(json.dumps(self.plans))
+        words = self.program if program is None else program
+        return subprocess.run(
+            [sys.executable, "-m", "gemmprof", "profile", *options, "--", *words],
+            capture_output=True, text=True, check=False, cwd=self.folder, timeout=120,
+            env={**os.environ, "PATH": f"{self.folder / 'bin'}:{os.environ['PATH']}"},
+        )  # fmt: skip
+
+    @property
+    def calls(self) -> list[list[str]]:
+        return [json.loads(line) for line in (self.folder / "bin" / "calls").read_text().splitlines()]
+
+
+@pytest.fixture
+def machine(tmp_path: Path) -> Machine:
+    return Machine(tmp_path)
+
+
+def test_cost_first_then_reports_explanation_and_pages(machine: Machine) -> None:
+    result = machine.run("-o", "out")
+    assert result.returncode == 1, "39 kernels were chosen and the stand-in profiled three"
+    said = result.stderr.splitlines()
+    assert said[0].startswith("Counting the launches of: sh -c")
+    assert "100 launches of 39 kernels" in said[1] and "673 µs on the GPU" in said[1]
+    assert "kernels and grids: 9" in said[2] and "about" in said[2]
+    assert "3 of 50 kernels and grids were profiled" in result.stderr
+    assert "the program speaks" in result.stdout and "gemm_naive" in result.stdout
+    assert (machine.folder / "out" / "sh.ncu-rep").is_file()
+    assert (machine.folder / "out" / "pages" / "index.html").is_file()
+    count, profile = machine.calls
+    assert "gpu__time_duration.sum" in count[count.index("--metrics") + 1]
+    assert "nccl" in count[count.index("--kernel-name") + 1]
+    assert profile[profile.index("--target-processes") + 1] == "all"
+    assert profile[profile.index("--clock-control") + 1] == "none"
+    assert "SourceCounters" in profile and "SpeedOfLight_HierarchicalTensorRooflineChart" in profile
+
+
+def test_the_words_of_selection_reach_ncu(machine: Machine) -> None:
+    result = machine.run("--kernel", "layer_norm", "--nvtx", "forward$", "--cost")
+    assert result.returncode == 0
+    assert "Profiling 1 launches of 1 kernels and grids: 100.0 % of the time" in result.stderr
+    assert len(machine.calls) == 1
+    nothing = machine.run("--kernel", "no_such_kernel")
+    assert nothing.returncode == 2
+    assert "no launch matches --kernel 'no_such_kernel'" in nothing.stderr and "39 kernels" in nothing.stderr
+
+
+def test_the_most_expensive_come_first(machine: Machine) -> None:
+    machine.run("--top", "2", "--no-pages", "-o", "out")
+    wanted = machine.calls[1][machine.calls[1].index("--kernel-id") + 1]
+    assert wanted.startswith("::regex:^(sm80_xmma_gemm_f32f32_f32f32_f32_tn_n_tilesize32x32x8")
+
+
+def test_print_command_runs_nothing(machine: Machine) -> None:
+    result = machine.run("--print-command", "--set", "full", program=["./not here", "-x", "--", "--json"])
+    words = shlex.split(result.stdout)
+    assert (result.returncode, result.stderr) == (0, "")
+    assert (
+        words[0] == "ncu"
+        and words[-4:] == ["./not here", "-x", "--", "--json"]
+        and words[words.index("--set") + 1] == "full"
+    )
+    assert not (machine.folder / "bin" / "calls").exists()
+
+
+def test_json_holds_the_reports_and_nothing_of_the_program(machine: Machine) -> None:
+    machine.plans["count"]["report"] = machine.plans["profile"]["report"]
+    result = machine.run("--json", "--no-pages", "--repeat", "2", "-o", "out")
+    assert result.returncode == 0, result.stderr
+    record = json.loads(result.stdout)
+    assert [Path(report).name for report in record["reports"]] == ["sh.ncu-rep", "sh-2.ncu-rep"]
+    assert record["launches"] == 3 and record["pages"] is None
+    assert "the program speaks" in result.stderr
+
+
+PERMISSION = (
+    "==ERROR== ERR_NVGPUCTRPERM - The user does not have permission to access GPU Performance Counters\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("log", "said"),
+    [
+        (PERMISSION, "NVreg_RestrictProfilingToAdminUsers=0"),
+        ("==WARNING== No kernels were profiled.\n", "launches kernels without the profiler"),
+        ("==ERROR== Failed to initialize the profiler: LibraryNotLoaded\n", "driver"),
+    ],
+)
+def test_what_ncu_says_is_explained_as_collect_does(machine: Machine, log: str, said: str) -> None:
+    machine.plans["count"].update(log=log, report="", exit_code=1)
+    result = machine.run()
+    assert result.returncode == 2
+    assert said in result.stderr and "fix:" in result.stderr
+    assert "gemmprof collect" not in result.stderr and "Traceback" not in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("program", "said"),
+    [
+        ([], "gemmprof profile -- python train.py"),
+        (["./train.py"], "gemmprof profile -- python ./train.py"),
+        (["kernel.cu"], "nvcc -O3 -lineinfo kernel.cu -o kernel"),
+        (["no-such-program"], "was not found"),
+    ],
+)
+def test_a_program_that_is_none_gets_the_line_that_works(
+    machine: Machine, program: list[str], said: str
+) -> None:
+    (machine.folder / "train.py").write_text("")
+    (machine.folder / "kernel.cu").write_text("")
+    result = machine.run(program=program)
+    assert result.returncode == 2
+    assert said in result.stderr
+
+
+def test_a_folder_that_holds_something_is_not_written_to(machine: Machine) -> None:
+    (machine.folder / "out").mkdir()
+    (machine.folder / "out" / "mine").write_text("")
+    result = machine.run("-o", "out")
+    assert result.returncode == 2 and "exists already" in result.stderr

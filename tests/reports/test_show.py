@@ -1,0 +1,87 @@
+"""`gemmprof show`: the whole analysis in a terminal of any width."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from recorded_data import DATA
+
+from gemmprof.analysis.kernel_analysis import ANALYSES, analyse
+from gemmprof.analysis.reading.report import read_report
+from gemmprof.reports.terminal.sections import rows
+
+
+def show(*arguments: str, columns: int = 100) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "gemmprof", "show", *arguments],
+        capture_output=True, text=True, check=False, timeout=120, env={**os.environ, "COLUMNS": str(columns)},
+    )  # fmt: skip
+
+
+TRAIN = str(DATA / "train_100.ncu-rep.xz")
+LADDER = str(DATA / "ladder_simple.ncu-rep.xz")
+
+
+@pytest.mark.parametrize("columns", [60, 80, 120])
+def test_no_line_is_longer_than_the_terminal_and_no_name_is_cut(columns: int) -> None:
+    result = show(TRAIN, columns=columns)
+    assert result.returncode == 0, result.stderr
+    assert max(map(len, result.stdout.splitlines())) <= columns
+    joined = "".join(line[-columns:].strip() for line in result.stdout.splitlines())
+    assert "execute_kernel__5x_cublas" in joined.replace(" ", "")
+    assert "NVIDIAH10080GBHBM3" in joined.replace(" ", "") and "100 launches of 39 kernels" in result.stdout
+
+
+def test_kernels_come_first_and_lead_to_one_launch() -> None:
+    result = show(TRAIN)
+    lines = result.stdout.splitlines()
+    header = next(number for number, line in enumerate(lines) if line.startswith("launch"))
+    first = lines[header + 1].split()[0]
+    assert f"--launch {first}" in lines[-1] or f"--launch {first}" in lines[-2]
+    one = show(TRAIN, "--launch", first)
+    assert "1 launch of 1 kernel" in one.stdout and "Speed of light" in one.stdout
+
+
+def test_a_section_can_be_asked_for_and_a_typo_is_answered() -> None:
+    result = show(LADDER, "--section", "warp_states")
+    assert result.stdout.count("Warp states") == 3 and "Speed of light" not in result.stdout
+    typo = show(LADDER, "--section", "warp_stats")
+    assert typo.returncode == 2 and "did you mean 'warp_states'?" in typo.stderr
+
+
+def test_json_holds_families_and_sections() -> None:
+    record = json.loads(show(LADDER, "--json", "--all").stdout)
+    assert [family["count"] for family in record["families"]] == [1, 1, 1]
+    assert set(record["kernels"][0]["sections"]) == {analysis.NAME for analysis in ANALYSES}
+    light = record["kernels"][0]["sections"]["speed_of_light"]["rows"]
+    assert light[0]["name"] == "Duration" and light[0]["value"] == "4.42 ms"
+
+
+def test_what_was_not_collected_says_how_to_get_it() -> None:
+    result = show(str(DATA / "partial_two_metrics.ncu-rep.xz"), "--section", "warp_states")
+    assert "--section WarpStateStats" in result.stdout
+
+
+@pytest.mark.parametrize("report", sorted(path.name for path in DATA.glob("*.ncu-rep.xz")))
+def test_every_section_of_every_recorded_report_has_rows_of_text(report: str) -> None:
+    for profile in read_report(DATA / report, source=False, units=False)[:4]:
+        analysis = analyse(profile)
+        for name, result in analysis.results.items():
+            found = rows(result)
+            assert all(isinstance(text, str) for row in found for text in row), name
+            assert not any("None" in value or "nan" in value for _, value, _ in found), (name, found)
+
+
+def test_a_hostile_name_prints_harmlessly() -> None:
+    result = show(str(DATA / "names_nvtx.ncu-rep.xz"))
+    assert "\u202e" not in result.stdout and "\x1b" not in result.stdout
+
+
+def test_a_folder_without_reports_is_an_error(tmp_path: Path) -> None:
+    result = show(str(tmp_path))
+    assert result.returncode == 2 and "holds no report" in result.stderr
