@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from gemmprof import metrics
 from gemmprof.analysis.by_line import constants_set
+from gemmprof.arch import LIMITS
 from gemmprof.model import KernelProfile, NotCollected
 
 NAME = "roofline"
@@ -275,10 +276,11 @@ def _memory_roofs(profile: KernelProfile) -> Iterable[MemoryRoof]:
     if peak:
         achieved = _product(L2_BYTES_PER_CYCLE, number(metrics.L2_TO_XBAR_PER_SECOND))
         yield MemoryRoof(L2, "L2 cache", peak, achieved)
-    later = profile.device.compute_capability >= (9, 0)
+    limits = LIMITS.get(profile.device.compute_capability)
+    distributed = limits is None or limits.clusters
     writeback, writeback_peak = (
         (metrics.L1_WRITEBACK_DSHARED_PER_SECOND, metrics.L1_WRITEBACK_DSHARED_PEAK)
-        if later and metrics.L1_WRITEBACK_DSHARED_PEAK in profile.metrics
+        if distributed and metrics.L1_WRITEBACK_DSHARED_PEAK in profile.metrics
         else (metrics.L1_WRITEBACK_PER_SECOND, metrics.L1_WRITEBACK_PEAK)
     )
     clock = number(metrics.L1_CLOCK)
@@ -328,6 +330,6 @@ def _notes(profile: KernelProfile, roofs: Iterable[ComputeRoof]) -> Iterable[str
                 "The FP16 counters saw only instructions that set a register to a constant (HFMA2 Rx, -RZ, RZ, …): "
                 "they are no arithmetic and have no point."
             )
-    major, minor = profile.device.compute_capability
-    if (major, minor) in metrics.NO_DRAM_COUNTERS:
-        yield f"Compute capability {major}.{minor} has no device-memory counters: there is no DRAM roof."
+    limits = LIMITS.get(profile.device.compute_capability)
+    if limits is not None and not limits.dram_counters:
+        yield f"Compute capability {limits.label} has no device-memory counters: there is no DRAM roof."

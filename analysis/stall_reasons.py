@@ -168,7 +168,7 @@ _REASONS = (
 )
 
 REASONS: dict[str, StallReason] = {reason.key: reason for reason in _REASONS}
-"""Every reason of compute capability 7.0 to 12.1 by key."""
+"""Every reason by key."""
 
 _SAMPLING_NAMES = {"no_instructions": "no_instruction", "warpgroup_arrive": "gmma"}
 """Reasons that the sampler calls otherwise than the warp-state counters do."""

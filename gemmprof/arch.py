@@ -1,4 +1,4 @@
-"""The only table of GPU limits, and which product has which compute capability.
+"""The only table of GPUs: an entry an architecture, with its limits, its flags and the products that have it.
 
 Limits: the table inside Nsight Compute's occupancy calculator (2025.3.1). Products: NVIDIA's data sheets.
 """
@@ -26,12 +26,45 @@ _164_KIB = (167936, 135168, *_100_KIB)
 _228_KIB = (233472, 200704, *_164_KIB)
 
 
-def _limits(
-    major: int, minor: int, chip: str, *, warps: int, blocks: int, barriers: int, configs: tuple[int, ...]
-) -> ArchLimits:
-    """One row: what differs between architectures is an argument, what never did since 7.0 stands here."""
-    ampere_or_newer = major >= 8
-    return ArchLimits(
+@dataclass(frozen=True, slots=True)
+class Product:
+    """A GPU as it is sold. ``sm_count`` is that of the usual full configuration, None where it varies."""
+
+    name: str
+    compute_capability: tuple[int, int]
+    sm_count: int | None = None
+
+
+def _sold(**counts: int | None) -> Mapping[str, int | None]:
+    """SMs by product; an underscore in a keyword stands for a space."""
+    return {name.replace("_", " "): sms for name, sms in counts.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class _Entry:
+    """One architecture."""
+
+    limits: ArchLimits
+    products: tuple[Product, ...]
+
+
+def _entry(
+    major: int,
+    minor: int,
+    chip: str,
+    *,
+    warps: int,
+    blocks: int,
+    barriers: int,
+    configs: tuple[int, ...],
+    nvcc: tuple[int, int],
+    built: bool = False,
+    dram_counters: bool = True,
+    products: Mapping[str, int | None],
+) -> _Entry:
+    """One row: what differs between architectures is an argument, what changed once and for all stands here."""
+    ampere_on, hopper_on = major >= 8, major >= 9
+    limits = ArchLimits(
         compute_capability=(major, minor),
         chip=chip,
         max_warps_per_sm=warps,
@@ -44,39 +77,67 @@ def _limits(
         max_registers_per_thread=255,
         register_allocation_unit=256,
         warp_allocation_granularity=4,
-        shared_memory_allocation_unit=128 if ampere_or_newer else 256,
+        shared_memory_allocation_unit=128 if ampere_on else 256,
         max_threads_per_block=1024,
         shared_memory_configs=configs,
-        reserved_shared_memory_per_block=1024 if ampere_or_newer else 0,
+        reserved_shared_memory_per_block=1024 if ampere_on else 0,
+        oldest_nvcc=nvcc,
+        built=built,
+        dram_counters=dram_counters,
+        clusters=hopper_on,
+        barriers_limit_occupancy=hopper_on,
+        cubin_counts_reserve=hopper_on,
     )
+    return _Entry(limits, tuple(Product(name, (major, minor), sms) for name, sms in products.items()))
 
 
+# fmt: off
 _TABLE = (
-    _limits(7, 0, "GV100", warps=64, blocks=32, barriers=64, configs=_VOLTA),
-    _limits(7, 2, "GV11B", warps=64, blocks=32, barriers=64, configs=_VOLTA),
-    _limits(7, 5, "TU10x", warps=32, blocks=16, barriers=32, configs=_TURING),
-    _limits(8, 0, "GA100", warps=64, blocks=32, barriers=64, configs=_164_KIB),
-    _limits(8, 6, "GA10x", warps=48, blocks=16, barriers=16, configs=_100_KIB),
-    _limits(8, 7, "GA10y", warps=48, blocks=16, barriers=16, configs=_164_KIB),
-    _limits(8, 9, "AD10x", warps=48, blocks=24, barriers=24, configs=_100_KIB),
-    _limits(9, 0, "GH100", warps=64, blocks=32, barriers=64, configs=_228_KIB),
-    _limits(10, 0, "GB10x", warps=64, blocks=32, barriers=64, configs=_228_KIB),
-    _limits(10, 3, "GB11x", warps=64, blocks=32, barriers=64, configs=_228_KIB),
-    _limits(11, 0, "GB10B", warps=48, blocks=24, barriers=24, configs=_228_KIB),
-    _limits(12, 0, "GB20x", warps=48, blocks=24, barriers=24, configs=_100_KIB),
-    _limits(12, 1, "GB20y", warps=48, blocks=24, barriers=24, configs=_100_KIB),
+    _entry(7, 0, "GV100", warps=64, blocks=32, barriers=64, configs=_VOLTA, nvcc=(9, 0),
+           products=_sold(V100=80, TITAN_V=80)),
+    _entry(7, 2, "GV11B", warps=64, blocks=32, barriers=64, configs=_VOLTA, nvcc=(9, 1),
+           products=_sold(Jetson_AGX_Xavier=8, Jetson_Xavier_NX=6)),
+    _entry(7, 5, "TU10x", warps=32, blocks=16, barriers=32, configs=_TURING, nvcc=(10, 0),
+           products=_sold(T4=40, RTX_2080_Ti=68, TITAN_RTX=72, Quadro_RTX_4000=36, Quadro_RTX_5000=48,
+                          Quadro_RTX_6000=72, Quadro_RTX_8000=72, RTX_2060=30, RTX_2060_SUPER=34, RTX_2070=36,
+                          RTX_2070_SUPER=40, RTX_2080=46, RTX_2080_SUPER=48, GTX_1650=14, GTX_1660=22,
+                          GTX_1660_SUPER=22, GTX_1660_Ti=24)),
+    _entry(8, 0, "GA100", warps=64, blocks=32, barriers=64, configs=_164_KIB, nvcc=(11, 0), built=True,
+           products=_sold(A100=108, A30=56)),
+    _entry(8, 6, "GA10x", warps=48, blocks=16, barriers=16, configs=_100_KIB, nvcc=(11, 1), built=True,
+           products=_sold(RTX_3090=82, A10=72, A10G=80, A16=10, A2=10, A40=84, RTX_A2000=26, RTX_A4000=48,
+                          RTX_A4500=56, RTX_A5000=64, RTX_A5500=80, RTX_A6000=84, RTX_3050=20, RTX_3060=28,
+                          RTX_3060_Ti=38, RTX_3070=46, RTX_3070_Ti=48, RTX_3080=68, RTX_3080_Ti=80, RTX_3090_Ti=84)),
+    _entry(8, 7, "GA10y", warps=48, blocks=16, barriers=16, configs=_164_KIB, nvcc=(11, 4), dram_counters=False,
+           products=_sold(Jetson_AGX_Orin=16, Jetson_Orin_NX=8, Jetson_Orin_Nano=8)),
+    _entry(8, 9, "AD10x", warps=48, blocks=24, barriers=24, configs=_100_KIB, nvcc=(11, 8), built=True,
+           products=_sold(RTX_4090=128, L4=58, L40=142, L40S=142, RTX_4000_Ada=48, RTX_4500_Ada=60,
+                          RTX_5000_Ada=100, RTX_6000_Ada=142, RTX_4060=24, RTX_4060_Ti=34, RTX_4070=46,
+                          RTX_4070_SUPER=56, RTX_4070_Ti=60, RTX_4070_Ti_SUPER=66, RTX_4080=76, RTX_4080_SUPER=80)),
+    _entry(9, 0, "GH100", warps=64, blocks=32, barriers=64, configs=_228_KIB, nvcc=(11, 8), built=True,
+           products=_sold(H100=132, H200=132, H100_SXM=132, H100_NVL=132, H100_PCIe=114, GH200=132, H20=78)),
+    _entry(10, 0, "GB10x", warps=64, blocks=32, barriers=64, configs=_228_KIB, nvcc=(12, 8), built=True,
+           products=_sold(B200=148, GB200=None)),
+    _entry(10, 3, "GB11x", warps=64, blocks=32, barriers=64, configs=_228_KIB, nvcc=(12, 9),
+           products=_sold(B300=None, GB300=None)),
+    _entry(11, 0, "GB10B", warps=48, blocks=24, barriers=24, configs=_228_KIB, nvcc=(13, 0), dram_counters=False,
+           products=_sold(Jetson_AGX_Thor=20, Jetson_T5000=20, Jetson_T4000=12)),
+    _entry(12, 0, "GB20x", warps=48, blocks=24, barriers=24, configs=_100_KIB, nvcc=(12, 8), built=True,
+           products=_sold(RTX_5090=170, RTX_5050=20, RTX_5060=30, RTX_5060_Ti=36, RTX_5070=48, RTX_5070_Ti=70,
+                          RTX_5080=84, RTX_PRO_4000_Blackwell=70, RTX_PRO_4500_Blackwell=82,
+                          RTX_PRO_5000_Blackwell=110, RTX_PRO_6000_Blackwell=188)),
+    _entry(12, 1, "GB20y", warps=48, blocks=24, barriers=24, configs=_100_KIB, nvcc=(12, 9), dram_counters=False,
+           products=_sold(DGX_Spark=48, GB10=48)),
 )
+# fmt: on
 
 LIMITS: Mapping[tuple[int, int], ArchLimits] = MappingProxyType(
-    {row.compute_capability: row for row in _TABLE}
+    {entry.limits.compute_capability: entry.limits for entry in _TABLE}
 )
-"""Limits by compute capability, oldest first."""
+"""Every architecture by compute capability, oldest first."""
 
-BARRIERS_LIMIT_OCCUPANCY_FROM = (9, 0)
-"""Before this compute capability the official calculator does not look at block barriers."""
-
-CLUSTERS_FROM = (9, 0)
-"""First compute capability with thread block clusters."""
+BUILT = tuple(limits for limits in LIMITS.values() if limits.built)
+"""The architectures that every stage of the ladders must compile for, unless it is written for some only."""
 
 MAX_CLUSTER_SIZE = 16
 """Blocks in a cluster after opting in to non-portable sizes (`cudaFuncAttributeNonPortableClusterSizeAllowed`)."""
@@ -90,7 +151,7 @@ _DOTTED = re.compile(r"^(\d{1,2})\.(\d)$")
 
 def known_architectures() -> str:
     """The compute capabilities of the table as people write them: ``7.0, 7.2, …``."""
-    return ", ".join(row.label for row in _TABLE)
+    return ", ".join(limits.label for limits in LIMITS.values())
 
 
 def _unknown(value: object) -> OccupancyError:
@@ -150,45 +211,7 @@ def limits_of(compute_capability: Any) -> ArchLimits:
     return LIMITS[parse_compute_capability(compute_capability)]
 
 
-@dataclass(frozen=True, slots=True)
-class Product:
-    """A GPU as it is sold. ``sm_count`` is that of the usual full configuration, None where it varies."""
-
-    name: str
-    compute_capability: tuple[int, int]
-    sm_count: int | None = None
-
-
-def _products(major: int, minor: int, **counts: int | None) -> tuple[Product, ...]:
-    """Products of one compute capability; an underscore in a keyword stands for a space."""
-    return tuple(Product(name.replace("_", " ").strip(), (major, minor), sms) for name, sms in counts.items())
-
-
-# fmt: off
-PRODUCTS: tuple[Product, ...] = (
-    *_products(7, 0, V100=80, TITAN_V=80),
-    *_products(7, 2, Jetson_AGX_Xavier=8, Jetson_Xavier_NX=6),
-    *_products(7, 5, T4=40, RTX_2080_Ti=68, TITAN_RTX=72, Quadro_RTX_4000=36, Quadro_RTX_5000=48, Quadro_RTX_6000=72,
-               Quadro_RTX_8000=72, RTX_2060=30, RTX_2060_SUPER=34, RTX_2070=36, RTX_2070_SUPER=40, RTX_2080=46,
-               RTX_2080_SUPER=48, GTX_1650=14, GTX_1660=22, GTX_1660_SUPER=22, GTX_1660_Ti=24),
-    *_products(8, 0, A100=108, A30=56),
-    *_products(8, 6, RTX_3090=82, A10=72, A10G=80, A16=10, A2=10, A40=84, RTX_A2000=26, RTX_A4000=48, RTX_A4500=56,
-               RTX_A5000=64, RTX_A5500=80, RTX_A6000=84, RTX_3050=20, RTX_3060=28, RTX_3060_Ti=38, RTX_3070=46,
-               RTX_3070_Ti=48, RTX_3080=68, RTX_3080_Ti=80, RTX_3090_Ti=84),
-    *_products(8, 7, Jetson_AGX_Orin=16, Jetson_Orin_NX=8, Jetson_Orin_Nano=8),
-    *_products(8, 9, RTX_4090=128, L4=58, L40=142, L40S=142, RTX_4000_Ada=48, RTX_4500_Ada=60, RTX_5000_Ada=100,
-               RTX_6000_Ada=142, RTX_4060=24, RTX_4060_Ti=34, RTX_4070=46, RTX_4070_SUPER=56, RTX_4070_Ti=60,
-               RTX_4070_Ti_SUPER=66, RTX_4080=76, RTX_4080_SUPER=80),
-    *_products(9, 0, H100=132, H200=132, H100_SXM=132, H100_NVL=132, H100_PCIe=114, GH200=132, H20=78),
-    *_products(10, 0, B200=148, GB200=None),
-    *_products(10, 3, B300=None, GB300=None),
-    *_products(11, 0, Jetson_AGX_Thor=20, Jetson_T5000=20, Jetson_T4000=12),
-    *_products(12, 0, RTX_5090=170, RTX_5050=20, RTX_5060=30, RTX_5060_Ti=36, RTX_5070=48, RTX_5070_Ti=70, RTX_5080=84,
-               RTX_PRO_4000_Blackwell=70, RTX_PRO_4500_Blackwell=82, RTX_PRO_5000_Blackwell=110,
-               RTX_PRO_6000_Blackwell=188),
-    *_products(12, 1, DGX_Spark=48, GB10=48),
-)
-# fmt: on
+PRODUCTS: tuple[Product, ...] = tuple(product for entry in _TABLE for product in entry.products)
 """Common products, each name once."""
 
 # What vendors and drivers put around the name that people say: "NVIDIA A100-SXM4-80GB", "NVIDIA H100 80GB HBM3".

@@ -164,10 +164,19 @@ class Ladder:
 
 @dataclass(frozen=True, slots=True)
 class ArchLimits:
-    """The limits of one compute capability that decide occupancy.
+    """One compute capability: the limits that decide occupancy, and every other fact that differs between GPUs.
 
-    Source: the table inside Nsight Compute's occupancy calculator (2025.3.1). Shared memory sizes are bytes and
-    include the driver's reserve of ``reserved_shared_memory_per_block``.
+    Source of the limits: the table inside Nsight Compute's occupancy calculator (2025.3.1). Shared memory sizes are
+    bytes and include the driver's reserve of ``reserved_shared_memory_per_block``.
+
+    Attributes:
+        oldest_nvcc: first CUDA release that compiles for it (PTX ISA's table of releases).
+        built: the ladders are compiled and tested for it.
+        dram_counters: ncu has ``dram__*`` metrics; False where the memory is not the GPU's own.
+        clusters: it has thread block clusters, distributed shared memory and bulk tensor copies.
+        barriers_limit_occupancy: the official calculator looks at block barriers.
+        cubin_counts_reserve: the shared memory that cuobjdump counts includes the driver's reserve, because the
+            compiler lays it out in the file (section ``.nv.shared.reserved.0``; compared over sm_75 to sm_121).
     """
 
     compute_capability: tuple[int, int]
@@ -186,6 +195,12 @@ class ArchLimits:
     max_threads_per_block: int
     shared_memory_configs: tuple[int, ...]
     reserved_shared_memory_per_block: int
+    oldest_nvcc: tuple[int, int]
+    built: bool = False
+    dram_counters: bool = True
+    clusters: bool = False
+    barriers_limit_occupancy: bool = False
+    cubin_counts_reserve: bool = False
     warp_size: int = 32
 
     @property

@@ -10,8 +10,8 @@ import csv
 import io
 from pathlib import Path
 
+from gemmprof.arch import BUILT
 from gemmprof.kernels.build import BuildResult, build
-from gemmprof.kernels.toolchain import SUPPORTED_ARCHITECTURES
 
 TABLE = Path(__file__).resolve().parent / "resources.csv"
 
@@ -39,7 +39,7 @@ def table(built: BuildResult) -> str:
 
 def main() -> None:
     """Rewrite the committed table."""
-    built = build(architectures=SUPPORTED_ARCHITECTURES)
+    built = build(architectures=[limits.label for limits in BUILT])
     TABLE.write_text(f"# {built.compiler}\n{table(built)}", encoding="utf-8")
 
 

@@ -17,9 +17,6 @@ from gemmprof.toolchain import nvcc_path
 DEFAULT_ARCHITECTURE = "9.0"
 """Compute capability that is built for where no GPU is present."""
 
-SUPPORTED_ARCHITECTURES = ("8.0", "8.6", "8.9", "9.0", "10.0", "12.0")
-"""Compute capabilities that every stage must compile for: Ampere, Ada, Hopper, Blackwell."""
-
 _ARCHITECTURE = re.compile(r"^(?:sm_?|compute_?)?(\d{1,2})\.?(\d)([af]?)$")
 
 

@@ -17,6 +17,7 @@ import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
+from gemmprof.arch import LIMITS
 from gemmprof.errors import DeviceError
 from gemmprof.profiler.ncu.command import OLDEST_NCU
 from gemmprof.profiler.ncu.errors import COUNTER_REMEDIES
@@ -238,9 +239,10 @@ def check_nvcc(gpu: Gpu | None) -> Check:
             ("install the CUDA toolkit (https://developer.nvidia.com/cuda-downloads), or set CUDA_HOME",),
         )
     found = f"{nvcc.version_text} ({nvcc.path})"
-    if gpu is not None and nvcc.version and nvcc.version < oldest_nvcc(gpu.compute_capability):
-        need = ".".join(str(part) for part in oldest_nvcc(gpu.compute_capability))
-        capability = f"{gpu.compute_capability[0]}.{gpu.compute_capability[1]}"
+    limits = LIMITS.get(gpu.compute_capability) if gpu is not None else None
+    if limits is not None and nvcc.version and nvcc.version < limits.oldest_nvcc:
+        need = ".".join(str(part) for part in limits.oldest_nvcc)
+        capability = limits.label
         return Check(
             "nvcc",
             False,
@@ -248,20 +250,6 @@ def check_nvcc(gpu: Gpu | None) -> Check:
             (f"install CUDA {need} or newer, or set CUDA_HOME to one that is installed",),
         )
     return Check("nvcc", True, found)
-
-
-def oldest_nvcc(capability: tuple[int, int]) -> tuple[int, int]:
-    """First CUDA release whose nvcc compiles for a compute capability (CUDA's release notes)."""
-    for newest_first, release in (
-        ((12, 1), (12, 9)),
-        ((10, 0), (12, 8)),
-        ((8, 9), (11, 8)),
-        ((8, 6), (11, 1)),
-        ((8, 0), (11, 0)),
-    ):
-        if capability >= newest_first:
-            return release
-    return (10, 0)
 
 
 def check_host_compiler() -> Check:

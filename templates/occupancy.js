@@ -3,7 +3,6 @@
 "use strict";
 (() => {
   const MAX_BARRIERS_PER_BLOCK = 16;
-  const BARRIERS_FROM = 9.0;
   const SHARED_MEMORY_STEP = 512;
   const CELL = { threads: 32, registers: 8 };
 
@@ -52,7 +51,7 @@
       warps: Math.floor(limits.maxWarpsPerSm / warps),
       blocks: limits.maxBlocksPerSm,
     };
-    if (Number(limits.label) >= BARRIERS_FROM) {
+    if (limits.barriersLimit) {
       blockLimits.barriers =
         c.barriers > 0 ? Math.floor(limits.maxBarriersPerSm / c.barriers) : limits.maxBlocksPerSm;
     }
@@ -292,7 +291,7 @@
         input(name).max = max;
         part(`${name}-slider`).max = max;
       }
-      input("barriers").disabled = Number(limits.label) < BARRIERS_FROM;
+      input("barriers").disabled = !limits.barriersLimit;
     };
 
     const setAll = (values) => {

@@ -13,8 +13,7 @@ from operator import index
 from typing import Any
 
 from gemmprof.arch import (
-    BARRIERS_LIMIT_OCCUPANCY_FROM,
-    CLUSTERS_FROM,
+    LIMITS,
     MAX_BARRIERS_PER_BLOCK,
     MAX_CLUSTER_SIZE,
     limits_of,
@@ -209,7 +208,7 @@ def occupancy(
         "warps": limits.max_warps_per_sm // warps,
         "blocks": limits.max_blocks_per_sm,
     }
-    if limits.compute_capability >= BARRIERS_LIMIT_OCCUPANCY_FROM:
+    if limits.barriers_limit_occupancy:
         block_limits["barriers"] = (
             limits.max_barriers_per_sm // block_barriers if block_barriers else limits.max_blocks_per_sm
         )
@@ -257,7 +256,7 @@ def _whole(what: str, value: Any) -> int:
 
 
 def _cluster_is_legal(limits: ArchLimits, cluster_size: int) -> bool:
-    return limits.compute_capability >= CLUSTERS_FROM and 1 <= cluster_size <= MAX_CLUSTER_SIZE
+    return limits.clusters and 1 <= cluster_size <= MAX_CLUSTER_SIZE
 
 
 def most_shared_memory_per_block(limits: ArchLimits) -> int:
@@ -292,8 +291,8 @@ def _beyond_a_limit(
             return OccupancyError(f"{value:,} {what}: {where} at most {high:,}", found=found)
         if value < low:
             return OccupancyError(f"{value:,} {what}: {where} {low:,} to {high:,}")
-    if limits.compute_capability < CLUSTERS_FROM:
-        first = ".".join(map(str, CLUSTERS_FROM))
+    if not limits.clusters:
+        first = next(row.label for row in LIMITS.values() if row.clusters)
         return OccupancyError(
             f"{cluster_size:,} blocks per cluster: compute capability {limits.label} has no thread block clusters",
             remedies=[f"clusters exist from {first} on"],

@@ -19,7 +19,6 @@ _LISTED = re.compile(r"^ELF file.*\.(sm_\w+)\.cubin\s*$", re.MULTILINE)
 _FUNCTION = re.compile(r"^\s*Function (.+):$")
 _USAGE = re.compile(r"^\s+REG:(\d+) STACK:(\d+) SHARED:(\d+) LOCAL:(\d+)")
 
-_RESERVE_IS_COUNTED_FROM = (9, 0)
 _SECONDS = 120
 TOOLKIT = Path("/usr/local/cuda")
 """Where the CUDA toolkit usually lies."""
@@ -126,18 +125,11 @@ def _kernels(text: str, architecture: str) -> Iterator[KernelResources]:
 
 
 def _reserve_within(architecture: str, shared: int) -> int:
-    """Bytes of ``SHARED`` that are the driver's reserve and not the kernel's.
-
-    From sm_90 on the compiler lays the reserve out in the file (section ``.nv.shared.reserved.0``), so cuobjdump
-    counts it; ptxas -v does not (compared over sm_75 … sm_121 with CUDA 13.0).
-    """
+    """Bytes of ``SHARED`` that are the driver's reserve and not the kernel's; ``ptxas -v`` never counts it."""
     try:
         limits = limits_of(architecture)
     except OccupancyError:
         return 0
-    if (
-        limits.compute_capability < _RESERVE_IS_COUNTED_FROM
-        or shared < limits.reserved_shared_memory_per_block
-    ):
+    if not limits.cubin_counts_reserve or shared < limits.reserved_shared_memory_per_block:
         return 0
     return limits.reserved_shared_memory_per_block

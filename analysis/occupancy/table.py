@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from gemmprof.analysis.occupancy.calculator import occupancy
 from gemmprof.arch import (
-    BARRIERS_LIMIT_OCCUPANCY_FROM,
     LIMITS,
     MAX_BARRIERS_PER_BLOCK,
     parse_compute_capability,
@@ -134,9 +133,7 @@ def occupancy_table(
     limit_shared = np.where(shared > 0, config // np.maximum(shared, 1), block_slots)
     warp_slots = limit("max_warps_per_sm")
     limit_warps = warp_slots // warps
-    counts_barriers = np.array(
-        [row.compute_capability >= BARRIERS_LIMIT_OCCUPANCY_FROM for row in architectures], dtype=bool
-    )[which]
+    counts_barriers = np.array([row.barriers_limit_occupancy for row in architectures], dtype=bool)[which]
     limit_barriers = np.where(
         barriers > 0, limit("max_barriers_per_sm") // np.maximum(barriers, 1), block_slots
     )

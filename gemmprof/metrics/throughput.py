@@ -39,9 +39,6 @@ SPEED_OF_LIGHT = MetricGroup(
     optional=(DRAM_THROUGHPUT, DRAM_CLOCK),
 )
 
-NO_DRAM_COUNTERS = frozenset({(8, 7), (8, 8), (11, 0), (12, 1)})
-"""Compute capabilities on which no ``dram__*`` metric exists: their memory is not the GPU's own."""
-
 L1_DATA_STAGE = "L1 data stage"
 FP64_OR_TENSOR, FP64_PIPE, TENSOR_CORES = "FP64 and tensor pipe", "FP64 pipe", "tensor cores"
 """One path serves both; the breakdown's other members tell which of the two was busy."""

@@ -60,6 +60,7 @@ def _row(limits: ArchLimits) -> dict[str, Any]:
         "maxWarpsPerSm": limits.max_warps_per_sm,
         "maxBlocksPerSm": limits.max_blocks_per_sm,
         "maxBarriersPerSm": limits.max_barriers_per_sm,
+        "barriersLimit": limits.barriers_limit_occupancy,
         "maxThreadsPerBlock": limits.max_threads_per_block,
         "maxRegistersPerThread": limits.max_registers_per_thread,
         "registersPerSm": limits.registers_per_sm,
@@ -109,7 +110,11 @@ def page_html(start: Calculator) -> str:
 
     from gemmprof.reports.pages.html import document
 
-    article = environment().get_template("occupancy_page.html").render(calculator=calculator_html(start))
+    article = (
+        environment()
+        .get_template("occupancy_page.html")
+        .render(calculator=calculator_html(start), labels=[limits.label for limits in LIMITS.values()])
+    )
     return document("CUDA occupancy calculator", [Markup(article)])
 
 

@@ -23,7 +23,7 @@ def nvcc() -> None:
 def built(nvcc):
     """The whole ladder, compiled for every supported architecture and linked with this environment's torch."""
     pytest.importorskip("torch")
+    from gemmprof.arch import BUILT
     from gemmprof.kernels.build import build
-    from gemmprof.kernels.toolchain import SUPPORTED_ARCHITECTURES
 
-    return build(architectures=SUPPORTED_ARCHITECTURES)
+    return build(architectures=[limits.label for limits in BUILT])

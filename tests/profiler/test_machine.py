@@ -15,6 +15,7 @@ from gemmprof import toolchain
 from gemmprof.errors import DeviceError
 from gemmprof.profiler import machine
 from gemmprof.profiler.machine import Gpu, chosen_gpu, counters_permitted, parse_gpus
+from gemmprof.toolchain import Tool
 
 H100 = "0, NVIDIA H100 80GB HBM3, 9.0, 81559, 580.159.04, GPU-0a1b\n"
 RTX = "1, NVIDIA GeForce RTX 4090, 8.9, 24564, 580.159.04, GPU-2c3d\n"
@@ -103,8 +104,21 @@ def test_a_driver_too_old_for_torch_is_named(cuda: str | None, driver: str, ok: 
     ("capability", "release"),
     [((8, 0), (11, 0)), ((8, 6), (11, 1)), ((9, 0), (11, 8)), ((12, 0), (12, 8)), ((12, 1), (12, 9))],
 )
-def test_the_compiler_must_know_the_gpu(capability: tuple[int, int], release: tuple[int, int]) -> None:
-    assert machine.oldest_nvcc(capability) == release
+def test_the_compiler_must_know_the_gpu(
+    capability: tuple[int, int], release: tuple[int, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gpu = Gpu(0, "GPU", capability, 1, "580.65", "GPU-1")
+    major, minor = release
+    for version, ok in ((release, True), ((major, minor - 1) if minor else (major - 1, 9), False)):
+        monkeypatch.setattr(machine, "find_nvcc", lambda version=version: Tool(Path("nvcc"), version))
+        check = machine.check_nvcc(gpu)
+        assert check.ok is ok
+        assert ok or f"install CUDA {major}.{minor} or newer" in check.remedies[0]
+
+
+def test_a_compiler_for_a_gpu_that_is_not_in_the_table(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(machine, "find_nvcc", lambda: Tool(Path("nvcc"), (9, 0)))
+    assert machine.check_nvcc(Gpu(0, "GPU", (99, 0), 1, "580.65", "GPU-1")).ok
 
 
 def executable(path: Path, text: str) -> Path:
