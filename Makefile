@@ -4,6 +4,7 @@
 #   make lint       ruff and mypy --strict
 #   make test-gpu   the tests that need a GPU           (uses the Python that holds torch: PYTHON=…)
 #   make record     collect the recorded run again      (GPU machine)
+#   make record-noise  collect the kernels of tests/cuda/noise again and again (GPU machine), for docs/comparison.md
 #   make bench      measure reading and export speed
 
 PYTHON ?= python3
@@ -14,7 +15,7 @@ JOBS   ?= 2
 OUTPUT ?= gemmprof-report
 TESTS  ?= tests
 
-.PHONY: report test lint test-gpu record bench clean
+.PHONY: report test lint test-gpu record record-noise bench clean
 
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
@@ -50,6 +51,9 @@ test-gpu:
 
 record:
 	$(PYTHON) tools/record.py --output $(or $(OUT),gemmprof/recorded)
+
+record-noise:
+	$(PYTHON) tools/record_noise.py $(or $(OUT),/tmp/gemmprof-noise-recorded)
 
 bench: $(VENV)/.installed-test
 	$(BIN)/python tools/bench_read.py

@@ -1,4 +1,4 @@
-"""The little statistics that a comparison needs: Student's t, robust location and scale, and the correction for many tests."""
+"""The statistics that a comparison needs: Student's t, robust location and scale, a correction for many tests."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def _fraction(a: float, b: float, x: float) -> float:
 
 
 def rejected(probabilities: Sequence[float], rate: float) -> tuple[list[bool], float]:
-    """Which of several null hypotheses Benjamini and Hochberg's procedure rejects, and the level that each was held to.
+    """Which of several null hypotheses Benjamini and Hochberg's procedure rejects, and the level of each.
 
     At most ``rate`` of the rejections are false on average; where nothing changed at all, the chance of any is at most
     ``rate``. Source: Benjamini and Hochberg, J. R. Statist. Soc. B 57 (1995).

@@ -1,10 +1,10 @@
 """SAME, FASTER, SLOWER or CAN'T TELL: what two sets of repeated times say about a change.
 
-Times are compared as logarithms, so that a change is a ratio. A side's time is the robust location of its launches; what two sides
-may differ by although nothing changed has two parts: the spread of launches within one process, and the shift of a whole process
-(placement in memory, clocks). The first is measured and shrunk towards what is usual for the kernel's class, as in Smyth's
-moderated t statistic; the second cannot be seen in one process, so it always comes from the class. docs/comparison.md
-states assumptions and error rates.
+Times are compared as logarithms, so that a change is a ratio. A side's time is the robust location of its launches;
+what two sides may differ by although nothing changed has two parts: the spread of launches within one process, and the
+shift of a whole process (placement in memory, clocks). The first is measured and shrunk towards what is usual for the
+kernel's class, as in Smyth's moderated t statistic; the second cannot be seen in one process, so it always comes from
+the class. docs/comparison.md states assumptions and error rates.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from gemmprof.analysis.comparison.noise import Noise
 
 Verdict = Literal["same", "faster", "slower", "unclear"]
 
-FALSE_DISCOVERY_RATE = 0.005
+FALSE_DISCOVERY_RATE = 0.01
 """Share of the reported changes that may be false; where nothing changed, the chance of reporting any."""
 EQUIVALENT_WITHIN = 0.01
 """Changes that are surely smaller than this are no change: 1 %."""
@@ -138,7 +138,7 @@ def estimate(before: Sequence[Batch], after: Sequence[Batch], noise: Noise) -> E
         # A difference of two launches has twice the variance of one; its batch stands for both sides.
         sigma, freedom = _shrunk([paired], noise, 2.0)
         variance = 2 * sigma * location_variance(paired.count)
-        between = 2 * noise.between(sigma)
+        between = 2 * noise.between(sigma) + _rounding(paired)
         change = paired.centre
         inflation = 1.0
         own = paired.freedom
@@ -165,15 +165,18 @@ def _shrunk(batches: Sequence[Batch], noise: Noise, parts: float) -> tuple[float
     own = sum(batch.freedom for batch in batches)
     squares = sum(batch.squares for batch in batches) / parts
     freedom = noise.freedom + own
-    variance = (noise.freedom * noise.within**2 + squares) / freedom
-    # A clock that ticks coarsely hides what is smaller than its step.
-    step = max((batch.step for batch in batches), default=0.0)
-    return max(variance, step * step / 12), freedom
+    return (noise.freedom * noise.within**2 + squares) / freedom, freedom
+
+
+def _rounding(batch: Batch) -> float:
+    """Variance that a coarse clock adds to a location: all of a step's where launches do not scatter beyond it."""
+    spread = math.sqrt(batch.squares / batch.freedom) if batch.freedom else 0.0
+    return batch.step**2 / 12 * max(0.0, 1 - 2 * spread / batch.step) if batch.step else 0.0
 
 
 def _weighted(side: Sequence[Batch], sigma: float, noise: Noise) -> tuple[float, float, float, float]:
     """Location of one side, its variance within and between processes, and the squared spread of its processes."""
-    within = [sigma * location_variance(batch.count) for batch in side]
+    within = [sigma * location_variance(batch.count) + _rounding(batch) for batch in side]
     between = noise.between(sigma)
     weights = [1 / (part + between) for part in within]
     total = sum(weights)
@@ -188,7 +191,7 @@ def _weighted(side: Sequence[Batch], sigma: float, noise: Noise) -> tuple[float,
 
 
 def _paired(before: Sequence[Batch], after: Sequence[Batch]) -> Batch | None:
-    """Differences of the n-th launches, where launches of one name and grid do different work and repeat their order."""
+    """Differences of the n-th launches, where launches of one name and grid differ in work in an order that repeats."""
     if len(before) != 1 or len(after) != 1:
         return None
     left, right = before[0], after[0]
