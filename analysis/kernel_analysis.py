@@ -88,11 +88,13 @@ class KernelAnalysis:
         results: result of each analysis by its ``NAME``, in the order of `ANALYSES`; `NotCollected` where the
             report lacks the metrics.
         verdict: the kernel in one paragraph.
+        slimmed: True where the profile's instance values were dropped after the analyses, to save memory.
     """
 
     profile: KernelProfile
     results: Mapping[str, Any] = field(repr=False)
     verdict: Verdict
+    slimmed: bool = False
 
     def get(self, kind: type[Result]) -> Result | NotCollected:
         """The result of this type, for example ``analysis.get(Roofline)``.

@@ -236,7 +236,9 @@ def _analysed(path: Path, *, source: bool, only: Collection[int] | None = None) 
         with_source = (lambda profile: source and _is_measured_by_address(profile)) if many else source
         for profile in reader.profiles(source=with_source, units=True, only=only):
             analysis = analyse(profile)
-            yield replace(analysis, profile=replace(profile, instances={})) if many else analysis
+            yield (
+                replace(analysis, profile=replace(profile, instances={}), slimmed=True) if many else analysis
+            )
 
 
 def _is_measured_by_address(profile: KernelProfile) -> bool:

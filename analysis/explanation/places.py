@@ -6,12 +6,11 @@ nearest instruction before it that has one, where the report says no more.
 
 from __future__ import annotations
 
-import re
-
 import numpy as np
 
 from gemmprof.analysis.by_line import Code, base_name
 from gemmprof.analysis.explanation.work import Array, Work
+from gemmprof.analysis.own_lines import own_lines
 from gemmprof.model import CodePlace, Instruction
 
 MOST = 5
@@ -19,38 +18,10 @@ MOST = 5
 LEAST = 0.03
 """Share of a finding below which a place is not named."""
 
-_TOOLKIT = re.compile(
-    r"/(?:cuda(?:-[\d.]+)?|cccl|hpc_sdk)/(?:[^/]+/)*include/|/targets/[\w-]+/include/|"
-    r"/(?:cub|thrust|cuda/std|libcudacxx|cooperative_groups|cutlass|cute|crt)/[^/]*(?:/[^/]*)*\.(?:cuh|hpp?|inl)$|"
-    r"/sm_\d+_\w+\.hpp?$|/cuda_(?:fp|bf)\d+\.hpp?$|/device_\w*functions\.hpp?$"
-)
-
-
-def is_users(path: str | None) -> bool:
-    """Whether a source file is the user's own, not a header of a toolkit."""
-    return path is not None and not _TOOLKIT.search("/" + path.replace("\\", "/"))
-
 
 def owners(work: Work) -> list[tuple[str, int] | None]:
     """The user's line of each instruction; None without line information."""
-    found: list[tuple[str, int] | None] = []
-    last: tuple[str, int] | None = None
-    for line in work.instructions:
-        if line.file is not None and line.line is not None and is_users(line.file):
-            last = (line.file, line.line)
-            found.append(last)
-        elif line.file is None:
-            found.append(None)
-        else:
-            found.append(last)
-    # A header's code before the first line of the user's counts against that line.
-    following: tuple[str, int] | None = None
-    for index in range(len(found) - 1, -1, -1):
-        if found[index] is not None:
-            following = found[index]
-        elif work.instructions[index].file is not None:
-            found[index] = following
-    return found
+    return own_lines(work.instructions)
 
 
 def places(work: Work, weights: Array | None) -> tuple[CodePlace, ...]:

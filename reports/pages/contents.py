@@ -1,25 +1,28 @@
 """Which pages a report has: one a kernel, with its stage, its neighbours and what it is compared with.
 
-A report of hundreds of launches gets a page for the longest launch of each distinct kernel, up to `PAGE_LIMIT` pages;
-the index lists every launch.
+A report of more than `MANY` launches gets a page for the representative of each family, up to `PAGE_LIMIT` pages; the
+index lists every family and every launch.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
+from gemmprof.analysis.families import Family, families
 from gemmprof.errors import UsageError
-from gemmprof.model import Problem, StageRecord, StageResult, Timing
+from gemmprof.model import Explanation, Finding, Problem, StageRecord, StageResult, Timing
 from gemmprof.reports.formatting import short_name
 
 if TYPE_CHECKING:
     from gemmprof.analysis.kernel_analysis import KernelAnalysis
     from gemmprof.analysis.session import Session
 
-PAGE_LIMIT = 64
+MANY = 64
+"""Up to so many launches each has a page."""
+PAGE_LIMIT = 128
 """Most kernel pages of one report unless all are asked for."""
 
 
@@ -32,6 +35,7 @@ class KernelPage:
         analysis: the launch and everything known of it.
         record, result: the stage and its result where the launch belongs to a run.
         of_yardstick: speed as a share of the yardstick's in the same run (`Run.of_yardstick`).
+        explanation: what to change first, None before it was asked for.
     """
 
     key: str
@@ -39,6 +43,7 @@ class KernelPage:
     record: StageRecord | None = None
     result: StageResult | None = None
     of_yardstick: float | None = None
+    explanation: Explanation | None = None
 
     @property
     def title(self) -> str:
@@ -68,6 +73,11 @@ class KernelPage:
         return None if self.timing is None or self.problem is None else self.timing.tflops(self.problem)
 
     @property
+    def worst(self) -> Finding | None:
+        """The finding that saves most, None without one."""
+        return self.explanation.findings[0] if self.explanation and self.explanation.findings else None
+
+    @property
     def is_yardstick(self) -> bool:
         """True for the yardstick itself."""
         return self.record is not None and self.record.stage.yardstick
@@ -87,17 +97,20 @@ class Plan:
     """Page by position of the launch in ``session.kernels``."""
     left_out: int
     """Launches without a page of their own."""
+    families: tuple[Family, ...] = ()
+    """The launches that belong to no stage, grouped; those with the most time first."""
+    stand_ins: Mapping[int, KernelPage] = field(default_factory=dict)
+    """Page of the family's representative, by position of a launch without a page of its own."""
 
 
 def plan(session: Session, *, every: bool = False, limit: int = PAGE_LIMIT) -> Plan:
     """Choose and name the pages of a session (``every``: a page for each launch, however many)."""
     owners = _owners(session)
     order = sorted(range(len(session.kernels)), key=lambda index: _run_order(session, owners, index))
-    chosen = (
-        set(range(len(session.kernels)))
-        if every or len(order) <= limit
-        else _distinct(session, owners, limit)
-    )
+    found = _families(session, owners)
+    chosen = set(range(len(session.kernels)))
+    if not every and len(order) > MANY:
+        chosen = {*owners, *(family.representative for family in found[: max(0, limit - len(owners))])}
     keys: set[str] = set()
     by_launch: dict[int, KernelPage] = {}
     for index in order:
@@ -112,7 +125,26 @@ def plan(session: Session, *, every: bool = False, limit: int = PAGE_LIMIT) -> P
             result=result,
             of_yardstick=session.run.of_yardstick(result) if session.run is not None and result else None,
         )
-    return Plan(tuple(by_launch.values()), by_launch, len(order) - len(by_launch))
+    stand_ins = {
+        member: by_launch[family.representative]
+        for family in found
+        for member in family.members
+        if member not in by_launch and family.representative in by_launch
+    }
+    return Plan(tuple(by_launch.values()), by_launch, len(order) - len(by_launch), found, stand_ins)
+
+
+def _families(session: Session, owners: Mapping[int, StageResult]) -> tuple[Family, ...]:
+    """The launches that belong to no stage as families, whose members are positions in the session."""
+    rest = [index for index in range(len(session.kernels)) if index not in owners]
+    return tuple(
+        replace(
+            family,
+            members=tuple(rest[member] for member in family.members),
+            representative=rest[family.representative],
+        )
+        for family in families([session.kernels[index] for index in rest])
+    )
 
 
 def _owners(session: Session) -> dict[int, StageResult]:
@@ -132,31 +164,6 @@ def _run_order(session: Session, owners: dict[int, StageResult], index: int) -> 
     """Launches of a run by problem (largest first) and stage, others after them as they stand in the report."""
     result = owners.get(index)
     return (1, 0, index) if result is None else (0, -result.problem.flops, result.stage)
-
-
-def duration_ns(analysis: KernelAnalysis) -> float | None:
-    """Duration under the profiler, None if it was not collected."""
-    from gemmprof.analysis.speed_of_light import SpeedOfLight
-
-    result = analysis.get(SpeedOfLight)
-    return result.duration_ns if isinstance(result, SpeedOfLight) else None
-
-
-def _distinct(session: Session, owners: dict[int, StageResult], limit: int) -> set[int]:
-    """The longest launch of each distinct kernel (name, grid, block), those with the most time in all first."""
-    total: dict[object, float] = {}
-    longest: dict[object, tuple[float, int]] = {}
-    for index, analysis in enumerate(session.kernels):
-        profile = analysis.profile
-        kind = (
-            ("stage", index) if index in owners else (profile.name, profile.launch.grid, profile.launch.block)
-        )
-        time = duration_ns(analysis) or 0.0
-        total[kind] = total.get(kind, 0.0) + time
-        if kind not in longest or time > longest[kind][0]:
-            longest[kind] = (time, index)
-    ranked = sorted(total, key=lambda kind: total[kind], reverse=True)
-    return {longest[kind][1] for kind in ranked[:limit]}
 
 
 def _key(

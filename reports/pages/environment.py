@@ -23,6 +23,7 @@ from gemmprof.analysis import opcodes, rules
 from gemmprof.analysis.occupancy.reasoning import in_words
 from gemmprof.model import NotCollected
 from gemmprof.reports import formatting
+from gemmprof.reports.explanations import words as explanations
 
 
 def _printed(value: Any) -> Any:
@@ -151,6 +152,7 @@ def environment() -> Environment:
         rule_text,
         in_words,
         opcode_words,
+        explanations.conclusion,
         plain_fields,
         fixed,
         moment,
@@ -160,6 +162,9 @@ def environment() -> Environment:
     ):
         env.filters[function.__name__] = function
     env.filters["json"] = json_for_script
+    env.filters["finding_title"] = explanations.title
+    env.filters["place_words"] = explanations.place
+    env.filters["evidence_words"] = explanations.fact
     env.tests["missing"] = _is_missing
     return env
 

@@ -15,6 +15,7 @@ from markupsafe import Markup
 
 from gemmprof.reports.pages.contents import KernelPage, Plan, choose, neighbours, plan, stage_before, twin
 from gemmprof.reports.pages.environment import asset, content_security_policy, environment
+from gemmprof.reports.pages.explained import explained
 from gemmprof.reports.pages.workers import ordered, session_set_aside
 
 if TYPE_CHECKING:
@@ -105,14 +106,17 @@ def render(
         UsageError: if ``baseline`` names no kernel of the session.
     """
     pages = plan(session, every=every)
-    report = Report(
-        session=session,
-        plan=pages,
-        links=Links(single_file),
-        baseline=choose(pages.pages, baseline) if isinstance(baseline, str) else None,
-        other=plan(baseline, every=True) if baseline is not None and not isinstance(baseline, str) else None,
-    )
+    chosen = choose(pages.pages, baseline) if isinstance(baseline, str) else None
     with session_set_aside():
+        report = Report(
+            session=session,
+            plan=explained(pages, processes=processes),
+            links=Links(single_file),
+            baseline=chosen,
+            other=plan(baseline, every=True)
+            if baseline is not None and not isinstance(baseline, str)
+            else None,
+        )
         if single_file:
             return _write_one_file(report, Path(directory), processes)
         return _write_folder(report, Path(directory), processes)
@@ -230,6 +234,8 @@ def kernel_article(report: Report, page: KernelPage) -> Markup:
             verdict=page.analysis.verdict,
             sections=shown,
             absent=absent,
+            explanation=page.explanation,
+            at=lambda place: "",
             toc=[(f"{prefix}{section.name}", section.short) for section in shown],
             tiles=tiles(page),
             previous=previous,

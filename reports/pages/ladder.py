@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from gemmprof.analysis.by_line import base_name
 from gemmprof.analysis.kernel_analysis import KernelAnalysis
 from gemmprof.analysis.roofline import Roofline
 from gemmprof.analysis.speed_of_light import SpeedOfLight
@@ -16,6 +17,7 @@ from gemmprof.reports.figures import ladder_figure
 from gemmprof.reports.figures import plots as figures
 from gemmprof.reports.figures.svg import page_svg
 from gemmprof.reports.pages.contents import KernelPage, Plan
+from gemmprof.reports.pages.families import FamilyRow, family_rows, report_names, session_facts
 
 if TYPE_CHECKING:
     from markupsafe import Markup
@@ -29,6 +31,13 @@ class LaunchRow:
     """One launch in a table; every number is None where the report does not hold it. Percentages 0 to 100."""
 
     page: KernelPage | None
+    """The launch's own page, else that of its family's representative."""
+    place: int
+    """Position in the session."""
+    index: int
+    """Position in its report."""
+    report: str
+    """Name of that report's file, untrusted text."""
     name: str
     grid: tuple[int, int, int]
     block: tuple[int, int, int]
@@ -121,6 +130,12 @@ class Overview:
     launches: tuple[LaunchRow, ...]
     """Launches that belong to no stage of the run."""
     left_out: int
+    families: tuple[FamilyRow, ...] = ()
+    """The same launches, grouped."""
+    reports: tuple[str, ...] = ()
+    """File names of all reports."""
+    facts: Sequence[tuple[str, str]] = ()
+    """Where and how the launches were profiled."""
 
 
 def overview(session: Session, plan: Plan, prefix: str) -> Overview:
@@ -136,7 +151,7 @@ def overview(session: Session, plan: Plan, prefix: str) -> Overview:
             if rows:
                 groups.append(ProblemGroup(problem, rows, _roofline(rows, problem, prefix), _story(rows)))
     rest = [
-        launch_row(analysis, plan.by_launch.get(index))
+        launch_row(analysis, plan.by_launch.get(index) or plan.stand_ins.get(index), index)
         for index, analysis in enumerate(session.kernels)
         if id(analysis) not in owned
     ]
@@ -145,10 +160,18 @@ def overview(session: Session, plan: Plan, prefix: str) -> Overview:
     for group in groups:
         by_ladder.setdefault(group.ladder, []).append(group)
     sizes = (_sizes(ladder, members, prefix) for ladder, members in by_ladder.items() if len(members) > 1)
-    return Overview(tuple(at_length), tuple(sizes), tuple(rest), plan.left_out)
+    return Overview(
+        tuple(at_length),
+        tuple(sizes),
+        tuple(rest),
+        plan.left_out,
+        family_rows(session, plan),
+        report_names(session.kernels),
+        session_facts(session, plan),
+    )
 
 
-def launch_row(analysis: KernelAnalysis, page: KernelPage | None) -> LaunchRow:
+def launch_row(analysis: KernelAnalysis, page: KernelPage | None, place: int = 0) -> LaunchRow:
     """What a table says of one launch."""
     light, states, roofs = analysis.get(SpeedOfLight), analysis.get(WarpStates), analysis.get(Roofline)
     main = states.main_stall if isinstance(states, WarpStates) else None
@@ -157,6 +180,9 @@ def launch_row(analysis: KernelAnalysis, page: KernelPage | None) -> LaunchRow:
     known = isinstance(light, SpeedOfLight)
     return LaunchRow(
         page=page,
+        place=place,
+        index=profile.index,
+        report=base_name(profile.report),
         name=profile.name,
         grid=profile.launch.grid,
         block=profile.launch.block,

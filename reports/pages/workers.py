@@ -5,21 +5,26 @@ from __future__ import annotations
 import gc
 import multiprocessing
 import os
+import signal
 import sys
 import threading
 from collections.abc import Callable, Iterator
+from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
+from typing import Any, TypeVar
 
 from gemmprof.analysis.reading.collector import few_collections
 
 WORTH_IT_FROM = 8
 """Fewer pages than this are made faster by one process."""
 
-_make: Callable[[int], str] | None = None
+Made = TypeVar("Made")
+
+_make: Callable[[int], Any] | None = None
 """What the workers run: they are copies of this process and find it here."""
 
 
-def ordered(make: Callable[[int], str], count: int, *, processes: int) -> Iterator[str]:
+def ordered(make: Callable[[int], Made], count: int, *, processes: int) -> Iterator[Made]:
     """``make(0)``, ``make(1)``, … in order, made by this process or by several.
 
     Workers are forks, so that they share the session's memory. A process with threads cannot be forked safely, nor can
@@ -31,11 +36,19 @@ def ordered(make: Callable[[int], str], count: int, *, processes: int) -> Iterat
         yield from map(make, range(count))
         return
     _make = make
+    # Not a Pool: that one is terminated where the reader of this iterator fails, and can hang in it.
+    workers = ProcessPoolExecutor(processes, multiprocessing.get_context("fork"), initializer=_left_to_parent)
     try:
-        with multiprocessing.get_context("fork").Pool(processes) as workers:
-            yield from workers.imap(_in_worker, range(count))
+        yield from workers.map(_in_worker, range(count))
     finally:
+        workers.shutdown(wait=True, cancel_futures=True)
         _make = None
+
+
+def _left_to_parent() -> None:
+    """A worker leaves Ctrl-C to its parent, and ends without a word when it is told to."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
 
 @contextmanager
@@ -53,6 +66,6 @@ def session_set_aside() -> Iterator[None]:
         gc.unfreeze()
 
 
-def _in_worker(index: int) -> str:
+def _in_worker(index: int) -> Any:
     assert _make is not None
     return _make(index)

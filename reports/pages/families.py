@@ -1,0 +1,120 @@
+"""The launches of a report as the index lists them: families first, then every launch."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from statistics import median
+from typing import TYPE_CHECKING
+
+from gemmprof.analysis.by_line import base_name
+from gemmprof.analysis.families import Family
+from gemmprof.analysis.speed_of_light import SpeedOfLight
+from gemmprof.reports.formatting import hertz, nanoseconds, ratio
+
+if TYPE_CHECKING:
+    from gemmprof.analysis.kernel_analysis import KernelAnalysis
+    from gemmprof.analysis.session import Session
+    from gemmprof.model import Finding, SessionDetails
+    from gemmprof.reports.pages.contents import KernelPage, Plan
+
+
+@dataclass(frozen=True, slots=True)
+class FamilyRow:
+    """One family in the table.
+
+    Attributes:
+        family: its launches; names are untrusted text.
+        page: the page of its representative, None if it has none.
+        reports: names of the files that its launches are from.
+        finding: what saves most in the representative, None without one.
+        saved_ns: time that mending it would save in the whole family, None if not known.
+        limited_by: what holds the representative back, '' if not known.
+    """
+
+    family: Family
+    page: KernelPage | None
+    reports: tuple[str, ...]
+    finding: Finding | None
+    saved_ns: float | None
+    limited_by: str
+
+
+def family_rows(session: Session, plan: Plan) -> tuple[FamilyRow, ...]:
+    """The families of launches that belong to no stage, the one with the most to gain first."""
+    rows = [_row(session, plan, family) for family in plan.families]
+    return tuple(sorted(rows, key=lambda row: (-(row.saved_ns or 0.0), -(row.family.total_ns or 0.0))))
+
+
+def _row(session: Session, plan: Plan, family: Family) -> FamilyRow:
+    page = plan.by_launch.get(family.representative)
+    analysis = session.kernels[family.representative]
+    finding = page.worst if page is not None else None
+    total = family.total_ns
+    limit = analysis.verdict.limited_by
+    return FamilyRow(
+        family=family,
+        page=page,
+        reports=report_names(session.kernels[member] for member in family.members),
+        finding=finding,
+        saved_ns=finding.saves * total if finding is not None and total is not None else None,
+        limited_by="" if limit == "unknown" else limit,
+    )
+
+
+def report_names(kernels: Iterable[KernelAnalysis]) -> tuple[str, ...]:
+    """File names of the reports that these launches are from, each once (untrusted text)."""
+    return tuple(dict.fromkeys(base_name(kernel.profile.report) for kernel in kernels))
+
+
+def session_facts(session: Session, plan: Plan) -> list[tuple[str, str]]:
+    """What stands above the families: GPU, clocks, versions, date, and how much of the time has pages."""
+    kernels = session.kernels
+    if not kernels:
+        return []
+    details = kernels[0].profile.session
+    facts = [("GPU", ", ".join(dict.fromkeys(kernel.profile.device.name for kernel in kernels)))]
+    clocks = [light.sm_clock_hz for kernel in kernels if (light := _light(kernel)) and light.sm_clock_hz]
+    if clocks:
+        span = hertz(min(clocks))
+        if hertz(max(clocks)) != span:
+            span = f"{hertz(median(clocks))} in the middle, {span} to {hertz(max(clocks))}"
+        facts.append(("SM clock under the profiler", span))
+    facts += [(name, version) for name, version in _versions(details) if version]
+    if details.created is not None:
+        facts.append(("Profiled", _day(details.created)))
+    facts.append(("Captured", _captured(plan, len(kernels))))
+    return facts
+
+
+def _light(kernel: KernelAnalysis) -> SpeedOfLight | None:
+    light = kernel.get(SpeedOfLight)
+    return light if isinstance(light, SpeedOfLight) else None
+
+
+def _versions(details: SessionDetails) -> list[tuple[str, str]]:
+    known = details.versions
+    ncu = known.get("Nsight Compute Target", "").partition(" ")[0]
+    return [
+        ("Nsight Compute", ncu),
+        ("CUDA", known.get("CUDA Version", "")),
+        ("Driver", known.get("Display Driver Version", "")),
+    ]
+
+
+def _day(seconds: int) -> str:
+    moment = datetime.fromtimestamp(seconds, tz=UTC)
+    return f"{moment:%Y-%m-%d %H:%M} UTC"
+
+
+def _captured(plan: Plan, launches: int) -> str:
+    total = sum(family.total_ns or 0.0 for family in plan.families)
+    text = f"{launches:,} {'launch' if launches == 1 else 'launches'}"
+    if not total:
+        return text
+    shown = sum(family.total_ns or 0.0 for family in plan.families if family.representative in plan.by_launch)
+    text += f", {nanoseconds(total)} in all"
+    if shown < total:
+        text += f"; the families with a page hold {ratio(shown / total)} of it"
+    return text
