@@ -13,6 +13,7 @@ To add one: write the module, add its metric group to `gemmprof.metrics.GROUPS`,
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache
@@ -35,6 +36,7 @@ from gemmprof.analysis import (
 )
 from gemmprof.analysis.occupancy import profile as occupancy_profile
 from gemmprof.analysis.verdict import Verdict, judge
+from gemmprof.errors import UsageError
 from gemmprof.metrics import MetricGroup
 from gemmprof.model import KernelProfile, NotCollected
 from gemmprof.views import view_of
@@ -100,9 +102,12 @@ class KernelAnalysis:
         """The result of this type, for example ``analysis.get(Roofline)``.
 
         Raises:
-            KeyError: if no analysis yields this type.
+            UsageError: if no analysis yields this type.
         """
-        result: Result | NotCollected = self.results[_names_by_type()[kind]]
+        try:
+            result: Result | NotCollected = self.results[_names_by_type()[kind]]
+        except (KeyError, TypeError):
+            raise _no_such_result(kind, self.results) from None
         return result
 
     def _repr_html_(self) -> str:
@@ -118,7 +123,35 @@ def _names_by_type() -> dict[type[Any], str]:
     return {analysis.RESULT: analysis.NAME for analysis in ANALYSES}
 
 
+def _no_such_result(kind: object, results: Mapping[str, Any]) -> UsageError:
+    if kind in results:
+        return UsageError(
+            f"a result is asked for by its type, not by its name '{kind}'",
+            remedies=[f"analysis.results[{kind!r}]"],
+        )
+    kinds = ", ".join(sorted(known.__name__ for known in _names_by_type()))
+    return UsageError(f"no analysis yields {getattr(kind, '__name__', kind)!r}", found=f"they yield {kinds}")
+
+
+def _no_launch(given: object) -> UsageError:
+    shown = repr(str(given)) if isinstance(given, (str, os.PathLike)) else '"my.ncu-rep"'
+    return UsageError(
+        f"one launch (a KernelProfile) is expected, not {type(given).__name__}",
+        remedies=[
+            f"gemmprof.open({shown}).launches has them analysed",
+            f"gemmprof.read_report({shown})[0] is one",
+        ],
+    )
+
+
 def analyse(profile: KernelProfile) -> KernelAnalysis:
-    """Run every analysis on one launch."""
+    """Run every analysis on one launch.
+
+    Raises:
+        UsageError: something else was given, a path for example.
+    """
+    given: object = profile
+    if not isinstance(given, KernelProfile):
+        raise _no_launch(given)
     results = {analysis.NAME: analysis.analyse(profile) for analysis in ANALYSES}
     return KernelAnalysis(profile, results, judge(results))

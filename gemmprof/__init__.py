@@ -11,34 +11,55 @@ from typing import TYPE_CHECKING, Any
 from gemmprof import views
 
 if TYPE_CHECKING:
+    from gemmprof.analysis.explanation import explain as explain
     from gemmprof.analysis.kernel_analysis import analyse as analyse
     from gemmprof.analysis.occupancy.calculator import Occupancy as Occupancy
     from gemmprof.analysis.occupancy.calculator import occupancy as occupancy
     from gemmprof.analysis.occupancy.table import occupancy_table as occupancy_table
     from gemmprof.analysis.reading.report import read_report as read_report
+    from gemmprof.api.region import profile as profile
+    from gemmprof.api.report import Report as Report
+    from gemmprof.api.report import open as open  # noqa: A004
+    from gemmprof.errors import GemmprofError as GemmprofError
+    from gemmprof.errors import ReportError as ReportError
+    from gemmprof.errors import UsageError as UsageError
     from gemmprof.run import load_recorded_run as load_recorded_run
     from gemmprof.run import load_run as load_run
 
 __version__ = "0.1.0"
 
 _HOMES = {
+    "GemmprofError": "gemmprof.errors",
     "Occupancy": "gemmprof.analysis.occupancy.calculator",
+    "Report": "gemmprof.api.report",
+    "ReportError": "gemmprof.errors",
+    "UsageError": "gemmprof.errors",
     "analyse": "gemmprof.analysis.kernel_analysis",
+    "explain": "gemmprof.analysis.explanation",
     "load_recorded_run": "gemmprof.run",
     "load_run": "gemmprof.run",
     "occupancy": "gemmprof.analysis.occupancy.calculator",
     "occupancy_table": "gemmprof.analysis.occupancy.table",
+    "open": "gemmprof.api.report",
+    "profile": "gemmprof.api.region",
     "read_report": "gemmprof.analysis.reading.report",
 }
 
 __all__ = [
+    "GemmprofError",
     "Occupancy",
+    "Report",
+    "ReportError",
+    "UsageError",
     "__version__",
     "analyse",
+    "explain",
     "load_recorded_run",
     "load_run",
     "occupancy",
     "occupancy_table",
+    "open",
+    "profile",
     "read_report",
 ]
 
@@ -51,3 +72,7 @@ def __getattr__(name: str) -> Any:
     except KeyError:
         raise AttributeError(f"module 'gemmprof' has no attribute {name!r}") from None
     return getattr(import_module(home), name)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -12,6 +12,7 @@ Layout::
 from __future__ import annotations
 
 import dataclasses
+import datetime
 import json
 import os
 import tempfile
@@ -286,6 +287,11 @@ def load_recorded_run() -> Run:
 def runs_directory() -> Path:
     """Where runs are written and looked for: ``$GEMMPROF_RUNS``, else ``./gemmprof-runs``."""
     return Path(os.environ.get("GEMMPROF_RUNS") or DEFAULT_RUNS_DIRECTORY)
+
+
+def timestamped() -> str:
+    """The present moment as part of a folder's name: ``2026-11-21_130500``."""
+    return datetime.datetime.now().strftime("%Y-%m-%d_%H%M%S")
 
 
 def nvtx_range(stage_name: str, problem: Problem) -> str:

@@ -32,7 +32,7 @@ def room_of(module: str) -> str:
     parts = module.split(".")
     if len(parts) > 1 and parts[1] in ROOMS:
         return parts[1]
-    if len(parts) > 1 and parts[1] in ("commands", "cli", "__main__"):
+    if len(parts) > 1 and parts[1] in ("commands", "api", "cli", "__main__"):
         return "commands"
     return "base"
 

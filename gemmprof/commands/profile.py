@@ -13,7 +13,6 @@ the program needs to change; compiled with -lineinfo its source lines appear bes
 from __future__ import annotations
 
 import argparse
-import datetime
 import shlex
 import sys
 from pathlib import Path
@@ -21,13 +20,14 @@ from typing import TYPE_CHECKING
 
 from gemmprof.commands import _shared
 from gemmprof.errors import UsageError
+from gemmprof.run import timestamped
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from gemmprof.analysis.selection import Selection
     from gemmprof.analysis.session import Session
-    from gemmprof.profiler.programs.choice import Choice, Launch
+    from gemmprof.profiler.programs.choice import Choice
     from gemmprof.profiler.programs.session import Collected, ProgramProfiler
 
 DEFAULT_FOLDER = "gemmprof-profiles"
@@ -156,8 +156,7 @@ def _folder(options: argparse.Namespace, name: str) -> Path:
         UsageError: it holds something already.
     """
     if not options.output:
-        stamp = datetime.datetime.now().strftime("%Y-%m-%d_%H%M%S")
-        return Path(DEFAULT_FOLDER) / f"{name}_{stamp}"
+        return Path(DEFAULT_FOLDER) / f"{name}_{timestamped()}"
     folder = Path(options.output)
     if folder.is_file() or (folder.is_dir() and any(folder.iterdir())):
         raise UsageError(
@@ -192,78 +191,16 @@ def _say(text: str) -> None:
 
 
 def _counted(options: argparse.Namespace, profiler: ProgramProfiler, wanted: Selection) -> Choice:
-    """Count the launches, choose, and say what it will cost.
-
-    Raises:
-        UsageError: nothing matches the selection.
-    """
-    from gemmprof.analysis.selection import nothing_selected
-    from gemmprof.profiler.programs.choice import choose
+    """Count the launches, choose, and say what it will cost."""
+    from gemmprof.api import profiling
 
     _say(f"Counting the launches of: {shlex.join(profiler.program)}")
-    counted = profiler.count()
-    launches = _launches(counted, wanted, options.skip)
-    _say(_count_line(launches, counted))
-    if not any(launch.wanted for launch in launches):
-        names: dict[str, int] = {}
-        for launch in launches:
-            names[launch.name] = names.get(launch.name, 0) + 1
-        raise nothing_selected(wanted, names)
-    choice = choose(
-        launches, limit=min(options.count, options.top or options.count), every=options.all_launches
-    )
-    for line in _cost_lines(choice, counted, options.repeat):
+    counted = profiling.count(profiler, wanted, options.skip)
+    _say(f"  {counted}")
+    choice = profiling.chosen(counted, wanted, limit=options.count, every=options.all_launches)
+    for line in profiling.cost(choice, counted, options.repeat):
         _say(line)
     return choice
-
-
-def _count_line(launches: Sequence[Launch], counted: Collected) -> str:
-    from gemmprof.profiler.programs.session import COUNT_LIMIT
-    from gemmprof.reports.formatting import nanoseconds, seconds
-
-    kernels = len({launch.name for launch in launches})
-    whole = "" if len(launches) < COUNT_LIMIT else " (the first ones: no more are counted)"
-    return (
-        f"  {len(launches):,} launches of {kernels:,} kernels{whole}, "
-        f"{nanoseconds(sum(launch.duration for launch in launches))} on the GPU; counted in {seconds(counted.seconds)}"
-    )
-
-
-def _cost_lines(choice: Choice, counted: Collected, repeat: int) -> list[str]:
-    """What profiling will cost, before it starts."""
-    from gemmprof.reports.formatting import ratio, seconds
-
-    times = f", {repeat} times" if repeat > 1 else ""
-    lines = [
-        f"Profiling {choice.launches:,} launches of {choice.kernels:,} kernels and grids{times}: "
-        f"{ratio(choice.share)} of the time, about {seconds(choice.seconds(counted.seconds, repeat))}"
-    ]
-    if choice.left_out:
-        lines.append(f"  {choice.left_out:,} cheaper kernels and grids are left out (--count takes more)")
-    return lines
-
-
-def _launches(counted: Collected, wanted: Selection, skip: int) -> list[Launch]:
-    """The counted launches, with what the user's words mean marked."""
-    from gemmprof import metrics
-    from gemmprof.analysis.reading.report import ReportReader
-    from gemmprof.profiler.programs.choice import Launch
-
-    if counted.report is None:
-        return []
-    with ReportReader(counted.report) as reader:
-        return [
-            Launch(
-                name=profile.name,
-                mangled_name=profile.mangled_name or profile.function_name,
-                grid=profile.launch.grid,
-                block=profile.launch.block,
-                shared_memory=profile.launch.dynamic_shared_memory or 0,
-                duration=profile.number(metrics.DURATION) or 0.0,
-                wanted=profile.index >= skip and wanted.matches(profile),
-            )
-            for profile in reader.profiles(instances=False, rules=False)
-        ]
 
 
 def _profile(
@@ -291,7 +228,11 @@ def _finish(
     choice: Choice | None,
 ) -> int:
     """Say what was profiled, explain it, render the pages."""
+    from rich.text import Text
+
+    from gemmprof.analysis.explanation.reports import explain_reports
     from gemmprof.analysis.session import load_session
+    from gemmprof.reports.explanations.text import screen
     from gemmprof.reports.terminal import overview
 
     first = collected[0]
@@ -309,8 +250,10 @@ def _finish(
         _shared.print_json(record)
     else:
         terminal = _shared.console()
-        for part in overview.parts(session, width=terminal.width):
+        for part in overview.parts(session, width=terminal.width, headlines=False):
             terminal.print(part)
+        found = explain_reports(reports[:1])
+        terminal.print(Text(screen(found.kernels, width=terminal.width)))
     for line in _hints(session, first, choice):
         _say(line)
     for report in reports:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cache
 from itertools import count
 from typing import TYPE_CHECKING
 
+from gemmprof.analysis.families import Family
 from gemmprof.analysis.kernel_analysis import KernelAnalysis
 from gemmprof.analysis.session import Session
 from gemmprof.reports.facts import run_facts, tiles
@@ -71,6 +73,28 @@ def kernel_html(analysis: KernelAnalysis) -> str:
             sections=shown,
             absent=absent,
             p=prefix,
+            style=_style(),
+        )
+    )
+
+
+FAMILIES = 25
+"""Families that a report lists in a notebook."""
+
+
+def session_html(session: Session, families: Sequence[Family]) -> str:
+    """Where a report is from, and its families."""
+    from gemmprof.reports.terminal.overview import facts, headline
+
+    shown = [(family, session.kernels[family.representative]) for family in families[:FAMILIES]]
+    return (
+        environment()
+        .get_template("notebook_report.html")
+        .render(
+            headline=headline(session),
+            facts=facts(session, families) if families else "",
+            families=shown,
+            more=len(families) - len(shown),
             style=_style(),
         )
     )

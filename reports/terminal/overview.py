@@ -31,7 +31,12 @@ NARROW = 84
 
 
 def parts(
-    session: Session, *, width: int, sections: Sequence[str] = (), everything: bool = False
+    session: Session,
+    *,
+    width: int,
+    sections: Sequence[str] = (),
+    everything: bool = False,
+    headlines: bool = True,
 ) -> Iterator[RenderableType]:
     """What to print, in order.
 
@@ -40,6 +45,7 @@ def parts(
         width: columns of the terminal.
         sections: names of analyses to show of each family's representative, instead of its verdict.
         everything: every family in the table, and every section of each.
+        headlines: also what is to be said of the first families.
     """
     from rich.text import Text
 
@@ -57,6 +63,8 @@ def parts(
             rest = sum(family.share or 0.0 for family in found[LISTED:])
             yield Text(f"and {len(found) - LISTED:,} more families with {ratio(rest)} of the time (--all)")
         yield Text()
+    if not headlines:
+        return
     whole = bool(sections) or everything or len(found) == 1
     chosen = found if whole else found[:HEADLINES]
     for family in chosen:

@@ -1,0 +1,88 @@
+"""Counting a program's launches and choosing which to profile: here the profiler's files meet the reader of reports."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from gemmprof import metrics
+from gemmprof.analysis.reading.report import ReportReader
+from gemmprof.analysis.selection import Selection, nothing_selected
+from gemmprof.profiler.programs.choice import Choice, Launch, choose
+from gemmprof.profiler.programs.session import COUNT_LIMIT, Collected, ProgramProfiler
+from gemmprof.reports.formatting import nanoseconds, ratio, seconds
+
+DEFAULT_COUNT = 50
+"""Most kernels and grids to profile unless more are asked for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Count:
+    """A counted program: its launches in order, and the run that counted them."""
+
+    launches: tuple[Launch, ...]
+    collected: Collected
+
+    def __str__(self) -> str:
+        kernels = len({launch.name for launch in self.launches})
+        whole = "" if len(self.launches) < COUNT_LIMIT else " (the first ones: no more are counted)"
+        return (
+            f"{len(self.launches):,} launches of {kernels:,} kernels{whole}, "
+            f"{nanoseconds(sum(launch.duration for launch in self.launches))} on the GPU; "
+            f"counted in {seconds(self.collected.seconds)}"
+        )
+
+
+def count(profiler: ProgramProfiler, wanted: Selection, skip: int = 0) -> Count:
+    """Run the program once and record each launch and its time, with those marked that the user means.
+
+    Raises:
+        DeviceError: there is no ncu, or no such program.
+        ProfilerError: ncu failed before it recorded a launch.
+    """
+    collected = profiler.count()
+    return Count(_launches(collected.report, wanted, skip), collected)
+
+
+def _launches(report: Path | None, wanted: Selection, skip: int) -> tuple[Launch, ...]:
+    if report is None:
+        return ()
+    with ReportReader(report) as reader:
+        return tuple(
+            Launch(
+                name=profile.name,
+                mangled_name=profile.mangled_name or profile.function_name,
+                grid=profile.launch.grid,
+                block=profile.launch.block,
+                shared_memory=profile.launch.dynamic_shared_memory or 0,
+                duration=profile.number(metrics.DURATION) or 0.0,
+                wanted=profile.index >= skip and wanted.matches(profile),
+            )
+            for profile in reader.profiles(instances=False, rules=False)
+        )
+
+
+def chosen(counted: Count, wanted: Selection, *, limit: int = DEFAULT_COUNT, every: bool = False) -> Choice:
+    """The launches to profile: one of each kernel and grid, the most expensive ones first.
+
+    Raises:
+        UsageError: nothing matches the selection.
+    """
+    if not any(launch.wanted for launch in counted.launches):
+        names: dict[str, int] = {}
+        for launch in counted.launches:
+            names[launch.name] = names.get(launch.name, 0) + 1
+        raise nothing_selected(wanted, names)
+    return choose(counted.launches, limit=min(limit, wanted.top or limit), every=every)
+
+
+def cost(choice: Choice, counted: Count, repeat: int = 1) -> list[str]:
+    """What profiling will cost, in lines for people, before it starts."""
+    times = f", {repeat} times" if repeat > 1 else ""
+    lines = [
+        f"Profiling {choice.launches:,} launches of {choice.kernels:,} kernels and grids{times}: "
+        f"{ratio(choice.share)} of the time, about {seconds(choice.seconds(counted.collected.seconds, repeat))}"
+    ]
+    if choice.left_out:
+        lines.append(f"  {choice.left_out:,} cheaper kernels and grids are left out (--count takes more)")
+    return lines

@@ -1,0 +1,281 @@
+"""Profile a marked region of a script or notebook: ``with gemmprof.profile(): …`` or ``@gemmprof.profile``.
+
+Nsight Compute profiles whole processes from their start, so a region cannot be profiled where it runs. It runs here
+once as it is; then the script (or the notebook's cells up to this one) runs again in a child under ncu, in which only
+this region is profiled and which ends with it.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import json
+import os
+import sys
+import tempfile
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from pathlib import Path
+from types import TracebackType
+from typing import Any, ParamSpec, TypeVar, overload
+
+from gemmprof.errors import UsageError
+from gemmprof.run import timestamped
+
+Parameters = ParamSpec("Parameters")
+Result = TypeVar("Result")
+
+REGION_VARIABLE = "GEMMPROF_REGION"
+"""Set in the child: which region, counted from 1 in the order in which regions are entered, to profile."""
+DEFAULT_FOLDER = "gemmprof-profiles"
+
+_entered = 0
+
+
+class Region:
+    """One marked region; made by `profile`.
+
+    Attributes:
+        report: a `Report` of the profiled launches, once the region has been left; None in the child.
+        folder: where reports, logs and pages lie.
+    """
+
+    def __init__(self, options: dict[str, Any], output: str | os.PathLike[str] | None, pages: bool) -> None:
+        self._options = options
+        self._pages = pages
+        self._number = 0
+        self.folder = None if output is None else Path(output)
+        self.report: Any = None
+
+    @property
+    def _mine(self) -> bool:
+        """In the child: whether this is the region that it was started for."""
+        return os.environ.get(REGION_VARIABLE) == str(self._number)
+
+    def __enter__(self) -> Region:
+        global _entered
+        _entered += 1
+        self._number = _entered
+        if REGION_VARIABLE not in os.environ:
+            from gemmprof.profiler.ncu.command import require_ncu
+
+            require_ncu()  # before the region's work is done
+            _again()
+        elif self._mine:
+            _driver("cuProfilerStart")
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if REGION_VARIABLE in os.environ:
+            if self._mine:
+                _driver("cuCtxSynchronize")
+                _driver("cuProfilerStop")
+                for stream in (sys.stdout, sys.stderr):
+                    with suppress(OSError, ValueError):
+                        stream.flush()
+                os._exit(0 if kind is None else 1)  # what follows the region is not wanted a second time
+        elif kind is None:
+            self.report = self._profiled()
+
+    def __call__(self, function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
+        """As a decorator: the first call is the region, the others run as they are."""
+        first = True
+
+        @functools.wraps(function)
+        def wrapped(*args: Parameters.args, **kwargs: Parameters.kwargs) -> Result:
+            nonlocal first
+            if not first:
+                return function(*args, **kwargs)
+            first = False
+            with self:
+                return function(*args, **kwargs)
+
+        wrapped.profile = self  # type: ignore[attr-defined]
+        return wrapped
+
+    def _say(self, *lines: str) -> None:
+        if not self._options["quiet"]:
+            sys.stderr.write("".join(f"{line}\n" for line in lines))
+
+    def _profiled(self) -> Any:
+        """Run the program again under ncu and open what comes of it."""
+        from gemmprof.analysis.selection import selection
+        from gemmprof.api import profiling, report
+        from gemmprof.profiler.programs.session import ProgramProfiler, program_name
+
+        options = self._options
+        with tempfile.TemporaryDirectory(prefix="gemmprof-region-") as scratch:
+            program = _again(Path(scratch))
+            name = program_name(program)
+            folder = self.folder or Path(DEFAULT_FOLDER) / f"{name}_{timestamped()}"
+            folder.mkdir(parents=True, exist_ok=True)
+            self.folder = folder
+            profiler = ProgramProfiler(
+                program=program,
+                folder=folder,
+                metric_set=options["metric_set"],
+                marked_only=True,
+                environment={REGION_VARIABLE: str(self._number)},
+            )
+            wanted = selection(options["kernel"], None, options["nvtx"], options["top"])
+            counted = profiling.count(profiler, wanted)
+            choice = profiling.chosen(counted, wanted, limit=options["count"])
+            self._say(f"gemmprof: {counted}", *profiling.cost(choice, counted))
+            collected = profiler.profile(choice.filters)
+        if collected.report is None:
+            raise KeyboardInterrupt
+        opened = report.open(collected.report)
+        if self._pages:
+            opened.write_html(folder / "pages", force=True)
+            self._say(f"Wrote {folder / 'pages' / 'index.html'}")
+        return opened
+
+
+@overload
+def profile(function: Callable[Parameters, Result]) -> Callable[Parameters, Result]: ...
+@overload
+def profile(
+    function: None = None,
+    *,
+    kernel: str | None = None,
+    nvtx: str | None = None,
+    top: int | None = None,
+    count: int = 50,
+    metric_set: str = "lean",
+    output: str | os.PathLike[str] | None = None,
+    pages: bool = False,
+    quiet: bool = False,
+) -> Region: ...
+def profile(
+    function: Callable[..., Any] | None = None,
+    *,
+    kernel: str | None = None,
+    nvtx: str | None = None,
+    top: int | None = None,
+    count: int = 50,
+    metric_set: str = "lean",
+    output: str | os.PathLike[str] | None = None,
+    pages: bool = False,
+    quiet: bool = False,
+) -> Any:
+    """Profile the kernels of a region with Nsight Compute::
+
+        with gemmprof.profile(kernel="softmax") as region:
+            step()
+        print(region.report.to_markdown())
+
+        @gemmprof.profile
+        def step(): ...
+
+    The region runs once as it is, then the whole script (or the notebook's cells so far) runs again in a child, up to
+    the end of this region. What stands before it should be quick, and do the same every time.
+
+    Args:
+        function: the decorated function where the decorator has no arguments.
+        kernel: only kernels in whose full name this regular expression is found.
+        nvtx: only launches within such NVTX ranges.
+        top: only the so many kernels and grids that take most time.
+        count: at most so many kernels and grids, the most expensive ones.
+        metric_set: ``lean`` or one of ncu's own: ``basic``, ``detailed``, ``full``, ``roofline``.
+        output: folder for reports and logs (default: a new one in ``gemmprof-profiles``).
+        pages: also render the pages, into ``pages`` of that folder.
+        quiet: say nothing on stderr.
+
+    Raises:
+        DeviceError: there is no ncu.
+        UsageError: there is no script to run again, or the words of selection are wrong.
+        ProfilerError: ncu failed; the message says why.
+    """
+    if function is not None and not callable(function):
+        raise UsageError(
+            f"profile() takes no {type(function).__name__}: it marks a region of Python",
+            remedies=[
+                "mark a region: with gemmprof.profile(): …",
+                "profile a program: gemmprof profile -- COMMAND",
+                "read a report: gemmprof.open(path)",
+            ],
+        )
+    options = {
+        "kernel": kernel,
+        "nvtx": nvtx,
+        "top": top,
+        "count": count,
+        "metric_set": metric_set,
+        "quiet": quiet,
+    }
+    region = Region(options, output, pages)
+    return region(function) if function is not None else region
+
+
+def _driver(call: str) -> None:
+    """A call of the CUDA driver without arguments; nothing without a driver, which ncu will say."""
+    with suppress(OSError, AttributeError):
+        library = ctypes.CDLL("libcuda.so.1")
+        library.cuInit(0)
+        getattr(library, call)()
+
+
+def _again(scratch: Path | None = None) -> tuple[str, ...]:
+    """The command that runs this program again; a notebook's cells are written to ``scratch`` first.
+
+    Raises:
+        UsageError: there is nothing that could be run again.
+    """
+    cells = _cells()
+    if cells is not None:
+        if scratch is None:
+            return ()
+        return (sys.executable, str(_notebook_script(cells, scratch)))
+    words = tuple(sys.orig_argv)
+    has_script = any(not word.startswith("-") for word in words[1:]) or "-c" in words
+    if not has_script or hasattr(sys, "ps1"):
+        raise UsageError(
+            "there is no script to run again: the region was entered at a prompt",
+            remedies=["put the lines into a file and run it with python", "or use a notebook"],
+        )
+    return (sys.executable, *words[1:])
+
+
+def _cells() -> Sequence[str] | None:
+    """The cells that a notebook or IPython prompt has run, this one included; None in a script."""
+    ipython = sys.modules.get("IPython")
+    shell = None if ipython is None else ipython.get_ipython()
+    if shell is None:
+        return None
+    # Magics are already translated into calls of get_ipython() here.
+    return [cell for cell in shell.history_manager.input_hist_parsed if cell.strip()]
+
+
+_RUNNER = """\
+import json, sys
+from pathlib import Path
+sys.path.insert(0, {folder!r})
+class _NoShell:
+    def __getattr__(self, name):
+        return lambda *args, **kwargs: None
+def get_ipython():
+    return _NoShell()
+def display(*args, **kwargs):
+    pass
+names = {{"__name__": "__main__", "get_ipython": get_ipython, "display": display}}
+for file in json.loads({files!r}):
+    code = compile(Path(file).read_text(encoding="utf-8"), file, "exec")
+    try:
+        exec(code, names)
+    except Exception as error:  # a cell that failed in the notebook fails here too, and the next one goes on
+        print(f"{{Path(file).name}}: {{type(error).__name__}}: {{error}}", file=sys.stderr)
+"""
+
+
+def _notebook_script(cells: Sequence[str], scratch: Path) -> Path:
+    """A script that runs the cells one after the other, each from a file of its own so that its source is found."""
+    files = []
+    for number, cell in enumerate(cells, 1):
+        file = scratch / f"cell_{number}.py"
+        file.write_text(cell, encoding="utf-8")
+        files.append(str(file))
+    script = scratch / "notebook.py"
+    script.write_text(_RUNNER.format(folder=str(Path.cwd()), files=json.dumps(files)), encoding="utf-8")
+    return script

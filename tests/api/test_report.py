@@ -1,0 +1,113 @@
+"""`gemmprof.open` and the report that it returns."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from recorded_data import DATA
+
+import gemmprof
+from gemmprof.analysis.roofline import Roofline
+
+TRAIN = DATA / "train_100.ncu-rep.xz"
+LADDER = DATA / "ladder_simple.ncu-rep.xz"
+
+
+@pytest.fixture(scope="module")
+def train() -> gemmprof.Report:
+    return gemmprof.open(TRAIN)
+
+
+@pytest.fixture(scope="module")
+def ladder() -> gemmprof.Report:
+    return gemmprof.open(LADDER)
+
+
+def test_the_package_shows_its_api_and_loads_every_name() -> None:
+    assert {"open", "profile", "Report", "GemmprofError", "ReportError", "explain"} <= set(dir(gemmprof))
+    for name in dir(gemmprof):
+        assert getattr(gemmprof, name) is not None
+    program = "import sys, gemmprof; print([m for m in ('pandas', 'numpy', 'jinja2') if m in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+def test_a_report_has_launches_families_and_findings(train: gemmprof.Report) -> None:
+    assert len(train) == len(train.launches) == 100 and train[3] is train.launches[3]
+    assert sum(family.count for family in train.families) == 100
+    assert repr(train) == "<Report train_100.ncu-rep.xz · 100 launches of 39 kernels · NVIDIA H100 80GB HBM3>"
+    saved = [finding.saves_ns or 0 for finding in train.findings]
+    assert saved and saved == sorted(saved, reverse=True)
+
+
+def test_findings_rest_on_counters_that_a_long_report_drops(
+    train: gemmprof.Report, ladder: gemmprof.Report
+) -> None:
+    assert not train[0].profile.instances
+    assert train.explain(0).name == train[0].profile.name
+    assert ladder.findings[0].finding.cause == "uncoalesced_access"
+    assert ladder.findings[0].finding.places[0].line == 8
+
+
+def test_the_table_has_one_typed_row_a_launch(train: gemmprof.Report) -> None:
+    frame = train.to_dataframe(metrics=["gpu__time_duration.sum", "no__such.metric"])
+    assert len(frame) == 100 and "object" not in {str(kind) for kind in frame.dtypes}
+    assert str(frame["registers"].dtype) == "Int64" and str(frame["duration_ns"].dtype) == "float64"
+    assert frame["duration_ns"].tolist() == frame["gpu__time_duration.sum"].tolist()
+    assert frame["no__such.metric"].isna().all()
+    assert frame["kernel"].nunique() == frame["name"].nunique() == 39
+    assert frame.groupby("family")["duration_ns"].sum().iloc[0] == train.families[0].total_ns
+
+
+def test_the_words_of_the_command_line_select(train: gemmprof.Report) -> None:
+    assert [k.profile.index for k in gemmprof.open(TRAIN, launch="3,5-6")] == [3, 5, 6]
+    assert len(train.select("softmax", nvtx="forward")) == 1
+    with pytest.raises(gemmprof.UsageError, match="no launch matches"):
+        train.select("nothing")
+
+
+def test_two_reports_are_compared(ladder: gemmprof.Report) -> None:
+    pairs = ladder.diff(LADDER)
+    assert len(pairs) == 3
+    assert all(pair.comparison is not None for pair in pairs)
+
+
+def test_pages_and_notebook(ladder: gemmprof.Report, tmp_path: Path) -> None:
+    one = ladder.write_html(tmp_path / "one.html")
+    assert one == tmp_path / "one.html" and "gemm_naive" in one.read_text(encoding="utf-8")
+    with pytest.raises(gemmprof.UsageError, match="exists already"):
+        ladder.write_html(one)
+    assert ladder.write_html(tmp_path / "pages").name == "index.html"
+    shown = ladder._repr_html_()
+    assert (
+        shown.startswith('<div class="gp-notebook">') and "gemm_coalesced" in shown and "<script" not in shown
+    )
+    hostile = gemmprof.open(DATA / "names_nvtx.ncu-rep.xz")._repr_html_()
+    assert "<script" not in hostile and "&lt;script" in hostile
+
+
+@pytest.mark.parametrize(
+    ("call", "said"),
+    [
+        (lambda: gemmprof.open(3), "a path is expected"),  # type: ignore[call-overload]
+        (lambda: gemmprof.open("none.ncu-rep"), "there is no file"),
+        (lambda: gemmprof.analyse(str(LADDER)), "gemmprof.open("),  # type: ignore[arg-type]
+        (lambda: gemmprof.open(LADDER)["gemm"], "report.select('gemm')"),  # type: ignore[index]
+        (lambda: gemmprof.open(LADDER)[99], "holds 3"),
+        (lambda: gemmprof.open(LADDER)[0].get("roofline"), "results['roofline']"),  # type: ignore[arg-type]
+        (lambda: gemmprof.open(LADDER)[0].get(str), "they yield"),
+        (lambda: gemmprof.profile("x.ncu-rep"), "gemmprof.open(path)"),  # type: ignore[call-overload]
+    ],
+)
+def test_what_is_not_meant_gets_the_sentence_that_helps(call: object, said: str) -> None:
+    assert callable(call)
+    with pytest.raises(gemmprof.GemmprofError) as error:
+        call()
+    assert said in str(error.value)
+
+
+def test_a_result_is_asked_for_by_its_type(ladder: gemmprof.Report) -> None:
+    assert isinstance(ladder[0].get(Roofline), Roofline)
