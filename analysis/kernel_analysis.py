@@ -34,11 +34,12 @@ from gemmprof.analysis import (
     spills,
     warp_states,
 )
+from gemmprof.analysis.explanation.engine import explain
 from gemmprof.analysis.occupancy import profile as occupancy_profile
 from gemmprof.analysis.verdict import Verdict, judge
 from gemmprof.errors import UsageError
 from gemmprof.metrics import MetricGroup
-from gemmprof.model import KernelProfile, NotCollected
+from gemmprof.model import Explanation, KernelProfile, NotCollected
 from gemmprof.views import view_of
 
 if TYPE_CHECKING:
@@ -90,12 +91,14 @@ class KernelAnalysis:
         results: result of each analysis by its ``NAME``, in the order of `ANALYSES`; `NotCollected` where the
             report lacks the metrics.
         verdict: the kernel in one paragraph.
+        explanation: what to change first, where, and what it brings.
         slimmed: True where the profile's instance values were dropped after the analyses, to save memory.
     """
 
     profile: KernelProfile
     results: Mapping[str, Any] = field(repr=False)
     verdict: Verdict
+    explanation: Explanation
     slimmed: bool = False
 
     def get(self, kind: type[Result]) -> Result | NotCollected:
@@ -154,4 +157,5 @@ def analyse(profile: KernelProfile) -> KernelAnalysis:
     if not isinstance(given, KernelProfile):
         raise _no_launch(given)
     results = {analysis.NAME: analysis.analyse(profile) for analysis in ANALYSES}
-    return KernelAnalysis(profile, results, judge(results))
+    explanation = explain(profile)
+    return KernelAnalysis(profile, results, judge(results, explanation), explanation)

@@ -6,32 +6,23 @@ out.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from gemmprof import metrics
 from gemmprof.analysis import opcodes, roofline, speed_of_light
-from gemmprof.analysis.bank_conflicts import BankConflicts
-from gemmprof.analysis.coalescing import Coalescing
-from gemmprof.analysis.divergence import Divergence
+from gemmprof.analysis.by_line import base_name
+from gemmprof.analysis.explanation.causes import CAUSES
 from gemmprof.analysis.instruction_mix import InstructionMix
-from gemmprof.analysis.occupancy.profile import LaunchOccupancy
 from gemmprof.analysis.roofline import Roofline, RooflinePoint
-from gemmprof.analysis.rules import Advice
 from gemmprof.analysis.scheduler import Scheduler
 from gemmprof.analysis.speed_of_light import BreakdownEntry, SpeedOfLight
-from gemmprof.analysis.spills import Spills
 from gemmprof.analysis.warp_states import StateShare, WarpStates
+from gemmprof.model import Explanation
 
 UNKNOWN = "unknown"
 
-NOTABLE_STALL = 0.15
-"""A stall below this share of the warp cycles is not worth advice."""
-NOTABLE_WASTE = 10.0
-"""Excess wavefronts or sectors below this per cent are not worth advice."""
-NOTABLE_THREADS = 24.0
-"""From this many active threads per instruction on, divergence is not worth advice."""
 VISIBLE_PERCENT = 0.05
 """Smaller percentages print as 0.0."""
 
@@ -41,18 +32,6 @@ _LATENCY_OF_GROUP = {
     "execution": "instruction latency",
     "synchronisation": "synchronisation",
     "control": "instruction fetch",
-}
-
-_BEYOND_A_FULL_UNIT = {
-    "DRAM": "Move fewer bytes: reuse data in shared memory or caches, fuse kernels, or use a narrower type.",
-    "L2 cache": "Ask L2 for fewer bytes: reuse data within a block, and place blocks that share data side by side.",
-    "L1 cache": "Ask L1 for fewer bytes: coalesce accesses and keep reused data in registers or shared memory.",
-    "shared memory": "Keep operands in registers for longer: larger thread tiles need fewer shared loads per result.",
-    "load/store unit": "Issue fewer loads and stores: wider vectors, and more results per loaded operand.",
-    "issue slots": "Execute fewer instructions per result: wider loads, more results per thread.",
-    "FMA pipe": "Only fewer multiply-adds or tensor cores go beyond this.",
-    "FP64 pipe": "Only fewer FP64 operations, or a lower precision where it suffices, go beyond this.",
-    "tensor cores": "Only fewer operations or a narrower type go beyond this.",
 }
 
 
@@ -65,7 +44,7 @@ class Verdict:
             ``small grid``, ``unknown`` …
         closeness: sentence: how close to which limit.
         waiting: sentence: what the warps wait for; '' if not collected.
-        advice: sentences: what to try; '' if there is nothing to say.
+        advice: sentence: what to change first; '' if nothing is known. The findings of the explanation say more.
     """
 
     limited_by: str
@@ -88,12 +67,6 @@ class _Findings:
     states: WarpStates | None
     scheduler: Scheduler | None
     mix: InstructionMix | None
-    conflicts: BankConflicts | None
-    coalescing: Coalescing | None
-    divergence: Divergence | None
-    spills: Spills | None
-    occupancy: LaunchOccupancy | None
-    advice: Advice | None
 
     @property
     def stall(self) -> StateShare | None:
@@ -131,11 +104,12 @@ class _Findings:
         return "shared memory" if shared > cache else "L1 cache"
 
 
-def judge(results: Mapping[str, Any]) -> Verdict:
+def judge(results: Mapping[str, Any], explanation: Explanation | None = None) -> Verdict:
     """The verdict on one launch.
 
     Args:
         results: result of each analysis by name (`KernelAnalysis.results`); missing and not collected ones are fine.
+        explanation: what to change first, which the last sentence names.
     """
     found = {type(result): result for result in results.values()}
     findings = _Findings(
@@ -144,14 +118,8 @@ def judge(results: Mapping[str, Any]) -> Verdict:
         states=found.get(WarpStates),
         scheduler=found.get(Scheduler),
         mix=found.get(InstructionMix),
-        conflicts=found.get(BankConflicts),
-        coalescing=found.get(Coalescing),
-        divergence=found.get(Divergence),
-        spills=found.get(Spills),
-        occupancy=found.get(LaunchOccupancy),
-        advice=found.get(Advice),
     )
-    return Verdict(_limited_by(findings), _closeness(findings), _waiting(findings), _advice(findings))
+    return Verdict(_limited_by(findings), _closeness(findings), _waiting(findings), _advice(explanation))
 
 
 def _limited_by(findings: _Findings) -> str:
@@ -251,63 +219,18 @@ def _lower_first(sentence: str) -> str:
     return sentence[:1].lower() + sentence[1:]
 
 
-def _advice(findings: _Findings) -> str:
-    sentences = [*_waste(findings)]
-    stall, occupancy = findings.stall, findings.occupancy
-    if findings.kind == speed_of_light.SMALL_GRID:
-        waves = "" if occupancy is None or occupancy.waves is None else f" {occupancy.waves:.2f} waves of"
-        sentences.insert(
-            0, f"Its blocks fill only{waves or ' a part of'} the GPU: launch more, or cut the work finer."
+def _advice(explanation: Explanation | None) -> str:
+    """What to change first: the findings below say the rest."""
+    if explanation is None:
+        return ""
+    if explanation.findings:
+        first = explanation.findings[0]
+        title = CAUSES.get(first.cause, first.cause)
+        place = next((f" ({base_name(p.file)}:{p.line})" for p in first.places if p.file is not None), "")
+        return (
+            f"First to change: {_lower_first(title)}{place}, which would save about "
+            f"{100 * first.saves:.0f} % of its time."
         )
-    if findings.kind == speed_of_light.HIGH:
-        sentences.append(
-            _BEYOND_A_FULL_UNIT.get(
-                findings.busiest, "Give the busiest unit less work, or move work to another."
-            )
-        )
-    elif stall is not None and stall.share >= NOTABLE_STALL and stall.reason.advice:
-        sentences.append(stall.reason.advice)
-    best = None if findings.advice is None else findings.advice.best
-    if best is not None:
-        sentences.append(
-            f"Nsight Compute expects most, {best.estimated_speedup:.0f} % at best, of: {best.name}."
-        )
-    return " ".join(sentences)
-
-
-def _waste(findings: _Findings) -> Iterator[str]:
-    """Sentences on work that the hardware does for nothing."""
-    conflicts, coalescing = findings.conflicts, findings.coalescing
-    if conflicts is not None:
-        worst = conflicts.worst
-        if worst is not None and worst.share is not None and worst.share >= NOTABLE_WASTE:
-            way = f" ({worst.n_way:.1f}-way)" if worst.n_way is not None else ""
-            yield (
-                f"Bank conflicts make up {worst.share:.0f} % of the wavefronts of its shared "
-                f"{_plural(worst.name)}{way}: change the layout or pad it."
-            )
-    if coalescing is not None and coalescing.sectors and coalescing.ideal is not None:
-        excess = 100 * (coalescing.sectors - coalescing.ideal) / coalescing.sectors
-        if excess >= NOTABLE_WASTE:
-            yield (
-                f"{excess:.0f} % of its global sectors carry nothing that was asked for: "
-                "let neighbouring threads touch neighbouring addresses."
-            )
-    spills, divergence = findings.spills, findings.divergence
-    if spills is not None and (spills.share_of_l1_sectors or 0.0) >= NOTABLE_WASTE:
-        yield (
-            f"Local memory makes up {spills.share_of_l1_sectors:.0f} % of its L1 sectors: "
-            "spilled registers or arrays that are indexed at run time."
-        )
-    threads = None if divergence is None else divergence.threads_per_instruction
-    if threads is not None and threads < NOTABLE_THREADS:
-        yield (
-            f"Only {threads:.1f} of 32 threads are active per instruction: "
-            "let the threads of a warp take the same branches."
-        )
-
-
-def _plural(operation: str) -> str:
-    """``async_copy`` becomes "async copies"."""
-    words = operation.replace("_", " ")
-    return f"{words[:-1]}ies" if words.endswith("copy") else words if words.endswith("x") else f"{words}s"
+    if explanation.at_limit is not None:
+        return "No change that these numbers show would save a notable part of its time."
+    return ""

@@ -269,6 +269,36 @@ def _from_memory(work: Work, index: int, steps: int = 60) -> bool:
     return False
 
 
+POLYNOMIAL = 5
+"""Steps of a polynomial with constant coefficients from which on it belongs to a function of the FP64 library."""
+
+
+def double_functions(work: Work) -> Mask:
+    """Instructions of inlined FP64 functions (exponential, logarithm and the like): polynomials and around them."""
+    code = work.code
+    assert code is not None
+    steps = [
+        index
+        for index, line in enumerate(code.sass)
+        if line.opcode == "DFMA" and work.executed[index] and line.operands[-1].lstrip("-").startswith("UR")
+    ]
+    found = np.zeros(len(code.sass), dtype=bool)
+    groups: list[list[int]] = []
+    for index in steps:
+        if groups and index - groups[-1][-1] <= 14:
+            groups[-1].append(index)
+        else:
+            groups.append([index])
+    for group in groups:
+        if len(group) < POLYNOMIAL:
+            continue
+        often = work.executed[group[0]]
+        for at in range(max(0, group[0] - 24), min(len(found), group[-1] + 14)):
+            similar = 0.5 * often <= work.executed[at] <= 2.0 * often
+            found[at] |= similar and not code.sass[at].space and not code.sass[at].is_branch
+    return found
+
+
 def _from_reciprocal(work: Work, index: int, depth: int = 3) -> bool:
     """Whether a value goes back to the integer reciprocal of a division: ``F2I…TRUNC`` of ``MUFU.RCP``."""
     code = work.code

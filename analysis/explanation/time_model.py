@@ -1,19 +1,20 @@
-"""The time model: how long a launch takes, from what it asks of each resource, and what it takes when it
-asks for less.
+"""The time model: how long a launch takes, from what it asks of each resource, and what it takes when it asks for less.
 
 With all times as shares of the measured one::
 
-    time = idle + k * (sum over terms of term ** P) ** (1 / P)
+    time = idle + (sum over terms of (scale * term) ** P) ** (1 / P)
 
-The terms are the resources (busy share over ceiling; those of an SM times the imbalance, because the
-busiest SM is waited for) and the latency (`latency.unloaded`; times the working share of the time).
-``idle`` is the share before the first and behind the last instruction, and ``k`` makes the formula exact
-for the launch as measured: what the terms do not explain is taken to stay in proportion. A large P is
-perfect overlap: the largest term alone counts.
+The terms are the resources (busy share over ceiling; those of an SM times the imbalance, because the busiest SM is
+waited for) and the latency (`latency.unloaded`; times the working share of the time). ``idle`` is the share before the
+first and behind the last instruction. A large P is perfect overlap: the largest term alone counts.
+
+``scale`` makes the formula exact for the launch as measured: what the terms leave unexplained is put on the busiest of
+them, ``k ** ((term / largest) ** 2)``, so that it goes away with what causes it.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
@@ -28,8 +29,8 @@ from gemmprof.analysis.explanation.work import Array, Work
 
 OVERLAP = 4.0
 """P: how well the work of different resources overlaps."""
-UNEXPLAINED_MOST = 4.0
-"""``k`` beyond this is not believed: the launch waits for something that the model does not know."""
+SHARPNESS = 2.0
+"""How strongly the unexplained part of the time is put on the busiest terms."""
 
 LATENCY = "latency"
 WAITS_FOR_RESULTS = (LONG, SHORT, "drain")
@@ -110,6 +111,7 @@ class TimeModel:
         sum_of_terms = self._combined(terms)
         self.known = bool(terms) and sum_of_terms > 0
         self.unexplained = self.inner / sum_of_terms if self.known else 1.0
+        self.scales = self._scales(terms) if self.known else {}
 
     # --- Terms ---
 
@@ -164,12 +166,30 @@ class TimeModel:
         return self.work.once(f"weights of {key}", lambda: _weights(self.work, key))
 
     def _combined(self, terms: Mapping[str, float]) -> float:
+        """The terms together, a shared time."""
+        return self._norm(_apart(terms))
+
+    def _scales(self, terms: Mapping[str, float]) -> dict[str, float]:
+        """Factor on each group of terms that makes the model exact for the launch as measured."""
+        apart = _apart(terms)
+        largest = max(apart.values())
+        weight = {key: (term / largest) ** SHARPNESS for key, term in apart.items()}
+        low, high = -3.0, 3.0  # of the logarithm of k
+        for _ in range(40):
+            middle = 0.5 * (low + high)
+            scaled = {key: term * math.exp(middle * weight[key]) for key, term in apart.items()}
+            if self._norm(scaled) < self.inner:
+                low = middle
+            else:
+                high = middle
+        return {key: math.exp(high * weight[key]) for key in apart}
+
+    def _norm(self, apart: Mapping[str, float]) -> float:
         power = self.settings.overlap
-        largest = max(terms.values(), default=0.0)
+        largest = max(apart.values(), default=0.0)
         if largest <= 0:
             return 0.0
-        # The lists of one unit's stages are one term: they work in step.
-        return largest * float(sum((term / largest) ** power for term in _apart(terms))) ** (1.0 / power)
+        return largest * float(sum((term / largest) ** power for term in apart.values())) ** (1.0 / power)
 
     # --- Results ---
 
@@ -177,9 +197,8 @@ class TimeModel:
         """Time with a change made, as a share of the measured one."""
         if not self.known:
             return 1.0
-        # What stays unexplained is limited: a kernel that waits for the unknown does not get faster in
-        # proportion.
-        inner = self.unexplained * self._combined(self.terms(mend))
+        apart = _apart(self.terms(mend))
+        inner = self._norm({key: term * self.scales.get(key, 1.0) for key, term in apart.items()})
         return self.work.idle_start * mend.idle + inner
 
     def saves(self, mend: Mend) -> float:
@@ -205,10 +224,13 @@ _GROUPS = (
 """Stages of one unit that work in step: the slowest one counts."""
 
 
-def _apart(terms: Mapping[str, float]) -> list[float]:
+def _apart(terms: Mapping[str, float]) -> dict[str, float]:
+    """The terms with those of one unit joined."""
     grouped = {name for group in _GROUPS for name in group}
-    alone = [value for name, value in terms.items() if name not in grouped]
-    return alone + [max((terms.get(name, 0.0) for name in group), default=0.0) for group in _GROUPS]
+    found = {name: value for name, value in terms.items() if name not in grouped}
+    for group in _GROUPS:
+        found[group[0]] = max((terms.get(name, 0.0) for name in group), default=0.0)
+    return found
 
 
 def _weights(work: Work, key: str) -> Array:

@@ -110,7 +110,7 @@ def render(
     with session_set_aside():
         report = Report(
             session=session,
-            plan=explained(pages, processes=processes),
+            plan=explained(pages),
             links=Links(single_file),
             baseline=chosen,
             other=plan(baseline, every=True)

@@ -16,14 +16,20 @@ from gemmprof.analysis.warp_states import WarpStates
 
 
 def analysed(recorded: ReadRecorded, report: str, function: str, launch: int = 0) -> KernelAnalysis:
-    matches = [profile for profile in recorded(report) if profile.function_name == function]
+    matches = [profile for profile in recorded(report, source=True) if profile.function_name == function]
     return kernel_analysis.analyse(matches[launch])
 
 
 @pytest.mark.parametrize(
     ("report", "function", "launch", "limited_by", "sentence"),
     [
-        ("ladder_simple", "gemm_naive", 0, "L1 cache", "of its global sectors carry nothing"),
+        (
+            "ladder_simple",
+            "gemm_naive",
+            0,
+            "L1 cache",
+            "First to change: uncoalesced access (gemm_ladder.cu:",
+        ),
         ("ladder_simple", "gemm_coalesced", 0, "L1 cache", "LG Throttle"),
         (
             "ladder_simple",
@@ -32,11 +38,23 @@ def analysed(recorded: ReadRecorded, report: str, function: str, launch: int = 0
             "shared memory",
             "of FP32, 82.4 % of what the memory roof allows",
         ),
-        ("flaws_bank_conflicts", "conflict_load", 3, "shared memory", "of its shared loads (32.0-way)"),
-        ("flaws_bank_conflicts", "conflict_store", 0, "small grid", "of its shared stores (32.0-way)"),
-        ("flaws_global_access", "strided_load", 0, "L2 cache", "78 % of its global sectors"),
-        ("flaws_spills", "spilled_registers", 0, "DRAM", "Local memory makes up 92 % of its L1 sectors"),
-        ("flaws_divergence", "single_lane", 0, "small grid", "Only 2.6 of 32 threads are active"),
+        (
+            "flaws_bank_conflicts",
+            "conflict_load",
+            3,
+            "shared memory",
+            "First to change: shared-memory bank conflicts (bank_conflicts.cu:",
+        ),
+        ("flaws_bank_conflicts", "conflict_store", 0, "small grid", "First to change: launch overhead"),
+        (
+            "flaws_global_access",
+            "strided_load",
+            0,
+            "L2 cache",
+            "First to change: uncoalesced access (global_access.cu:17)",
+        ),
+        ("flaws_spills", "spilled_registers", 0, "DRAM", "First to change: local memory (spills.cu:14)"),
+        ("flaws_divergence", "single_lane", 0, "small grid", "First to change: launch overhead"),
         ("flaws_tensor", "mma_tf32", 0, "small grid", "of Tensor HMMA TF32 → FP32"),
         ("flaws_atomics", "global_histogram", 0, "small grid", "Long Scoreboard"),
         ("launches_same_kernel", "saxpy", 2, "memory latency", "of the samples a warp waits"),

@@ -19,6 +19,11 @@ from gemmprof.analysis.explanation.work import Work
 
 Mask = npt.NDArray[np.bool_]
 
+LIBRARY = 0.35
+"""Instructions of an FP32 function of the library for each of the FP64 one."""
+SUBROUTINE = 0.4
+"""The same for the subroutines of division and square root."""
+
 
 def double_precision(work: Work) -> Iterator[Candidate]:
     """FP32 for FP64.
@@ -42,7 +47,9 @@ def double_precision(work: Work) -> Iterator[Candidate]:
         inside = np.zeros(len(keep), dtype=bool)
         inside[first : last + 1] = True
         if (doubles & inside).any():
-            keep[inside] = np.minimum(keep[inside], 0.4)
+            keep[inside] = np.minimum(keep[inside], SUBROUTINE)
+    library = sequences.double_functions(work)
+    keep[library] = np.minimum(keep[library], LIBRARY)
     count = float((work.executed * keep)[doubles].sum())
     resources = {"fp64": 0.0}
     added = {
@@ -298,7 +305,7 @@ def tensor_cores_idle(work: Work) -> Iterator[Candidate]:
     keep = keep_of(work)
     keep[products] = 1.0 / rate
     keep[converts] = 0.05
-    operands = work.where(lambda line: line.space == "shared" and line.is_load)
+    operands = work.where(lambda line: line.space in ("shared", "global") and line.is_load)
     fed = _in_loops_of(work, products) & operands
     keep[fed] = 0.25
     yield Candidate(
@@ -335,18 +342,16 @@ def _accumulating(work: Work, products: Mask) -> Mask:
     for index in np.flatnonzero(products & (work.executed > 0)):
         line = work.sass[int(index)]
         registers = [re.sub(r"[-|]|\..*", "", operand) for operand in line.operands]
-        if (
-            len(registers) < 4
-            or registers[0] != registers[3]
-            or not all(re.fullmatch(r"R\d+", name) for name in registers[1:3])
-        ):
+        if len(registers) < 4 or not all(re.fullmatch(r"R\d+", name) for name in registers[1:4]):
             continue
-        if registers[1] == registers[2] or registers[0] in registers[1:3]:
+        if registers[1] == registers[2] or registers[3] in registers[1:3]:
             continue
         sources = [
             work.sass[at].opcode for name in registers[1:3] for at in work.code.producers(int(index), name)
         ]
-        found[index] = bool(sources) and all(opcode in memory for opcode in sources)
+        sums = [work.sass[at] for at in work.code.producers(int(index), registers[3])]
+        summed = any(source.opcode == line.opcode for source in sums)
+        found[index] = summed and bool(sources) and all(opcode in memory for opcode in sources)
     return found
 
 
