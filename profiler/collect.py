@@ -7,7 +7,6 @@ goes on with the parts that are missing, and a stage that fails takes no other w
 from __future__ import annotations
 
 import dataclasses
-import sys
 import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -16,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gemmprof import metrics
+from gemmprof.children import python_command
 from gemmprof.errors import DeviceError, GemmprofError, ProfilerError, RunError
 from gemmprof.model import Problem, StageResult, Timing, Verification
 from gemmprof.profiler import machine
@@ -319,7 +319,7 @@ class Collection:
                 self._measured(event)
 
         ending = run_program(
-            [sys.executable, "-P", "-m", "gemmprof.profiler.worker", str(job_file)],
+            [*python_command("gemmprof.profiler.worker"), str(job_file)],
             events=job.events,
             output=logs / f"{stem}.out.log",
             stop_file=job.stop_file,

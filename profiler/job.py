@@ -1,4 +1,4 @@
-"""What the collection hands to its helper programs, and the events that come back: JSON, one object a line.
+"""What the collection hands to its helper programs, and the events that come back (`gemmprof.line_worker`).
 
 The helpers are programs of their own because a faulty kernel ends the CUDA context, and often the process, that ran it.
 """
@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from gemmprof.line_worker import LineReader, append_line
 from gemmprof.model import Problem
 from gemmprof.profiler.lock import collection_lives
 from gemmprof.run import write_atomically
@@ -82,12 +83,11 @@ class Job:
         return self.stop_file.exists() or not collection_lives(self.run_directory)
 
     def emit(self, event: str, task: Task | None = None, **facts: Any) -> None:
-        """Append one event. Each is written at once, so that a killed helper loses none."""
+        """Append one event."""
         record: dict[str, Any] = {"event": event, "clock": round(time.monotonic(), 4)}
         if task is not None:
             record |= {"stage": task.stage, "problem": dataclasses.asdict(task.problem)}
-        with self.events.open("a", encoding="utf-8") as file:
-            file.write(json.dumps({**record, **facts}) + "\n")
+        append_line(self.events, {**record, **facts})
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,9 +111,9 @@ class Event:
         return self.stage, self.problem
 
     @classmethod
-    def parse(cls, line: str) -> Event:
-        """Read one line that `Job.emit` wrote."""
-        facts = json.loads(line)
+    def read(cls, record: Mapping[str, Any]) -> Event:
+        """The event in one line that `Job.emit` wrote."""
+        facts = dict(record)
         problem = facts.pop("problem", None)
         return cls(
             facts.pop("event"),
@@ -124,26 +124,14 @@ class Event:
 
 
 class EventReader:
-    """Reads the events of a helper while it writes them; a line without its end waits for the next call."""
+    """Reads the events of a helper while it writes them."""
 
     def __init__(self, path: Path) -> None:
-        self._path = path
-        self._offset = 0
+        self._lines = LineReader(path)
 
     def new(self) -> Iterator[Event]:
         """The events that were completed since the last call."""
-        try:
-            with self._path.open("rb") as file:
-                file.seek(self._offset)
-                block = file.read()
-        except FileNotFoundError:
-            return
-        complete, _, _ = block.rpartition(b"\n")
-        if not complete:
-            return
-        self._offset += len(complete) + 1
-        for line in complete.decode("utf-8").splitlines():
-            yield Event.parse(line)
+        return map(Event.read, self._lines.new())
 
 
 def read_events(path: Path) -> Sequence[Event]:

@@ -12,7 +12,6 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-import gemmprof
 from gemmprof.errors import DeviceError
 from gemmprof.profiler.job import Event, EventReader
 
@@ -65,7 +64,7 @@ def start_program(arguments: Sequence[str], *, output: Path, keep_open: Sequence
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=subprocess.STDOUT,
-                env=_environment(),
+                env={**os.environ, "PYTHONUNBUFFERED": "1"},
                 pass_fds=tuple(keep_open),
                 start_new_session=True,  # Ctrl-C in the terminal reaches the collection only
             )
@@ -141,16 +140,6 @@ def _counted_interrupts() -> Iterator[list[int]]:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
-
-
-def _environment() -> dict[str, str]:
-    """The environment for helpers, in which ``-P -m gemmprof.…`` finds this very gemmprof.
-
-    `-P` keeps the current folder off their path, where a file beside a downloaded report would be imported.
-    """
-    home = str(Path(gemmprof.__file__).resolve().parent.parent)
-    others = [path for path in os.environ.get("PYTHONPATH", "").split(os.pathsep) if path]
-    return {**os.environ, "PYTHONPATH": os.pathsep.join([home, *others]), "PYTHONUNBUFFERED": "1"}
 
 
 def tail(path: Path, size: int = TAIL_BYTES) -> str:

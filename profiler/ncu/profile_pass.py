@@ -8,11 +8,11 @@ finished: that is how `--resume` takes over the report of a pass whose collectio
 from __future__ import annotations
 
 import re
-import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from gemmprof.children import python_command
 from gemmprof.errors import ProfilerError
 from gemmprof.profiler.job import Event, Job, Task, read_events
 from gemmprof.profiler.ncu.command import NcuCommand
@@ -123,7 +123,7 @@ def start_pass(
         report=files.report,
         log=files.log,
         collection=collection,
-        program=(sys.executable, "-P", "-m", "gemmprof.profiler.workload", str(files.job)),
+        program=(*python_command("gemmprof.profiler.workload"), str(files.job)),
         clock_control=clock_control,
         section_folder=section_folder,
     )

@@ -1,17 +1,14 @@
 """The GPU side of a search: verifies and times one candidate after another, as the search asks.
 
-Run as ``python -m gemmprof.profiler.tuning.worker``. It reads one JSON object a line and answers each with one: first
-the settings, then candidates. It is a process of its own because a candidate that faults spoils the CUDA context, and
-one that hangs can only be killed.
+It reads one JSON object a line and answers each with one (`gemmprof.line_worker`): first the settings, then candidates.
+It is a process of its own because a candidate that faults spoils the CUDA context, and one that hangs can only be
+killed.
 """
 
 from __future__ import annotations
 
-import json
 import math
-import sys
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +16,7 @@ from gemmprof.errors import GemmprofError
 from gemmprof.kernels.candidates import LoadedCandidate
 from gemmprof.kernels.catalog import ladder_of
 from gemmprof.kernels.operators import run_stage
+from gemmprof.line_worker import serve
 from gemmprof.model import Problem
 from gemmprof.profiler.measure.operands import random_operands
 from gemmprof.profiler.measure.timing import Bench
@@ -102,33 +100,21 @@ class Worker:
         return math.exp(sum(logarithms) / len(logarithms))
 
 
-@contextmanager
-def _answers() -> Iterator[Any]:
-    """Standard output for answers only: whatever a library prints goes to standard error."""
-    answers = sys.stdout
-    sys.stdout = sys.stderr
-    try:
-        yield answers
-    finally:
-        sys.stdout = answers
-
-
 def main() -> None:
     """Answer requests until standard input ends."""
-    with _answers() as answers:
-        worker: Worker | None = None
-        for line in sys.stdin:
-            request = json.loads(line)
-            try:
-                if worker is None:
-                    worker = Worker(request)
-                    answer = worker.facts()
-                else:
-                    answer = worker.measure(request)
-            except (GemmprofError, RuntimeError) as error:
-                answer = {"status": "failed", "detail": str(error)}
-            answers.write(json.dumps(answer) + "\n")
-            answers.flush()
+    worker: Worker | None = None
+
+    def answer(request: dict[str, Any]) -> dict[str, Any]:
+        nonlocal worker
+        try:
+            if worker is None:
+                worker = Worker(request)
+                return worker.facts()
+            return worker.measure(request)
+        except (GemmprofError, RuntimeError) as error:
+            return {"status": "failed", "detail": str(error)}
+
+    serve(answer)
 
 
 if __name__ == "__main__":
