@@ -512,7 +512,7 @@ class Verification:
 
 @dataclass(frozen=True, slots=True)
 class Timing:
-    """Times of one stage in seconds, warm, L2 flushed before each repetition, interleaved with cuBLAS."""
+    """Times of one stage in seconds, warm, L2 flushed before each repetition, interleaved with the yardstick."""
 
     median: float
     minimum: float
@@ -520,8 +520,13 @@ class Timing:
     p90: float
     repetitions: int
     sm_clock_mhz: float | None = None
-    cublas_median: float | None = None
-    """Median time of cuBLAS in the repetitions that alternated with this stage's, in seconds."""
+    yardstick_median: float | None = None
+    """Median time of the yardstick in the repetitions that alternated with this stage's, in seconds."""
+
+    @property
+    def of_yardstick(self) -> float | None:
+        """Speed as a share of the yardstick's in alternating repetitions; None where that was not timed."""
+        return self.yardstick_median / self.median if self.yardstick_median else None
 
     def tflops(self, problem: Problem) -> float:
         """TFLOP/s at the median time."""

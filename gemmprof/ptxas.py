@@ -6,7 +6,7 @@ import re
 import shutil
 import subprocess
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +33,11 @@ class KernelResources:
     local_bytes: int | None = None
     spill_store_bytes: int | None = None
     spill_load_bytes: int | None = None
+
+    @property
+    def spill_bytes(self) -> int:
+        """Bytes spilled a thread, stores and loads together, 0 where the tool does not say."""
+        return (self.spill_store_bytes or 0) + (self.spill_load_bytes or 0)
 
     @property
     def warning(self) -> str:
@@ -71,6 +76,33 @@ def demangle(names: Sequence[str]) -> list[str]:
     answer = subprocess.run([tool], input=text, capture_output=True, text=True, timeout=30, check=False)
     lines = answer.stdout.splitlines()
     return lines if answer.returncode == 0 and len(lines) == len(names) else list(names)
+
+
+def with_short_names(kernels: Sequence[KernelResources]) -> tuple[KernelResources, ...]:
+    """The kernels under the names that people gave them, in the order of those names, then of architectures."""
+    names = demangle([kernel.name for kernel in kernels])
+    named = (replace(kernel, name=short_name(name)) for name, kernel in zip(names, kernels, strict=True))
+    return tuple(sorted(named, key=lambda kernel: (kernel.name, kernel.architecture)))
+
+
+def short_name(name: str) -> str:
+    """A demangled name without namespace and parameters; a mangled one as it is.
+
+    ``void warptiled::sgemm_warptiled<false, true>(int, …)`` becomes ``sgemm_warptiled<false, true>``.
+    """
+    if "(" not in name:
+        return name
+    depth = 0
+    for position, character in enumerate(name):
+        depth += (character == "<") - (character == ">")
+        if character == "(" and depth == 0:
+            name = name[:position]
+            break
+    # NVIDIA's demangler writes template arguments as casts.
+    name = re.sub(r"\(bool\)([01])", lambda match: ("false", "true")[int(match[1])], name)
+    name = name.replace("(int)", "")
+    head, angle, arguments = name.partition("<")
+    return head.split()[-1].rpartition("::")[2] + angle + arguments
 
 
 def _kernels(lines: Iterable[str]) -> Iterable[KernelResources]:

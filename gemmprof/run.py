@@ -130,11 +130,11 @@ class Run:
         """
         if result.timing is None or self.record_of(result).stage.yardstick:
             return None
-        alternating = result.timing.cublas_median
-        if alternating is None:
-            yardstick = self.yardstick(result.problem)
-            alternating = yardstick.timing.median if yardstick is not None and yardstick.timing else None
-        return alternating / result.timing.median if alternating else None
+        if result.timing.of_yardstick is not None:
+            return result.timing.of_yardstick
+        yardstick = self.yardstick(result.problem)
+        own = yardstick.timing.median if yardstick is not None and yardstick.timing else None
+        return own / result.timing.median if own else None
 
     def with_result(self, result: StageResult) -> Run:
         """A copy in which ``result`` stands in place of any older one of the same stage and problem."""
@@ -270,7 +270,10 @@ def _stage_result(item: Mapping[str, Any]) -> StageResult:
     if values.get("verification") is not None:
         values["verification"] = Verification(**values["verification"])
     if values.get("timing") is not None:
-        values["timing"] = Timing(**values["timing"])
+        timing = dict(values["timing"])
+        if "cublas_median" in timing:  # version 1
+            timing["yardstick_median"] = timing.pop("cublas_median")
+        values["timing"] = Timing(**timing)
     return StageResult(**values)
 
 

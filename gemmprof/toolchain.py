@@ -5,6 +5,7 @@ Nothing here runs a GPU program or imports a package of NVIDIA's; versions come 
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import re
 import shutil
@@ -23,10 +24,16 @@ _ASK_SECONDS = 30.0
 
 @dataclass(frozen=True, slots=True)
 class Tool:
-    """An executable and its version; ``version`` is () where the tool would not say."""
+    """An executable and what it says of its version.
+
+    Attributes:
+        version: its number, () where the tool would not say.
+        banner: the last line of ``--version``: of nvcc the build, which decides (with the flags) what it makes.
+    """
 
     path: Path
     version: tuple[int, ...]
+    banner: str = ""
 
     @property
     def version_text(self) -> str:
@@ -62,7 +69,10 @@ def nvcc_path() -> Path | None:
 def find_nvcc() -> Tool | None:
     """The CUDA compiler and its version, None if there is none."""
     path = nvcc_path()
-    return None if path is None else Tool(path, _ask_version(path, "release "))
+    if path is None:
+        return None
+    lines = _ask(path).strip().splitlines()
+    return Tool(path, _ask_version(path, "release "), lines[-1] if lines else "")
 
 
 def ncu_installation(ncu: Path | None = None) -> Path | None:
@@ -116,14 +126,64 @@ def _holds_modules(folder: Path) -> bool:
     return (folder / "extras" / "python" / "ncu_report.py").is_file()
 
 
-@lru_cache(maxsize=16)
 def _ask_version(path: Path, before: str) -> tuple[int, ...]:
     """Version that ``path --version`` prints after the text ``before``; () if it cannot be asked."""
+    answer = _ask(path)
+    _, found, rest = answer.partition(before)
+    return parse_version(rest if found else answer)
+
+
+@lru_cache(maxsize=16)
+def _ask(path: Path) -> str:
+    """What ``path --version`` prints, '' if it cannot be asked."""
     try:
         answer = subprocess.run(
             [str(path), "--version"], capture_output=True, text=True, timeout=_ASK_SECONDS, check=False
         )
     except (OSError, subprocess.TimeoutExpired):
-        return ()
-    _, found, rest = answer.stdout.partition(before)
-    return parse_version(rest if found else answer.stdout)
+        return ""
+    return answer.stdout
+
+
+@dataclass(frozen=True, slots=True)
+class TorchInstallation:
+    """An installed torch, found without importing it (that takes seconds).
+
+    Attributes:
+        version: ``2.11.0+cu130``.
+        cuda: the CUDA release that it was built for, None for a build without.
+        version_file: the text of ``torch/version.py``: version, git commit and CUDA version.
+    """
+
+    root: Path
+    version: str
+    cuda: str | None
+    version_file: str
+
+    @property
+    def include_directories(self) -> tuple[Path, ...]:
+        """Where torch's C++ headers lie."""
+        include = self.root / "include"
+        return (include, include / "torch" / "csrc" / "api" / "include")
+
+    @property
+    def library_directory(self) -> Path:
+        """Where ``libtorch_cpu.so`` and ``libc10.so`` lie."""
+        return self.root / "lib"
+
+
+def find_torch() -> TorchInstallation | None:
+    """The torch of this Python environment, found without importing it; None if there is none."""
+    spec = importlib.util.find_spec("torch")
+    if spec is None or spec.origin is None:
+        return None
+    root = Path(spec.origin).parent
+    try:
+        text = (root / "version.py").read_text(encoding="utf-8")
+    except OSError:
+        return None
+    version = re.search(r"__version__\s*=\s*['\"]([^'\"]+)['\"]", text)
+    cuda = re.search(r"^cuda(?:\s*:[^=]*)?\s*=\s*['\"]([\d.]+)['\"]", text, re.MULTILINE)
+    return TorchInstallation(
+        root, version.group(1) if version else "unknown", cuda.group(1) if cuda else None, text
+    )

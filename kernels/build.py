@@ -20,20 +20,23 @@ from gemmprof.dtypes import element_type
 from gemmprof.errors import BuildError
 from gemmprof.kernels import compiler
 from gemmprof.kernels.catalog import Variant, all_variants
-from gemmprof.kernels.compiler import Progress, Unit, digest
-from gemmprof.kernels.ptxas import KernelResources
+from gemmprof.kernels.compiler import Unit, digest
+from gemmprof.kernels.constraints import read_constraints
+from gemmprof.kernels.entries import is_whole, new_entry
+from gemmprof.kernels.main_kernel import main_kernels
 from gemmprof.kernels.toolchain import (
     DEFAULT_ARCHITECTURE,
-    Nvcc,
-    TorchInstallation,
     architecture_number,
-    find_nvcc,
-    find_torch,
     present_architectures,
+    require_nvcc,
+    require_torch,
     why_skipped,
 )
-from gemmprof.kernels.tuned import load_tuned
+from gemmprof.kernels.tuned import Tuned, load_tuned
 from gemmprof.model import Ladder
+from gemmprof.progress import SILENT, Progress
+from gemmprof.ptxas import KernelResources
+from gemmprof.toolchain import Tool, TorchInstallation
 
 if TYPE_CHECKING:
     from gemmprof.kernels.operators import Extension
@@ -63,7 +66,7 @@ class StageBuild:
     kernels: tuple[KernelResources, ...] = field(repr=False)
 
     def resources(self, architecture: str | None = None) -> KernelResources:
-        """The stage's main kernel (``KernelResources.is_main``), of several tiles the one with most registers.
+        """The stage's main kernel (`main_kernel`), of several tiles the one with most registers.
 
         Raises:
             BuildError: if it was not built for this architecture (``sm_90``).
@@ -71,10 +74,9 @@ class StageBuild:
         chosen = [
             k for k in self.kernels if architecture is None or k.architecture.rstrip("af") == architecture
         ]
-        main = [kernel for kernel in chosen if kernel.is_main]
         if not chosen:
             raise BuildError(f"stage {self.name} was not built for {architecture}")
-        return max(main or chosen, key=lambda kernel: kernel.registers_per_thread)
+        return main_kernels(chosen)[0]
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +111,7 @@ def build(
     architectures: Sequence[str] | None = None,
     jobs: int | None = None,
     force: bool = False,
-    progress: Progress | None = None,
+    progress: Progress = SILENT,
     names: Sequence[str] | None = None,
     parameters: Mapping[str, Mapping[str, int]] | None = None,
     ladders: Sequence[Ladder] | None = None,
@@ -120,7 +122,7 @@ def build(
         architectures: compute capabilities (``9.0``); the GPUs of this machine if None, 9.0 if it has none.
         jobs: compilers at a time; the number of cores if None.
         force: compile everything again.
-        progress: called with (name, compiled so far, how many to compile) after every compiler call.
+        progress: gets a note after every compiler call.
         names: operator names to build; all of them if None.
         parameters: tile parameters by operator name, in place of the catalog's. If None, those that
             `gemmprof tune` found for the one architecture that is built for.
@@ -130,7 +132,7 @@ def build(
         BuildError: no compiler, no torch, or (where nothing compiles) the compiler's own message.
     """
     started = time.perf_counter()
-    nvcc, torch = find_nvcc(), find_torch()
+    nvcc, torch = require_nvcc(), require_torch()
     cache = cache_directory()
     targets = architectures or present_architectures() or (DEFAULT_ARCHITECTURE,)
     numbers = tuple(dict.fromkeys(architecture_number(target) for target in targets))
@@ -143,14 +145,14 @@ def build(
     variants = tuple(variant for variant in variants if variant.name not in skipped)
     plan = _Plan.of(variants, nvcc, torch, numbers, cache)
     made = _Made(plan)
-    if force or not plan.library.is_file():
+    if force or not is_whole(plan.library.parent):
         with compiler.locked(cache):
             made = _make(plan, cache, force, jobs or os.cpu_count() or 1, progress)
     records = json.loads((made.plan.library.parent / RECORDS_NAME).read_text(encoding="utf-8"))
     return BuildResult(
         library=made.plan.library,
         architectures=tuple(f"sm_{number}" for number in numbers),
-        compiler=nvcc.version,
+        compiler=nvcc.banner,
         stages={
             variant.name: _stage_build(records[variant.name], variant, unit, variant.name in made.compiled)
             for variant, unit in zip(made.plan.variants, made.plan.units, strict=True)
@@ -167,7 +169,7 @@ def build(
 class _Plan:
     """What a library is made of, and where it will lie."""
 
-    nvcc: Nvcc
+    nvcc: Tool
     torch: TorchInstallation
     numbers: tuple[str, ...]
     variants: tuple[Variant, ...]
@@ -181,7 +183,7 @@ class _Plan:
     def of(
         cls,
         variants: tuple[Variant, ...],
-        nvcc: Nvcc,
+        nvcc: Tool,
         torch: TorchInstallation,
         numbers: tuple[str, ...],
         cache: Path,
@@ -217,10 +219,10 @@ class _Made:
     errors: Mapping[str, BuildError] = field(default_factory=dict)
 
 
-def _make(plan: _Plan, cache: Path, force: bool, jobs: int, progress: Progress | None) -> _Made:
+def _make(plan: _Plan, cache: Path, force: bool, jobs: int, progress: Progress) -> _Made:
     """Compile what is missing and link. A stage that does not compile is left out, and so never costs the others."""
     missing = [unit for unit in plan.everything if force or not compiler.is_compiled(cache, unit)]
-    if not missing and plan.library.is_file():
+    if not missing and is_whole(plan.library.parent):
         return _Made(plan)
     log, errors = compiler.compile_units(cache, missing, jobs, progress, {"stages.inc": plan.stage_list})
     if errors:
@@ -268,15 +270,22 @@ def tuned_parameters(cache: Path, numbers: Sequence[str]) -> dict[str, Mapping[s
     found: dict[str, Mapping[str, int]] = {}
     for variant in all_variants():
         winner = winners.get((variant.name, f"sm_{numbers[0]}"))
-        if winner is not None and winner.source == compiler.code_hash(variant):
+        if winner is not None and winner.source == compiler.code_hash(variant) and _fits(variant, winner):
             found[variant.name] = winner.parameters
     return found
+
+
+def _fits(variant: Variant, winner: Tuned) -> bool:
+    """Whether a winner names just the variant's letters, with values that its source allows."""
+    if set(winner.parameters) != set(variant.parameters):
+        return False
+    return read_constraints(compiler.SOURCES / variant.source).violation(winner.parameters) is None
 
 
 def _link(cache: Path, plan: _Plan) -> None:
     """Link the objects, and note beside the library what its stages are made of."""
     library, units = plan.library, plan.everything
-    with compiler.scratch_folder(library.parent) as folder:
+    with new_entry(library.parent) as folder:
         records = {unit.name: compiler.read_record(cache, unit) for unit in units}
         (folder / RECORDS_NAME).write_text(json.dumps(records, indent=1), encoding="utf-8")
         objects = [str(compiler.object_directory(cache, unit) / compiler.OBJECT_NAME) for unit in units]

@@ -13,9 +13,10 @@ from gemmprof.dtypes import element_type
 from gemmprof.errors import BuildError
 from gemmprof.kernels import compiler
 from gemmprof.kernels.catalog import Variant
+from gemmprof.kernels.entries import is_whole, new_entry
 from gemmprof.kernels.operators import KernelOccupancy, query_kernels
-from gemmprof.kernels.ptxas import KernelResources
-from gemmprof.kernels.toolchain import architecture_number, find_nvcc
+from gemmprof.kernels.toolchain import architecture_number, require_nvcc
+from gemmprof.ptxas import KernelResources
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -37,15 +38,15 @@ def compile_candidate(variant: Variant, architecture: str) -> Candidate:
     Raises:
         BuildError: with the compiler's message.
     """
-    nvcc, cache = find_nvcc(), cache_directory()
+    nvcc, cache = require_nvcc(), cache_directory()
     unit = compiler.stage_unit(variant, nvcc, [architecture_number(architecture)])
     runtime = compiler.host_unit("include/runtime.cu", nvcc)
     for needed in (unit, runtime):
         if not compiler.is_compiled(cache, needed):
             compiler.compile_unit(cache, needed)
     library = cache / "candidates" / compiler.digest(unit.key, runtime.key) / LIBRARY_NAME
-    if not library.is_file():
-        with compiler.scratch_folder(library.parent) as folder:
+    if not is_whole(library.parent):
+        with new_entry(library.parent) as folder:
             objects = [
                 str(compiler.object_directory(cache, u) / compiler.OBJECT_NAME) for u in (unit, runtime)
             ]
@@ -96,8 +97,10 @@ class LoadedCandidate:
         """Open the library of the variant ``name``.
 
         Raises:
-            BuildError: if it cannot be opened.
+            BuildError: if it cannot be opened, or is not whole: a cut library ends the process that opens it.
         """
+        if not is_whole(library.parent):
+            raise BuildError(f"{library} is damaged", remedies=["search again: it is compiled anew"])
         try:
             return cls(name, ctypes.CDLL(str(library)))
         except OSError as error:

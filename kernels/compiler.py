@@ -11,11 +11,9 @@ import fcntl
 import hashlib
 import json
 import re
-import shutil
 import subprocess
-import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
@@ -24,8 +22,11 @@ from typing import Any
 
 from gemmprof.errors import BuildError
 from gemmprof.kernels.catalog import Variant
-from gemmprof.kernels.ptxas import parse_ptxas
-from gemmprof.kernels.toolchain import Nvcc, target_number, why_skipped
+from gemmprof.kernels.entries import is_whole, new_entry
+from gemmprof.kernels.toolchain import target_number, why_skipped
+from gemmprof.progress import Progress
+from gemmprof.ptxas import parse_ptxas, with_short_names
+from gemmprof.toolchain import Tool
 
 SOURCES = Path(__file__).resolve().parent
 """Where the device and host sources lie: ``include/`` for what all ladders share, and one folder a ladder."""
@@ -37,9 +38,6 @@ HOST_FLAGS = ("-std=c++17", "-O2", "-Xcompiler=-fPIC")
 
 OBJECT_NAME = "object.o"
 RECORD_NAME = "record.json"
-
-Progress = Callable[[str, int, int], None]
-"""Called with a name, how many compiler calls are done and how many there are."""
 
 _INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.MULTILINE)
 
@@ -108,7 +106,7 @@ def source_hash(variant: Variant) -> str:
     return digest(contents(SOURCES / variant.source), sorted(variant.parameters.items()))
 
 
-def stage_unit(variant: Variant, nvcc: Nvcc, numbers: Sequence[str]) -> Unit:
+def stage_unit(variant: Variant, nvcc: Tool, numbers: Sequence[str]) -> Unit:
     """The call that compiles a variant for the architectures with these numbers (``90``), those that it is written for.
 
     Raises:
@@ -129,15 +127,15 @@ def stage_unit(variant: Variant, nvcc: Nvcc, numbers: Sequence[str]) -> Unit:
         *(f"-D{letter}={value}" for letter, value in variant.parameters.items()),
         *variant.stage.compiler_flags,
     )
-    key = digest(contents(SOURCES / variant.source), command[1:], nvcc.version)
+    key = digest(contents(SOURCES / variant.source), command[1:], nvcc.banner)
     return Unit(variant.name, variant.source, command, key, source_hash(variant))
 
 
-def host_unit(file: str, nvcc: Nvcc, flags: Sequence[str] = (), also: Sequence[str] = ()) -> Unit:
+def host_unit(file: str, nvcc: Tool, flags: Sequence[str] = (), also: Sequence[str] = ()) -> Unit:
     """The call that compiles a file without kernels; ``also`` is what else its code depends on."""
     command = (str(nvcc.path), *HOST_FLAGS, *flags)
     sources = contents(SOURCES / file)
-    return Unit(file, file, command, digest(sources, command[1:], nvcc.version, also), digest(sources))
+    return Unit(file, file, command, digest(sources, command[1:], nvcc.banner, also), digest(sources))
 
 
 def object_directory(cache: Path, unit: Unit) -> Path:
@@ -146,8 +144,8 @@ def object_directory(cache: Path, unit: Unit) -> Path:
 
 
 def is_compiled(cache: Path, unit: Unit) -> bool:
-    """Whether the cache has the unit's object."""
-    return (object_directory(cache, unit) / OBJECT_NAME).is_file()
+    """Whether the cache has the unit's object, undamaged."""
+    return is_whole(object_directory(cache, unit))
 
 
 def read_record(cache: Path, unit: Unit) -> dict[str, Any]:
@@ -178,7 +176,7 @@ def locked(cache: Path) -> Iterator[None]:
 
 
 def compile_units(
-    cache: Path, units: Sequence[Unit], jobs: int, progress: Progress | None, generated: Mapping[str, str]
+    cache: Path, units: Sequence[Unit], jobs: int, progress: Progress, generated: Mapping[str, str]
 ) -> tuple[str, dict[str, BuildError]]:
     """Compile in parallel into the cache; returns the compiler's warnings, and the error of each unit that failed.
 
@@ -196,8 +194,7 @@ def compile_units(
                     logs.append(future.result())
                 except BuildError as error:
                     errors[name] = error
-                if progress is not None:
-                    progress(name, done, len(units))
+                progress.note(f"compiled {name} ({done} of {len(units)})")
         except BaseException:
             for future in futures:
                 future.cancel()
@@ -213,7 +210,7 @@ def compile_unit(cache: Path, unit: Unit, generated: Mapping[str, str] | None = 
     """
     started = time.perf_counter()
     target = object_directory(cache, unit)
-    with scratch_folder(target) as folder:
+    with new_entry(target) as folder:
         headers = folder.parent / "generated"
         headers.mkdir()
         for name, text in (generated or {}).items():
@@ -234,7 +231,7 @@ def compile_unit(cache: Path, unit: Unit, generated: Mapping[str, str] | None = 
             "name": unit.name,
             "command": unit.command,
             "seconds": time.perf_counter() - started,
-            "kernels": [asdict(kernel) for kernel in parse_ptxas(completed.stderr)],
+            "kernels": [asdict(kernel) for kernel in with_short_names(parse_ptxas(completed.stderr))],
         }
         (folder / RECORD_NAME).write_text(json.dumps(record, indent=1), encoding="utf-8")
     return "\n".join(line for line in completed.stderr.splitlines() if "warning" in line.lower())
@@ -250,19 +247,6 @@ def run_tool(command: Sequence[str]) -> subprocess.CompletedProcess[str]:
         return subprocess.run(command, capture_output=True, text=True, check=False)
     except OSError as error:
         raise BuildError(f"{command[0]} does not run", found=str(error)) from error
-
-
-@contextmanager
-def scratch_folder(target: Path) -> Iterator[Path]:
-    """A folder to fill that takes the target's name at the end, so that a reader sees all of it or nothing."""
-    target.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=target.parent, prefix=".scratch-") as scratch:
-        folder = Path(scratch) / "result"
-        folder.mkdir()
-        yield folder
-        if target.exists():
-            shutil.rmtree(target)
-        folder.rename(target)
 
 
 def compiler_error(file: str, output: str) -> BuildError:

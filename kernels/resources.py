@@ -15,25 +15,25 @@ from gemmprof.kernels.build import BuildResult, build
 
 TABLE = Path(__file__).resolve().parent / "resources.csv"
 
-COLUMNS = (
-    "stage",
-    "kernel",
-    "architecture",
-    "registers_per_thread",
-    "static_shared_memory",
-    "spill_stores",
-    "spill_loads",
-)
+COLUMNS = {
+    "kernel": "name",
+    "architecture": "architecture",
+    "registers_per_thread": "registers_per_thread",
+    "static_shared_memory": "static_shared_memory",
+    "spill_stores": "spill_store_bytes",
+    "spill_loads": "spill_load_bytes",
+}
+"""Heading to attribute of `KernelResources`."""
 
 
 def table(built: BuildResult) -> str:
     """The table of a build as CSV: one line a kernel and architecture, in the order of the ladder. Bytes."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(COLUMNS)
+    writer.writerow(["stage", *COLUMNS])
     for name, stage in built.stages.items():
         for kernel in stage.kernels:
-            writer.writerow([name, *(getattr(kernel, column) for column in COLUMNS[1:])])
+            writer.writerow([name, *(getattr(kernel, attribute) for attribute in COLUMNS.values())])
     return text.getvalue()
 
 

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from gemmprof import metrics
 from gemmprof.children import python_command
 from gemmprof.errors import DeviceError, GemmprofError, ProfilerError, RunError
+from gemmprof.gpus import Gpu, chosen_gpu, list_gpus
 from gemmprof.model import Problem, StageResult, Timing, Verification
 from gemmprof.profiler import machine
 from gemmprof.profiler.job import Event, Job, Task
@@ -37,9 +38,9 @@ from gemmprof.profiler.ncu.profile_pass import (
     start_pass,
 )
 from gemmprof.profiler.program import Ending, Program, run_program
-from gemmprof.profiler.progress import Progress
 from gemmprof.profiler.run_records import continued, new_info, stage_record
 from gemmprof.profiler.settings import LEAN, Settings
+from gemmprof.progress import Progress
 from gemmprof.run import Run, load_run, save_run
 from gemmprof.toolchain import Tool, ncu_installation
 
@@ -57,7 +58,7 @@ class Interrupted(KeyboardInterrupt):
 class Machine:
     """The tools that a collection uses, after they were checked."""
 
-    gpu: machine.Gpu
+    gpu: Gpu
     ncu: Tool | None
 
 
@@ -67,8 +68,7 @@ def check_machine(*, profile: bool, runs: Path) -> Machine:
     Raises:
         DeviceError: naming the first thing that is missing, with its remedy.
     """
-    gpus = machine.list_gpus()
-    gpu = machine.chosen_gpu(gpus)
+    gpu = chosen_gpu(list_gpus())
     torch_version, torch_cuda = machine.torch_build()
     checks = [
         machine.check_torch(torch_version, torch_cuda),
@@ -180,9 +180,7 @@ class Collection:
 
         self._progress.phase("build", 1)
         started = time.monotonic()
-        result = build(
-            progress=lambda name, done, of: self._progress.note(f"compiled {name} ({done} of {of})")
-        )
+        result = build(progress=self._progress)
         self._build_failures = result.failures
         self._leave_out(result.skipped)
         what = f"compiled {len(result.compiled)} files" if result.compiled else "nothing to compile"

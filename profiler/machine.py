@@ -6,22 +6,26 @@ take a fraction of a second.
 
 from __future__ import annotations
 
-import csv
 import importlib.metadata
-import importlib.util
-import io
 import os
 import re
 import shutil
-import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
 from gemmprof.arch import LIMITS
 from gemmprof.errors import DeviceError
+from gemmprof.gpus import Gpu, chosen_gpu, list_gpus
 from gemmprof.profiler.ncu.command import OLDEST_NCU
 from gemmprof.profiler.ncu.errors import COUNTER_REMEDIES
-from gemmprof.toolchain import NCU_VARIABLE, find_ncu, find_nvcc, ncu_python_directory, parse_version
+from gemmprof.toolchain import (
+    NCU_VARIABLE,
+    find_ncu,
+    find_nvcc,
+    find_torch,
+    ncu_python_directory,
+    parse_version,
+)
 
 DRIVER_PARAMETERS = Path("/proc/driver/nvidia/params")
 PROCESS_STATUS = Path("/proc/self/status")
@@ -32,19 +36,6 @@ PERFMON_DRIVER = 565
 """First driver branch that accepts CAP_PERFMON for performance counters."""
 
 NEEDED_BYTES = 2 << 30
-_QUERY = ("index", "name", "compute_cap", "memory.total", "driver_version", "uuid")
-
-
-@dataclass(frozen=True, slots=True)
-class Gpu:
-    """One GPU as nvidia-smi lists it; ``memory_bytes`` is its whole device memory."""
-
-    index: int
-    name: str
-    compute_capability: tuple[int, int]
-    memory_bytes: int
-    driver: str
-    uuid: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,79 +55,6 @@ class Check:
     found: str
     remedies: tuple[str, ...] = ()
     needed: bool = True
-
-
-def list_gpus() -> tuple[Gpu, ...]:
-    """The GPUs that nvidia-smi lists, in its order.
-
-    Raises:
-        DeviceError: there is no nvidia-smi, it fails, or it lists none.
-    """
-    nvidia_smi = shutil.which("nvidia-smi")
-    remedies = (
-        "run this on a machine with an NVIDIA GPU and its driver; `nvidia-smi` must list the GPU",
-        "in a container, start it with the GPU passed through (docker run --gpus all …)",
-        "without a GPU, `gemmprof report` and the other commands read reports and the recorded run",
-    )
-    if nvidia_smi is None:
-        raise DeviceError(
-            "no NVIDIA GPU was found on this machine", remedies=remedies, found="no nvidia-smi on PATH"
-        )
-    call = [nvidia_smi, f"--query-gpu={','.join(_QUERY)}", "--format=csv,noheader,nounits"]
-    try:
-        answer = subprocess.run(call, capture_output=True, text=True, timeout=60, check=False)
-    except (OSError, subprocess.TimeoutExpired) as error:
-        raise DeviceError("nvidia-smi does not answer", remedies=remedies, found=str(error)) from error
-    if answer.returncode != 0:
-        said = (answer.stdout + answer.stderr).strip().splitlines()
-        raise DeviceError("nvidia-smi finds no usable GPU", remedies=remedies, found=said[0] if said else "")
-    gpus = parse_gpus(answer.stdout)
-    if not gpus:
-        raise DeviceError(
-            "no NVIDIA GPU was found on this machine", remedies=remedies, found="nvidia-smi lists none"
-        )
-    return gpus
-
-
-def parse_gpus(text: str) -> tuple[Gpu, ...]:
-    """Read nvidia-smi's CSV; a line with other than the asked fields is left out."""
-    gpus = []
-    for row in csv.reader(io.StringIO(text), skipinitialspace=True):
-        if len(row) != len(_QUERY):
-            continue
-        index, name, capability, mebibytes, driver, uuid = (field.strip() for field in row)
-        major, _, minor = capability.partition(".")
-        gpus.append(
-            Gpu(
-                index=int(index),
-                name=name,
-                compute_capability=(int(major), int(minor or 0)) if major.isdecimal() else (0, 0),
-                memory_bytes=int(mebibytes) << 20 if mebibytes.isdecimal() else 0,
-                driver=driver,
-                uuid=uuid,
-            )
-        )
-    return tuple(gpus)
-
-
-def chosen_gpu(gpus: tuple[Gpu, ...]) -> Gpu:
-    """The GPU that CUDA uses first: the head of ``CUDA_VISIBLE_DEVICES`` (an index or UUID), else the first.
-
-    Raises:
-        DeviceError: ``CUDA_VISIBLE_DEVICES`` hides every GPU.
-    """
-    visible = os.environ.get("CUDA_VISIBLE_DEVICES")
-    if visible is None:
-        return gpus[0]
-    first = visible.split(",")[0].strip()
-    for gpu in gpus:
-        if first == str(gpu.index) or (first.startswith("GPU-") and gpu.uuid.startswith(first)):
-            return gpu
-    raise DeviceError(
-        "CUDA_VISIBLE_DEVICES hides every GPU of this machine",
-        remedies=["unset CUDA_VISIBLE_DEVICES, or give the index of a GPU that nvidia-smi lists"],
-        found=f"CUDA_VISIBLE_DEVICES={visible!r}, GPUs {', '.join(str(gpu.index) for gpu in gpus)}",
-    )
 
 
 def effective_capabilities(status: str) -> int:
@@ -305,13 +223,8 @@ def check_ncu_report() -> Check:
 
 def torch_build() -> tuple[str | None, str | None]:
     """Version of the installed torch and of the CUDA it was built for, without importing it."""
-    version = _package_version("torch")
-    if version is None:
-        return None, None
-    spec = importlib.util.find_spec("torch")
-    text = _read(Path(spec.origin).parent / "version.py") if spec is not None and spec.origin else None
-    match = re.search(r"^cuda(?:\s*:[^=]*)?\s*=\s*['\"]([\d.]+)['\"]", text or "", re.MULTILINE)
-    return version, match.group(1) if match else None
+    torch = find_torch()
+    return (None, None) if torch is None else (torch.version, torch.cuda)
 
 
 def check_torch(version: str | None, cuda: str | None) -> Check:

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING
 
 import gemmprof
 from gemmprof.errors import BuildError, RunError
+from gemmprof.gpus import Gpu
 from gemmprof.model import RunInfo, Stage, StageRecord
-from gemmprof.profiler.machine import Gpu, torch_build
 from gemmprof.profiler.settings import Settings, differences
 from gemmprof.run import Run
-from gemmprof.toolchain import Tool, find_nvcc
+from gemmprof.toolchain import Tool, find_nvcc, find_torch
 
 if TYPE_CHECKING:
     from gemmprof.kernels.build import BuildResult
@@ -24,13 +24,13 @@ if TYPE_CHECKING:
 def new_info(settings: Settings, gpu: Gpu, ncu: Tool | None) -> RunInfo:
     """The facts of a run that begins now on this machine."""
     nvcc = find_nvcc()
-    torch_version, torch_cuda = torch_build()
+    torch = find_torch()
     versions = {
         "gemmprof": gemmprof.__version__,
         "python": platform.python_version(),
         "driver": gpu.driver,
-        "torch": torch_version,
-        "cuda": torch_cuda,
+        "torch": torch.version if torch else None,
+        "cuda": torch.cuda if torch else None,
         "nvcc": nvcc.version_text if nvcc else None,
         "ncu": ncu.version_text if ncu else None,
     }

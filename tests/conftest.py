@@ -42,7 +42,7 @@ def pytest_report_header(config: pytest.Config) -> list[str]:
     if "gpu" not in config.option.markexpr:
         return []
     from gemmprof.errors import DeviceError
-    from gemmprof.profiler.machine import list_gpus
+    from gemmprof.gpus import list_gpus
 
     try:
         return [f"GPU {gpu.index}: {gpu.name}, driver {gpu.driver}" for gpu in list_gpus()]

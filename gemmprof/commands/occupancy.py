@@ -151,10 +151,10 @@ def _present() -> list[Product]:
     """The GPUs of this machine, one of each kind; empty if there are none."""
     if shutil.which("nvidia-smi") is None:
         return []
-    from gemmprof.profiler.machine import list_gpus
+    from gemmprof.gpus import list_gpus, visible_gpus
 
     try:
-        gpus = list_gpus()
+        gpus = visible_gpus(list_gpus())
     except DeviceError:
         return []
     kinds = {(gpu.name, gpu.compute_capability): gpu for gpu in gpus if gpu.compute_capability in LIMITS}

@@ -65,7 +65,7 @@ def summarise(
         p90=percentile(ordered, 0.90),
         repetitions=len(ordered),
         sm_clock_mhz=sm_clock_mhz,
-        cublas_median=statistics.median(yardstick) if yardstick else None,
+        yardstick_median=statistics.median(yardstick) if yardstick else None,
     )
 
 

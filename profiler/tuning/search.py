@@ -24,11 +24,12 @@ from gemmprof.kernels import compiler
 from gemmprof.kernels.candidates import Candidate, compile_candidate
 from gemmprof.kernels.catalog import TUNING_VALUES, Variant
 from gemmprof.kernels.constraints import read_constraints, valid_parameters
-from gemmprof.kernels.toolchain import find_nvcc
+from gemmprof.kernels.main_kernel import main_kernels
+from gemmprof.kernels.toolchain import require_nvcc
 from gemmprof.kernels.tuned import Tuned, save_tuned
 from gemmprof.model import Problem
-from gemmprof.profiler.progress import Progress
 from gemmprof.profiler.tuning.client import TuningClient
+from gemmprof.progress import Progress
 
 Parameters = Mapping[str, int]
 
@@ -264,7 +265,7 @@ def _journal_path(search: Search, device: str, architecture: str) -> Path:
         search.variant.name,
         compiler.code_hash(search.variant),
         compiler.DEVICE_FLAGS,
-        find_nvcc().version,
+        require_nvcc().banner,
         device,
         architecture,
         [problem.key for problem in search.problems],
@@ -322,7 +323,7 @@ def _measure(
         candidate = future.result()
     except BuildError as error:
         return Outcome(parameters, "uncompiled", detail=error.found or error.message)
-    spilled = max(kernel.spill_bytes for kernel in candidate.kernels if kernel.is_main)
+    spilled = max(kernel.spill_bytes for kernel in main_kernels(candidate.kernels))
     if spilled:
         return Outcome(parameters, "spills", detail=f"{spilled} bytes")
     best = max((o.score for o in outcomes if o.status == "timed" and o.score is not None), default=None)

@@ -120,7 +120,7 @@ def run_frame(run: Run) -> pd.DataFrame:
                 "minimum_s": timing.minimum if timing else None,
                 "p10_s": timing.p10 if timing else None,
                 "p90_s": timing.p90 if timing else None,
-                "cublas_median_s": timing.cublas_median if timing else None,
+                "yardstick_median_s": timing.yardstick_median if timing else None,
                 "tflops": timing.tflops(result.problem) if timing else None,
                 "relative_error": check.relative_error if check else None,
                 "verified": check.passed if check else None,

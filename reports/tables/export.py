@@ -11,7 +11,7 @@ import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
@@ -31,9 +31,6 @@ PARALLEL_LAUNCHES = 300
 
 MODULE = "gemmprof.reports.tables.export"
 
-Progress = Callable[[int, int], None]
-"""Called with the number of launches done and the number of all."""
-
 
 @dataclass(frozen=True, slots=True)
 class Exported:
@@ -51,7 +48,6 @@ def export_tables(
     format: str = "parquet",  # noqa: A002 (the option's name)
     tables: Sequence[str] = TABLES,
     processes: int = 2,
-    progress: Progress | None = None,
 ) -> Exported:
     """Write tables of these reports into a folder, one file a table.
 
@@ -63,7 +59,6 @@ def export_tables(
         format: ``parquet``, ``csv`` or ``jsonl``.
         tables: which of `TABLES`.
         processes: 1 keeps all reading in this process.
-        progress: called now and then.
 
     Raises:
         UsageError: for an unknown table or format, or no report.
@@ -89,7 +84,7 @@ def export_tables(
                 with ThreadPoolExecutor(1) as background:
                     # The native reader works on the units while the values are read.
                     known = background.submit(units_of_report, path) if "metrics" in tables else _nothing()
-                    count, slices = _spool_report(path, only, number, scratch, tables, processes, progress)
+                    count, slices = _spool_report(path, only, number, scratch, tables, processes)
                     units.update(known.result())
             except ReportError as error:
                 failures.append(error)
@@ -120,7 +115,6 @@ def _spool_report(
     scratch: str,
     tables: Sequence[str],
     processes: int,
-    progress: Progress | None,
 ) -> tuple[int, dict[str, list[str]]]:
     """Write the slices of one report; returns its number of launches and the slices of each table in order."""
     with ReportReader(path) as reader:
@@ -141,7 +135,7 @@ def _spool_report(
             else None
         )
         try:
-            slices = _spool_range(reader, job, positions[:half], progress)
+            slices = _spool_range(reader, job, positions[:half])
             if helper is not None:
                 for name, paths in helper.result().items():
                     slices[name] += paths
@@ -151,9 +145,7 @@ def _spool_report(
     return count, slices
 
 
-def _spool_range(
-    reader: ReportReader, job: dict[str, Any], launches: Sequence[int], progress: Progress | None = None
-) -> dict[str, list[str]]:
+def _spool_range(reader: ReportReader, job: dict[str, Any], launches: Sequence[int]) -> dict[str, list[str]]:
     """Write the slices of some launches; returns their files by table."""
     tables = tuple(job["tables"])
     spools = {name: Spool(Path(job["scratch"]) / name) for name in tables}
@@ -173,8 +165,6 @@ def _spool_range(
             for name, table in builder.tables():
                 spools[name].write(table, f"{job['name']}-{written:06d}")
             written += 1
-            if progress is not None:
-                progress(done, len(launches))
     return {name: [str(path) for path in spool.slices] for name, spool in spools.items()}
 
 

@@ -9,10 +9,10 @@ import pytest
 def nvcc() -> None:
     """Skips where there is no CUDA compiler."""
     from gemmprof.errors import BuildError
-    from gemmprof.kernels.toolchain import find_nvcc
+    from gemmprof.kernels.toolchain import require_nvcc
 
     try:
-        find_nvcc()
+        require_nvcc()
     except BuildError as error:
         pytest.skip(str(error))
     if shutil.which("c++") is None:

@@ -11,13 +11,16 @@ import time
 
 import pytest
 
+from gemmprof import toolchain
 from gemmprof.arch import BUILT
 from gemmprof.errors import BuildError
 from gemmprof.kernels import build as build_module
-from gemmprof.kernels import compiler, resources, toolchain
+from gemmprof.kernels import compiler, resources
 from gemmprof.kernels.build import build
+from gemmprof.kernels.candidates import LoadedCandidate, compile_candidate
 from gemmprof.kernels.catalog import all_variants
 from gemmprof.kernels.toolchain import architecture_number, target_number
+from gemmprof.progress import Silent
 
 
 def test_every_stage_compiles_for_every_architecture(built):
@@ -34,7 +37,7 @@ def test_every_stage_compiles_for_every_architecture(built):
 
 def test_no_kernel_spills(built):
     spills = [
-        (s.name, k.kernel, k.architecture) for s in built.stages.values() for k in s.kernels if k.spill_bytes
+        (s.name, k.name, k.architecture) for s in built.stages.values() for k in s.kernels if k.spill_bytes
     ]
     assert not spills
 
@@ -51,21 +54,29 @@ def test_resources_equal_the_committed_table(built):
 # The cache, with one stage to keep it quick.
 
 
+class Notes(Silent):
+    def __init__(self):
+        self.notes = []
+
+    def note(self, text):
+        self.notes.append(text)
+
+
 @pytest.fixture(scope="module")
 def filled_cache(nvcc, tmp_path_factory):
     pytest.importorskip("torch")
     cache = tmp_path_factory.mktemp("cache")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("GEMMPROF_CACHE", str(cache))
-        seen = []
+        progress = Notes()
         result = build(
             architectures=["9.0"],
             names=["naive"],
             jobs=2,
-            progress=lambda name, done, total: seen.append((name, done, total)),
+            progress=progress,
         )
     assert sorted(result.compiled) == ["include/binding.cpp", "include/runtime.cu", "naive"]
-    assert [(done, total) for _, done, total in seen] == [(1, 3), (2, 3), (3, 3)]
+    assert [note.partition(" (")[2] for note in progress.notes] == ["1 of 3)", "2 of 3)", "3 of 3)"]
     return cache
 
 
@@ -134,6 +145,39 @@ def test_lost_objects_do_not_matter_while_the_library_is_there(cache):
     assert build_naive().compiled == ()
 
 
+def test_a_damaged_object_or_record_is_made_again(cache):
+    (cache / "libraries").rename(cache / "gone")
+    for name, damage in (("object.o", b"\x7fELF"), ("record.json", b"{}"), ("record.json", b"[[[")):
+        victim = next(path for path in cache.glob(f"objects/*/{name}") if b"naive" in path.read_bytes())
+        victim.write_bytes(damage)
+        result = build_naive()
+        assert result.compiled == ("naive",)
+        assert result.stages["naive"].resources().registers_per_thread > 0
+        shutil.rmtree(result.library.parent)
+
+
+def test_a_damaged_library_is_linked_again(cache):
+    library = build_naive().library
+    whole = library.read_bytes()
+    for damage in (whole[: len(whole) // 2], whole[:5000] + bytes([whole[5000] ^ 1]) + whole[5001:]):
+        library.write_bytes(damage)
+        assert build_naive().compiled == ()
+        assert library.read_bytes() != damage
+    (library.parent / "build.json").write_text('{"naive": 1}')
+    assert build_naive().stages["naive"].resources().registers_per_thread > 0
+
+
+def test_a_cut_candidate_is_not_loaded(cache):
+    variant = next(variant for variant in all_variants() if variant.name == "naive")
+    candidate = compile_candidate(variant, "9.0")
+    whole = candidate.library.read_bytes()
+    candidate.library.write_bytes(whole[:-4096])
+    with pytest.raises(BuildError, match="is damaged"):
+        LoadedCandidate.load("naive", candidate.library)
+    assert compile_candidate(variant, "9.0").library.stat().st_size == len(whole)
+    assert LoadedCandidate.load("naive", candidate.library).name == "naive"
+
+
 def test_compiler_message_reaches_the_user(cache):
     with pytest.raises(BuildError) as caught:
         build_naive(parameters={"naive": {"BLOCK": 64}})
@@ -193,12 +237,8 @@ def test_no_compiler(monkeypatch, tmp_path):
     for variable in ("CUDACXX", "CUDA_HOME", "CUDA_PATH"):
         monkeypatch.delenv(variable, raising=False)
     monkeypatch.setattr(toolchain.shutil, "which", lambda name: None)
-    toolchain.find_nvcc.cache_clear()
-    try:
-        with pytest.raises(BuildError, match="nvcc was not found") as caught:
-            build_naive()
-    finally:
-        toolchain.find_nvcc.cache_clear()
+    with pytest.raises(BuildError, match="nvcc was not found") as caught:
+        build_naive()
     assert any("CUDA_HOME" in remedy for remedy in caught.value.remedies)
 
 

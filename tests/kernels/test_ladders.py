@@ -15,6 +15,7 @@ from gemmprof.cli import main
 from gemmprof.errors import DeviceError, UsageError
 from gemmprof.kernels import catalog
 from gemmprof.kernels.build import build
+from gemmprof.kernels.main_kernel import is_main
 from gemmprof.kernels.operators import operator_name
 from gemmprof.model import Problem, StageRecord, StageResult, Timing, Verification
 from gemmprof.profiler.measure.operands import random_operands
@@ -50,7 +51,7 @@ def test_the_build_compiles_each_stage_for_what_it_is_written_for(tiny):
     assert {kernel.architecture for kernel in naive.kernels} == {"sm_80", "sm_90"}
     assert {kernel.architecture for kernel in hopper.kernels} == {"sm_90a"}
     assert hopper.resources("sm_90").architecture == "sm_90a"
-    assert all(kernel.is_main for kernel in naive.kernels)
+    assert all(is_main(kernel.name) for kernel in naive.kernels)
 
 
 def test_a_stage_for_another_gpu_is_left_out_with_the_reason(tiny):
@@ -228,7 +229,7 @@ def test_ladder_and_types_on_the_command_line(two_ladders, capsys):
 
 def test_a_collection_goes_on_without_the_stages_for_other_gpus(two_ladders, tmp_path):
     from gemmprof.profiler.collect import Collection, Machine
-    from gemmprof.profiler.progress import Silent
+    from gemmprof.progress import Silent
 
     def collection(stages):
         chosen = Settings(stages, (Problem(8, 8, 8, "float16"),))

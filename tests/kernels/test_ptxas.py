@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from gemmprof.kernels import ptxas
-from gemmprof.kernels.ptxas import KernelResources, parse_ptxas
+from gemmprof.kernels.main_kernel import is_main, main_kernels
+from gemmprof.ptxas import KernelResources, parse_ptxas, short_name, with_short_names
 
 OUTPUT = """\
 ptxas info    : 0 bytes gmem
@@ -20,16 +20,26 @@ ptxas info    : Used 32 registers, used 0 barriers, 440 bytes cmem[0]
 
 
 def test_parse():
-    assert parse_ptxas(OUTPUT) == (
-        KernelResources("sgemm_naive", "sm_80", 32, 0, 0, 0, 0),
-        KernelResources("sgemm_warptiled<true, false>", "sm_90", 191, 16384, 24, 40, 52),
+    kernels = with_short_names(parse_ptxas(OUTPUT))
+    assert kernels == (
+        KernelResources("sgemm_naive", "sm_80", 32, barriers=0, spill_store_bytes=0, spill_load_bytes=0),
+        KernelResources(
+            "sgemm_warptiled<true, false>",
+            "sm_90",
+            191,
+            16384,
+            barriers=1,
+            stack_bytes=24,
+            spill_store_bytes=40,
+            spill_load_bytes=52,
+        ),
     )
-    assert parse_ptxas(OUTPUT)[1].spill_bytes == 92
+    assert kernels[1].spill_bytes == 92
 
 
 def test_without_demangler(monkeypatch):
     monkeypatch.setenv("PATH", "")
-    names = {kernel.kernel for kernel in parse_ptxas(OUTPUT)}
+    names = {kernel.name for kernel in with_short_names(parse_ptxas(OUTPUT))}
     assert "_ZN5naive11sgemm_naiveEiiifPKflS1_lfPfl" in names
 
 
@@ -48,7 +58,7 @@ def test_nothing_compiled():
     ],
 )
 def test_both_demanglers_give_one_short_name(demangled, short):
-    assert ptxas._short(demangled) == short
+    assert short_name(demangled) == short
 
 
 @pytest.mark.parametrize(
@@ -71,4 +81,17 @@ def test_both_demanglers_give_one_short_name(demangled, short):
     ],
 )
 def test_main_kernel(kernel, main):
-    assert KernelResources(kernel, "sm_90", 0, 0, 0, 0, 0).is_main is main
+    assert is_main(kernel) is main
+
+
+def test_main_kernels_are_those_or_all():
+    guarded, large, small = (
+        KernelResources(name, "sm_90", registers)
+        for name, registers in (
+            ("sgemm<true>", 9),
+            ("sgemm<a::Large, false>", 8),
+            ("sgemm<a::Small, false>", 4),
+        )
+    )
+    assert main_kernels([small, guarded, large]) == (large, small)
+    assert main_kernels([guarded]) == (guarded,)

@@ -1,5 +1,9 @@
 from __future__ import annotations
 
+import json
+
+import pytest
+
 from gemmprof.kernels import compiler
 from gemmprof.kernels.build import tuned_parameters
 from gemmprof.kernels.catalog import all_variants
@@ -55,3 +59,46 @@ def test_damaged_file_counts_as_none(tmp_path):
     assert load_tuned(tmp_path) == {}
     save_tuned(tmp_path, winner())
     assert len(load_tuned(tmp_path)) == 1
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"parameters": {**AUTOTUNED.parameters, "BM": "64$(touch x)"}},
+        {"parameters": {**AUTOTUNED.parameters, "BM": 64.0}},
+        {"parameters": {**AUTOTUNED.parameters, "BM": True}},
+        {"parameters": {**AUTOTUNED.parameters, "BM": -64}},
+        {"parameters": {**AUTOTUNED.parameters, "BM": 1 << 40}},
+        {"parameters": {**AUTOTUNED.parameters, "BM=1 -DX": 1}},
+        {"parameters": [64]},
+        {"name": "autotuned; touch x"},
+        {"architecture": "sm_90 -o x"},
+        {"architecture": 90},
+        {"source": None},
+        {"shapes": "4096"},
+        {"gain": float("nan")},
+        {"gain": "1.1"},
+        {"more": 1},
+    ],
+    ids=str,
+)
+def test_an_entry_of_other_types_or_ranges_is_left_out(tmp_path, changes):
+    save_tuned(tmp_path, winner(architecture="sm_80"))
+    file = tmp_path / FILE_NAME
+    good = json.loads(file.read_text())
+    file.write_text(json.dumps([*good, {**good[0], "architecture": "sm_90", **changes}, 7, None]))
+    assert set(load_tuned(tmp_path)) == {("autotuned", "sm_80")}
+    assert tuned_parameters(tmp_path, ["90"]) == {}
+
+
+@pytest.mark.parametrize("text", ["{}", "7", "null", "[" * 100_000])
+def test_another_document_counts_as_none(tmp_path, text):
+    (tmp_path / FILE_NAME).write_text(text)
+    assert load_tuned(tmp_path) == {}
+
+
+def test_a_winner_that_the_source_forbids_or_that_lacks_a_letter_does_not_count(tmp_path):
+    save_tuned(tmp_path, winner(parameters={**AUTOTUNED.parameters, "BK": 3}))
+    assert tuned_parameters(tmp_path, ["90"]) == {}
+    save_tuned(tmp_path, winner(parameters={"BK": 32}))
+    assert tuned_parameters(tmp_path, ["90"]) == {}

@@ -56,7 +56,7 @@ def assert_complete(run: Run) -> None:
     for result in run.results:
         assert result.failure is None
         assert result.verification is not None and result.verification.passed
-        assert result.timing is not None and result.timing.cublas_median is not None
+        assert result.timing is not None and result.timing.yardstick_median is not None
         kernel = session.kernel_for(result)
         assert kernel is not None
         name = run.record_of(result).stage.name

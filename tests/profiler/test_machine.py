@@ -13,8 +13,10 @@ from recorded_data import ROOT
 
 from gemmprof import toolchain
 from gemmprof.errors import DeviceError
+from gemmprof.gpus import Gpu, chosen_gpu, list_gpus, parse_gpus, visible_gpus
+from gemmprof.kernels.toolchain import present_architectures
 from gemmprof.profiler import machine
-from gemmprof.profiler.machine import Gpu, chosen_gpu, counters_permitted, parse_gpus
+from gemmprof.profiler.machine import counters_permitted
 from gemmprof.toolchain import Tool
 
 H100 = "0, NVIDIA H100 80GB HBM3, 9.0, 81559, 580.159.04, GPU-0a1b\n"
@@ -121,6 +123,28 @@ def test_a_compiler_for_a_gpu_that_is_not_in_the_table(monkeypatch: pytest.Monke
     assert machine.check_nvcc(Gpu(0, "GPU", (99, 0), 1, "580.65", "GPU-1")).ok
 
 
+def test_every_look_up_sees_the_gpus_that_cuda_sees(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    text = (H100 + RTX).replace("\n", "\\n")
+    executable(tmp_path / "nvidia-smi", f"printf '{text}'")
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    first, second = parse_gpus(H100 + RTX)
+    for visible, gpus in (
+        (None, (first, second)),
+        ("1", (second,)),
+        ("1,0", (second, first)),
+        ("0,9,1", (first,)),
+        ("", ()),
+    ):
+        monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+        if visible is not None:
+            monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
+        assert visible_gpus(list_gpus()) == gpus
+        labels = {"{}.{}".format(*gpu.compute_capability) for gpu in gpus}
+        assert set(present_architectures()) == labels
+        check, gpu = machine.check_gpu()
+        assert gpu == (gpus[0] if gpus else None) and check.ok is bool(gpus)
+
+
 def executable(path: Path, text: str) -> Path:
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(f"#!/bin/sh\n{text}\n")
@@ -134,7 +158,7 @@ def test_a_failing_nvidia_smi_is_quoted(tmp_path: Path, monkeypatch: pytest.Monk
     )
     monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
     with pytest.raises(DeviceError) as caught:
-        machine.list_gpus()
+        list_gpus()
     assert "couldn't communicate" in caught.value.found
 
 

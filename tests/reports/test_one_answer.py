@@ -77,7 +77,9 @@ def test_speed_against_the_yardstick_is_the_same_on_page_and_terminal(alternatin
         run = replace(
             run,
             results=tuple(
-                replace(result, timing=replace(result.timing, cublas_median=None) if result.timing else None)
+                replace(
+                    result, timing=replace(result.timing, yardstick_median=None) if result.timing else None
+                )
                 for result in run.results
             ),
         )

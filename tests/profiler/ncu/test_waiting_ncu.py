@@ -12,8 +12,8 @@ from gemmprof.kernels.catalog import STAGES
 from gemmprof.model import Problem, RunInfo, StageRecord
 from gemmprof.profiler.collect import Collection, Machine
 from gemmprof.profiler.machine import Gpu
-from gemmprof.profiler.progress import Silent
 from gemmprof.profiler.settings import Settings
+from gemmprof.progress import Silent
 from gemmprof.run import Run
 from gemmprof.toolchain import Tool
 

@@ -7,8 +7,8 @@ import pytest
 from gemmprof.kernels.build import tuned_parameters
 from gemmprof.kernels.catalog import stage_by_number, stage_variants
 from gemmprof.model import Problem
-from gemmprof.profiler.progress import Silent
 from gemmprof.profiler.tuning.search import Search, identity, tune
+from gemmprof.progress import Silent
 
 torch = pytest.importorskip("torch")
 

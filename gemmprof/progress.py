@@ -1,4 +1,4 @@
-"""What a collection tells while it works; the commands decide how it looks."""
+"""What long work tells while it goes on; the commands decide how it looks."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Protocol
 
 
 class Progress(Protocol):
-    """Receives the course of a collection."""
+    """Receives the course of the work."""
 
     def phase(self, name: str, steps: int) -> None:
         """A part begins: ``build``, ``verify``, ``time``, ``profile``, with so many steps."""
@@ -16,6 +16,9 @@ class Progress(Protocol):
 
     def done(self, text: str) -> None:
         """One step of the phase ended, with this outcome."""
+
+    def advance(self) -> None:
+        """One step ended without a word."""
 
     def note(self, text: str) -> None:
         """Something worth a line beside the steps."""
@@ -33,5 +36,11 @@ class Silent:
     def done(self, text: str) -> None:
         """Ignore."""
 
+    def advance(self) -> None:
+        """Ignore."""
+
     def note(self, text: str) -> None:
         """Ignore."""
+
+
+SILENT = Silent()
