@@ -17,7 +17,6 @@ import lzma
 import os
 import resource
 import shutil
-import struct
 import subprocess
 import sys
 import tempfile
@@ -27,6 +26,12 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT))
+
+from gemmprof import ncu_frame, wire  # noqa: E402 (found by the line above)
+
+_CALL = 2
+"""Field of a launch's message: the number of the call that launched it."""
 DATA = ROOT / "tests" / "data"
 REAL_REPORT = "train_100"  # a hundred launches of a PyTorch training step
 SEED_REPORT = "names_nvtx"  # launches of about 560 metrics
@@ -128,44 +133,30 @@ def measure(label: str, program: str, *arguments: str, cache: Path) -> Measured:
 
 def repeated(content: bytes, launches: int) -> Iterator[bytes]:
     """The parts of a report with this many launches, from the blocks of one with fewer."""
-    position = 8 + struct.unpack_from("<I", content, 4)[0]
-    yield content[:position]
-    blocks: list[bytes] = []
-    while position < len(content):
-        size = struct.unpack_from("<I", content, position)[0]
-        header = content[position + 4 : position + 4 + size]
-        fields = list(_fields(header))
-        payload = next((value for number, value, _ in fields if number == 5 and isinstance(value, int)), 0)
-        body = content[position + 4 + size : position + 4 + size + payload]
-        yield content[position : position + 4 + size + payload]
-        position += 4 + size + payload
-        if any(number == 2 and value for number, value, _ in fields):
-            # The string table must not come twice.
-            short = b"".join(encoded for number, _, encoded in fields if number != 4)
-            blocks.append(struct.pack("<I", len(short)) + short + body)
-    for number in range(launches - len(blocks)):
-        yield blocks[number % len(blocks)]
 
+    def read(start: int, end: int) -> bytes:
+        return content[start:end]
 
-def _fields(message: bytes) -> Iterator[tuple[int, int | bytes, bytes]]:
-    """Number, value and encoding of the fields of a block header."""
-    at = 0
-    while at < len(message):
-        start = at
-        tag, at = _varint(message, at)
-        value, at = _varint(message, at)
-        if tag & 7 == 2:
-            at += value
-        yield tag >> 3, value, message[start:at]
-
-
-def _varint(data: bytes, at: int) -> tuple[int, int]:
-    value = shift = 0
-    while True:
-        value |= (data[at] & 0x7F) << shift
-        at, shift = at + 1, shift + 7
-        if data[at - 1] < 0x80:
-            return value, at
+    position = ncu_frame.read_head(read, len(content))[1]
+    yield content
+    seeds: list[tuple[bytes, int]] = []
+    for block in ncu_frame.blocks(read, position, len(content)):
+        for item in ncu_frame.items(read, block, len(content)):
+            if item.kind == "kernel":
+                seeds.append((content[item.start : item.end], item.process))
+    call = max(wire.integer(dict(wire.fields(message))[_CALL]) for message, _ in seeds)
+    for number in range(launches - len(seeds)):
+        message, process = seeds[number % len(seeds)]
+        # The number of the call rises from launch to launch, as in a report that ncu wrote.
+        start = end = 0
+        for found, _, _, stop in wire.spans(message, 0, len(message)):
+            if found == _CALL:
+                end = stop
+                break
+            start = stop
+        call += 1
+        message = message[:start] + wire.encode_number(_CALL, call) + message[end:]
+        yield ncu_frame.block_bytes([message], kind="kernel", process=process)
 
 
 def recorded(name: str) -> Path:

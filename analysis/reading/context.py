@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from gemmprof import metrics as m
-from gemmprof.analysis.reading import wire
+from gemmprof import wire
 from gemmprof.analysis.reading.values import metric_value
 from gemmprof.model import MetricValue, RuleResult, SessionDetails
 

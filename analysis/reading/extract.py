@@ -6,55 +6,19 @@ it is what the code says; so it gets the code alone, and its memory and time do 
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Iterable
 
 from gemmprof import metrics as m
-from gemmprof.analysis.reading import wire
-from gemmprof.analysis.reading.frame import MAGIC, Frame, Item
+from gemmprof import ncu_frame, wire
+from gemmprof.analysis.reading.frame import Frame
+from gemmprof.ncu_frame import Item
+from gemmprof.wire import encode_bytes, encode_number
 
-_U32 = struct.Struct("<I")
 _METRICS = 13
 _KEPT = frozenset((*range(1, 12), 14, 15, 16, 22, 23))
 """Fields of ProfileResult that identify the launch; everything measured or advised is left out."""
 _METRICS_ELSEWHERE = 4
 """Where ranges, command lists and graphs hold their metrics."""
-
-
-def _varint(value: int) -> bytes:
-    encoded = bytearray()
-    while value >= 0x80:
-        encoded.append(value & 0x7F | 0x80)
-        value >>= 7
-    encoded.append(value)
-    return bytes(encoded)
-
-
-def _number(field: int, value: int) -> bytes:
-    return _varint(field << 3 | wire.VARINT) + _varint(value)
-
-
-def _bytes(field: int, value: bytes) -> bytes:
-    return _varint(field << 3 | wire.BYTES) + _varint(len(value)) + value
-
-
-def _framed(message: bytes) -> bytes:
-    return _U32.pack(len(message)) + message
-
-
-def _block(items: Iterable[bytes], *, kind: int, process: int, header: bytes = b"") -> bytes:
-    """A block of items; ``kind`` is the field of its header that counts them (1 sources, 2 results)."""
-    framed = [_framed(item) for item in items]
-    payload = b"".join(framed)
-    return (
-        _framed(
-            _number(kind, len(framed))
-            + header
-            + _number(5, len(payload))
-            + _bytes(6, _number(1, process) + _bytes(2, b"localhost") + _bytes(3, b"kernel"))
-        )
-        + payload
-    )
 
 
 def kernel_report(frame: Frame, workload: Item, sources: Iterable[Item], names: Iterable[str] = ()) -> bytes:
@@ -84,28 +48,37 @@ def kernel_report(frame: Frame, workload: Item, sources: Iterable[Item], names: 
                 # The address of the code, and the chip, which decides on units.
                 rest = wire.varint(data, start + 1, end)[1]
                 numbers.setdefault(name, len(numbers))
-                kept.append(_bytes(_METRICS, _number(1, numbers[name]) + data[rest:end]))
+                kept.append(encode_bytes(_METRICS, encode_number(1, numbers[name]) + data[rest:end]))
         position = end
-    zero = _bytes(2, _number(5, 0))
+    zero = encode_bytes(2, encode_number(5, 0))
     for name in names:
         if name not in numbers:
             numbers[name] = len(numbers)
-            kept.append(_bytes(_METRICS, _number(1, numbers[name]) + zero))
-    table = _bytes(4, b"".join(_bytes(1, name.encode("utf-8")) for name in numbers))
-    parts = [MAGIC, _framed(_number(1, frame.version))]
+            kept.append(encode_bytes(_METRICS, encode_number(1, numbers[name]) + zero))
+    process = workload.process
+    parts = [ncu_frame.head_bytes(frame.version)]
     parts += [
-        _block([frame.read(item.start, item.end)], kind=1, process=workload.process) for item in sources
+        ncu_frame.block_bytes([frame.read(item.start, item.end)], kind="source", process=process)
+        for item in sources
     ]
-    parts.append(_block([b"".join(kept)], kind=2, process=workload.process, header=table))
+    table = ncu_frame.string_table(numbers)
+    parts.append(ncu_frame.block_bytes([b"".join(kept)], kind="kernel", process=process, header=table))
     return b"".join(parts)
 
 
 def _placeholder() -> bytes:
     """The fields that a launch must have, where the workload is none."""
-    one = b"".join(_number(field, 1) for field in (1, 2, 3))
-    parts = [_number(field, 1) for field in range(1, 5)]
-    parts += [_bytes(field, b"workload") for field in (5, 6, 7)]
-    return b"".join([*parts, _number(8, 3), *(_bytes(field, one) for field in (9, 10, 11)), _bytes(15, b"")])
+    one = b"".join(encode_number(field, 1) for field in (1, 2, 3))
+    parts = [encode_number(field, 1) for field in range(1, 5)]
+    parts += [encode_bytes(field, b"workload") for field in (5, 6, 7)]
+    return b"".join(
+        [
+            *parts,
+            encode_number(8, 3),
+            *(encode_bytes(field, one) for field in (9, 10, 11)),
+            encode_bytes(15, b""),
+        ]
+    )
 
 
 def _metric_name(frame: Frame, data: bytes, start: int, end: int) -> str:

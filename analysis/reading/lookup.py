@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+import os
 import tempfile
-from collections.abc import Callable, Iterable, Mapping
-from contextlib import ExitStack
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
 from gemmprof.analysis.reading import cache
 from gemmprof.analysis.reading.extract import kernel_report
-from gemmprof.analysis.reading.frame import Frame, Item, damaged
+from gemmprof.analysis.reading.frame import Frame
 from gemmprof.analysis.reading.messages import Result
 from gemmprof.analysis.reading.sources import Module, addresses, read_module, source_index
-from gemmprof.analysis.reading.wire import WireError
+from gemmprof.analysis.reading.unpack import damaged
 from gemmprof.analysis.reading.worker import (
     NativeReader,
     NativeReaderError,
@@ -22,7 +23,9 @@ from gemmprof.analysis.reading.worker import (
 )
 from gemmprof.errors import ReportError
 from gemmprof.model import Instruction, KernelProfile, Source
+from gemmprof.ncu_frame import Item
 from gemmprof.toolchain import ncu_python_directory
+from gemmprof.wire import WireError
 
 _UNKNOWN_SASS = ("", "???", "N/A")
 """What the disassembler says of code that it does not know."""
@@ -38,6 +41,22 @@ def _one_shot(stack: ExitStack, folder: str) -> NativeReader:
     reader = NativeReader(folder)
     stack.callback(reader.stop)
     return reader
+
+
+@contextmanager
+def _as_file(content: bytes) -> Iterator[str]:
+    """A path under which a child finds these bytes, and that leaves nothing behind however this process ends."""
+    if hasattr(os, "memfd_create"):
+        with os.fdopen(os.memfd_create("gemmprof-kernel"), "wb", buffering=0) as file:
+            view = memoryview(content)
+            while view:
+                view = view[file.write(view) :]
+            yield f"/proc/{os.getpid()}/fd/{file.fileno()}"
+        return
+    with tempfile.TemporaryDirectory(prefix="gemmprof-") as folder:
+        path = Path(folder) / "kernel.ncu-rep"
+        path.write_bytes(content)
+        yield str(path)
 
 
 class Lookup:
@@ -74,24 +93,31 @@ class Lookup:
             ReportError: if the native reader fails.
         """
         if self._units is None:
-            # Sorted as the library lists them: what it says of a derived metric depends on those asked about before.
-            names = sorted(set(self.frame.strings))
-            workload = self.frame.workloads[0]
-            try:
-                content = kernel_report(self.frame, workload, (), names)
-            except WireError as error:
-                raise damaged(self.frame.path, "its first launch cannot be read", str(error)) from None
-            # What the native reader sees is the chip and these names, no values.
-            key = cache.cache_key("units", cache.module_version(), content)
-            answer = cache.load(key)
-            if answer is None or len(answer) != len(names):
-                # In a fresh process, which is faster beside another one at work, and whose answer is always the same.
-                with ExitStack() as fresh:
-                    found = self._ask(content, lambda folder: _one_shot(fresh, folder), units=names)["units"]
-                answer = {name: str(found.get(name, "")) for name in names}
-                cache.store(key, answer)
-            self._units = answer
+            workloads = self.frame.workloads
+            self._units = self._units_with(workloads[0])
+            # What the launch says of its GPU decides: where that is damaged, another launch may know.
+            if not any(self._units.values()) and len(workloads) > 1:
+                self._units = self._units_with(workloads[-1])
         return self._units
+
+    def _units_with(self, workload: Item) -> dict[str, str]:
+        """The units as the native reader tells them of a launch on this launch's GPU."""
+        # Sorted as the library lists them: what it says of a derived metric depends on those asked about before.
+        names = sorted(set(self.frame.strings))
+        try:
+            content = kernel_report(self.frame, workload, (), names)
+        except WireError as error:
+            raise damaged(self.frame.path, "a launch of it cannot be read", str(error)) from None
+        # What the native reader sees is the chip and these names, no values.
+        key = cache.cache_key("units", cache.module_version(), content)
+        answer = cache.load(key)
+        if answer is None or len(answer) != len(names):
+            # In a fresh process, which is faster beside another one at work, and whose answer is always the same.
+            with ExitStack() as fresh:
+                found = self._ask(content, lambda folder: _one_shot(fresh, folder), units=names)["units"]
+            answer = {name: str(found.get(name, "")) for name in names}
+            cache.store(key, answer)
+        return answer
 
     def _module(self, reference: int, profile: KernelProfile) -> Module:
         if reference not in self._modules:
@@ -144,10 +170,8 @@ class Lookup:
     ) -> dict[str, Any]:
         """Ask the package's native reader; where it fails, that of the installed ncu, which may be newer."""
         request: dict[str, Any] = {"pcs": list(pcs), "units": list(units)}
-        with tempfile.TemporaryDirectory(prefix="gemmprof-") as folder:
-            path = Path(folder) / "kernel.ncu-rep"
-            path.write_bytes(content)
-            request["path"] = str(path)
+        with _as_file(content) as path:
+            request["path"] = path
             problem = ""
             answer: dict[str, Any] = {}
             try:

@@ -6,12 +6,13 @@ and come with every Nsight Compute in ``extras/FileFormat``.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from gemmprof import metrics as m
-from gemmprof.analysis.reading import wire
+from gemmprof import wire
 from gemmprof.analysis.reading.context import nvtx_ranges, rule_results
 from gemmprof.analysis.reading.values import (
     InstanceTable,
@@ -19,7 +20,6 @@ from gemmprof.analysis.reading.values import (
     metric_pattern,
     unsigned_pattern,
 )
-from gemmprof.analysis.reading.wire import FieldValue, WireError
 from gemmprof.model import (
     Device,
     KernelProfile,
@@ -28,6 +28,7 @@ from gemmprof.model import (
     RuleResult,
     SessionDetails,
 )
+from gemmprof.wire import FieldValue, WireError
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,15 +57,32 @@ _LAYOUTS = {
 }
 # ProfileResult alone
 _MANGLED, _FUNCTION, _DEMANGLED, _GRID, _BLOCK, _SOURCE, _RENAMED = 5, 6, 7, 10, 11, 15, 31
-_THREAD = 1
+_THREAD, _CALL = 1, 2
+_CREATED = 14
+"""Of a kernel; the other kinds have something else there."""
+
+
+_GRID_LIMITS, _BLOCK_LIMITS = (2**31 - 1, 65535, 65535), (1024, 1024, 64)
+"""What CUDA accepts along x, y and z on every GPU that Nsight Compute knows."""
 
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """One decoded result: the profile without its source, and the cubin that the source is in (0: none)."""
+    """One decoded result.
+
+    Attributes:
+        profile: the launch without its source.
+        source_reference: the cubin that the source is in (0: none).
+        thread: the host thread that launched it.
+        call: number of the call that launched it, which rises within a thread; None where the report has none.
+        created: when it was profiled, in seconds since 1970; None where the report does not say.
+    """
 
     profile: KernelProfile
     source_reference: int
+    thread: int = 0
+    call: int | None = None
+    created: int | None = None
 
 
 @dataclass(slots=True)
@@ -101,6 +119,11 @@ class ResultDecoder:
         metrics: dict[str, MetricValue] = {}
         instances = InstanceTable()
         others = list(self._walk(data, layout, metrics, instances))
+        doubts = tuple(
+            f"{name} stands there twice with different values"
+            for name in sorted(self._metrics.contradicted)[:3]
+        )
+        self._metrics.contradicted.clear()
         if not metrics and not instances:
             raise WireError("a result without metrics")
         # A range or graph has no grid of its own: here stands the largest of its launches, as ncu prints it.
@@ -110,11 +133,17 @@ class ResultDecoder:
         nvtx: tuple[str, ...] = ()
         thread = context = reference = 0
         stream: int | None = None
+        call: int | None = None
+        created: int | None = None
         nvtx_state = b""
         kernel = kind == "kernel"
         for number, value in others:
             if number == _THREAD:
                 thread = wire.integer(value)
+            elif number == _CALL:
+                call = wire.integer(value)
+            elif kernel and number == _CREATED:
+                created = wire.integer(value)
             elif number == layout.rules and self.rules:
                 rules += rule_results(wire.as_bytes(value))
             elif number == layout.nvtx:
@@ -126,9 +155,9 @@ class ResultDecoder:
             elif kernel and number in (_MANGLED, _FUNCTION, _DEMANGLED, _RENAMED):
                 names[number] = wire.text(value)
             elif kernel and number == _GRID:
-                grid = _triple(wire.as_bytes(value))
+                grid = _triple(wire.as_bytes(value), "grid", _GRID_LIMITS)
             elif kernel and number == _BLOCK:
-                block = _triple(wire.as_bytes(value))
+                block = _triple(wire.as_bytes(value), "block", _BLOCK_LIMITS)
             elif kernel and number == _SOURCE:
                 reference = next((wire.integer(v) for n, v in wire.fields(wire.as_bytes(value)) if n == 1), 0)
             elif number == layout.display_name:
@@ -152,8 +181,9 @@ class ResultDecoder:
             rules=tuple(rules),
             workload=kind,
             session=session,
+            doubts=doubts,
         )
-        return Result(profile, reference)
+        return Result(profile, reference, thread, call, created)
 
     def _walk(
         self, data: bytes, layout: _Layout, metrics: dict[str, MetricValue], instances: InstanceTable
@@ -162,13 +192,18 @@ class ResultDecoder:
         decoder = self._metrics
         match = layout.common.match
         position, end = 0, len(data)
+        distrusted = (
+            0  # up to here, what the pattern recognised was something else: not to be tried again and again
+        )
         metric_tag = layout.metrics << 3 | wire.BYTES
         while position < end:
             if data[position] == metric_tag:
-                found = match(data, position)
-                if found is not None and decoder.common(found, layout.unsigned, metrics):
-                    position = found.end()
-                    continue
+                found = match(data, position) if position >= distrusted else None
+                if found is not None:
+                    if decoder.common(found, layout.unsigned, metrics):
+                        position = found.end()
+                        continue
+                    distrusted = found.end()
                 length, start = wire.varint(data, position + 1, end)
                 position = start + length
                 if position > end:
@@ -196,9 +231,12 @@ class ResultDecoder:
         return device
 
 
-def _triple(data: bytes) -> tuple[int, int, int]:
+def _triple(data: bytes, what: str, limits: tuple[int, int, int]) -> tuple[int, int, int]:
     parts = {number: wire.integer(value) for number, value in wire.fields(data)}
-    return parts.get(1, 1), parts.get(2, 1), parts.get(3, 1)
+    found = parts.get(1, 1), parts.get(2, 1), parts.get(3, 1)
+    if not all(0 < size <= limit for size, limit in zip(found, limits, strict=True)):
+        raise WireError(f"a {what} of {found[0]} × {found[1]} × {found[2]}")
+    return found
 
 
 def _extent(metrics: Mapping[str, MetricValue], names: tuple[str, str, str]) -> tuple[int, int, int]:
@@ -212,6 +250,17 @@ def _extent(metrics: Mapping[str, MetricValue], names: tuple[str, str, str]) -> 
     return size(x), size(y), size(z)
 
 
+_LARGEST_OF_A_LAUNCH = 1 << 24
+"""No count of registers, bytes of shared memory or blocks of a cluster comes near it: what is above is damage."""
+
+
+def _whole(value: MetricValue | None) -> int | None:
+    """A count; None for what can be none: text, NaN, infinity, a fraction, something below zero."""
+    if value is None or isinstance(value, str) or not 0 <= value < 2**63 or value != value // 1:
+        return None
+    return int(value)
+
+
 def _launch(
     metrics: Mapping[str, MetricValue],
     grid: tuple[int, int, int],
@@ -220,8 +269,8 @@ def _launch(
     context: int,
 ) -> LaunchStatistics:
     def whole(name: str) -> int | None:
-        value = metrics.get(name)
-        return int(value) if isinstance(value, (int, float)) and value == value // 1 else None
+        value = _whole(metrics.get(name))
+        return value if value is not None and value <= _LARGEST_OF_A_LAUNCH else None
 
     waves = metrics.get(m.WAVES_PER_SM)
     return LaunchStatistics(
@@ -233,7 +282,7 @@ def _launch(
         driver_shared_memory=whole(m.SHARED_MEMORY_DRIVER),
         shared_memory_config=whole(m.SHARED_MEMORY_CONFIG),
         cluster_size=whole(m.CLUSTER_SIZE),
-        waves_per_sm=None if waves is None or isinstance(waves, str) else float(waves),
+        waves_per_sm=float(waves) if isinstance(waves, (int, float)) and 0 <= waves < math.inf else None,
         stream=stream,
         context=context,
     )
@@ -241,8 +290,7 @@ def _launch(
 
 def _device(attributes: Mapping[str, MetricValue]) -> Device:
     def whole(name: str) -> int | None:
-        value = attributes.get(name)
-        return int(value) if isinstance(value, (int, float)) else None
+        return _whole(attributes.get(name))
 
     def hertz(*names: str) -> float | None:
         """The attributes are kilohertz."""

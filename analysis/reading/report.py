@@ -16,12 +16,19 @@ from dataclasses import replace
 
 from gemmprof import metrics as m
 from gemmprof.analysis.reading.context import session_details
-from gemmprof.analysis.reading.frame import Frame, Item, damaged, open_frame
+from gemmprof.analysis.reading.doubts import Order, Values
+from gemmprof.analysis.reading.frame import Frame, open_frame
 from gemmprof.analysis.reading.lookup import Lookup
 from gemmprof.analysis.reading.messages import Result, ResultDecoder
-from gemmprof.analysis.reading.wire import WireError
+from gemmprof.analysis.reading.unpack import damaged
 from gemmprof.errors import ReportError
 from gemmprof.model import KernelProfile, SessionDetails, Source
+from gemmprof.ncu_frame import Item
+from gemmprof.wire import WireError
+
+NO_UNITS = (
+    "no unit of a metric is known: what the report says of its GPU is damaged, or newer than ncu_report"
+)
 
 AHEAD = 2
 """Launches that are decoded ahead of the one that is handed out, so that the native reader is never idle."""
@@ -108,6 +115,7 @@ class ReportReader:
         elif source and not instances:
             instances = {m.FUNCTION_PCS, m.INSTRUCTIONS_BY_ADDRESS}
         decoder = ResultDecoder(self.path, self.frame.strings, instances, rules)
+        order = self._order()
         lookup = Lookup(self.frame)
         # The native reader works on the units, and on the code of the next launches, while this process decodes values
         # and its caller looks at the launch before.
@@ -117,13 +125,16 @@ class ReportReader:
 
             def first() -> KernelProfile:
                 profile, code = waiting.popleft()
+                known = known_units.result() if known_units is not None else profile.units
+                unknown = (NO_UNITS,) if m.DURATION in known and not any(known.values()) else ()
                 return replace(
                     profile,
                     source=code.result() if code is not None else profile.source,
-                    units=known_units.result() if known_units is not None else profile.units,
+                    units=known,
+                    doubts=(*profile.doubts, *unknown),
                 )
 
-            results, damage = self._results(decoder, only), None
+            results, damage = self._results(decoder, order, only), None
             while True:
                 try:
                     result, item = next(results)
@@ -143,8 +154,17 @@ class ReportReader:
             if damage is not None:
                 raise damage
 
-    def _results(self, decoder: ResultDecoder, only: Collection[int] | None) -> Iterator[tuple[Result, Item]]:
-        """The launches as the report holds them, each with its place in the file."""
+    def _order(self) -> Order:
+        try:
+            return Order(self.frame)
+        except WireError as error:
+            raise damaged(self.path, "a source in it cannot be read", str(error)) from None
+
+    def _results(
+        self, decoder: ResultDecoder, order: Order, only: Collection[int] | None
+    ) -> Iterator[tuple[Result, Item]]:
+        """The launches as the report holds them, each with its place in the file and what contradicts itself."""
+        values = Values(self.frame.strings)
         for index, item in enumerate(self.frame.workloads):
             if only is not None and index not in only:
                 continue
@@ -153,7 +173,8 @@ class ReportReader:
                 result = decoder.result(self.frame.read(item.start, item.end), item.kind, index, session)
             except WireError as error:
                 raise damaged(self.path, f"launch {index} cannot be read", str(error)) from None
-            yield result, item
+            found = (*order.doubts(result, item), *result.profile.doubts, *values.doubts(result.profile))
+            yield replace(result, profile=replace(result.profile, doubts=found)) if found else result, item
 
 
 def units_of_report(path: str | os.PathLike[str]) -> Mapping[str, str]:

@@ -8,15 +8,19 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from gemmprof import metrics as m
-from gemmprof.analysis.reading import wire
-from gemmprof.analysis.reading.frame import Frame, Item
+from gemmprof import wire
+from gemmprof.analysis.reading.frame import Frame
 from gemmprof.model import KernelProfile
+from gemmprof.ncu_frame import Item
 
 INSTRUCTION_BYTES = 16
 """Size of a SASS instruction since Volta, the oldest architecture that Nsight Compute knows."""
 
 _MAX_INSTRUCTIONS = 1 << 20
 _HEAD_BYTES = 16
+_TEXT = b".text."
+_MAX_NAME_BYTES = 1 << 16
+"""Names of kernels longer than this are not searched for their end, however many sections there are."""
 # SourceData
 _REFERENCE, _BINARY, _FILES = 1, 4, 8
 _ELF_HEADER = struct.Struct("<16sHHIQQQIHHHHHH")
@@ -48,12 +52,21 @@ def source_index(frame: Frame) -> dict[int, list[Item]]:
     """
     index: dict[int, list[Item]] = {}
     for item in frame.sources:
-        # The reference is the first field; the cubin behind it can have megabytes.
-        head = frame.read(item.start, min(item.end, item.start + _HEAD_BYTES))
-        if head[:1] != bytes([_REFERENCE << 3 | wire.VARINT]):
-            raise wire.WireError(f"a source without a reference at byte {item.start}")
-        index.setdefault(wire.varint(head, 1, len(head))[0], []).append(item)
+        index.setdefault(reference_of(frame, item), []).append(item)
     return index
+
+
+def reference_of(frame: Frame, item: Item) -> int:
+    """The reference that launches name a source item by.
+
+    Raises:
+        WireError: if it has none.
+    """
+    # It is the first field; the cubin behind it can have megabytes.
+    head = frame.read(item.start, min(item.end, item.start + _HEAD_BYTES))
+    if head[:1] != bytes([_REFERENCE << 3 | wire.VARINT]):
+        raise wire.WireError(f"a source without a reference at byte {item.start}")
+    return wire.varint(head, 1, len(head))[0]
 
 
 def read_module(frame: Frame, items: Iterable[Item]) -> Module:
@@ -107,10 +120,11 @@ def code_sizes(cubin: bytes) -> dict[str, int]:
     sizes: dict[str, int] = {}
     for section in sections:
         start = names_at + section[0]
-        end = cubin.find(b"\0", start)
-        name = cubin[start:end]
-        if name.startswith(b".text."):
-            sizes[name[len(b".text.") :].decode("utf-8", "replace")] = section[5]
+        if not cubin.startswith(_TEXT, start) or section[4] + section[5] > len(cubin):
+            continue
+        end = cubin.find(b"\0", start, start + _MAX_NAME_BYTES)
+        if end >= 0:
+            sizes[cubin[start + len(_TEXT) : end].decode("utf-8", "replace")] = section[5]
     return sizes
 
 

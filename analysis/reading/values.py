@@ -12,9 +12,9 @@ from dataclasses import dataclass, field
 from struct import Struct
 from typing import NamedTuple
 
-from gemmprof.analysis.reading import wire
-from gemmprof.analysis.reading.wire import WireError
+from gemmprof import wire
 from gemmprof.model import Instances, MetricValue
+from gemmprof.wire import WireError
 
 # ProfileMetricResult
 _NAME_ID, _VALUE, _ELEMENTS = 1, 2, 3
@@ -207,6 +207,8 @@ class MetricDecoder:
 
     strings: Sequence[str]
     instances: bool | Collection[str] = True
+    contradicted: set[str] = field(default_factory=set)
+    """Metrics that stood twice in a launch with different values; who reads it empties it."""
     _two_byte_names: list[str | None] = field(default_factory=list)
     _runs: dict[bytes, dict[str, int]] = field(default_factory=dict)
 
@@ -241,15 +243,22 @@ class MetricDecoder:
         id_bytes, record = _RUNS[group]
         if id_bytes == 1:
             for number, value in record.iter_unpack(run):
-                into[self.name(number)] = value
+                self._put(into, self.name(number), value)
             return True
         names = self._two_byte_names
         for number, value in record.iter_unpack(run):
             name = names[number & 0x7FFF]
             if name is None:
                 raise WireError(f"metric name {number & 0x7F | (number >> 8) << 7} of {len(self.strings)}")
-            into[name] = value
+            if into.setdefault(name, value) != value:
+                self._put(into, name, value)
         return True
+
+    def _put(self, into: dict[str, MetricValue], name: str, value: MetricValue) -> None:
+        """Note a value. ncu writes some metrics twice, for two sections, with one value."""
+        known = into.setdefault(name, value)
+        if known != value and (known == known or value == value):  # NaN is no contradiction of NaN
+            self.contradicted.add(name)
 
     def _unsigned_run(self, run: bytes, unsigned: re.Pattern[bytes], into: dict[str, MetricValue]) -> bool:
         """Decode a run of unsigned integers. Launches on one GPU have the same attributes: one is decoded for all."""
@@ -263,7 +272,11 @@ class MetricDecoder:
             if len(self._runs) > _RUNS_LIMIT:
                 self._runs.clear()
             self._runs[run] = known
-        into.update(known)
+        if into.keys().isdisjoint(known):
+            into.update(known)
+        else:
+            for name, value in known.items():
+                self._put(into, name, value)
         return True
 
     def metric(
@@ -278,14 +291,15 @@ class MetricDecoder:
             number, double, length, encoded = head.groups()
             if double is not None or length[0] == 1 + len(encoded):
                 name = self.name(_VARINTS[number])
-                into[name] = _VARINTS[encoded] if double is None else float(_ONE_DOUBLE.unpack(double)[0])
+                value = _VARINTS[encoded] if double is None else float(_ONE_DOUBLE.unpack(double)[0])
+                self._put(into, name, value)
                 if self._wants(name):
                     instances.add(name, data[head.end() : end])
                 return
         elif (head := _TEXT_HEAD.match(data, start, end)) and head[2][0] == 2 + head[3][0]:
             stop = head.end() + head[3][0]
             if stop == end or (end == stop + 2 and data[stop] == 0x20):
-                into[self.name(_VARINTS[head[1]])] = wire.text(data[head.end() : stop])
+                self._put(into, self.name(_VARINTS[head[1]]), wire.text(data[head.end() : stop]))
                 return
         self._any_metric(data, start, end, into, instances)
 
@@ -306,7 +320,7 @@ class MetricDecoder:
         if name is None:
             raise WireError(f"a metric without a name before byte {end}")
         if value is not None:
-            into[name] = value
+            self._put(into, name, value)
         if position < end and self._wants(name):
             instances.add(name, data[position:end])
 

@@ -19,6 +19,19 @@ LOCAL_SECTORS_BY_ADDRESS = "memory_l2_theoretical_sectors_local"
 ACCESS_TYPE_BY_ADDRESS = "memory_access_type"
 ACCESS_SIZE_BY_ADDRESS = "memory_access_size_type"
 MEMORY_TYPE_BY_ADDRESS = "memory_type"
+SUMS_OF_INSTANCES = (
+    "inst_executed",
+    "thread_inst_executed",
+    "memory_l1_tag_requests_global",
+    "memory_l1_wavefronts_shared",
+    "memory_l2_theoretical_sectors_",
+    "smsp__pcsamp_",
+    "sass__inst_executed_per_opcode",
+    "sass__thread_inst_executed_per_opcode",
+    "sass__thread_inst_executed_true_per_opcode",
+)
+"""How counts begin that are the sum of their values by instruction or opcode, in every launch of every report seen."""
+
 NOT_ADDITIVE_BY_ADDRESS = frozenset(
     (
         ACCESS_TYPE_BY_ADDRESS,

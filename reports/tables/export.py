@@ -122,7 +122,7 @@ def _spool_report(
         count = len(positions)
         # A compressed report would have to be unpacked twice: its uncompressed copy serves both.
         job: dict[str, Any] = {
-            "path": str(reader.frame.plain_path),
+            "file": reader.frame.file.fileno(),
             "report": os.fspath(path),
             "scratch": scratch,
             "name": f"{number:06d}",
@@ -174,7 +174,11 @@ class _Helper:
     def __init__(self, job: dict[str, Any]) -> None:
         self.job = job
         self.process = subprocess.Popen(
-            python_command(MODULE), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+            python_command(MODULE),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            pass_fds=(job["file"],),
         )
         assert self.process.stdin is not None
         self.process.stdin.write(json.dumps(job))
@@ -211,7 +215,7 @@ def _main() -> None:
     """Serve one job from standard input."""
     job = json.load(sys.stdin)
     try:
-        with without_pandas(), ReportReader(job["path"]) as reader:
+        with without_pandas(), ReportReader(f"/dev/fd/{job['file']}") as reader:
             answer: dict[str, Any] = {"slices": _spool_range(reader, job, job["launches"])}
     except ReportError as error:
         message = error.message.replace(job["path"], job["report"])

@@ -142,3 +142,23 @@ def real(value: FieldValue) -> float:
     if len(data) == 4:
         return float(_FLOAT.unpack(data)[0])
     raise WireError(f"a floating-point number of {len(data)} bytes")
+
+
+def encode_varint(value: int) -> bytes:
+    """An unsigned integer as a varint."""
+    encoded = bytearray()
+    while value >= 0x80:
+        encoded.append(value & 0x7F | 0x80)
+        value >>= 7
+    encoded.append(value)
+    return bytes(encoded)
+
+
+def encode_number(number: int, value: int) -> bytes:
+    """A field that is an unsigned integer."""
+    return encode_varint(number << 3 | VARINT) + encode_varint(value)
+
+
+def encode_bytes(number: int, value: bytes) -> bytes:
+    """A field that is text, bytes or a message."""
+    return encode_varint(number << 3 | BYTES) + encode_varint(len(value)) + value

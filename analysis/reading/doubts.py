@@ -1,0 +1,196 @@
+"""What in a report contradicts itself: reasons to doubt a launch, found without any other file.
+
+The format has no checksum, but it says many things twice. ncu numbers the calls of a thread, writes the code of a kernel
+right before the first launch that uses it, and the facts of its session once each; a grid stands in the launch and among
+its metrics; a minimum is never above an average; counts by instruction add up to the count of the launch. A report that
+breaks one of these rules was changed after ncu wrote it: by a disk, a transfer, or a hand. All of them hold in every
+recorded launch (`tests/analysis/reading/test_doubts.py`). What no rule covers stays unseen; docs/reports.md says what that is.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from gemmprof import metrics as m
+from gemmprof import wire
+from gemmprof.analysis.reading.frame import Frame
+from gemmprof.analysis.reading.messages import Result
+from gemmprof.analysis.reading.sources import reference_of
+from gemmprof.model import KernelProfile, MetricValue
+from gemmprof.ncu_frame import WORKLOADS, Item
+
+SESSION_FACTS = {
+    2: "when it began",
+    3: "its machine",
+    6: "its GPUs",
+    11: "ncu's command line",
+}
+"""Fields of a session that stand once each in reports of format version 7, with what they hold."""
+_KNOWN_FORMAT = 7
+VERSIONS = ("CUDA Version", "PerfWorks", "Nsight Compute Target")
+"""Providers whose version every session of that format tells."""
+
+ROLL_UPS = (".min", ".avg", ".max", ".sum")
+_NOISE = 1e-9
+"""Relative difference of sums that adding in another order makes."""
+
+NAMED = 3
+"""So many contradictions of one kind are named; then only counted."""
+
+
+@dataclass(slots=True)
+class Order:
+    """What the order of a report's launches tells, followed launch by launch.
+
+    Args:
+        frame: the report.
+    """
+
+    frame: Frame
+    _calls: dict[int, int] = field(default_factory=dict)
+    _created: int = 0
+    _sources: dict[int, set[int]] = field(default_factory=dict)
+    _of_report: tuple[str, ...] | None = None
+
+    def __post_init__(self) -> None:
+        self._sources = _code_before(self.frame)
+
+    def doubts(self, result: Result, item: Item) -> tuple[str, ...]:
+        """What is wrong with the place of this launch, and with the report around it."""
+        found = list(self._report_doubts(result, item))
+        last = self._calls.get(result.thread)
+        if result.call is not None:
+            if last is not None and result.call <= last:
+                again = result.call == last
+                found.append(
+                    "this launch stands in the report twice"
+                    if again
+                    else "this launch stands behind a later one: launches of the report were moved or doubled"
+                )
+            self._calls[result.thread] = max(result.call, last or 0)
+        if result.created is not None:
+            if result.created < self._created:
+                found.append("it was profiled before the launch that stands before it")
+            self._created = max(self._created, result.created)
+        before = self._sources.get(item.start)
+        if before and item.kind == "kernel" and result.source_reference not in before:
+            found.append(
+                "the code before it in the report belongs to another launch: launches are missing or moved"
+            )
+        return tuple(found)
+
+    def _report_doubts(self, result: Result, item: Item) -> Iterable[str]:
+        if self._of_report is None:
+            found = []
+            if self.frame.version == _KNOWN_FORMAT:
+                session = wire.fields(self.frame.sessions.get(item.process, b""))
+                there = {number for number, _ in session}
+                lost = [text for number, text in SESSION_FACTS.items() if number not in there]
+                lost += [name for name in VERSIONS if name not in result.profile.session.versions]
+                if lost:
+                    found.append(f"the report does not say {', '.join(lost)}: a part of it is missing")
+            if self._sources.get(-1):
+                found.append("the report ends with code that no launch uses: launches behind it are missing")
+            self._of_report = tuple(found)
+        return self._of_report
+
+
+def _code_before(frame: Frame) -> dict[int, set[int]]:
+    """Which code stands between a launch (by where it starts; -1: the end) and what comes before it."""
+    found: dict[int, set[int]] = {}
+    waiting: set[int] = set()
+    kernels_only = True
+    for item in frame.items:
+        if item.kind == "source":
+            waiting.add(reference_of(frame, item))
+        elif item.kind in WORKLOADS:
+            kernels_only = kernels_only and item.kind == "kernel"
+            if waiting:
+                found[item.start] = waiting
+                waiting = set()
+    if waiting and kernels_only:
+        found[-1] = waiting
+    return found
+
+
+@dataclass(slots=True)
+class Values:
+    """What the values of a launch say against each other.
+
+    Args:
+        names: all metrics that a launch of the report may have.
+    """
+
+    names: Iterable[str]
+    _families: list[tuple[str, ...]] = field(default_factory=list)
+    _counts: list[str] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        bases = dict.fromkeys(name[:-4] for name in self.names if name.endswith(ROLL_UPS))
+        self._families = [tuple(base + roll_up for roll_up in ROLL_UPS) for base in bases]
+        self._counts = [name for name in self.names if name.startswith(m.SUMS_OF_INSTANCES)]
+
+    def doubts(self, profile: KernelProfile) -> tuple[str, ...]:
+        """What is wrong with the values of this launch."""
+        found: list[str] = []
+        if profile.workload == "kernel":
+            found += _launch_doubts(profile)
+            counts = (
+                [name for name in self._counts if _is_wrong_sum(profile, name)] if profile.instances else []
+            )
+            found += _some(counts, "is not the sum of its values by instruction")
+        families = [names for names in self._families if not _in_order(profile.metrics, names)]
+        shown = [f"{names[0][:-4]} (min, avg, max, sum)" for names in families]
+        return (*found, *_some(shown, "is not in its order"))
+
+
+def _some(names: Iterable[str], what: str) -> Iterable[str]:
+    listed = list(names)
+    if listed:
+        more = f" and {len(listed) - NAMED} more" if len(listed) > NAMED else ""
+        yield f"{', '.join(listed[:NAMED])}{more} {what}"
+
+
+def _launch_doubts(profile: KernelProfile) -> Iterable[str]:
+    launch, metrics = profile.launch, profile.metrics
+    stated = {
+        "launch__grid_size": launch.blocks,
+        "launch__block_size": launch.threads_per_block,
+        "launch__thread_count": launch.blocks * launch.threads_per_block,
+        **dict(zip(m.GRID_DIMENSIONS, launch.grid, strict=True)),
+        **dict(zip(m.BLOCK_DIMENSIONS, launch.block, strict=True)),
+    }
+    for name, value in stated.items():
+        if name in metrics and metrics[name] != value:
+            yield f"{name} is {metrics[name]}, its launch says {value}"
+    if launch.threads_per_block > 1024:
+        yield f"a block of {launch.threads_per_block} threads: no GPU starts one"
+
+
+def _in_order(metrics: Mapping[str, MetricValue], names: tuple[str, ...]) -> bool:
+    """Whether a family's minimum, average, maximum and sum rise, and none of the latter is NaN or below zero."""
+    last = -math.inf
+    for name in names:
+        value = metrics.get(name)
+        if value is None or isinstance(value, str):
+            continue
+        if not value >= last:
+            return False
+        # A minimum may lie below zero by the noise of a difference of counters.
+        last = value if name is names[0] else max(value, 0)
+        if value < last:
+            return False
+    return True
+
+
+def _is_wrong_sum(profile: KernelProfile, name: str) -> bool:
+    instances, total = profile.instances.get(name), profile.metrics.get(name)
+    if instances is None or total is None or isinstance(total, str):
+        return False
+    try:
+        added = math.fsum(instances.values)  # type: ignore[arg-type]  # text is the exception below
+    except (TypeError, OverflowError, ValueError):
+        return True
+    return not abs(added - total) <= _NOISE * max(abs(added), abs(total))

@@ -1,0 +1,218 @@
+"""Opens the file of a report: what it is, told by its content, and its uncompressed bytes.
+
+A compressed report is unpacked into a temporary file that has no name: it is gone with the process, however that ends.
+How much it may grow is limited, because a few kilobytes can claim to be terabytes.
+"""
+
+from __future__ import annotations
+
+import errno
+import gzip
+import lzma
+import os
+import stat
+import tempfile
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import BinaryIO, cast
+
+from gemmprof import wire
+from gemmprof.errors import ReportError
+from gemmprof.ncu_frame import MAGIC
+
+GZIP_MAGIC, XZ_MAGIC, ZSTD_MAGIC = b"\x1f\x8b", b"\xfd7zXZ\0", b"\x28\xb5\x2f\xfd"
+
+FREE_BYTES = 64 << 20
+"""A compressed report may unpack to this much in any case,"""
+MAX_RATIO = 80
+"""and to this many times its size: reports shrink to a 20th or 30th."""
+
+MAX_DICTIONARY_BYTES = 256 << 20
+"""Memory that a decompressor may ask for; the strongest ordinary settings of xz and zstd need 65 and 128 MiB."""
+
+_CHUNK = 1 << 20
+_ZSTD_CHUNK = 1 << 10
+"""Few bytes of zstd at a time: each three may stand for 128 KiB."""
+_MAX_NESTED_COMPRESSION = 2
+
+_KNOWN_FORMATS = (
+    (b"\x7fELF", "an ELF file (a program or a cubin)"),
+    (b"PK\x03\x04", "a zip archive"),
+    (b"SQLite format 3\0", "an SQLite database (an Nsight Systems export?)"),
+    (b"%PDF", "a PDF"),
+    (b"\x89PNG", "a PNG picture"),
+    (b"BZh", "a bzip2 archive"),
+    (b"version https://git-lfs", "a Git LFS pointer: run `git lfs pull`"),
+    (b"==PROF==", "ncu's console output"),
+    (b'"ID"', "a CSV export of ncu"),
+)
+
+
+def damaged(path: str | os.PathLike[str], what: str, found: str = "") -> ReportError:
+    """The error for a report that is cut off or changed."""
+    return ReportError(
+        f"{os.fspath(path)} is damaged: {what}",
+        found=found,
+        remedies=["copy or record the report again; a run of ncu that was killed leaves such a file"],
+    )
+
+
+def open_unpacked(path: Path) -> BinaryIO:
+    """The uncompressed bytes of a report, as an unbuffered file: its own, or a temporary one without a name.
+
+    Raises:
+        ReportError: if the file is missing, of another kind, damaged, or grows past what a report may.
+    """
+    file = _open_regular(path)
+    try:
+        head = os.pread(file.fileno(), 64, 0)
+        limit = FREE_BYTES + MAX_RATIO * os.fstat(file.fileno()).st_size
+        where = ""
+        for _ in range(_MAX_NESTED_COMPRESSION):
+            if not _is_compressed(head):
+                break
+            where = "inside its compression "
+            packed, file = file, _decompress(path, file, limit)
+            packed.close()
+            head = os.pread(file.fileno(), 64, 0)
+        if head.startswith(MAGIC):
+            return file
+        raise _foreign(path, head, where)
+    except BaseException:
+        file.close()
+        raise
+
+
+def _open_regular(path: Path) -> BinaryIO:
+    """The file, opened without waiting: a pipe or a device could block for ever or never end."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    except FileNotFoundError:
+        raise ReportError(
+            f"there is no file {path}", remedies=["check the name; the shell expands ~ only unquoted"]
+        ) from None
+    except (OSError, ValueError) as error:
+        raise ReportError(f"{path} cannot be read", found=str(error)) from error
+    mode = os.fstat(descriptor).st_mode
+    if not stat.S_ISREG(mode):
+        os.close(descriptor)
+        kind = "a folder" if stat.S_ISDIR(mode) else "no regular file"
+        raise ReportError(f"{path} is {kind}, not a report", remedies=["name a .ncu-rep file"])
+    return os.fdopen(descriptor, "rb", buffering=0)
+
+
+def _is_compressed(head: bytes) -> bool:
+    return head.startswith((GZIP_MAGIC, XZ_MAGIC, ZSTD_MAGIC))
+
+
+def _foreign(path: Path, head: bytes, where: str = "") -> ReportError:
+    """The error for a file that is no report, saying what it looks like."""
+    if not head:
+        return ReportError(
+            f"{path} is empty {where}".rstrip(),
+            remedies=["record the report again; ncu leaves an empty file when it is killed early"],
+        )
+    kind = next((kind for magic, kind in _KNOWN_FORMATS if head.startswith(magic)), "")
+    if not kind:
+        kind = f"it starts with {head[:16]!r}"
+    return ReportError(
+        f"{path} is not a Nsight Compute report {where}".rstrip(),
+        found=kind,
+        remedies=["name a .ncu-rep or .ncu-repz file, which ncu writes with --export"],
+    )
+
+
+def _decompress(path: Path, packed: BinaryIO, limit: int) -> BinaryIO:
+    """Unpack ``packed`` into a temporary file without a name."""
+    out = cast(BinaryIO, tempfile.TemporaryFile(prefix="gemmprof-", buffering=0))  # noqa: SIM115 (the caller's)
+    try:
+        written = 0
+        for chunk in _unpack_chunks(packed):
+            if not written and not (chunk.startswith(MAGIC) or _is_compressed(chunk)):
+                raise _foreign(path, chunk[:64], "inside its compression ")
+            written += len(chunk)
+            if written > limit:
+                raise ReportError(
+                    f"{path} unpacks to more than {limit >> 20} MiB, which no report of its size does",
+                    remedies=[
+                        f"if you trust it, unpack it yourself: it may grow {MAX_RATIO} times at most here"
+                    ],
+                )
+            view = memoryview(chunk)
+            while view:
+                view = view[out.write(view) :]
+        return out
+    except (EOFError, lzma.LZMAError, gzip.BadGzipFile, zlib.error, wire.WireError) as error:
+        out.close()
+        raise damaged(path, "its compressed data does not unpack", str(error)) from None
+    except OSError as error:
+        out.close()
+        full = error.errno in (errno.ENOSPC, errno.EDQUOT)
+        raise ReportError(
+            f"{path} cannot be unpacked",
+            found=str(error),
+            remedies=[f"free space in {tempfile.gettempdir()}, or set TMPDIR to a folder with more"]
+            if full
+            else [],
+        ) from error
+    except BaseException:
+        out.close()
+        raise
+
+
+def _unpack_chunks(file: BinaryIO) -> Iterator[bytes]:
+    head = os.pread(file.fileno(), 8, 0)
+    file.seek(0)
+    if head.startswith(ZSTD_MAGIC):
+        yield from _unpack_zstd(file)
+    elif head.startswith(XZ_MAGIC):
+        yield from _unpack_xz(file)
+    else:
+        with gzip.GzipFile(fileobj=file) as stream:
+            while chunk := stream.read(_CHUNK):
+                yield chunk
+
+
+def _unpack_xz(file: BinaryIO) -> Iterator[bytes]:
+    """One or more xz streams, perhaps with zeros between them."""
+    pending = b""
+    while True:
+        decoder = lzma.LZMADecompressor(lzma.FORMAT_XZ, memlimit=MAX_DICTIONARY_BYTES)
+        while not decoder.eof:
+            chunk = b""
+            if decoder.needs_input:
+                chunk, pending = pending or file.read(_CHUNK), b""
+                if not chunk:
+                    raise EOFError("the xz data ends before its stream does")
+            if unpacked := decoder.decompress(chunk, _CHUNK):
+                yield unpacked
+        pending = decoder.unused_data.lstrip(b"\0")
+        while not pending:
+            if not (more := file.read(_CHUNK)):
+                return
+            pending = more.lstrip(b"\0")
+
+
+def _unpack_zstd(file: BinaryIO) -> Iterator[bytes]:
+    """One or more zstd frames. The library's stream reader takes a cut-off frame for the end of the data."""
+    import zstandard
+
+    pending = b""
+    while True:
+        decoder = zstandard.ZstdDecompressor(max_window_size=MAX_DICTIONARY_BYTES).decompressobj()
+        try:
+            while not decoder.eof:
+                pending = pending or file.read(_CHUNK)
+                if not pending:
+                    raise EOFError("the zstd data ends before its frame does")
+                chunk, pending = pending[:_ZSTD_CHUNK], pending[_ZSTD_CHUNK:]
+                if unpacked := decoder.decompress(chunk):
+                    yield unpacked
+        except zstandard.ZstdError as error:
+            raise wire.WireError(str(error)) from None
+        pending = decoder.unused_data + pending
+        if not pending:
+            pending = file.read(_CHUNK)
+        if not pending:
+            return
