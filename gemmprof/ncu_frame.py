@@ -1,10 +1,10 @@
 """The frame of an ``.ncu-rep``: the one reader, and the one writer, of a report's blocks.
 
 A report is ``NVR\\0``, a header, and a sequence of blocks. Each header is a 32-bit little-endian length and a
-protocol-buffer message. A block's header says how many items follow and how many bytes they take; each item is a 32-bit
-length and a message: a cubin with its sources, or one profiled launch (or range, command list, graph). Names of metrics
-are numbers into a string table that the block headers build up. The ``.proto`` files that come with every Nsight Compute
-(``extras/FileFormat``) describe the messages.
+protocol-buffer message. A block's header says how many items follow and how many bytes they take; each item is a
+32-bit length and a message: a cubin with its sources, or one profiled launch (or range, command list, graph). Names of
+metrics are numbers into a string table that the block headers build up. The ``.proto`` files that come with every
+Nsight Compute (``extras/FileFormat``) describe the messages.
 
 Walking the blocks takes time in proportion to their number and finds every truncation except one exactly between two
 blocks. The format has no checksum: a changed byte inside a value cannot be told from a true one. What no report of ncu

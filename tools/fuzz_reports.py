@@ -4,8 +4,8 @@
 Usage: fuzz_reports.py [--count N] [--seed N] [--reports NAME ...] [--commands NAME ...] [--keep DIR]
 
 Each mutant is read, analysed, compared, rendered and exported by the commands, in one process that is replaced when it
-dies. A traceback, a crash, more than 10 s or more than 1 GB is a failure; a refusal (exit code 2) and a plain result are
-not. Of mutants that are read although a truncation, the kind is counted, too.
+dies. A traceback, a crash, more than 10 s or more than 1 GB is a failure; a refusal (exit code 2) and a plain result
+are not. How often which kind was refused or read is counted.
 """
 
 from __future__ import annotations
@@ -138,12 +138,10 @@ def main() -> int:
                 path.write_bytes(data)
                 answer, peak = victim.run(str(path), str(good), folder, options.commands)
                 largest = max(largest, peak)
-                for command, code, problem, seconds in answer:
+                for command, code, found, seconds in answer:
                     slowest = max(slowest, seconds)
-                    if not problem and seconds > SECONDS:
-                        problem = f"{seconds:.0f} s"
-                    if not problem and peak > BYTES:
-                        problem = f"{peak >> 20} MB"
+                    costs = f"{seconds:.0f} s, {peak >> 20} MB" if seconds > SECONDS or peak > BYTES else ""
+                    problem = found or costs
                     outcomes[kind, "failed" if problem else "refused" if code == 2 else "read"] += 1
                     if problem:
                         last = problem.strip().splitlines()

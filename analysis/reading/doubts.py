@@ -1,10 +1,11 @@
 """What in a report contradicts itself: reasons to doubt a launch, found without any other file.
 
-The format has no checksum, but it says many things twice. ncu numbers the calls of a thread, writes the code of a kernel
-right before the first launch that uses it, and the facts of its session once each; a grid stands in the launch and among
-its metrics; a minimum is never above an average; counts by instruction add up to the count of the launch. A report that
-breaks one of these rules was changed after ncu wrote it: by a disk, a transfer, or a hand. All of them hold in every
-recorded launch (`tests/analysis/reading/test_doubts.py`). What no rule covers stays unseen; docs/reports.md says what that is.
+The format has no checksum, but it says many things twice. ncu numbers the calls of a thread, writes the code of a
+kernel right before the first launch that uses it, and the facts of its session once each; a grid stands in the launch
+and among its metrics; a minimum is never above an average; counts by instruction add up to the count of the launch. A
+report that breaks one of these rules was changed after ncu wrote it: by a disk, a transfer, or a hand. All of them hold
+in every recorded launch (`tests/analysis/reading/test_doubts.py`). What no rule covers stays unseen; docs/reports.md
+says what that is.
 """
 
 from __future__ import annotations

@@ -71,14 +71,9 @@ def _placeholder() -> bytes:
     one = b"".join(encode_number(field, 1) for field in (1, 2, 3))
     parts = [encode_number(field, 1) for field in range(1, 5)]
     parts += [encode_bytes(field, b"workload") for field in (5, 6, 7)]
-    return b"".join(
-        [
-            *parts,
-            encode_number(8, 3),
-            *(encode_bytes(field, one) for field in (9, 10, 11)),
-            encode_bytes(15, b""),
-        ]
-    )
+    parts.append(encode_number(8, 3))
+    parts += [encode_bytes(field, one) for field in (9, 10, 11)]
+    return b"".join([*parts, encode_bytes(15, b"")])
 
 
 def _metric_name(frame: Frame, data: bytes, start: int, end: int) -> str:

@@ -45,7 +45,7 @@ def edited_field(dice: random.Random, content: bytes) -> bytes:
     part = bytearray(parts[number])
     header = struct.unpack_from("<I", part)[0]
     start = 4 + header + 4
-    start, end = start, start + struct.unpack_from("<I", part, 4 + header)[0]
+    end = start + struct.unpack_from("<I", part, 4 + header)[0]
     for _ in range(8):  # go down a few levels
         fields = _fields(bytes(part[start:end]))
         if not fields:

@@ -1,0 +1,145 @@
+"""Files made to cost: they are refused by name, in time and memory like those of a true report of their size."""
+
+from __future__ import annotations
+
+import gzip
+import lzma
+import struct
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import zstandard
+from reports_in_bytes import block, blocks, content_of, fields_of, length_prefixed, varint
+
+SECONDS = 10
+LIMITED = """
+import resource, sys
+resource.setrlimit(resource.RLIMIT_AS, (1 << 30, 1 << 30))
+from gemmprof.analysis.reading.report import ReportReader
+from gemmprof.errors import ReportError
+try:
+    with ReportReader(sys.argv[1]) as reader:
+        print("read", sum(1 for _ in reader.profiles(source=False)))
+except ReportError as error:
+    print("refused", error)
+"""
+
+
+def read_limited(path: Path) -> str:
+    """What comes of reading it with 1 GB of memory, within the time."""
+    started = time.monotonic()
+    answer = subprocess.run(
+        [sys.executable, "-c", LIMITED, str(path)], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert answer.returncode == 0, answer.stderr[-800:]
+    assert time.monotonic() - started < SECONDS
+    return answer.stdout
+
+
+def zeros(compressor: object, size: int) -> bytes:
+    """A report's magic and then zeros, compressed piece by piece."""
+    compress: Callable[[bytes], bytes] = compressor.compress  # type: ignore[attr-defined]
+    packed = [compress(b"NVR\0" + bytes(60))]
+    chunk = bytes(1 << 24)
+    packed += [compress(chunk) for _ in range(size >> 24)]
+    return b"".join([*packed, compressor.flush()])  # type: ignore[attr-defined]
+
+
+BOMBS: dict[str, Callable[[], bytes]] = {
+    "zstd": lambda: zeros(zstandard.ZstdCompressor(level=1).compressobj(), 1 << 30),
+    "xz": lambda: zeros(lzma.LZMACompressor(preset=0), 1 << 30),
+    "gzip": lambda: gzip.compress(b"NVR\0" + bytes(1 << 28), 9),
+    "xz in zstd": lambda: zstandard.compress(zeros(lzma.LZMACompressor(preset=0), 1 << 30)),
+}
+
+
+@pytest.mark.parametrize("kind", BOMBS)
+def test_what_unpacks_to_more_than_a_report_can_is_refused(kind: str, tmp_path: Path) -> None:
+    path = tmp_path / "bomb.ncu-rep"
+    path.write_bytes(BOMBS[kind]())
+    assert path.stat().st_size < 2 << 20
+    answer = read_limited(path)
+    assert "refused" in answer and "unpacks to more than" in answer
+    assert "unpack it yourself" in answer
+
+
+def test_a_decompressor_that_asks_for_gigabytes_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "window.ncu-rep"
+    parameters = zstandard.ZstdCompressionParameters(window_log=30, enable_ldm=True)
+    packed = zstandard.ZstdCompressor(compression_params=parameters).compressobj()
+    path.write_bytes(packed.compress(content_of("names_nvtx")) + packed.flush())
+    assert "does not unpack" in read_limited(path)
+
+
+def with_blocks(more: bytes) -> bytes:
+    return content_of("partial_two_metrics") + more
+
+
+def session_blocks(count: int) -> bytes:
+    made = []
+    for number in range(count):
+        header = length_prefixed(3, b"\x58" + varint(number)) + b"\x28\x00"
+        made.append(struct.pack("<I", len(header)) + header)
+    return b"".join(made)
+
+
+def launch(field: int, value: bytes) -> bytes:
+    """A small true launch with one field more."""
+    content = content_of("partial_two_metrics")
+    *before, last = blocks(content)
+    size = struct.unpack_from("<I", last)[0]
+    header = fields_of(last[4 : 4 + size])
+    owner = next(last[4:][start:end] for number, _, start, _, end in header if number == 6)
+    message = last[8 + size :] + length_prefixed(field, value)
+    return b"".join([*before, block([message], header=owner)])
+
+
+def nested(field: int, depth: int) -> bytes:
+    value = b""
+    for _ in range(depth):
+        value = length_prefixed(field, value)
+    return value
+
+
+def launch_of_runs() -> bytes:
+    # Two that look like unsigned metrics, but by its length the first holds the second.
+    one = b"\x6a\x12" + b"\x08\x01\x12\x02\x28\x01\x20\x01" + b"\x6a\x08\x08\x01\x12\x02\x28\x01\x20\x01"
+    content = content_of("partial_two_metrics")
+    *before, last = blocks(content)
+    size = struct.unpack_from("<I", last)[0]
+    owner = next(last[4:][s:e] for n, _, s, _, e in fields_of(last[4 : 4 + size]) if n == 6)
+    return b"".join([*before, block([last[8 + size :] + one * 60_000], header=owner)])
+
+
+MADE: dict[str, Callable[[], bytes]] = {
+    "zeros behind the report": lambda: with_blocks(bytes(10_000_000)),
+    "empty blocks": lambda: with_blocks((struct.pack("<I", 2) + b"\x08\x00") * 1_500_000),
+    "blocks with a name each": lambda: with_blocks((struct.pack("<I", 5) + b"\x22\x03\x0a\x01x") * 1_000_000),
+    "session blocks": lambda: with_blocks(session_blocks(200_000)),
+    "items without content": lambda: with_blocks(block([b""] * 2_000_000, kind=1)),
+    "small items": lambda: with_blocks(block([b"\x08"] * 1_900_000, kind=1)),
+    # A run of metrics whose first is not what the pattern takes it for, again and again.
+    "runs that only look like metrics": launch_of_runs,
+    "nested rules": lambda: launch(19, nested(3, 20_000)),
+    "nested ranges": lambda: launch(21, nested(2, 20_000)),
+    "rules without end": lambda: launch(19, length_prefixed(3, length_prefixed(1, b"\x0a\x00") * 300_000)),
+    "ranges without end": lambda: launch(21, length_prefixed(2, length_prefixed(2, b"\x1a\x00" * 9)) * 100_000),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", MADE)
+def test_a_made_file_costs_no_more_than_a_true_one(kind: str, tmp_path: Path) -> None:
+    path = tmp_path / "made.ncu-rep"
+    path.write_bytes(MADE[kind]())
+    read_limited(path)
+
+
+def test_zeros_and_empty_blocks_are_refused_by_name(tmp_path: Path) -> None:
+    path = tmp_path / "made.ncu-rep"
+    for kind in ("zeros behind the report", "empty blocks", "items without content"):
+        path.write_bytes(MADE[kind]())
+        assert "damaged" in read_limited(path), kind
