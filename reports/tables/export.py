@@ -218,7 +218,7 @@ def _main() -> None:
         with without_pandas(), ReportReader(f"/dev/fd/{job['file']}") as reader:
             answer: dict[str, Any] = {"slices": _spool_range(reader, job, job["launches"])}
     except ReportError as error:
-        message = error.message.replace(job["path"], job["report"])
+        message = error.message.replace(f"/dev/fd/{job['file']}", job["report"])
         answer = {"error": message, "found": error.found, "remedies": error.remedies}
     json.dump(answer, sys.stdout)
 
