@@ -157,9 +157,9 @@ def _some(names: Iterable[str], what: str) -> Iterable[str]:
 def _launch_doubts(profile: KernelProfile) -> Iterable[str]:
     launch, metrics = profile.launch, profile.metrics
     stated = {
-        "launch__grid_size": launch.blocks,
-        "launch__block_size": launch.threads_per_block,
-        "launch__thread_count": launch.blocks * launch.threads_per_block,
+        m.GRID_SIZE: launch.blocks,
+        m.BLOCK_SIZE: launch.threads_per_block,
+        m.THREAD_COUNT: launch.blocks * launch.threads_per_block,
         **dict(zip(m.GRID_DIMENSIONS, launch.grid, strict=True)),
         **dict(zip(m.BLOCK_DIMENSIONS, launch.block, strict=True)),
     }
