@@ -1,0 +1,189 @@
+"""Steps in a series of measured times: a generalised likelihood ratio over every split, cut in two again and again.
+
+For a split of ``n`` values after the ``k``-th, with noise of known scale ``s``, the likelihood ratio of "the level
+changed there" against "it did not" is monotone in
+
+    G(k) = sqrt(k (n - k) / n) * |mean(right) - mean(left)| / s
+
+(Siegmund & Venkatraman 1995). The split with the largest G is a step where G passes a bound; both sides are then looked
+at alone (binary segmentation, Vostrikova 1981). What measured times ask for beyond the textbook:
+
+- values are logarithms: a step is a ratio, and noise grows with the time;
+- ``s`` comes from the differences of neighbours without the largest tenth, which steps and outliers hardly touch; it is never below the
+  resolution of the clock nor below `NOISE_FLOOR`;
+- values are winsorised around the median of their neighbours, so that one disturbed run cannot make a step, and the
+  few values behind a young step must agree among themselves;
+- the bound holds for somebody who looks after every run of a year, not for one look (`BOUND`, from simulation).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+MINIMUM_BEFORE = 8
+"""Runs that must stand before a step: fewer do not say what the noise is."""
+
+MINIMUM_AFTER = 5
+"""Runs that must stand behind a step."""
+
+BOUND = 4.3
+"""G above which a split is a step. `tools/history_power.py` simulates the false alarms that remain of daily looks."""
+
+SMALL_SAMPLE = 10.0
+"""The bound grows by this over the number of values: the noise of a short series is itself uncertain."""
+
+NOISE_FLOOR = 0.001
+"""Relative noise below which no series is believed to be quiet: clocks and placement alone move that much."""
+
+WINSOR = 2.5
+"""How many noise scales beyond the level around it one value may count."""
+
+LEVEL_WINDOW = 9
+"""How many neighbouring values make the level that a value is winsorised around."""
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One change of level.
+
+    Attributes:
+        position: index of the first value behind the step.
+        ratio: level behind over level before, 1.03 for 3 % more.
+        statistic: G at the step, in noise scales.
+        noise: relative noise of one value (one standard deviation).
+    """
+
+    position: int
+    ratio: float
+    statistic: float
+    noise: float
+
+
+def find_steps(values: Sequence[float], *, resolution: float = 0.0) -> tuple[Step, ...]:
+    """Every step in a series of positive values, in order of time.
+
+    Args:
+        values: one value a run, oldest first, in any unit.
+        resolution: smallest difference that the clock can tell, in the same unit.
+
+    Returns:
+        the steps; () where the series is quiet or too short.
+    """
+    import numpy as np
+
+    raw = np.asarray(values, dtype=np.float64)
+    usable = np.isfinite(raw) & (raw > 0)
+    where = np.flatnonzero(usable)
+    if len(where) < MINIMUM_BEFORE + MINIMUM_AFTER:
+        return ()
+    logs = np.log(raw[where])
+    noise = max(noise_scale(logs), NOISE_FLOOR, resolution / (3.46 * float(np.median(raw[where]))))
+    quiet = _winsorised(logs, noise)
+    cuts = sorted(_cuts(quiet, 0, len(quiet), noise))
+    edges = [0, *cuts, len(quiet)]
+    steps = []
+    for left, cut, right in zip(edges, edges[1:], edges[2:], strict=False):
+        change = float(np.median(logs[cut:right]) - np.median(logs[left:cut]))
+        statistic = float(np.sqrt((cut - left) * (right - cut) / (right - left)) * abs(change) / noise)
+        steps.append(Step(int(where[cut]), float(np.exp(change)), statistic, noise))
+    return tuple(steps)
+
+
+def noise_scale(logs: npt.NDArray[np.float64]) -> float:
+    """Standard deviation of one value, from differences of neighbours: steps are few among them."""
+    import numpy as np
+
+    differences = np.sort(np.abs(np.diff(logs)))
+    # The mean of the smallest nine tenths of |N(0, 2 s^2)| is 0.6574 sqrt(2) s; a median would jump between the few
+    # values that quantised times take.
+    return float(np.mean(differences[: -(-9 * len(differences) // 10)])) / 0.9297 if len(differences) else 0.0
+
+
+def quiet_series(matrix: npt.NDArray[np.float64]) -> npt.NDArray[np.bool_]:
+    """Which rows (series of equal length, positive values) have no split above the bound: a look at thousands at once.
+
+    It is the first look of `find_steps` without its robust parts, and lets no row pass that has a step.
+    """
+    import numpy as np
+
+    logs = np.log(matrix)
+    count = logs.shape[1]
+    differences = np.sort(np.abs(np.diff(logs, axis=1)), axis=1)
+    noise = np.maximum(differences[:, : -(-9 * differences.shape[1] // 10)].mean(axis=1) / 0.9297, NOISE_FLOOR)
+    sums = np.cumsum(logs - logs[:, :1], axis=1)
+    k = np.arange(MINIMUM_BEFORE, count - MINIMUM_AFTER + 1)
+    left = sums[:, k - 1] / k
+    right = (sums[:, -1:] - sums[:, k - 1]) / (count - k)
+    best = np.max(np.sqrt(k * (count - k) / count) * np.abs(right - left), axis=1)
+    result: npt.NDArray[np.bool_] = best < _bound(count) * noise
+    return result
+
+
+def _bound(count: int) -> float:
+    return BOUND + SMALL_SAMPLE / count
+
+
+def _winsorised(logs: npt.NDArray[np.float64], noise: float) -> npt.NDArray[np.float64]:
+    """Values drawn in to `WINSOR` noise scales around the levels before, around and behind them.
+
+    Which level is a value's own is not known near a step, so it may follow any of the three.
+    """
+    import numpy as np
+
+    half = LEVEL_WINDOW // 2
+    padded = np.concatenate([np.full(half, np.nan), logs, np.full(half, np.nan)])
+    windows = np.lib.stride_tricks.sliding_window_view(padded, LEVEL_WINDOW)
+    levels = np.stack(
+        [
+            np.nanmedian(windows, axis=1),
+            np.nanmedian(windows[:, : half + 1], axis=1),
+            np.nanmedian(windows[:, half:], axis=1),
+        ]
+    )
+    # The last values have nothing behind them to be a level.
+    levels[2, len(logs) - MINIMUM_AFTER + 1 :] = levels[1, len(logs) - MINIMUM_AFTER + 1 :]
+    return np.clip(logs, levels.min(axis=0) - WINSOR * noise, levels.max(axis=0) + WINSOR * noise)
+
+
+def _cuts(values: npt.NDArray[np.float64], start: int, stop: int, noise: float) -> list[int]:
+    """Positions of the steps between ``start`` and ``stop``."""
+    import numpy as np
+
+    count = stop - start
+    before = MINIMUM_BEFORE if start == 0 else MINIMUM_AFTER
+    if count < before + MINIMUM_AFTER:
+        return []
+    part = values[start:stop]
+    sums = np.cumsum(part - part[0])
+    k = np.arange(before, count - MINIMUM_AFTER + 1)
+    left = sums[k - 1] / k
+    right = (sums[-1] - sums[k - 1]) / (count - k)
+    statistic = np.sqrt(k * (count - k) / count) * np.abs(right - left) / noise
+    for index in np.argsort(statistic)[::-1]:
+        if statistic[index] < _bound(count):
+            return []
+        cut = int(k[index])
+        if _agree(part[:cut], part[cut:], noise):
+            position = start + cut
+            return [*_cuts(values, start, position, noise), position, *_cuts(values, position, stop, noise)]
+    return []
+
+
+def _agree(before: npt.NDArray[np.float64], after: npt.NDArray[np.float64], noise: float) -> bool:
+    """Whether nearly all values of the shorter side lie beyond the other side's level: two disturbed runs do not."""
+    import numpy as np
+
+    level_before, level_after = float(np.median(before)), float(np.median(after))
+    direction = 1.0 if level_after > level_before else -1.0
+    short, level = (after, level_before) if len(after) <= len(before) else (before, level_after)
+    sign = direction if short is after else -direction
+    if len(short) > 3 * MINIMUM_AFTER:
+        return True
+    beyond = np.count_nonzero(sign * (short - level) > max(0.5 * noise, abs(level_after - level_before) / 3))
+    return bool(beyond >= len(short) - len(short) // 5)
