@@ -9,8 +9,8 @@ changed there" against "it did not" is monotone in
 at alone (binary segmentation, Vostrikova 1981). What measured times ask for beyond the textbook:
 
 - values are logarithms: a step is a ratio, and noise grows with the time;
-- ``s`` comes from the differences of neighbours without the largest tenth, which steps and outliers hardly touch; it is never below the
-  resolution of the clock nor below `NOISE_FLOOR`;
+- ``s`` comes from the differences of neighbours without the largest tenth, which steps and outliers hardly touch; it
+  is never below the resolution of the clock nor below `NOISE_FLOOR`;
 - values are winsorised around the median of their neighbours, so that one disturbed run cannot make a step, and the
   few values behind a young step must agree among themselves;
 - the bound holds for somebody who looks after every run of a year, not for one look (`BOUND`, from simulation).
@@ -115,7 +115,9 @@ def quiet_series(matrix: npt.NDArray[np.float64]) -> npt.NDArray[np.bool_]:
     logs = np.log(matrix)
     count = logs.shape[1]
     differences = np.sort(np.abs(np.diff(logs, axis=1)), axis=1)
-    noise = np.maximum(differences[:, : -(-9 * differences.shape[1] // 10)].mean(axis=1) / 0.9297, NOISE_FLOOR)
+    noise = np.maximum(
+        differences[:, : -(-9 * differences.shape[1] // 10)].mean(axis=1) / 0.9297, NOISE_FLOOR
+    )
     sums = np.cumsum(logs - logs[:, :1], axis=1)
     k = np.arange(MINIMUM_BEFORE, count - MINIMUM_AFTER + 1)
     left = sums[:, k - 1] / k
