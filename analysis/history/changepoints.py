@@ -32,10 +32,10 @@ MINIMUM_BEFORE = 8
 MINIMUM_AFTER = 5
 """Runs that must stand behind a step."""
 
-BOUND = 4.3
+BOUND = 4.15
 """G above which a split is a step. `tools/history_power.py` simulates the false alarms that remain of daily looks."""
 
-SMALL_SAMPLE = 10.0
+SMALL_SAMPLE = 6.0
 """The bound grows by this over the number of values: the noise of a short series is itself uncertain."""
 
 NOISE_FLOOR = 0.001
@@ -85,7 +85,9 @@ def find_steps(values: Sequence[float], *, resolution: float = 0.0) -> tuple[Ste
     logs = np.log(raw[where])
     noise = max(noise_scale(logs), NOISE_FLOOR, resolution / (3.46 * float(np.median(raw[where]))))
     quiet = _winsorised(logs, noise)
-    cuts = sorted(_cuts(quiet, 0, len(quiet), noise))
+    # Neighbouring ticks of the clock are one time: a level that moved by one tick did not move.
+    least = 1.5 * resolution / float(np.median(raw[where]))
+    cuts = sorted(cut for cut in _cuts(quiet, 0, len(quiet), noise) if _size(logs, cut) > least)
     edges = [0, *cuts, len(quiet)]
     steps = []
     for left, cut, right in zip(edges, edges[1:], edges[2:], strict=False):
@@ -93,6 +95,15 @@ def find_steps(values: Sequence[float], *, resolution: float = 0.0) -> tuple[Ste
         statistic = float(np.sqrt((cut - left) * (right - cut) / (right - left)) * abs(change) / noise)
         steps.append(Step(int(where[cut]), float(np.exp(change)), statistic, noise))
     return tuple(steps)
+
+
+def _size(logs: npt.NDArray[np.float64], cut: int) -> float:
+    """How far the levels right before and behind a split lie apart."""
+    import numpy as np
+
+    window = 4 * LEVEL_WINDOW
+    before, after = logs[max(0, cut - window) : cut], logs[cut : cut + window]
+    return float(abs(np.median(after) - np.median(before)))
 
 
 def noise_scale(logs: npt.NDArray[np.float64]) -> float:

@@ -1,0 +1,191 @@
+"""Keep a history of runs, show a kernel's times over it, and find the steps in them.
+
+  gemmprof history record RUN|REPORT… --commit "$(git rev-parse --short HEAD)"
+  gemmprof history list
+  gemmprof history show 'sgemm_fastest' -o fastest.svg
+  gemmprof history check                     exit code 1 if a kernel became slower and stayed so
+
+A store is a folder of Parquet files that are only ever added (default: gemmprof-history, or $GEMMPROF_HISTORY). Several
+processes may record into one at once. Each step that `check` finds says what changed with it: the kernel's code, the
+tools, the clocks, the counters, or nothing that was recorded.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+from datetime import UTC, datetime
+from pathlib import Path
+
+from gemmprof.commands import _shared
+from gemmprof.errors import UsageError
+
+STORE_VARIABLE = "GEMMPROF_HISTORY"
+PICTURES = (".png", ".svg", ".pdf")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the command's arguments."""
+    actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
+
+    record = actions.add_parser("record", help="keep the times of runs or reports", allow_abbrev=False)
+    _shared.add_input_arguments(record)
+    _shared.add_selection_arguments(record)
+    record.add_argument("--commit", default="", help="what was measured, for example a git commit")
+    record.add_argument("--branch", default="", help="the branch it is on")
+    record.add_argument("--machine", default="", help="a name for the machine")
+    record.add_argument("--note", default="", help="anything worth knowing later")
+    record.add_argument(
+        "--date",
+        metavar="WHEN",
+        help="when it was measured (2026-03-01 or 2026-03-01T12:00+00:00); default: now",
+    )
+
+    listing = actions.add_parser("list", help="the kernels of the history", allow_abbrev=False)
+    show = actions.add_parser("show", help="one kernel's times", allow_abbrev=False)
+    check = actions.add_parser(
+        "check", help="find steps; exit code 1 for a slower kernel", allow_abbrev=False
+    )
+    for part in (listing, show, check):
+        part.add_argument(
+            "kernel",
+            metavar="REGEX",
+            **({} if part is show else {"nargs": "?"}),  # type: ignore[arg-type]
+            help="kernels whose name the expression is found in; case makes no difference",
+        )
+    for part in (show, check):
+        part.add_argument("--device", metavar="NAME", help="only times of this card")
+        part.add_argument("--kind", choices=("timed", "profiled"), help="only timed, or only profiled, times")
+    _shared.add_output_argument(show, metavar="FILE", text="draw into FILE (.png, .svg or .pdf)")
+    check.add_argument(
+        "--last",
+        metavar="N",
+        type=int,
+        default=None,
+        help="only steps within the last N runs of a kernel, as CI wants them",
+    )
+    for part in (record, listing, show, check):
+        part.add_argument(
+            "--store",
+            metavar="DIR",
+            default=None,
+            help=f"the history's folder (default: ${STORE_VARIABLE}, else gemmprof-history)",
+        )
+        _shared.add_json_argument(part)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Do what was asked; exit code 0, or 1 for a slower kernel or an input that could not be read."""
+    return {"record": _record, "list": _list, "show": _show, "check": _check}[options.action](options)
+
+
+def _folder(options: argparse.Namespace) -> Path:
+    from gemmprof.reports.tables.history_store import DEFAULT_STORE
+
+    return Path(options.store or os.environ.get(STORE_VARIABLE) or DEFAULT_STORE)
+
+
+def _record(options: argparse.Namespace) -> int:
+    from gemmprof.analysis.history.points import Origin, points
+    from gemmprof.reports.tables.history_store import HistoryStore
+    from gemmprof.reports.terminal import history
+
+    if not options.inputs:
+        raise UsageError(
+            "no run or report was named",
+            remedies=["gemmprof history record RUN|REPORT… (a history is not guessed)"],
+        )
+    origin = Origin(_when(options.date), options.commit, options.branch, options.machine, options.note)
+    session = _shared.load_inputs(options)
+    kept = points(session, origin)
+    file = HistoryStore.open(_folder(options), create=True).add(kept)
+    if options.json:
+        _shared.print_json(history.recorded(kept, file))
+    _shared.announce(file)
+    return 1 if session.failures else 0
+
+
+def _when(text: str | None) -> datetime:
+    if text is None:
+        return datetime.now(UTC)
+    try:
+        found = datetime.fromisoformat(text)
+    except ValueError:
+        raise UsageError(
+            f"'{text}' is no date", remedies=["write 2026-03-01 or 2026-03-01T12:00:00+00:00"]
+        ) from None
+    return found if found.tzinfo is not None else found.replace(tzinfo=UTC)
+
+
+def _list(options: argparse.Namespace) -> int:
+    from gemmprof.reports.tables.history_store import HistoryStore
+    from gemmprof.reports.terminal import history
+
+    series = HistoryStore.open(_folder(options)).series(options.kernel)
+    if options.json:
+        _shared.print_json(history.listed(series))
+    else:
+        terminal = _shared.console()
+        terminal.print(history.series_table(series, width=terminal.width))
+    return 0
+
+
+def _show(options: argparse.Namespace) -> int:
+    from gemmprof.analysis.history.changes import changes
+    from gemmprof.reports.tables.history_store import HistoryStore
+    from gemmprof.reports.terminal import history
+
+    target = _shared.new_output(options.output, force=options.force) if options.output else None
+    if target is not None and target.suffix.lower() not in PICTURES:
+        raise UsageError(
+            f"{target} has no known picture format", remedies=[f"end the name in {', '.join(PICTURES)}"]
+        )
+    found = HistoryStore.open(_folder(options)).points(
+        options.kernel, device=options.device, kind=options.kind
+    )
+    if not found:
+        raise UsageError("no kernel of the history matches", remedies=["gemmprof history list shows them"])
+    shown = [(series, changes(series)) for series in found.values()]
+    if options.json:
+        _shared.print_json(history.shown(shown))
+    elif target is None:
+        terminal = _shared.console()
+        for part in history.plots(shown, width=terminal.width):
+            terminal.print(part)
+    if target is not None:
+        from gemmprof.reports.figures.history_plot import draw_history
+
+        draw_history(shown, target)
+        _shared.announce(target)
+    return 0
+
+
+def _check(options: argparse.Namespace) -> int:
+    from gemmprof.analysis.history.changes import changes
+    from gemmprof.reports.tables.history_store import HistoryStore
+    from gemmprof.reports.terminal import history
+
+    if options.last is not None and options.last < 1:
+        raise UsageError("--last takes a number from 1 on", remedies=["--last 10"])
+    store = HistoryStore.open(_folder(options))
+    chosen = options.kernel or options.device or options.kind
+    series = (
+        store.points(options.kernel, device=options.device, kind=options.kind)
+        if chosen
+        else store.points_of(store.unsettled())
+    )
+    found = [
+        (points, change)
+        for points in series.values()
+        for change in changes(points)
+        if options.last is None or len(points) - change.step.position <= options.last
+    ]
+    found.sort(key=lambda item: -item[1].step.ratio)
+    looked_at = len(series) if chosen else len(store.series())
+    if options.json:
+        _shared.print_json(history.checked(found, looked_at))
+    else:
+        terminal = _shared.console()
+        for part in history.changes_found(found, looked_at, width=terminal.width):
+            terminal.print(part)
+    return 1 if any(change.is_slower for _, change in found) else 0

@@ -1,0 +1,192 @@
+"""A history in the terminal: its series, a kernel's times with their noise band, the steps; and the same for JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from statistics import median
+from typing import TYPE_CHECKING, Any
+
+from gemmprof.analysis.history.changes import Change
+from gemmprof.analysis.history.points import Point
+from gemmprof.reports.formatting import nanoseconds, short_name, times
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+    from rich.table import Table
+
+    from gemmprof.reports.tables.history_store import SeriesSummary
+
+FORMAT = "gemmprof.history/1"
+PLOT_ROWS = 8
+_DOT, _BAND = "•", "·"
+
+
+def series_table(series: Sequence[SeriesSummary], *, width: int) -> Table:
+    """A row a series: kernel, card, points, last time."""
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=None, pad_edge=False)
+    table.add_column("kernel", overflow="fold")
+    for name in ("runs", "last", "last run") if width >= 72 else ("runs", "last"):
+        table.add_column(name, justify="right", no_wrap=True)
+    for item in series:
+        name = f"{short_name(item.kernel)} {item.grid}".strip()
+        detail = f"{item.device}, {item.kind}"
+        cells = [str(item.count), nanoseconds(item.last_ns), f"{item.last:%Y-%m-%d}"]
+        table.add_row(Text(f"{name}\n  {detail}"), *cells[: len(table.columns) - 1])
+    return table
+
+
+def plots(
+    shown: Sequence[tuple[Sequence[Point], Sequence[Change]]], *, width: int
+) -> Iterator[RenderableType]:
+    """Each series as a small plot, with the steps under it."""
+    from rich.text import Text
+
+    for number, (series, found) in enumerate(shown):
+        first = series[0]
+        title = f"{first.kernel} {first.grid}".strip()
+        if number:
+            yield Text()
+        yield Text(title, style="bold")
+        yield Text(
+            f"{first.device}, {first.kind}, {len(series)} runs, last {nanoseconds(series[-1].time_ns)}"
+        )
+        yield Text("\n".join(_plot(series, found, min(width, 100))))
+        for change in found:
+            yield Text(f"  {sentence(change)}")
+        if not found:
+            yield Text("  no step found")
+
+
+def sentence(change: Change) -> str:
+    """One step in words."""
+    when = f"{change.after.origin.recorded_at:%Y-%m-%d}"
+    commit = f" ({change.after.origin.commit})" if change.after.origin.commit else ""
+    direction = "slower" if change.is_slower else "faster"
+    size = change.step.ratio if change.is_slower else 1 / change.step.ratio
+    why = "; ".join(f"{cause}: {detail}" for cause, detail in zip(change.causes, change.details, strict=True))
+    return f"{when}{commit}: {times(size)} {direction}, noise {100 * change.step.noise:.1f} %. {why}"
+
+
+def changes_found(
+    found: Sequence[tuple[Sequence[Point], Change]], looked_at: int, *, width: int
+) -> Iterator[RenderableType]:
+    """The steps of many series, slower ones first."""
+    from rich.text import Text
+
+    for series, change in found:
+        first = series[0]
+        yield Text(f"{first.kernel} {first.grid}".strip() + f" ({first.device}, {first.kind})", style="bold")
+        yield Text(f"  {sentence(change)}")
+    slower = sum(change.is_slower for _, change in found)
+    yield Text(f"{looked_at} kernels looked at: {slower} slower steps, {len(found) - slower} faster")
+
+
+def _plot(series: Sequence[Point], found: Sequence[Change], width: int) -> list[str]:
+    """Times as dots over the runs; the dotted lines are one noise scale around each level."""
+    columns = max(10, width - 12)
+    values = [point.time_ns for point in series]
+    low, high = min(values), max(values)
+    if low == high:
+        low, high = low * 0.99, high * 1.01
+    cells = [[" "] * min(columns, len(values)) for _ in range(PLOT_ROWS)]
+    count = len(cells[0])
+
+    def row(value: float) -> int:
+        share = (value - low) / (high - low)
+        return PLOT_ROWS - 1 - min(PLOT_ROWS - 1, max(0, round(share * (PLOT_ROWS - 1))))
+
+    edges = [0, *(change.step.position for change in found), len(values)]
+    noise = found[0].step.noise if found else None
+    for column in range(count):
+        start, stop = (
+            column * len(values) // count,
+            max(column * len(values) // count + 1, (column + 1) * len(values) // count),
+        )
+        if noise is not None:
+            left = max(edge for edge in edges[:-1] if edge <= start)
+            right = min(edge for edge in edges if edge > start)
+            level = median(values[left:right])
+            for bound in (level * (1 - noise), level * (1 + noise)):
+                cells[row(bound)][column] = _BAND
+        for value in values[start:stop]:
+            cells[row(value)][column] = _DOT
+    labels = {0: nanoseconds(high), PLOT_ROWS - 1: nanoseconds(low)}
+    return [f"{labels.get(i, ''):>9} │{''.join(line)}" for i, line in enumerate(cells)]
+
+
+def recorded(points: Sequence[Point], file: Path) -> dict[str, Any]:
+    """What `history record` kept."""
+    return {"format": FORMAT, "file": file, "points": len(points)}
+
+
+def listed(series: Sequence[SeriesSummary]) -> dict[str, Any]:
+    """The series as records."""
+    return {
+        "format": FORMAT,
+        "series": [
+            {
+                "kernel": item.kernel,
+                "grid": item.grid,
+                "device": item.device,
+                "kind": item.kind,
+                "runs": item.count,
+                "first": item.first.isoformat(),
+                "last": item.last.isoformat(),
+                "last_ns": item.last_ns,
+            }
+            for item in series
+        ],
+    }
+
+
+def shown(found: Sequence[tuple[Sequence[Point], Sequence[Change]]]) -> dict[str, Any]:
+    """Series with their points and steps as records."""
+    return {
+        "format": FORMAT,
+        "series": [
+            {
+                **_key(series[0]),
+                "points": [
+                    {
+                        "recorded_at": point.origin.recorded_at.isoformat(),
+                        "commit": point.origin.commit,
+                        "time_ns": point.time_ns,
+                        "low_ns": point.low_ns,
+                        "high_ns": point.high_ns,
+                        "repetitions": point.repetitions,
+                    }
+                    for point in series
+                ],
+                "steps": [_step(change) for change in steps],
+            }
+            for series, steps in found
+        ],
+    }
+
+
+def checked(found: Sequence[tuple[Sequence[Point], Change]], looked_at: int) -> dict[str, Any]:
+    """Steps of many series as records."""
+    return {
+        "format": FORMAT,
+        "kernels": looked_at,
+        "steps": [{**_key(series[0]), **_step(change)} for series, change in found],
+    }
+
+
+def _key(point: Point) -> dict[str, str]:
+    return {"kernel": point.kernel, "grid": point.grid, "device": point.device, "kind": point.kind}
+
+
+def _step(change: Change) -> dict[str, Any]:
+    return {
+        "since": change.after.origin.recorded_at.isoformat(),
+        "commit": change.after.origin.commit,
+        "ratio": change.step.ratio,
+        "noise": change.step.noise,
+        "causes": list(change.causes),
+        "details": list(change.details),
+    }
