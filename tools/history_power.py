@@ -1,4 +1,4 @@
-"""Simulate how often `gemmprof history check` cries wolf and how often it finds a step; writes docs/history.md's table."""
+"""Simulate how often `gemmprof history check` cries wolf and finds a step; writes the table of docs/history.md."""
 
 from __future__ import annotations
 
