@@ -37,6 +37,12 @@
     if (a === "" || b === "") return 0;
     return typeof a === "number" && typeof b === "number" ? a - b : String(a).localeCompare(String(b));
   };
+  // "131 k" and "6.52 M (2.0×)" as what they stand for.
+  const SCALES = { k: 1e3, M: 1e6, G: 1e9, T: 1e12, P: 1e15 };
+  const amountOf = (cell) => {
+    const found = /^([\d.,]+)\s*([kMGTP])?/.exec(cell ? cell.textContent.trim() : "");
+    return found ? Number(found[1].replaceAll(",", "")) * (SCALES[found[2]] ?? 1) : "";
+  };
   const sortBy = (table, header, column) => {
     const body = table.tBodies[0];
     const wasSorted = header.getAttribute("aria-sort");
@@ -45,7 +51,12 @@
     for (const other of header.parentElement.cells) other.removeAttribute("aria-sort");
     header.setAttribute("aria-sort", direction);
     const sign = direction === "ascending" ? 1 : -1;
-    const rows = [...body.rows].map((row, place) => ({ row, place, key: keyOf(row.cells[column]) }));
+    const rows = [...body.rows].map((row, place) => {
+      row.gpPlace ??= place;
+      const kind = header.dataset.sort;
+      const key = kind === "order" ? row.gpPlace : kind === "amount" ? amountOf(row.cells[column]) : keyOf(row.cells[column]);
+      return { row, place, key };
+    });
     rows.sort((a, b) => (a.key === "") - (b.key === "") || sign * compare(a.key, b.key) || a.place - b.place);
     body.append(...rows.map((item) => item.row));
   };
@@ -98,15 +109,92 @@
     };
     area.addEventListener("click", (event) => {
       const row = event.target.closest("tr[data-at]");
-      if (row) mark(row.dataset.at, row);
+      if (!row) return;
+      mark(row.dataset.at, row);
+      if (row.id && event.target.closest("td") === row.cells[0]) history.replaceState(null, "", `#${row.id}`);
     });
     for (const link of document.querySelectorAll(`[data-show-in="${area.id}"]`)) {
       link.addEventListener("click", (event) => {
         event.preventDefault();
+        history.replaceState(null, "", link.hash);
         mark(link.dataset.show, link);
         area.scrollIntoView({ block: "start" });
       });
     }
+    // A link to one row, as somebody sent it or as a branch's target.
+    const named = () => {
+      const row = document.getElementById(decoded(location.hash));
+      if (!row || !area.contains(row) || !row.dataset.at) return;
+      const box = row.closest(".listing"), closed = row.closest("details");
+      if (closed) closed.open = true;
+      mark(row.dataset.at, row);
+      scrollInside(box, row);
+      box.scrollIntoView({ block: "center" });
+    };
+    addEventListener("hashchange", named);
+    // Each box opens at the hottest line, without leaving the place where the page is.
+    const hottest = document.querySelector(`[data-show-in="${area.id}"]`);
+    if (hottest) {
+      for (const box of area.querySelectorAll(".listing")) {
+        const row = [...box.querySelectorAll("tr[data-at]")].find((item) => item.dataset.at === hottest.dataset.show);
+        if (row) scrollInside(box, row);
+      }
+    }
+    named();
+
+    for (const box of area.querySelectorAll("input[data-column]")) {
+      box.addEventListener("change", () => {
+        for (const table of area.querySelectorAll("table")) table.classList.toggle(`hide-${box.dataset.column}`, !box.checked);
+      });
+    }
+    finder(area);
+  };
+  const decoded = (hash) => { try { return decodeURIComponent(hash.slice(1)); } catch { return ""; } };
+
+  // Find: every row whose code holds the text, one after the other.
+  const finder = (area) => {
+    const input = area.querySelector("input[data-find]");
+    if (!input) return;
+    const told = area.querySelector("[data-found]");
+    let hits = [], place = -1, text = "";
+    const next = (step) => {
+      const wanted = input.value.trim().toLowerCase();
+      if (wanted !== text) {
+        text = wanted;
+        hits = wanted ? [...area.querySelectorAll("td.code")].filter((cell) => cell.textContent.toLowerCase().includes(wanted)) : [];
+        place = -1;
+      }
+      for (const row of area.querySelectorAll("tr.found")) row.classList.remove("found");
+      told.textContent = !wanted ? "" : hits.length ? "" : "nowhere";
+      if (!hits.length) return;
+      place = (place + step + hits.length) % hits.length;
+      const row = hits[place].parentElement, box = row.closest(".listing"), closed = row.closest("details");
+      if (closed) closed.open = true;
+      row.classList.add("found");
+      scrollInside(box, row);
+      told.textContent = `${place + 1} of ${hits.length}`;
+    };
+    input.addEventListener("keydown", (event) => {
+      if (event.key === "Enter") { event.preventDefault(); next(event.shiftKey ? -1 : 1); }
+    });
+    area.querySelector("[data-find-next]").addEventListener("click", () => next(1));
+  };
+
+  // Copy: a text that the page holds for it, to the clipboard; where that is closed, it is selected to be copied by hand.
+  const copier = (button) => {
+    const source = document.getElementById(button.dataset.copy);
+    const label = button.textContent;
+    button.addEventListener("click", async () => {
+      try {
+        await navigator.clipboard.writeText(source.value);
+        button.textContent = "Copied";
+      } catch {
+        source.hidden = false;
+        source.select();
+        button.textContent = document.execCommand("copy") ? "Copied" : "Press Ctrl+C";
+      }
+      setTimeout(() => { button.textContent = label; }, 2000);
+    });
   };
 
   // Contents: the section in view is marked.
@@ -160,6 +248,7 @@
     for (const table of document.querySelectorAll("table[data-sortable]")) sortable(table);
     for (const input of document.querySelectorAll("input[data-filter]")) filter(input);
     for (const area of document.querySelectorAll("[data-linked]")) linked(area);
+    for (const button of document.querySelectorAll("[data-copy]")) copier(button);
     const pages = document.querySelectorAll(".page[data-page]");
     if (pages.length > 1) router();
     else if (pages.length) spy(pages[0]);

@@ -6,13 +6,14 @@ Content-Security-Policy that lets only these scripts and styles act.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from markupsafe import Markup
 
+from gemmprof.reports.explanations import markdown
 from gemmprof.reports.pages.contents import KernelPage, Plan, choose, neighbours, plan, stage_before, twin
 from gemmprof.reports.pages.environment import asset, content_security_policy, environment
 from gemmprof.reports.pages.explained import explained
@@ -20,12 +21,15 @@ from gemmprof.reports.pages.workers import ordered, session_set_aside
 
 if TYPE_CHECKING:
     from gemmprof.analysis.session import Session
+    from gemmprof.model import CodePlace
     from gemmprof.reports.pages.ladder import Overview
+    from gemmprof.reports.pages.sections import Section
 
 INDEX = "index"
 GENERATOR = '<meta name="generator" content="gemmprof">'
 """Marks a file that gemmprof wrote and may replace."""
 
+CODE_TEMPLATE = "analysis_source_view.html"
 STYLES = ("style.css", "occupancy.css")
 SCRIPTS = ("page.js", "occupancy.js")
 
@@ -235,7 +239,8 @@ def kernel_article(report: Report, page: KernelPage) -> Markup:
             sections=shown,
             absent=absent,
             explanation=page.explanation,
-            at=lambda place: "",
+            at=_line_links(shown, prefix),
+            markdown=markdown.document([page.explanation]) if page.explanation is not None else "",
             toc=[(f"{prefix}{section.name}", section.short) for section in shown],
             tiles=tiles(page),
             previous=previous,
@@ -246,6 +251,17 @@ def kernel_article(report: Report, page: KernelPage) -> Markup:
             page_key=page.key,
         )
     )
+
+
+def _line_links(shown: Sequence[Section], prefix: str) -> Callable[[CodePlace], str]:
+    """The id of the row that shows a finding's place, '' where no listing of the page does."""
+    code = next((section.extra for section in shown if section.template == CODE_TEMPLATE), None)
+
+    def at(place: CodePlace) -> str:
+        anchor = code.anchor_of(place) if code is not None else ""
+        return f"{prefix}{anchor}" if anchor else ""
+
+    return at
 
 
 def _index_contents(view: Overview, prefix: str) -> list[tuple[str, str]]:

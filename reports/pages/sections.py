@@ -26,9 +26,10 @@ from gemmprof.reports.pages.environment import environment
 from gemmprof.reports.pages.source_listing import listing
 
 ORDER = (
+    "roofline",
+    "source_view",
     "comparison",
     "speed_of_light",
-    "roofline",
     "memory_chart",
     "warp_states",
     "scheduler",
@@ -38,7 +39,6 @@ ORDER = (
     "divergence",
     "spills",
     "occupancy",
-    "source_view",
     "rules",
     "traffic",
     "access_pattern",

@@ -1,17 +1,22 @@
 """Source and SASS as two listings of rows that a template can print: what to show, how hot it is, what links to what.
 
 A page stays small whatever the kernel's size: instructions and lines beyond a budget are left out, the coldest first,
-and a row says how many are missing at each place.
+and a row says how many are missing at each place. Code of a toolkit's header counts against the user's own line that
+it was inlined into.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import TypeVar
 
 from gemmprof.analysis.by_line import base_name
+from gemmprof.analysis.own_lines import is_users, own_lines
 from gemmprof.analysis.source_view import Counters, CudaLine, SourceView
+from gemmprof.model import CodePlace
+from gemmprof.reports.pages.code_columns import Column, Mix, branch, columns_of, mix_of
 
 SASS_BUDGET = 2200
 """Most SASS rows of a page."""
@@ -22,6 +27,8 @@ MARGIN = 4
 HOTTEST = 8
 COLD_PERCENT = 0.3
 """Lines with a smaller share of the samples are not among the hottest."""
+MIX_FROM_PERCENT = 0.2
+"""From this share of the samples on, a row shows why it waits."""
 
 At = Callable[[str | None, int | None], str]
 Item = TypeVar("Item")
@@ -33,12 +40,17 @@ class Row:
 
     Attributes:
         at: joins source lines and instructions (``file index:line``), '' without line information.
+        anchor: id of the row, for permanent links and branches; '' for rows that nothing leads to.
         number: line number or offset in the function.
-        code: the text, untrusted.
-        share: per cent of the samples, None if nothing was sampled here.
-        executed: warp-level executions, None if not collected or not an instruction's line.
-        stall: the reason most samples gave, ''.
+        code: the text, untrusted; of a branch what stands before its target.
+        share: per cent of the samples, None if nothing was sampled here; of a user's line with what was inlined there.
+        inlined: the part of ``share`` that code of headers inlined into this line makes, None if there is none.
+        cells: a text for each of the listing's columns.
+        mix: why it waits, None for rows with few samples.
         flags: short remarks: conflicts, uncoalesced sectors, spills.
+        target: anchor of the instruction that a branch leads to, ''.
+        target_text: the branch's target as an offset in the function.
+        rest: what stands behind the target.
         left_out: above 0 for a row that stands for this many left-out ones.
     """
 
@@ -46,33 +58,40 @@ class Row:
     number: str
     code: str
     share: float | None = None
-    executed: int | None = None
-    stall: str = ""
+    inlined: float | None = None
+    cells: tuple[str, ...] = ()
+    mix: Mix | None = None
     flags: tuple[str, ...] = ()
+    anchor: str = ""
+    target: str = ""
+    target_text: str = ""
+    rest: str = ""
     left_out: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class File:
-    """The listing of one source file."""
+    """The listing of one source file; ``own``: the user's, not a toolkit's header."""
 
     name: str
     path: str
     rows: tuple[Row, ...]
     with_text: bool
+    own: bool = True
 
 
 @dataclass(frozen=True, slots=True)
 class Hot:
-    """A line among the hottest."""
+    """A line among the hottest, or an instruction where there are no lines. ``inlined``: see `Row`."""
 
     at: str
+    anchor: str
     place: str
     code: str
     share: float | None
+    inlined: float | None
     executed: int | None
-    stall: str
-    stall_share: float | None
+    mix: Mix | None
     flags: tuple[str, ...]
 
 
@@ -83,33 +102,97 @@ class Listing:
     hottest: tuple[Hot, ...]
     files: tuple[File, ...]
     sass: tuple[Row, ...]
+    columns: tuple[Column, ...]
     instructions: int
     samples: int | None
     interval_cycles: int | None
     by_line: bool
     """False where the report has no line information: the hottest are instructions then."""
+    anchors: Mapping[tuple[str, int] | int, str] = field(default_factory=dict)
+    """Id of the row of a line (file, line) or of an instruction (absolute address)."""
+
+    def anchor_of(self, place: CodePlace) -> str:
+        """Id of the row of a finding's place, '' if the page does not show it."""
+        if place.file is not None and place.line is not None:
+            return self.anchors.get((place.file, place.line), "")
+        return self.anchors.get(place.address, "") if place.address is not None else ""
+
+
+class _Rolled:
+    """Samples of each line with those of the header code that was inlined into it."""
+
+    def __init__(self, view: SourceView) -> None:
+        self.samples: dict[tuple[str, int], int] = {}
+        self.stalls: dict[tuple[str, int], dict[str, int]] = {}
+        for instruction, own in zip(view.sass, own_lines(view.sass), strict=True):
+            if own is None:
+                continue
+            counters = instruction.counters
+            self.samples[own] = self.samples.get(own, 0) + (counters.samples or 0)
+            if counters.stalls:
+                sums = self.stalls.setdefault(own, {})
+                for reason, samples in counters.stalls.items():
+                    sums[reason] = sums.get(reason, 0) + samples
+
+    def of(self, view: SourceView, line: CudaLine) -> tuple[float | None, float | None, Mapping[str, int]]:
+        """Share, the inlined part of it, and the stalls of a line; a header's line keeps its own."""
+        total, own = view.totals.samples, line.counters.samples
+        if own is None or not total:
+            return None, None, line.counters.stalls
+        samples = self.samples.get((line.file, line.line), 0) if is_users(line.file) else own
+        inlined = 100.0 * (samples - own) / total
+        stalls = self.stalls.get((line.file, line.line), {}) if samples > own else line.counters.stalls
+        return 100.0 * samples / total, inlined if inlined >= 0.05 else None, stalls
 
 
 def listing(view: SourceView) -> Listing:
     """Choose and prepare the rows of both listings."""
-    heat: dict[str, int] = {}
+    heat: dict[str, tuple[bool, int]] = {}
     for line in view.lines:
-        heat[line.file] = heat.get(line.file, 0) + (line.counters.samples or 0)
+        own, samples = heat.get(line.file, (is_users(line.file), 0))
+        heat[line.file] = own, samples + (line.counters.samples or 0)
     files = sorted(heat, key=lambda path: heat[path], reverse=True)
     index = {path: place for place, path in enumerate(files)}
+    names = _anchor_names(files)
 
     def at(file: str | None, line: int | None) -> str:
         return f"{index[file]}:{line}" if file is not None and line is not None and file in index else ""
 
+    rolled = _Rolled(view)
+    columns = columns_of(item.counters for item in view.sass)
+    sass = tuple(_sass(view, at, columns))
+    budget = SOURCE_BUDGET // max(len(files), 1)
+    shown = tuple(_file(view, path, names[path], at, budget, columns, rolled) for path in files)
+    anchors: dict[tuple[str, int] | int, str] = {
+        (file.path, int(row.number)): row.anchor for file in shown for row in file.rows if row.anchor
+    }
+    kept = {row.anchor for row in sass}
+    anchors.update((item.address, name) for item in view.sass if (name := _sass_anchor(item.offset)) in kept)
     return Listing(
-        hottest=tuple(_hottest(view, at)),
-        files=tuple(_file(view, path, at, SOURCE_BUDGET // max(len(files), 1)) for path in files),
-        sass=tuple(_sass(view, at)),
+        hottest=tuple(_hottest(view, at, anchors, rolled)),
+        files=shown,
+        sass=sass,
+        columns=columns,
         instructions=len(view.sass),
         samples=view.totals.samples,
         interval_cycles=view.sampling_interval_cycles,
         by_line=bool(view.lines),
+        anchors=anchors,
     )
+
+
+def _anchor_names(files: Sequence[str]) -> dict[str, str]:
+    """What the ids of each file's rows begin with: letters, digits and dashes, different for each file."""
+    names: dict[str, str] = {}
+    for path in files:
+        slug = re.sub(r"[^A-Za-z0-9]+", "-", base_name(path))[:40].strip("-") or "file"
+        count = sum(name == slug or name.startswith(f"{slug}--") for name in names.values())
+        names[path] = f"{slug}--{count + 1}" if count else slug
+    return names
+
+
+def _sass_anchor(offset: int) -> str:
+    return f"sass-{offset:04x}"
 
 
 def _remarks(counters: Counters) -> tuple[str, ...]:
@@ -124,59 +207,75 @@ def _remarks(counters: Counters) -> tuple[str, ...]:
     return tuple(flags)
 
 
-def _stall(counters: Counters) -> str:
-    """The reason of most samples that held the warp back: it neither issued nor was ready and waited its turn."""
-    for reason, samples in counters.stalls.items():
-        if reason not in ("selected", "not_selected") and samples:
-            return reason.replace("_", " ")
-    return ""
-
-
-def _hottest(view: SourceView, at: At) -> Iterator[Hot]:
-    if view.lines:
-        for position in view.hottest_lines[:HOTTEST]:
-            line = view.lines[position]
-            if (view.share(line.counters) or 100.0) < COLD_PERCENT:
-                break
-            yield _hot(
-                view,
-                at(line.file, line.line),
-                f"{base_name(line.file)}:{line.line}",
-                line.text.strip(),
-                line.counters,
-            )
-    else:
+def _hottest(
+    view: SourceView, at: At, anchors: Mapping[tuple[str, int] | int, str], rolled: _Rolled
+) -> Iterator[Hot]:
+    if not view.lines:
         for position in view.hottest_sass[:HOTTEST]:
             item = view.sass[position]
-            if (view.share(item.counters) or 100.0) < COLD_PERCENT:
+            share = view.share(item.counters)
+            if (share or 100.0) < COLD_PERCENT:
                 break
-            yield _hot(view, f"s{item.index}", f"0x{item.offset:04x}", item.sass.strip(), item.counters)
+            place, code = f"0x{item.offset:04x}", item.sass.strip()
+            mix, flags = mix_of(item.counters.stalls), _remarks(item.counters)
+            anchor = anchors.get(item.address, "")
+            yield Hot(f"s{item.index}", anchor, place, code, share, None, item.counters.executed, mix, flags)
+        return
+    ranked = [
+        (rolled.of(view, view.lines[position]), view.lines[position]) for position in view.hottest_lines
+    ]
+    if any(is_users(line.file) for _, line in ranked):
+        ranked = [item for item in ranked if is_users(item[1].file)]
+    ranked.sort(key=lambda item: -(item[0][0] or 0.0))
+    for (share, inlined, stalls), line in ranked[:HOTTEST]:
+        if (share or 100.0) < COLD_PERCENT:
+            break
+        yield Hot(
+            at(line.file, line.line),
+            anchors.get((line.file, line.line), ""),
+            f"{base_name(line.file)}:{line.line}",
+            line.text.strip(),
+            share,
+            inlined,
+            line.counters.executed,
+            mix_of(stalls),
+            _remarks(line.counters),
+        )
 
 
-def _hot(view: SourceView, at: str, place: str, code: str, counters: Counters) -> Hot:
-    stall = _stall(counters)
-    samples = counters.stalls.get(stall.replace(" ", "_")) if stall else None
-    return Hot(
-        at,
-        place,
-        code,
-        view.share(counters),
-        counters.executed,
-        stall,
-        100.0 * samples / counters.samples if samples and counters.samples else None,
-        _remarks(counters),
-    )
-
-
-def _file(view: SourceView, path: str, at: At, budget: int) -> File:
+def _file(
+    view: SourceView,
+    path: str,
+    name: str,
+    at: At,
+    budget: int,
+    columns: Sequence[Column],
+    rolled: _Rolled,
+) -> File:
     known: dict[int, CudaLine] = {line.line: line for line in view.lines if line.file == path}
     text = view.files.get(path, "")
+
+    def row(number: int, code: str) -> Row:
+        line = known.get(number)
+        if line is None:
+            return Row("", str(number), code, cells=("",) * len(columns))
+        share, inlined, stalls = rolled.of(view, line)
+        return Row(
+            at(path, number),
+            str(number),
+            code,
+            share,
+            inlined,
+            tuple(column.text(line.counters) for column in columns),
+            mix=mix_of(stalls) if (share or 0.0) >= MIX_FROM_PERCENT else None,
+            flags=_remarks(line.counters),
+            anchor=f"{name}-{number}",
+        )
+
+    own = is_users(path)
     if not text:
-        rows = [
-            _source_row(view, at(path, number), number, line.text, line)
-            for number, line in sorted(known.items())
-        ]
-        return File(base_name(path), path, tuple(rows[:budget]), with_text=False)
+        rows = [row(number, line.text) for number, line in sorted(known.items())]
+        return File(base_name(path), path, tuple(rows[:budget]), with_text=False, own=own)
     lines = text.split("\n")
     first, last = max(1, min(known) - MARGIN), min(len(lines), max(known) + MARGIN)
     numbers = list(range(first, last + 1))
@@ -189,49 +288,38 @@ def _file(view: SourceView, path: str, at: At, budget: int) -> File:
     )
     rows = []
     for keep, run in _runs(numbers, kept):
-        if not keep:
+        if keep:
+            rows += [row(number, lines[number - 1].rstrip("\r")) for number in run]
+        else:
             rows.append(Row("", "", "", left_out=len(run)))
-            continue
-        rows += [
-            _source_row(
-                view,
-                at(path, number) if number in known else "",
-                number,
-                lines[number - 1].rstrip("\r"),
-                known.get(number),
-            )
-            for number in run
-        ]
-    return File(base_name(path), path, tuple(rows), with_text=True)
+    return File(base_name(path), path, tuple(rows), with_text=True, own=own)
 
 
-def _source_row(view: SourceView, at: str, number: int, text: str, line: CudaLine | None) -> Row:
-    if line is None:
-        return Row("", str(number), text)
-    counters = line.counters
-    return Row(
-        at, str(number), text, view.share(counters), counters.executed, _stall(counters), _remarks(counters)
-    )
-
-
-def _sass(view: SourceView, at: At) -> Iterator[Row]:
+def _sass(view: SourceView, at: At, columns: Sequence[Column]) -> Iterator[Row]:
     kept = _keep(
         [(bool(item.counters.executed), item.counters.samples or 0) for item in view.sass], SASS_BUDGET
     )
+    shown = {item.offset for item, keep in zip(view.sass, kept, strict=True) if keep}
     for keep, run in _runs(view.sass, kept):
         if not keep:
             yield Row("", "", "", left_out=len(run))
             continue
         for item in run:
             counters = item.counters
+            share = view.share(counters)
+            before, target, rest = branch(item.sass.strip(), item.address, item.offset, shown)
             yield Row(
                 at(item.file, item.line) or (f"s{item.index}" if not view.lines else ""),
                 f"{item.offset:04x}",
-                item.sass.strip(),
-                view.share(counters),
-                counters.executed,
-                _stall(counters),
-                _remarks(counters),
+                before,
+                share,
+                cells=tuple(column.text(counters) for column in columns),
+                mix=mix_of(counters.stalls) if (share or 0.0) >= MIX_FROM_PERCENT else None,
+                flags=_remarks(counters),
+                anchor=_sass_anchor(item.offset),
+                target="" if target is None else _sass_anchor(target),
+                target_text="" if target is None else f"0x{target:04x}",
+                rest=rest,
             )
 
 

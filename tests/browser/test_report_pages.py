@@ -146,6 +146,93 @@ def test_a_source_line_leads_to_its_instructions(pages: Path, browser: Any) -> N
     assert visible
 
 
+def test_a_link_to_a_line_marks_it_and_a_branch_is_followed(pages: Path, browser: Any) -> None:
+    with browser.media(prefers_reduced_motion="reduce"):
+        _follow(pages, browser)
+
+
+def _follow(pages: Path, browser: Any) -> None:
+    marked = "return [...document.querySelectorAll('tr.linked')].map(row => row.cells[0].textContent)"
+    browser.open(pages / KERNEL, "gemm-ladder-cu-30")
+    assert "30" in browser.script(marked)
+    seen = (
+        "const row = document.getElementById(arguments[0]).getBoundingClientRect();"
+        "const box = document.getElementById(arguments[0]).closest('.listing').getBoundingClientRect();"
+        "return row.top >= box.top && row.bottom <= box.bottom && box.top < innerHeight && box.bottom > 0"
+    )
+    assert browser.script(seen, "gemm-ladder-cu-30")
+    branch = browser.find("#sass-00e0 td.code a")
+    assert branch.text == "0x0770"
+    browser.script("arguments[0].click()", branch)
+    assert browser.script("return location.hash") == "#sass-0770"
+    assert browser.script(seen, "sass-0770")
+    assert "0770" in browser.script(marked)
+    # A number is a link to keep.
+    browser.script("arguments[0].click()", browser.find("#sass-0760 td"))
+    assert browser.script("return location.hash") == "#sass-0760"
+    # A finding leads to its line.
+    place = browser.find("#findings .places a")
+    browser.script("arguments[0].click()", place)
+    assert browser.script(seen, place.get_attribute("href").rpartition("#")[2])
+
+
+def test_columns_of_the_code_are_chosen(pages: Path, browser: Any) -> None:
+    browser.open(pages / KERNEL)
+    shown = (
+        "return [...document.querySelector('[aria-label=SASS] thead tr').cells]"
+        ".filter(cell => cell.offsetWidth).map(cell => cell.textContent)"
+    )
+    assert browser.script(shown) == ["Offset", "Samples", "Waits for", "Executed", "Instruction"]
+    boxes = {box.get_attribute("data-column"): box for box in browser.find_all("[data-column]")}
+    for box in boxes.values():
+        browser.script("arguments[0].click()", box)
+    assert browser.script(shown) == [
+        "Offset",
+        "Samples",
+        "Waits for",
+        "Threads",
+        "Sectors",
+        "Wavefronts",
+        "Instruction",
+    ]
+    sector_cell = "return document.querySelector('#gemm-ladder-cu-27 td:nth-child(6)').textContent"
+    assert browser.script(sector_cell).endswith("M")
+    # Amounts sort by what they stand for: k and M, not as text.
+    browser.script("arguments[0].click()", boxes["4"])
+    header = browser.find("[aria-label=SASS] th:nth-child(4) button")
+    browser.script("arguments[0].click()", header)
+    column = (
+        "return [...document.querySelectorAll('[aria-label=SASS] tbody tr')].slice(0, 3)"
+        ".map(row => row.cells[3].textContent)"
+    )
+    assert all(text.endswith("M") for text in browser.script(column))
+
+
+def test_text_is_found_in_source_and_sass(pages: Path, browser: Any) -> None:
+    browser.open(pages / KERNEL)
+    field = browser.find("[data-find]")
+    field.send_keys("syncthreads\ue007")
+    assert browser.find("[data-found]").text == "1 of 2"
+    field.send_keys("\ue007")
+    assert browser.find("[data-found]").text == "2 of 2"
+    assert "__syncthreads" in browser.find("tr.found td.code").text
+    field.clear()
+    field.send_keys("no such thing\ue007")
+    assert browser.find("[data-found]").text == "nowhere" and not browser.find_all("tr.found")
+
+
+def test_the_findings_are_copied_as_markdown(pages: Path, browser: Any) -> None:
+    browser.open(pages / "01-naive-1024x1024x1024.html")
+    browser.script(
+        "Object.defineProperty(navigator, 'clipboard',"
+        " {value: {writeText: async (text) => { window.copied = text; }}})"
+    )
+    browser.script("arguments[0].click()", browser.find("[data-copy]"))
+    text = browser.script("return window.copied")
+    assert text.startswith("## `gemm_naive`") and "**uncoalesced_access**" in text
+    assert "gemm_ladder.cu:8" in text
+
+
 def test_the_theme_follows_the_system_until_the_reader_chooses(pages: Path, browser: Any) -> None:
     background = "return getComputedStyle(document.body).backgroundColor"
     with browser.media(prefers_color_scheme="light"):

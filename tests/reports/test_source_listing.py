@@ -68,3 +68,60 @@ def test_conflicts_and_wasted_sectors_are_flagged(load: Callable[[str], Session]
     assert "wavefronts" in flags("flaws_bank_conflicts")
     assert "sectors" in flags("flaws_global_access")
     assert "local memory" in flags("flaws_spills")
+
+
+def test_branches_lead_to_their_targets_by_offset(view: SourceView) -> None:
+    rows = listing(view)
+    anchors = {row.anchor for row in rows.sass}
+    branches = [row for row in rows.sass if row.target]
+    assert {(row.number, row.target_text) for row in branches} == {
+        ("00e0", "0x0770"),
+        ("0760", "0x0230"),
+        ("0790", "0x0790"),
+    }
+    assert all(row.target in anchors and "0x7f" not in row.code for row in branches)
+
+
+def test_the_columns_are_those_that_the_kernel_has_something_in(load: Callable[[str], Session]) -> None:
+    def keys(name: str, place: int) -> set[str]:
+        result = load(name).kernels[place].get(SourceView)
+        assert isinstance(result, SourceView)
+        return {column.key for column in listing(result).columns}
+
+    assert keys("ladder_simple", 2) == {"executed", "threads", "sectors", "wavefronts"}
+    assert "local" in keys("flaws_spills", 0) and "divergent" in keys("flaws_divergence", 0)
+    assert "wavefronts" not in keys("flaws_global_access", 0)
+
+
+def test_the_stall_mix_is_a_whole_and_names_the_main_reason(view: SourceView) -> None:
+    hot = listing(view).hottest[0]
+    assert hot.mix is not None
+    assert sum(part.width for part in hot.mix.parts) == pytest.approx(100)
+    starts = [part.start for part in hot.mix.parts]
+    assert starts == sorted(starts) and hot.mix.main in hot.mix.words
+
+
+def test_what_headers_inline_counts_against_the_users_line(load: Callable[[str], Session]) -> None:
+    result = load("flaws_tensor").kernels[0].get(SourceView)
+    assert isinstance(result, SourceView)
+    rows = listing(result)
+    headers = [file for file in rows.files if not file.own]
+    assert headers, "the matrix fragments are a header of the toolkit"
+    assert all(not file.own or file.name.endswith(".cu") for file in rows.files)
+    inlined = [row for file in rows.files if file.own for row in file.rows if row.inlined]
+    assert inlined and all((row.share or 0.0) >= (row.inlined or 0.0) for row in inlined)
+    # Nothing is lost or counted twice: the user's lines hold all samples.
+    assert sum(row.share or 0 for f in rows.files if f.own for row in f.rows) == pytest.approx(100, abs=0.01)
+    assert all(".cu:" in hot.place for hot in rows.hottest)
+
+
+def test_every_anchor_is_one_row(load: Callable[[str], Session]) -> None:
+    for name in ("ladder_simple", "flaws_tensor", "names_markup", "names_odd_path"):
+        for kernel in load(name).kernels:
+            result = kernel.get(SourceView)
+            assert isinstance(result, SourceView)
+            rows = listing(result)
+            anchors = [row.anchor for row in rows.sass] + [
+                row.anchor for file in rows.files for row in file.rows if row.anchor
+            ]
+            assert len(anchors) == len(set(anchors)) and set(rows.anchors.values()) <= set(anchors)

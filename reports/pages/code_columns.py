@@ -1,0 +1,178 @@
+"""The columns that a listing of source or SASS can show, the stall mix of a row, and where a branch leads."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Container, Iterable, Mapping
+from dataclasses import dataclass
+
+from gemmprof.analysis import stall_reasons
+from gemmprof.analysis.source_view import Counters
+from gemmprof.reports.formatting import number, percent, significant
+
+COLOURS = {
+    "memory": "dram",
+    "shared": "shared",
+    "execution": "sm",
+    "synchronisation": "l2",
+    "control": "l1",
+    "other": "other",
+    "issuing": "faint",
+}
+"""Colour of each group of stall reasons, in the order of a bar."""
+NOT_HELD_BACK = ("selected", "not_selected")
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One metric that a reader may switch on.
+
+    Attributes:
+        key: identifier.
+        title, tip: heading, and what it counts.
+        value: what it counts, None where that was not collected.
+        text: the cell.
+        on: whether it is shown at first.
+    """
+
+    key: str
+    title: str
+    tip: str
+    value: Callable[[Counters], float | None]
+    text: Callable[[Counters], str]
+    on: bool = False
+
+
+def _of_ideal(taken: int | None, ideal: int | None) -> str:
+    if not taken:
+        return ""
+    times = f" ({taken / ideal:.1f}×)" if ideal and taken > ideal else ""
+    return f"{number(taken)}{times}"
+
+
+def _counted(value: float | None) -> str:
+    return number(value) if value else ""
+
+
+COLUMNS: tuple[Column, ...] = (
+    Column(
+        "executed",
+        "Executed",
+        "Warp-level executions",
+        lambda c: c.executed,
+        lambda c: "" if c.executed is None else number(c.executed),
+        on=True,
+    ),
+    Column(
+        "threads",
+        "Threads",
+        "Threads of the warp that were active and not switched off by a predicate, on average",
+        lambda c: c.threads_predicated_on_per_instruction,
+        lambda c: (
+            ""
+            if c.threads_predicated_on_per_instruction is None
+            else significant(c.threads_predicated_on_per_instruction)
+        ),
+    ),
+    Column(
+        "sectors",
+        "Sectors",
+        "32-byte sectors of global memory touched, and how many times those that the bytes need",
+        lambda c: c.global_sectors,
+        lambda c: _of_ideal(c.global_sectors, c.global_ideal),
+    ),
+    Column(
+        "wavefronts",
+        "Wavefronts",
+        "Passes over shared memory, and how many times those that would do without bank conflicts",
+        lambda c: c.shared_wavefronts,
+        lambda c: _of_ideal(c.shared_wavefronts, c.shared_ideal),
+    ),
+    Column(
+        "local",
+        "Local",
+        "32-byte sectors of local memory: spilled registers and arrays indexed at run time",
+        lambda c: c.local_sectors,
+        lambda c: _counted(c.local_sectors),
+        on=True,
+    ),
+    Column(
+        "divergent",
+        "Divergent",
+        "Executions after which the threads of the warp went different ways",
+        lambda c: c.divergent_branches,
+        lambda c: _counted(c.divergent_branches),
+    ),
+)
+
+
+def columns_of(counters: Iterable[Counters]) -> tuple[Column, ...]:
+    """The columns that have something to show in at least one row."""
+    rows = list(counters)
+    return tuple(column for column in COLUMNS if any(column.value(row) for row in rows))
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A stretch of a stall bar, 0 to 100."""
+
+    colour: str
+    start: float
+    width: float
+
+
+@dataclass(frozen=True, slots=True)
+class Mix:
+    """Why the samples of a row did not issue: a bar by group, every reason in words, and the main one."""
+
+    parts: tuple[Part, ...]
+    words: str
+    main: str
+    main_percent: float | None
+
+
+def mix_of(stalls: Mapping[str, int]) -> Mix | None:
+    """The stall mix of a row; None without samples."""
+    total = sum(stalls.values())
+    if not total:
+        return None
+    groups = dict.fromkeys(COLOURS, 0)
+    for reason, samples in stalls.items():
+        group = stall_reasons.reason(reason).group
+        groups[group if group in groups else "other"] += samples
+    parts, start = [], 0.0
+    for group, samples in groups.items():
+        if samples:
+            width = 100.0 * samples / total
+            parts.append(Part(COLOURS[group], start, width))
+            start += width
+    ordered = sorted(stalls.items(), key=lambda item: -item[1])
+    words = ", ".join(f"{name.replace('_', ' ')} {percent(100 * n / total, 0)}" for name, n in ordered[:6])
+    main = next((item for item in ordered if item[0] not in NOT_HELD_BACK), None)
+    return Mix(
+        tuple(parts),
+        words,
+        main[0].replace("_", " ") if main else "",
+        100.0 * main[1] / total if main else None,
+    )
+
+
+_ADDRESS = re.compile(r"0x([0-9a-f]{5,16})\b")
+
+
+def branch(sass: str, address: int, offset: int, offsets: Container[int]) -> tuple[str, int | None, str]:
+    """The text of an instruction around the address that it names, and that address as an offset in the function.
+
+    Args:
+        sass: the instruction.
+        address, offset: where it stands: its absolute address, and its offset.
+        offsets: offsets of the function's instructions.
+
+    Returns:
+        Text before, offset of the target (None if it names no instruction of this function), text behind.
+    """
+    for found in _ADDRESS.finditer(sass):
+        target = int(found.group(1), 16) - (address - offset)
+        if target in offsets:
+            return sass[: found.start()], target, sass[found.end() :]
+    return sass, None, ""
