@@ -254,6 +254,8 @@ def _finish(
             terminal.print(part)
         found = explain_reports(reports[:1])
         terminal.print(Text(screen(found.kernels, width=terminal.width)))
+    for run in collected:
+        _say(f"Profiled {run}")
     for line in _hints(session, first, choice):
         _say(line)
     for report in reports:

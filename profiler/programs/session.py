@@ -60,6 +60,9 @@ class Collected:
     interrupted: bool = False
     warnings: tuple[str, ...] = ()
 
+    def __str__(self) -> str:
+        return f"{self.launches:,} launches in {self.seconds:.1f} s, {self.passes} passes at most"
+
 
 @dataclass(frozen=True, slots=True)
 class ProgramProfiler:
