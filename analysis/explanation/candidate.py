@@ -12,6 +12,11 @@ from gemmprof.analysis.explanation.time_model import Mend
 from gemmprof.analysis.explanation.work import Array, Work
 from gemmprof.model import Evidence
 
+SPECIFIC, LATENCY, ANY_WARPS = 2, 1, 0
+"""Ranks of names: a cause in the code or the launch, a latency that nothing hides, too few warps whatever
+the reason.
+"""
+
 
 @dataclass(frozen=True)
 class Candidate:
@@ -38,7 +43,7 @@ class Candidate:
     cautious: Mend | None = None
     bold: Mend | None = None
     least: float = 0.02
-    specific: bool = True
+    rank: int = SPECIFIC
 
 
 def evidence(work: Work, *names: str) -> tuple[Evidence, ...]:

@@ -8,7 +8,7 @@ from gemmprof.analysis.explanation.causes import detect
 from gemmprof.analysis.explanation.places import places
 from gemmprof.analysis.explanation.prediction import Prediction, Predictor
 from gemmprof.analysis.explanation.resources import BY_KEY
-from gemmprof.analysis.explanation.time_model import LATENCY, TimeModel
+from gemmprof.analysis.explanation.time_model import LATENCY, Settings, TimeModel
 from gemmprof.analysis.explanation.trust import doubts
 from gemmprof.analysis.explanation.work import Work, work
 from gemmprof.model import AtLimit, Explanation, Finding, KernelProfile
@@ -19,7 +19,7 @@ HIDDEN_BEHIND = 0.6
 """A general name for a loss steps back where a specific one saves this share of it."""
 
 
-def explain(profile: KernelProfile) -> Explanation:
+def explain(profile: KernelProfile, settings: Settings | None = None) -> Explanation:
     """What to change first in one launch.
 
     Needs no GPU. A sparse report gives fewer findings, and the trust lines say which option brings what is
@@ -30,7 +30,7 @@ def explain(profile: KernelProfile) -> Explanation:
     findings: tuple[Finding, ...] = ()
     together = None
     limit = None
-    model = TimeModel(found)
+    model = TimeModel(found, settings)
     if profile.workload == "kernel" and found.elapsed > 0 and model.known:
         predictor = Predictor(model)
         weighed = _weigh(found, predictor)
@@ -63,13 +63,10 @@ def _weigh(found: Work, predictor: Predictor) -> list[tuple[Candidate, Predictio
             worth.append((candidate, predictor.predict(candidate)))
     worth.sort(key=lambda item: -item[1].saves)
     kept: list[tuple[Candidate, Prediction]] = []
-    specific = [item for item in worth if item[0].specific]
     for candidate, prediction in worth:
-        if not candidate.specific:
-            rival = max((other.saves for _, other in specific), default=0.0)
-            if rival >= HIDDEN_BEHIND * prediction.saves:
-                continue
-        kept.append((candidate, prediction))
+        rival = max((other.saves for rank, other in worth if rank.rank > candidate.rank), default=0.0)
+        if rival < HIDDEN_BEHIND * prediction.saves:
+            kept.append((candidate, prediction))
     return kept[:MOST]
 
 

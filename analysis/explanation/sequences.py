@@ -144,7 +144,9 @@ def _whole_exponent(work: Work, rows: list[int]) -> bool:
 
 
 def _region(work: Work, index: int, longest: int = 150) -> list[int]:
-    """Executed instructions between the BSSY before this one and its BSYNC, without memory accesses; [] for none."""
+    """Executed instructions between the BSSY before this one and its BSYNC, without memory accesses; [] for
+    none.
+    """
     code = work.code
     assert code is not None
     for start in range(index, max(-1, index - longest), -1):
@@ -270,11 +272,15 @@ def _from_memory(work: Work, index: int, steps: int = 60) -> bool:
 
 
 POLYNOMIAL = 5
-"""Steps of a polynomial with constant coefficients from which on it belongs to a function of the FP64 library."""
+"""Steps of a polynomial with constant coefficients from which on it belongs to a function of the FP64
+library.
+"""
 
 
 def double_functions(work: Work) -> Mask:
-    """Instructions of inlined FP64 functions (exponential, logarithm and the like): polynomials and around them."""
+    """Instructions of inlined FP64 functions (exponential, logarithm and the like): polynomials and around
+    them.
+    """
     code = work.code
     assert code is not None
     steps = [

@@ -1,15 +1,17 @@
-"""The time model: how long a launch takes, from what it asks of each resource, and what it takes when it asks for less.
+"""The time model: how long a launch takes, from what it asks of each resource, and what it takes when it
+asks for less.
 
 With all times as shares of the measured one::
 
     time = idle + (sum over terms of (scale * term) ** P) ** (1 / P)
 
-The terms are the resources (busy share over ceiling; those of an SM times the imbalance, because the busiest SM is
-waited for) and the latency (`latency.unloaded`; times the working share of the time). ``idle`` is the share before the
-first and behind the last instruction. A large P is perfect overlap: the largest term alone counts.
+The terms are the resources (busy share over ceiling; those of an SM times the imbalance, because the
+busiest SM is waited for) and the latency (`latency.unloaded`; times the working share of the time).
+``idle`` is the share before the first and behind the last instruction. A large P is perfect overlap: the
+largest term alone counts.
 
-``scale`` makes the formula exact for the launch as measured: what the terms leave unexplained is put on the busiest of
-them, ``k ** ((term / largest) ** 2)``, so that it goes away with what causes it.
+``scale`` makes the formula exact for the launch as measured: what the terms leave unexplained is put on the
+busiest of them, ``k ** ((term / largest) ** 2)``, so that it goes away with what causes it.
 """
 
 from __future__ import annotations
@@ -95,6 +97,7 @@ class Settings:
     """The model's few free numbers, and the factors that probe its uncertainty."""
 
     overlap: float = OVERLAP
+    sharpness: float = SHARPNESS
     latency_scale: float = 1.0
     ceiling_scale: float = 1.0
 
@@ -173,7 +176,7 @@ class TimeModel:
         """Factor on each group of terms that makes the model exact for the launch as measured."""
         apart = _apart(terms)
         largest = max(apart.values())
-        weight = {key: (term / largest) ** SHARPNESS for key, term in apart.items()}
+        weight = {key: (term / largest) ** self.settings.sharpness for key, term in apart.items()}
         low, high = -3.0, 3.0  # of the logarithm of k
         for _ in range(40):
             middle = 0.5 * (low + high)

@@ -185,7 +185,10 @@ def _over(profile: KernelProfile) -> Iterator[str]:
 def _source(work: Work) -> Iterator[str]:
     if work.code is None:
         if metrics.INSTRUCTIONS_BY_ADDRESS in work.profile.instances:
-            yield "The code of the kernel is not in the report: what its instructions are to blame for cannot be told."
+            yield (
+                "The code of the kernel is not in the report: what its instructions are to blame for "
+                "cannot be told."
+            )
         return
     if not any(line.file for line in work.instructions):
         yield "No line information: places are instructions. Compile with -lineinfo to see lines."

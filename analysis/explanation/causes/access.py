@@ -10,13 +10,15 @@ import numpy as np
 
 from gemmprof import metrics
 from gemmprof.analysis.explanation import latency
-from gemmprof.analysis.explanation.candidate import Candidate, derived, evidence, keep_of, share
+from gemmprof.analysis.explanation.candidate import ANY_WARPS, SPECIFIC, Candidate, derived, evidence, keep_of, share
 from gemmprof.analysis.explanation.time_model import Mend
 from gemmprof.analysis.explanation.traffic import SECTOR, Traffic, traffic
 from gemmprof.analysis.explanation.work import Array, Work
 
 WIDE = 16
 """Bytes of the widest access of a thread."""
+FULL_WORD = 4
+"""Bytes below which an access is narrow whatever else limits."""
 MISALIGNED_SECTORS = 1.05
 """A request that starts off a sector's border touches one sector more than its bytes fill: no lack of
 coalescing.
@@ -164,7 +166,14 @@ def narrow_access(work: Work) -> Iterator[Candidate]:
             *evidence(work, metrics.BUSY["lsu"][0]),
         ),
         blamed=np.where(narrow, work.executed * (1.0 - keep), 0.0),
+        # With few warps resident, wider accesses are one way of many to have more bytes in flight.
+        rank=SPECIFIC if bytes_each < FULL_WORD or not _few_warps(work) else ANY_WARPS,
     )
+
+
+def _few_warps(work: Work) -> bool:
+    most = work.number(metrics.MAX_WARPS_PER_SM) or float(work.profile.device.max_warps_per_sm or 64)
+    return (work.resident_warps or most) < 0.5 * most
 
 
 def _same_traffic(work: Work, keep: Array) -> dict[str, float]:

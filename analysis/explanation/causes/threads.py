@@ -9,13 +9,17 @@ from collections.abc import Iterator
 import numpy as np
 
 from gemmprof import metrics
-from gemmprof.analysis.explanation.candidate import Candidate, derived, evidence, share
+from gemmprof.analysis.explanation.candidate import ANY_WARPS, SPECIFIC, Candidate, derived, evidence, share
 from gemmprof.analysis.explanation.time_model import Mend
 from gemmprof.analysis.explanation.work import Work
 from gemmprof.analysis.occupancy.profile import LaunchOccupancy, analyse
 
 UNEVEN = 1.04
 """Cycles of the busiest SM over the average one below which the SMs are even."""
+SHORT_LAUNCH = 10_000.0
+"""Nanoseconds above which a launch's overhead is no finding."""
+MOSTLY_IDLE = 0.3
+"""Share of the time without a working SM from which on it is."""
 SHORT_BLOCK = 6000.0
 """Blocks that live for fewer cycles leave their places empty for a visible time between them."""
 RESOURCE_WORDS = {
@@ -187,6 +191,7 @@ def low_occupancy(work: Work) -> Iterator[Candidate]:
     now = float(occupancy.blocks_per_sm * warps_each)
     on_each = launch.blocks / work.sms
     resident = min(now, on_each * warps_each)
+    rank = SPECIFIC
     limits = {limit.resource: float(limit.blocks) for limit in occupancy.block_limits}
     binding = [
         name for name, blocks in limits.items() if blocks <= occupancy.blocks_per_sm and name != "warps"
@@ -197,6 +202,7 @@ def low_occupancy(work: Work) -> Iterator[Candidate]:
         # Fewer blocks than would fit: the grid is the limit.
         factor = now / resident
         name = "the grid"
+        rank = ANY_WARPS
         how = (
             f"Launch more or larger blocks: {launch.blocks:,} of {warps_each} warps give an SM "
             f"{resident:.0f} warps, where "
@@ -228,6 +234,7 @@ def low_occupancy(work: Work) -> Iterator[Candidate]:
                 metrics.SHARED_MEMORY_PER_BLOCK,
             ),
         ),
+        rank=rank,
     )
 
 
@@ -252,15 +259,24 @@ def _how_to_lift(work: Work, binding: list[str], now: float, most: float) -> str
 def launch_overhead(work: Work) -> Iterator[Candidate]:
     """One launch for many: what passes before the first and behind the last instruction is paid once.
 
-    Mended: the share of the time in which no SM works is gone.
+    Mended: the share of the time in which no SM works is gone, and so are the waits of a cold start: first
+        instructions
+    and constants, and loads that later blocks of the same launch would hide.
     """
     duration = work.duration
-    if duration is None or duration > 12_000 or work.profile.workload != "kernel":
+    if duration is None or work.profile.workload != "kernel":
+        return
+    if duration > SHORT_LAUNCH or work.idle_start < MOSTLY_IDLE:
         return
     yield Candidate(
         cause="launch_overhead",
-        mend=Mend(idle=0.03),
-        cautious=Mend(idle=0.4),
+        mend=Mend(
+            idle=0.02,
+            imbalance=1.0,
+            latency=np.full(len(work.instructions), 0.1) if work.code is not None else None,
+            reasons=dict.fromkeys(("imc_miss", "no_instruction", "branch_resolving"), 0.1),
+        ),
+        cautious=Mend(idle=0.2),
         change=(
             f"Do more in one launch: of {duration / 1000:.1f} us, no SM works for "
             f"{100 * work.idle_start:.0f} %. Fuse it with "

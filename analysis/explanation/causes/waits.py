@@ -5,15 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import numpy as np
+import numpy.typing as npt
 
 from gemmprof import metrics
 from gemmprof.analysis.explanation import blame
-from gemmprof.analysis.explanation.candidate import Candidate, derived, evidence, share
+from gemmprof.analysis.explanation.candidate import LATENCY, Candidate, derived, evidence, share
 from gemmprof.analysis.explanation.time_model import Mend
-from gemmprof.analysis.explanation.work import Work
+from gemmprof.analysis.explanation.work import Array, Work
 
 CHAINS = 4.0
 """Independent chains, or loads in flight, of the mended kernel for each one now."""
+LONG_WAIT = 1500.0
+"""Cycles at one barrier beyond which it is the late warps' work, not the meeting, that costs."""
 FULL_CACHE_BYTES = 24 * 1024
 """Code that runs often beyond this leaves the instruction caches next to the schedulers."""
 
@@ -74,7 +77,7 @@ def instruction_latency(work: Work) -> Iterator[Candidate]:
         ),
         blamed=work.blamed[blame.WAIT] + (np.where(arithmetic, short, 0.0) if short is not None else 0.0),
         least=0.03,
-        specific=False,
+        rank=LATENCY,
     )
 
 
@@ -126,7 +129,7 @@ def memory_latency(work: Work) -> Iterator[Candidate]:
         ),
         blamed=np.where(loads, waits, 0.0),
         least=0.03,
-        specific=False,
+        rank=LATENCY,
     )
 
 
@@ -142,7 +145,31 @@ def barriers(work: Work) -> Iterator[Candidate]:
     if waits is None or float(waits.sum()) < 0.03:
         return
     part = float(waits.sum())
-    count = float(work.executed[work.where(lambda line: line.opcode == "BAR")].sum())
+    bars = work.where(lambda line: line.opcode == "BAR")
+    count = float(work.executed[bars].sum())
+    each = share(part * (work.warp_cycles or 0.0), count)
+    numbers = (
+        *evidence(work, metrics.stalled_per_issue("barrier")),
+        derived("barriers executed by warps", count),
+        derived("cycles waited per barrier", each, "cycle"),
+        derived("barrier samples / all samples", part),
+    )
+    if each > LONG_WAIT:
+        # The barrier is not to blame: some warps of the block have far more to do than the others.
+        yield Candidate(
+            cause="workload_imbalance",
+            mend=Mend(reasons={blame.BARRIER: 0.05}),
+            cautious=Mend(reasons={blame.BARRIER: 0.5}),
+            change=(
+                f"Share the work out among the warps of a block: the others wait {each:,.0f} cycles at "
+                "each barrier for "
+                "the one with the most to do."
+            ),
+            evidence=numbers,
+            blamed=_between_barriers(work, bars),
+            least=0.03,
+        )
+        return
     yield Candidate(
         cause="barriers",
         mend=Mend(reasons={blame.BARRIER: 0.0, "membar": 0.3}),
@@ -152,14 +179,16 @@ def barriers(work: Work) -> Iterator[Candidate]:
             "through shuffles within "
             "a warp, use smaller blocks, or double buffer so that one barrier a step suffices."
         ),
-        evidence=(
-            *evidence(work, metrics.stalled_per_issue("barrier")),
-            derived("barriers executed by warps", count),
-            derived("barrier samples / all samples", part),
-        ),
+        evidence=numbers,
         blamed=waits,
         least=0.03,
     )
+
+
+def _between_barriers(work: Work, bars: npt.NDArray[np.bool_]) -> Array:
+    """What the late warps do while the others wait: their time outside of barriers."""
+    outside = work.blamed_total - work.samples.get(blame.BARRIER, np.zeros(len(bars)))
+    return np.where(bars, 0.0, np.maximum(outside, 0.0))
 
 
 def instruction_cache(work: Work) -> Iterator[Candidate]:
