@@ -10,7 +10,15 @@ import numpy as np
 
 from gemmprof import metrics
 from gemmprof.analysis.explanation import latency
-from gemmprof.analysis.explanation.candidate import ANY_WARPS, SPECIFIC, Candidate, derived, evidence, keep_of, share
+from gemmprof.analysis.explanation.candidate import (
+    ANY_WARPS,
+    SPECIFIC,
+    Candidate,
+    derived,
+    evidence,
+    keep_of,
+    share,
+)
 from gemmprof.analysis.explanation.time_model import Mend
 from gemmprof.analysis.explanation.traffic import SECTOR, Traffic, traffic
 from gemmprof.analysis.explanation.work import Array, Work
