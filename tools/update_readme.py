@@ -10,8 +10,11 @@ import argparse
 import re
 import statistics
 import sys
+import textwrap
 from pathlib import Path
 
+from gemmprof.analysis.explanation import latency
+from gemmprof.analysis.explanation.causes import CAUSES, definition
 from gemmprof.analysis.session import Session, load_session
 from gemmprof.commands import COMMANDS
 from gemmprof.kernels.catalog import STAGES
@@ -23,6 +26,7 @@ from gemmprof.run import Run, load_recorded_run
 ROOT = Path(__file__).resolve().parent.parent
 README = ROOT / "README.md"
 NOTES = ROOT / "docs" / "fastest_sgemm.md"
+EXPLAIN = ROOT / "docs" / "explain.md"
 SHOWN = Problem(4096, 4096, 4096)
 GOAL = tuple(
     Problem.parse(text)
@@ -39,6 +43,33 @@ def replace_block(text: str, name: str, content: str) -> str:
     if not pattern.search(text):
         raise SystemExit(f"there is no block named {name}")
     return pattern.sub(lambda match: match.group(1) + content + match.group(2), text)
+
+
+def latency_rows() -> str:
+    """The latencies that the time model of `explain` works with."""
+    rows = {
+        "shared memory, special functions, conversions": latency.SHARED_CYCLES,
+        "L1": latency.L1_CYCLES,
+        "L2": latency.L2_CYCLES,
+        "DRAM, as a stream sees it": latency.DRAM_CYCLES,
+        "a global atomic's answer": latency.ATOMIC_CYCLES,
+        "a warp's last stores": latency.STORE_CYCLES,
+        "each further line of a request": latency.TAG_CYCLES,
+        "each further pass of a shared access": latency.WAVEFRONT_CYCLES,
+    }
+    table = [f"| {name} | {cycles:.0f} |" for name, cycles in rows.items()]
+    return "\n".join(["| from there to the consumer, idle machine | cycles |", "|---|---:|", *table])
+
+
+def cause_sections() -> str:
+    """One heading a cause with its definition, from the docstrings of the code that finds it."""
+    parts = []
+    for cause, title in CAUSES.items():
+        text = textwrap.dedent(definition(cause)).strip()
+        paragraphs = [" ".join(part.split()).replace("``", "`") for part in text.split("\n\n")]
+        wrapped = ["\n".join(textwrap.wrap(part, 118, break_long_words=False)) for part in paragraphs]
+        parts.append(f"### {cause}\n\n**{title}.** " + "\n\n".join(wrapped))
+    return "\n\n".join(parts)
 
 
 def milliseconds(seconds: float) -> str:
@@ -163,6 +194,7 @@ def main() -> int:
     blocks = {
         README: {"ladder": ladder_table(run, rows, changed_since(session)), "commands": command_table()},
         NOTES: {"goal": fastest_table(run, rows)},
+        EXPLAIN: {"latencies": latency_rows(), "causes": cause_sections()},
     }
     stale = 0
     for file, contents in blocks.items():

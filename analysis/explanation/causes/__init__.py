@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Iterator
 
 from gemmprof.analysis.explanation.candidate import Candidate
@@ -64,6 +65,20 @@ CAUSES: dict[str, str] = {
     "launch_overhead": "Launch overhead",
 }
 """Every cause with its heading; docs/explain.md defines what "mended" means for each."""
+
+
+_SHARED_DETECTORS = {
+    "workload_imbalance": threads.uneven_work,
+    "tail_effect": threads.uneven_work,
+    "small_grid": threads.uneven_work,
+}
+
+
+def definition(cause: str) -> str:
+    """What "mended" means for a cause: the docstring of the function that finds it."""
+    detectors = {detector.__name__: detector for detector in DETECTORS}
+    found = detectors.get(cause) or _SHARED_DETECTORS[cause]
+    return inspect.cleandoc(found.__doc__ or "")
 
 
 def detect(work: Work) -> Iterator[Candidate]:

@@ -1,0 +1,132 @@
+"""What `explain` says of kernels with a planted flaw, of sound ones, and of reports that hold little."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+
+import pytest
+from recorded_data import ReadRecorded
+
+from gemmprof import metrics
+from gemmprof.analysis.explanation import explain
+from gemmprof.analysis.explanation.causes import CAUSES, definition
+from gemmprof.analysis.explanation.time_model import NOTHING, Mend, TimeModel
+from gemmprof.analysis.explanation.work import work
+from gemmprof.model import Explanation, Finding, KernelProfile
+from gemmprof.run import load_recorded_run
+
+
+def launch(recorded: ReadRecorded, report: str, function: str, number: int = 0) -> KernelProfile:
+    return [p for p in recorded(report, source=True) if p.function_name == function][number]
+
+
+def first(explanation: Explanation) -> Finding:
+    return explanation.findings[0]
+
+
+@pytest.mark.parametrize(
+    ("report", "function", "number", "cause", "line"),
+    [
+        ("ladder_simple", "gemm_naive", 0, "uncoalesced_access", 8),
+        ("ladder_simple", "gemm_coalesced", 0, "redundant_loads", None),
+        ("ladder_simple", "gemm_shared", 0, "shared_memory_bandwidth", None),
+        ("flaws_bank_conflicts", "conflict_load", 3, "shared_bank_conflicts", None),
+        ("flaws_global_access", "strided_load", 0, "uncoalesced_access", 17),
+        ("flaws_global_access", "aos_mass", 0, "uncoalesced_access", 29),
+        ("flaws_atomics", "global_histogram", 0, "global_atomics", None),
+        ("flaws_atomics", "global_tickets", 0, "global_atomics", 12),
+        ("flaws_atomics", "shared_cas_max", 0, "shared_atomics", None),
+        ("flaws_divergence", "divergent_branches", 0, "branch_divergence", None),
+        ("flaws_spills", "spilled_registers", 0, "local_memory", 14),
+        ("flaws_spills", "local_array", 0, "local_memory", None),
+        ("flaws_occupancy", "tiny_grid", 0, "small_grid", None),
+        ("flaws_other_memory", "divergent_constants", 0, "constant_divergence", None),
+        ("flaws_async_copy", "matrix_load", 1, "shared_bank_conflicts", None),
+    ],
+)
+def test_the_planted_flaw_comes_first(
+    recorded: ReadRecorded, report: str, function: str, number: int, cause: str, line: int | None
+) -> None:
+    found = first(explain(launch(recorded, report, function, number)))
+    assert found.cause == cause
+    assert found.saves_low <= found.saves <= found.saves_high
+    assert found.change.endswith(".") and found.evidence
+    if line is not None:
+        assert found.places[0].line == line
+
+
+def test_spills_and_arrays_are_told_apart(recorded: ReadRecorded) -> None:
+    assert "spills" in first(explain(launch(recorded, "flaws_spills", "spilled_registers"))).change
+    assert (
+        "array indexed at run time" in first(explain(launch(recorded, "flaws_spills", "local_array"))).change
+    )
+
+
+def test_misalignment_is_not_uncoalesced(recorded: ReadRecorded) -> None:
+    causes = [f.cause for f in explain(launch(recorded, "flaws_global_access", "misaligned_copy")).findings]
+    assert "uncoalesced_access" not in causes
+
+
+def test_every_report_reads_well(recorded: ReadRecorded, report_name: str) -> None:
+    for profile in recorded(report_name, source=True):
+        explanation = explain(profile)
+        saves = [finding.saves for finding in explanation.findings]
+        assert saves == sorted(saves, reverse=True)
+        for finding in explanation.findings:
+            assert finding.cause in CAUSES
+            assert 0.0 <= finding.saves_low <= finding.saves <= finding.saves_high <= 1.0
+            assert finding.change.endswith(".") and "  " not in finding.change and "nan" not in finding.change
+            assert sum(place.share for place in finding.places) <= 1.0 + 1e-6
+        if explanation.together is not None:
+            assert max(saves) - 1e-9 <= explanation.together < 1.0
+        assert not (explanation.findings and explanation.at_limit)
+        for sentence in explanation.trust:
+            assert sentence.endswith((".", ")."))
+
+
+def test_a_sparse_report_gives_no_guess_but_the_options(recorded: ReadRecorded) -> None:
+    for profile in recorded("partial_two_metrics", source=True):
+        explanation = explain(profile)
+        assert not explanation.findings and explanation.at_limit is None
+        assert any("--section" in sentence for sentence in explanation.trust)
+
+
+def test_lines_need_line_information(recorded: ReadRecorded) -> None:
+    explanation = explain(launch(recorded, "partial_no_lineinfo", "gemm_naive"))
+    assert any("-lineinfo" in sentence for sentence in explanation.trust)
+    place = first(explanation).places[0]
+    assert place.file is None and place.line is None and place.sass.startswith("LDG")
+
+
+def test_a_value_above_its_peak_is_remarked_on(recorded: ReadRecorded) -> None:
+    profile = launch(recorded, "ladder_simple", "gemm_shared")
+    name = metrics.BUSY["l1_data"][0]
+    explanation = explain(replace(profile, metrics={**profile.metrics, name: 196.0}))
+    assert any("196 % of its peak" in sentence for sentence in explanation.trust)
+
+
+def test_the_model_is_exact_for_the_launch_as_measured(recorded: ReadRecorded, report_name: str) -> None:
+    for profile in recorded(report_name, source=True):
+        found = work(profile)
+        model = TimeModel(found)
+        if profile.workload == "kernel" and found.elapsed and model.known:
+            assert model.time(NOTHING) == pytest.approx(1.0, abs=0.02)
+            assert model.time(Mend(warps=2.0)) <= model.time(NOTHING) + 1e-9
+
+
+def test_every_cause_says_what_mended_means() -> None:
+    for cause in CAUSES:
+        assert "mended" in definition(cause).lower(), cause
+
+
+def test_the_fastest_stage_has_nothing_cheap_left() -> None:
+    from gemmprof.analysis.reading.report import read_report
+
+    run = load_recorded_run()
+    report = run.report_path(next(r.report for r in run.results if r.report is not None))
+    profile = next(p for p in read_report(report) if "fastest" in p.function_name)
+    started = time.perf_counter()
+    explanation = explain(profile)
+    assert time.perf_counter() - started < 5.0
+    assert all(f.cause in ("tensor_cores_idle",) or f.saves < 0.06 for f in explanation.findings)

@@ -1,0 +1,58 @@
+"""SASS is read as it is meant: what is written and read, where it goes, who made a value."""
+
+from __future__ import annotations
+
+import pytest
+from recorded_data import ReadRecorded
+
+from gemmprof.analysis.explanation import flow
+from gemmprof.analysis.explanation.sass import parse
+
+
+@pytest.mark.parametrize(
+    ("text", "writes", "reads"),
+    [
+        ("@!P3  LDG.E.128 R36, desc[UR8][R52.64+0x10]", "R36 R37 R38 R39", "UR8 R52 R53 P3"),
+        ("STG.E.128 desc[UR6][R2.64], R20", "", "UR6 R2 R3 R20 R21 R22 R23"),
+        ("IMAD.WIDE R4, R0, 0x20, RZ", "R4 R5", "R0"),
+        ("ISETP.GE.AND P0, PT, R0, UR8, PT", "P0", "R0 UR8"),
+        ("IADD3 R2, P0, R7, R4, RZ", "R2 P0", "R7 R4"),
+        ("IMAD.X R9, R5, 0x1, ~R9, P1", "R9", "R5 R9 P1"),
+        ("DFMA R4, -R8, R2, 1", "R4 R5", "R8 R9 R2 R3"),
+        ("SHFL.DOWN PT, R8, R7, 0x10, 0x1f", "R8", "R7"),
+        ("ATOMG.E.ADD.STRONG.GPU PT, RZ, desc[UR10][R214.64], R0", "", "UR10 R214 R215 R0"),
+        ("LOP3.LUT P0, RZ, R3, 0x1f, RZ, 0xc0, !PT", "P0", "R3"),
+        ("EXIT", "", ""),
+    ],
+)
+def test_registers(text: str, writes: str, reads: str) -> None:
+    line = parse(text)
+    assert " ".join(line.writes) == writes
+    assert " ".join(line.reads) == reads
+
+
+def test_register_zeroing_is_no_arithmetic() -> None:
+    assert parse("HFMA2.MMA R6, -RZ, RZ, 0, 0").moves_a_constant
+    assert parse("IMAD.MOV.U32 R5, RZ, RZ, R7").moves_a_constant
+    assert not parse("HFMA2 R6, R6, R2, R3").moves_a_constant
+
+
+def test_every_recorded_line_is_read(recorded: ReadRecorded, report_name: str) -> None:
+    for profile in recorded(report_name, source=True):
+        code = flow.program(profile.source.instructions)
+        for index, line in enumerate(code.sass):
+            if line.target is not None and line.opcode in ("BRA", "BSSY"):
+                assert code.target(index) is not None, line.text
+            if line.is_load and line.space == "global" and "RZ" not in line.operands[0]:
+                assert line.writes, line.text
+
+
+def test_a_loop_and_the_load_that_fills_a_register(recorded: ReadRecorded) -> None:
+    (profile,) = [p for p in recorded("ladder_simple", source=True) if p.function_name == "gemm_naive"]
+    code = flow.program(profile.source.instructions)
+    assert code.loops
+    uses = [i for i, line in enumerate(code.sass) if line.opcode == "FFMA"]
+    made_by = {
+        code.sass[at].opcode for i in uses for name in code.sass[i].reads for at in code.producers(i, name)
+    }
+    assert "LDG" in made_by

@@ -1,0 +1,160 @@
+"""One explanation as text, Markdown and JSON: it fits, it validates, and foreign text cannot act."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from recorded_data import DATA, ROOT, ReadRecorded
+
+from gemmprof.analysis.explanation import explain
+from gemmprof.analysis.explanation.causes import CAUSES
+from gemmprof.reports.explanations.markdown import code, document
+from gemmprof.reports.explanations.records import FORMAT, record, schema
+from gemmprof.reports.explanations.text import screen
+
+
+def violations(value: Any, rule: dict[str, Any], root: dict[str, Any], at: str = "$") -> list[str]:
+    """What of a value the schema forbids: the keywords that ours uses, and an error for any other."""
+    if "$ref" in rule:
+        rule = {**rule, **root["$defs"][rule["$ref"].rsplit("/", 1)[1]]}
+    known = {"$ref", "$defs", "$schema", "$id", "title", "description", "type", "required", "properties", "items",
+             "additionalProperties", "const", "enum", "anyOf", "minimum", "maximum"}  # fmt: skip
+    assert set(rule) <= known, set(rule) - known
+    if "anyOf" in rule:
+        tried = [violations(value, one, root, at) for one in rule["anyOf"]]
+        return [] if any(not found for found in tried) else tried[-1]
+    kinds = {
+        "object": dict,
+        "array": list,
+        "string": str,
+        "integer": int,
+        "number": (int, float),
+        "null": type(None),
+    }
+    wanted = rule.get("type", [])
+    names = [wanted] if isinstance(wanted, str) else wanted
+    if names and not any(isinstance(value, kinds[name]) and not isinstance(value, bool) for name in names):
+        return [f"{at}: {value!r} is no {wanted}"]
+    found = []
+    if "const" in rule and value != rule["const"]:
+        found.append(f"{at}: {value!r}")
+    if "enum" in rule and value not in rule["enum"]:
+        found.append(f"{at}: {value!r} is none of the list")
+    outside = isinstance(value, (int, float)) and not (
+        rule.get("minimum", value) <= value <= rule.get("maximum", value)
+    )
+    if outside:
+        found.append(f"{at}: {value} out of range")
+    if isinstance(value, dict):
+        found += [f"{at}: {name} is missing" for name in rule.get("required", []) if name not in value]
+        for name, item in value.items():
+            if name in rule.get("properties", {}):
+                found += violations(item, rule["properties"][name], root, f"{at}.{name}")
+            elif rule.get("additionalProperties") is False:
+                found.append(f"{at}: {name} is not allowed")
+    if isinstance(value, list) and "items" in rule:
+        for place, item in enumerate(value):
+            found += violations(item, rule["items"], root, f"{at}[{place}]")
+    return found
+
+
+def test_every_report_validates(recorded: ReadRecorded, report_name: str) -> None:
+    made = json.loads(json.dumps(record(explain(p) for p in recorded(report_name, source=True))))
+    assert made["format"] == FORMAT
+    assert violations(made, schema(), schema()) == []
+    assert [kernel["launch"] for kernel in made["kernels"]] == list(range(len(made["kernels"])))
+
+
+def test_the_schema_forbids_what_is_wrong(recorded: ReadRecorded) -> None:
+    made = record([explain(recorded("flaws_spills", source=True)[0])])
+    made["kernels"][0]["findings"][0]["saves"] = 1.5
+    made["kernels"][0]["findings"][0]["cause"] = "bad_luck"
+    assert len(violations(made, schema(), schema())) == 2
+
+
+def test_the_schema_lists_every_cause() -> None:
+    assert schema()["$defs"]["finding"]["properties"]["cause"]["enum"] == list(CAUSES)
+
+
+def test_a_screen_is_30_lines_of_80(recorded: ReadRecorded, report_name: str) -> None:
+    kernels = [explain(profile) for profile in recorded(report_name, source=True)]
+    lines = screen(kernels).split("\n")
+    assert len(lines) <= 30
+    assert all(len(line) <= 80 for line in lines)
+
+
+def test_no_kernel_is_said() -> None:
+    assert "no kernel" in screen([]) and "no kernel" in document([])
+
+
+@pytest.mark.parametrize("budget", [60, 200, 1000])
+def test_a_budget_is_kept(recorded: ReadRecorded, budget: int) -> None:
+    kernels = [explain(profile) for profile in recorded("flaws_atomics", source=True)]
+    text = document(kernels, budget=budget)
+    assert len(text) <= 4 * budget
+    assert "global_atomics" in document(kernels)
+
+
+def test_foreign_text_stays_code(recorded: ReadRecorded) -> None:
+    hostile = "evil`` <script>alert(1)</script>\n# heading ![x](http://a) ```\n::error::x \x1b[31m"
+    profile = recorded("flaws_spills", source=True)[0]
+    made = explain(replace(profile, name=hostile))
+    place = replace(made.findings[0].places[0], text=hostile, file="/tmp/`x`/\x1b]8;;a\x07b.cu")
+    made = replace(made, findings=(replace(made.findings[0], places=(place,)), *made.findings[1:]))
+    for text in (document([made]), screen([made])):
+        assert "\x1b" not in text and "\x07" not in text
+    shown = document([made])
+    assert "\n# heading" not in shown
+    fence = code(hostile)
+    run = fence[: len(fence) - len(fence.lstrip("`"))]
+    assert run not in fence[len(run) : -len(run)]
+
+
+def _explain(*arguments: str, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "gemmprof", "explain", *arguments]
+    return subprocess.run(
+        command,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+        cwd=cwd,
+        env={"PYTHONPATH": str(ROOT)},
+    )
+
+
+def test_the_command_prints_json_of_every_launch() -> None:
+    answer = _explain(str(DATA / "flaws_global_access.ncu-rep.xz"), "--json")
+    assert answer.returncode == 0, answer.stderr
+    made = json.loads(answer.stdout)
+    assert violations(made, schema(), schema()) == []
+    assert len(made["kernels"]) == 5
+
+
+def test_the_command_takes_several_inputs_and_a_selection(tmp_path: Path) -> None:
+    both = [str(DATA / f"{name}.ncu-rep.xz") for name in ("flaws_spills", "flaws_atomics")]
+    answer = _explain(*both, "--kernel", "histogram|spilled", "--format", "markdown")
+    assert answer.returncode == 0, answer.stderr
+    assert "spilled_registers" in answer.stdout and "shared_histogram" in answer.stdout
+    assert "local_array" not in answer.stdout
+    bad = tmp_path / "bad.ncu-rep"
+    bad.write_bytes(b"no report")
+    answer = _explain(both[0], str(bad))
+    assert answer.returncode == 1 and "bad.ncu-rep" in answer.stderr and "local_memory" in answer.stdout
+    assert _explain(both[0], "--budget", "3").returncode == 2
+
+
+def test_a_full_report_takes_a_second() -> None:
+    from gemmprof.analysis.explanation.reports import explain_reports
+
+    explain_reports([DATA / "flaws_tensor.ncu-rep.xz"])  # the native reader starts
+    started = time.perf_counter()
+    explain_reports([DATA / "ladder_simple.ncu-rep.xz"])
+    assert time.perf_counter() - started < 3.0  # 1 s on a quiet machine
