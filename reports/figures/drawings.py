@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
 
 from gemmprof.analysis.ladder.access_pattern import (
     BANK_BYTES,
@@ -28,6 +28,8 @@ class RooflineDrawing:
     figure: Markup | None
     points: tuple[RooflinePoint, ...]
     tightest: RooflinePoint | None
+    data: dict[str, Any] = field(default_factory=dict)
+    """For the script that zooms and answers (`plots.roofline_data`)."""
 
 
 def roofline(result: Roofline, prefix: str) -> RooflineDrawing:
@@ -50,7 +52,14 @@ def roofline(result: Roofline, prefix: str) -> RooflineDrawing:
             description=words,
             tips=figures.point_tips(result),
         )
-    return RooflineDrawing(svg, points, tightest)
+    tips = figures.point_tips(result)
+    data = figures.roofline_data(
+        figure,
+        [(p.intensity, p.achieved, tips[f"point-{p.memory.level}"]) for p in points],
+        result.memory_roofs,
+        points[0].compute.peak,
+    )
+    return RooflineDrawing(svg, points, tightest, data)
 
 
 @dataclass(frozen=True, slots=True)

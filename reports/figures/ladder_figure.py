@@ -8,7 +8,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from gemmprof.analysis.roofline import ComputeRoof, MemoryRoof, Roofline, RooflinePoint
-from gemmprof.reports.figures.plots import draw_roofs, limits_of, main_points
+from gemmprof.reports.figures.plots import draw_roofs, limits_of, main_points, roofline_data
 from gemmprof.reports.figures.svg import PALETTE, blank, drawing
 from gemmprof.reports.formatting import flops, short_name, significant, visible
 
@@ -229,6 +229,18 @@ def _largest_memory_roofs(roofs: Sequence[MemoryRoof]) -> tuple[MemoryRoof, ...]
         if roof.level not in best or roof.peak > best[roof.level].peak:
             best[roof.level] = roof
     return tuple(best.values())
+
+
+def ladder_data(figure: Figure, steps: Sequence[Step]) -> dict[str, Any]:
+    """What the page's script needs to tell intensities and speeds in `ladder_roofline`."""
+    placed = [(step, point) for step in steps if (point := step_point(step.roofline)) is not None]
+    tips = step_tips(steps)
+    return roofline_data(
+        figure,
+        [(p.intensity, p.achieved, tips[f"step-{index}"]) for index, (_, p) in enumerate(placed)],
+        _largest_memory_roofs([point.memory for _, point in placed]),
+        max(point.compute.peak for _, point in placed),
+    )
 
 
 def step_tips(steps: Sequence[Step]) -> dict[str, str]:

@@ -6,7 +6,7 @@ Every function returns a matplotlib ``Figure``; `svg.page_svg` puts it into a pa
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from gemmprof.analysis.roofline import ComputeRoof, MemoryRoof, Roofline, RooflinePoint
@@ -43,7 +43,7 @@ def kernel_roofline(roofline: Roofline, *, width: float = 8.2, height: float = 4
         limits = limits_of(
             [p.intensity for p in points], [p.achieved for p in points], main, roofline.memory_roofs
         )
-        draw_roofs(axes, [main, *others], roofline.memory_roofs, limits)
+        draw_roofs(axes, [main, *others], roofline.memory_roofs, limits, free_of=points[0].achieved)
         axes.plot(
             [min(p.intensity for p in points), max(p.intensity for p in points)],
             [points[0].achieved] * 2,
@@ -70,17 +70,56 @@ def kernel_roofline(roofline: Roofline, *, width: float = 8.2, height: float = 4
                 zorder=5,
                 gid=f"point-{point.memory.level}",
             )
+        rightmost = max(p.intensity for p in points)
+        # A name that would run out of the frame stands left of its point.
+        leaves = math.log(limits[1] / rightmost) < 0.2 * math.log(limits[1] / limits[0])
         axes.annotate(
             flops(points[0].achieved),
-            (max(p.intensity for p in points), points[0].achieved),
-            xytext=(9, -3),
+            (rightmost, points[0].achieved),
+            xytext=(-9 if leaves else 9, -3),
             textcoords="offset points",
+            ha="right" if leaves else "left",
             va="top",
             fontsize=10,
             fontweight="bold",
             zorder=6,
         )
         return figure
+
+
+def roofline_data(
+    figure: Figure,
+    points: Sequence[tuple[float, float, str]],
+    memories: Sequence[MemoryRoof],
+    peak: float,
+) -> dict[str, Any]:
+    """What the page's script needs to tell intensities and speeds in a roofline.
+
+    Args:
+        figure: as drawn, its first axes logarithmic.
+        points: FLOP/byte, FLOP/s and the words of each point.
+        memories: the roofs of the memories.
+        peak: the highest compute roof, FLOP/s.
+
+    Returns:
+        ``box``: the axes in the units of the SVG (1/72 inch, y downwards); ``x``, ``y``: their limits.
+    """
+    axes = figure.axes[0]
+    place = axes.get_position()
+    width, height = (72.0 * size for size in figure.get_size_inches())
+    return {
+        "box": {
+            "left": place.x0 * width,
+            "right": place.x1 * width,
+            "top": (1 - place.y1) * height,
+            "bottom": (1 - place.y0) * height,
+        },
+        "x": list(axes.get_xlim()),
+        "y": list(axes.get_ylim()),
+        "points": [{"x": x, "y": y, "text": text} for x, y, text in points],
+        "roofs": [{"label": memory.label, "peak": memory.peak} for memory in memories],
+        "peak": peak,
+    }
 
 
 def performance_over_size(
@@ -106,14 +145,15 @@ def performance_over_size(
         for index, (label, points) in enumerate(series):
             colour = PALETTE["other"] if index == 0 else colours[(index - 1) % len(colours)]
             xs, ys = [place[size] for size, _ in points], [value for _, value in points]
+            again = index > len(colours)  # the colours again, told apart by marker and dashes
             axes.plot(
                 xs,
                 ys,
-                marker="o",
+                marker="s" if again else "o",
                 markersize=4.5,
                 linewidth=1.6,
                 color=colour,
-                linestyle="--" if index == 0 else "-",
+                linestyle="--" if index == 0 else (0, (5, 1.2)) if again else "-",
                 gid=f"series-{index}",
             )
             if points:
@@ -174,9 +214,17 @@ def limits_of(
 
 
 def draw_roofs(
-    axes: Any, computes: Sequence[ComputeRoof], memories: Sequence[MemoryRoof], limits: Limits
+    axes: Any,
+    computes: Sequence[ComputeRoof],
+    memories: Sequence[MemoryRoof],
+    limits: Limits,
+    *,
+    free_of: float | None = None,
 ) -> None:
-    """Axes, memory roofs up to the highest compute roof, compute roofs right of where they meet the fastest memory."""
+    """Axes, memory roofs up to the highest compute roof, compute roofs right of where they meet the fastest memory.
+
+    Names of the memories stand at the lower ends of their roofs, or above the speed ``free_of`` where more room is.
+    """
     left, right, bottom, top = limits
     axes.set_xscale("log")
     axes.set_yscale("log")
@@ -187,8 +235,9 @@ def draw_roofs(
     for roof in computes:
         start = max(left, roof.peak / fastest) if fastest else left
         axes.plot([start, right], [roof.peak] * 2, color=PALETTE["sm"], linewidth=1.8, zorder=2)
+    for roof, label in _labels_of_roofs(computes):
         axes.annotate(
-            f"{visible(roof.label)} {flops(roof.peak)}",
+            f"{visible(label)} {flops(roof.peak)}",
             (right, roof.peak),
             xytext=(-4, 4),
             textcoords="offset points",
@@ -197,6 +246,7 @@ def draw_roofs(
             color=PALETTE["sm"],
         )
     angle = _angle_of_slope_one(axes)
+    above = free_of is not None and highest / free_of > free_of / bottom
     for place, memory in enumerate(memories):
         start = max(left, bottom / memory.peak)
         end = min(right, highest / memory.peak)
@@ -206,14 +256,18 @@ def draw_roofs(
         axes.plot(
             [start, end], [start * memory.peak, end * memory.peak], color=colour, linewidth=1.8, zorder=2
         )
-        # The name runs along its roof, below it where another roof lies close above.
+        # The name runs along its roof, below it where another roof lies close above; one name for the same roof.
+        twins = [other for other in memories if abs(other.peak / memory.peak - 1) < 0.01]
+        if memory is not twins[-1]:
+            continue
         below = any(
             (memory.peak, place) < (other.peak, index) and other.peak < 1.5 * memory.peak
             for index, other in enumerate(memories)
         )
+        first = max(1.12 * start, 1.25 * (free_of or 0.0) / memory.peak if above else 0.0)
         axes.annotate(
-            f"{visible(memory.label)} {bandwidth(memory.peak)}",
-            (start * 1.12, start * 1.12 * memory.peak),
+            f"{visible(', '.join(twin.label for twin in twins))} {bandwidth(memory.peak)}",
+            (first, first * memory.peak),
             xytext=(3, -3) if below else (-2, 4),
             textcoords="offset points",
             rotation=angle,
@@ -226,6 +280,18 @@ def draw_roofs(
     axes.set_ylabel("performance, FLOP/s")
     _decades(axes.xaxis, left, right, lambda value: f"{value:,.6g}")
     _decades(axes.yaxis, bottom, top, lambda value: flops(value).removesuffix("FLOP/s").strip())
+
+
+def _labels_of_roofs(computes: Sequence[ComputeRoof]) -> Iterator[tuple[ComputeRoof, str]]:
+    """A label a height: roofs that lie so close that their names would cover one another share one."""
+    groups: list[list[ComputeRoof]] = []
+    for roof in sorted(computes, key=lambda roof: -roof.peak):
+        if groups and groups[-1][-1].peak < 1.12 * roof.peak:
+            groups[-1].append(roof)
+        else:
+            groups.append([roof])
+    for group in groups:
+        yield group[0], ", ".join(dict.fromkeys(roof.label for roof in group))
 
 
 def _angle_of_slope_one(axes: Any) -> float:

@@ -31,7 +31,7 @@ GENERATOR = '<meta name="generator" content="gemmprof">'
 
 CODE_TEMPLATE = "analysis_source_view.html"
 STYLES = ("style.css", "occupancy.css")
-SCRIPTS = ("page.js", "occupancy.js")
+SCRIPTS = ("page.js", "occupancy.js", "roofline.js")
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from gemmprof.analysis.by_line import base_name
 from gemmprof.analysis.kernel_analysis import KernelAnalysis
@@ -72,12 +72,20 @@ class StageRow:
 
 
 @dataclass(frozen=True, slots=True)
+class LadderRoofline:
+    """The figure, and what the script that zooms and answers needs."""
+
+    figure: Markup
+    data: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
 class ProblemGroup:
     """The ladder on one problem, with its roofline (None where nothing was profiled)."""
 
     problem: Problem
     rows: tuple[StageRow, ...]
-    roofline: Markup | None
+    roofline: LadderRoofline | None
     story: str
 
     @property
@@ -244,7 +252,7 @@ def _story(rows: Sequence[StageRow]) -> str:
     return sentence + "."
 
 
-def _roofline(rows: Sequence[StageRow], problem: Problem, prefix: str) -> Markup | None:
+def _roofline(rows: Sequence[StageRow], problem: Problem, prefix: str) -> LadderRoofline | None:
     steps = []
     for row in rows:
         page = row.launch.page if row.launch is not None else None
@@ -258,13 +266,14 @@ def _roofline(rows: Sequence[StageRow], problem: Problem, prefix: str) -> Markup
     if figure is None:
         return None
     tips = ladder_figure.step_tips(steps)
-    return page_svg(
+    svg = page_svg(
         figure,
         identifier=f"{prefix}ladder-{problem.key}",
         title=f"Roofline of the ladder, {problem.label}",
         description="; ".join(tip for gid, tip in tips.items() if gid.startswith("step")),
         tips=tips,
     )
+    return LadderRoofline(svg, ladder_figure.ladder_data(figure, steps))
 
 
 def _sizes(ladder: str, groups: Sequence[ProblemGroup], prefix: str) -> SizeTable:

@@ -176,6 +176,33 @@ def _follow(pages: Path, browser: Any) -> None:
     assert browser.script(seen, place.get_attribute("href").rpartition("#")[2])
 
 
+def test_the_roofline_zooms_and_answers(pages: Path, browser: Any) -> None:
+    from selenium.webdriver.common.action_chains import ActionChains
+
+    browser.open(pages / KERNEL)
+    svg = browser.find("#roofline svg.plot")
+    browser.script("arguments[0].scrollIntoView({block: 'center', behavior: 'instant'})", svg)
+    view = (
+        "return document.querySelector('#roofline svg.plot').getAttribute('viewBox').split(' ').map(Number)"
+    )
+    whole = browser.script(view)
+    point = browser.find("#roofline-figure-point-shared")
+    ActionChains(browser.driver).move_to_element(point).perform()
+    assert browser.find("#roofline .readout").text.startswith("Shared memory: 0.318 FLOP/byte, 8.81 TFLOP/s")
+    ActionChains(browser.driver).move_by_offset(90, -60).perform()
+    told = browser.find("#roofline .readout").text
+    assert "The roofs allow here: Device memory" in told and "FLOP/byte" in told
+    plus, minus, reset = browser.find_all("#roofline figure .tools button")
+    assert not minus.is_enabled()
+    plus.click()
+    assert browser.script(view) != whole and minus.is_enabled()
+    # The scale goes with the picture: the point answers where it now is.
+    browser.script("arguments[0].scrollIntoView({block: 'center', behavior: 'instant'})", svg)
+    reset.click()
+    assert browser.script(view) == pytest.approx(whole, abs=1e-3)
+    assert browser.console_errors() == []
+
+
 def test_columns_of_the_code_are_chosen(pages: Path, browser: Any) -> None:
     browser.open(pages / KERNEL)
     shown = (
