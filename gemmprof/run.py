@@ -15,7 +15,6 @@ import dataclasses
 import datetime
 import json
 import os
-import tempfile
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -23,6 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 from gemmprof.errors import ReportError, RunError
 from gemmprof.model import Ladder, Problem, RunInfo, Stage, StageRecord, StageResult, Timing, Verification
+from gemmprof.output import new_file
 from gemmprof.views import view_of
 
 if TYPE_CHECKING:
@@ -171,20 +171,10 @@ class Run:
 
 def write_atomically(path: Path, text: str) -> None:
     """Replace ``path`` by ``text`` so that a reader sees either the old or the new content, never a part."""
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        # mkstemp makes files private to the user; a run is meant to be shared.
-        umask = os.umask(0)
-        os.umask(umask)
-        Path(temporary).chmod(0o666 & ~umask)
-        Path(temporary).replace(path)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise
+    with new_file(path) as temporary, temporary.open("w", encoding="utf-8") as file:
+        file.write(text)
+        file.flush()
+        os.fsync(file.fileno())
 
 
 def save_run(run: Run) -> Path:

@@ -159,7 +159,7 @@ def _launch_doubts(profile: KernelProfile) -> Iterable[str]:
     stated = {
         m.GRID_SIZE: launch.blocks,
         m.BLOCK_SIZE: launch.threads_per_block,
-        m.THREAD_COUNT: launch.blocks * launch.threads_per_block,
+        m.THREADS: launch.blocks * launch.threads_per_block,
         **dict(zip(m.GRID_DIMENSIONS, launch.grid, strict=True)),
         **dict(zip(m.BLOCK_DIMENSIONS, launch.block, strict=True)),
     }

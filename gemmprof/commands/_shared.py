@@ -136,8 +136,10 @@ def new_output(path: str | Path, *, force: bool) -> Path:
     target = Path(path)
     if target.is_dir():
         raise UsageError(f"{target} is a folder", remedies=["name a file"])
-    if target.exists() and not force:
+    if os.path.lexists(target) and not force:
         raise exists_already(target)
+    if target.exists() and not target.is_file():
+        raise UsageError(f"{target} is no regular file", remedies=["name a file"])
     if not target.parent.is_dir():
         raise UsageError(
             f"the folder {target.parent} does not exist",

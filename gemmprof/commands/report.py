@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from gemmprof.commands import _shared
 from gemmprof.errors import UsageError
+from gemmprof.output import is_leftover
 from gemmprof.run import recorded_run_directory
 
 if TYPE_CHECKING:
@@ -84,7 +85,9 @@ def _target(options: argparse.Namespace) -> Path:
         raise UsageError(
             f"{target} is a file", remedies=["name a folder", "add --single-file to write one file"]
         )
-    occupied = target.exists() and (options.single_file or any(target.iterdir()))
+    occupied = target.exists() and (
+        options.single_file or any(not is_leftover(entry) for entry in target.iterdir())
+    )
     if not occupied or options.force:
         return target
     raise _shared.exists_already(target)

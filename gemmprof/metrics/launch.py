@@ -10,7 +10,6 @@ from gemmprof.metrics.throughput import DURATION, SM_ACTIVE_CYCLES
 GRID_SIZE = "launch__grid_size"
 BLOCK_SIZE = "launch__block_size"
 THREADS = "launch__thread_count"
-GRID_SIZE, BLOCK_SIZE, THREAD_COUNT = "launch__grid_size", "launch__block_size", "launch__thread_count"
 GRID_DIMENSIONS = ("launch__grid_dim_x", "launch__grid_dim_y", "launch__grid_dim_z")
 BLOCK_DIMENSIONS = ("launch__block_dim_x", "launch__block_dim_y", "launch__block_dim_z")
 """Stored with a launch itself; of a range or graph only these metrics tell, with the largest of its launches."""

@@ -10,6 +10,7 @@ from gemmprof.analysis.occupancy.calculator import Occupancy
 from gemmprof.analysis.occupancy.curves import Curve, curves
 from gemmprof.analysis.occupancy.reasoning import count
 from gemmprof.errors import UsageError
+from gemmprof.output import new_file
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -80,6 +81,9 @@ def save_plot(answers: Sequence[Occupancy], path: Path) -> Path:
     # Text stays text in SVG: smaller, searchable, and the same bytes on every run.
     import matplotlib
 
-    with matplotlib.rc_context({"svg.fonttype": "none", "svg.hashsalt": "gemmprof"}):
-        drawing.savefig(path, dpi=150)
+    with (
+        matplotlib.rc_context({"svg.fonttype": "none", "svg.hashsalt": "gemmprof"}),
+        new_file(path) as temporary,
+    ):
+        drawing.savefig(temporary, dpi=150)
     return path

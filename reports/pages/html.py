@@ -6,6 +6,8 @@ Content-Security-Policy that lets only these scripts and styles act.
 
 from __future__ import annotations
 
+import os
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from markupsafe import Markup
 
+from gemmprof.output import new_file, new_folder, refuse_foreign
 from gemmprof.reports.explanations import markdown
 from gemmprof.reports.pages.contents import KernelPage, Plan, choose, neighbours, plan, stage_before, twin
 from gemmprof.reports.pages.environment import asset, content_security_policy, environment
@@ -26,8 +29,11 @@ if TYPE_CHECKING:
     from gemmprof.reports.pages.sections import Section
 
 INDEX = "index"
-GENERATOR = '<meta name="generator" content="gemmprof">'
-"""Marks a file that gemmprof wrote and may replace."""
+_OUR_HEAD = re.compile(
+    rb'<!doctype html>\s*<html lang="en">\s*<head>\s*<meta charset="utf-8">\s*'
+    rb'<meta http-equiv="Content-Security-Policy" content="[^"]*">\s*<meta name="generator" content="gemmprof">'
+)
+"""How a page begins that gemmprof wrote and may replace: templates/document.html."""
 
 CODE_TEMPLATE = "analysis_source_view.html"
 STYLES = ("style.css", "occupancy.css")
@@ -130,17 +136,18 @@ def _write_one_file(report: Report, target: Path, processes: int) -> Path:
     pages = report.plan.pages
     path = target if target.suffix == ".html" else target / f"{INDEX}.html"
     path.parent.mkdir(parents=True, exist_ok=True)
+    if path.exists() and not is_our_page(path):
+        refuse_foreign([path])
     articles = ordered(
         lambda place: str(kernel_article(report, pages[place])), len(pages), processes=processes
     )
     text = document(report.title, [index_article(report), *map(Markup, articles)])
-    path.write_text(text, encoding="utf-8")
+    with new_file(path) as temporary:
+        temporary.write_text(text, encoding="utf-8")
     return path
 
 
 def _write_folder(report: Report, target: Path, processes: int) -> Path:
-    target.mkdir(parents=True, exist_ok=True)
-    _remove_old_pages(target)
     # The index takes as long as several kernel pages, so it comes first.
     files = [f"{INDEX}.html", *(page.file for page in report.plan.pages)]
 
@@ -149,8 +156,12 @@ def _write_folder(report: Report, target: Path, processes: int) -> Path:
             return _kernel_document(report, report.plan.pages[place - 1])
         return document(report.title, [index_article(report)])
 
-    for file, content in zip(files, ordered(text, len(files), processes=processes), strict=True):
-        (target / file).write_text(content, encoding="utf-8")
+    refuse_foreign(
+        [path for name in files if os.path.lexists(path := target / name) and not is_our_page(path)]
+    )
+    with new_folder(target, is_ours=is_our_page) as staging:
+        for file, content in zip(files, ordered(text, len(files), processes=processes), strict=True):
+            (staging / file).write_text(content, encoding="utf-8")
     return target / files[0]
 
 
@@ -158,13 +169,15 @@ def _kernel_document(report: Report, page: KernelPage) -> str:
     return document(f"{page.label} – {report.title}", [kernel_article(report, page)])
 
 
-def _remove_old_pages(directory: Path) -> None:
-    """Delete the pages of an older report, so that none of a kernel that is gone stays; leave other files alone."""
-    for file in directory.glob("*.html"):
-        with file.open(encoding="utf-8", errors="replace") as stream:
-            ours = GENERATOR in stream.read(2048)
-        if ours:
-            file.unlink()
+def is_our_page(file: Path) -> bool:
+    """Whether gemmprof wrote this file and may replace or remove it.
+
+    Told by how the file begins: a page of somebody else's that quotes the mark differs there. A link is nobody's.
+    """
+    if file.suffix != ".html" or file.is_symlink() or not file.is_file():
+        return False
+    with file.open("rb") as stream:
+        return _OUR_HEAD.match(stream.read(8192)) is not None
 
 
 def document(title: str, articles: Sequence[Markup]) -> str:

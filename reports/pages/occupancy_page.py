@@ -14,6 +14,7 @@ from gemmprof.analysis.occupancy.calculator import Occupancy, most_shared_memory
 from gemmprof.analysis.occupancy.profile import LaunchOccupancy
 from gemmprof.arch import LIMITS, PRODUCTS
 from gemmprof.model import ArchLimits
+from gemmprof.output import new_file
 from gemmprof.reports.pages.environment import environment
 
 if TYPE_CHECKING:
@@ -120,5 +121,6 @@ def page_html(start: Calculator) -> str:
 
 def write_page(answer: Occupancy, path: Path) -> Path:
     """Write the page of its own, set to this configuration."""
-    path.write_text(page_html(preset(answer)), encoding="utf-8")
+    with new_file(path) as temporary:
+        temporary.write_text(page_html(preset(answer)), encoding="utf-8")
     return path

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import ctypes
 import gc
 import multiprocessing
 import os
@@ -17,6 +19,9 @@ from gemmprof.analysis.reading.collector import few_collections
 
 WORTH_IT_FROM = 8
 """Fewer pages than this are made faster by one process."""
+
+_PR_SET_PDEATHSIG = 1
+"""Linux: the signal that a process gets when its parent ends."""
 
 Made = TypeVar("Made")
 
@@ -46,7 +51,9 @@ def ordered(make: Callable[[int], Made], count: int, *, processes: int) -> Itera
 
 
 def _left_to_parent() -> None:
-    """A worker leaves Ctrl-C to its parent, and ends without a word when it is told to."""
+    """A worker leaves Ctrl-C to its parent, and ends without a word when it is told to or its parent is killed."""
+    with contextlib.suppress(OSError, AttributeError):
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
 

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
-import tempfile
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
@@ -22,6 +22,7 @@ from gemmprof import metrics as m
 from gemmprof.analysis.reading.report import ReportReader, units_of_report
 from gemmprof.children import python_command
 from gemmprof.errors import GemmprofError, ReportError, UsageError
+from gemmprof.output import new_folder
 from gemmprof.reports.tables.files import FORMATS, Spool, without_pandas
 from gemmprof.reports.tables.launches import TABLES, TableBuilder, is_measured_by_address
 from gemmprof.reports.tables.metrics import with_units
@@ -73,11 +74,13 @@ def export_tables(
         raise UsageError("no report was named", remedies=["name a .ncu-rep file"])
     wanted = {Path(path): None for path in reports} if not isinstance(reports, Mapping) else dict(reports)
     folder = Path(directory)
-    folder.mkdir(parents=True, exist_ok=True)
+    names = {name: f"{name}.{format}" for name in tables}
     failures: list[GemmprofError] = []
     units: dict[str, str] = {}
     launches = 0
-    with tempfile.TemporaryDirectory(dir=folder, prefix=".gemmprof-") as scratch:
+    with new_folder(folder, is_ours=lambda file: file.name in names.values()) as staging:
+        scratch = str(staging / "slices")
+        os.mkdir(scratch)  # noqa: PTH102
         spools = {name: Spool(Path(scratch) / name) for name in tables}
         for number, (path, only) in enumerate(wanted.items()):
             try:
@@ -95,10 +98,10 @@ def export_tables(
         if len(failures) == len(wanted):
             raise failures[0]
         amend = partial(with_units, units=units)
-        files = tuple(
-            spool.finish(folder / f"{name}.{format}", format, amend if name == "metrics" else None)
-            for name, spool in spools.items()
-        )
+        for name, spool in spools.items():
+            spool.finish(staging / names[name], format, amend if name == "metrics" else None)
+        shutil.rmtree(scratch)
+    files = tuple(folder / name for name in names.values())
     return Exported(files, launches, tuple(failures))
 
 

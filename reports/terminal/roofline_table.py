@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from gemmprof.analysis.roofline import Roofline, RooflinePoint
 from gemmprof.errors import UsageError
 from gemmprof.model import NotCollected, Problem
+from gemmprof.output import new_file
 from gemmprof.reports.figures import ladder_figure
 from gemmprof.reports.figures import plots as figures
 from gemmprof.reports.figures.svg import drawing
@@ -195,8 +196,8 @@ def draw(rows: Sequence[KernelRoofline], path: Path) -> None:
         )
     if figure is None:
         raise UsageError("no kernel has a roofline point to draw", found=_why_none(rows[0].result))
-    with drawing():
-        figure.savefig(path, dpi=160)
+    with drawing(), new_file(path) as temporary:
+        figure.savefig(temporary, dpi=160)
 
 
 def _mark(row: KernelRoofline, place: int) -> str:
