@@ -1,0 +1,345 @@
+#!/usr/bin/env python3
+"""Record the corpus of pairs: build, verify, time and profile every kernel of tests/cuda/pairs on this machine's GPU.
+
+A pair is one kernel with a flaw and the same work without it (docs/corpus.md). Sides of a pair must agree in their
+results; they are timed interleaved in one process with a cold L2, then each is profiled once. The ceilings of
+tests/cuda/ceilings are recorded the same way. Needs nvcc, ncu and, for the Triton and torch kernels, torch.
+
+Usage: record_pairs.py OUTPUT [--only FAMILY[=SIZE] ...] [--budget SECONDS] [--without-frameworks]
+
+Writes OUTPUT/pairs/*.ncu-rep.xz, OUTPUT/pairs/outcomes.json and OUTPUT/pairs/ceilings.json: copy the folder to
+tests/data/pairs.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import lzma
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT))
+
+# Reports keep the paths of sources: build in a place that is the same on every machine.
+BUILD = Path("/tmp/gemmprof-pairs")
+NVCC = ("nvcc", "-O3", "-std=c++17", "-lineinfo", "-diag-suppress=128,177")
+LADDER = ("naive", "coalesced", "shared", "block1d", "block2d", "vectorized", "linearized", "padded")
+# What `ncu --set full` collects, less what is only bulk (samples over time, the tensor roofline's thousands of metrics)
+# or about links between GPUs.
+SECTIONS = (
+    "SpeedOfLight", "SpeedOfLight_RooflineChart", "SpeedOfLight_HierarchicalSingleRooflineChart",
+    "SpeedOfLight_HierarchicalHalfRooflineChart", "SpeedOfLight_HierarchicalDoubleRooflineChart", "Occupancy",
+    "LaunchStats", "WorkloadDistribution", "InstructionStats", "ComputeWorkloadAnalysis", "MemoryWorkloadAnalysis",
+    "MemoryWorkloadAnalysis_Chart", "MemoryWorkloadAnalysis_Tables", "SchedulerStats", "WarpStateStats",
+    "SourceCounters",
+)  # fmt: skip
+NCU = (
+    "ncu", "--clock-control", "none", "--profile-from-start", "off", "--import-source", "yes", "--force-overwrite",
+    *(word for section in SECTIONS for word in ("--section", section)),
+)  # fmt: skip
+CHUNK = 16 << 20  # bytes of input per xz stream, so that a large report is compressed by several cores
+# What ceilings.json keeps of a ceiling's report: how much of each peak was reached.
+OF_PEAK = re.compile(
+    r"\.pct_of_peak_sustained_(?:elapsed|active)$|^smsp__average_warp|^smsp__issue|^sm__warps|clock|cycles"
+)
+
+Record = dict[str, Any]
+
+
+def build(architecture: str) -> dict[str, tuple[str, ...]]:
+    """Compile everything at once; return the programs' commands. Ends the process where the compiler fails."""
+    from gemmprof.kernels.catalog import STAGES
+
+    shutil.rmtree(BUILD, ignore_errors=True)
+    shutil.copytree(ROOT / "tests" / "cuda", BUILD / "cuda")
+    units = {
+        source.stem: (source, ("-I", str(ROOT / "kernels" / "include")))
+        for folder in ("pairs", "ceilings")
+        for source in sorted((BUILD / "cuda" / folder).glob("*.cu"))
+    }
+    for stage in STAGES:
+        if stage.name in LADDER and stage.source:
+            options = (f"-DGEMMPROF_STAGE={stage.name}", *(f"-D{k}={v}" for k, v in stage.parameters.items()))
+            source = ROOT / "kernels" / stage.source
+            units[f"stage_{stage.name}"] = (source, ("-I", str(ROOT / "kernels" / "include"), *options))
+
+    def compile_one(name: str) -> str:
+        source, options = units[name]
+        command = (
+            *NVCC,
+            f"-arch={architecture}",
+            *options,
+            "-c",
+            str(source),
+            "-o",
+            str(BUILD / f"{name}.o"),
+        )
+        result = subprocess.run(command, check=False, capture_output=True, text=True)
+        return "" if result.returncode == 0 else f"{name}: {result.stderr.strip()}"
+
+    def objects(names: Iterable[str]) -> list[str]:
+        return [str(BUILD / f"{name}.o") for name in names]
+
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        failures = [message for message in pool.map(compile_one, units) if message]
+    if failures:
+        sys.exit("\n".join(failures))
+    programs = {"pairs": [name for name in units if name != "ceilings"], "ceilings": ["main", "ceilings"]}
+    for program, names in programs.items():
+        subprocess.run(["nvcc", "-o", str(BUILD / program), *objects(names)], check=True)
+    return {program: (str(BUILD / program),) for program in programs}
+
+
+def lines_of(text: str) -> list[Record]:
+    """The JSON lines among what a program (and ncu around it) printed."""
+    return [json.loads(line) for line in text.splitlines() if line.startswith("{")]
+
+
+def run(command: Sequence[str], timeout: float) -> subprocess.CompletedProcess[str]:
+    """Run to the end or to the timeout, which is a result with return code 124.
+
+    ``ncu`` is a script that starts the profiler, which starts the program: one process group, ended together, by an
+    interrupt first, for then ncu closes a report of the launches profiled so far.
+    """
+    process = subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=BUILD, start_new_session=True
+    )
+    try:
+        output, errors = process.communicate(timeout=max(timeout, 1.0))
+        return subprocess.CompletedProcess(command, process.returncode, output, errors)
+    except subprocess.TimeoutExpired:
+        os.killpg(process.pid, signal.SIGINT)
+    try:
+        output, errors = process.communicate(timeout=15.0)
+    except subprocess.TimeoutExpired:
+        os.killpg(process.pid, signal.SIGKILL)
+        output, errors = process.communicate()
+    return subprocess.CompletedProcess(command, 124, output, errors)
+
+
+def compress(source: Path, target: Path) -> None:
+    """Write ``source`` as xz; several streams, made at once."""
+    content = source.read_bytes()
+    chunks = [content[start : start + CHUNK] for start in range(0, len(content), CHUNK)]
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        target.write_bytes(b"".join(pool.map(lambda chunk: lzma.compress(chunk, preset=9), chunks)))
+
+
+def first(command: Sequence[str], pattern: str) -> str:
+    """What ``pattern`` finds in the output of ``command``."""
+    found = re.search(pattern, subprocess.run(command, check=False, capture_output=True, text=True).stdout)
+    return found.group(1) if found else "unknown"
+
+
+def versions() -> dict[str, str]:
+    """The GPU, and the versions of the tools, that the recording is of."""
+    return {
+        "device": first(("nvidia-smi", "--query-gpu=name", "--format=csv,noheader"), r"(.+)"),
+        "driver": first(("nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader"), r"(\S+)"),
+        "cuda": first(("nvcc", "--version"), r"release (\S+),"),
+        "ncu": first(("ncu", "--version"), r"Version (\S+)"),
+    }
+
+
+def outcomes(families: Iterable[Record], times: Iterable[Record], launches: Iterable[Record]) -> list[Record]:
+    """One record a row and size, as docs/corpus.md documents them; rows with a side missing are left out."""
+    timed = {(t["family"], t["size"], t["side"]): t for t in times}
+    profiled = {(p["family"], p["size"], p["side"]): p for p in launches}
+
+    def side(key: tuple[str, int, str]) -> Record:
+        t, p = timed[key], profiled[key]
+        return {"report": p["report"], "launch": p["launch"], "time_ns": t["time_ns"], "spread": t["spread"],
+                "launches": t["launches"], "side": key[2]}  # fmt: skip
+
+    rows = []
+    for family in families:
+        for size in family["sizes"]:
+            for row in family["rows"]:
+                before, after = ((family["family"], size, row[end]) for end in ("from", "to"))
+                if not {before, after} <= timed.keys() & profiled.keys():
+                    continue
+                name = (
+                    family["family"]
+                    if len(family["rows"]) == 1
+                    else f"{family['family']}:{row['from']}>{row['to']}"
+                )
+                rows.append({"pair": name, "kernel": family["kernel"], "size": str(size), "kind": row["kind"],
+                             "causes": row["causes"], "flawed": side(before), "mended": side(after)})  # fmt: skip
+    return rows
+
+
+def ceilings(
+    folder: Path, times: Sequence[Record], launches: Sequence[Record], units: dict[str, str]
+) -> list[Record]:
+    """One record a ceiling and size: the time, the rate, and how much of each peak its report shows."""
+    from gemmprof.analysis.reading.report import read_report
+
+    reports = {name: read_report(folder / name) for name in {p["report"] for p in launches}}
+    timed = {(t["family"], t["size"]): t for t in times}
+    records = []
+    for p in launches:
+        t = timed.get((p["family"], p["size"]))
+        if t is None:
+            continue
+        profile = reports[p["report"]][p["launch"]]
+        kept = {
+            name: value
+            for name, metric in sorted(profile.metrics.items())
+            if OF_PEAK.search(name) and isinstance(value := getattr(metric, "value", None), int | float)
+        }
+        records.append({"ceiling": p["family"], "size": p["size"], "unit": units[p["family"]], "amount": t["amount"],
+                        "time_ns": t["time_ns"], "spread": t["spread"], "report": p["report"], "launch": p["launch"],
+                        "metrics": kept})  # fmt: skip
+    return records
+
+
+def main() -> int:
+    """Record; return 1 where something failed, after saving all that did not."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("output", type=Path, help="folder to write into")
+    parser.add_argument("--only", nargs="+", metavar="FAMILY[=SIZE]", help="record these alone")
+    parser.add_argument(
+        "--sizes", type=int, metavar="N", help="the N largest sizes of each family (default: all)"
+    )
+    parser.add_argument("--budget", type=float, default=3600.0, help="seconds for everything (default: 3600)")
+    parser.add_argument("--arch", default="native", help="nvcc's -arch (default: native)")
+    parser.add_argument(
+        "--without-frameworks", action="store_true", help="leave out Triton's and torch's kernels"
+    )
+    parser.add_argument("--measure-only", action="store_true", help="stop before reading the reports")
+    parser.add_argument("--summarise", action="store_true", help="only read what --measure-only has left in OUTPUT")
+    options = parser.parse_args()
+    folder = options.output.resolve() / "pairs"
+    folder.mkdir(parents=True, exist_ok=True)
+    problems = [] if options.summarise else measure(folder, options)
+    if not options.measure_only:
+        write(folder)
+    for problem in problems:
+        print("PROBLEM:", problem)
+    return int(bool(problems))
+
+
+def chosen_groups(
+    commands: dict[str, tuple[str, ...]], only: Sequence[str] | None, sizes: int | None
+) -> tuple[dict[str, tuple[tuple[str, ...], list[str]]], list[Record]]:
+    """What to record, by the file that holds the kernels (its command, FAMILY=SIZE words), and the families of it."""
+    groups: dict[str, tuple[tuple[str, ...], list[str]]] = {}
+    families: list[Record] = []
+    for command in commands.values():
+        for family in lines_of(run((*command, "list"), 120).stdout):
+            largest = family["sizes"][-sizes:] if sizes and family["rows"] else family["sizes"]
+            names = [f"{family['family']}={size}" for size in largest]
+            if only and family["family"] not in only:
+                names = [name for name in names if name in only]
+            if names:
+                groups.setdefault(family["file"], (command, []))[1].extend(names)
+                families.append(family)
+    return dict(sorted(groups.items())), families
+
+
+def measure(folder: Path, options: argparse.Namespace) -> list[str]:
+    """Build, time and profile; leave the reports and times.json in ``folder``; return what went wrong."""
+    started, problems = time.monotonic(), []
+
+    def left() -> float:
+        return float(options.budget) - (time.monotonic() - started)
+
+    def say(text: str) -> None:
+        print(f"{time.monotonic() - started:6.1f} s  {text}", flush=True)
+
+    commands = build(options.arch)
+    if not options.without_frameworks:
+        commands["frameworks"] = (sys.executable, str(BUILD / "cuda" / "pairs" / "frameworks.py"))
+    say("built")
+    groups, families = chosen_groups(commands, options.only, options.sizes)
+    times: list[Record] = []
+    launches: list[Record] = []
+
+    def save() -> None:
+        content = {"families": families, "times": times, "launches": launches, "versions": versions()}
+        (folder / "times.json").write_text(json.dumps(content), encoding="utf-8")
+
+    for name, (command, chosen) in groups.items():
+        result = run((*command, "time", *chosen), left())
+        found = lines_of(result.stdout)
+        times += [line for line in found if "family" in line]
+        for line in found:
+            if not line.get("agrees", True):
+                problems.append(f"{line['family']} {line['size']} {line['side']}: error {line['error']:.3g}")
+        if result.returncode:
+            problems.append(f"timing {name} ended with {result.returncode}: {result.stderr.strip()[-300:]}")
+        empty = next((line["empty_launch_ns"] for line in found if "empty_launch_ns" in line), None)
+        say(f"timed {name} (an empty launch: {empty} ns)")
+    save()
+    with ThreadPoolExecutor(2) as pool:
+        packing: list[Future[None]] = []
+        for name, (command, chosen) in groups.items():
+            if left() < 5:
+                problems.append(f"no time left to profile {name}")
+                continue
+            report = BUILD / f"{name}.ncu-rep"
+            result = run((*NCU, "--export", str(report), *command, "profile", *chosen), left())
+            found = [line for line in lines_of(result.stdout) if "family" in line]
+            count = len(re.findall(r"^==PROF== Profiling ", result.stdout, re.MULTILINE))
+            if count != len(found) or result.returncode:
+                said = (result.stderr + result.stdout)[-400:]
+                problems.append(
+                    f"profiling {name}: {count} launches for {len(found)} sides, ended with {result.returncode}: {said}"
+                )
+            launches += [{**line, "report": f"{report.name}.xz", "launch": i} for i, line in enumerate(found)]
+            save()
+            if report.exists():
+                packing.append(pool.submit(compress, report, folder / f"{report.name}.xz"))
+                say(f"profiled {name}: {count} launches, {report.stat().st_size / 1e6:.0f} MB")
+        for task in packing:
+            task.result()
+    say("packed")
+    return problems
+
+
+def write(folder: Path) -> None:
+    """Make outcomes.json and ceilings.json of what was measured (times.json, which is removed) and the reports."""
+    measured = json.loads((folder / "times.json").read_text(encoding="utf-8"))
+    is_ceiling = {family["family"]: not family["rows"] for family in measured["families"]}
+    head = measured["versions"]
+
+    def split(records: Iterable[Record], wanted: bool) -> list[Record]:
+        return [record for record in records if is_ceiling[record["family"]] == wanted]
+
+    def dump(name: str, content: Record, key: str) -> None:
+        lines = ",\n".join(json.dumps(record) for record in content.pop(key))
+        text = json.dumps(content)[:-1] + f', "{key}": [\n{lines}\n]}}\n'
+        (folder / name).write_text(text, encoding="utf-8")
+
+    pairs = outcomes(
+        measured["families"], split(measured["times"], False), split(measured["launches"], False)
+    )
+    dump("outcomes.json", {"format": "gemmprof.pairs/1", **head, "pairs": pairs}, "pairs")
+    units = {family["family"]: family["kernel"] for family in measured["families"]}
+    found = ceilings(folder, split(measured["times"], True), split(measured["launches"], True), units)
+    if found:
+        dump("ceilings.json", {"format": "gemmprof.ceilings/1", **head, "ceilings": found}, "ceilings")
+    for row in pairs:
+        saved = 1.0 - row["mended"]["time_ns"] / row["flawed"]["time_ns"]
+        took = row["flawed"]["time_ns"] / 1e3
+        causes = "+".join(row["causes"])
+        print(
+            f"{row['pair']:40} {row['size']:>9} {took:9.1f} us  saved {100 * saved:5.1f} %  {causes} ({row['kind']})"
+        )
+
+
+if __name__ == "__main__":
+    sys.exit(main())
