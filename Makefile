@@ -5,6 +5,7 @@
 #   make test-gpu   the tests that need a GPU           (uses the Python that holds torch: PYTHON=…)
 #   make record     collect the recorded run again      (GPU machine)
 #   make record-noise  collect the kernels of tests/cuda/noise again and again (GPU machine), for docs/comparison.md
+#   make record-pairs  record the corpus of tests/data/pairs again (GPU machine)
 #   make bench      measure reading and export speed
 
 PYTHON ?= python3
@@ -15,7 +16,7 @@ JOBS   ?= 2
 OUTPUT ?= gemmprof-report
 TESTS  ?= tests
 
-.PHONY: report test lint test-gpu record record-noise bench clean
+.PHONY: report test lint test-gpu record record-noise record-pairs bench clean
 
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
@@ -54,6 +55,9 @@ record:
 
 record-noise:
 	$(PYTHON) tools/record_noise.py $(or $(OUT),/tmp/gemmprof-noise-recorded)
+
+record-pairs:
+	$(PYTHON) tools/record_pairs.py $(or $(OUT),/tmp/gemmprof-recorded) $(ARGS)
 
 bench: $(VENV)/.installed-test
 	$(BIN)/python tools/bench_read.py

@@ -23,7 +23,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -35,8 +35,9 @@ sys.path.insert(0, str(ROOT))
 BUILD = Path("/tmp/gemmprof-pairs")
 NVCC = ("nvcc", "-O3", "-std=c++17", "-lineinfo", "-diag-suppress=128,177")
 LADDER = ("naive", "coalesced", "shared", "block1d", "block2d", "vectorized", "linearized", "padded")
-# What `ncu --set full` collects, less what is only bulk (samples over time, the tensor roofline's thousands of metrics)
-# or about links between GPUs.
+# What `ncu --set full` collects, less what is only bulk (samples over time, the tensor roofline's thousands)
+# or about links between GPUs. The sections are taken without gemmprof.metrics.LEAN_WITHOUT, for fewer passes; of the
+# cache tables that this leaves out, what is read is asked for by name.
 SECTIONS = (
     "SpeedOfLight", "SpeedOfLight_RooflineChart", "SpeedOfLight_HierarchicalSingleRooflineChart",
     "SpeedOfLight_HierarchicalHalfRooflineChart", "SpeedOfLight_HierarchicalDoubleRooflineChart", "Occupancy",
@@ -44,15 +45,36 @@ SECTIONS = (
     "MemoryWorkloadAnalysis_Chart", "MemoryWorkloadAnalysis_Tables", "SchedulerStats", "WarpStateStats",
     "SourceCounters",
 )  # fmt: skip
+OF_TABLES = (
+    *(f"l1tex__t_{what}_pipe_lsu_mem_{op}.sum"
+      for what in ("requests", "sectors")
+      for op in ("global_op_ld", "global_op_st", "global_op_atom", "global_op_red", "local_op_ld", "local_op_st")),
+    *(f"l1tex__t_sectors_pipe_lsu_mem_{op}_lookup_miss.sum" for op in ("global_op_ld", "local_op_ld", "local_op_st")),
+    *(f"l1tex__t_sector_pipe_lsu_mem_{op}_hit_rate.pct" for op in ("global_op_ld", "local_op_ld")),
+    "l1tex__t_sector_hit_rate.pct",
+    "l1tex__m_xbar2l1tex_read_sectors_mem_lg_op_ld.sum",
+    *(f"l1tex__m_l1tex2xbar_write_sectors_mem_{op}.sum" for op in ("lg_op_st", "global_op_red", "global_op_atom")),
+    *(f"l1tex__data_pipe_lsu_wavefronts_mem_shared_op_{op}.sum" for op in ("ld", "st", "atom")),
+    "lts__t_sector_hit_rate.pct",
+    "lts__t_sector_op_read_hit_rate.pct",
+    *(f"lts__t_sectors_srcunit_tex_{what}.sum" for what in ("op_red", "op_atom", "lookup_hit", "lookup_miss")),
+    *(f"lts__d_atomic_input_cycles_active.{of}.pct_of_peak_sustained_elapsed" for of in ("avg", "max")),
+    "dram__bytes_read.sum",
+    "dram__bytes_write.sum",
+    "idc__requests.sum",
+)  # fmt: skip
 NCU = (
     "ncu", "--clock-control", "none", "--profile-from-start", "off", "--import-source", "yes", "--force-overwrite",
-    *(word for section in SECTIONS for word in ("--section", section)),
+    *(word for section in SECTIONS for word in ("--section", section)), "--metrics", ",".join(OF_TABLES),
 )  # fmt: skip
 CHUNK = 16 << 20  # bytes of input per xz stream, so that a large report is compressed by several cores
-# What ceilings.json keeps of a ceiling's report: how much of each peak was reached.
-OF_PEAK = re.compile(
-    r"\.pct_of_peak_sustained_(?:elapsed|active)$|^smsp__average_warp|^smsp__issue|^sm__warps|clock|cycles"
-)
+# What ceilings.json keeps of a ceiling's report: how much of each peak was reached, where it is worth a word, and
+# cycles and clock, which turn times into cycles.
+OF_PEAK = re.compile(r"\.avg\.pct_of_peak_sustained_(?:elapsed|active)$")
+LEAST_SHARE = 2.0
+CYCLES = ("gpu__time_duration.sum", "sm__cycles_elapsed.max", "gpc__cycles_elapsed.avg.per_second")
+
+SIZES = {"all": slice(None), "largest": slice(-1, None), "smaller": slice(-1)}
 
 Record = dict[str, Any]
 
@@ -182,26 +204,27 @@ def outcomes(families: Iterable[Record], times: Iterable[Record], launches: Iter
 def ceilings(
     folder: Path, times: Sequence[Record], launches: Sequence[Record], units: dict[str, str]
 ) -> list[Record]:
-    """One record a ceiling and size: the time, the rate, and how much of each peak its report shows."""
+    """One record a ceiling and size: the time, what was done in it and, where profiled, how much of each peak."""
     from gemmprof.analysis.reading.report import read_report
 
     reports = {name: read_report(folder / name) for name in {p["report"] for p in launches}}
-    timed = {(t["family"], t["size"]): t for t in times}
+    profiled = {(p["family"], p["size"]): p for p in launches}
     records = []
-    for p in launches:
-        t = timed.get((p["family"], p["size"]))
-        if t is None:
-            continue
-        profile = reports[p["report"]][p["launch"]]
-        kept = {
-            name: value
-            for name, metric in sorted(profile.metrics.items())
-            if OF_PEAK.search(name) and isinstance(value := getattr(metric, "value", None), int | float)
-        }
-        records.append({"ceiling": p["family"], "size": p["size"], "unit": units[p["family"]], "amount": t["amount"],
-                        "time_ns": t["time_ns"], "spread": t["spread"], "report": p["report"], "launch": p["launch"],
-                        "metrics": kept})  # fmt: skip
+    for t in times:
+        record = {"ceiling": t["family"], "size": t["size"], "unit": units[t["family"]], "amount": t["amount"],
+                  "time_ns": t["time_ns"], "spread": t["spread"]}  # fmt: skip
+        if p := profiled.get((t["family"], t["size"])):
+            metrics = reports[p["report"]][p["launch"]].metrics
+            record |= {"report": p["report"], "launch": p["launch"], "metrics": reached(metrics)}
+        records.append(record)
     return records
+
+
+def reached(metrics: Mapping[str, object]) -> dict[str, float]:
+    """The shares of peaks of a launch, in per cent, that are worth a word, and its cycles."""
+    numbers = {name: value for name, value in sorted(metrics.items()) if isinstance(value, int | float)}
+    shares = {n: round(v, 3) for n, v in numbers.items() if OF_PEAK.search(n) and v >= LEAST_SHARE}
+    return shares | {name: round(numbers[name], 1) for name in CYCLES if name in numbers}
 
 
 def main() -> int:
@@ -212,7 +235,10 @@ def main() -> int:
     parser.add_argument("output", type=Path, help="folder to write into")
     parser.add_argument("--only", nargs="+", metavar="FAMILY[=SIZE]", help="record these alone")
     parser.add_argument(
-        "--sizes", type=int, metavar="N", help="the N largest sizes of each family (default: all)"
+        "--sizes", choices=SIZES, default="all", help="of each family: all, the largest or all smaller ones"
+    )
+    parser.add_argument(
+        "--suffix", default="", help="of the reports' names, to add to what OUTPUT holds already"
     )
     parser.add_argument("--budget", type=float, default=3600.0, help="seconds for everything (default: 3600)")
     parser.add_argument("--arch", default="native", help="nvcc's -arch (default: native)")
@@ -220,7 +246,9 @@ def main() -> int:
         "--without-frameworks", action="store_true", help="leave out Triton's and torch's kernels"
     )
     parser.add_argument("--measure-only", action="store_true", help="stop before reading the reports")
-    parser.add_argument("--summarise", action="store_true", help="only read what --measure-only has left in OUTPUT")
+    parser.add_argument(
+        "--summarise", action="store_true", help="only read what --measure-only has left in OUTPUT"
+    )
     options = parser.parse_args()
     folder = options.output.resolve() / "pairs"
     folder.mkdir(parents=True, exist_ok=True)
@@ -232,16 +260,36 @@ def main() -> int:
     return int(bool(problems))
 
 
+def lean_sections(folder: Path) -> tuple[str, ...]:
+    """ncu's option for a copy of its sections that takes fewer passes; none where the installation is not found."""
+    from gemmprof import metrics
+    from gemmprof.profiler.ncu.lean_sections import write_lean_sections
+    from gemmprof.toolchain import ncu_installation
+
+    installation = ncu_installation()
+    folder.mkdir()
+    if installation and write_lean_sections(installation / "sections", folder, metrics.LEAN_WITHOUT):
+        return ("--section-folder", str(folder))
+    return ()
+
+
 def chosen_groups(
-    commands: dict[str, tuple[str, ...]], only: Sequence[str] | None, sizes: int | None
+    commands: dict[str, tuple[str, ...]], only: Sequence[str] | None, sizes: str
 ) -> tuple[dict[str, tuple[tuple[str, ...], list[str]]], list[Record]]:
     """What to record, by the file that holds the kernels (its command, FAMILY=SIZE words), and the families of it."""
     groups: dict[str, tuple[tuple[str, ...], list[str]]] = {}
     families: list[Record] = []
     for command in commands.values():
         for family in lines_of(run((*command, "list"), 120).stdout):
-            largest = family["sizes"][-sizes:] if sizes and family["rows"] else family["sizes"]
-            names = [f"{family['family']}={size}" for size in largest]
+            # A sweep of a ceiling is one piece.
+            chosen = (
+                family["sizes"][SIZES[sizes]]
+                if family["rows"]
+                else family["sizes"]
+                if sizes != "smaller"
+                else []
+            )
+            names = [f"{family['family']}={size}" for size in chosen]
             if only and family["family"] not in only:
                 names = [name for name in names if name in only]
             if names:
@@ -251,7 +299,7 @@ def chosen_groups(
 
 
 def measure(folder: Path, options: argparse.Namespace) -> list[str]:
-    """Build, time and profile; leave the reports and times.json in ``folder``; return what went wrong."""
+    """Build, time and profile; leave the reports and times*.json in ``folder``; return what went wrong."""
     started, problems = time.monotonic(), []
 
     def left() -> float:
@@ -270,7 +318,7 @@ def measure(folder: Path, options: argparse.Namespace) -> list[str]:
 
     def save() -> None:
         content = {"families": families, "times": times, "launches": launches, "versions": versions()}
-        (folder / "times.json").write_text(json.dumps(content), encoding="utf-8")
+        (folder / f"times{options.suffix}.json").write_text(json.dumps(content), encoding="utf-8")
 
     for name, (command, chosen) in groups.items():
         result = run((*command, "time", *chosen), left())
@@ -284,15 +332,22 @@ def measure(folder: Path, options: argparse.Namespace) -> list[str]:
         empty = next((line["empty_launch_ns"] for line in found if "empty_launch_ns" in line), None)
         say(f"timed {name} (an empty launch: {empty} ns)")
     save()
+    # Of latencies and sweeps the times are what counts.
+    unprofiled = {
+        f["family"] for f in families if not f["rows"] and (f["kernel"] == "dependent" or len(f["sizes"]) > 5)
+    }
+    ncu = (*NCU, *lean_sections(BUILD / "sections"))
     with ThreadPoolExecutor(2) as pool:
         packing: list[Future[None]] = []
         for name, (command, chosen) in groups.items():
             if left() < 5:
                 problems.append(f"no time left to profile {name}")
                 continue
-            report = BUILD / f"{name}.ncu-rep"
-            result = run((*NCU, "--export", str(report), *command, "profile", *chosen), left())
+            report = BUILD / f"{name}{options.suffix}.ncu-rep"
+            wanted = [word for word in chosen if word.split("=")[0] not in unprofiled]
+            result = run((*ncu, "--export", str(report), *command, "profile", *wanted), left())
             found = [line for line in lines_of(result.stdout) if "family" in line]
+            passes = [int(n) for n in re.findall(r"- (\d+) pass", result.stdout)]
             count = len(re.findall(r"^==PROF== Profiling ", result.stdout, re.MULTILINE))
             if count != len(found) or result.returncode:
                 said = (result.stderr + result.stdout)[-400:]
@@ -303,7 +358,10 @@ def measure(folder: Path, options: argparse.Namespace) -> list[str]:
             save()
             if report.exists():
                 packing.append(pool.submit(compress, report, folder / f"{report.name}.xz"))
-                say(f"profiled {name}: {count} launches, {report.stat().st_size / 1e6:.0f} MB")
+                size = report.stat().st_size / 1e6
+                say(
+                    f"profiled {name}: {count} launches, {max(passes, default=0)} passes at most, {size:.0f} MB"
+                )
         for task in packing:
             task.result()
     say("packed")
@@ -311,8 +369,15 @@ def measure(folder: Path, options: argparse.Namespace) -> list[str]:
 
 
 def write(folder: Path) -> None:
-    """Make outcomes.json and ceilings.json of what was measured (times.json, which is removed) and the reports."""
-    measured = json.loads((folder / "times.json").read_text(encoding="utf-8"))
+    """Make outcomes.json and ceilings.json of what was measured (times*.json) and the reports."""
+    measured: Record = {"families": {}, "times": [], "launches": []}
+    for file in sorted(folder.glob("times*.json")):
+        part = json.loads(file.read_text(encoding="utf-8"))
+        measured["families"] |= {family["family"]: family for family in part["families"]}
+        measured["times"] += part["times"]
+        measured["launches"] += part["launches"]
+        measured["versions"] = part["versions"]
+    measured["families"] = list(measured["families"].values())
     is_ceiling = {family["family"]: not family["rows"] for family in measured["families"]}
     head = measured["versions"]
 

@@ -99,7 +99,7 @@ __global__ void scatter(const int *__restrict__ where, const float *__restrict__
     if (Atomic) atomicAdd(&out[where[i]], values[i]);
     else out[where[i]] = values[i];
 }
-Family scatter_atomic("scatter_atomic", "scatter", {1 << 22, 1 << 25}, mend("global_atomics", "behind_limit"), [](Buffers &b, long n) -> Sides {
+Family scatter_atomic("scatter_atomic", "scatter", {1 << 22, 1 << 25}, mend("global_atomics"), [](Buffers &b, long n) -> Sides {
     std::vector<int> where(n);
     // An odd multiplier visits every address once, blocks of 64 neighbours at a time.
     for (long i = 0; i < n; ++i) where[i] = int(((i / 64 * 40503) % (n / 64)) * 64 + i % 64);
@@ -172,11 +172,11 @@ Sides grey_sides(Buffers &b, long words, unsigned spread) {
     auto *in = reinterpret_cast<unsigned *>(b.copy(host));
     int *out = b.output<int>(256, true);
     int grid = multiprocessors() * 6;
-    return flawed_mended(launch(grey_histogram<1, Weighted>, grid, 256, 0, in, out, words), launch(grey_histogram<32, Weighted>, grid, 256, 0, in, out, words));
+    return flawed_mended(launch(grey_histogram<1, Weighted>, grid, 256, 0, in, out, words), launch(grey_histogram<Weighted ? 32 : 8, Weighted>, grid, 256, 0, in, out, words));
 }
 Family counted_grey("histogram_counted", "histogram", {1 << 22, 1 << 24}, mend("shared_atomics", "behind_limit"), [](Buffers &b, long n) { return grey_sides<false>(b, n, 1); });
 Family weighted_grey("histogram_weighted_grey", "histogram", {1 << 20, 1 << 23}, mend("shared_atomics", "real"), [](Buffers &b, long n) { return grey_sides<true>(b, n, 1); });
-Family weighted_greys("histogram_weighted_greys", "histogram", {1 << 20, 1 << 24}, mend("shared_atomics", "real"), [](Buffers &b, long n) { return grey_sides<true>(b, n, 24); });
+Family weighted_greys("histogram_weighted_greys", "histogram", {1 << 20, 1 << 24}, mend("shared_atomics", "behind_limit"), [](Buffers &b, long n) { return grey_sides<true>(b, n, 24); });
 
 // A block's sum by an atomic a thread on shared memory, or by shuffles.
 template <bool Atomic>

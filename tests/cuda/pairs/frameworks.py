@@ -202,7 +202,14 @@ FAMILIES = [
     Family("triton_bytes", "copy", (1 << 24, 1 << 27), "narrow_access", "real", add_bytes),
     Family("triton_long_norms", "norm", (16, 64), "small_grid", "real", long_norms),
     Family("torch_add_transposed", "transpose", (2048, 8192), "uncoalesced_access", "real", add_transposed),
-    Family("torch_select_shuffled", "embedding", (1 << 20, 1 << 22), "cache_locality", "real", select_rows),
+    Family(
+        "torch_select_shuffled",
+        "embedding",
+        (1 << 20, 1 << 22),
+        "cache_locality",
+        "behind_limit",
+        select_rows,
+    ),
     Family("torch_neg_offset", "scale", (1 << 22, 1 << 26), "narrow_access", "behind_limit", copy_offset),
 ]
 

@@ -17,7 +17,8 @@ namespace {
 
 Sides stages(Buffers &b, long n, const std::vector<std::pair<std::string, GemmprofLaunch *>> &chosen) {
     float *x = b.random<float>(n * n), *y = b.random<float>(n * n), *c = b.output<float>(n * n);
-    gemmprof::Gemm gemm{int(n), int(n), int(n), 1.0f, 0.0f, x, n, y, n, c, n};
+    constexpr auto F32 = gemmprof::Dtype::kFloat32;
+    gemmprof::Gemm gemm{int(n), int(n), int(n), 1.0f, 0.0f, F32, F32, x, n, y, n, c, n};
     Sides sides;
     for (const auto &[name, stage] : chosen)
         sides.push_back({name, [gemm, run = stage] { CHECK(static_cast<cudaError_t>(run(&gemm, nullptr))); }});

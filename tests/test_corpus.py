@@ -1,0 +1,140 @@
+"""The corpus of pairs: the reports hold what outcomes.json says, in the counts promised; one pair recorded on a GPU."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+from collections import Counter
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gemmprof.analysis.reading.report import read_report
+
+ROOT = Path(__file__).resolve().parent.parent
+DATA = ROOT / "tests" / "data" / "pairs"
+KINDS = {"toy", "real", "ladder", "behind_limit", "two_flaws"}
+CAUSES = {
+    "uncoalesced_access", "narrow_access", "redundant_loads", "cache_locality", "shared_bank_conflicts",
+    "shared_memory_bandwidth", "global_atomics", "shared_atomics", "local_memory", "constant_divergence",
+    "branch_divergence", "workload_imbalance", "tail_effect", "small_grid", "low_occupancy", "instruction_latency",
+    "memory_latency", "barriers", "instruction_cache", "double_precision", "integer_arithmetic", "expensive_math",
+    "non_fused_arithmetic", "tensor_cores_idle", "launch_overhead",
+}  # fmt: skip
+MEGABYTES = 15  # what the tests may weigh
+
+
+@cache
+def recorded(name: str) -> dict[str, Any]:
+    content: dict[str, Any] = json.loads((DATA / name).read_text(encoding="utf-8"))
+    return content
+
+
+def pairs() -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = recorded("outcomes.json")["pairs"]
+    return found
+
+
+def saved(pair: dict[str, Any]) -> float:
+    return 1.0 - float(pair["mended"]["time_ns"]) / float(pair["flawed"]["time_ns"])
+
+
+def test_format() -> None:
+    head = recorded("outcomes.json")
+    assert head["format"] == "gemmprof.pairs/1"
+    assert all(head[key] for key in ("device", "driver", "cuda", "ncu"))
+    for pair in pairs():
+        assert pair.keys() == {"pair", "kernel", "size", "kind", "causes", "flawed", "mended"}, pair
+        assert pair["kind"] in KINDS and pair["causes"] and set(pair["causes"]) <= CAUSES, pair
+        assert pair["pair"] and pair["kernel"] and int(pair["size"]) > 0
+        for side in (pair["flawed"], pair["mended"]):
+            assert side.keys() == {"report", "launch", "time_ns", "spread", "launches", "side"}, pair
+            assert side["time_ns"] > 2_000 and 0.0 <= side["spread"] < 0.2 and side["launches"] >= 1, pair
+        assert pair["flawed"] != pair["mended"]
+    names = Counter((pair["pair"], pair["size"]) for pair in pairs())
+    assert max(names.values()) == 1, names.most_common(3)
+
+
+def test_as_many_as_promised() -> None:
+    assert len({pair["pair"] for pair in pairs()}) >= 60
+    assert {cause for pair in pairs() for cause in pair["causes"]} == CAUSES
+    nothing_gained = {p["pair"] for p in pairs() if p["kind"] == "behind_limit" and abs(saved(p)) < 0.05}
+    assert len(nothing_gained) >= 10, nothing_gained
+    two_flaws = {pair["pair"].partition(":")[0] for pair in pairs() if pair["kind"] == "two_flaws"}
+    assert len(two_flaws) >= 10, two_flaws
+    assert len({pair["kernel"] for pair in pairs() if pair["kind"] == "real"}) >= 8
+    assert sum(pair["kind"] == "ladder" for pair in pairs()) >= 5
+    assert sum(pair["pair"].startswith(("triton_", "torch_")) for pair in pairs()) >= 5
+
+
+def test_flaws_are_of_all_strengths() -> None:
+    shares = [saved(pair) for pair in pairs() if pair["kind"] in ("toy", "real")]
+    for low, high in ((0.0, 0.1), (0.1, 0.3), (0.3, 0.5), (0.5, 0.7), (0.7, 0.9), (0.9, 1.0)):
+        assert sum(low <= share < high for share in shares) >= 5, (low, high)
+
+
+@pytest.mark.parametrize("report", sorted(path.name for path in DATA.glob("*.ncu-rep.xz")))
+def test_reports_hold_what_outcomes_say(report: str) -> None:
+    profiles = read_report(DATA / report)
+    sides = {}
+    for pair in pairs():
+        for side in (pair["flawed"], pair["mended"]):
+            if side["report"] == report:
+                sides[side["launch"]] = (pair, side)
+    for ceiling in recorded("ceilings.json")["ceilings"]:
+        if ceiling.get("report") == report:
+            sides[ceiling["launch"]] = (ceiling, ceiling)
+    assert sides and max(sides) < len(profiles)
+    for launch, (what, side) in sides.items():
+        profile = profiles[launch]
+        # ncu runs each launch alone; contended atomics take up to twice as long or half as long under it.
+        profiled = float(profile.metrics["gpu__time_duration.sum"])
+        timed = side["time_ns"] / side.get(
+            "launches", what.get("amount", 1) if what.get("unit") == "launches" else 1
+        )
+        assert 0.3 < profiled / timed < 2.5, (what, profiled)
+
+
+def test_reports_keep_sources_and_rules() -> None:
+    profile = read_report(DATA / "access.ncu-rep.xz")[0]
+    assert any(name.endswith("access.cu") for name in profile.source.files), "no --import-source"
+    assert profile.rules
+
+
+def test_small() -> None:
+    assert sum(path.stat().st_size for path in DATA.iterdir()) < MEGABYTES << 20
+
+
+def test_every_cause_is_defined() -> None:
+    text = (ROOT / "docs" / "corpus.md").read_text(encoding="utf-8")
+    assert set(re.findall(r"^\| `(\w+)` \| .* \| .* \|$", text, re.MULTILINE)) >= CAUSES
+
+
+def test_ceilings() -> None:
+    content = recorded("ceilings.json")
+    assert content["format"] == "gemmprof.ceilings/1"
+    shares = {(c["ceiling"], c["size"]): c["metrics"] for c in content["ceilings"] if "metrics" in c}
+    dram = "gpu__dram_throughput.avg.pct_of_peak_sustained_elapsed"
+    assert 85.0 < shares["dram_read", 1024][dram] < 100.0
+    assert 65.0 < shares["dram_copy", 1024][dram] < shares["dram_read", 1024][dram]
+    assert shares["pipe_fma", 256]["sm__inst_executed_pipe_fma.avg.pct_of_peak_sustained_active"] > 85.0
+    times = {(c["ceiling"], c["size"]): c["time_ns"] / c["amount"] for c in content["ceilings"]}
+    # Nanoseconds of one dependent load: L1, L2, device memory.
+    assert 10.0 < times["latency_global", 16] < 50.0 < times["latency_global", 8192]
+
+
+@pytest.mark.gpu
+def test_recording_one_pair(tmp_path: Path) -> None:
+    """``make record-pairs`` from sources to a readable outcome."""
+    command = ["make", "record-pairs", f"OUT={tmp_path}", f"PYTHON={sys.executable}"]
+    command.append("ARGS=--only transpose_direct=2048 --without-frameworks")
+    done = subprocess.run(
+        command, check=False, cwd=ROOT, capture_output=True, text=True, env=os.environ | {"MAKEFLAGS": ""}
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    (pair,) = json.loads((tmp_path / "pairs" / "outcomes.json").read_text(encoding="utf-8"))["pairs"]
+    assert pair["pair"] == "transpose_direct" and saved(pair) > 0.2
+    assert len(read_report(tmp_path / "pairs" / pair["flawed"]["report"])) == 2
