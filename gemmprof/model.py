@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, Literal
 
+from gemmprof.addresses import Addresses
 from gemmprof.dtypes import FLOAT32
 from gemmprof.errors import UsageError
 
@@ -103,6 +104,7 @@ class Stage:
         ladder: name of the ladder that it belongs to.
         dtypes: operand types that it computes in.
         yardstick: True for the stage that the others of its ladder are measured against.
+        addresses: where its threads go, None where that is not declared: then its pages leave the sections out.
         architectures: compute capabilities that it is written for, with the compiler's suffix where it needs the
             instructions of one architecture alone (``9.0a``); () for every one that is built for.
     """
@@ -120,6 +122,7 @@ class Stage:
     dtypes: tuple[str, ...] = (FLOAT32.name,)
     yardstick: bool = False
     architectures: tuple[str, ...] = ()
+    addresses: Addresses | None = field(default=None, repr=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,6 +20,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from gemmprof.addresses import Access, Addresses, Copy
 from gemmprof.errors import ReportError, RunError
 from gemmprof.model import Ladder, Problem, RunInfo, Stage, StageRecord, StageResult, Timing, Verification
 from gemmprof.output import new_file
@@ -251,7 +252,17 @@ def _stage_record(item: Mapping[str, Any], version: int) -> StageRecord:
     for name in ("compiler_flags", "dtypes", "architectures"):
         if name in stage:
             stage[name] = tuple(stage[name])
+    if stage.get("addresses") is not None:
+        stage["addresses"] = _addresses(stage["addresses"])
     return StageRecord(**{**item, "stage": Stage(**stage)})
+
+
+def _addresses(item: Mapping[str, Any]) -> Addresses:
+    values = dict(item)
+    values["tile"] = tuple(values["tile"])
+    values["accesses"] = tuple(Access(**access) for access in values["accesses"])
+    values["copies"] = tuple(Copy(**copy) for copy in values["copies"])
+    return Addresses(**values)
 
 
 def _stage_result(item: Mapping[str, Any]) -> StageResult:

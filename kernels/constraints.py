@@ -12,9 +12,9 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from types import CodeType
 
 from gemmprof.errors import BuildError
+from gemmprof.expressions import ExpressionError, evaluate, is_arithmetic
 from gemmprof.kernels.compiler import included_file
 
 _STATEMENT = re.compile(
@@ -24,8 +24,6 @@ _STATEMENT = re.compile(
     re.MULTILINE,
 )
 _COMMENT = re.compile(r"//[^\n]*")
-_OPERATORS = ((r"&&", " and "), (r"\|\|", " or "), (r"!(?!=)", " not "), (r"/", "//"))
-_EXPRESSION = re.compile(r"[\w\s()+\-*/%<>=!&|]+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +31,7 @@ class Constant:
     """``constexpr int name = value``."""
 
     name: str
-    value: CodeType
+    value: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +39,7 @@ class Constraint:
     """One static_assert: the condition and the sentence that says what must hold."""
 
     sentence: str
-    condition: CodeType
+    condition: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,11 +63,11 @@ class Constraints:
         for statement in self.statements:
             try:
                 if isinstance(statement, Constant):
-                    values[statement.name] = int(eval(statement.value, {"__builtins__": {}}, values))
-                elif not eval(statement.condition, {"__builtins__": {}}, values):
+                    values[statement.name] = evaluate(statement.value, values)
+                elif not evaluate(statement.condition, values):
                     return statement.sentence
-            except NameError as error:
-                raise BuildError(f"the constraints speak of {error.name}, which has no value") from None
+            except ExpressionError as error:
+                raise BuildError(f"the constraints cannot be told: {error}") from None
         return None
 
 
@@ -79,7 +77,12 @@ def read_constraints(source: Path) -> Constraints:
     Raises:
         BuildError: if a condition is not plain integer arithmetic.
     """
-    return Constraints(tuple(_statements(source, set())))
+    statements = tuple(_statements(source, set()))
+    for statement in statements:
+        text = statement.value if isinstance(statement, Constant) else statement.condition
+        if not is_arithmetic(text):
+            raise BuildError(f"{source.name}: '{text}' is not plain integer arithmetic")
+    return Constraints(statements)
 
 
 def _statements(file: Path, seen: set[Path]) -> Iterator[Constant | Constraint]:
@@ -91,21 +94,13 @@ def _statements(file: Path, seen: set[Path]) -> Iterator[Constant | Constraint]:
         if match["include"]:
             yield from _statements(included_file(file, match["include"]), seen)
         elif match["name"]:
-            yield Constant(match["name"], _compile(match["value"], file))
+            yield Constant(match["name"], _one_line(match["value"]))
         else:
-            yield Constraint(match["sentence"], _compile(match["condition"], file))
+            yield Constraint(match["sentence"], _one_line(match["condition"]))
 
 
-def _compile(expression: str, file: Path) -> CodeType:
-    """C's integer arithmetic as Python's; they agree where no operand is negative."""
-    if not _EXPRESSION.fullmatch(expression):
-        raise BuildError(f"{file.name}: '{expression}' is not plain integer arithmetic")
-    for pattern, replacement in _OPERATORS:
-        expression = re.sub(pattern, replacement, expression)
-    try:
-        return compile(" ".join(expression.split()), str(file), "eval")
-    except SyntaxError as error:
-        raise BuildError(f"{file.name}: '{expression}' is not plain integer arithmetic") from error
+def _one_line(expression: str) -> str:
+    return " ".join(expression.split())
 
 
 def valid_parameters(

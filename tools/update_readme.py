@@ -84,7 +84,7 @@ def code_of(text: str) -> list[str]:
 
 
 def changed_since(session: Session) -> list[int]:
-    """Numbers of the stages whose code or tile parameters are no longer those of the recorded run."""
+    """Numbers of the stages whose source or tile parameters are no longer those of the recorded run."""
     run = session.run
     changed = set()
     for result in run.results if run else ():
@@ -138,7 +138,7 @@ def ladder_table(run: Run, rows: tuple[SummaryRow, ...], changed: list[int]) -> 
         numbers = ", ".join(str(number) for number in changed)
         lines += [
             "",
-            f"Tuned or rewritten since the recording: stages {numbers}. "
+            f"The sources of stages {numbers} changed since the recording. "
             "[docs/kernels.md](docs/kernels.md) has later measurements of some.",
         ]
     return "\n".join(lines)

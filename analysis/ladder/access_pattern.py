@@ -1,14 +1,14 @@
 """Teaching model: which address each thread of a warp touches, and what the memory system makes of it.
 
-From nothing but a stage's tile parameters and the matrix shape: the 32-byte sectors of a global access, the banks and
-wavefronts of a shared one. Data only; the pages draw it. The index arithmetic is that of the kernels' sources, for
-shapes that are whole multiples of the tiles. The compiler may fuse neighbouring scalar accesses into wider ones: then
+From a stage's declared addresses (`gemmprof.addresses`), its tile parameters and the matrix shape: the 32-byte sectors
+of a global access, the banks and wavefronts of a shared one. Data only; the pages draw it. It holds for shapes that are
+whole multiples of the tiles. The compiler may fuse neighbouring scalar accesses into wider ones: then
 fewer instructions move the same bytes, and the model shows the source's own accesses.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from gemmprof.model import LaunchStatistics, Problem, Stage
@@ -18,7 +18,6 @@ LINE_BYTES = 128
 BANKS = 32
 BANK_BYTES = 4
 WARP_SIZE = 32
-FLOAT_BYTES = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +31,7 @@ class WarpAccess:
         operation: ``load`` or ``store``.
         matrix: ``A``, ``B`` or ``C``.
         code: the access as the kernel's source writes it, in tile letters.
-        bytes_per_thread: 4, 8 or 16.
+        bytes_per_thread: 2, 4, 8 or 16.
         addresses: byte address of each lane relative to the matrix (global) or tile (shared).
         rows, columns: coordinates of each lane's first element in the matrix or tile.
         executions: how often a warp executes the access in one step along K (``once``: in the whole kernel).
@@ -136,7 +135,7 @@ class WarpAccess:
 
     def _words(self, lane: int) -> range:
         address = self.addresses[lane]
-        return range(address, address + self.bytes_per_thread, BANK_BYTES)
+        return range(address // BANK_BYTES * BANK_BYTES, address + self.bytes_per_thread, BANK_BYTES)
 
     def _paired(self, lanes: Sequence[int]) -> bool:
         return any(
@@ -193,6 +192,7 @@ class TensorCopy:
     Attributes:
         matrix: ``A`` or ``B``.
         rows, columns: the box, in elements.
+        element_bytes: size of an element.
         code: the copy as the kernel's source writes it, in tile letters.
         layout: one sentence on how the tile then lies in shared memory, and why.
     """
@@ -200,6 +200,7 @@ class TensorCopy:
     matrix: str
     rows: int
     columns: int
+    element_bytes: int
     code: str
     layout: str
 
@@ -211,7 +212,7 @@ class TensorCopy:
     @property
     def bytes(self) -> int:
         """Bytes that one copy moves."""
-        return self.rows * self.columns * FLOAT_BYTES
+        return self.rows * self.columns * self.element_bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -274,75 +275,3 @@ class AccessPatterns:
             for access in self.accesses
             if access.space == "global" and access.operation == operation
         )
-
-
-Coordinates = Callable[[int], tuple[int, int]]
-"""Thread index to (row, column) of the first element that it touches."""
-
-
-def start_of_row(output: Coordinates) -> Coordinates:
-    """Where a thread begins to read the A tile: the row of its output, at the tile's first k."""
-    return lambda thread: (output(thread)[0], 0)
-
-
-def start_of_column(output: Coordinates) -> Coordinates:
-    """Where a thread begins to read the B tile: the column of its output, at the tile's first k."""
-    return lambda thread: (0, output(thread)[1])
-
-
-Position = Callable[[int, int], int]
-"""(row, column) to the place of the element in its matrix or tile, in floats."""
-
-
-def rows_of(length: int) -> Position:
-    """Row-major: rows ``length`` floats apart."""
-    return lambda row, column: row * length + column
-
-
-_SPACES = {"global": "global memory", "shared": "shared memory"}
-
-
-def warp_access(
-    space: str,
-    operation: str,
-    matrix: str,
-    code: str,
-    coordinates: Coordinates,
-    position: int | Position,
-    *,
-    floats: int = 1,
-    executions: int = 1,
-    once: bool = False,
-    copied_from: tuple[int, ...] = (),
-    ahead: int = 0,
-) -> WarpAccess:
-    """One access from its coordinates; ``position`` is the length of a row in floats, or any other layout."""
-    places = [coordinates(thread) for thread in range(WARP_SIZE)]
-    place_of = rows_of(position) if isinstance(position, int) else position
-    direction = "from" if operation == "load" else "to"
-    return WarpAccess(
-        name=f"{space}_{operation}_{matrix.lower()}",
-        title=f"{operation.title()} of {matrix} {direction} {_SPACES[space]}",
-        space=space,
-        operation=operation,
-        matrix=matrix,
-        code=code,
-        bytes_per_thread=floats * FLOAT_BYTES,
-        addresses=tuple(place_of(row, column) * FLOAT_BYTES for row, column in places),
-        rows=tuple(row for row, _ in places),
-        columns=tuple(column for _, column in places),
-        executions=executions,
-        once=once,
-        copied_from=copied_from,
-        ahead=ahead,
-    )
-
-
-@dataclass(frozen=True, slots=True)
-class KernelAccesses:
-    """A kernel's accesses for one parameter set: block tile (BM, BN, BK), threads of a block, accesses, copies."""
-
-    tile: tuple[int, int, int]
-    threads: int
-    accesses: tuple[WarpAccess, ...]
-    copies: tuple[TensorCopy, ...] = ()

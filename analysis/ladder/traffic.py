@@ -1,20 +1,11 @@
 """The traffic model: what a GEMM stage must load at every level, from its tile sizes, beside what was measured.
 
-For C[M, N] = A[M, K] @ B[K, N] in float32, per output element and in tile letters:
+How many elements a stage loads for an output from global and from shared memory follows from the addresses that it
+declares (`gemmprof.addresses`), and so do the bytes.
 
-================  =====================================  ==============================================
-stages            elements loaded from global memory     elements loaded from shared memory
-================  =====================================  ==============================================
-1, 2              2K                                     none
-3                 2K / TILE                              2K
-4                 K/BM + K/BN                            K (TM + 1) / TM
-5 to 9, 13        K/BM + K/BN                            K (TM + TN) / (TM TN)
-10 to 12          K/BM + K/BN                            the same with WMITER TM and WNITER TN for TM and TN
-================  =====================================  ==============================================
-
-Bytes: a thread asks shared memory for 4 bytes an element; L1 moves the 32-byte sectors that warps touch (from the
-access patterns of `access_stages`); L2 must deliver the rows of A and columns of B that a block needs once a block,
-4 (K/BM + K/BN) bytes an output; device memory must deliver A and B once and take C once. Where caches work across
+Bytes: a thread asks shared memory for the bytes of its elements; L1 moves the 32-byte sectors that warps touch; L2 must
+deliver the rows of A and columns of B that a block needs once a block, K/BM + K/BN elements an output; device memory
+must deliver A and B once and take C once. Where caches work across
 blocks the measured figure is below the model, where a level is too small to keep what is used again it is above.
 
 The tensor copies of stage 13 (TMA) count as elements loaded from global memory, but no warp loads them: they touch no
@@ -23,7 +14,6 @@ sector of L1. What they moved is measured as the copies that were executed times
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from gemmprof.analysis import opcodes
@@ -31,12 +21,11 @@ from gemmprof.analysis.coalescing import Coalescing
 from gemmprof.analysis.instruction_mix import InstructionMix
 from gemmprof.analysis.kernel_analysis import KernelAnalysis
 from gemmprof.analysis.ladder.access_pattern import WARP_SIZE, AccessPatterns
-from gemmprof.analysis.ladder.access_stages import access_patterns, usable
+from gemmprof.analysis.ladder.declared import access_patterns, block_tile
 from gemmprof.analysis.memory_chart import SECTOR_BYTES, MemoryChart
 from gemmprof.analysis.source_view import SourceView
+from gemmprof.dtypes import ELEMENT_TYPES, FLOAT32
 from gemmprof.model import Problem, Stage
-
-FLOAT_BYTES = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +89,7 @@ def model(stage: Stage, problem: Problem, analysis: KernelAnalysis | None = None
     """
     patterns = access_patterns(stage, problem)
     if patterns is not None and analysis is not None and not patterns.describes(analysis.profile.launch):
-        patterns, stage = None, replace(stage, parameters={})
+        patterns, stage = None, replace(stage, addresses=None)
     measured = _Measured(analysis, problem)
     rows = [
         *_load_rows(stage, problem, patterns, measured),
@@ -115,7 +104,7 @@ def model(stage: Stage, problem: Problem, analysis: KernelAnalysis | None = None
 def _load_rows(
     stage: Stage, problem: Problem, patterns: AccessPatterns | None, measured: _Measured
 ) -> list[TrafficRow]:
-    outputs = problem.m * problem.n
+    outputs, size = problem.m * problem.n, _bytes_of(problem.dtype)
     shared = "from shared memory"
     return [
         TrafficRow(
@@ -130,17 +119,17 @@ def _load_rows(
             "global_loads_per_output",
             "Elements loaded from global memory for an output",
             "element",
-            _per(_elements(patterns, "global"), outputs),
-            _global_formula(stage),
-            _per(_measured_load_bytes(patterns, measured), outputs * FLOAT_BYTES),
+            _per(_elements(patterns, "global", size), outputs),
+            stage.addresses.global_formula if stage.addresses else "",
+            _per(_measured_load_bytes(patterns, measured), outputs * size),
         ),
         TrafficRow(
             "shared_loads_per_output",
             f"Elements loaded {shared} for an output",
             "element",
-            _per(_elements(patterns, "shared"), outputs),
-            _shared_formula(stage),
-            _per(measured.shared_load_bytes, outputs * FLOAT_BYTES),
+            _per(_elements(patterns, "shared", size), outputs),
+            stage.addresses.shared_formula if stage.addresses else "",
+            _per(measured.shared_load_bytes, outputs * size),
             _ahead_note(patterns),
         ),
     ]
@@ -149,21 +138,23 @@ def _load_rows(
 def _byte_rows(
     stage: Stage, problem: Problem, patterns: AccessPatterns | None, measured: _Measured
 ) -> list[TrafficRow]:
-    elements = _elements(patterns, "shared")
-    operands = float(FLOAT_BYTES * (problem.m * problem.k + problem.k * problem.n))
-    output = float(FLOAT_BYTES * problem.m * problem.n)
-    tile = _block_tile(stage)
-    from_l2 = None
-    if tile is not None:
-        from_l2 = FLOAT_BYTES * problem.m * problem.n * (problem.k / tile[0] + problem.k / tile[1])
-    rows_and_columns = "4 M N (K/{} + K/{})".format(*_tile_letters(stage)) if tile is not None else ""
+    size, c_size = _bytes_of(problem.dtype), _bytes_of(problem.c_dtype)
+    elements = _elements(patterns, "shared", size)
+    operands = float(size * (problem.m * problem.k + problem.k * problem.n))
+    output = float(c_size * problem.m * problem.n)
+    tile = block_tile(stage)
+    from_l2, rows_and_columns, shared = None, "", ""
+    if tile is not None and stage.addresses is not None:
+        from_l2 = size * problem.m * problem.n * (problem.k / tile[0] + problem.k / tile[1])
+        rows_and_columns = "{} M N (K/{} + K/{})".format(size, *stage.addresses.tile)
+        shared = f"{size} M N ({stage.addresses.shared_formula})"
     return [
         TrafficRow(
             "shared_bytes",
             "Bytes that threads load from shared memory",
             "byte",
-            None if elements is None else elements * FLOAT_BYTES,
-            f"4 M N ({_shared_formula(stage)})" if elements else "",
+            None if elements is None else elements * size,
+            shared if elements else "",
             measured.shared_load_bytes,
             _ahead_note(patterns),
         ),
@@ -191,7 +182,7 @@ def _byte_rows(
             "Bytes stored to L2",
             "byte",
             output,
-            "4 M N",
+            f"{c_size} M N",
             measured.l2_write_bytes,
             "above: warps store parts of sectors, each of which L2 takes as a whole",
         ),
@@ -200,7 +191,7 @@ def _byte_rows(
             "Bytes read from device memory",
             "byte",
             operands,
-            "4 (M K + K N)",
+            f"{size} (M K + K N)",
             measured.dram_read_bytes,
             "above: L2 lost what was needed again; below: L2 still held operands from before",
         ),
@@ -209,7 +200,7 @@ def _byte_rows(
             "Bytes written to device memory",
             "byte",
             output,
-            "4 M N",
+            f"{c_size} M N",
             measured.dram_write_bytes,
             "below: C was still in L2 when the kernel ended",
         ),
@@ -245,7 +236,11 @@ def _per(value: float | None, divisor: float) -> float | None:
     return None if value is None or not divisor else value / divisor
 
 
-def _elements(patterns: AccessPatterns | None, space: str) -> float | None:
+def _bytes_of(dtype: str) -> int:
+    return ELEMENT_TYPES.get(dtype, FLOAT32).bytes
+
+
+def _elements(patterns: AccessPatterns | None, space: str, size: int) -> float | None:
     """Elements that all threads, or tensor copies for them, load from a memory space; None without a model."""
     if patterns is None:
         return None
@@ -255,7 +250,7 @@ def _elements(patterns: AccessPatterns | None, space: str) -> float | None:
         if access.space == space and access.operation == "load"
     )
     copied = patterns.copied_bytes if space == "global" else 0
-    return float((loaded + copied) // FLOAT_BYTES)
+    return float((loaded + copied) // size)
 
 
 def _measured_load_bytes(patterns: AccessPatterns | None, measured: _Measured) -> float | None:
@@ -273,40 +268,6 @@ def _ahead_note(patterns: AccessPatterns | None) -> str:
     if patterns is None or not patterns.bytes_ahead:
         return ""
     return "above: the last step loads the first operands of a step that does not come"
-
-
-def _tile_letters(stage: Stage) -> tuple[str, str]:
-    for letter in ("BLOCK", "TILE"):
-        if letter in stage.parameters:
-            return letter, letter
-    return "BM", "BN"
-
-
-def _block_tile(stage: Stage) -> tuple[int, int] | None:
-    """Rows and columns of C that a block computes; None for kernels that are not ours."""
-    rows, columns = (stage.parameters.get(letter) for letter in _tile_letters(stage))
-    return None if not rows or not columns or not usable(stage.parameters) else (rows, columns)
-
-
-def _global_formula(stage: Stage) -> str:
-    if _block_tile(stage) is None:
-        return ""
-    if "BLOCK" in stage.parameters:
-        return "2K"
-    if "TILE" in stage.parameters:
-        return "2K / TILE"
-    return "K/BM + K/BN"
-
-
-def _shared_formula(stage: Stage) -> str:
-    parameters: Mapping[str, int] = stage.parameters
-    if "TILE" in parameters:
-        return "2K"
-    if "WNITER" in parameters:
-        return "K (WMITER TM + WNITER TN) / (WMITER TM WNITER TN)"
-    if "TN" in parameters:
-        return "K (TM + TN) / (TM TN)"
-    return "K (TM + 1) / TM" if "TM" in parameters else ""
 
 
 class _Measured:

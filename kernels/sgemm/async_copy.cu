@@ -8,7 +8,6 @@
 
 #include "warp_tile.cuh"
 
-constexpr int PAD = 4;
 constexpr int LDA = BM + PAD;
 constexpr int A_TILE = BK * LDA;
 constexpr int B_TILE = BK * BN;
@@ -18,6 +17,7 @@ static_assert(STAGES >= 2, "STAGES must be at least 2: one tile is computed whil
 static_assert(BK % 8 == 0, "BK must be a multiple of 8: a warp copies 8 columns of A at a time");
 static_assert(BM * BK % THREADS == 0 && BM % (THREADS / 8) == 0, "all threads must copy as much of the A tile");
 static_assert(BK * BN % (4 * THREADS) == 0, "BK * BN must be a multiple of 4 * THREADS: all threads copy as much of B");
+static_assert(PAD % 4 == 0, "PAD must be a multiple of 4: rows of the A tile start on 16 bytes");
 static_assert(SHARED_BYTES <= 101376, "STAGES copies of the tiles must fit 99 KiB of shared memory");
 
 namespace GEMMPROF_STAGE {

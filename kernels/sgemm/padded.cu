@@ -1,9 +1,13 @@
 // Stage 8, bank conflicts avoided by an offset: a few unused floats shift what would meet in one bank.
+// Stage 9, autotuned tile sizes: this very source with the numbers that a search found (`gemmprof tune --stage 9`).
 //
 // One thing changed against stage 6: where an element lies in shared memory. Every 32 columns of B are followed by four
 // floats of padding, so that threads whose columns lie 32 apart read from different banks; every row of the A tile is
 // followed by PAD floats, so that the threads which share a row of A store to different banks. Against stage 7 the
 // index arithmetic is simpler and costs a little shared memory instead.
+//
+// To let the search wander, the tiles are loaded by loops that take any number of threads, and MIN_BLOCKS asks the
+// compiler for few enough registers that so many blocks fit an SM (0: it may use what it likes).
 #include "float4.cuh"
 
 constexpr int THREADS = (BM / TM) * (BN / TN);
@@ -13,38 +17,41 @@ static_assert(BN % TN == 0, "BN must be a multiple of TN: a thread's tile must n
 static_assert(TM % 4 == 0, "TM must be a multiple of 4: a thread reads its part of A four floats at a time");
 static_assert(TN % 4 == 0, "TN must be a multiple of 4: a thread reads its part of B four floats at a time");
 static_assert(BK % 4 == 0, "BK must be a multiple of 4: rows of the A tile are loaded four floats at a time");
+static_assert(BN % 32 == 0, "BN must be a multiple of 32: padding follows every 32 columns of B");
 static_assert(PAD % 4 == 0, "PAD must be a multiple of 4: rows of the A tile start on 16 bytes");
+static_assert(THREADS >= 32, "a block has (BM / TM) * (BN / TN) threads, and at least one warp");
 static_assert(THREADS <= 1024, "a block has (BM / TM) * (BN / TN) threads, and at most 1024");
-static_assert(BM * BK % (4 * THREADS) == 0 && 4 * THREADS % BK == 0, "the threads must load the A tile in whole rows");
-static_assert(BK * BN % (4 * THREADS) == 0 && 4 * THREADS % BN == 0, "the threads must load the B tile in whole rows");
-
-namespace GEMMPROF_STAGE {
+static_assert(THREADS % 32 == 0, "a block has (BM / TM) * (BN / TN) threads, and whole warps");
+static_assert(BM * BK % (4 * THREADS) == 0, "BM * BK must be a multiple of 4 * THREADS: all threads load as much of A");
+static_assert(BK * BN % (4 * THREADS) == 0, "BK * BN must be a multiple of 4 * THREADS: all threads load as much of B");
+static_assert(TM * TN <= 192, "a thread keeps TM * TN sums in its 255 registers");
+static_assert(MIN_BLOCKS * THREADS * (TM * TN + 24) <= 65536,
+              "MIN_BLOCKS blocks must find registers for their sums in an SM's 65,536");
 
 constexpr int LDA = BM + PAD;
 constexpr int LDB = BN + BN / 32 * 4;
+
+static_assert(4 * BK * (LDA + LDB) <= 49152, "the tiles must fit the 48 KiB that a block can declare statically");
+
+namespace GEMMPROF_STAGE {
+
+#define SGEMM GEMMPROF_PASTE(sgemm_, GEMMPROF_STAGE)
 
 // Where a row of the B tile keeps a column.
 __device__ __forceinline__ int b_position(int column) { return column + column / 32 * 4; }
 
 template <bool GUARDED, bool ALIGNED>
-__global__ void __launch_bounds__(THREADS)
-    sgemm_padded(int M, int N, int K, float alpha, const float* __restrict__ A, std::int64_t lda,
-                     const float* __restrict__ B, std::int64_t ldb, float beta, float* __restrict__ C,
-                     std::int64_t ldc) {
+__global__ void __launch_bounds__(THREADS, MIN_BLOCKS)
+    SGEMM(int M, int N, int K, float alpha, const float* __restrict__ A, std::int64_t lda, const float* __restrict__ B,
+          std::int64_t ldb, float beta, float* __restrict__ C, std::int64_t ldc) {
     __shared__ __align__(16) float As[BK * LDA];  // transposed: As[k][row]
     __shared__ __align__(16) float Bs[BK * LDB];
 
     const int thread = threadIdx.x;
     const int block_row = blockIdx.y * BM;
     const int block_col = blockIdx.x * BN;
-
-    // What this thread loads: four floats of every A_ROWS-th row of the A tile, and of every B_ROWS-th of the B tile.
-    constexpr int A_ROWS = 4 * THREADS / BK;
-    constexpr int B_ROWS = 4 * THREADS / BN;
-    const int a_row = thread / (BK / 4), a_col = thread % (BK / 4) * 4;
-    const int b_row = thread / (BN / 4), b_col = thread % (BN / 4) * 4;
-    A += (block_row + a_row) * lda + a_col;
-    B += b_row * ldb + block_col + b_col;
+    A += block_row * lda;
+    B += block_col;
 
     // What this thread computes.
     const int thread_row = thread / (BN / TN) * TM;
@@ -53,18 +60,21 @@ __global__ void __launch_bounds__(THREADS)
 
     for (int k = 0; k < K; k += BK) {
 #pragma unroll
-        for (int r = 0; r < BM; r += A_ROWS) {
+        for (int i = 0; i < BM * BK / 4; i += THREADS) {
+            const int row = (thread + i) / (BK / 4), col = (thread + i) % (BK / 4) * 4;
             const float4 a =
-                gemmprof::load4<GUARDED, ALIGNED>(A + r * lda, block_row + a_row + r < M, k + a_col, K);
-            As[(a_col + 0) * LDA + a_row + r] = a.x;
-            As[(a_col + 1) * LDA + a_row + r] = a.y;
-            As[(a_col + 2) * LDA + a_row + r] = a.z;
-            As[(a_col + 3) * LDA + a_row + r] = a.w;
+                gemmprof::load4<GUARDED, ALIGNED>(A + row * lda + col, block_row + row < M, k + col, K);
+            As[(col + 0) * LDA + row] = a.x;
+            As[(col + 1) * LDA + row] = a.y;
+            As[(col + 2) * LDA + row] = a.z;
+            As[(col + 3) * LDA + row] = a.w;
         }
 #pragma unroll
-        for (int r = 0; r < BK; r += B_ROWS)
-            *reinterpret_cast<float4*>(&Bs[(b_row + r) * LDB + b_position(b_col)]) =
-                gemmprof::load4<GUARDED, ALIGNED>(B + r * ldb, k + b_row + r < K, block_col + b_col, N);
+        for (int i = 0; i < BK * BN / 4; i += THREADS) {
+            const int row = (thread + i) / (BN / 4), col = (thread + i) % (BN / 4) * 4;
+            *reinterpret_cast<float4*>(&Bs[row * LDB + b_position(col)]) =
+                gemmprof::load4<GUARDED, ALIGNED>(B + row * ldb + col, k + row < K, block_col + col, N);
+        }
         __syncthreads();
         A += BK;
         B += BK * ldb;
@@ -76,7 +86,8 @@ __global__ void __launch_bounds__(THREADS)
                 *reinterpret_cast<float4*>(&a[m]) = *reinterpret_cast<const float4*>(&As[i * LDA + thread_row + m]);
 #pragma unroll
             for (int n = 0; n < TN; n += 4)
-                *reinterpret_cast<float4*>(&b[n]) = *reinterpret_cast<const float4*>(&Bs[i * LDB + b_position(thread_col + n)]);
+                *reinterpret_cast<float4*>(&b[n]) =
+                    *reinterpret_cast<const float4*>(&Bs[i * LDB + b_position(thread_col + n)]);
 #pragma unroll
             for (int m = 0; m < TM; ++m)
 #pragma unroll
@@ -98,9 +109,9 @@ __global__ void __launch_bounds__(THREADS)
 }
 
 const gemmprof::Kernel kernels[] = {
-    {"whole tiles", sgemm_padded<false, true>, THREADS, BM, BN},
-    {"any shape, aligned", sgemm_padded<true, true>, THREADS, BM, BN},
-    {"any shape", sgemm_padded<true, false>, THREADS, BM, BN},
+    {"whole tiles", SGEMM<false, true>, THREADS, BM, BN},
+    {"any shape, aligned", SGEMM<true, true>, THREADS, BM, BN},
+    {"any shape", SGEMM<true, false>, THREADS, BM, BN},
 };
 
 cudaError_t launch(const gemmprof::Gemm& gemm, cudaStream_t stream) {

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from gemmprof.cache import cache_directory
-from gemmprof.errors import BuildError, ProfilerError, UsageError
+from gemmprof.errors import BuildError, ProfilerError
 from gemmprof.kernels import compiler
 from gemmprof.kernels.candidates import Candidate, compile_candidate
 from gemmprof.kernels.catalog import TUNING_VALUES, Variant
@@ -110,12 +110,15 @@ class SearchResult:
 
 
 def search_space(variant: Variant) -> tuple[dict[str, int], ...]:
-    """Every parameter set worth trying: the catalog's values for each letter that satisfy the stage's constraints."""
+    """Every parameter set worth trying: the catalog's values for each letter that satisfy the stage's constraints.
+
+    A letter that `TUNING_VALUES` does not list keeps its value.
+    """
     constraints = read_constraints(compiler.SOURCES / variant.source)
-    missing = [letter for letter in variant.parameters if letter not in TUNING_VALUES]
-    if missing:
-        raise UsageError(f"{variant.name} has letters that no search knows: {', '.join(missing)}")
-    return valid_parameters(constraints, {letter: TUNING_VALUES[letter] for letter in variant.parameters})
+    return valid_parameters(
+        constraints,
+        {letter: TUNING_VALUES.get(letter, (value,)) for letter, value in variant.parameters.items()},
+    )
 
 
 def identity(parameters: Parameters) -> tuple[tuple[str, int], ...]:
@@ -153,7 +156,7 @@ def distance(a: Parameters, b: Parameters) -> int:
     steps = 0
     for letter, value in a.items():
         if value != b[letter]:
-            values = TUNING_VALUES[letter]
+            values = TUNING_VALUES.get(letter, ())
             if value not in values or b[letter] not in values:
                 steps += 2
             else:

@@ -176,7 +176,15 @@ def hostile_session(profiles: tuple[KernelProfile, ...]) -> Session:
 
 
 def _hostile_stage(stage: Stage) -> Stage:
-    return replace(stage, title=f"{stage.title} {HOSTILE}", idea=HOSTILE)
+    addresses = stage.addresses
+    if addresses is not None:
+        addresses = replace(
+            addresses,
+            accesses=tuple(replace(access, code=HOSTILE) for access in addresses.accesses),
+            global_formula=HOSTILE,
+            shared_formula=HOSTILE,
+        )
+    return replace(stage, title=f"{stage.title} {HOSTILE}", idea=HOSTILE, addresses=addresses)
 
 
 Recorded = Callable[..., tuple[KernelProfile, ...]]

@@ -2,25 +2,39 @@ from __future__ import annotations
 
 import re
 
-from gemmprof.kernels.catalog import STAGES, all_variants
+import pytest
+
+from gemmprof.kernels.catalog import LADDERS, all_variants
 from gemmprof.kernels.compiler import SOURCES, source_closure
 
+EVERY = [stage for ladder in LADDERS for stage in ladder.stages]
 
-def test_numbers_and_names_are_unique_and_in_order():
-    numbers = [stage.number for stage in STAGES]
-    assert sorted(set(numbers)) == sorted(numbers)
+
+@pytest.mark.parametrize("ladder", LADDERS, ids=lambda ladder: ladder.name)
+def test_numbers_count_up_and_one_stage_is_the_yardstick(ladder):
+    numbers = [stage.number for stage in ladder.stages]
+    assert numbers == list(range(numbers[0], numbers[0] + len(numbers)))
+    assert [stage.yardstick for stage in ladder.stages].count(True) == 1
+    assert ladder.yardstick.source is None
+    assert all(
+        stage.ladder == ladder.name and set(stage.dtypes) <= set(ladder.dtypes) for stage in ladder.stages
+    )
+
+
+def test_names_are_unique_over_all_ladders():
     names = [variant.name for variant in all_variants()]
     assert len(set(names)) == len(names)
     assert all(name.isidentifier() for name in names)
 
 
 def test_every_source_is_a_stage_and_says_which():
-    for stage in STAGES:
+    for stage in EVERY:
         if stage.source is None:
             continue
         text = (SOURCES / stage.source).read_text(encoding="utf-8")
-        assert re.match(rf"// Stage {stage.number}, ", text), (
-            f"{stage.source} does not begin with its stage's number"
+        head = text.partition("//\n")[0]
+        assert re.search(rf"^// Stage {stage.number}, ", head, re.MULTILINE), (
+            f"{stage.source} names no {stage.number}"
         )
 
 

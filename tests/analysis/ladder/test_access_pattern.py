@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
 
 import pytest
 from recorded_data import ReadRecorded
@@ -10,8 +12,8 @@ from recorded_data import ReadRecorded
 from gemmprof.analysis import bank_conflicts, coalescing
 from gemmprof.analysis.bank_conflicts import BankConflicts
 from gemmprof.analysis.coalescing import Coalescing
-from gemmprof.analysis.ladder.access_pattern import BANKS, AccessPatterns, WarpAccess, warp_access
-from gemmprof.analysis.ladder.access_stages import access_patterns
+from gemmprof.analysis.ladder.access_pattern import BANKS, AccessPatterns, WarpAccess
+from gemmprof.analysis.ladder.declared import access_patterns
 from gemmprof.kernels.catalog import STAGES, stage_by_number
 from gemmprof.model import KernelProfile, Problem, Stage
 
@@ -21,7 +23,11 @@ OURS = [stage for stage in STAGES if stage.source is not None]
 
 def access(place: Callable[[int], int], floats: int = 1) -> WarpAccess:
     """Lane to float index."""
-    return warp_access("shared", "load", "A", "", lambda lane: (0, place(lane)), 1 << 20, floats=floats)
+    places = tuple(place(lane) for lane in range(32))
+    addresses = tuple(4 * at for at in places)
+    return WarpAccess(
+        "shared_load_a", "Load of A", "shared", "load", "A", "", 4 * floats, addresses, (0,) * 32, places
+    )
 
 
 def patterns(stage: Stage) -> AccessPatterns:
@@ -171,7 +177,43 @@ def test_where_the_conflicts_are_and_what_removes_them() -> None:
 def test_no_model_no_invention() -> None:
     assert access_patterns(stage_by_number(0), CUBE) is None
     assert access_patterns(Stage(99, "foreign", "", ""), CUBE) is None
-    assert access_patterns(Stage(5, "block2d", "", "", "block2d.cu", {"OTHER": 1}), CUBE) is None
+    assert access_patterns(replace(stage_by_number(5), parameters={"OTHER": 1}), CUBE) is None
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"row": "t / 0"},
+        {"row": "__import__('os').getpid()"},
+        {"column": "missing"},
+        {"place": "row ** column"},
+        {"executions": "0 - 1"},
+        {"elements": 64},
+        {"elements": "4"},
+        {"space": "texture"},
+        {"matrix": "<b>"},
+        {"asynchronous": True, "matrix": "C"},
+    ],
+    ids=str,
+)
+def test_a_declaration_from_anybody_costs_the_model_not_the_page(changes: dict[str, Any]) -> None:
+    stage = stage_by_number(5)
+    assert stage.addresses is not None
+    odd = replace(stage.addresses.accesses[2], **changes)
+    addresses = replace(stage.addresses, accesses=(*stage.addresses.accesses[:2], odd))
+    assert access_patterns(replace(stage, addresses=addresses), CUBE) is None
+    many = replace(stage.addresses, accesses=1000 * stage.addresses.accesses)
+    assert access_patterns(replace(stage, addresses=many), CUBE) is None
+
+
+def test_elements_of_two_bytes() -> None:
+    """Half the bytes: a warp's 32 neighbours fill two sectors, and lie two to a bank without a conflict."""
+    stage = replace(stage_by_number(3), dtypes=("bfloat16",))
+    model = access_patterns(stage, Problem(4096, 4096, 4096, "bfloat16", "float32"))
+    assert model is not None
+    widths = {a.name: (a.bytes_per_thread, len(a.sectors)) for a in model.accesses if a.space == "global"}
+    assert widths == {"global_load_a": (2, 2), "global_load_b": (2, 2), "global_store_c": (4, 4)}
+    assert not any(a.conflicts for a in model.accesses)
 
 
 def test_requests_of_a_launch() -> None:

@@ -16,7 +16,7 @@ from gemmprof.analysis.bank_conflicts import BankConflicts
 from gemmprof.analysis.coalescing import Coalescing
 from gemmprof.analysis.kernel_analysis import KernelAnalysis
 from gemmprof.analysis.ladder import traffic
-from gemmprof.analysis.ladder.access_stages import access_patterns
+from gemmprof.analysis.ladder.declared import access_patterns
 from gemmprof.analysis.session import Session, load_session
 from gemmprof.kernels.catalog import STAGES
 from gemmprof.model import Problem, Stage

@@ -53,7 +53,8 @@ def test_textbook_loads_per_output(
     name: str, parameters: dict[str, int], global_loads: float, shared_loads: float | None
 ) -> None:
     """In multiples of K."""
-    stage = Stage(1, name, name, "", f"{name}.cu", parameters)
+    stage = next(stage for stage in STAGES if stage.name == name)
+    stage = replace(stage, parameters={**stage.parameters, **parameters})
     assert per_output(stage, "global") == pytest.approx(global_loads * CUBE.k)
     assert per_output(stage, "shared") == (
         None if shared_loads is None else pytest.approx(shared_loads * CUBE.k)
@@ -113,7 +114,7 @@ def test_shapes_that_are_no_multiple_of_the_tile_are_marked() -> None:
 
 
 def test_a_stage_of_another_version_is_no_crash() -> None:
-    stage = Stage(5, "block2d", "2D block tiling", "", "block2d.cu", {"BLOCKSIZE": 3})
+    stage = replace(stage_by_number(5), parameters={"BLOCKSIZE": 3})
     assert traffic.model(stage, CUBE).row("global_loads_per_output") is None
 
 

@@ -1,0 +1,78 @@
+"""Integer arithmetic as C writes it, evaluated in Python: conditions on tile parameters, places of elements.
+
+The text may come from anybody's file (a run's ``run.json``): nothing but whole numbers, names, operators and
+parentheses is understood, and its length and values are bounded.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Mapping
+from functools import lru_cache
+from types import CodeType
+
+LONGEST = 400
+"""Characters of an expression."""
+LARGEST = 1 << 62
+"""No value may be larger than this."""
+
+_ALLOWED = re.compile(r"[\w\s()+\-*/%<>=!&|^]+", re.ASCII)
+_WORDS = ((r"&&", " and "), (r"\|\|", " or "), (r"!(?!=)", " not "), (r"/", "//"))
+
+_NODES = (
+    *(ast.Expression, ast.BinOp, ast.UnaryOp, ast.BoolOp, ast.Compare, ast.Name, ast.Load, ast.Constant),
+    *(ast.Add, ast.Sub, ast.Mult, ast.FloorDiv, ast.Mod, ast.BitXor, ast.BitAnd, ast.BitOr),
+    *(ast.USub, ast.Not, ast.And, ast.Or, ast.Eq, ast.NotEq, ast.Lt, ast.LtE, ast.Gt, ast.GtE),
+)
+"""All that an expression may consist of: nothing that calls, looks up or grows faster than its text."""
+
+
+class ExpressionError(ValueError):
+    """The text is no plain integer arithmetic, or has no value here (a name without one, a division by zero)."""
+
+
+def evaluate(expression: str, names: Mapping[str, int]) -> int:
+    """The value of an expression; C and Python agree where no operand is negative.
+
+    Raises:
+        ExpressionError: see there.
+    """
+    try:
+        value = int(eval(_compiled(expression), {"__builtins__": {}}, names))
+    except NameError as error:
+        raise ExpressionError(f"'{expression}' speaks of {error.name}, which has no value") from None
+    except (ZeroDivisionError, TypeError, RecursionError) as error:
+        raise ExpressionError(f"'{expression}' has no value: {error}") from None
+    if abs(value) > LARGEST:
+        raise ExpressionError(f"'{expression}' is too large")
+    return value
+
+
+def is_arithmetic(expression: str) -> bool:
+    """Whether the text is an expression at all, whatever its names stand for."""
+    try:
+        _compiled(expression)
+    except ExpressionError:
+        return False
+    return True
+
+
+@lru_cache(maxsize=4096)
+def _compiled(expression: str) -> CodeType:
+    """The expression, once it is known to hold nothing but `_NODES`."""
+    if len(expression) > LONGEST or not _ALLOWED.fullmatch(expression):
+        raise ExpressionError(f"'{expression[:LONGEST]}' is not plain integer arithmetic")
+    text = expression
+    for pattern, replacement in _WORDS:
+        text = re.sub(pattern, replacement, text)
+    try:
+        tree = ast.parse(" ".join(text.split()), mode="eval")
+        code = compile(tree, "<expression>", "eval")
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        raise ExpressionError(f"'{expression}' is not plain integer arithmetic") from None
+    for node in ast.walk(tree):
+        whole = not isinstance(node, ast.Constant) or (type(node.value) is int and node.value <= LARGEST)
+        if not isinstance(node, _NODES) or not whole:
+            raise ExpressionError(f"'{expression}' is not plain integer arithmetic")
+    return code

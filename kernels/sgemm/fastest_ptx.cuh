@@ -1,0 +1,80 @@
+// Stage 13: the instructions that CUDA C++ has no words for, each under one name. Loads and stores are volatile, like the
+// FFMAs, so that they stay where they were put among them.
+#pragma once
+
+#include <cuda.h>
+
+#include "fastest_tile.cuh"
+
+namespace GEMMPROF_STAGE {
+
+__device__ __forceinline__ unsigned shared_address(const void* pointer) {
+    return unsigned(__cvta_generic_to_shared(pointer));
+}
+
+// Volatile, like the FFMAs, so that it stays where it was put among them.
+__device__ __forceinline__ float4 load_shared(unsigned address) {
+    float4 v;
+    asm volatile("ld.shared.v4.f32 {%0, %1, %2, %3}, [%4];"
+                 : "=f"(v.x), "=f"(v.y), "=f"(v.z), "=f"(v.w)
+                 : "r"(address));
+    return v;
+}
+
+__device__ __forceinline__ void store_shared(unsigned address, float4 v) {
+    asm volatile("st.shared.v4.f32 [%0], {%1, %2, %3, %4};" ::"r"(address), "f"(v.x), "f"(v.y), "f"(v.z), "f"(v.w)
+                 : "memory");
+}
+
+// Copies `bytes` (the rest of SIZE is filled with zeros) without passing through registers.
+template <int SIZE>
+__device__ __forceinline__ void copy_async(unsigned to, const float* from, int bytes) {
+    if constexpr (SIZE == 16)
+        asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to), "l"(from), "r"(bytes) : "memory");
+    else
+        asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;" ::"r"(to), "l"(from), "r"(bytes) : "memory");
+}
+
+#if __CUDA_ARCH__ >= TENSOR_COPIES_FROM
+__device__ __forceinline__ void barrier_init(unsigned barrier) {
+    asm volatile("mbarrier.init.shared::cta.b64 [%0], 1;" ::"r"(barrier) : "memory");
+}
+
+__device__ __forceinline__ void barrier_expect(unsigned barrier, int bytes) {
+    asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(barrier), "r"(bytes) : "memory");
+}
+
+__device__ __forceinline__ void barrier_wait(unsigned barrier, unsigned parity) {
+    asm volatile(
+        "{\n.reg .pred done;\nTRY: mbarrier.try_wait.parity.shared::cta.b64 done, [%0], %1;\n@!done bra TRY;\n}" ::"r"(
+            barrier),
+        "r"(parity)
+        : "memory");
+}
+
+// Starts copying the box at (x, y) of the matrix; the barrier counts the bytes that have arrived.
+__device__ __forceinline__ void copy_tensor(unsigned to, const CUtensorMap* map, int x, int y, unsigned barrier) {
+    asm volatile(
+        "cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {%2, %3}], [%4];" ::"r"(
+            to),
+        "l"(map), "r"(x), "r"(y), "r"(barrier)
+        : "memory");
+}
+
+__device__ __forceinline__ void cluster_sync() {
+    asm volatile("barrier.cluster.arrive.aligned;\nbarrier.cluster.wait.aligned;" ::: "memory");
+}
+
+__device__ __forceinline__ float4 load_cluster(unsigned address, int rank) {
+    float4 v;
+    unsigned remote;
+    asm volatile("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(remote) : "r"(address), "r"(rank));
+    asm volatile("ld.shared::cluster.v4.f32 {%0, %1, %2, %3}, [%4];"
+                 : "=f"(v.x), "=f"(v.y), "=f"(v.z), "=f"(v.w)
+                 : "r"(remote)
+                 : "memory");
+    return v;
+}
+#endif
+
+}  // namespace GEMMPROF_STAGE

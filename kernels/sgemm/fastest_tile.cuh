@@ -1,0 +1,52 @@
+// Stage 13: the sizes of its tiles, and what must hold of them.
+#pragma once
+
+#include "gemm.cuh"
+
+// The first architecture with tensor copies and thread block clusters, as __CUDA_ARCH__ counts: Hopper.
+#define TENSOR_COPIES_FROM 900
+
+constexpr int SWIZZLE_ATOM = 1024;  // the 128-byte swizzle repeats every 8 rows, counted from an aligned address
+constexpr int GROUP_ROWS = 16;      // tile rows walked together, so that blocks at work share operands in L2
+constexpr int MAX_SPLITS = 8;       // the largest cluster that every Hopper GPU accepts
+
+static_assert(BK == 32, "BK must be 32: a row of the A tile is one 128-byte swizzle span");
+static_assert(BM % WM == 0 && BN % WN == 0, "whole warp tiles must make up the block tile");
+static_assert(WM / TM * (WN / TN) == 32 && WN % TN == 0, "the thread tiles of 32 lanes must make up the warp tile");
+static_assert(MEDIUM_BM % MEDIUM_WM == 0 && MEDIUM_BN % MEDIUM_WN == 0, "whole warp tiles must make up the medium tile");
+static_assert(SMALL_BM % SMALL_WM == 0 && SMALL_BN % SMALL_WN == 0, "whole warp tiles must make up the small tile");
+static_assert(MEDIUM_WM / MEDIUM_TM * (MEDIUM_WN / TN) == 32, "32 lanes must make up the medium tile's warp tile");
+static_assert(SMALL_WM / SMALL_TM * (SMALL_WN / TN) == 32, "32 lanes must make up the small tile's warp tile");
+static_assert(MEDIUM_TM % 4 == 0 && SMALL_TM % 4 == 0, "rows of the smaller tiles are multiplied in four groups");
+static_assert(TN == 8, "TN must be 8: the order of the FFMAs is made for two float4 of B");
+static_assert(TM % 8 == 0, "TM must be a multiple of 8: rows are multiplied in four groups, in pairs forth and back");
+static_assert(WM / TM == 4 || WM / TM == 8, "4 or 8 lanes must lie below each other: the swizzle counts rows modulo 8");
+static_assert(STAGES == 3, "STAGES must be 3: one tile is computed, one is complete, one is being copied");
+static_assert(BM <= 256 && BN <= 256, "a bulk tensor copy moves at most 256 rows or columns");
+static_assert(BM * BN <= STAGES * (BM + BN) * BK, "the sums of a block must fit the tiles' shared memory");
+static_assert(STAGES * (BM + BN) * BK * 4 + SWIZZLE_ATOM + 8 * STAGES <= 101376,
+              "STAGES tiles must fit 99 KiB of shared memory");
+
+namespace GEMMPROF_STAGE {
+
+// A block computes bm x bn of C, each of its warps wm x wn, each thread tm x TN; an SM holds blocks_per_sm such blocks.
+template <int BM_, int BN_, int WM_, int WN_, int TM_, int BLOCKS_PER_SM_>
+struct Tile {
+    static constexpr int bm = BM_, bn = BN_, wm = WM_, wn = WN_, tm = TM_, blocks_per_sm = BLOCKS_PER_SM_;
+    static constexpr int threads = (bm / wm) * (bn / wn) * 32;
+    static constexpr int lanes_n = wn / TN;       // lanes side by side along a row of C
+    static constexpr int lanes_m = 32 / lanes_n;  // and below each other
+    static constexpr int held = tm / 4;           // a thread's rows are multiplied in four groups
+    static constexpr int a_bytes = bm * BK * 4, b_bytes = BK * bn * 4, stage_bytes = a_bytes + b_bytes;
+    static constexpr int shared_bytes = STAGES * stage_bytes + SWIZZLE_ATOM + 8 * STAGES;
+};
+
+// The catalog's parameters give the large tile. Where it is too coarse, a smaller one computes the problem: more blocks
+// and warps, but more loads an FFMA.
+struct Large : Tile<BM, BN, WM, WN, TM, 2> {};
+struct Medium : Tile<MEDIUM_BM, MEDIUM_BN, MEDIUM_WM, MEDIUM_WN, MEDIUM_TM, 3> {};
+struct Small : Tile<SMALL_BM, SMALL_BN, SMALL_WM, SMALL_WN, SMALL_TM, 4> {};
+
+constexpr int QUADS = TN / 4;  // a thread's columns are QUADS float4, lanes_n float4 apart
+
+}  // namespace GEMMPROF_STAGE

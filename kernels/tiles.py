@@ -1,0 +1,134 @@
+"""Building blocks for the addresses that stages declare: what several of them do alike, in tile letters.
+
+`gemmprof.addresses` says how to read them. The A tile of stages 6 to 12 lies transposed, so its coordinates are
+(step along K, row of A).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from gemmprof.addresses import Access, Addresses
+
+TILE = ("BM", "BN", "BK")
+OPERANDS_ONCE_A_BLOCK = "K/BM + K/BN"
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """Where shared memory keeps the element (row, column) of a tile, and how the source writes that place."""
+
+    place_a: str = "row * BM + column"
+    place_b: str = "row * BN + column"
+    code_a: str = "{k} * BM + {at}"
+    code_b: str = "{k} * BN + {at}"
+
+
+PLAIN = Layout()
+"""Row-major, nothing between the rows."""
+
+PADDED = Layout(
+    "row * (BM + PAD) + column",
+    "row * (BN + BN / 32 * 4) + column + column / 32 * 4",
+    "{k} * LDA + {at}",
+    "{k} * LDB + b_position({at})",
+)
+"""PAD floats after each row of A, four floats after every 32 columns of B."""
+
+LINEARISED = Layout(
+    "row * BM + (column ^ (row / 4 % 2 * 16))",
+    "row * BN + 4 * (column / 4 % PARTS * OWNERS"
+    " + (column / 4 / PARTS + column / 4 % PARTS * (8 / PARTS)) % OWNERS) + column % 4",
+    "{k} * BM + a_position({k}, {at})",
+    "{k} * BN + b_position(({at}) / 4)",
+)
+"""The parts of all threads' columns side by side, each part turned; A's halves of 16 rows swapped."""
+
+
+def untiled(row: str, column: str) -> Addresses:
+    """One thread an output, straight from global memory; ``row`` and ``column`` are the thread's output."""
+    return Addresses(
+        ("BLOCK", "BLOCK", "1"),
+        "BLOCK * BLOCK",
+        (
+            Access("global", "load", "A", "A[row * lda + i]", row, "0"),
+            Access("global", "load", "B", "B[i * ldb + col]", "0", column),
+            Access("global", "store", "C", "C[row * ldc + col]", row, column, once=True),
+        ),
+        global_formula="2K",
+    )
+
+
+def float4_loads(layout: Layout) -> tuple[Access, ...]:
+    """Tiles brought in four floats a load, A transposed on its way into shared memory."""
+    row, k = "t / (BK / 4)", "t % (BK / 4) * 4"
+    b_row, column = "t / (BN / 4)", "t % (BN / 4) * 4"
+    times_a, times_b = "BM * BK / (4 * THREADS)", "BK * BN / (4 * THREADS)"
+    store_a = f"As[{layout.code_a.format(k='k', at='row')}]"
+    store_b = f"float4 Bs[{layout.code_b.format(k='k', at='column')}]"
+    return (
+        Access("global", "load", "A", "float4 A[row * lda + k]", row, k, elements=4, executions=times_a),
+        Access(
+            "global", "load", "B", "float4 B[k * ldb + column]", b_row, column, elements=4, executions=times_b
+        ),
+        Access("shared", "store", "A", store_a, k, row, layout.place_a, executions=f"4 * ({times_a})"),
+        Access(
+            "shared", "store", "B", store_b, b_row, column, layout.place_b, elements=4, executions=times_b
+        ),
+    )
+
+
+def outer_product(row: str, column: str, layout: Layout, a_times: str, b_times: str) -> tuple[Access, ...]:
+    """The main loop's shared loads: a thread with its first output at (row, column) reads rows of A, columns of B."""
+    code_a = f"float4 As[{layout.code_a.format(k='i', at='thread_row + m')}]"
+    code_b = f"float4 Bs[{layout.code_b.format(k='i', at='thread_col + n')}]"
+    return (
+        Access("shared", "load", "A", code_a, "0", row, layout.place_a, elements=4, executions=a_times),
+        Access("shared", "load", "B", code_b, "0", column, layout.place_b, elements=4, executions=b_times),
+    )
+
+
+def store_c(row: str, column: str, times: str) -> Access:
+    """The thread's part of C, four floats a store."""
+    code = "float4 C[row * ldc + col]"
+    return Access("global", "store", "C", code, row, column, elements=4, executions=times, once=True)
+
+
+def thread_tiles(layout: Layout, names: Mapping[str, str] | None = None) -> Addresses:
+    """Stages 6 to 9: a thread computes TM x TN, four floats an access; they differ in the layout of shared memory."""
+    row, column = "t / (BN / TN) * TM", "t % (BN / TN) * TN"
+    return Addresses(
+        TILE,
+        "THREADS",
+        (
+            *float4_loads(layout),
+            *outer_product(row, column, layout, "BK * TM / 4", "BK * TN / 4"),
+            store_c(row, column, "TM * TN / 4"),
+        ),
+        names={"THREADS": "BM / TM * (BN / TN)", **(names or {})},
+        global_formula=OPERANDS_ONCE_A_BLOCK,
+        shared_formula="K (TM + TN) / (TM TN)",
+    )
+
+
+def warp_tiles(loads: tuple[Access, ...], layout: Layout) -> Addresses:
+    """Stages 10 to 12: a warp owns WM x WN, in sub-tiles whose threads read neighbouring pieces of the same rows."""
+    row = "t / 32 / (BN / WN) * WM + t % 32 / LANES_N * TM"
+    column = "t / 32 % (BN / WN) * WN + t % 32 % LANES_N * TN"
+    return Addresses(
+        TILE,
+        "THREADS",
+        (
+            *loads,
+            *outer_product(row, column, layout, "BK * WMITER * TM / 4", "BK * WNITER * TN / 4"),
+            store_c(row, column, "WMITER * WNITER * TM * TN / 4"),
+        ),
+        names={
+            "THREADS": "BM / WM * (BN / WN) * 32",
+            "WMITER": "WM * WN / (32 * TM * TN * WNITER)",
+            "LANES_N": "WN / WNITER / TN",
+        },
+        global_formula=OPERANDS_ONCE_A_BLOCK,
+        shared_formula="K (WMITER TM + WNITER TN) / (WMITER TM WNITER TN)",
+    )
