@@ -3,8 +3,8 @@
     condition  = name  ('>' | '>=' | '<' | '<=' | '==' | '!=')  number[unit]   |   text ('~' | '!~') 'expression'
     expression = condition | not expression | expression and expression | expression or expression | ( expression )
 
-Names are those of `named_figures`; texts are ``kernel``, ``nvtx``, ``device`` and ``report``. Units: ns us µs ms s, B KB MB GB (1000)
-KiB MiB GiB (1024), %, k M G. ``and`` binds tighter than ``or``.
+Names are those of `named_figures`; texts are ``kernel``, ``nvtx``, ``device`` and ``report``. Units: ns us µs ms s,
+B KB MB GB (1000), KiB MiB GiB (1024), %, k M G. ``and`` binds tighter than ``or``.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _SCALE = {
 }  # fmt: skip
 _TOKEN = re.compile(
     r"\s*(?:(?P<operator>>=|<=|==|!=|!~|~|>|<)|(?P<bracket>[()])"
-    r"|(?P<number>[+-]?(?:\d[\d_,]*\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)\s*(?P<unit>%|[A-Za-zµ]+(?![\w.]))?"
+    r"|(?P<number>[+-]?(?:\d[\d_,]*\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)\s*(?P<unit>%|(?!(?:and|or|not)\b)[A-Za-zµ]+(?![\w.]))?"
     r"|(?P<quoted>'[^']*'|\"[^\"]*\")|(?P<name>[A-Za-z_][\w.:]*))"
 )
 

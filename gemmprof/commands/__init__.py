@@ -14,6 +14,7 @@ COMMANDS: dict[str, str] = {
     "export": "write everything in reports as Parquet, CSV or JSON lines",
     "roofline": "roofline points of kernels, as a table or a picture",
     "diff": "what changed between two runs, reports or kernels; a gate for CI",
+    "find": "which launches of thousands of reports meet a condition",
     "history": "a year of runs: record them, show a kernel's times, find the steps",
     "occupancy": "theoretical occupancy, its reasoning, and what would raise it",
     "stages": "the ladder of kernels and each stage's one idea",

@@ -8,6 +8,9 @@ Five tables, joined by their columns `report` and `launch`:
   instructions   one row a SASS instruction, with every metric measured by address
   lines          one row a CUDA line: the sums over its instructions
 
+With `--format dataset` thousands of reports, in folders of any depth, become one data set that `gemmprof find`
+searches; a second call reads only what is new or changed.
+
 What was not collected is null. Reports of any size are written slice by slice in bounded memory.
 """
 
@@ -17,12 +20,12 @@ import argparse
 import sys
 from pathlib import Path
 
-from gemmprof.commands import _shared
+from gemmprof.commands import _dataset, _shared
 from gemmprof.errors import UsageError
 from gemmprof.printable import one_line
 
 DEFAULT_FOLDER = "gemmprof-tables"
-FORMATS = ("parquet", "csv", "jsonl")
+FORMATS = ("parquet", "csv", "jsonl", "dataset")
 TABLES = ("kernels", "metrics", "metrics_wide", "instructions", "lines")
 
 
@@ -42,10 +45,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="append",
         help=f"write this table only; may be repeated ({', '.join(TABLES)})",
     )
+    _dataset.add_reading_arguments(parser.add_argument_group("with --format dataset"))
 
 
 def run(options: argparse.Namespace) -> int:
     """Write the tables; exit code 0, or 1 if some report could not be read."""
+    if options.format == "dataset":
+        return _write_dataset(options)
     from gemmprof.analysis.session import selected_reports
     from gemmprof.reports.tables.export import export_tables
     from gemmprof.reports.tables.files import without_pandas
@@ -70,3 +76,22 @@ def run(options: argparse.Namespace) -> int:
     for file in exported.files:
         _shared.announce(file)
     return 1 if failures else 0
+
+
+def _write_dataset(options: argparse.Namespace) -> int:
+    """Bring a data set in line with the reports of folder trees; exit code 1 if some could not be read."""
+    if options.tables or options.kernel or options.launch or options.nvtx or options.top:
+        raise UsageError(
+            "a data set holds everything of its reports",
+            remedies=[
+                "leave out --table, --kernel, --launch, --nvtx and --top",
+                "or choose --format parquet",
+            ],
+        )
+    inputs, notice = _shared.chosen_inputs(options)
+    if notice:
+        print(one_line(notice), file=sys.stderr)
+    folder = Path(options.output or DEFAULT_FOLDER)
+    failed = _dataset.refresh(folder, inputs, options)
+    _shared.announce(folder)
+    return 1 if failed else 0

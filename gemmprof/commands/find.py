@@ -1,0 +1,87 @@
+"""Find launches among thousands of reports by any figure, finding or metric.
+
+  gemmprof find 'shared_bank_conflicts > 10% and time > 1ms' reports/
+  gemmprof find "kernel ~ 'softmax' and occupancy < 30%" 'nightly/**/*.ncu-rep'
+  gemmprof find 'registers > 128 or local_accesses > 0' tables/        a data set: gemmprof export --format dataset
+  gemmprof find --names
+
+Reports are read once, several at a time, and kept as a data set; later calls read only what is new or changed. The
+name of a finding stands for the per cent of a launch's time that mending it is predicted to save.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import tempfile
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+from gemmprof.commands import _dataset, _shared
+from gemmprof.errors import UsageError
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the command's arguments."""
+    parser.add_argument("condition", metavar="CONDITION", nargs="?", help="see above")
+    parser.add_argument(
+        "inputs",
+        nargs="*",
+        metavar="FOLDER|REPORT",
+        help="a data set, or reports, runs, folders with all below them, patterns in quotes (default: this folder)",
+    )
+    parser.add_argument("--names", action="store_true", help="list the figures and findings, and stop")
+    parser.add_argument(
+        "--limit", metavar="N", type=int, default=50, help="show the N longest (default: %(default)s)"
+    )
+    _dataset.add_reading_arguments(parser)
+    _shared.add_json_argument(parser)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Search; exit code 0, or 1 if some report could not be read."""
+    from gemmprof.analysis.conditions import parse_condition
+    from gemmprof.reports.dataset.search import search
+    from gemmprof.reports.dataset.store import is_dataset
+    from gemmprof.reports.terminal import found
+
+    terminal = _shared.console()
+    if options.names:
+        terminal.print(found.names_table())
+        return 0
+    if options.condition is None:
+        raise UsageError(
+            "no condition was given", remedies=["gemmprof find 'time > 1ms' FOLDER", "gemmprof find --names"]
+        )
+    if options.limit < 1:
+        raise UsageError("--limit takes a number from 1 on", remedies=["--limit 50"])
+    condition = parse_condition(options.condition)
+    inputs = [Path(item) for item in options.inputs] or [Path()]
+    with ExitStack() as stack:
+        if len(inputs) == 1 and is_dataset(inputs[0]):
+            folder, failed = inputs[0], False
+        else:
+            folder = _kept_dataset(inputs) or Path(stack.enter_context(tempfile.TemporaryDirectory()))
+            failed = _dataset.refresh(folder, inputs, options)
+        answer = search(folder, condition, limit=options.limit)
+    if options.json:
+        _shared.print_json(found.record(answer, options.condition))
+    else:
+        for part in found.parts(answer, width=terminal.width):
+            terminal.print(part)
+    return 1 if failed else 0
+
+
+def _kept_dataset(inputs: list[Path]) -> Path | None:
+    """Where the data set of these inputs is kept between calls; None if nothing is to be kept."""
+    from gemmprof.cache import cache_directory, cache_is_off
+
+    if cache_is_off():
+        return None
+    names: list[Any] = sorted(str(path.resolve()) for path in inputs)
+    key = hashlib.sha256("\0".join(names).encode("utf-8", "surrogateescape")).hexdigest()[:16]
+    try:
+        return cache_directory() / "datasets" / key
+    except RuntimeError:
+        return None

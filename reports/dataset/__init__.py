@@ -1,0 +1,1 @@
+"""Thousands of reports as one data set: read once, kept as Parquet, asked through DuckDB."""

@@ -1,0 +1,163 @@
+"""The reading side of a data set: reports to rows, one Parquet part a batch. Runs as a worker process of its own.
+
+A row of a part is one launch: where it is from, its figures (``figure:duration``), its findings
+(``finding:low_occupancy``, per cent of its time). Its scalar metrics lie beside it (`metrics_of`).
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from gemmprof import metrics as m
+from gemmprof.analysis.kernel_analysis import analyse
+from gemmprof.analysis.named_figures import figures, findings
+from gemmprof.analysis.reading.collector import few_collections
+from gemmprof.analysis.reading.report import ReportReader
+from gemmprof.errors import ReportError
+from gemmprof.line_worker import serve
+from gemmprof.model import KernelProfile
+from gemmprof.reports.tables.files import without_pandas
+from gemmprof.reports.tables.metrics import MetricRows
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+MODULE = "gemmprof.reports.dataset.rows"
+FIGURE, FINDING = "figure:", "finding:"
+METRIC_ROWS = 1 << 15
+"""Rows of a row group of metrics: a reader of one metric reads one or two of them."""
+SCRATCH = ".scratch-"
+
+
+def write_part(reports: Sequence[str], target: Path, *, explained: bool) -> dict[str, Any]:
+    """Read these reports into one Parquet file, which takes its name when it is whole.
+
+    Args:
+        reports: the report files.
+        target: the part to write, and beside it the one with its metrics; nothing is written if no report could be
+            read.
+        explained: also find out what to change in each launch (needs the disassembly, which takes time when it is not
+            in the cache).
+
+    Returns:
+        ``launches`` by report, ``errors`` by report that could not be read, and the names of all ``metrics``.
+    """
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    pairs: list[tuple[pa.Table, pa.Table]] = []
+    launches: dict[str, int] = {}
+    errors: dict[str, str] = {}
+    names: list[str] = []
+    for report in reports:
+        try:
+            pair = _tables(report, explained=explained)
+        except (ReportError, OSError) as error:
+            errors[report] = str(error)
+            continue
+        pairs.append(pair)
+        launches[report] = len(pair[0])
+    if pairs:
+        # A part counts once its launches have their name, so they come last.
+        scalars = _stacked(pairs).sort_by([("metric", "ascending"), ("row", "ascending")])
+        _write(scalars, metrics_of(target), row_group=METRIC_ROWS)
+        _write(pa.concat_tables([rows for rows, _ in pairs], promote_options="permissive"), target)
+        names = pc.unique(scalars["metric"]).to_pylist()
+    return {"launches": launches, "errors": errors, "metrics": names}
+
+
+def metrics_of(part: Path) -> Path:
+    """Where the metrics of a part's launches lie: one row a value, sorted by metric; ``row`` is that in the part.
+
+    A column a metric would cost more to open than to read: a full report has two thousand.
+    """
+    return part.parent.parent / "metrics" / part.name
+
+
+def _stacked(pairs: Sequence[tuple[pa.Table, pa.Table]]) -> pa.Table:
+    """The metrics of several reports, launches counted through."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    tables = []
+    before = 0
+    for launches, scalars in pairs:
+        row = pc.add(scalars["launch"], before).cast(pa.int32())
+        tables.append(
+            pa.table({"metric": scalars["metric"].cast(pa.string()), "row": row, "value": scalars["value"]})
+        )
+        before += len(launches)
+    return pa.concat_tables(tables)
+
+
+def _write(table: pa.Table, target: Path, *, row_group: int | None = None) -> None:
+    """Write a Parquet file that takes its name when it is whole on disk."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    texts = [part.name for part in table.schema if part.type == pa.string()]
+    scratch = target.with_name(f"{SCRATCH}{target.name}")
+    pq.write_table(table, scratch, compression="zstd", use_dictionary=texts, row_group_size=row_group)
+    with scratch.open("rb") as file:
+        os.fsync(file.fileno())
+    scratch.replace(target)
+
+
+_TEXTS = ("report", "kernel", "function", "nvtx", "device", "workload")
+
+
+def _tables(report: str, *, explained: bool) -> tuple[pa.Table, pa.Table]:
+    """One report's launches, and their scalar metrics in the same order."""
+    import pyarrow as pa
+
+    scalars = MetricRows()
+    rows: list[dict[str, Any]] = []
+    with few_collections(), ReportReader(report) as reader:
+        source = _has_code if explained else False
+        for profile in reader.profiles(source=source, rules=False):
+            rows.append(_row(report, profile, explained=explained))
+            scalars.add(profile.index, profile.name, profile.metrics)
+    if not rows:
+        raise ReportError(f"{report} holds no launch", remedies=["collect it again"])
+    names = list(dict.fromkeys(name for row in rows for name in row))
+    launches = pa.table({name: pa.array([row.get(name) for row in rows], _type(name)) for name in names})
+    return launches, scalars.long_table(report).select(["metric", "launch", "value"]).drop_null()
+
+
+def _has_code(profile: KernelProfile) -> bool:
+    return m.INSTRUCTIONS_BY_ADDRESS in profile.instances or m.SAMPLE_COUNT in profile.instances
+
+
+def _type(name: str) -> Any:
+    import pyarrow as pa
+
+    return pa.string() if name in _TEXTS else pa.int64() if name == "launch" else pa.float64()
+
+
+def _row(report: str, profile: KernelProfile, *, explained: bool) -> dict[str, Any]:
+    row: dict[str, Any] = {
+        "report": report,
+        "launch": profile.index,
+        "kernel": profile.name,
+        "function": profile.function_name,
+        "nvtx": "/".join(profile.nvtx),
+        "device": profile.device.name,
+        "workload": profile.workload,
+    }
+    analysis = analyse(profile)
+    row |= {f"{FIGURE}{name}": value for name, value in figures(analysis).items()}
+    if explained:
+        row |= {f"{FINDING}{name}": value for name, value in findings(analysis.explanation).items()}
+    return row
+
+
+def _answer(request: Mapping[str, Any]) -> Mapping[str, Any]:
+    return write_part(request["reports"], Path(request["target"]), explained=bool(request["explained"]))
+
+
+if __name__ == "__main__":
+    with without_pandas():
+        serve(_answer)

@@ -1,0 +1,200 @@
+"""Asks a data set: which launches meet a condition."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from gemmprof.analysis.conditions import (
+    Both,
+    Comparison,
+    Condition,
+    Either,
+    Match,
+    Not,
+    names_in,
+)
+from gemmprof.analysis.named_figures import UNITS, canonical
+from gemmprof.analysis.selection import some
+from gemmprof.errors import UsageError
+from gemmprof.reports.dataset.rows import FIGURE, FINDING, metrics_of
+from gemmprof.reports.dataset.store import DatasetError, load_manifest
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_SQL = {">": ">", ">=": ">=", "<": "<", "<=": "<=", "==": "=", "!=": "!="}
+DURATION = f"{FIGURE}duration"
+IDENTITY = ("report", "launch", "kernel", "nvtx", "device")
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """One launch that met a condition. Texts are untrusted.
+
+    Attributes:
+        values: what the condition looked at, by the name that the user wrote.
+    """
+
+    report: str
+    launch: int
+    kernel: str
+    nvtx: str
+    device: str
+    duration_ns: float | None
+    values: dict[str, float | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """The launches found, those that took longest first, how many there are in all, and how many were looked at."""
+
+    found: tuple[Found, ...]
+    matches: int
+    looked_at: int
+
+
+def search(folder: Path, condition: Condition, *, limit: int | None = None) -> Answer:
+    """The launches of a data set that meet a condition. A launch that lacks a figure does not meet a condition on it.
+
+    Raises:
+        UsageError: if the condition names no figure, finding or metric that the data set knows.
+        DatasetError: if it cannot be read.
+    """
+    import duckdb
+    import pyarrow as pa
+
+    manifest = load_manifest(folder)
+    live: dict[str, dict[str, int]] = {}
+    for path, entry in manifest.reports.items():
+        if entry.part:
+            live.setdefault(entry.part, {})[path] = entry.launches
+    if not live:
+        return Answer((), 0, 0)
+    try:
+        names = _columns(folder, live, manifest.metrics, names_in(condition))
+        wanted = [*IDENTITY, DURATION, *names.values()]
+        with ThreadPoolExecutor(max_workers=min(4, os.cpu_count() or 1)) as readers:
+            parts = list(readers.map(lambda item: _part(folder, *item, wanted), live.items()))
+        launches = pa.concat_tables(parts, promote_options="permissive")
+        where, values = to_sql(condition, names)
+        chosen = "".join(f', "{c}"' for c in names.values())
+        connection = duckdb.connect()
+        connection.register("launches", launches)
+        rows = connection.execute(
+            f'SELECT report, launch, kernel, nvtx, device, "{DURATION}"{chosen}, count(*) OVER () FROM launches '
+            f'WHERE {where} ORDER BY "{DURATION}" DESC NULLS LAST, report, launch'
+            + (f" LIMIT {int(limit)}" if limit else ""),
+            values,
+        ).fetchall()
+    except (duckdb.Error, pa.ArrowException, OSError) as error:
+        raise DatasetError(
+            f"{folder} cannot be read",
+            found=str(error)[:300],
+            remedies=["delete the data set; it is made anew from the reports"],
+        ) from None
+    found = tuple(Found(*row[:6], values=dict(zip(names, row[6:-1], strict=True))) for row in rows)
+    return Answer(found, rows[0][-1] if rows else 0, manifest.launches)
+
+
+def _columns(folder: Path, parts: Iterable[str], metrics: set[str], names: Sequence[str]) -> dict[str, str]:
+    """The column of each name."""
+    import pyarrow.parquet as pq
+
+    known = set(metrics)
+    for part in parts:
+        known.update(pq.read_metadata(folder / "parts" / part).schema.names)
+    return {name: column(name, known) for name in names}
+
+
+def _candidates(name: str) -> tuple[str, str, str]:
+    return (f"{FIGURE}{canonical(name)}", f"{FINDING}{name}", name)
+
+
+def _part(folder: Path, name: str, reports: dict[str, int], wanted: Sequence[str]) -> pa.Table:
+    """The wanted columns of a part, without the rows of reports that were read again since or are gone."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+    import pyarrow.parquet as pq
+
+    launches = pq.ParquetFile(folder / "parts" / name)
+    there = [c for c in dict.fromkeys(wanted) if c in launches.schema.names]
+    table = launches.read(columns=there)
+    absent = [c for c in dict.fromkeys(wanted) if c not in there]
+    metrics = [c for c in absent if not c.startswith((FIGURE, FINDING))]
+    values = _metrics(metrics_of(folder / "parts" / name), metrics, len(table)) if metrics else {}
+    for missing in absent:
+        table = table.append_column(missing, values.get(missing, pa.nulls(len(table), pa.float64())))
+    if len(table) != sum(reports.values()):
+        table = table.filter(pc.is_in(table["report"], pa.array(list(reports))))
+    return table
+
+
+def column(name: str, known: set[str]) -> str:
+    """The column of a name.
+
+    Raises:
+        UsageError: if there is none, with the closest names.
+    """
+    for candidate in _candidates(name):
+        if candidate in known:
+            return candidate
+    if canonical(name) in UNITS:
+        raise UsageError(
+            f"no report here holds what '{name}' needs",
+            remedies=["collect more: ncu --set full", "findings need a data set made without --no-findings"],
+        )
+    raise UsageError(
+        f"'{name}' is no figure, finding or metric of these reports",
+        found=some(_close(name, known)),
+        remedies=["`gemmprof find --names` lists the figures and findings; metrics have ncu's names"],
+    )
+
+
+def _close(name: str, known: set[str]) -> list[str]:
+    from difflib import get_close_matches
+
+    plain = {c.partition(":")[2] or c for c in known}
+    return get_close_matches(name, plain, n=5, cutoff=0.4) or sorted(UNITS)
+
+
+def _metrics(path: Path, names: Sequence[str], rows: int) -> dict[str, pa.Array]:
+    """These metrics of all launches of a part, null where one lacks it."""
+    import numpy as np
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    found = pq.read_table(path, filters=[("metric", "in", list(names))])
+    metric = found["metric"].to_numpy()
+    row, value = found["row"].to_numpy(), found["value"].to_numpy()
+    columns = {}
+    for name in names:
+        mine = metric == name
+        data, absent = np.zeros(rows), np.ones(rows, bool)
+        data[row[mine]], absent[row[mine]] = value[mine], False
+        columns[name] = pa.array(data, mask=absent)
+    return columns
+
+
+def to_sql(condition: Condition, names: dict[str, str]) -> tuple[str, list[Any]]:
+    """A condition as SQL with question marks, and the values for them."""
+    if isinstance(condition, Comparison):
+        return f'"{names[condition.name]}" {_SQL[condition.operator]} ?', [condition.value]
+    if isinstance(condition, Match):
+        sql = f"regexp_matches({condition.name}, ?, 'i')"
+        return (sql if condition.wanted else f"NOT {sql}"), [condition.pattern]
+    if isinstance(condition, Not):
+        sql, values = to_sql(condition.part, names)
+        return f"NOT ({sql})", values
+    assert isinstance(condition, (Both, Either))
+    pieces: list[str] = []
+    values = []
+    for part in condition.parts:
+        sql, more = to_sql(part, names)
+        pieces.append(f"({sql})")
+        values += more
+    return (" AND " if isinstance(condition, Both) else " OR ").join(pieces), values

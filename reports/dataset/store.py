@@ -1,0 +1,324 @@
+"""A data set on disk: which reports are in it, as they were when they were read, and the parts that hold their rows.
+
+    <dataset>/dataset.json       format, and for each report: size, time of change, part, launches or what was wrong
+    <dataset>/parts/*.parquet    the launches of many reports: names, figures, findings; written once, never changed
+    <dataset>/metrics/*.parquet  their metrics, one row a value, in the order of the metrics
+
+`dataset.json` is replaced in one step after every batch, so a run that is killed goes on where it was.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import queue
+import threading
+import time
+import uuid
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from gemmprof import __version__
+from gemmprof.children import python_command
+from gemmprof.errors import GemmprofError
+from gemmprof.line_worker import LineWorker, WorkerError
+from gemmprof.reports.dataset.rows import MODULE, SCRATCH
+
+FORMAT = "gemmprof.dataset/1"
+MANIFEST = "dataset.json"
+ROOMS = ("parts", "metrics")
+BATCH_REPORTS = 64
+BATCH_BYTES = 48 << 20
+"""A part holds so many reports or so many bytes of them, whichever comes first: memory stays flat, parts stay few."""
+SECONDS_PER_REPORT = 120.0
+"""A worker that takes longer over a report is given up, and its batch is read again one report at a time."""
+
+
+class DatasetError(GemmprofError):
+    """A data set that is missing, of another format, damaged, or being written by somebody else."""
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One report as it was when it was read.
+
+    Attributes:
+        size, changed_ns: of the file; another size or time means that it is read again.
+        part: name of the part with its rows, '' if it could not be read.
+        launches: its number of rows.
+        error: why it could not be read, '' if it could.
+    """
+
+    size: int
+    changed_ns: int
+    part: str = ""
+    launches: int = 0
+    error: str = ""
+
+
+@dataclass(slots=True)
+class Manifest:
+    """What a data set holds, by path of the report."""
+
+    explained: bool
+    version: str = __version__
+    reports: dict[str, Entry] = field(default_factory=dict)
+    metrics: set[str] = field(default_factory=set)
+
+    @property
+    def launches(self) -> int:
+        """Number of launches in the data set."""
+        return sum(entry.launches for entry in self.reports.values())
+
+
+@dataclass(frozen=True, slots=True)
+class Update:
+    """What an update did: reports read anew, those that were there already, those gone, and what could not be read."""
+
+    read: int
+    kept: int
+    removed: int
+    launches: int
+    errors: tuple[tuple[str, str], ...]
+    seconds: float
+
+
+Progress = Callable[[int, int, float], None]
+"""Called with the number of reports done, of all to do, and an estimate of the seconds that are left."""
+
+
+def is_dataset(path: Path) -> bool:
+    """Whether this folder is a data set."""
+    return (path / MANIFEST).is_file()
+
+
+def load_manifest(folder: Path) -> Manifest:
+    """What a data set holds.
+
+    Raises:
+        DatasetError: if there is none, or it cannot be read.
+    """
+    try:
+        found = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
+        if found["format"] != FORMAT:
+            raise DatasetError(
+                f"{folder} is a data set of another format",
+                found=str(found["format"])[:100],
+                remedies=["write a new one: gemmprof export --format dataset -o OTHER"],
+            )
+        reports = {str(path): Entry(**entry) for path, entry in found["reports"].items()}
+        for entry in reports.values():
+            if Path(entry.part).name != entry.part or not isinstance(entry.launches, int):
+                raise ValueError(f"'{entry.part}' is no part's name")
+        return Manifest(bool(found["explained"]), str(found["version"]), reports, set(found["metrics"]))
+    except OSError as error:
+        raise DatasetError(f"{folder} holds no data set", found=str(error)) from None
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise DatasetError(
+            f"{folder / MANIFEST} is damaged",
+            found=str(error)[:200],
+            remedies=["delete the folder, and export again"],
+        ) from None
+
+
+def update(
+    folder: Path,
+    reports: Iterable[Path],
+    *,
+    explained: bool = True,
+    processes: int = 2,
+    progress: Progress | None = None,
+) -> Update:
+    """Bring a data set in line with these reports: read new and changed ones, forget those that are gone.
+
+    Args:
+        folder: the data set; it is created.
+        reports: every report that it is to hold.
+        explained: also keep what to change in each launch.
+        processes: how many read at a time.
+        progress: called after every batch.
+
+    Raises:
+        DatasetError: if another process writes it, or it cannot be written.
+    """
+    started = time.monotonic()
+    with _locked(folder):
+        manifest = load_manifest(folder) if is_dataset(folder) else Manifest(explained)
+        if manifest.version != __version__ or (explained and not manifest.explained):
+            manifest = Manifest(explained)  # other figures: everything is read again
+        _clear_scratch(folder)
+        wanted = {str(path.resolve()): _state(path) for path in reports}
+        gone = [path for path in manifest.reports if path not in wanted]
+        for path in gone:
+            del manifest.reports[path]
+        todo = {
+            path: state
+            for path, state in wanted.items()
+            if path not in manifest.reports or _changed(manifest.reports[path], state)
+        }
+        kept = len(manifest.reports) - sum(path in manifest.reports for path in todo)
+        done = 0
+        for states, part, answer in _read(folder, todo, explained=manifest.explained, processes=processes):
+            for path, (size, changed) in states.items():
+                error = answer["errors"].get(path, "")
+                launches = int(answer["launches"].get(path, 0))
+                manifest.reports[path] = Entry(size, changed, "" if error else part, launches, error)
+            manifest.metrics.update(answer.get("metrics", ()))
+            done += len(states)
+            _save(folder, manifest)
+            if progress is not None:
+                elapsed = time.monotonic() - started
+                progress(done, len(todo), elapsed / done * (len(todo) - done))
+        _save(folder, manifest)
+        _drop_unused_parts(folder, manifest)
+    errors = tuple((path, entry.error) for path, entry in manifest.reports.items() if entry.error)
+    return Update(len(todo), kept, len(gone), manifest.launches, errors, time.monotonic() - started)
+
+
+def _read(
+    folder: Path, todo: dict[str, tuple[int, int]], *, explained: bool, processes: int
+) -> Iterator[tuple[dict[str, tuple[int, int]], str, dict[str, Any]]]:
+    """Batches of reports with their part and the worker's answer, as they get done."""
+    batches: queue.SimpleQueue[list[str]] = queue.SimpleQueue()
+    listed = list(_batches(todo, processes))
+    for batch in listed:
+        batches.put(batch)
+    answers: queue.SimpleQueue[tuple[list[str], str, dict[str, Any]] | BaseException] = queue.SimpleQueue()
+    stop = threading.Event()
+
+    def work() -> None:
+        worker = LineWorker(python_command(MODULE), name="the reader of reports")
+        try:
+            while not stop.is_set():
+                batch = batches.get_nowait()
+                for reports, part, answer in _answers(worker, folder, batch, explained=explained):
+                    answers.put((reports, part, answer))
+        except queue.Empty:
+            pass
+        except BaseException as error:
+            answers.put(error)
+        finally:
+            worker.stop()
+
+    threads = [threading.Thread(target=work, daemon=True) for _ in range(max(1, min(processes, len(listed))))]
+    for thread in threads:
+        thread.start()
+    left = len(todo)
+    try:
+        while left:
+            found = answers.get()
+            if isinstance(found, BaseException):
+                raise found
+            reports, part, answer = found
+            left -= len(reports)
+            yield {path: todo[path] for path in reports}, part, answer
+    finally:
+        stop.set()
+
+
+def _answers(
+    worker: LineWorker, folder: Path, batch: list[str], *, explained: bool
+) -> Iterator[tuple[list[str], str, dict[str, Any]]]:
+    """What the worker makes of a batch; where it dies over one, each report is tried alone and the culprit named."""
+    part = f"{uuid.uuid4().hex}.parquet"
+    request = {"reports": batch, "target": str(folder / "parts" / part), "explained": explained}
+    try:
+        yield batch, part, worker.ask(request, SECONDS_PER_REPORT * len(batch))
+    except WorkerError as error:
+        if len(batch) == 1:
+            yield batch, part, {"launches": {}, "errors": {batch[0]: str(error)}}
+            return
+        for report in batch:
+            yield from _answers(worker, folder, [report], explained=explained)
+
+
+def _batches(todo: dict[str, tuple[int, int]], processes: int) -> Iterator[list[str]]:
+    """Reports in batches of bounded size; small enough that every process gets some."""
+    most = max(1, min(BATCH_REPORTS, -(-len(todo) // (2 * processes))))
+    batch: list[str] = []
+    size = 0
+    for path, (bytes_, _) in todo.items():
+        if batch and (len(batch) >= most or size + bytes_ > BATCH_BYTES):
+            yield batch
+            batch, size = [], 0
+        batch.append(path)
+        size += bytes_
+    if batch:
+        yield batch
+
+
+def _state(path: Path) -> tuple[int, int]:
+    try:
+        found = path.stat()
+    except OSError:
+        return (-1, -1)
+    return found.st_size, found.st_mtime_ns
+
+
+def _changed(entry: Entry, state: tuple[int, int]) -> bool:
+    return (entry.size, entry.changed_ns) != state
+
+
+def _save(folder: Path, manifest: Manifest) -> None:
+    content = {
+        "format": FORMAT,
+        "version": manifest.version,
+        "explained": manifest.explained,
+        "metrics": sorted(manifest.metrics),
+        "reports": {path: asdict(entry) for path, entry in manifest.reports.items()},
+    }
+    scratch = folder / f"{SCRATCH}{MANIFEST}"
+    try:
+        scratch.write_text(json.dumps(content), encoding="utf-8")
+        scratch.replace(folder / MANIFEST)
+    except OSError as error:
+        scratch.unlink(missing_ok=True)
+        raise DatasetError(
+            f"{folder} cannot be written",
+            found=str(error),
+            remedies=["free some space, or name another folder with -o; what was read before is kept"],
+        ) from None
+
+
+def _drop_unused_parts(folder: Path, manifest: Manifest) -> None:
+    used = {entry.part for entry in manifest.reports.values()}
+    for room in ROOMS:
+        for path in (folder / room).glob("*.parquet"):
+            if path.name not in used:
+                path.unlink(missing_ok=True)
+
+
+def _clear_scratch(folder: Path) -> None:
+    for path in (found for room in ("", *ROOMS) for found in (folder / room).glob(f"{SCRATCH}*")):
+        path.unlink(missing_ok=True)
+
+
+@contextmanager
+def _locked(folder: Path) -> Iterator[None]:
+    """One writer at a time."""
+    try:
+        for room in ROOMS:
+            (folder / room).mkdir(parents=True, exist_ok=True)
+        if not is_dataset(folder) and (others := _others(folder)):
+            raise DatasetError(
+                f"{folder} holds other files", found=", ".join(others), remedies=["name a new folder with -o"]
+            )
+        with (folder / ".lock").open("w") as lock:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError:
+                raise DatasetError(
+                    f"another process writes {folder}",
+                    remedies=["wait for it, or name another folder with -o"],
+                ) from None
+            yield
+    except OSError as error:
+        raise DatasetError(f"{folder} cannot be written", found=str(error)) from None
+
+
+def _others(folder: Path) -> Sequence[str]:
+    return sorted(os.fspath(p.name) for p in folder.iterdir() if p.name not in (*ROOMS, ".lock"))[:5]

@@ -1,0 +1,99 @@
+"""Launches that were found in a data set, and how its reading went; and the same for JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from gemmprof.analysis.explanation.causes import CAUSES
+from gemmprof.analysis.named_figures import ALIASES, UNITS, canonical
+from gemmprof.printable import one_line
+from gemmprof.reports.dataset.search import Answer
+from gemmprof.reports.dataset.store import Update
+from gemmprof.reports.formatting import nanoseconds, quantity, short_name
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+    from rich.table import Table
+
+FORMAT = "gemmprof.find/1"
+MOST_ERRORS = 20
+"""Unreadable reports named one by one; of more, the rest is counted."""
+
+
+def parts(answer: Answer, *, width: int) -> Iterator[RenderableType]:
+    """The launches, longest first, with the values that the condition looked at."""
+    from rich.table import Table
+    from rich.text import Text
+
+    if answer.found:
+        names = list(answer.found[0].values)
+        table = Table(box=None, pad_edge=False)
+        table.add_column("launch", overflow="fold")
+        table.add_column("time", justify="right", no_wrap=True)
+        shown = [name for name in names if canonical(name) != "duration"][: 1 if width < 72 else 4]
+        for name in shown:
+            table.add_column(name, justify="right", overflow="fold")
+        for item in answer.found:
+            where = f"{item.report} launch {item.launch}"
+            values = [quantity(item.values[name], UNITS.get(canonical(name), "")) for name in shown]
+            name_of = Text(f"{short_name(item.kernel)}\n  {where}")
+            table.add_row(name_of, nanoseconds(item.duration_ns), *values)
+        yield table
+    more = answer.matches - len(answer.found)
+    tail = f", {more:,} more not shown (--limit)" if more > 0 else ""
+    yield Text(f"{answer.matches:,} of {answer.looked_at:,} launches{tail}")
+
+
+def names_table() -> Table:
+    """Every figure and finding that a condition may name."""
+    from rich.table import Table
+
+    other = {name: word for word, name in ALIASES.items()}
+    table = Table(box=None, pad_edge=False)
+    for name in ("name", "also", "unit"):
+        table.add_column(name)
+    for name, unit in UNITS.items():
+        if name not in CAUSES:
+            table.add_row(name, other.get(name, ""), unit)
+    for cause in CAUSES:
+        table.add_row(cause, "", "% of the time that mending it saves")
+    return table
+
+
+def record(answer: Answer, condition: str) -> dict[str, Any]:
+    """The launches as records."""
+    return {
+        "format": FORMAT,
+        "condition": condition,
+        "matches": answer.matches,
+        "launches": answer.looked_at,
+        "found": [
+            {
+                "report": item.report,
+                "launch": item.launch,
+                "name": item.kernel,
+                "nvtx": item.nvtx,
+                "device": item.device,
+                "duration_ns": item.duration_ns,
+                "values": item.values,
+            }
+            for item in answer.found
+        ],
+    }
+
+
+def progress(done: int, total: int, seconds_left: float) -> str:
+    """One line on how far the reading is."""
+    return f"{done:,} of {total:,} reports read, about {max(0.0, seconds_left):.0f} s left"
+
+
+def summary(done: Update) -> Iterator[str]:
+    """What the reading did, and which reports could not be read."""
+    if done.read or done.removed:
+        speed = f", {done.read / done.seconds:.0f} a second" if done.seconds > 1 else ""
+        yield f"{done.read:,} reports read{speed}, {done.kept:,} unchanged, {done.removed:,} gone"
+    for path, error in done.errors[:MOST_ERRORS]:
+        yield one_line(f"not read: {path}: {error.splitlines()[0] if error else ''}")
+    if len(done.errors) > MOST_ERRORS:
+        yield f"and {len(done.errors) - MOST_ERRORS:,} more that could not be read"

@@ -1,0 +1,67 @@
+"""Conditions are read as written, and what cannot be read is named."""
+
+from __future__ import annotations
+
+import pytest
+
+from gemmprof.analysis.conditions import (
+    Both,
+    Comparison,
+    Either,
+    Match,
+    Not,
+    names_in,
+    parse_condition,
+)
+from gemmprof.errors import UsageError
+
+
+def test_units_become_base_units() -> None:
+    found = parse_condition("shared_bank_conflicts > 10% and time >= 1.5ms or dram_read < 2GiB")
+    assert found == Either(
+        (
+            Both((Comparison("shared_bank_conflicts", ">", 10.0), Comparison("time", ">=", 1.5e6))),
+            Comparison("dram_read", "<", 2.0 * 1024**3),
+        )
+    )
+    assert names_in(found) == ("shared_bank_conflicts", "time", "dram_read")
+
+
+def test_metrics_texts_and_brackets() -> None:
+    found = parse_condition(
+        "not (lts__t_sector_hit_rate.pct < 40 or registers == 1_000) and kernel ~ 'gemm|conv'"
+    )
+    assert found == Both(
+        (
+            Not(
+                Either(
+                    (
+                        Comparison("lts__t_sector_hit_rate.pct", "<", 40.0),
+                        Comparison("registers", "==", 1000.0),
+                    )
+                )
+            ),
+            Match("kernel", "gemm|conv", True),
+        )
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ("", "expected the name"),
+        ("time >", "expected a number"),
+        ("time > 3 parsecs", "no unit"),
+        ("time > 1ms )", "expected 'and'"),
+        ("(time > 1ms", "expected '\\)'"),
+        ("kernel > 3", "is text"),
+        ("time ~ 'x'", "looks at text"),
+        ("kernel ~ '('", "no regular expression"),
+        ("time > 1 ; drop table", "cannot be read"),
+        ("(" * 200 + "time > 1" + ")" * 200, "nested too deeply"),
+        ("not " * 5000 + "time > 1", "nested too deeply"),
+    ],
+)
+def test_what_cannot_be_read_is_named(text: str, complaint: str) -> None:
+    with pytest.raises(UsageError, match=complaint):
+        parse_condition(text)

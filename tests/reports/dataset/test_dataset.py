@@ -1,0 +1,207 @@
+"""A data set of many reports: complete, incremental, and answering as the reports themselves would."""
+
+from __future__ import annotations
+
+import json
+import lzma
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from recorded_data import DATA, ROOT
+
+from gemmprof import metrics as m
+from gemmprof.analysis.conditions import parse_condition
+from gemmprof.analysis.kernel_analysis import analyse
+from gemmprof.analysis.named_figures import figures, findings
+from gemmprof.analysis.reading.report import read_report
+from gemmprof.errors import UsageError
+from gemmprof.reports.dataset.search import search
+from gemmprof.reports.dataset.store import DatasetError, load_manifest, update
+
+NAMES = ("names_nvtx", "partial_basic", "partial_two_metrics", "launches_same_kernel", "modes_range")
+
+
+@pytest.fixture(scope="module")
+def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("tree")
+    for number, name in enumerate(NAMES):
+        deep = folder / f"week{number}" / "night"
+        deep.mkdir(parents=True)
+        (deep / f"{name}.ncu-rep").write_bytes(lzma.decompress((DATA / f"{name}.ncu-rep.xz").read_bytes()))
+    return folder
+
+
+def reports(tree: Path) -> list[Path]:
+    return sorted(tree.rglob("*.ncu-rep"))
+
+
+@pytest.fixture(scope="module")
+def dataset(tree: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("data") / "set"
+    update(folder, reports(tree))
+    return folder
+
+
+@pytest.mark.parametrize(
+    "condition",
+    [
+        "time > 5us",
+        "registers >= 16 and occupancy < 90%",
+        "low_occupancy > 1% or not (time < 1ms)",
+        "l2_hit_rate < 60",
+    ],
+)
+def test_answers_are_those_of_the_reports(tree: Path, dataset: Path, condition: str) -> None:
+    parsed = parse_condition(condition)
+    expected = set()
+    for path in reports(tree):
+        for profile in read_report(path, source=True):
+            analysis = analyse(profile)
+            values = {**figures(analysis), **findings(analysis.explanation)}
+            values |= {"time": values.get("duration"), "occupancy": values.get("achieved_occupancy")}
+            if _holds(parsed, values):
+                expected.add((str(path), profile.index))
+    answer = search(dataset, parsed)
+    assert {(found.report, found.launch) for found in answer.found} == expected
+    assert answer.matches == len(expected)
+    assert answer.looked_at == sum(len(read_report(path)) for path in reports(tree))
+
+
+def _holds(condition: object, values: dict[str, float | None]) -> bool | None:
+    """What SQL makes of it: unknown stays unknown."""
+    from gemmprof.analysis.conditions import Both, Comparison, Not
+
+    if isinstance(condition, Comparison):
+        value = values.get(condition.name)
+        operators = {">": float.__gt__, ">=": float.__ge__, "<": float.__lt__}
+        return None if value is None else operators[condition.operator](float(value), condition.value)
+    if isinstance(condition, Not):
+        part = _holds(condition.part, values)
+        return None if part is None else not part
+    parts = [_holds(part, values) for part in condition.parts]  # type: ignore[attr-defined]
+    decisive = not isinstance(condition, Both)
+    if decisive in parts:
+        return decisive
+    return None if None in parts else not decisive
+
+
+def test_metrics_by_their_own_name(tree: Path, dataset: Path) -> None:
+    answer = search(dataset, parse_condition(f"{m.REGISTERS_PER_THREAD} > 0"))
+    for found in answer.found:
+        profile = read_report(found.report)[found.launch]
+        assert found.values[m.REGISTERS_PER_THREAD] == profile.number(m.REGISTERS_PER_THREAD)
+    assert answer.found
+
+
+def test_an_unknown_name_is_refused_with_close_ones(dataset: Path) -> None:
+    with pytest.raises(UsageError, match="registers"):
+        search(dataset, parse_condition("registrs > 3"))
+
+
+def test_only_what_changed_is_read_again(tree: Path, tmp_path: Path) -> None:
+    copy = tmp_path / "tree"
+    shutil.copytree(tree, copy)
+    folder = tmp_path / "set"
+    first = update(folder, reports(copy), processes=2)
+    assert (first.read, first.kept, first.removed) == (5, 0, 0)
+    again = update(folder, reports(copy))
+    assert (again.read, again.kept, again.removed, again.launches) == (0, 5, 0, first.launches)
+    changed, gone = reports(copy)[0], reports(copy)[1]
+    shutil.copyfile(reports(copy)[2], changed)
+    gone.unlink()
+    third = update(folder, reports(copy))
+    assert (third.read, third.kept, third.removed) == (1, 3, 1)
+    seen = search(folder, parse_condition("kernel ~ '.'"))
+    assert seen.matches == seen.looked_at == third.launches
+    assert str(gone.resolve()) not in {found.report for found in seen.found}
+    used = {entry.part for entry in load_manifest(folder).reports.values()}
+    assert {path.name for path in (folder / "parts").iterdir()} == used
+
+
+def test_damaged_reports_are_listed_and_the_others_kept(tree: Path, tmp_path: Path) -> None:
+    copy = tmp_path / "tree"
+    shutil.copytree(tree, copy)
+    damaged = reports(copy)[0]
+    damaged.write_bytes(damaged.read_bytes()[:-1000])
+    done = run("find", "time > 1ns", str(copy), "--json", cwd=tmp_path)
+    assert done.returncode == 1
+    assert damaged.name in done.stderr
+    assert json.loads(done.stdout)["launches"] > 0
+
+
+def test_a_killed_update_goes_on_where_it_was(tree: Path, tmp_path: Path) -> None:
+    copy = tmp_path / "tree"
+    for number in range(12):
+        shutil.copytree(tree, copy / str(number))
+    folder = tmp_path / "set"
+    command = [
+        sys.executable,
+        "-m",
+        "gemmprof",
+        "export",
+        str(copy),
+        "--format",
+        "dataset",
+        "-o",
+        str(folder),
+    ]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    first = subprocess.Popen(command, env=environment, stderr=subprocess.DEVNULL)
+    deadline = time.monotonic() + 60
+    while not (folder / "dataset.json").exists() and time.monotonic() < deadline:
+        time.sleep(0.02)
+    first.send_signal(signal.SIGKILL)
+    first.wait()
+    before = len(load_manifest(folder).reports)
+    assert before > 0
+    done = update(folder, reports(copy))
+    assert done.kept == before and done.read + done.kept == 60
+    assert not done.errors
+    assert not list(folder.rglob(".scratch-*"))
+
+
+def test_two_writers_and_foreign_folders_are_refused(tree: Path, tmp_path: Path) -> None:
+    import fcntl
+
+    folder = tmp_path / "set"
+    update(folder, reports(tree)[:1])
+    with (folder / ".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        with pytest.raises(DatasetError, match="another process"):
+            update(folder, reports(tree)[:1])
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "thesis.tex").touch()
+    with pytest.raises(DatasetError, match="holds other files"):
+        update(tmp_path / "mine", reports(tree)[:1])
+    (folder / "dataset.json").write_text('{"format": "gemmprof.dataset/1", "reports": 3}')
+    with pytest.raises(DatasetError, match="damaged"):
+        load_manifest(folder)
+
+
+def run(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "GEMMPROF_CACHE": str(cwd / "cache")}
+    return subprocess.run(
+        [sys.executable, "-m", "gemmprof", *arguments],
+        cwd=cwd, env=environment, capture_output=True, text=True, timeout=120, check=False,
+    )  # fmt: skip
+
+
+def test_the_command(tree: Path, tmp_path: Path) -> None:
+    first = run("find", "time > 1us and kernel ~ 'saxpy'", str(tree), cwd=tmp_path)
+    assert first.returncode == 0, first.stderr
+    assert "5 reports read" in first.stderr and "saxpy" in first.stdout
+    again = run("find", "time > 1us", str(tree), cwd=tmp_path)
+    assert "reports read" not in again.stderr
+    exported = run("export", str(tree), "--format", "dataset", "-o", "set", cwd=tmp_path)
+    assert exported.returncode == 0, exported.stderr
+    assert run("find", "time > 1us", "set", cwd=tmp_path).stdout == again.stdout
+    names = run("find", "--names", cwd=tmp_path)
+    assert "registers" in names.stdout and "low_occupancy" in names.stdout
+    wrong = run("find", "tim > 1us", "set", cwd=tmp_path)
+    assert wrong.returncode == 2 and "fix:" in wrong.stderr
