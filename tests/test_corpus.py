@@ -16,7 +16,7 @@ from gemmprof.analysis.reading.report import read_report
 
 ROOT = Path(__file__).resolve().parent.parent
 DATA = ROOT / "tests" / "data" / "pairs"
-KINDS = {"toy", "real", "ladder", "behind_limit", "two_flaws"}
+KINDS = {"toy", "real", "ladder", "behind_limit", "two_flaws", "not_mended"}
 CAUSES = {
     "uncoalesced_access", "narrow_access", "redundant_loads", "cache_locality", "shared_bank_conflicts",
     "shared_memory_bandwidth", "global_atomics", "shared_atomics", "local_memory", "constant_divergence",
@@ -54,6 +54,7 @@ def test_format() -> None:
             assert side.keys() == {"report", "launch", "time_ns", "spread", "launches", "side"}, pair
             assert side["time_ns"] > 2_000 and 0.0 <= side["spread"] < 0.2 and side["launches"] >= 1, pair
         assert pair["flawed"] != pair["mended"]
+        assert (saved(pair) < -0.04) <= (pair["kind"] == "not_mended"), pair
     names = Counter((pair["pair"], pair["size"]) for pair in pairs())
     assert max(names.values()) == 1, names.most_common(3)
 
@@ -68,6 +69,8 @@ def test_as_many_as_promised() -> None:
     assert len({pair["kernel"] for pair in pairs() if pair["kind"] == "real"}) >= 8
     assert sum(pair["kind"] == "ladder" for pair in pairs()) >= 5
     assert sum(pair["pair"].startswith(("triton_", "torch_")) for pair in pairs()) >= 5
+    sizes = Counter(pair["pair"] for pair in pairs())
+    assert sum(count >= 2 for count in sizes.values()) >= 60, sizes
 
 
 def test_flaws_are_of_all_strengths() -> None:
@@ -108,8 +111,9 @@ def test_small() -> None:
     assert sum(path.stat().st_size for path in DATA.iterdir()) < MEGABYTES << 20
 
 
-def test_every_cause_is_defined() -> None:
+def test_docs_define_every_cause_and_count_the_rows() -> None:
     text = (ROOT / "docs" / "corpus.md").read_text(encoding="utf-8")
+    assert f"{len(pairs())} rows, which are {len({pair['pair'] for pair in pairs()})} pairs" in text
     assert set(re.findall(r"^\| `(\w+)` \| .* \| .* \|$", text, re.MULTILINE)) >= CAUSES
 
 
