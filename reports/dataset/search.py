@@ -79,7 +79,7 @@ def search(folder: Path, condition: Condition, *, limit: int | None = None) -> A
         names = _columns(folder, live, manifest.metrics, names_in(condition))
         wanted = [*IDENTITY, DURATION, *names.values()]
         with ThreadPoolExecutor(max_workers=min(4, os.cpu_count() or 1)) as readers:
-            parts = list(readers.map(lambda item: _part(folder, *item, wanted), live.items()))
+            parts = list(readers.map(lambda part: _part(folder, part, live[part], wanted), live))
         launches = pa.concat_tables(parts, promote_options="permissive")
         where, values = to_sql(condition, names)
         chosen = "".join(f', "{c}"' for c in names.values())
@@ -97,7 +97,10 @@ def search(folder: Path, condition: Condition, *, limit: int | None = None) -> A
             found=str(error)[:300],
             remedies=["delete the data set; it is made anew from the reports"],
         ) from None
-    found = tuple(Found(*row[:6], values=dict(zip(names, row[6:-1], strict=True))) for row in rows)
+    found = tuple(
+        Found(report, launch, kernel, nvtx, device, duration, dict(zip(names, rest[:-1], strict=True)))
+        for report, launch, kernel, nvtx, device, duration, *rest in rows
+    )
     return Answer(found, rows[0][-1] if rows else 0, manifest.launches)
 
 
