@@ -18,7 +18,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from gemmprof.kernels.build import build
-from gemmprof.kernels.catalog import STAGES
+from gemmprof.kernels.catalog import SINGLE
 from gemmprof.model import Problem, Stage
 from gemmprof.profiler.job import Job, Task
 from gemmprof.profiler.ncu.command import NcuCommand, require_ncu
@@ -82,7 +82,7 @@ def main() -> None:
     parser.add_argument("--keep", type=Path, help="keep run and reports in this folder")
     options = parser.parse_args()
     problem = Problem.parse(options.shape)
-    stages = select_stages(options.stage) if options.stage else STAGES
+    stages = select_stages(options.stage) if options.stage else SINGLE.stages
     build()
     with tempfile.TemporaryDirectory() as scratch:
         folder = options.keep or Path(scratch)

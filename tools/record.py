@@ -1,4 +1,4 @@
-"""Make the recorded run that ships with the package: the whole ladder on this machine's GPU, packed small.
+"""Make the recorded run that ships with the package: every ladder on this machine's GPU, packed small.
 
     python tools/record.py --output gemmprof/recorded
 
@@ -25,8 +25,8 @@ from pathlib import Path
 from gemmprof import metrics
 from gemmprof.analysis.session import load_session
 from gemmprof.commands._shared import console
-from gemmprof.kernels.catalog import STAGES
-from gemmprof.model import Problem
+from gemmprof.kernels.catalog import LADDERS, ladder_of
+from gemmprof.model import Problem, Stage
 from gemmprof.profiler.collect import collect
 from gemmprof.profiler.settings import LEAN, Settings
 from gemmprof.reports.terminal import summary
@@ -64,12 +64,19 @@ def collect_run(
     progress = PlainProgress()
     extra = EXTRA_METRICS if metric_set == LEAN else ()
     for number, problem in enumerate(profiled):
-        settings = Settings(STAGES, (problem,), metric_set=metric_set, extra_metrics=extra)
+        settings = Settings(stages_for(problem), (problem,), metric_set=metric_set, extra_metrics=extra)
         run = collect(settings, directory, resume=number > 0, progress=progress)
-    if timed:
-        settings = Settings(STAGES, tuple(timed), metric_set=metric_set, extra_metrics=extra, profile=False)
+    for problem in timed:
+        settings = Settings(
+            stages_for(problem), (problem,), metric_set=metric_set, extra_metrics=extra, profile=False
+        )
         run = collect(settings, directory, resume=True, progress=progress)
     return run
+
+
+def stages_for(problem: Problem) -> tuple[Stage, ...]:
+    """The stages of the problem's ladder that compute in its type."""
+    return tuple(stage for stage in ladder_of(problem.dtype).stages if problem.dtype in stage.dtypes)
 
 
 def complaints(run: Run, profiled: Sequence[Problem]) -> list[str]:
@@ -77,6 +84,8 @@ def complaints(run: Run, profiled: Sequence[Problem]) -> list[str]:
     found = []
     for problem in run.problems:
         for record in run.stages:
+            if problem.dtype not in record.stage.dtypes:
+                continue
             name = f"{record.stage.name} {problem.key}"
             result = run.result(record.stage.number, problem)
             if result is None or result.failure is not None:
@@ -134,11 +143,15 @@ def main() -> int:
     parser.add_argument(
         "--timed", action="append", help=f"timed only (default {', '.join(TIMED)}); 'none' for none"
     )
+    parser.add_argument("--ladder", choices=[ladder.name for ladder in LADDERS], help="this one only")
     parser.add_argument("--set", dest="metric_set", default=LEAN, help=f"the metric set (default {LEAN})")
     parser.add_argument("--from-run", type=Path, help="pack this collected run instead of collecting")
     options = parser.parse_args()
-    profiled = [Problem.parse(text) for text in options.shape or PROFILED]
-    timed = [Problem.parse(text) for text in options.timed or TIMED if text != "none"]
+    dtypes = [ladder.dtypes[0] for ladder in LADDERS if options.ladder in (None, ladder.name)]
+    profiled = [Problem.parse(text, dtype) for dtype in dtypes for text in options.shape or PROFILED]
+    timed = [
+        Problem.parse(text, dtype) for dtype in dtypes for text in options.timed or TIMED if text != "none"
+    ]
     started = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="gemmprof-record-") as scratch:
         folder = Path(scratch)

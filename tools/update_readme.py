@@ -17,7 +17,7 @@ from gemmprof.analysis.explanation import latency
 from gemmprof.analysis.explanation.causes import CAUSES, definition
 from gemmprof.analysis.session import Session, load_session
 from gemmprof.commands import COMMANDS
-from gemmprof.kernels.catalog import STAGES
+from gemmprof.kernels.catalog import SINGLE
 from gemmprof.kernels.compiler import SOURCES
 from gemmprof.model import Problem
 from gemmprof.reports.terminal.summary import SummaryRow, summarise
@@ -89,7 +89,7 @@ def changed_since(session: Session) -> list[int]:
     changed = set()
     for result in run.results if run else ():
         kernel = session.kernel_for(result)
-        stage = next((stage for stage in STAGES if stage.number == result.stage), None)
+        stage = next((stage for stage in SINGLE.stages if stage.number == result.stage), None)
         if run is None or kernel is None or stage is None or stage.source is None:
             continue
         files = kernel.profile.source.files
@@ -130,7 +130,7 @@ def ladder_table(run: Run, rows: tuple[SummaryRow, ...], changed: list[int]) -> 
         "Median time, L2 flushed before every repetition, alternating with cuBLAS in one process; the error is the "
         "relative Frobenius distance to a float64 product. Occupancy and limit are from the profiled launch.",
     ]
-    newer = [stage for stage in STAGES if stage.number not in titles]
+    newer = [stage for stage in SINGLE.stages if stage.number not in titles]
     if newer:
         named = ", ".join(f"{stage.number} ({stage.title})" for stage in newer)
         lines += ["", f"Newer than the recorded run, and so not in this table: stage {named}."]
@@ -147,7 +147,9 @@ def ladder_table(run: Run, rows: tuple[SummaryRow, ...], changed: list[int]) -> 
 def fastest_table(run: Run, rows: tuple[SummaryRow, ...]) -> str:
     """The last stage against cuBLAS on every timed problem, those of the goal first."""
     found = {
-        row.problem: row for row in rows if row.stage == STAGES[-1].number and row.of_cublas and row.tflops
+        row.problem: row
+        for row in rows
+        if row.stage == SINGLE.stages[-1].number and row.of_cublas and row.tflops
     }
     others = sorted(found.keys() - set(GOAL), key=lambda problem: problem.flops)
     if missing := [problem.label for problem in GOAL if problem not in found]:
