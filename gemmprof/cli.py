@@ -6,6 +6,7 @@ Exit codes: 0 fine, 1 a finding (a stage failed, a gate did not hold), 2 an erro
 from __future__ import annotations
 
 import argparse
+import difflib
 import errno
 import signal
 import sys
@@ -13,10 +14,11 @@ import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from importlib import import_module
+from typing import Any, NoReturn
 
 from gemmprof import __version__
 from gemmprof.commands import COMMANDS, TAKE_A_PROGRAM
-from gemmprof.errors import GemmprofError
+from gemmprof.errors import GemmprofError, UsageError
 from gemmprof.printable import guarded_output, one_line, silence
 
 EXIT_OK, EXIT_FINDING, EXIT_ERROR = 0, 1, 2
@@ -27,9 +29,44 @@ class _HelpFormatter(argparse.RawDescriptionHelpFormatter):
         super().__init__(prog, max_help_position=30)
 
 
-def build_parser(only: str | None = None) -> argparse.ArgumentParser:
+class Parser(argparse.ArgumentParser):
+    """A parser that takes no abbreviations and answers a mistyped word with the one that was meant."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **{"allow_abbrev": False, **kwargs})
+
+    def error(self, message: str) -> NoReturn:
+        """Print the usage of this very command, the mistake and what was meant; exit code 2."""
+        problem = UsageError(message, remedies=self._meant(message))
+        if _wants_json(sys.argv[1:] if self.arguments is None else self.arguments):
+            _print_error(self.prog.removeprefix("gemmprof").strip(), problem, as_json=True)
+        else:
+            self.print_usage(sys.stderr)
+            print(f"{self.prog}: error: {problem}", file=sys.stderr)
+        raise SystemExit(EXIT_ERROR)
+
+    arguments: Sequence[str] | None = None
+    """What is being parsed, where it is not the process's own command line."""
+
+    def _meant(self, message: str) -> list[str]:
+        """Remedies for a word that is close to one that exists."""
+        known = [
+            *self._option_string_actions,
+            *(name for a in self._actions for name in map(str, a.choices or ())),
+        ]
+        words = message.split(": ", 1)[-1].partition(" (choose from")[0].replace("'", " ").split()
+        found = [f"did you mean {close[0]}?" for word in words if (close := _closest(word, known))]
+        return [*found, f"`{self.prog} --help` lists what there is"]
+
+
+def _closest(word: str, known: Sequence[str]) -> list[str]:
+    name = word.partition("=")[0]
+    return [] if name in known else difflib.get_close_matches(name, known, n=1, cutoff=0.6)
+
+
+def build_parser(only: str | None = None) -> Parser:
     """The whole command line; ``only`` names the one command whose arguments are needed."""
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog="gemmprof",
         description="Profile CUDA kernels with Nsight Compute and explain what holds them back.",
         epilog="`gemmprof COMMAND --help` shows a command's options. Reports are read without a GPU.",
@@ -46,7 +83,7 @@ def build_parser(only: str | None = None) -> argparse.ArgumentParser:
             name, help=summary, description=module.__doc__, formatter_class=_HelpFormatter
         )
         module.add_arguments(command)
-        command.set_defaults(run=module.run)
+        command.set_defaults(run=module.run, parser=command)
     return parser
 
 
@@ -85,14 +122,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _run(argv: Sequence[str]) -> int:
     name = _named_command(argv)
     argv, program = _without_program(argv) if name in TAKE_A_PROGRAM else (argv, [])
-    parser = build_parser(only=name)
-    options = parser.parse_args(argv)
+    Parser.arguments = argv
+    options, unknown = build_parser(only=name).parse_known_args(argv)
+    if unknown:
+        what = "option" if unknown[0].startswith("-") else "argument"
+        options.parser.error(f"there is no {what}: {' '.join(unknown)}")
     if program:
         options.program = program
     try:
         return int(options.run(options))
     except GemmprofError as error:
-        print(f"gemmprof {options.command}: error: {error}", file=sys.stderr)
+        _print_error(options.command, error, as_json=getattr(options, "json", False))
         return error.exit_code
     except OSError as error:
         # The file system said no: a full disk, a folder that may not be written.
@@ -107,6 +147,28 @@ def _run(argv: Sequence[str]) -> int:
     except _Terminated as ending:
         print(f"gemmprof {options.command}: ended by {signal.Signals(ending.number).name}", file=sys.stderr)
         return 128 + ending.number
+
+
+def _wants_json(argv: Sequence[str]) -> bool:
+    return "--json" in argv or "--format=json" in argv
+
+
+def _print_error(command: str, error: GemmprofError, *, as_json: bool) -> None:
+    """The one place where an error becomes text: for people on stderr, with ``--json`` as JSON on stdout as well."""
+    where = f"gemmprof {command}".strip()
+    print(f"{where}: error: {error}", file=sys.stderr)
+    if as_json:
+        from gemmprof.commands._shared import print_json
+
+        print_json(
+            {
+                "command": command,
+                "message": error.message,
+                "found": error.found,
+                "remedies": list(error.remedies),
+            },
+            "error",
+        )
 
 
 _REMEDIES = {

@@ -78,7 +78,9 @@ def test_a_stage_of_the_recorded_run_has_its_own_occupancy(stage: str, tmp_path:
     result = gemmprof("occupancy", "--stage", stage, "--json", cwd=tmp_path)
     assert result.returncode == 0
     assert "Stage 5 (2D block tiling)" in result.stderr
-    (row,) = json.loads(result.stdout)
+    answer = json.loads(result.stdout)
+    assert answer["format"] == "gemmprof.occupancy/1"
+    (row,) = answer["answers"]
     assert row["registers_per_thread"] == record.registers_per_thread
     assert row["shared_memory_per_block"] == record.static_shared_memory
 
@@ -159,3 +161,54 @@ def test_two_stages_of_a_run_are_compared_on_its_first_shape_or_a_named_one(tmp_
     missing = gemmprof("diff", "--before", "5@99", "--after", "6", cwd=tmp_path)
     assert missing.returncode == 2
     assert "matches nothing" in missing.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "usage", "meant"),
+    [
+        (("roofline", "--kernl", "x"), "usage: gemmprof roofline", "did you mean --kernel?"),
+        (("report", "--recored"), "usage: gemmprof report", "did you mean --recorded?"),
+        (("rooflin",), "usage: gemmprof ", "did you mean roofline?"),
+        (("export", "--format", "parket"), "usage: gemmprof export", "did you mean parquet?"),
+        (("report", "--rec"), "usage: gemmprof report", "there is no option: --rec"),
+    ],
+)
+def test_a_typo_gets_the_usage_of_its_command_and_what_was_meant(
+    arguments: tuple[str, ...], usage: str, meant: str
+) -> None:
+    result = gemmprof(*arguments)
+    assert result.returncode == 2 and result.stdout == ""
+    assert result.stderr.startswith(usage) and meant in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("roofline", "none.ncu-rep", "--json"), "none.ncu-rep"),
+        (("show", "--json", "--setcion", "roofline"), "--setcion"),
+        (("explain", "--json", "--kernel", "("), "regular expression"),
+    ],
+)
+def test_with_json_an_error_is_json_too(arguments: tuple[str, ...], said: str, tmp_path: Path) -> None:
+    result = gemmprof(*arguments, cwd=tmp_path)
+    answer = json.loads(result.stdout)
+    assert result.returncode == 2 and answer["format"] == "gemmprof.error/1"
+    assert said in answer["message"] and answer["remedies"] and answer["command"] == arguments[0]
+    assert "error:" in result.stderr
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("stages",),
+        ("roofline", str(DATA / "ladder_simple.ncu-rep.xz")),
+        ("show", str(DATA / "ladder_simple.ncu-rep.xz")),
+        ("explain", str(DATA / "ladder_simple.ncu-rep.xz")),
+        ("occupancy", str(DATA / "ladder_simple.ncu-rep.xz")),
+        ("doctor",),
+    ],
+)
+def test_json_names_its_format(arguments: tuple[str, ...]) -> None:
+    answer = json.loads(gemmprof(*arguments, "--json").stdout)
+    assert answer["format"] == f"gemmprof.{arguments[0]}/1"
+    assert next(iter(answer)) == "format"

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from gemmprof import metrics
 from gemmprof.analysis.reading.report import ReportReader
 from gemmprof.analysis.selection import Selection, nothing_selected
 from gemmprof.profiler.programs.choice import Choice, Launch, choose
-from gemmprof.profiler.programs.session import COUNT_LIMIT, Collected, ProgramProfiler
+from gemmprof.profiler.programs.session import COUNT_LIMIT, Collected, ProgramProfiler, packed
 from gemmprof.reports.formatting import nanoseconds, ratio, seconds
 
 DEFAULT_COUNT = 50
@@ -41,7 +41,10 @@ def count(profiler: ProgramProfiler, wanted: Selection, skip: int = 0) -> Count:
         ProfilerError: ncu failed before it recorded a launch.
     """
     collected = profiler.count()
-    return Count(_launches(collected.report, wanted, skip), collected)
+    launches = _launches(collected.report, wanted, skip)
+    if collected.report is not None:
+        collected = replace(collected, report=packed(collected.report))
+    return Count(launches, collected)
 
 
 def _launches(report: Path | None, wanted: Selection, skip: int) -> tuple[Launch, ...]:
@@ -76,12 +79,13 @@ def chosen(counted: Count, wanted: Selection, *, limit: int = DEFAULT_COUNT, eve
     return choose(counted.launches, limit=min(limit, wanted.top or limit), every=every)
 
 
-def cost(choice: Choice, counted: Count, repeat: int = 1) -> list[str]:
+def cost(choice: Choice, counted: Count, repeat: int = 1, metric_set: str = "lean") -> list[str]:
     """What profiling will cost, in lines for people, before it starts."""
     times = f", {repeat} times" if repeat > 1 else ""
+    takes = seconds(choice.seconds(counted.collected.seconds, repeat, metric_set))
     lines = [
         f"Profiling {choice.launches:,} launches of {choice.kernels:,} kernels and grids{times}: "
-        f"{ratio(choice.share)} of the time, about {seconds(choice.seconds(counted.collected.seconds, repeat))}"
+        f"{ratio(choice.share)} of the time, about {takes}"
     ]
     if choice.left_out:
         lines.append(f"  {choice.left_out:,} cheaper kernels and grids are left out (--count takes more)")

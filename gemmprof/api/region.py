@@ -122,7 +122,9 @@ class Region:
             wanted = selection(options["kernel"], None, options["nvtx"], options["top"])
             counted = profiling.count(profiler, wanted)
             choice = profiling.chosen(counted, wanted, limit=options["count"])
-            self._say(f"gemmprof: {counted}", *profiling.cost(choice, counted))
+            self._say(
+                f"gemmprof: {counted}", *profiling.cost(choice, counted, metric_set=options["metric_set"])
+            )
             collected = profiler.profile(choice.filters)
         if collected.report is None:
             raise KeyboardInterrupt

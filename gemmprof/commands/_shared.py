@@ -160,11 +160,22 @@ def announce(path: Path) -> None:
     print(f"Wrote {one_line(path)}", file=sys.stderr)
 
 
-def print_json(value: Any) -> None:
-    """Print ``value`` as indented JSON on standard output."""
+def print_json(value: Any, command: str = "", key: str = "rows") -> None:
+    """Print ``value`` as indented JSON on standard output.
+
+    Args:
+        value: dataclasses, mappings, lists, numbers, text.
+        command: names the format, ``gemmprof.<command>/1``, which stands first; a list then becomes the field ``key``.
+            '' where the value has a format of its own.
+        key: name of a list.
+    """
     from gemmprof.reports.terminal.records import plain
 
-    print(json_safe(json.dumps(plain(value), indent=2, ensure_ascii=False, allow_nan=False)))
+    record = plain(value)
+    if command:
+        fields = record if isinstance(record, dict) else {key: record}
+        record = {"format": f"gemmprof.{command}/1", **fields}
+    print(json_safe(json.dumps(record, indent=2, ensure_ascii=False, allow_nan=False)))
 
 
 def console(*, stderr: bool = False) -> Console:

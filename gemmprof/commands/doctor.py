@@ -34,7 +34,7 @@ def run(options: argparse.Namespace) -> int:
         print(hint(checks))
         return 0
     if options.json:
-        print_json({"can_collect": not missing, "checks": checks})
+        print_json({"can_collect": not missing, "checks": checks}, "doctor")
         return 1 if missing else 0
     from gemmprof.reports.terminal.checks import print_checks
 

@@ -216,7 +216,7 @@ def _show(options: argparse.Namespace, answers: list[tuple[Product, Occupancy | 
     if options.json:
         from gemmprof.reports.terminal.occupancy_records import answers_data
 
-        print_json(answers_data(answers))
+        print_json(answers_data(answers), "occupancy", "answers")
     else:
         from gemmprof.reports.terminal.occupancy import print_answers
 
@@ -267,7 +267,7 @@ def _from_build(options: argparse.Namespace) -> int:
     if options.json:
         from gemmprof.reports.terminal.occupancy_records import build_data
 
-        print_json(build_data(kernels))
+        print_json(build_data(kernels), "occupancy", "kernels")
     else:
         from gemmprof.reports.terminal.occupancy import print_build
 
@@ -351,7 +351,7 @@ def _from_reports(options: argparse.Namespace) -> int:
     if options.json:
         from gemmprof.reports.terminal.occupancy_records import launches_data
 
-        print_json(launches_data(launches))
+        print_json(launches_data(launches), "occupancy", "launches")
     else:
         from gemmprof.reports.terminal.occupancy import print_launches
 

@@ -180,8 +180,12 @@ def _stems(name: str, repeat: int) -> list[str]:
 def _print_command(profiler: ProgramProfiler) -> int:
     """ncu's command line as one would type it; without a count, with the first launch of every kernel and grid."""
     from gemmprof.profiler.programs.choice import launch_filter
+    from gemmprof.toolchain import Tool, find_ncu
 
-    command = profiler.profile_command(Path("ncu"), launch_filter())
+    ncu = find_ncu()
+    command = profiler.profile_command(
+        Tool(Path("ncu"), ncu.version if ncu is not None else ()), launch_filter()
+    )
     print(shlex.join(command.arguments()))
     return 0
 
@@ -198,7 +202,7 @@ def _counted(options: argparse.Namespace, profiler: ProgramProfiler, wanted: Sel
     counted = profiling.count(profiler, wanted, options.skip)
     _say(f"  {counted}")
     choice = profiling.chosen(counted, wanted, limit=options.count, every=options.all_launches)
-    for line in profiling.cost(choice, counted, options.repeat):
+    for line in profiling.cost(choice, counted, options.repeat, options.metric_set):
         _say(line)
     return choice
 
@@ -247,7 +251,7 @@ def _finish(
         record["reports"] = [str(report) for report in reports]
         record["pages"] = None if pages is None else str(pages)
         record["seconds"] = [run.seconds for run in collected]
-        _shared.print_json(record)
+        _shared.print_json(record, "profile")
     else:
         terminal = _shared.console()
         for part in overview.parts(session, width=terminal.width, headlines=False):

@@ -63,7 +63,7 @@ def run(options: argparse.Namespace) -> int:
         session, target, single_file=options.single_file, baseline=baseline, every=options.all, processes=2
     )
     if options.json:
-        _shared.print_json(_summary(path, session))
+        _shared.print_json(_summary(path, session), "report")
     else:
         _shared.announce(path)
     return 1 if session.failures else 0

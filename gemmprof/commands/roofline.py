@@ -53,7 +53,7 @@ def run(options: argparse.Namespace) -> int:
         roofline_table.draw(drawn, target)
         _shared.announce(target)
     if options.json:
-        _shared.print_json(roofline_table.records(rows))
+        _shared.print_json(roofline_table.records(rows), "roofline", "kernels")
     elif target is None:
         terminal = _shared.console()
         for part in roofline_table.parts(rows, width=terminal.width):

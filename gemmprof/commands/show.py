@@ -39,7 +39,7 @@ def run(options: argparse.Namespace) -> int:
     source = options.all or not options.section or "source_view" in options.section
     session = _shared.load_inputs(options, source=source)
     if options.json:
-        _shared.print_json(overview.record(session, options.section, everything=options.all))
+        _shared.print_json(overview.record(session, options.section, everything=options.all), "show")
     else:
         terminal = _shared.console()
         for part in overview.parts(

@@ -19,7 +19,7 @@ def run(options: argparse.Namespace) -> int:
     """Print the ladders."""
     ladders = (catalog.ladder_named(options.ladder),) if options.ladder else catalog.LADDERS
     if options.json:
-        print_json([stage for ladder in ladders for stage in ladder.stages])
+        print_json([stage for ladder in ladders for stage in ladder.stages], "stages", "stages")
         return 0
     from gemmprof.reports.terminal import stages
 

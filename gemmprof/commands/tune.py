@@ -91,7 +91,7 @@ def run(options: argparse.Namespace) -> int:
     with BarProgress(console(stderr=True)) if bars else PlainProgress(quiet=options.json) as progress:
         result = tune(search, progress)
     if options.json:
-        print_json(result)
+        print_json(result, "tune")
     else:
         print_search(console(), result)
     if result.kept is not None:
@@ -119,7 +119,7 @@ def _list_constraints(variant: Variant, *, as_json: bool) -> int:
     sentences = read_constraints(SOURCES / variant.source).sentences
     space = search_space(variant)
     if as_json:
-        print_json({"stage": variant.name, "constraints": sentences, "parameter_sets": len(space)})
+        print_json({"stage": variant.name, "constraints": sentences, "parameter_sets": len(space)}, "tune")
         return 0
     out = console()
     for sentence in sentences:

@@ -30,6 +30,7 @@ class NcuCommand:
         marked_only: profile only between cudaProfilerStart and cudaProfilerStop, which the program calls itself.
         children: also profile the processes that the program starts.
         import_source: put the CUDA sources into the report.
+        ranges_of_all_threads: an NVTX range also holds what other threads launch meanwhile, as autograd's do.
         flush_caches: empty the GPU's caches before each pass, so that a launch does not profit from the one before.
     """
 
@@ -46,6 +47,7 @@ class NcuCommand:
     children: bool = False
     import_source: bool = True
     flush_caches: bool = True
+    ranges_of_all_threads: bool = False
 
     def __post_init__(self) -> None:
         if self.report.suffix != ".ncu-rep":
@@ -62,6 +64,7 @@ class NcuCommand:
             *("--target-processes", "all" if self.children else "application-only"),
             *(("--profile-from-start", "off") if self.marked_only else ()),
             "--nvtx",
+            *(("--nvtx-push-pop-scope", "process") if self.ranges_of_all_threads else ()),
             *("--import-source", "yes" if self.import_source else "no"),
             *("--clock-control", self.clock_control),
             *(() if self.flush_caches else ("--cache-control", "none")),

@@ -157,7 +157,7 @@ KNOWN_FAILURES: tuple[KnownFailure, ...] = (
 """In the order in which they are looked for: causes before their consequences."""
 
 _MARKED = re.compile(r"==(ERROR|WARNING)==\s*(.*)$")
-_PROFILING = re.compile(r'==PROF== Profiling "(?P<name>.*)" - \d+')
+_PROFILING = re.compile(r'==PROF== Profiling "(?P<name>.*)"(?: - \d+|: )')
 _PROFILED = re.compile(r"100% - (?P<passes>\d+) pass")
 _GIVEN_UP = "==PROF== Trying to shutdown"
 _REPORT = re.compile(r"^==PROF== Report: ")

@@ -17,16 +17,32 @@ from dataclasses import dataclass
 
 COMMUNICATION = r"nccl|nvshmem"
 """Kernels that wait for another GPU's: ncu would run one alone and wait for ever."""
-NEAR_LONGEST = 0.9
+NEAR_LONGEST = 0.5
 """A launch that took this share of its kernel's longest stands for the kernel as well as the longest."""
+MINOR = 0.01
+"""Of a kernel with less than this share of the time any launch will do."""
 LONGEST_FILTER = 100_000
 """Characters of one argument that Linux passes on (MAX_ARG_STRLEN is 131,072)."""
 
-# What a launch costs under ncu with the lean set, from the collection of the recorded ladder (H100): the kernel's own
-# time is spent about a hundred times over, instrumented passes being slower; the rest is saving and restoring memory,
-# and reading counters.
-SECONDS_A_LAUNCH = 1.2
-TIMES_OWN_DURATION = 100.0
+
+@dataclass(frozen=True, slots=True)
+class SetCost:
+    """What a launch costs under ncu with one set: a fixed part in seconds, and how often its own time is spent."""
+
+    seconds: float
+    times_duration: float
+
+
+LEAN_COST = SetCost(1.2, 100.0)
+SET_COSTS = {
+    "basic": SetCost(0.2, 15.0),
+    "detailed": SetCost(0.8, 60.0),
+    "full": SetCost(1.6, 120.0),
+    "roofline": SetCost(0.6, 40.0),
+}
+"""By ncu's set, on an H100 and an H200. The kernel's own time is spent once a pass, and several times over in
+instrumented passes; the fixed part is saving and restoring memory, and reading counters. Eight programs took 0.8 to
+1.2 times what this says for the lean set; the others are rough."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,11 +91,10 @@ class Choice:
         """The ncu options that choose the launches."""
         return launch_filter(self.names, self.invocations)
 
-    def seconds(self, program: float, repeat: int = 1) -> float:
+    def seconds(self, program: float, repeat: int = 1, metric_set: str = "lean") -> float:
         """What profiling them should take; ``program`` is what the counted run of the program took, in seconds."""
-        return repeat * (
-            program + self.launches * SECONDS_A_LAUNCH + TIMES_OWN_DURATION * 1e-9 * self.duration
-        )
+        cost = SET_COSTS.get(metric_set, LEAN_COST)
+        return repeat * (program + self.launches * cost.seconds + cost.times_duration * 1e-9 * self.duration)
 
 
 ALL_KERNELS = f"regex:^(?!.*({COMMUNICATION}))"
@@ -115,10 +130,15 @@ def choose(launches: Sequence[Launch], *, limit: int, every: bool = False) -> Ch
     }
     ranked = sorted(wanted, key=lambda key: total[key], reverse=True)
     kept = _within_argument(ranked[:limit])
-    suitable = {key: _suitable(wanted[key], every=every) for key in kept}
-    invocations = sorted(set().union(*suitable.values())) if every else _covering(suitable)
-    profiled = _profiled(numbered, {str(key[0]) for key in kept}, invocations)
     everything = sum(total.values())
+    suitable = {
+        key: _suitable(wanted[key], 0.0 if every or total[key] < MINOR * everything else NEAR_LONGEST)
+        for key in kept
+    }
+    names = {str(key[0]) for key in kept}
+    lengths = [len(members) for key, members in numbered.items() if key[0] in names]
+    invocations = sorted(set().union(*suitable.values())) if every else _covering(suitable, lengths)
+    profiled = _profiled(numbered, names, invocations)
     return Choice(
         names=tuple(dict.fromkeys(str(key[0]) for key in kept)),
         invocations=tuple(invocations),
@@ -143,24 +163,30 @@ def _within_argument(keys: Sequence[tuple[object, ...]]) -> list[tuple[object, .
     return kept
 
 
-def _suitable(members: Sequence[Launch], *, every: bool) -> set[int]:
-    """Numbers of the invocations that stand for a kernel: wanted, and about as long as the longest."""
+def _suitable(members: Sequence[Launch], near: float) -> set[int]:
+    """Numbers of the invocations that stand for a kernel: wanted, and at least so near to the longest."""
     longest = max(launch.duration for launch in members if launch.wanted)
     return {
         number
         for number, launch in enumerate(members, 1)
-        if launch.wanted and (every or launch.duration >= NEAR_LONGEST * longest)
+        if launch.wanted and launch.duration >= near * longest
     }
 
 
-def _covering(suitable: dict[tuple[object, ...], set[int]]) -> list[int]:
-    """A few invocation numbers of which each kernel has a suitable one: greedily the one that serves most kernels."""
+def _covering(suitable: dict[tuple[object, ...], set[int]], lengths: Sequence[int]) -> list[int]:
+    """A few invocation numbers of which each kernel has a suitable one, and which mean few launches.
+
+    Greedily: the number that serves most kernels, and of several the one because of which ncu profiles fewest launches.
+
+    Args:
+        suitable: by kernel and launch configuration, which invocations stand for it.
+        lengths: number of launches of every configuration of the named kernels.
+    """
     waiting = list(suitable.values())
     chosen = []
     while waiting:
         served = Counter(number for numbers in waiting for number in numbers)
-        # Of numbers that serve as many kernels the last: the first launches of a program warm up.
-        best = max(served, key=lambda number: (served[number], number))
+        best = min(served, key=lambda number: (-served[number], sum(length >= number for length in lengths)))
         chosen.append(best)
         waiting = [numbers for numbers in waiting if best not in numbers]
     return sorted(chosen)

@@ -29,11 +29,13 @@ from gemmprof.profiler.ncu.salvage import cut_torn_end
 from gemmprof.profiler.program import tail
 from gemmprof.profiler.programs.choice import ALL_KERNELS
 from gemmprof.profiler.settings import LEAN
-from gemmprof.toolchain import ncu_installation
+from gemmprof.toolchain import Tool, ncu_installation
 
 COUNT_LIMIT = 5_000
 """Launches that are counted: ncu takes some milliseconds for each."""
 POLL_SECONDS = 0.2
+NVTX_SCOPES = (2025, 3)
+"""From this release on ncu can give a range to all threads."""
 LOGS = "logs"
 _LAUNCHERS = frozenset({"torchrun", "mpirun", "mpiexec", "accelerate", "deepspeed", "srun"})
 
@@ -94,7 +96,7 @@ class ProgramProfiler:
         """A name for reports, from the program's: that of the script where an interpreter runs one."""
         return program_name(self.program)
 
-    def count_command(self, ncu: Path) -> NcuCommand:
+    def count_command(self, ncu: Tool) -> NcuCommand:
         """The run that only counts launches and their time."""
         return self._command(
             ncu,
@@ -105,7 +107,7 @@ class ProgramProfiler:
         )
 
     def profile_command(
-        self, ncu: Path, filters: Sequence[str], *, stem: str = "", sections: Path | None = None
+        self, ncu: Tool, filters: Sequence[str], *, stem: str = "", sections: Path | None = None
     ) -> NcuCommand:
         """The run that profiles what ``filters`` mean."""
         return self._command(ncu, stem or self.name, self.collection, filters=filters, sections=sections)
@@ -128,7 +130,7 @@ class ProgramProfiler:
 
     def _command(
         self,
-        ncu: Path,
+        ncu: Tool,
         stem: str,
         collection: Sequence[str],
         *,
@@ -137,7 +139,7 @@ class ProgramProfiler:
         quick: bool = False,
     ) -> NcuCommand:
         return NcuCommand(
-            executable=ncu,
+            executable=ncu.path,
             report=self.folder / f"{stem}.ncu-rep",
             log=self.folder / LOGS / f"{stem}.ncu.log",
             collection=collection,
@@ -150,6 +152,7 @@ class ProgramProfiler:
             children=True,
             import_source=not quick,
             flush_caches=not quick,
+            ranges_of_all_threads=ncu.version >= NVTX_SCOPES,
         )
 
     def count(self) -> Collected:
@@ -159,7 +162,7 @@ class ProgramProfiler:
             DeviceError: there is no ncu, or no such program.
             ProfilerError: ncu failed before it recorded a launch.
         """
-        return self._run(self.count_command(require_ncu().path), show_output=True)
+        return self._run(self.count_command(require_ncu()), show_output=True)
 
     def profile(
         self, filters: Sequence[str], *, stem: str = "", on_launch: Callable[[int], None] | None = None
@@ -175,8 +178,8 @@ class ProgramProfiler:
             DeviceError: there is no ncu, or no such program.
             ProfilerError: ncu failed before it profiled a launch.
         """
-        ncu = require_ncu().path
-        with self._lean_sections(ncu) as sections:
+        ncu = require_ncu()
+        with self._lean_sections(ncu.path) as sections:
             command = self.profile_command(ncu, filters, stem=stem, sections=sections)
             return self._run(command, show_output=False, on_launch=on_launch)
 
@@ -274,6 +277,17 @@ def _wait(process: subprocess.Popen[bytes], log: Path, on_launch: Callable[[int]
             process.wait()
             raise
     return interrupted
+
+
+def packed(report: Path) -> Path:
+    """Put a compressed report in the place of a plain one: ncu adds the code of every library, which packs well."""
+    import zstandard
+
+    target = report.with_name(report.name + ".zst")
+    with report.open("rb") as source, target.open("wb") as file:
+        zstandard.ZstdCompressor(level=3, write_checksum=True).copy_stream(source, file)
+    report.unlink()
+    return target
 
 
 def program_name(program: Sequence[str]) -> str:

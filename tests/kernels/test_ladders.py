@@ -222,7 +222,9 @@ def test_ladder_and_types_on_the_command_line(two_ladders, capsys):
     with pytest.raises(UsageError, match="writes float16 from bfloat16"):
         settings("--ladder", "tiny", "--all-stages", "--c-dtype", "float16")
     assert main(["stages", "--ladder", "tiny", "--json"]) == 0
-    assert [stage["name"] for stage in json.loads(capsys.readouterr().out)] == [s.name for s in TINY.stages]
+    assert [stage["name"] for stage in json.loads(capsys.readouterr().out)["stages"]] == [
+        s.name for s in TINY.stages
+    ]
     assert main(["stages"]) == 0
     assert "Needs 9.0a." in " ".join(capsys.readouterr().out.split())
 

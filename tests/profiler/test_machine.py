@@ -276,6 +276,6 @@ def test_stages_shows_the_ladder_as_a_table_and_as_json(tmp_path: Path) -> None:
     assert table.returncode == 0
     for stage in STAGES:
         assert stage.name in table.stdout and stage.idea.split(",")[0] in table.stdout
-    entries = json.loads(run_gemmprof("stages", "--json", path="/nowhere", cwd=tmp_path).stdout)
+    entries = json.loads(run_gemmprof("stages", "--json", path="/nowhere", cwd=tmp_path).stdout)["stages"]
     assert [entry["number"] for entry in entries] == [stage.number for stage in STAGES]
     assert entries[1]["parameters"] == dict(STAGES[1].parameters)

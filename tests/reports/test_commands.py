@@ -77,7 +77,7 @@ def test_roofline_prints_a_row_for_each_level(capsys: pytest.CaptureFixture[str]
 def test_roofline_json_holds_base_units_and_what_is_missing(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["roofline", LADDER, str(DATA / "partial_two_metrics.ncu-rep.xz"), "--json"]) == 0
     answer = json.loads(capsys.readouterr().out)
-    shared = next(item for item in answer if item["kernel"].startswith("gemm_shared"))
+    shared = next(item for item in answer["kernels"] if item["kernel"].startswith("gemm_shared"))
     point = next(item for item in shared["points"] if item["level"] == "dram")
     assert point["attainable_flops"] == pytest.approx(
         min(point["peak_flops"], point["intensity"] * point["peak_bandwidth"])
@@ -85,7 +85,7 @@ def test_roofline_json_holds_base_units_and_what_is_missing(capsys: pytest.Captu
     assert point["achieved_flops"] == pytest.approx(
         point["intensity"] * point["achieved_bandwidth"], rel=1e-6
     )
-    partial = [item for item in answer if "partial" in item["report"]]
+    partial = [item for item in answer["kernels"] if "partial" in item["report"]]
     assert partial and all(item["points"] == [] and "--section" in item["not_collected"] for item in partial)
 
 

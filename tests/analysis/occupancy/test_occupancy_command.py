@@ -66,7 +66,7 @@ def test_the_documentation_shows_what_is_printed(capsys: pytest.CaptureFixture[s
 
 def test_several_architectures_and_products(capsys: pytest.CaptureFixture[str]) -> None:
     assert main([*EXAMPLE, "--arch", "sm_86", "--arch", "9.0", "--gpu", "l4", "--json"]) == 0
-    rows = json.loads(capsys.readouterr().out)
+    rows = json.loads(capsys.readouterr().out)["answers"]
     assert [(row["compute_capability"], row["gpu"]) for row in rows] == [
         ("8.6", None),
         ("9.0", None),
@@ -96,7 +96,7 @@ def test_carve_out_barriers_and_clusters(capsys: pytest.CaptureFixture[str]) -> 
         "2",
     ]
     assert main([*call, "--cluster", "4", "--json"]) == 0
-    (row,) = json.loads(capsys.readouterr().out)
+    (row,) = json.loads(capsys.readouterr().out)["answers"]
     assert (row["shared_memory_per_block"], row["shared_memory_config"]) == (10240, 32768)
     assert row["block_limits"] == {
         "registers": 16,
@@ -207,7 +207,7 @@ def test_a_build_from_a_file_and_from_standard_input(capsys: pytest.CaptureFixtu
     assert "spills: 1,504 bytes stored" in text
     call = [sys.executable, "-m", "gemmprof", "occupancy", "--ptxas", "-", "--threads", "512", "--json"]
     done = subprocess.run(call, input=file.read_text(), capture_output=True, text=True, check=True)
-    rows = json.loads(done.stdout)
+    rows = json.loads(done.stdout)["kernels"]
     assert len(rows) == 18
     assert rows[1]["warning"].startswith("spills")
     assert rows[6]["occupancy"]["theoretical_occupancy_percent"] == 100.0
@@ -221,7 +221,7 @@ def test_a_report_shows_theoretical_beside_achieved(capsys: pytest.CaptureFixtur
     assert "achieved     23.84 %  1.14 waves of 264 blocks" in text
     assert "131 of 132 SMs get no block" in text
     assert main(["occupancy", report, "--json"]) == 0
-    rows = json.loads(capsys.readouterr().out)
+    rows = json.loads(capsys.readouterr().out)["launches"]
     assert [row["theoretical_occupancy_percent"] for row in rows] == [25.0, 50.0, 25.0, 100.0]
     assert rows[0]["losses"][0]["kind"] == "tail"
 
@@ -268,7 +268,7 @@ def test_a_stage_takes_the_numbers_of_its_recorded_launch(
     )
     assert main(["occupancy", "--stage", "3", "--json"]) == 0
     printed = capsys.readouterr()
-    (row,) = json.loads(printed.out)
+    (row,) = json.loads(printed.out)["answers"]
     assert row["gpu"] == "NVIDIA H100 80GB HBM3"
     assert (row["threads_per_block"], row["registers_per_thread"], row["shared_memory_per_block"]) == (
         1024,
@@ -279,12 +279,12 @@ def test_a_stage_takes_the_numbers_of_its_recorded_launch(
     assert "Stage 3" in printed.err
     # What is typed stands in place of what was recorded.
     assert main(["occupancy", "--stage", "3", "--regs", "64", "--arch", "8.6", "--json"]) == 0
-    (row,) = json.loads(capsys.readouterr().out)
+    (row,) = json.loads(capsys.readouterr().out)["answers"]
     assert (row["compute_capability"], row["registers_per_thread"], row["blocks_per_sm"]) == ("8.6", 64, 1)
     assert main(["occupancy", "--stage", "4"]) == 2
     assert "no profile of stage 4" in capsys.readouterr().err
     assert main(["occupancy", "--stage", "4", "--threads", "512", "--json"]) == 0
-    (row,) = json.loads(capsys.readouterr().out)
+    (row,) = json.loads(capsys.readouterr().out)["answers"]
     assert (row["registers_per_thread"], row["shared_memory_per_block"], row["blocks_per_sm"]) == (
         96,
         4096,

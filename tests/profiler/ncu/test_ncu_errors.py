@@ -310,3 +310,15 @@ def test_an_ncu_that_does_not_start_is_explained(tmp_path: Path) -> None:
 
 def test_every_stage_has_a_number_that_jobs_can_carry() -> None:
     assert len({stage.number for stage in STAGES}) == len(STAGES)
+
+
+def test_the_log_of_a_filtered_program_counts_too() -> None:
+    """With a filter of kernels ncu names them otherwise, and without a number."""
+    log = NcuLog.parse(
+        '==PROF== Profiling "gelu": 0%....50%....100% - 1 pass\n'
+        '==PROF== Profiling "1:7:_Z4geluiPKfPf:5": 0%....50%....100% - 33 passes\n'
+    )
+    assert [(kernel.name, kernel.passes) for kernel in log.kernels] == [
+        ("gelu", 1),
+        ("1:7:_Z4geluiPKfPf:5", 33),
+    ]
