@@ -40,8 +40,6 @@ class Scheduler:
     """Issued in per cent of what the SM can issue, over elapsed cycles (over active ones before ncu 2025)."""
     sm_busy_percent: float | None
     """The busiest of issue slots and execution pipes, over the same cycles."""
-    threads_per_instruction: float | None
-    """Active threads per executed warp instruction, at most 32."""
     missing: NotCollected | None = None
 
 
@@ -75,7 +73,6 @@ def analyse(profile: KernelProfile) -> Scheduler | NotCollected:
         issued_instructions_per_cycle_active=number(metrics.ISSUED_IPC_ACTIVE),
         issue_slots_busy_percent=_first(profile, metrics.ISSUE_SLOTS_BUSY, metrics.ISSUE_SLOTS_BUSY_ACTIVE),
         sm_busy_percent=_first(profile, metrics.SM_BUSY, metrics.SM_BUSY_ACTIVE),
-        threads_per_instruction=number(metrics.THREADS_PER_INSTRUCTION),
         missing=GROUP.incomplete(profile.metrics),
     )
     # The section Occupancy alone tells of neither issue slots nor instructions.

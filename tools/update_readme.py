@@ -15,6 +15,7 @@ from pathlib import Path
 
 from gemmprof.analysis.explanation import latency
 from gemmprof.analysis.explanation.causes import CAUSES, definition
+from gemmprof.analysis.provenance import FIGURES
 from gemmprof.analysis.session import Session, load_session
 from gemmprof.commands import COMMANDS
 from gemmprof.kernels.catalog import SINGLE
@@ -27,6 +28,7 @@ ROOT = Path(__file__).resolve().parent.parent
 README = ROOT / "README.md"
 NOTES = ROOT / "docs" / "fastest_sgemm.md"
 EXPLAIN = ROOT / "docs" / "explain.md"
+ANALYSES_NOTES = ROOT / "docs" / "analyses.md"
 SHOWN = Problem(4096, 4096, 4096)
 GOAL = tuple(
     Problem.parse(text)
@@ -43,6 +45,17 @@ def replace_block(text: str, name: str, content: str) -> str:
     if not pattern.search(text):
         raise SystemExit(f"there is no block named {name}")
     return pattern.sub(lambda match: match.group(1) + content + match.group(2), text)
+
+
+def figure_rows() -> str:
+    """Every figure of the pages with its formula and its metrics."""
+    rows = ["| figure | on the page | formula | metrics |", "|---|---|---|---|"]
+    for figure in FIGURES.values():
+        names = "<br>".join(f"`{name}`" for name in figure.metrics)
+        rows.append(
+            f"| `{figure.key}` | {figure.title} | {figure.formula or 'the metric itself'} | {names} |"
+        )
+    return "\n".join(rows)
 
 
 def latency_rows() -> str:
@@ -196,6 +209,7 @@ def main() -> int:
     blocks = {
         README: {"ladder": ladder_table(run, rows, changed_since(session)), "commands": command_table()},
         NOTES: {"goal": fastest_table(run, rows)},
+        ANALYSES_NOTES: {"figures": figure_rows()},
         EXPLAIN: {"latencies": latency_rows(), "causes": cause_sections()},
     }
     stale = 0

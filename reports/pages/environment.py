@@ -19,7 +19,7 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from gemmprof.analysis import opcodes, rules
+from gemmprof.analysis import opcodes, provenance, rules
 from gemmprof.analysis.occupancy.reasoning import in_words
 from gemmprof.model import NotCollected
 from gemmprof.reports import formatting
@@ -111,6 +111,15 @@ def lower_first(text: str) -> str:
     return text if text[1:2].isupper() else text[:1].lower() + text[1:]
 
 
+def tip(key: str) -> Markup:
+    """A ``title`` attribute that says how a figure is computed.
+
+    Raises:
+        KeyError: if `provenance.FIGURES` does not know the figure.
+    """
+    return Markup(' title="{}"').format(provenance.FIGURES[key].words)
+
+
 def _is_missing(value: Any) -> bool:
     return isinstance(value, NotCollected)
 
@@ -162,6 +171,9 @@ def environment() -> Environment:
     ):
         env.filters[function.__name__] = function
     env.filters["json"] = json_for_script
+    env.filters["figures_of"] = provenance.figures_of
+    env.filters["figure_words"] = lambda key: provenance.FIGURES[key].words
+    env.globals["tip"] = tip
     env.filters["finding_title"] = explanations.title
     env.filters["place_words"] = explanations.place
     env.filters["evidence_words"] = explanations.fact
