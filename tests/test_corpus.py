@@ -1,5 +1,6 @@
 """The corpus of pairs: the reports hold what outcomes.json says, in the counts promised; one pair recorded on a GPU."""
 
+import importlib
 import json
 import os
 import re
@@ -128,6 +129,35 @@ def test_ceilings() -> None:
     times = {(c["ceiling"], c["size"]): c["time_ns"] / c["amount"] for c in content["ceilings"]}
     # Nanoseconds of one dependent load: L1, L2, device memory.
     assert 10.0 < times["latency_global", 16] < 50.0 < times["latency_global", 8192]
+
+
+def test_every_pair_has_its_source() -> None:
+    sources = "".join(
+        path.read_text(encoding="utf-8") for path in (ROOT / "tests" / "cuda" / "pairs").glob("*.*")
+    )
+    missing = {name for pair in pairs() if f'"{(name := pair["pair"].partition(":")[0])}"' not in sources}
+    assert not missing
+
+
+def test_rows_without_a_side_are_left_out_and_slower_ones_marked(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(ROOT / "tools")
+    outcomes = importlib.import_module("pairs_outcomes").outcomes
+    rows = [{"from": "flawed", "to": "mended", "kind": "toy", "causes": ["barriers"]}]
+    family = {"family": "f", "kernel": "k", "sizes": [1, 2, 3], "rows": rows}
+    keys = [(1, "flawed"), (1, "mended"), (2, "flawed"), (3, "flawed"), (3, "mended")]
+    sides = [{"family": "f", "size": size, "side": side} for size, side in keys]
+    nanoseconds = {(1, "flawed"): 10.0, (1, "mended"): 5.0, (3, "mended"): 11.0}
+    times = [
+        side | {"time_ns": nanoseconds.get(key, 10.0), "spread": 0.0, "launches": 1}
+        for key, side in zip(keys, sides, strict=True)
+    ]
+    launches = [side | {"report": "r.ncu-rep.xz", "launch": i} for i, side in enumerate(sides)]
+    found = outcomes([family], times, launches)
+    assert [(row["pair"], row["size"], row["kind"]) for row in found] == [
+        ("f", "1", "toy"),
+        ("f", "3", "not_mended"),
+    ]
+    assert [found[0][side]["launch"] for side in ("flawed", "mended")] == [0, 1]
 
 
 @pytest.mark.gpu

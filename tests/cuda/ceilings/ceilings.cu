@@ -23,7 +23,9 @@ __global__ void __launch_bounds__(512) stream(const float4 *in, float4 *out, int
             float4 v[InFlight];
 #pragma unroll
             for (int k = 0; k < InFlight; ++k)
-                v[k] = way == WRITE ? float4{1.0f, 2.0f, 3.0f, float(i)} : way == READ_L2 ? __ldcg(&in[i + k * step]) : __ldcs(&in[i + k * step]);
+                v[k] = way == WRITE     ? float4{1.0f, 2.0f, 3.0f, float(i)}
+                       : way == READ_L2 ? __ldcg(&in[i + k * step])
+                                        : __ldcs(&in[i + k * step]);
 #pragma unroll
             for (int k = 0; k < InFlight; ++k) {
                 if (way == READ || way == READ_L2) sum.x += v[k].x, sum.y += v[k].y, sum.z += v[k].z, sum.w += v[k].w;
@@ -42,16 +44,28 @@ Sides streaming(Buffers &b, long megabytes, int blocks, int threads, int rounds)
     b.amount = double(n) * 16 * rounds * (way == COPY ? 2 : 1);
     return one(launch(stream<way, InFlight>, blocks, threads, 0, in, out, n, rounds));
 }
-Family dram_read("dram_read", "bytes", {256, 1024}, {}, [](Buffers &b, long mb) { return streaming<READ>(b, mb, sms() * 4, 512, 1); });
-Family dram_write("dram_write", "bytes", {256, 1024}, {}, [](Buffers &b, long mb) { return streaming<WRITE>(b, mb, sms() * 4, 512, 1); });
-Family dram_copy("dram_copy", "bytes", {256, 1024}, {}, [](Buffers &b, long mb) { return streaming<COPY>(b, mb, sms() * 4, 512, 1); });
+Family dram_read("dram_read", "bytes", {256, 1024}, {},
+    [](Buffers &b, long mb) { return streaming<READ>(b, mb, sms() * 4, 512, 1); });
+Family dram_write("dram_write", "bytes", {256, 1024}, {},
+    [](Buffers &b, long mb) { return streaming<WRITE>(b, mb, sms() * 4, 512, 1); });
+Family dram_copy("dram_copy", "bytes", {256, 1024}, {},
+    [](Buffers &b, long mb) { return streaming<COPY>(b, mb, sms() * 4, 512, 1); });
 // By how many multiprocessors take part, a block of 1024 threads each.
-Family dram_read_sms("dram_read_sms", "bytes", {1, 8, 33, 66, 99, 132}, {}, [](Buffers &b, long blocks) { return streaming<READ>(b, 4 * blocks, blocks, 512, 1); });
+Family dram_read_sms("dram_read_sms", "bytes", {1, 8, 33, 66, 99, 132}, {},
+    [](Buffers &b, long blocks) { return streaming<READ>(b, 4 * blocks, blocks, 512, 1); });
 // By the bytes in flight a multiprocessor: `kilobytes`, one access of 16 bytes a thread.
-Family dram_in_flight("dram_in_flight", "bytes", {2, 4, 8, 16, 32}, {}, [](Buffers &b, long kilobytes) { return streaming<READ, 1>(b, 256, sms() * (kilobytes > 8 ? kilobytes / 8 : 1), kilobytes > 8 ? 512 : kilobytes * 64, 1); });
-Family l2_in_flight("l2_in_flight", "bytes", {2, 4, 8, 16, 32}, {}, [](Buffers &b, long kilobytes) { return streaming<READ_L2, 1>(b, 16, sms() * (kilobytes > 8 ? kilobytes / 8 : 1), kilobytes > 8 ? 512 : kilobytes * 64, 32); });
-Family l2_read("l2_read", "bytes", {9, 27}, {}, [](Buffers &b, long mb) { return streaming<READ_L2, 2>(b, mb, sms() * 4, 512, 1024 / mb); });
-Family l2_write("l2_write", "bytes", {18}, {}, [](Buffers &b, long mb) { return streaming<WRITE, 2>(b, mb, sms() * 4, 512, 1024 / mb); });
+Family dram_in_flight("dram_in_flight", "bytes", {2, 4, 8, 16, 32}, {}, [](Buffers &b, long kilobytes) {
+    return streaming<READ, 1>(
+        b, 256, sms() * (kilobytes > 8 ? kilobytes / 8 : 1), kilobytes > 8 ? 512 : kilobytes * 64, 1);
+});
+Family l2_in_flight("l2_in_flight", "bytes", {2, 4, 8, 16, 32}, {}, [](Buffers &b, long kilobytes) {
+    return streaming<READ_L2, 1>(
+        b, 16, sms() * (kilobytes > 8 ? kilobytes / 8 : 1), kilobytes > 8 ? 512 : kilobytes * 64, 32);
+});
+Family l2_read("l2_read", "bytes", {9, 27}, {},
+    [](Buffers &b, long mb) { return streaming<READ_L2, 2>(b, mb, sms() * 4, 512, 1024 / mb); });
+Family l2_write("l2_write", "bytes", {18}, {},
+    [](Buffers &b, long mb) { return streaming<WRITE, 2>(b, mb, sms() * 4, 512, 1024 / mb); });
 
 // A block reads 32 KiB of its own again and again: hits in L1, words of `Word`, lanes `Stride` words apart.
 template <typename Word, int Stride>
@@ -66,7 +80,9 @@ __global__ void __launch_bounds__(1024) l1_hits(const Word *in, float *out, int 
             Word v;
             const Word *from = mine + k * (WORDS / 8);
             if constexpr (sizeof(Word) == 16) {
-                asm volatile("ld.global.ca.v4.f32 {%0, %1, %2, %3}, [%4];" : "=f"(v.x), "=f"(v.y), "=f"(v.z), "=f"(v.w) : "l"(from));
+                asm volatile("ld.global.ca.v4.f32 {%0, %1, %2, %3}, [%4];"
+                             : "=f"(v.x), "=f"(v.y), "=f"(v.z), "=f"(v.w)
+                             : "l"(from));
                 sum += v.x + v.y + v.z + v.w;
             } else {
                 asm volatile("ld.global.ca.f32 %0, [%1];" : "=f"(v) : "l"(from));
@@ -106,12 +122,15 @@ __global__ void __launch_bounds__(1024) shared_words(float *out, int rounds, int
         for (int k = 0; k < 16; ++k) {
             unsigned from = at + k * 32 * sizeof(Word);
             if constexpr (Store) {
-                if constexpr (sizeof(Word) == 16) asm volatile("st.shared.v4.f32 [%0], {%1, %1, %1, %1};" ::"r"(from), "f"(sum));
+                if constexpr (sizeof(Word) == 16)
+                    asm volatile("st.shared.v4.f32 [%0], {%1, %1, %1, %1};" ::"r"(from), "f"(sum));
                 else asm volatile("st.shared.f32 [%0], %1;" ::"r"(from), "f"(sum));
             } else {
                 Word v;
                 if constexpr (sizeof(Word) == 16) {
-                    asm volatile("ld.shared.v4.f32 {%0, %1, %2, %3}, [%4];" : "=f"(v.x), "=f"(v.y), "=f"(v.z), "=f"(v.w) : "r"(from));
+                    asm volatile("ld.shared.v4.f32 {%0, %1, %2, %3}, [%4];"
+                                 : "=f"(v.x), "=f"(v.y), "=f"(v.z), "=f"(v.w)
+                                 : "r"(from));
                     sum += v.x + v.y + v.z + v.w;
                 } else {
                     asm volatile("ld.shared.f32 %0, [%1];" : "=f"(v) : "r"(from));
@@ -137,30 +156,53 @@ Family shared_load_8_way("shared_load_8_way", "bytes", {32}, {}, shared_rate<flo
 // --- pipes: thread operations ---
 
 // Eight chains a thread of one instruction each; sixteen warps a scheduler hide every latency.
-#define PIPE(NAME, T, START, ASM, OUT)                                                                          \
-    __global__ void __launch_bounds__(1024) NAME(float *out, int rounds, T c) {                                 \
-        T x[8];                                                                                                 \
-        for (int k = 0; k < 8; ++k) x[k] = START;                                                               \
-        for (int r = 0; r < rounds; ++r) {                                                                      \
-            _Pragma("unroll") for (int u = 0; u < 4; ++u) { _Pragma("unroll") for (int k = 0; k < 8; ++k) ASM; } \
-        }                                                                                                       \
-        float sum = 0.0f;                                                                                       \
-        for (int k = 0; k < 8; ++k) sum += OUT;                                                                 \
-        out[blockIdx.x * blockDim.x + threadIdx.x] = sum;                                                       \
+#define PIPE(NAME, T, START, ASM, OUT)                                                                                 \
+    __global__ void __launch_bounds__(1024) NAME(float *out, int rounds, T c) {                                        \
+        T x[8];                                                                                                        \
+        for (int k = 0; k < 8; ++k) x[k] = START;                                                                      \
+        for (int r = 0; r < rounds; ++r) {                                                                             \
+            _Pragma("unroll") for (int u = 0; u < 4; ++u) { _Pragma("unroll") for (int k = 0; k < 8; ++k) ASM; }       \
+        }                                                                                                              \
+        float sum = 0.0f;                                                                                              \
+        for (int k = 0; k < 8; ++k) sum += OUT;                                                                        \
+        out[blockIdx.x * blockDim.x + threadIdx.x] = sum;                                                              \
     }
 PIPE(ffma, float, threadIdx.x + k, asm volatile("fma.rn.f32 %0, %0, %1, %1;" : "+f"(x[k]) : "f"(c)), x[k])
 PIPE(fadd, float, threadIdx.x + k, asm volatile("add.rn.f32 %0, %0, %1;" : "+f"(x[k]) : "f"(c)), x[k])
 PIPE(imad, int, threadIdx.x + k, asm volatile("mad.lo.s32 %0, %0, %1, %1;" : "+r"(x[k]) : "r"(c)), float(x[k]))
-PIPE(lop3, int, threadIdx.x + k, asm volatile("lop3.b32 %0, %0, %1, %2, 0x96;" : "+r"(x[k]) : "r"(c), "r"(x[(k + 1) % 8])), float(x[k]))
+PIPE(lop3, int, threadIdx.x + k,
+    asm volatile("lop3.b32 %0, %0, %1, %2, 0x96;"
+                 : "+r"(x[k])
+                 : "r"(c), "r"(x[(k + 1) % 8])),
+    float(x[k]))
 PIPE(iadd3, int, threadIdx.x + k, asm volatile("add.s32 %0, %0, %1;" : "+r"(x[k]) : "r"(x[(k + 1) % 8])), float(x[k]))
 PIPE(mufu, float, threadIdx.x + k, asm volatile("ex2.approx.ftz.f32 %0, %0;" : "+f"(x[k])), fminf(x[k], 1.0f) + c)
 PIPE(dfma, double, threadIdx.x + k, asm volatile("fma.rn.f64 %0, %0, %1, %1;" : "+d"(x[k]) : "d"(c)), float(x[k]))
 PIPE(hfma2, int, 0x3c003c00 + k, asm volatile("fma.rn.f16x2 %0, %0, %1, %1;" : "+r"(x[k]) : "r"(c)), float(x[k]))
-PIPE(f2f, float, threadIdx.x + k, { double d; asm volatile("cvt.f64.f32 %0, %1;" : "=d"(d) : "f"(x[k])); asm volatile("cvt.rn.f32.f64 %0, %1;" : "=f"(x[k]) : "d"(d)); }, x[k] + c)
+PIPE(
+    f2f, float, threadIdx.x + k,
+    {
+        double d;
+        asm volatile("cvt.f64.f32 %0, %1;" : "=d"(d) : "f"(x[k]));
+        asm volatile("cvt.rn.f32.f64 %0, %1;" : "=f"(x[k]) : "d"(d));
+    },
+    x[k] + c)
 PIPE(shuffle, float, threadIdx.x + k, asm volatile("shfl.sync.bfly.b32 %0, %0, 1, 31, -1;" : "+f"(x[k])), x[k] + c)
 PIPE(popc, int, threadIdx.x + k, asm volatile("popc.b32 %0, %0;" : "+r"(x[k])), float(x[k] + c))
 // Multiply-adds and logic in turn: two pipes, so that issue slots are the limit.
-PIPE(issue_mix, float, threadIdx.x + k, { if (k % 2) asm volatile("fma.rn.f32 %0, %0, %1, %1;" : "+f"(x[k]) : "f"(c)); else { int i = __float_as_int(x[k]); asm volatile("lop3.b32 %0, %0, %1, %2, 0x96;" : "+r"(i) : "r"(__float_as_int(c)), "r"(__float_as_int(x[(k + 1) % 8]))); x[k] = __int_as_float(i); } }, x[k])
+PIPE(
+    issue_mix, float, threadIdx.x + k,
+    {
+        if (k % 2) asm volatile("fma.rn.f32 %0, %0, %1, %1;" : "+f"(x[k]) : "f"(c));
+        else {
+            int i = __float_as_int(x[k]);
+            asm volatile("lop3.b32 %0, %0, %1, %2, 0x96;"
+                         : "+r"(i)
+                         : "r"(__float_as_int(c)), "r"(__float_as_int(x[(k + 1) % 8])));
+            x[k] = __int_as_float(i);
+        }
+    },
+    x[k])
 
 template <typename T>
 Sides pipe(Buffers &b, void (*kernel)(float *, int, T), long rounds, int blocks = 0, int threads = 1024) {
@@ -182,7 +224,8 @@ Family pipe_shuffle("pipe_shuffle", "operations", {64}, {}, [](Buffers &b, long 
 Family pipe_popc("pipe_popc", "operations", {64}, {}, [](Buffers &b, long r) { return pipe(b, popc, r); });
 Family pipe_issue("pipe_issue", "operations", {256}, {}, [](Buffers &b, long r) { return pipe(b, issue_mix, r); });
 // By how many multiprocessors take part, and by the warps of a scheduler.
-Family grid_fma("grid_fma", "operations", {1, 33, 66, 132, 133, 264}, {}, [](Buffers &b, long blocks) { return pipe(b, ffma, 512, int(blocks)); });
+Family grid_fma("grid_fma", "operations", {1, 33, 66, 132, 133, 264}, {},
+    [](Buffers &b, long blocks) { return pipe(b, ffma, 512, int(blocks)); });
 
 // --- tensor cores: multiply-adds ---
 
@@ -192,7 +235,8 @@ __global__ void __launch_bounds__(512) hmma(float *out, int rounds) {
     for (int r = 0; r < rounds; ++r)
 #pragma unroll
         for (int k = 0; k < 16; ++k)
-            asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
+            asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, "
+                         "%9}, {%0, %1, %2, %3};"
                          : "+f"(c[k % 4][0]), "+f"(c[k % 4][1]), "+f"(c[k % 4][2]), "+f"(c[k % 4][3])
                          : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
     float sum = 0.0f;
@@ -213,7 +257,8 @@ template <typename T>
 __global__ void global_adds(T *to, unsigned mask, int rounds, int stride, int turn) {
     int thread = blockIdx.x * blockDim.x + threadIdx.x;
     for (int r = 0; r < rounds; ++r) {
-        unsigned at = (unsigned(thread) * stride + unsigned(r) * turn) & mask;  // the compiler cannot know that all meet
+        unsigned at =
+            (unsigned(thread) * stride + unsigned(r) * turn) & mask;  // the compiler cannot know that all meet
         atomicAdd(&to[at], T(1));
     }
 }
@@ -224,8 +269,10 @@ Sides adds(Buffers &b, int words, int rounds, int stride) {
     return one(launch(global_adds<T>, sms() * 8, 256, 0, to, words - 1, rounds, stride, stride ? 7919 * 32 : 0));
 }
 // How far apart the words of neighbouring lanes are; 0: all threads at one word.
-Family global_atomics_int("global_atomics_int", "operations", {0, 1, 8, 33}, {}, [](Buffers &b, long s) { return adds<int>(b, 1 << 20, s ? 16 : 4, s); });
-Family global_atomics_float("global_atomics_float", "operations", {0, 1, 8, 33}, {}, [](Buffers &b, long s) { return adds<float>(b, 1 << 20, s ? 16 : 4, s); });
+Family global_atomics_int("global_atomics_int", "operations", {0, 1, 8, 33}, {},
+    [](Buffers &b, long s) { return adds<int>(b, 1 << 20, s ? 16 : 4, s); });
+Family global_atomics_float("global_atomics_float", "operations", {0, 1, 8, 33}, {},
+    [](Buffers &b, long s) { return adds<float>(b, 1 << 20, s ? 16 : 4, s); });
 
 template <typename T>
 __global__ void shared_adds(T *out, int stride, int rounds) {
@@ -284,7 +331,10 @@ Family latency_global("latency_global", "dependent", {16, 8192, 1 << 20}, {}, []
     for (long i = lines - 1; i > 0; --i) std::swap(order[i], order[hash(unsigned(i)) % (i + 1)]);
     for (long i = 0; i < lines; ++i)
         for (int lane = 0; lane < 32; ++lane) next[order[i] * 32 + lane] = order[(i + 1) % lines] * 32 + lane;
-    int *ring = b.copy(next), *out = b.output<int>(32), steps = kilobytes < 100 ? 8192 : kilobytes < 10000 ? 4096 : 2048;
+    int *ring = b.copy(next), *out = b.output<int>(32),
+        steps = kilobytes < 100     ? 8192
+                : kilobytes < 10000 ? 4096
+                                    : 2048;
     b.amount = steps;
     // A ring within L2 has to be there: L2 is cold when the launch begins, so the chain goes round it first.
     if (kilobytes == 8192) steps = int(lines) + 4096, b.amount = steps;
@@ -304,11 +354,13 @@ Family latency_shared("latency_shared", "dependent", {8192}, {}, [](Buffers &b, 
     b.amount = double(steps);
     return one(launch(shared_chain, 1, 32, 0, out, steps));
 });
-#define CHAIN(NAME, T, ASM)                                                                              \
-    __global__ void NAME(float *out, int rounds, T c) {                                                  \
-        T x = T(threadIdx.x + 1);                                                                        \
-        for (int r = 0; r < rounds; ++r) { _Pragma("unroll") for (int u = 0; u < 32; ++u) ASM; }         \
-        out[threadIdx.x] = fminf(float(x), 1.0f) + float(c);                                                          \
+#define CHAIN(NAME, T, ASM)                                                                                            \
+    __global__ void NAME(float *out, int rounds, T c) {                                                                \
+        T x = T(threadIdx.x + 1);                                                                                      \
+        for (int r = 0; r < rounds; ++r) {                                                                             \
+            _Pragma("unroll") for (int u = 0; u < 32; ++u) ASM;                                                        \
+        }                                                                                                              \
+        out[threadIdx.x] = fminf(float(x), 1.0f) + float(c);                                                           \
     }
 CHAIN(chain_ffma, float, asm volatile("fma.rn.f32 %0, %0, %1, %1;" : "+f"(x) : "f"(c)))
 CHAIN(chain_imad, int, asm volatile("mad.lo.s32 %0, %0, %1, %1;" : "+r"(x) : "r"(c)))
@@ -322,12 +374,16 @@ Sides chain(Buffers &b, void (*kernel)(float *, int, T), long rounds) {
     b.amount = rounds * 32.0;
     return one(launch(kernel, 1, 32, 0, out, rounds, T(1)));
 }
-Family latency_ffma("latency_ffma", "dependent", {1024}, {}, [](Buffers &b, long r) { return chain(b, chain_ffma, r); });
-Family latency_imad("latency_imad", "dependent", {1024}, {}, [](Buffers &b, long r) { return chain(b, chain_imad, r); });
-Family latency_lop3("latency_lop3", "dependent", {1024}, {}, [](Buffers &b, long r) { return chain(b, chain_lop3, r); });
+Family latency_ffma(
+    "latency_ffma", "dependent", {1024}, {}, [](Buffers &b, long r) { return chain(b, chain_ffma, r); });
+Family latency_imad(
+    "latency_imad", "dependent", {1024}, {}, [](Buffers &b, long r) { return chain(b, chain_imad, r); });
+Family latency_lop3(
+    "latency_lop3", "dependent", {1024}, {}, [](Buffers &b, long r) { return chain(b, chain_lop3, r); });
 Family latency_mufu("latency_mufu", "dependent", {512}, {}, [](Buffers &b, long r) { return chain(b, chain_mufu, r); });
 Family latency_dfma("latency_dfma", "dependent", {512}, {}, [](Buffers &b, long r) { return chain(b, chain_dfma, r); });
-Family latency_shuffle("latency_shuffle", "dependent", {512}, {}, [](Buffers &b, long r) { return chain(b, chain_shuffle, r); });
+Family latency_shuffle(
+    "latency_shuffle", "dependent", {512}, {}, [](Buffers &b, long r) { return chain(b, chain_shuffle, r); });
 // A look-up in constant memory by one address a warp, and by 32.
 __constant__ int constants[1024];
 __global__ void constant_words(float *out, int rounds, int stride) {
@@ -336,7 +392,9 @@ __global__ void constant_words(float *out, int rounds, int stride) {
 #pragma unroll
         for (int k = 0; k < 8; ++k) {
             int v;
-            asm volatile("ld.const.s32 %0, [%1];" : "=r"(v) : "l"(__cvta_generic_to_constant(&constants[(at + r * 8 + k) % 1024])));
+            asm volatile("ld.const.s32 %0, [%1];"
+                         : "=r"(v)
+                         : "l"(__cvta_generic_to_constant(&constants[(at + r * 8 + k) % 1024])));
             sum += v;
         }
     out[blockIdx.x * blockDim.x + threadIdx.x] = sum + 1.0f;
@@ -356,7 +414,11 @@ __global__ void nothing(int *out) {
 Family launches("launches", "launches", {1, 100}, {}, [](Buffers &b, long count) -> Sides {
     int *out = b.output<int>(1);
     b.amount = double(count);
-    return {{"ceiling", [=] { for (long k = 0; k < count; ++k) nothing<<<sms(), 128>>>(out); }, launch(nothing, sms(), 128, 0, out), int(count)}};
+    return {{"ceiling",
+        [=] {
+            for (long k = 0; k < count; ++k) nothing<<<sms(), 128>>>(out);
+        },
+        launch(nothing, sms(), 128, 0, out), int(count)}};
 });
 
 }  // namespace

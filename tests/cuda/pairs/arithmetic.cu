@@ -16,10 +16,13 @@ __global__ void decay(const float *__restrict__ in, float *__restrict__ out, int
 Sides decay_sides(Buffers &b, long n, int rounds) {
     float *in = b.random<float>(n), *out = b.output<float>(n);
     int grid = multiprocessors() * 8;
-    return flawed_mended(launch(decay<double>, grid, 256, 0, in, out, n, rounds), launch(decay<float>, grid, 256, 0, in, out, n, rounds));
+    return flawed_mended(launch(decay<double>, grid, 256, 0, in, out, n, rounds),
+        launch(decay<float>, grid, 256, 0, in, out, n, rounds));
 }
-Family decay_double("decay_double", "decay", {1 << 20, 1 << 24}, mend("double_precision"), [](Buffers &b, long n) { return decay_sides(b, n, 32); });
-Family decay_double_stream("decay_double_stream", "decay", {1 << 24, 1 << 27}, mend("double_precision", "behind_limit"), [](Buffers &b, long n) { return decay_sides(b, n, 1); });
+Family decay_double("decay_double", "decay", {1 << 20, 1 << 24}, mend("double_precision"),
+    [](Buffers &b, long n) { return decay_sides(b, n, 32); });
+Family decay_double_stream("decay_double_stream", "decay", {1 << 24, 1 << 27}, mend("double_precision", "behind_limit"),
+    [](Buffers &b, long n) { return decay_sides(b, n, 1); });
 
 // Bodies that attract each other, with the softening and the accumulators in one precision or the other.
 template <typename Real>
@@ -42,16 +45,19 @@ __global__ void attract(const float4 *__restrict__ bodies, float *__restrict__ o
     }
     out[i] = float(fx), out[n + i] = float(fy), out[2 * n + i] = float(fz);
 }
-Family nbody_double_sums("nbody_double_sums", "nbody", {8192, 32768}, mend("double_precision", "real"), [](Buffers &b, long n) -> Sides {
-    auto *bodies = reinterpret_cast<float4 *>(b.random<float>(n * 4));
-    float *out = b.output<float>(n * 3);
-    b.tolerance = 1e-3;
-    return flawed_mended(launch(attract<double>, n / 256, 256, 0, bodies, out, n), launch(attract<float>, n / 256, 256, 0, bodies, out, n));
-});
+Family nbody_double_sums(
+    "nbody_double_sums", "nbody", {8192, 32768}, mend("double_precision", "real"), [](Buffers &b, long n) -> Sides {
+        auto *bodies = reinterpret_cast<float4 *>(b.random<float>(n * 4));
+        float *out = b.output<float>(n * 3);
+        b.tolerance = 1e-3;
+        return flawed_mended(launch(attract<double>, n / 256, 256, 0, bodies, out, n),
+            launch(attract<float>, n / 256, 256, 0, bodies, out, n));
+    });
 
 // Patches of images to columns: places worked out by 64-bit divisions, or counted along.
 template <bool Divided>
-__global__ void patches(const float *__restrict__ in, float *__restrict__ out, long long count, long long width, long long height, int per_thread) {
+__global__ void patches(const float *__restrict__ in, float *__restrict__ out, long long count, long long width,
+    long long height, int per_thread) {
     long long stride = (long long)gridDim.x * blockDim.x;
     long long i = (long long)blockIdx.x * blockDim.x + threadIdx.x;
     if (Divided) {
@@ -61,7 +67,8 @@ __global__ void patches(const float *__restrict__ in, float *__restrict__ out, l
         }
     } else {
         // The step from one element to the next is the same for all: whole images, rows and a rest.
-        int w = int(width), h = int(height), step = int(stride % (width * height)), step_y = step / w, step_x = step % w;
+        int w = int(width), h = int(height), step = int(stride % (width * height)), step_y = step / w,
+            step_x = step % w;
         long long step_image = stride / (width * height) * width * height;
         unsigned rest = unsigned(i % (width * height));
         long long image = i - rest;
@@ -74,17 +81,19 @@ __global__ void patches(const float *__restrict__ in, float *__restrict__ out, l
         }
     }
 }
-Family patches_divided("patches_divided", "patches", {8, 64}, mend("integer_arithmetic", "real"), [](Buffers &b, long per_thread) -> Sides {
-    int grid = multiprocessors() * 8;
-    long count = long(grid) * 256 * per_thread, width = 333, height = 217;
-    float *in = b.random<float>(count + width * height + width), *out = b.output<float>(count);
-    return flawed_mended(launch(patches<true>, grid, 256, 0, in, out, count, width, height, per_thread),
-                         launch(patches<false>, grid, 256, 0, in, out, count, width, height, per_thread));
-});
+Family patches_divided("patches_divided", "patches", {8, 64}, mend("integer_arithmetic", "real"),
+    [](Buffers &b, long per_thread) -> Sides {
+        int grid = multiprocessors() * 8;
+        long count = long(grid) * 256 * per_thread, width = 333, height = 217;
+        float *in = b.random<float>(count + width * height + width), *out = b.output<float>(count);
+        return flawed_mended(launch(patches<true>, grid, 256, 0, in, out, count, width, height, per_thread),
+            launch(patches<false>, grid, 256, 0, in, out, count, width, height, per_thread));
+    });
 
 // Keys to buckets by a modulus known at run time, or by the high half of a product with its reciprocal.
 template <typename Word, bool Divided>
-__global__ void buckets(const unsigned *__restrict__ keys, int *__restrict__ out, int n, Word modulus, unsigned long long reciprocal, int rounds) {
+__global__ void buckets(const unsigned *__restrict__ keys, int *__restrict__ out, int n, Word modulus,
+    unsigned long long reciprocal, int rounds) {
     for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += gridDim.x * blockDim.x) {
         unsigned key = keys[i] >> 1, sum = 0;
         for (int r = 0; r < rounds; ++r) {
@@ -107,11 +116,14 @@ Sides bucket_sides(Buffers &b, long n, int rounds) {
     Word modulus = 10007;
     unsigned long long reciprocal = ~0ull / 10007 + 1;
     return flawed_mended(launch(buckets<Word, true>, grid, 256, 0, keys, out, n, modulus, reciprocal, rounds),
-                         launch(buckets<Word, false>, grid, 256, 0, keys, out, n, modulus, reciprocal, rounds));
+        launch(buckets<Word, false>, grid, 256, 0, keys, out, n, modulus, reciprocal, rounds));
 }
-Family buckets_64_bit("buckets_64_bit", "buckets", {1 << 20, 1 << 23}, mend("integer_arithmetic"), [](Buffers &b, long n) { return bucket_sides<unsigned long long>(b, n, 16); });
-Family buckets_32_bit("buckets_32_bit", "buckets", {1 << 20, 1 << 23}, mend("integer_arithmetic"), [](Buffers &b, long n) { return bucket_sides<unsigned>(b, n, 16); });
-Family buckets_stream("buckets_stream", "buckets", {1 << 24, 1 << 27}, mend("integer_arithmetic", "behind_limit"), [](Buffers &b, long n) { return bucket_sides<unsigned>(b, n, 1); });
+Family buckets_64_bit("buckets_64_bit", "buckets", {1 << 20, 1 << 23}, mend("integer_arithmetic"),
+    [](Buffers &b, long n) { return bucket_sides<unsigned long long>(b, n, 16); });
+Family buckets_32_bit("buckets_32_bit", "buckets", {1 << 20, 1 << 23}, mend("integer_arithmetic"),
+    [](Buffers &b, long n) { return bucket_sides<unsigned>(b, n, 16); });
+Family buckets_stream("buckets_stream", "buckets", {1 << 24, 1 << 27}, mend("integer_arithmetic", "behind_limit"),
+    [](Buffers &b, long n) { return bucket_sides<unsigned>(b, n, 1); });
 
 // GELU by the precise hyperbolic tangent, or by the fast exponential.
 template <bool Precise>
@@ -124,18 +136,24 @@ template <bool Precise>
 __global__ void activations(const float4 *__restrict__ in, float4 *__restrict__ out, int n, int rounds) {
     for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += gridDim.x * blockDim.x) {
         float4 v = in[i];
-        for (int r = 0; r < rounds; ++r) v = {gelu<Precise>(v.x) + 0.1f, gelu<Precise>(v.y) + 0.1f, gelu<Precise>(v.z) + 0.1f, gelu<Precise>(v.w) + 0.1f};
+        for (int r = 0; r < rounds; ++r)
+            v = {gelu<Precise>(v.x) + 0.1f, gelu<Precise>(v.y) + 0.1f, gelu<Precise>(v.z) + 0.1f,
+                gelu<Precise>(v.w) + 0.1f};
         out[i] = v;
     }
 }
 Sides gelu_sides(Buffers &b, long n, int rounds) {
-    auto *in = reinterpret_cast<float4 *>(b.random<float>(n * 4, -3.0, 3.0)), *out = reinterpret_cast<float4 *>(b.output<float>(n * 4));
+    auto *in = reinterpret_cast<float4 *>(b.random<float>(n * 4, -3.0, 3.0)),
+         *out = reinterpret_cast<float4 *>(b.output<float>(n * 4));
     int grid = multiprocessors() * 8;
     b.tolerance = 1e-3;
-    return flawed_mended(launch(activations<true>, grid, 256, 0, in, out, n, rounds), launch(activations<false>, grid, 256, 0, in, out, n, rounds));
+    return flawed_mended(launch(activations<true>, grid, 256, 0, in, out, n, rounds),
+        launch(activations<false>, grid, 256, 0, in, out, n, rounds));
 }
-Family gelu_rounds("gelu_rounds", "gelu", {1 << 18, 1 << 22}, mend("expensive_math"), [](Buffers &b, long n) { return gelu_sides(b, n, 16); });
-Family gelu_stream("gelu_stream", "gelu", {1 << 22, 1 << 25}, mend("expensive_math", "behind_limit"), [](Buffers &b, long n) { return gelu_sides(b, n, 1); });
+Family gelu_rounds("gelu_rounds", "gelu", {1 << 18, 1 << 22}, mend("expensive_math"),
+    [](Buffers &b, long n) { return gelu_sides(b, n, 16); });
+Family gelu_stream("gelu_stream", "gelu", {1 << 22, 1 << 25}, mend("expensive_math", "behind_limit"),
+    [](Buffers &b, long n) { return gelu_sides(b, n, 1); });
 
 // Normal deviates by Box and Muller's method: precise or fast functions.
 template <bool Precise>
@@ -152,12 +170,14 @@ __global__ void options(float *__restrict__ out, int paths) {
     }
     out[i] = sum / paths;
 }
-Family options_precise("options_precise", "monte_carlo", {64, 512}, mend("expensive_math", "real"), [](Buffers &b, long paths) -> Sides {
-    int grid = multiprocessors() * 8;
-    float *out = b.output<float>(grid * 256);
-    b.tolerance = 1e-3;
-    return flawed_mended(launch(options<true>, grid, 256, 0, out, paths), launch(options<false>, grid, 256, 0, out, paths));
-});
+Family options_precise(
+    "options_precise", "monte_carlo", {64, 512}, mend("expensive_math", "real"), [](Buffers &b, long paths) -> Sides {
+        int grid = multiprocessors() * 8;
+        float *out = b.output<float>(grid * 256);
+        b.tolerance = 1e-3;
+        return flawed_mended(
+            launch(options<true>, grid, 256, 0, out, paths), launch(options<false>, grid, 256, 0, out, paths));
+    });
 
 // powf for a small whole exponent, or the product.
 template <bool Power>
@@ -171,11 +191,13 @@ __global__ void lighting(const float *__restrict__ in, float *__restrict__ out, 
         out[i] = sum;
     }
 }
-Family lighting_powf("lighting_powf", "lighting", {1 << 20, 1 << 23}, mend("expensive_math"), [](Buffers &b, long n) -> Sides {
-    float *in = b.random<float>(n, 0.2, 1.0), *out = b.output<float>(n);
-    int grid = multiprocessors() * 8;
-    return flawed_mended(launch(lighting<true>, grid, 256, 0, in, out, n, 16), launch(lighting<false>, grid, 256, 0, in, out, n, 16));
-});
+Family lighting_powf(
+    "lighting_powf", "lighting", {1 << 20, 1 << 23}, mend("expensive_math"), [](Buffers &b, long n) -> Sides {
+        float *in = b.random<float>(n, 0.2, 1.0), *out = b.output<float>(n);
+        int grid = multiprocessors() * 8;
+        return flawed_mended(launch(lighting<true>, grid, 256, 0, in, out, n, 16),
+            launch(lighting<false>, grid, 256, 0, in, out, n, 16));
+    });
 
 // A polynomial by separate products and sums, or fused.
 template <bool Separate>
@@ -198,16 +220,21 @@ __global__ void horner(const float4 *__restrict__ in, float4 *__restrict__ out, 
     }
 }
 Sides horner_sides(Buffers &b, long n, int rounds) {
-    auto *in = reinterpret_cast<float4 *>(b.random<float>(n * 4, -0.9, 0.9)), *out = reinterpret_cast<float4 *>(b.output<float>(n * 4));
+    auto *in = reinterpret_cast<float4 *>(b.random<float>(n * 4, -0.9, 0.9)),
+         *out = reinterpret_cast<float4 *>(b.output<float>(n * 4));
     int grid = multiprocessors() * 8;
-    return flawed_mended(launch(horner<true>, grid, 256, 0, in, out, n, rounds), launch(horner<false>, grid, 256, 0, in, out, n, rounds));
+    return flawed_mended(launch(horner<true>, grid, 256, 0, in, out, n, rounds),
+        launch(horner<false>, grid, 256, 0, in, out, n, rounds));
 }
-Family horner_separate("horner_separate", "horner", {1 << 18, 1 << 21}, mend("non_fused_arithmetic"), [](Buffers &b, long n) { return horner_sides(b, n, 32); });
-Family horner_stream("horner_stream", "horner", {1 << 22, 1 << 25}, mend("non_fused_arithmetic", "behind_limit"), [](Buffers &b, long n) { return horner_sides(b, n, 1); });
+Family horner_separate("horner_separate", "horner", {1 << 18, 1 << 21}, mend("non_fused_arithmetic"),
+    [](Buffers &b, long n) { return horner_sides(b, n, 32); });
+Family horner_stream("horner_stream", "horner", {1 << 22, 1 << 25}, mend("non_fused_arithmetic", "behind_limit"),
+    [](Buffers &b, long n) { return horner_sides(b, n, 1); });
 
 // A matrix product out of shared tiles, eight by eight outputs a thread, its products and sums separate or fused.
 template <bool Separate>
-__global__ void __launch_bounds__(64) gemm(const float *__restrict__ a, const float *__restrict__ b, float *__restrict__ c, int n) {
+__global__ void __launch_bounds__(64)
+    gemm(const float *__restrict__ a, const float *__restrict__ b, float *__restrict__ c, int n) {
     constexpr int B = 64, K = 16, T = 8;
     __shared__ float as[K][B], bs[K][B];
     int tx = threadIdx.x % 8, ty = threadIdx.x / 8;
@@ -229,13 +256,16 @@ __global__ void __launch_bounds__(64) gemm(const float *__restrict__ a, const fl
         __syncthreads();
     }
     for (int i = 0; i < T; ++i)
-        for (int j = 0; j < T; ++j) c[size_t(blockIdx.y * B + ty + 8 * i) * n + blockIdx.x * B + tx + 8 * j] = sum[i][j];
+        for (int j = 0; j < T; ++j)
+            c[size_t(blockIdx.y * B + ty + 8 * i) * n + blockIdx.x * B + tx + 8 * j] = sum[i][j];
 }
-Family gemm_separate("gemm_separate", "gemm", {1024, 2048}, mend("non_fused_arithmetic"), [](Buffers &b, long n) -> Sides {
-    float *x = b.random<float>(n * n), *y = b.random<float>(n * n), *out = b.output<float>(n * n);
-    dim3 grid(n / 64, n / 64);
-    b.tolerance = 1e-3;
-    return flawed_mended(launch(gemm<true>, grid, 64, 0, x, y, out, n), launch(gemm<false>, grid, 64, 0, x, y, out, n));
-});
+Family gemm_separate(
+    "gemm_separate", "gemm", {1024, 2048}, mend("non_fused_arithmetic"), [](Buffers &b, long n) -> Sides {
+        float *x = b.random<float>(n * n), *y = b.random<float>(n * n), *out = b.output<float>(n * n);
+        dim3 grid(n / 64, n / 64);
+        b.tolerance = 1e-3;
+        return flawed_mended(
+            launch(gemm<true>, grid, 64, 0, x, y, out, n), launch(gemm<false>, grid, 64, 0, x, y, out, n));
+    });
 
 }  // namespace

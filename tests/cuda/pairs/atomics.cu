@@ -27,11 +27,13 @@ __global__ void sum(const float *__restrict__ in, float *__restrict__ total, int
         if (threadIdx.x == 0) atomicAdd(total, value);
     }
 }
-Family sum_atomic("sum_atomic", "reduction", {1 << 18, 1 << 22}, mend("global_atomics"), [](Buffers &b, long n) -> Sides {
-    float *in = b.random<float>(n, 0.0, 1.0), *out = b.output<float>(1, true);
-    b.tolerance = 1e-2;  // one float sums millions, in any order
-    return flawed_mended(launch(sum<true>, blocks(n, 1024), 256, 0, in, out, n), launch(sum<false>, blocks(n, 1024), 256, 0, in, out, n));
-});
+Family sum_atomic(
+    "sum_atomic", "reduction", {1 << 18, 1 << 22}, mend("global_atomics"), [](Buffers &b, long n) -> Sides {
+        float *in = b.random<float>(n, 0.0, 1.0), *out = b.output<float>(1, true);
+        b.tolerance = 1e-2;  // one float sums millions, in any order
+        return flawed_mended(launch(sum<true>, blocks(n, 1024), 256, 0, in, out, n),
+            launch(sum<false>, blocks(n, 1024), 256, 0, in, out, n));
+    });
 
 // A histogram of 256 bins straight in global memory, or a block's own first.
 template <bool Global, int Bins>
@@ -55,17 +57,22 @@ __global__ void histogram(const unsigned *__restrict__ in, int *__restrict__ cou
             if (mine[i]) atomicAdd(&counts[i], mine[i]);
     }
 }
-unsigned *pixels(Buffers &b, long words) { return reinterpret_cast<unsigned *>(b.random<int>(words, -2147483648.0, 2147483647.0)); }
-Family histogram_global("histogram_global", "histogram", {1 << 18, 1 << 22}, mend("global_atomics", "real"), [](Buffers &b, long words) -> Sides {
-    unsigned *in = pixels(b, words);
-    int *out = b.output<int>(256, true);
-    int grid = multiprocessors() * 8;
-    return flawed_mended(launch(histogram<true, 256>, grid, 256, 0, in, out, words), launch(histogram<false, 256>, grid, 256, 0, in, out, words));
-});
+unsigned *pixels(Buffers &b, long words) {
+    return reinterpret_cast<unsigned *>(b.random<int>(words, -2147483648.0, 2147483647.0));
+}
+Family histogram_global("histogram_global", "histogram", {1 << 18, 1 << 22}, mend("global_atomics", "real"),
+    [](Buffers &b, long words) -> Sides {
+        unsigned *in = pixels(b, words);
+        int *out = b.output<int>(256, true);
+        int grid = multiprocessors() * 8;
+        return flawed_mended(launch(histogram<true, 256>, grid, 256, 0, in, out, words),
+            launch(histogram<false, 256>, grid, 256, 0, in, out, words));
+    });
 
 // Sorted segments: a thread adds each of its products, or the warp adds up runs of one key first.
 template <bool Each>
-__global__ void segments(const int *__restrict__ keys, const float *__restrict__ values, float *__restrict__ sums, int n) {
+__global__ void segments(
+    const int *__restrict__ keys, const float *__restrict__ values, float *__restrict__ sums, int n) {
     int i = blockIdx.x * blockDim.x + threadIdx.x, lane = threadIdx.x % 32;
     if (i >= n) return;
     int key = keys[i];
@@ -82,35 +89,41 @@ __global__ void segments(const int *__restrict__ keys, const float *__restrict__
     int next = __shfl_down_sync(~0u, key, 1);
     if (lane == 31 || next != key) atomicAdd(&sums[key], value);
 }
-Family coo_spmv("coo_spmv", "spmv", {1 << 20, 1 << 24}, mend("global_atomics", "real"), [](Buffers &b, long n) -> Sides {
-    std::vector<int> keys(n);
-    int key = 0;
-    for (long i = 0; i < n; ++i) keys[i] = key += hash(unsigned(i)) % 24 == 0;
-    int *k = b.copy(keys);
-    float *values = b.random<float>(n, 0.0, 1.0), *out = b.output<float>(key + 1, true);
-    return flawed_mended(launch(segments<true>, blocks(n, 256), 256, 0, k, values, out, n), launch(segments<false>, blocks(n, 256), 256, 0, k, values, out, n));
-});
+Family coo_spmv(
+    "coo_spmv", "spmv", {1 << 20, 1 << 24}, mend("global_atomics", "real"), [](Buffers &b, long n) -> Sides {
+        std::vector<int> keys(n);
+        int key = 0;
+        for (long i = 0; i < n; ++i) keys[i] = key += hash(unsigned(i)) % 24 == 0;
+        int *k = b.copy(keys);
+        float *values = b.random<float>(n, 0.0, 1.0), *out = b.output<float>(key + 1, true);
+        return flawed_mended(launch(segments<true>, blocks(n, 256), 256, 0, k, values, out, n),
+            launch(segments<false>, blocks(n, 256), 256, 0, k, values, out, n));
+    });
 
 // A scatter in which no two threads meet: atomics that could be plain stores, behind the same memory traffic.
 template <bool Atomic>
-__global__ void scatter(const int *__restrict__ where, const float *__restrict__ values, float *__restrict__ out, int n) {
+__global__ void scatter(
+    const int *__restrict__ where, const float *__restrict__ values, float *__restrict__ out, int n) {
     int i = blockIdx.x * blockDim.x + threadIdx.x;
     if (i >= n) return;
     if (Atomic) atomicAdd(&out[where[i]], values[i]);
     else out[where[i]] = values[i];
 }
-Family scatter_atomic("scatter_atomic", "scatter", {1 << 22, 1 << 25}, mend("global_atomics"), [](Buffers &b, long n) -> Sides {
-    std::vector<int> where(n);
-    // An odd multiplier visits every address once, blocks of 64 neighbours at a time.
-    for (long i = 0; i < n; ++i) where[i] = int(((i / 64 * 40503) % (n / 64)) * 64 + i % 64);
-    int *w = b.copy(where);
-    float *values = b.random<float>(n), *out = b.output<float>(n, true);
-    return flawed_mended(launch(scatter<true>, blocks(n, 256), 256, 0, w, values, out, n), launch(scatter<false>, blocks(n, 256), 256, 0, w, values, out, n));
-});
+Family scatter_atomic(
+    "scatter_atomic", "scatter", {1 << 22, 1 << 25}, mend("global_atomics"), [](Buffers &b, long n) -> Sides {
+        std::vector<int> where(n);
+        // An odd multiplier visits every address once, blocks of 64 neighbours at a time.
+        for (long i = 0; i < n; ++i) where[i] = int(((i / 64 * 40503) % (n / 64)) * 64 + i % 64);
+        int *w = b.copy(where);
+        float *values = b.random<float>(n), *out = b.output<float>(n, true);
+        return flawed_mended(launch(scatter<true>, blocks(n, 256), 256, 0, w, values, out, n),
+            launch(scatter<false>, blocks(n, 256), 256, 0, w, values, out, n));
+    });
 
 // Keeping what passes a test: every thread asks for its place, or the block asks once for all of its threads.
 template <bool Each>
-__global__ void compact(const float *__restrict__ in, float *__restrict__ out, int *__restrict__ count, int n, int zero) {
+__global__ void compact(
+    const float *__restrict__ in, float *__restrict__ out, int *__restrict__ count, int n, int zero) {
     int i = blockIdx.x * blockDim.x + threadIdx.x;
     float value = i < n ? in[i] : -1.0f;
     bool keep = value > 0.0f;
@@ -134,11 +147,13 @@ __global__ void compact(const float *__restrict__ in, float *__restrict__ out, i
     __syncthreads();
     if (keep) out[base + warps[threadIdx.x / 32] + __popc(vote & ((1u << threadIdx.x % 32) - 1))] = value;
 }
-Family compact_each("compact_each", "compact", {1 << 20, 1 << 23}, mend("global_atomics", "real"), [](Buffers &b, long n) -> Sides {
-    float *in = b.random<float>(n), *out = b.allocate<float>(n);
-    int *count = b.output<int>(1, true);
-    return flawed_mended(launch(compact<true>, blocks(n, 256), 256, 0, in, out, count, n, 0), launch(compact<false>, blocks(n, 256), 256, 0, in, out, count, n, 0));
-});
+Family compact_each(
+    "compact_each", "compact", {1 << 20, 1 << 23}, mend("global_atomics", "real"), [](Buffers &b, long n) -> Sides {
+        float *in = b.random<float>(n), *out = b.allocate<float>(n);
+        int *count = b.output<int>(1, true);
+        return flawed_mended(launch(compact<true>, blocks(n, 256), 256, 0, in, out, count, n, 0),
+            launch(compact<false>, blocks(n, 256), 256, 0, in, out, count, n, 0));
+    });
 
 // A histogram in shared memory of an image that is nearly of one grey: all threads meet, or each lane has a copy of its
 // own. Counting by one is merged in hardware; adding a weight is not.
@@ -172,11 +187,15 @@ Sides grey_sides(Buffers &b, long words, unsigned spread) {
     auto *in = reinterpret_cast<unsigned *>(b.copy(host));
     int *out = b.output<int>(256, true);
     int grid = multiprocessors() * 6;
-    return flawed_mended(launch(grey_histogram<1, Weighted>, grid, 256, 0, in, out, words), launch(grey_histogram<Weighted ? 32 : 8, Weighted>, grid, 256, 0, in, out, words));
+    return flawed_mended(launch(grey_histogram<1, Weighted>, grid, 256, 0, in, out, words),
+        launch(grey_histogram < Weighted ? 32 : 8, Weighted >, grid, 256, 0, in, out, words));
 }
-Family counted_grey("histogram_counted", "histogram", {1 << 22, 1 << 24}, mend("shared_atomics", "behind_limit"), [](Buffers &b, long n) { return grey_sides<false>(b, n, 1); });
-Family weighted_grey("histogram_weighted_grey", "histogram", {1 << 20, 1 << 23}, mend("shared_atomics", "real"), [](Buffers &b, long n) { return grey_sides<true>(b, n, 1); });
-Family weighted_greys("histogram_weighted_greys", "histogram", {1 << 20, 1 << 24}, mend("shared_atomics", "behind_limit"), [](Buffers &b, long n) { return grey_sides<true>(b, n, 24); });
+Family counted_grey("histogram_counted", "histogram", {1 << 22, 1 << 24}, mend("shared_atomics", "behind_limit"),
+    [](Buffers &b, long n) { return grey_sides<false>(b, n, 1); });
+Family weighted_grey("histogram_weighted_grey", "histogram", {1 << 20, 1 << 23}, mend("shared_atomics", "real"),
+    [](Buffers &b, long n) { return grey_sides<true>(b, n, 1); });
+Family weighted_greys("histogram_weighted_greys", "histogram", {1 << 20, 1 << 24},
+    mend("shared_atomics", "behind_limit"), [](Buffers &b, long n) { return grey_sides<true>(b, n, 24); });
 
 // A block's sum by an atomic a thread on shared memory, or by shuffles.
 template <bool Atomic>
@@ -204,11 +223,13 @@ __global__ void block_sums(const float *__restrict__ in, float *__restrict__ out
         }
     }
 }
-Family block_sum_atomic("block_sum_atomic", "reduction", {4, 32}, mend("shared_atomics"), [](Buffers &b, long rounds) -> Sides {
-    int grid = multiprocessors() * 8;
-    float *in = b.random<float>(grid * rounds * 256, 0.0, 1.0), *out = b.output<float>(grid * rounds);
-    return flawed_mended(launch(block_sums<true>, grid, 256, 0, in, out, rounds), launch(block_sums<false>, grid, 256, 0, in, out, rounds));
-});
+Family block_sum_atomic(
+    "block_sum_atomic", "reduction", {4, 32}, mend("shared_atomics"), [](Buffers &b, long rounds) -> Sides {
+        int grid = multiprocessors() * 8;
+        float *in = b.random<float>(grid * rounds * 256, 0.0, 1.0), *out = b.output<float>(grid * rounds);
+        return flawed_mended(launch(block_sums<true>, grid, 256, 0, in, out, rounds),
+            launch(block_sums<false>, grid, 256, 0, in, out, rounds));
+    });
 
 // A shared atomic for each access of 16 bytes in a stream, or one a warp at the end.
 template <bool Atomic>
@@ -231,11 +252,13 @@ __global__ void count_large(const float4 *__restrict__ in, int *__restrict__ out
     __syncthreads();
     if (threadIdx.x == 0) atomicAdd(out, total);
 }
-Family count_shared("count_shared", "count", {1 << 22, 1 << 24}, mend("shared_atomics"), [](Buffers &b, long n) -> Sides {
-    auto *in = reinterpret_cast<float4 *>(b.random<float>(n * 4, 0.0, 1.0));
-    int *out = b.output<int>(1, true);
-    int grid = multiprocessors() * 8;
-    return flawed_mended(launch(count_large<true>, grid, 256, 0, in, out, n, 0), launch(count_large<false>, grid, 256, 0, in, out, n, 0));
-});
+Family count_shared(
+    "count_shared", "count", {1 << 22, 1 << 24}, mend("shared_atomics"), [](Buffers &b, long n) -> Sides {
+        auto *in = reinterpret_cast<float4 *>(b.random<float>(n * 4, 0.0, 1.0));
+        int *out = b.output<int>(1, true);
+        int grid = multiprocessors() * 8;
+        return flawed_mended(launch(count_large<true>, grid, 256, 0, in, out, n, 0),
+            launch(count_large<false>, grid, 256, 0, in, out, n, 0));
+    });
 
 }  // namespace

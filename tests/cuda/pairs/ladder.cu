@@ -24,17 +24,21 @@ Sides stages(Buffers &b, long n, const std::vector<std::pair<std::string, Gemmpr
         sides.push_back({name, [gemm, run = stage] { CHECK(static_cast<cudaError_t>(run(&gemm, nullptr))); }});
     return sides;
 }
-#define STAGE(NAME) {#NAME, gemmprof_launch_##NAME}
+#define STAGE(NAME)                                                                                                    \
+    { #NAME, gemmprof_launch_##NAME }
 
 Family ladder("ladder", "ladder", {1024, 2048},
     {{"naive", "coalesced", {"uncoalesced_access"}, "ladder"}, {"coalesced", "shared", {"redundant_loads"}, "ladder"},
-     {"shared", "block1d", {"shared_memory_bandwidth"}, "ladder"}, {"block1d", "block2d", {"shared_memory_bandwidth"}, "ladder"}},
+        {"shared", "block1d", {"shared_memory_bandwidth"}, "ladder"},
+        {"block1d", "block2d", {"shared_memory_bandwidth"}, "ladder"}},
     [](Buffers &b, long n) {
         return stages(b, n, {STAGE(naive), STAGE(coalesced), STAGE(shared), STAGE(block1d), STAGE(block2d)});
     });
 Family ladder_tiles("ladder_tiles", "ladder", {1024, 4096},
-    {{"block1d", "block2d", {"shared_memory_bandwidth"}, "ladder"}, {"block2d", "vectorized", {"narrow_access"}, "ladder"},
-     {"vectorized", "linearized", {"shared_bank_conflicts"}, "ladder"}, {"vectorized", "padded", {"shared_bank_conflicts"}, "ladder"}},
+    {{"block1d", "block2d", {"shared_memory_bandwidth"}, "ladder"},
+        {"block2d", "vectorized", {"narrow_access"}, "ladder"},
+        {"vectorized", "linearized", {"shared_bank_conflicts"}, "ladder"},
+        {"vectorized", "padded", {"shared_bank_conflicts"}, "ladder"}},
     [](Buffers &b, long n) {
         return stages(b, n, {STAGE(block1d), STAGE(block2d), STAGE(vectorized), STAGE(linearized), STAGE(padded)});
     });

@@ -18,21 +18,25 @@ int *ring(Buffers &b, long length) {
     return b.copy(next);
 }
 // `length` of the ring: in L2, or mostly in memory.
-Family chase_shared_limit("chase_shared_limit", "chase", {1 << 20, 1 << 26}, mend("low_occupancy"), [](Buffers &b, long length) -> Sides {
-    int grid = multiprocessors() * 16;
-    int *next = ring(b, length), *out = b.output<int>(grid * 128);
-    return flawed_mended(launch(chase, grid, 128, 100 * 1024, next, out, 64), launch(chase, grid, 128, 0, next, out, 64));
-});
-Family chase_block_limit("chase_block_limit", "chase", {1 << 20, 1 << 26}, mend("low_occupancy"), [](Buffers &b, long length) -> Sides {
-    int grid = multiprocessors() * 64;
-    int *next = ring(b, length), *out = b.output<int>(grid * 32);
-    // 32 blocks of one warp are half of the warps a multiprocessor has room for.
-    return flawed_mended(launch(chase, grid, 32, 0, next, out, 64), launch(chase, grid / 4, 128, 0, next, out, 64));
-});
+Family chase_shared_limit(
+    "chase_shared_limit", "chase", {1 << 20, 1 << 26}, mend("low_occupancy"), [](Buffers &b, long length) -> Sides {
+        int grid = multiprocessors() * 16;
+        int *next = ring(b, length), *out = b.output<int>(grid * 128);
+        return flawed_mended(
+            launch(chase, grid, 128, 100 * 1024, next, out, 64), launch(chase, grid, 128, 0, next, out, 64));
+    });
+Family chase_block_limit(
+    "chase_block_limit", "chase", {1 << 20, 1 << 26}, mend("low_occupancy"), [](Buffers &b, long length) -> Sides {
+        int grid = multiprocessors() * 64;
+        int *next = ring(b, length), *out = b.output<int>(grid * 32);
+        // 32 blocks of one warp are half of the warps a multiprocessor has room for.
+        return flawed_mended(launch(chase, grid, 32, 0, next, out, 64), launch(chase, grid / 4, 128, 0, next, out, 64));
+    });
 
 // Registers as the limit: values that stay in registers for the whole kernel, or that wait in shared memory.
 template <bool Registers>
-__global__ void __launch_bounds__(128) keep(const float *__restrict__ in, const int *__restrict__ next, float *__restrict__ out, int n, int steps) {
+__global__ void __launch_bounds__(128)
+    keep(const float *__restrict__ in, const int *__restrict__ next, float *__restrict__ out, int n, int steps) {
     constexpr int KEPT = 100;
     int i = blockIdx.x * 128 + threadIdx.x, at = i;
     float kept[Registers ? KEPT : 1];
@@ -49,15 +53,19 @@ __global__ void __launch_bounds__(128) keep(const float *__restrict__ in, const 
     for (int k = 0; k < KEPT; ++k) sum += Registers ? kept[k] : in[(i & 31) + k * 32];
     out[i] = sum;
 }
-Family chase_register_limit("chase_register_limit", "chase", {1 << 20, 1 << 26}, mend("low_occupancy"), [](Buffers &b, long length) -> Sides {
-    int grid = multiprocessors() * 16;
-    int *next = ring(b, length);
-    float *in = b.random<float>(3200), *out = b.output<float>(grid * 128);
-    return flawed_mended(launch(keep<true>, grid, 128, 0, in, next, out, 0, 100), launch(keep<false>, grid, 128, 0, in, next, out, 0, 100));
-});
+Family chase_register_limit(
+    "chase_register_limit", "chase", {1 << 20, 1 << 26}, mend("low_occupancy"), [](Buffers &b, long length) -> Sides {
+        int grid = multiprocessors() * 16;
+        int *next = ring(b, length);
+        float *in = b.random<float>(3200), *out = b.output<float>(grid * 128);
+        return flawed_mended(launch(keep<true>, grid, 128, 0, in, next, out, 0, 100),
+            launch(keep<false>, grid, 128, 0, in, next, out, 0, 100));
+    });
 
-// Look-ups with some arithmetic, and shared memory that is only held: six, four and two blocks a multiprocessor for eight.
-__global__ void gather_math(const int *__restrict__ where, const float *__restrict__ in, float *__restrict__ out, int n) {
+// Look-ups with some arithmetic, and shared memory that is only held: it leaves room for six, four or two blocks
+// instead of eight, and takes away from L1, which has a line for every miss in flight.
+__global__ void gather_math(
+    const int *__restrict__ where, const float *__restrict__ in, float *__restrict__ out, int n) {
     extern __shared__ float scratch[];
     int i = blockIdx.x * blockDim.x + threadIdx.x;
     if (i >= n) return;
@@ -72,10 +80,13 @@ __global__ void gather_math(const int *__restrict__ where, const float *__restri
     out[i] = sum;
 }
 Family gather_held("gather_held", "gather", {1 << 20, 1 << 23},
-    {flaw("held_36k", "low_occupancy"), flaw("held_52k", "low_occupancy"), flaw("held_100k", "low_occupancy")}, [](Buffers &b, long n) -> Sides {
+    {flaw("held_36k", "low_occupancy"), flaw("held_52k", "low_occupancy"), flaw("held_100k", "low_occupancy")},
+    [](Buffers &b, long n) -> Sides {
         int *where = b.random<int>(n * 4, 0, double(n));
         float *in = b.random<float>(n), *out = b.output<float>(n);
-        auto held = [=](int kilobytes) { return launch(gather_math, blocks(n, 256), 256, kilobytes * 1024, where, in, out, n); };
+        auto held = [=](int kilobytes) {
+            return launch(gather_math, blocks(n, 256), 256, kilobytes * 1024, where, in, out, n);
+        };
         return {{"held_36k", held(36)}, {"held_52k", held(52)}, {"held_100k", held(100)}, {"mended", held(0)}};
     });
 
@@ -89,10 +100,13 @@ __global__ void __launch_bounds__(512) stream(const float4 *__restrict__ in, flo
 #pragma unroll
     for (int k = 0; k < 8; ++k) out[i + k * 512] = v[k];
 }
-Family stream_half_occupied("stream_half_occupied", "copy", {1 << 22, 1 << 24}, mend("low_occupancy", "behind_limit"), [](Buffers &b, long n) -> Sides {
-    auto *in = reinterpret_cast<float4 *>(b.random<float>(n * 4)), *out = reinterpret_cast<float4 *>(b.output<float>(n * 4));
-    return flawed_mended(launch(stream, n / 4096, 512, 100 * 1024, in, out), launch(stream, n / 4096, 512, 0, in, out));
-});
+Family stream_half_occupied("stream_half_occupied", "copy", {1 << 22, 1 << 24}, mend("low_occupancy", "behind_limit"),
+    [](Buffers &b, long n) -> Sides {
+        auto *in = reinterpret_cast<float4 *>(b.random<float>(n * 4)),
+             *out = reinterpret_cast<float4 *>(b.output<float>(n * 4));
+        return flawed_mended(
+            launch(stream, n / 4096, 512, 100 * 1024, in, out), launch(stream, n / 4096, 512, 0, in, out));
+    });
 // Arithmetic with four chains a thread fills the FMA pipe with an eighth of the warps.
 template <int Chains>
 __global__ void chains(const float *__restrict__ in, float *__restrict__ out, int rounds) {
@@ -114,11 +128,13 @@ __global__ void chains(const float *__restrict__ in, float *__restrict__ out, in
     }
     for (int c = 0; c < 4; ++c) out[i + c * n] = x[c];
 }
-Family chains_half_occupied("chains_half_occupied", "chains", {256, 4096}, mend("low_occupancy", "behind_limit"), [](Buffers &b, long rounds) -> Sides {
-    int grid = multiprocessors() * 8;
-    float *in = b.random<float>(grid * 256 * 4), *out = b.output<float>(grid * 256 * 4);
-    return flawed_mended(launch(chains<4>, grid, 256, 100 * 1024, in, out, rounds), launch(chains<4>, grid, 256, 0, in, out, rounds));
-});
+Family chains_half_occupied("chains_half_occupied", "chains", {256, 4096}, mend("low_occupancy", "behind_limit"),
+    [](Buffers &b, long rounds) -> Sides {
+        int grid = multiprocessors() * 8;
+        float *in = b.random<float>(grid * 256 * 4), *out = b.output<float>(grid * 256 * 4);
+        return flawed_mended(launch(chains<4>, grid, 256, 100 * 1024, in, out, rounds),
+            launch(chains<4>, grid, 256, 0, in, out, rounds));
+    });
 
 // One chain at a time or four at once, with a warp or two a scheduler, and with sixteen (where it hardly matters).
 template <int Warps>
@@ -126,7 +142,8 @@ Sides chain_sides(Buffers &b, long rounds) {
     int grid = multiprocessors(), threads = Warps * 4 * 32;
     if (threads > 1024) grid *= threads / 1024, threads = 1024;
     float *in = b.random<float>(grid * threads * 4), *out = b.output<float>(grid * threads * 4);
-    return flawed_mended(launch(chains<1>, grid, threads, 0, in, out, rounds), launch(chains<4>, grid, threads, 0, in, out, rounds));
+    return flawed_mended(
+        launch(chains<1>, grid, threads, 0, in, out, rounds), launch(chains<4>, grid, threads, 0, in, out, rounds));
 }
 Family chain_one_warp("chain_one_warp", "chains", {2048, 16384}, mend("instruction_latency"), chain_sides<1>);
 Family chain_two_warps("chain_two_warps", "chains", {2048, 16384}, mend("instruction_latency"), chain_sides<2>);
@@ -152,11 +169,13 @@ __global__ void norms(const float *__restrict__ in, float *__restrict__ out, int
     }
     out[blockIdx.x * 64 + threadIdx.x] = total;
 }
-Family norms_one_sum("norms_one_sum", "norm", {64, 512}, mend("instruction_latency", "behind_limit"), [](Buffers &b, long rounds) -> Sides {
-    int grid = multiprocessors() * 4;
-    float *in = b.random<float>(grid * 4096), *out = b.output<float>(grid * 64);
-    return flawed_mended(launch(norms<1>, grid, 64, 0, in, out, rounds), launch(norms<4>, grid, 64, 0, in, out, rounds));
-});
+Family norms_one_sum("norms_one_sum", "norm", {64, 512}, mend("instruction_latency", "behind_limit"),
+    [](Buffers &b, long rounds) -> Sides {
+        int grid = multiprocessors() * 4;
+        float *in = b.random<float>(grid * 4096), *out = b.output<float>(grid * 64);
+        return flawed_mended(
+            launch(norms<1>, grid, 64, 0, in, out, rounds), launch(norms<4>, grid, 64, 0, in, out, rounds));
+    });
 
 // A sum by few threads: one load at a time, or eight before the first is used.
 template <int InFlight, int Unused = 0>
@@ -183,18 +202,23 @@ __global__ void stream_sum(const float4 *__restrict__ in, float *__restrict__ ou
 }
 template <int BlocksPerSm>
 Sides stream_sum_sides(Buffers &b, long megabytes) {
-    int grid = multiprocessors() * BlocksPerSm, threads = grid * 256, n = int(megabytes * 65536 / (threads * 8) * (threads * 8));
+    int grid = multiprocessors() * BlocksPerSm, threads = grid * 256,
+        n = int(megabytes * 65536 / (threads * 8) * (threads * 8));
     auto *in = reinterpret_cast<float4 *>(b.random<float>(size_t(n) * 4, 0.0, 1.0));
     float *out = b.output<float>(threads);
-    return flawed_mended(launch(stream_sum<1>, grid, 256, 0, in, out, n), launch(stream_sum<8>, grid, 256, 0, in, out, n));
+    return flawed_mended(
+        launch(stream_sum<1>, grid, 256, 0, in, out, n), launch(stream_sum<8>, grid, 256, 0, in, out, n));
 }
 Family stream_sum_1_block("stream_sum_1_block", "stream_sum", {128, 1024}, mend("memory_latency"), stream_sum_sides<1>);
-Family stream_sum_2_blocks("stream_sum_2_blocks", "stream_sum", {128, 1024}, mend("memory_latency"), stream_sum_sides<2>);
-Family stream_sum_8_blocks("stream_sum_8_blocks", "stream_sum", {128, 1024}, mend("memory_latency", "behind_limit"), stream_sum_sides<8>);
+Family stream_sum_2_blocks(
+    "stream_sum_2_blocks", "stream_sum", {128, 1024}, mend("memory_latency"), stream_sum_sides<2>);
+Family stream_sum_8_blocks(
+    "stream_sum_8_blocks", "stream_sum", {128, 1024}, mend("memory_latency", "behind_limit"), stream_sum_sides<8>);
 
 // Look-ups through an index: the next index is asked for after the value has come, or ahead of it.
 template <bool Ahead>
-__global__ void indirect(const int *__restrict__ where, const float *__restrict__ in, float *__restrict__ out, int per_thread) {
+__global__ void indirect(
+    const int *__restrict__ where, const float *__restrict__ in, float *__restrict__ out, int per_thread) {
     int i = blockIdx.x * blockDim.x + threadIdx.x, step = gridDim.x * blockDim.x;
     float sum = 0.0f;
     if (Ahead) {
@@ -217,12 +241,14 @@ __global__ void indirect(const int *__restrict__ where, const float *__restrict_
     }
     out[i] = sum;
 }
-Family indirect_waiting("indirect_waiting", "gather", {64, 256}, mend("memory_latency", "real"), [](Buffers &b, long per_thread) -> Sides {
-    int grid = multiprocessors() * 2, threads = grid * 256;
-    int *where = b.random<int>(threads * per_thread, 0, 1 << 24);
-    float *in = b.random<float>(1 << 24), *out = b.output<float>(threads);
-    return flawed_mended(launch(indirect<false>, grid, 256, 0, where, in, out, per_thread), launch(indirect<true>, grid, 256, 0, where, in, out, per_thread));
-});
+Family indirect_waiting(
+    "indirect_waiting", "gather", {64, 256}, mend("memory_latency", "real"), [](Buffers &b, long per_thread) -> Sides {
+        int grid = multiprocessors() * 2, threads = grid * 256;
+        int *where = b.random<int>(threads * per_thread, 0, 1 << 24);
+        float *in = b.random<float>(1 << 24), *out = b.output<float>(threads);
+        return flawed_mended(launch(indirect<false>, grid, 256, 0, where, in, out, per_thread),
+            launch(indirect<true>, grid, 256, 0, where, in, out, per_thread));
+    });
 
 // A block's sum by halving in shared memory with a barrier a step, or by shuffles.
 template <bool Tree, int Threads>
@@ -252,8 +278,10 @@ __global__ void row_norms(const float *__restrict__ in, float *__restrict__ out,
 template <int Threads>
 Sides row_norm_sides(Buffers &b, long rounds) {
     int grid = multiprocessors() * (2048 / Threads);
-    float *in = b.random<float>(size_t(grid) * rounds * Threads), *out = b.output<float>(size_t(grid) * rounds * Threads);
-    return flawed_mended(launch(row_norms<true, Threads>, grid, Threads, 0, in, out, rounds), launch(row_norms<false, Threads>, grid, Threads, 0, in, out, rounds));
+    float *in = b.random<float>(size_t(grid) * rounds * Threads),
+          *out = b.output<float>(size_t(grid) * rounds * Threads);
+    return flawed_mended(launch(row_norms<true, Threads>, grid, Threads, 0, in, out, rounds),
+        launch(row_norms<false, Threads>, grid, Threads, 0, in, out, rounds));
 }
 Family row_norms_256("row_norms_256", "norm", {16, 128}, mend("barriers", "real"), row_norm_sides<256>);
 Family row_norms_1024("row_norms_1024", "norm", {16, 128}, mend("barriers", "real"), row_norm_sides<1024>);
@@ -294,10 +322,12 @@ __global__ void __launch_bounds__(1024) scan(const float *__restrict__ in, float
     __syncthreads();
     out[i] = x + (warp ? data[warp - 1] : 0.0f);
 }
-Family scan_doubling("scan_doubling", "scan", {1 << 20, 1 << 24}, mend("barriers", "real"), [](Buffers &b, long n) -> Sides {
-    float *in = b.random<float>(n, 0.0, 1.0), *out = b.output<float>(n);
-    return flawed_mended(launch(scan<true>, n / 1024, 1024, 0, in, out), launch(scan<false>, n / 1024, 1024, 0, in, out));
-});
+Family scan_doubling(
+    "scan_doubling", "scan", {1 << 20, 1 << 24}, mend("barriers", "real"), [](Buffers &b, long n) -> Sides {
+        float *in = b.random<float>(n, 0.0, 1.0), *out = b.output<float>(n);
+        return flawed_mended(
+            launch(scan<true>, n / 1024, 1024, 0, in, out), launch(scan<false>, n / 1024, 1024, 0, in, out));
+    });
 
 // Barriers that nothing needs, in a stream that memory limits.
 template <bool Needless>
@@ -311,11 +341,14 @@ __global__ void stream_barriers(const float4 *__restrict__ in, float4 *__restric
         out[i] = a, out[i + step] = c;
     }
 }
-Family stream_with_barriers("stream_with_barriers", "copy", {1 << 22, 1 << 24}, mend("barriers", "behind_limit"), [](Buffers &b, long n) -> Sides {
-    int grid = multiprocessors() * 8;
-    n = n / (grid * 512) * (grid * 512);
-    auto *in = reinterpret_cast<float4 *>(b.random<float>(n * 4)), *out = reinterpret_cast<float4 *>(b.output<float>(n * 4));
-    return flawed_mended(launch(stream_barriers<true>, grid, 256, 0, in, out, n), launch(stream_barriers<false>, grid, 256, 0, in, out, n));
-});
+Family stream_with_barriers("stream_with_barriers", "copy", {1 << 22, 1 << 24}, mend("barriers", "behind_limit"),
+    [](Buffers &b, long n) -> Sides {
+        int grid = multiprocessors() * 8;
+        n = n / (grid * 512) * (grid * 512);
+        auto *in = reinterpret_cast<float4 *>(b.random<float>(n * 4)),
+             *out = reinterpret_cast<float4 *>(b.output<float>(n * 4));
+        return flawed_mended(launch(stream_barriers<true>, grid, 256, 0, in, out, n),
+            launch(stream_barriers<false>, grid, 256, 0, in, out, n));
+    });
 
 }  // namespace

@@ -5,7 +5,8 @@ namespace {
 
 // Forty states a thread, advanced together: with few registers to hold them the compiler spills.
 template <int MinBlocks>
-__global__ void __launch_bounds__(256, MinBlocks) oscillators(const float *__restrict__ in, float *__restrict__ out, int n, int steps) {
+__global__ void __launch_bounds__(256, MinBlocks)
+    oscillators(const float *__restrict__ in, float *__restrict__ out, int n, int steps) {
     constexpr int STATES = 44;
     int i = blockIdx.x * 256 + threadIdx.x;
     float state[STATES];
@@ -15,24 +16,27 @@ __global__ void __launch_bounds__(256, MinBlocks) oscillators(const float *__res
     for (int step = 0; step < steps; ++step) {
         float first = state[0];
 #pragma unroll
-        for (int s = 0; s < STATES; ++s) state[s] = fmaf(0.9f, state[s], 0.1f * (s + 1 < STATES ? state[s + 1] : first));
+        for (int s = 0; s < STATES; ++s)
+            state[s] = fmaf(0.9f, state[s], 0.1f * (s + 1 < STATES ? state[s + 1] : first));
     }
     float sum = 0.0f;
 #pragma unroll
     for (int s = 0; s < STATES; ++s) sum += state[s] * (s + 1);
     out[i] = sum;
 }
-Family spills("spills", "oscillators", {16, 128}, {flaw("hard", "local_memory"), flaw("some", "local_memory")}, [](Buffers &b, long steps) -> Sides {
-    int grid = multiprocessors() * 16, n = grid * 256;
-    float *in = b.random<float>(n), *out = b.output<float>(n);
-    return {{"hard", launch(oscillators<8>, grid, 256, 0, in, out, n, steps)},
+Family spills("spills", "oscillators", {16, 128}, {flaw("hard", "local_memory"), flaw("some", "local_memory")},
+    [](Buffers &b, long steps) -> Sides {
+        int grid = multiprocessors() * 16, n = grid * 256;
+        float *in = b.random<float>(n), *out = b.output<float>(n);
+        return {{"hard", launch(oscillators<8>, grid, 256, 0, in, out, n, steps)},
             {"some", launch(oscillators<6>, grid, 256, 0, in, out, n, steps)},
             {"mended", launch(oscillators<2>, grid, 256, 0, in, out, n, steps)}};
-});
+    });
 
 // A memory-bound stream whose weights do not all fit into registers: many spilled, or a few.
 template <int WEIGHTS, int MinBlocks>
-__global__ void __launch_bounds__(256, MinBlocks) weighted(const float4 *__restrict__ in, float *__restrict__ out, int n) {
+__global__ void __launch_bounds__(256, MinBlocks)
+    weighted(const float4 *__restrict__ in, float *__restrict__ out, int n) {
     float weight[WEIGHTS];
     int thread = blockIdx.x * 256 + threadIdx.x, threads = gridDim.x * 256;
 #pragma unroll
@@ -53,14 +57,17 @@ Sides weighted_sides(Buffers &b, long n) {
     auto *in = reinterpret_cast<float4 *>(b.random<float>(n * 4));
     int grid = multiprocessors() * 8;
     float *out = b.output<float>(grid * 256);
-    return flawed_mended(launch(weighted<Weights, 8>, grid, 256, 0, in, out, n), launch(weighted<Weights, 4>, grid, 256, 0, in, out, n));
+    return flawed_mended(
+        launch(weighted<Weights, 8>, grid, 256, 0, in, out, n), launch(weighted<Weights, 4>, grid, 256, 0, in, out, n));
 }
 Family spills_in_stream("spills_in_stream", "weighted", {1 << 22, 1 << 25}, mend("local_memory"), weighted_sides<28>);
-Family spills_behind_stream("spills_behind_stream", "weighted", {1 << 22, 1 << 25}, mend("local_memory"), weighted_sides<18>);
+Family spills_behind_stream(
+    "spills_behind_stream", "weighted", {1 << 22, 1 << 25}, mend("local_memory"), weighted_sides<18>);
 
 // The eight nearest of many candidates: insertion at a position known at run time, or by exchanges at fixed positions.
 template <bool Indexed>
-__global__ void nearest_eight(const float *__restrict__ candidates, const float *__restrict__ queries, float *__restrict__ out, int count) {
+__global__ void nearest_eight(
+    const float *__restrict__ candidates, const float *__restrict__ queries, float *__restrict__ out, int count) {
     constexpr int K = 8;
     int q = blockIdx.x * blockDim.x + threadIdx.x;
     float query = queries[q], best[K];
@@ -90,11 +97,13 @@ __global__ void nearest_eight(const float *__restrict__ candidates, const float 
     for (int k = 0; k < K; ++k) sum += best[k] * (k + 1);
     out[q] = sum;
 }
-Family nearest_indexed("nearest_indexed", "nearest", {128, 2048}, mend("local_memory", "real"), [](Buffers &b, long count) -> Sides {
-    int grid = multiprocessors() * 8;
-    float *c = b.random<float>(count), *q = b.random<float>(grid * 256), *out = b.output<float>(grid * 256);
-    return flawed_mended(launch(nearest_eight<true>, grid, 256, 0, c, q, out, count), launch(nearest_eight<false>, grid, 256, 0, c, q, out, count));
-});
+Family nearest_indexed(
+    "nearest_indexed", "nearest", {128, 2048}, mend("local_memory", "real"), [](Buffers &b, long count) -> Sides {
+        int grid = multiprocessors() * 8;
+        float *c = b.random<float>(count), *q = b.random<float>(grid * 256), *out = b.output<float>(grid * 256);
+        return flawed_mended(launch(nearest_eight<true>, grid, 256, 0, c, q, out, count),
+            launch(nearest_eight<false>, grid, 256, 0, c, q, out, count));
+    });
 
 // A thread's own histogram of 16 bins in an array (local memory), or in a strip of shared memory.
 template <bool Local>
@@ -111,14 +120,18 @@ __global__ void nibbles(const unsigned *__restrict__ in, int *__restrict__ out, 
             else ++strip[bin][threadIdx.x];
         }
     }
-    for (int b = 0; b < 16; ++b) out[(size_t(blockIdx.x) * 16 + b) * 128 + threadIdx.x] = Local ? own[b] : strip[b][threadIdx.x];
+    for (int b = 0; b < 16; ++b)
+        out[(size_t(blockIdx.x) * 16 + b) * 128 + threadIdx.x] = Local ? own[b] : strip[b][threadIdx.x];
 }
-Family histogram_local("histogram_local", "histogram", {32, 256}, mend("local_memory"), [](Buffers &b, long rounds) -> Sides {
-    int grid = multiprocessors() * 12;
-    auto *in = reinterpret_cast<unsigned *>(b.random<int>(size_t(grid) * rounds * 128, -2147483648.0, 2147483647.0));
-    int *out = b.output<int>(grid * 16 * 128);
-    return flawed_mended(launch(nibbles<true>, grid, 128, 0, in, out, rounds), launch(nibbles<false>, grid, 128, 0, in, out, rounds));
-});
+Family histogram_local(
+    "histogram_local", "histogram", {32, 256}, mend("local_memory"), [](Buffers &b, long rounds) -> Sides {
+        int grid = multiprocessors() * 12;
+        auto *in =
+            reinterpret_cast<unsigned *>(b.random<int>(size_t(grid) * rounds * 128, -2147483648.0, 2147483647.0));
+        int *out = b.output<int>(grid * 16 * 128);
+        return flawed_mended(launch(nibbles<true>, grid, 128, 0, in, out, rounds),
+            launch(nibbles<false>, grid, 128, 0, in, out, rounds));
+    });
 
 // Sums of powers picked at run time out of 32: from an array of the thread's own, or from a strip of shared memory.
 template <bool Local>
@@ -140,11 +153,13 @@ __global__ void pick(const float *__restrict__ in, const int *__restrict__ which
     }
     out[i] = sum;
 }
-Family powers_indexed("powers_indexed", "powers", {1 << 20, 1 << 23}, mend("local_memory"), [](Buffers &b, long n) -> Sides {
-    float *in = b.random<float>(n), *out = b.output<float>(n);
-    int *which = b.random<int>(n, 0, 1 << 28);
-    return flawed_mended(launch(pick<true>, blocks(n, 128), 128, 0, in, which, out, n), launch(pick<false>, blocks(n, 128), 128, 0, in, which, out, n));
-});
+Family powers_indexed(
+    "powers_indexed", "powers", {1 << 20, 1 << 23}, mend("local_memory"), [](Buffers &b, long n) -> Sides {
+        float *in = b.random<float>(n), *out = b.output<float>(n);
+        int *which = b.random<int>(n, 0, 1 << 28);
+        return flawed_mended(launch(pick<true>, blocks(n, 128), 128, 0, in, which, out, n),
+            launch(pick<false>, blocks(n, 128), 128, 0, in, which, out, n));
+    });
 
 constexpr int TABLE = 256;
 __constant__ float coefficients[TABLE];
@@ -167,12 +182,14 @@ __global__ void correlate(const float *__restrict__ in, float *__restrict__ out,
         }
     out[i] = sum / rounds;
 }
-Family constant_rotated("constant_rotated", "correlate", {1, 8}, mend("constant_divergence"), [](Buffers &b, long rounds) -> Sides {
-    set_coefficients();
-    int grid = multiprocessors() * 8;
-    float *in = b.random<float>(grid * 256), *out = b.output<float>(grid * 256);
-    return flawed_mended(launch(correlate<true>, grid, 256, 0, in, out, rounds), launch(correlate<false>, grid, 256, 0, in, out, rounds));
-});
+Family constant_rotated(
+    "constant_rotated", "correlate", {1, 8}, mend("constant_divergence"), [](Buffers &b, long rounds) -> Sides {
+        set_coefficients();
+        int grid = multiprocessors() * 8;
+        float *in = b.random<float>(grid * 256), *out = b.output<float>(grid * 256);
+        return flawed_mended(launch(correlate<true>, grid, 256, 0, in, out, rounds),
+            launch(correlate<false>, grid, 256, 0, in, out, rounds));
+    });
 
 // A palette of 256 tones looked up by the pixel, in constant memory or in shared memory.
 template <bool Constant, int Extra>
@@ -199,15 +216,19 @@ Sides palette_sides(Buffers &b, long words, unsigned levels) {
     std::vector<int> host(words);
     for (long i = 0; i < words; ++i) {
         unsigned v = 0;
-        for (int k = 0; k < 4; ++k) v |= ((hash(unsigned(i / 32) * 4 + k) + hash(unsigned(i * 4 + k)) % levels) & 255) << (8 * k);
+        for (int k = 0; k < 4; ++k)
+            v |= ((hash(unsigned(i / 32) * 4 + k) + hash(unsigned(i * 4 + k)) % levels) & 255) << (8 * k);
         host[i] = int(v);
     }
     auto *in = reinterpret_cast<unsigned *>(b.copy(host));
     float *out = b.output<float>(words);
     int grid = multiprocessors() * 8;
-    return flawed_mended(launch(palette<true, 0>, grid, 256, 0, in, out, words), launch(palette<false, 0>, grid, 256, 0, in, out, words));
+    return flawed_mended(launch(palette<true, 0>, grid, 256, 0, in, out, words),
+        launch(palette<false, 0>, grid, 256, 0, in, out, words));
 }
-Family palette_many("palette_many", "palette", {1 << 20, 1 << 24}, mend("constant_divergence", "real"), [](Buffers &b, long n) { return palette_sides(b, n, 256); });
-Family palette_two("palette_two", "palette", {1 << 20, 1 << 24}, mend("constant_divergence", "behind_limit"), [](Buffers &b, long n) { return palette_sides(b, n, 2); });
+Family palette_many("palette_many", "palette", {1 << 20, 1 << 24}, mend("constant_divergence", "real"),
+    [](Buffers &b, long n) { return palette_sides(b, n, 256); });
+Family palette_two("palette_two", "palette", {1 << 20, 1 << 24}, mend("constant_divergence", "behind_limit"),
+    [](Buffers &b, long n) { return palette_sides(b, n, 2); });
 
 }  // namespace

@@ -135,13 +135,13 @@ std::string stem(const std::string &path) {
 
 void list(const Family &family) {
     std::printf("{\"family\": \"%s\", \"kernel\": \"%s\", \"file\": \"%s\", \"sizes\": [", family.name.c_str(),
-                family.kernel.c_str(), stem(family.file).c_str());
+        family.kernel.c_str(), stem(family.file).c_str());
     for (size_t i = 0; i < family.sizes.size(); ++i) std::printf("%s%ld", i ? ", " : "", family.sizes[i]);
     std::printf("], \"rows\": [");
     for (size_t i = 0; i < family.rows.size(); ++i) {
         const Row &row = family.rows[i];
         std::printf("%s{\"from\": \"%s\", \"to\": \"%s\", \"kind\": \"%s\", \"causes\": [", i ? ", " : "",
-                    row.from.c_str(), row.to.c_str(), row.kind.c_str());
+            row.from.c_str(), row.to.c_str(), row.kind.c_str());
         for (size_t c = 0; c < row.causes.size(); ++c) std::printf("%s\"%s\"", c ? ", " : "", row.causes[c].c_str());
         std::printf("]}");
     }
@@ -177,9 +177,10 @@ void time(const Family &family, long size, Timer &timer) {
         double median = quantile(times[i], 0.5);
         std::printf("{\"family\": \"%s\", \"size\": %ld, \"side\": \"%s\", \"time_ns\": %.1f, \"spread\": %.5f, "
                     "\"repetitions\": %d, \"launches\": %d, \"amount\": %.9g, \"error\": %.3g, \"agrees\": %s}\n",
-                    family.name.c_str(), size, sides[i].name.c_str(), median,
-                    (quantile(times[i], 0.75) - quantile(times[i], 0.25)) / median, REPETITIONS, sides[i].launches, buffers.amount,
-                    std::isfinite(errors[i]) ? errors[i] : 1e30, errors[i] <= buffers.tolerance ? "true" : "false");
+            family.name.c_str(), size, sides[i].name.c_str(), median,
+            (quantile(times[i], 0.75) - quantile(times[i], 0.25)) / median, REPETITIONS, sides[i].launches,
+            buffers.amount, std::isfinite(errors[i]) ? errors[i] : 1e30,
+            errors[i] <= buffers.tolerance ? "true" : "false");
     }
     std::fflush(stdout);
 }
@@ -194,8 +195,8 @@ void profile(const Family &family, long size) {
         (side.profiled ? side.profiled : side.run)();
         CHECK_LAUNCH();
         CHECK(cudaProfilerStop());
-        std::printf("{\"family\": \"%s\", \"size\": %ld, \"side\": \"%s\"}\n", family.name.c_str(), size,
-                    side.name.c_str());
+        std::printf(
+            "{\"family\": \"%s\", \"size\": %ld, \"side\": \"%s\"}\n", family.name.c_str(), size, side.name.c_str());
         std::fflush(stdout);
     }
 }

@@ -18,11 +18,24 @@ namespace pairs {
 
 enum class Type { F32, F64, F16, I32 };
 
-template <typename T> struct TypeOf;
-template <> struct TypeOf<float> { static constexpr Type value = Type::F32; };
-template <> struct TypeOf<double> { static constexpr Type value = Type::F64; };
-template <> struct TypeOf<__half> { static constexpr Type value = Type::F16; };
-template <> struct TypeOf<int> { static constexpr Type value = Type::I32; };
+template <typename T>
+struct TypeOf;
+template <>
+struct TypeOf<float> {
+    static constexpr Type value = Type::F32;
+};
+template <>
+struct TypeOf<double> {
+    static constexpr Type value = Type::F64;
+};
+template <>
+struct TypeOf<__half> {
+    static constexpr Type value = Type::F16;
+};
+template <>
+struct TypeOf<int> {
+    static constexpr Type value = Type::I32;
+};
 
 // Fills `count` elements with reproducible noise between low and high (integers: low ... high - 1).
 void fill(void *data, Type type, size_t count, double low, double high, unsigned seed);
@@ -38,22 +51,26 @@ public:
         bool zeroed;
     };
 
-    template <typename T> T *random(size_t count, double low = -1.0, double high = 1.0) {
+    template <typename T>
+    T *random(size_t count, double low = -1.0, double high = 1.0) {
         T *data = allocate<T>(count);
         fill(data, TypeOf<T>::value, count, low, high, ++seed_);
         return data;
     }
-    template <typename T> T *copy(const std::vector<T> &host) {
+    template <typename T>
+    T *copy(const std::vector<T> &host) {
         T *data = allocate<T>(host.size());
         CHECK(cudaMemcpy(data, host.data(), host.size() * sizeof(T), cudaMemcpyHostToDevice));
         return data;
     }
-    template <typename T> T *output(size_t count, bool zeroed = false) {
+    template <typename T>
+    T *output(size_t count, bool zeroed = false) {
         T *data = allocate<T>(count);
         outputs.push_back({data, TypeOf<T>::value, count, count * sizeof(T), zeroed});
         return data;
     }
-    template <typename T> T *allocate(size_t count) {
+    template <typename T>
+    T *allocate(size_t count) {
         T *data = nullptr;
         CHECK(cudaMalloc(&data, count * sizeof(T)));
         owned_.push_back(data);
@@ -109,11 +126,9 @@ inline Row flaw(std::string side, std::string cause, std::string kind = "toy") {
 
 // Two flaws in one kernel: sides "both", "first_mended", "second_mended" and "mended".
 inline Rows mend_two(const std::string &first, const std::string &second) {
-    return {{"both", "first_mended", {first}, "two_flaws"},
-            {"both", "second_mended", {second}, "two_flaws"},
-            {"both", "mended", {first, second}, "two_flaws"},
-            {"second_mended", "mended", {first}, "two_flaws"},
-            {"first_mended", "mended", {second}, "two_flaws"}};
+    return {{"both", "first_mended", {first}, "two_flaws"}, {"both", "second_mended", {second}, "two_flaws"},
+        {"both", "mended", {first, second}, "two_flaws"}, {"second_mended", "mended", {first}, "two_flaws"},
+        {"first_mended", "mended", {second}, "two_flaws"}};
 }
 
 using Make = std::function<Sides(Buffers &, long)>;
@@ -121,9 +136,9 @@ using Make = std::function<Sides(Buffers &, long)>;
 struct Family {
     // `kernel` names what is computed: families of one kernel are left out together when predictions are judged.
     Family(std::string name, std::string kernel, std::vector<long> sizes, Rows rows, Make make,
-           const char *file = __builtin_FILE())
-        : name(std::move(name)), kernel(std::move(kernel)), file(file), sizes(std::move(sizes)),
-          rows(std::move(rows)), make(std::move(make)) {
+        const char *file = __builtin_FILE())
+        : name(std::move(name)), kernel(std::move(kernel)), file(file), sizes(std::move(sizes)), rows(std::move(rows)),
+          make(std::move(make)) {
         all().push_back(this);
     }
     static std::vector<Family *> &all() {
@@ -139,7 +154,8 @@ struct Family {
 
 // A launch to be run later. Asks for more than 48 KiB of dynamic shared memory where needed.
 template <typename... Parameters, typename... Arguments>
-std::function<void()> launch(void (*kernel)(Parameters...), dim3 grid, dim3 block, size_t shared, Arguments... arguments) {
+std::function<void()> launch(
+    void (*kernel)(Parameters...), dim3 grid, dim3 block, size_t shared, Arguments... arguments) {
     return [=] {
         if (shared > 48 * 1024)
             CHECK(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(shared)));

@@ -8,10 +8,9 @@ namespace {
 
 // Seven by seven convolution, every pixel loaded by each of the 49 outputs that need it, or once into a tile.
 constexpr int R = 3, W = 2 * R + 1;
-__constant__ float filter[W * W] = {
-    .01f, .02f, .03f, .04f, .03f, .02f, .01f, .02f, .03f, .04f, .05f, .04f, .03f, .02f, .03f, .04f, .05f,
-    .06f, .05f, .04f, .03f, .04f, .05f, .06f, .07f, .06f, .05f, .04f, .03f, .04f, .05f, .06f, .05f, .04f,
-    .03f, .02f, .03f, .04f, .05f, .04f, .03f, .02f, .01f, .02f, .03f, .04f, .03f, .02f, .01f};
+__constant__ float filter[W * W] = {.01f, .02f, .03f, .04f, .03f, .02f, .01f, .02f, .03f, .04f, .05f, .04f, .03f, .02f,
+    .03f, .04f, .05f, .06f, .05f, .04f, .03f, .04f, .05f, .06f, .07f, .06f, .05f, .04f, .03f, .04f, .05f, .06f, .05f,
+    .04f, .03f, .02f, .03f, .04f, .05f, .04f, .03f, .02f, .01f, .02f, .03f, .04f, .03f, .02f, .01f};
 
 template <bool Direct>
 __global__ void convolve(const float *__restrict__ in, float *__restrict__ out, int width, int height) {
@@ -44,10 +43,11 @@ Family convolution_direct("convolution_direct", "convolution", {2048, 8192}, men
         float *in = b.random<float>((n + 2 * R) * (n + 2 * R)), *out = b.output<float>(n * n);
         dim3 grid(n / 32, n / 32), block(32, 8);
         return flawed_mended(launch(convolve<true>, grid, block, 0, in, out, n, n),
-                             launch(convolve<false>, grid, block, 0, in, out, n, n));
+            launch(convolve<false>, grid, block, 0, in, out, n, n));
     });
 
-// A long one-dimensional filter: 2 * 32 + 1 loads an output, or each value once into registers that eight outputs share.
+// A long one-dimensional filter: 2 * 32 + 1 loads an output, or each value once into registers that eight outputs
+// share.
 template <bool Direct>
 __global__ void smooth(const float *__restrict__ in, float *__restrict__ out, int n) {
     constexpr int TAPS = 33, PER = 8;
@@ -82,11 +82,12 @@ __global__ void smooth(const float *__restrict__ in, float *__restrict__ out, in
     for (int k = 0; k < PER; ++k)
         if (first + k * 256 < n) out[first + k * 256] = tile[threadIdx.x + k * 256];
 }
-Family smooth_direct("smooth_direct", "smooth", {1 << 21, 1 << 25}, mend("redundant_loads"), [](Buffers &b, long n) -> Sides {
-    float *in = b.random<float>(n + 4096), *out = b.output<float>(n);
-    return flawed_mended(launch(smooth<true>, blocks(n, 2048), 256, 0, in, out, n),
-                         launch(smooth<false>, blocks(n, 2048), 256, 0, in, out, n));
-});
+Family smooth_direct(
+    "smooth_direct", "smooth", {1 << 21, 1 << 25}, mend("redundant_loads"), [](Buffers &b, long n) -> Sides {
+        float *in = b.random<float>(n + 4096), *out = b.output<float>(n);
+        return flawed_mended(launch(smooth<true>, blocks(n, 2048), 256, 0, in, out, n),
+            launch(smooth<false>, blocks(n, 2048), 256, 0, in, out, n));
+    });
 
 // Products of small matrices, a thread an output: rows and columns come from L1 every time, or once from a tile.
 template <bool Direct>
@@ -111,7 +112,8 @@ __global__ void gemm(const float *__restrict__ a, const float *__restrict__ b, f
 Family gemm_direct("gemm_direct", "gemm_small", {512, 1024}, mend("redundant_loads"), [](Buffers &b, long n) -> Sides {
     float *x = b.random<float>(n * n), *y = b.random<float>(n * n), *out = b.output<float>(n * n);
     dim3 grid(n / 32, n / 32), block(32, 32);
-    return flawed_mended(launch(gemm<true>, grid, block, 0, x, y, out, n), launch(gemm<false>, grid, block, 0, x, y, out, n));
+    return flawed_mended(
+        launch(gemm<true>, grid, block, 0, x, y, out, n), launch(gemm<false>, grid, block, 0, x, y, out, n));
 });
 
 // A seven-point stencil in three dimensions, marching along z: the column below and above read again, or kept.
@@ -135,12 +137,14 @@ __global__ void stencil(const float *__restrict__ in, float *__restrict__ out, i
         here = above;
     }
 }
-Family stencil_again("stencil_again", "stencil", {256, 512}, mend("redundant_loads", "real"), [](Buffers &b, long n) -> Sides {
-    size_t cells = size_t(n + 2) * (n + 2) * (n + 2);
-    float *in = b.random<float>(cells), *out = b.output<float>(cells, true);
-    dim3 grid(n / 32, n / 8, 8), block(32, 8);
-    return flawed_mended(launch(stencil<true>, grid, block, 0, in, out, n), launch(stencil<false>, grid, block, 0, in, out, n));
-});
+Family stencil_again(
+    "stencil_again", "stencil", {256, 512}, mend("redundant_loads", "real"), [](Buffers &b, long n) -> Sides {
+        size_t cells = size_t(n + 2) * (n + 2) * (n + 2);
+        float *in = b.random<float>(cells), *out = b.output<float>(cells, true);
+        dim3 grid(n / 32, n / 8, 8), block(32, 8);
+        return flawed_mended(
+            launch(stencil<true>, grid, block, 0, in, out, n), launch(stencil<false>, grid, block, 0, in, out, n));
+    });
 
 // Bodies attract each other: positions from memory for every pair, or a tile at a time.
 template <bool Direct>
@@ -166,17 +170,19 @@ __global__ void attract(const float4 *__restrict__ bodies, float *__restrict__ o
     }
     out[i] = fx, out[n + i] = fy, out[2 * n + i] = fz;
 }
-Family nbody_direct("nbody_direct", "nbody", {8192, 32768}, mend("redundant_loads", "real"), [](Buffers &b, long n) -> Sides {
-    auto *bodies = reinterpret_cast<float4 *>(b.random<float>(n * 4));
-    float *out = b.output<float>(n * 3);
-    b.tolerance = 1e-3;
-    return flawed_mended(launch(attract<true>, n / 256, 256, 0, bodies, out, n),
-                         launch(attract<false>, n / 256, 256, 0, bodies, out, n));
-});
+Family nbody_direct(
+    "nbody_direct", "nbody", {8192, 32768}, mend("redundant_loads", "real"), [](Buffers &b, long n) -> Sides {
+        auto *bodies = reinterpret_cast<float4 *>(b.random<float>(n * 4));
+        float *out = b.output<float>(n * 3);
+        b.tolerance = 1e-3;
+        return flawed_mended(launch(attract<true>, n / 256, 256, 0, bodies, out, n),
+            launch(attract<false>, n / 256, 256, 0, bodies, out, n));
+    });
 
 // Every panel against every panel. Panels together are larger than L2: rows of pairs sweep through all of them, squares
 // of pairs stay within a few.
-__global__ void panels(const float4 *__restrict__ left, const float4 *__restrict__ right, float *__restrict__ out, int count, int square) {
+__global__ void panels(
+    const float4 *__restrict__ left, const float4 *__restrict__ right, float *__restrict__ out, int count, int square) {
     constexpr int LENGTH = 8192;  // float4s a panel: 128 KiB
     int i, j;
     if (square) {
@@ -206,13 +212,16 @@ __global__ void panels(const float4 *__restrict__ left, const float4 *__restrict
 }
 Family panel_order("panel_order", "panels", {128, 512}, mend("cache_locality"), [](Buffers &b, long n) -> Sides {
     // The small one fits L2 whichever way it is swept.
-    auto *x = reinterpret_cast<float4 *>(b.random<float>(n * 32768)), *y = reinterpret_cast<float4 *>(b.random<float>(n * 32768));
+    auto *x = reinterpret_cast<float4 *>(b.random<float>(n * 32768)),
+         *y = reinterpret_cast<float4 *>(b.random<float>(n * 32768));
     float *out = b.output<float>(n * n);
-    return flawed_mended(launch(panels, n * n, 256, 0, x, y, out, n, 0), launch(panels, n * n, 256, 0, x, y, out, n, 32));
+    return flawed_mended(
+        launch(panels, n * n, 256, 0, x, y, out, n, 0), launch(panels, n * n, 256, 0, x, y, out, n, 32));
 });
 
 // Rows of a table fetched in the order asked for, or with the same rows asked for in order.
-__global__ void lookup(const float2 *__restrict__ table, const int *__restrict__ rows, float2 *__restrict__ out, int count) {
+__global__ void lookup(
+    const float2 *__restrict__ table, const int *__restrict__ rows, float2 *__restrict__ out, int count) {
     int warp = (blockIdx.x * blockDim.x + threadIdx.x) / 32, lane = threadIdx.x % 32;
     if (warp >= count) return;
     float2 value = table[size_t(rows[warp]) * 32 + lane];
@@ -223,39 +232,41 @@ __global__ void lookup(const float2 *__restrict__ table, const int *__restrict__
     }
     out[size_t(warp) * 32 + lane] = sum;
 }
-Family embedding_order("embedding_order", "embedding", {1 << 15, 1 << 18}, mend("cache_locality", "real"), [](Buffers &b, long count) -> Sides {
-    long table_rows = 1 << 20;  // 256 MiB
-    std::vector<int> rows(count * 8);
-    for (long i = 0; i < count * 8; ++i) {
-        // Neighbouring bags want neighbouring rows, as sentences of one text do.
-        rows[i] = int((i % count * table_rows / count / 64 + hash(unsigned(i)) % 64) % table_rows);
-    }
-    std::vector<int> order(count), shuffled(count * 8);
-    std::iota(order.begin(), order.end(), 0);
-    for (long i = count - 1; i > 0; --i) std::swap(order[i], order[hash(unsigned(i) * 7 + 1) % (i + 1)]);
-    for (long k = 0; k < 8; ++k)
-        for (long i = 0; i < count; ++i) shuffled[k * count + i] = rows[k * count + order[i]];
-    float *table = b.random<float>(table_rows * 64);
-    int *r = b.copy(rows), *s = b.copy(shuffled);
-    // Bags come out in another order: what is compared is the sum of all of them.
-    float *bags = b.allocate<float>(count * 64), *out = b.output<float>(64, true);
-    b.tolerance = 1e-3;
-    auto total = [=] {
-        std::vector<float> host(count * 64);
-        std::vector<float> sums(64);
-        CHECK(cudaMemcpy(host.data(), bags, host.size() * 4, cudaMemcpyDeviceToHost));
-        for (int c = 0; c < 64; ++c) {
-            double sum = 0.0;
-            for (long i = 0; i < count; ++i) sum += std::abs(host[i * 64 + c]);
-            sums[c] = float(sum);
+Family embedding_order("embedding_order", "embedding", {1 << 15, 1 << 18}, mend("cache_locality", "real"),
+    [](Buffers &b, long count) -> Sides {
+        long table_rows = 1 << 20;  // 256 MiB
+        std::vector<int> rows(count * 8);
+        for (long i = 0; i < count * 8; ++i) {
+            // Neighbouring bags want neighbouring rows, as sentences of one text do.
+            rows[i] = int((i % count * table_rows / count / 64 + hash(unsigned(i)) % 64) % table_rows);
         }
-        CHECK(cudaMemcpy(out, sums.data(), 256, cudaMemcpyHostToDevice));
-    };
-    auto run = [=](int *order_of_rows) {
-        return launch(lookup, blocks(count, 8), 256, 0, reinterpret_cast<float2 *>(table), order_of_rows, reinterpret_cast<float2 *>(bags), count);
-    };
-    return {{"flawed", run(s), {}, 1, total}, {"mended", run(r), {}, 1, total}};
-});
+        std::vector<int> order(count), shuffled(count * 8);
+        std::iota(order.begin(), order.end(), 0);
+        for (long i = count - 1; i > 0; --i) std::swap(order[i], order[hash(unsigned(i) * 7 + 1) % (i + 1)]);
+        for (long k = 0; k < 8; ++k)
+            for (long i = 0; i < count; ++i) shuffled[k * count + i] = rows[k * count + order[i]];
+        float *table = b.random<float>(table_rows * 64);
+        int *r = b.copy(rows), *s = b.copy(shuffled);
+        // Bags come out in another order: what is compared is the sum of all of them.
+        float *bags = b.allocate<float>(count * 64), *out = b.output<float>(64, true);
+        b.tolerance = 1e-3;
+        auto total = [=] {
+            std::vector<float> host(count * 64);
+            std::vector<float> sums(64);
+            CHECK(cudaMemcpy(host.data(), bags, host.size() * 4, cudaMemcpyDeviceToHost));
+            for (int c = 0; c < 64; ++c) {
+                double sum = 0.0;
+                for (long i = 0; i < count; ++i) sum += std::abs(host[i * 64 + c]);
+                sums[c] = float(sum);
+            }
+            CHECK(cudaMemcpy(out, sums.data(), 256, cudaMemcpyHostToDevice));
+        };
+        auto run = [=](int *order_of_rows) {
+            return launch(lookup, blocks(count, 8), 256, 0, reinterpret_cast<float2 *>(table), order_of_rows,
+                reinterpret_cast<float2 *>(bags), count);
+        };
+        return {{"flawed", run(s), {}, 1, total}, {"mended", run(r), {}, 1, total}};
+    });
 
 // A five by five box over an image by strips one pixel high or by squares: the same loads, more of them found in L1.
 template <int TX, int TY>
@@ -269,7 +280,7 @@ __global__ void box(const float *__restrict__ in, float *__restrict__ out, int w
 Family box_strips("box_strips", "box", {2048, 8192}, mend("cache_locality"), [](Buffers &b, long n) -> Sides {
     float *in = b.random<float>((n + 16) * (n + 16)), *out = b.output<float>(n * n);
     return flawed_mended(launch(box<1024, 1>, dim3(n / 1024, n), dim3(1024, 1), 0, in, out, n),
-                         launch(box<32, 32>, dim3(n / 32, n / 32), dim3(32, 32), 0, in, out, n));
+        launch(box<32, 32>, dim3(n / 32, n / 32), dim3(32, 32), 0, in, out, n));
 });
 
 }  // namespace
