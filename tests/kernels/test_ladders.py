@@ -239,7 +239,7 @@ def test_a_collection_goes_on_without_the_stages_for_other_gpus(two_ladders, tmp
 
     going_on = collection(TINY.stages)
     going_on._leave_out({"tiny_hopper": "it is written for sm_90a, this is sm_80"})
-    assert [stage.name for stage in going_on._settings.stages] == ["cublas", "tiny_naive"]
+    assert [stage.name for stage in going_on._keeper.settings.stages] == ["cublas", "tiny_naive"]
     with pytest.raises(DeviceError, match="no stage that was chosen runs on this GPU") as caught:
         collection(TINY.stages[2:])._leave_out({"tiny_hopper": "it is written for sm_90a"})
     assert "tiny_hopper: it is written for sm_90a" in caught.value.found

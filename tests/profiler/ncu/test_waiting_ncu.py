@@ -8,10 +8,11 @@ from pathlib import Path
 
 import pytest
 
+from gemmprof.gpus import Gpu
 from gemmprof.kernels.catalog import STAGES
 from gemmprof.model import Problem, RunInfo, StageRecord
-from gemmprof.profiler.collect import Collection, Machine
-from gemmprof.profiler.machine import Gpu
+from gemmprof.profiler.keeper import Keeper
+from gemmprof.profiler.profiling import Profiling
 from gemmprof.profiler.settings import Settings
 from gemmprof.progress import Silent
 from gemmprof.run import Run
@@ -23,7 +24,7 @@ SECTION = f'Metrics {{\n  Metrics {{\n    Name: "{METRIC}"\n  }}\n}}\n'
 
 
 @pytest.fixture
-def start(tmp_path: Path) -> Callable[[str], Collection]:
+def start(tmp_path: Path) -> Callable[[str], tuple[Keeper, Profiling]]:
     """A collection of one stage with an ncu that writes down its arguments and then waits."""
     installation = tmp_path / "nsight-compute"
     for folder in ("extras/python", "sections"):
@@ -37,16 +38,15 @@ def start(tmp_path: Path) -> Callable[[str], Collection]:
     )
     ncu.chmod(0o755)
 
-    def make(metric_set: str) -> Collection:
+    def make(metric_set: str) -> tuple[Keeper, Profiling]:
         run = tmp_path / "run"
         for folder in ("reports", "logs"):
             (run / folder).mkdir(parents=True)
         settings = Settings(STAGES[1:2], (Problem(64, 64, 64),), metric_set=metric_set)
-        machine = Machine(GPU, Tool(ncu, (2025, 3, 1)))
-        collection = Collection(settings, run, machine, Silent(), 0)
+        keeper = Keeper(settings, run, Silent(), 0)
         info = RunInfo("now", GPU.name, (9, 0), {}, "none", 0, metric_set)
-        collection.run = Run(run, info, (StageRecord(STAGES[1]),), settings.problems)
-        return collection
+        keeper.run = Run(run, info, (StageRecord(STAGES[1]),), settings.problems)
+        return keeper, Profiling(keeper, Tool(ncu, (2025, 3, 1)))
 
     return make
 
@@ -61,35 +61,37 @@ def arguments_of(folder: Path) -> list[str]:
 
 
 def test_a_failure_before_the_first_job_ends_ncu_and_its_sections_go(
-    start: Callable[[str], Collection], tmp_path: Path
+    start: Callable[[str], tuple[Keeper, Profiling]], tmp_path: Path
 ) -> None:
-    collection = start("lean")
-    with pytest.raises(RuntimeError, match="no GPU"), collection._profiler():
+    _, profiling = start("lean")
+    with pytest.raises(RuntimeError, match="no GPU"), profiling.waiting():
         arguments = arguments_of(tmp_path)
         sections = Path(arguments[arguments.index("--section-folder") + 1])
         lean = (sections / "MemoryWorkloadAnalysis_Tables.section").read_text()
         assert METRIC not in lean and lean.count("{") == 1
-        assert collection._waiting is not None
-        process = collection._waiting[0].process
+        assert profiling._program is not None
+        process = profiling._program[0].process
         assert process.poll() is None
         raise RuntimeError("no GPU")
     assert process.poll() is not None
     assert not sections.exists()
 
 
-def test_ncus_own_sets_come_from_its_own_sections(start: Callable[[str], Collection], tmp_path: Path) -> None:
-    with start("full")._profiler():
+def test_ncus_own_sets_come_from_its_own_sections(
+    start: Callable[[str], tuple[Keeper, Profiling]], tmp_path: Path
+) -> None:
+    with start("full")[1].waiting():
         assert "--section-folder" not in arguments_of(tmp_path)
 
 
 def test_nothing_is_started_where_every_stage_has_its_report(
-    start: Callable[[str], Collection], tmp_path: Path
+    start: Callable[[str], tuple[Keeper, Profiling]], tmp_path: Path
 ) -> None:
-    collection = start("lean")
-    result = collection._result((1, Problem(64, 64, 64)))
-    collection.run = collection.run.with_result(
+    keeper, profiling = start("lean")
+    result = keeper.result((1, Problem(64, 64, 64)))
+    keeper.run = keeper.run.with_result(
         type(result)(result.stage, result.problem, report="reports/a.ncu-rep")
     )
-    with collection._profiler():
-        assert collection._waiting is None
+    with profiling.waiting():
+        assert profiling._program is None
     assert not (tmp_path / "arguments").exists()

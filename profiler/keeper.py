@@ -1,0 +1,139 @@
+"""The run of a collection as it grows: every finished part is kept at once, and what is missing can be asked.
+
+Whatever ends the collection (Ctrl-C, a kill, a fault), `--resume` goes on with the parts that are missing.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from gemmprof.errors import RunError
+from gemmprof.model import Problem, StageResult
+from gemmprof.profiler.job import Job, Task
+from gemmprof.profiler.ncu.profile_pass import ProfiledTask
+from gemmprof.profiler.settings import Settings
+from gemmprof.progress import Progress
+from gemmprof.run import Run, save_run
+
+STOP_FILE = ".stop"
+
+Key = tuple[int, Problem]
+"""Number of a stage, and the problem, whose type says of which ladder."""
+
+
+class Interrupted(KeyboardInterrupt):
+    """Ctrl-C ended the collection after the stage at hand; everything finished is in the run."""
+
+
+class Keeper:
+    """Keeps a run, and hands out what it lacks of the settings.
+
+    Args:
+        lock: the handle of the run's lock; helper programs inherit it, so that it is held as long as one lives.
+    """
+
+    run: Run
+
+    def __init__(self, settings: Settings, directory: Path, progress: Progress, lock: int) -> None:
+        self.settings = settings
+        self.directory = directory
+        self.progress = progress
+        self.lock = lock
+
+    def save(self) -> None:
+        """Write ``run.json``.
+
+        Raises:
+            RunError: it cannot be written.
+        """
+        try:
+            save_run(self.run)
+        except OSError as error:
+            raise RunError(
+                f"the run in {self.directory} cannot be written",
+                found=str(error),
+                remedies=["free some disk space, then `gemmprof collect --resume`"],
+            ) from error
+
+    def spent(self, part: str, started: float) -> None:
+        """Note the seconds since ``started`` (a monotonic clock) under the name of a part."""
+        seconds = dict(self.run.info.notes.get("seconds", {}))
+        seconds[part] = round(seconds.get(part, 0.0) + time.monotonic() - started, 3)
+        self.note(seconds=seconds)
+
+    def note(self, **notes: Any) -> None:
+        """Add to the notes of the run."""
+        info = dataclasses.replace(self.run.info, notes={**self.run.info.notes, **notes})
+        self.run = dataclasses.replace(self.run, info=info)
+        self.save()
+
+    def result(self, key: Key) -> StageResult:
+        """The result of a stage on a problem; an empty one if there is none yet."""
+        return self.run.result(*key) or StageResult(*key)
+
+    def keep(self, result: StageResult) -> None:
+        """Put a result in place of the older one."""
+        self.run = self.run.with_result(result)
+        self.save()
+
+    def keep_report(self, profiled: ProfiledTask) -> None:
+        """Note where a task's launch is."""
+        self.keep(
+            dataclasses.replace(
+                self.result(profiled.task.key),
+                report=profiled.report,
+                launch_index=profiled.launch_index,
+            )
+        )
+
+    def fail(self, key: Key, part: str, message: str) -> None:
+        """Note what went wrong with a task, and tell."""
+        self.keep(dataclasses.replace(self.result(key), failure=f"{part}: {message}"))
+        self.progress.done(f"{self.label(key)}: FAILED, {message.splitlines()[0]}")
+
+    def label(self, key: Key) -> str:
+        """How the task is called on a terminal."""
+        names = {
+            (stage.number, dtype): stage.name for stage in self.settings.stages for dtype in stage.dtypes
+        }
+        return f"{names.get((key[0], key[1].dtype), key[0])} {key[1].label}"
+
+    def unmeasured(self) -> tuple[Task, ...]:
+        """Tasks that lack verification or timing, and which of them."""
+        tasks = []
+        for stage, problem in self.settings.pairs:
+            result = self.result((stage.number, problem))
+            verified = result.verification is not None and result.verification.passed
+            task = Task(
+                stage.number,
+                problem,
+                verify=self.settings.verify and not verified,
+                time=self.settings.bench and result.timing is None,
+            )
+            if result.failure is None and (task.verify or task.time):
+                tasks.append(task)
+        return tuple(tasks)
+
+    def unprofiled(self) -> tuple[Task, ...]:
+        """Tasks without a report whose kernel is not known to be wrong."""
+        results = [self.result((stage.number, problem)) for stage, problem in self.settings.pairs]
+        return tuple(Task(r.stage, r.problem) for r in results if r.report is None and r.failure is None)
+
+    def job(self, tasks: Sequence[Task], events: Path) -> Job:
+        """What a helper program is told, to do these tasks."""
+        return Job(
+            tasks=tuple(tasks),
+            run_directory=self.directory.resolve(),
+            events=events.resolve(),
+            stop_file=(self.directory / STOP_FILE).resolve(),
+            seed=self.settings.seed,
+            time_budget=self.settings.time_budget,
+        )
+
+    def tell_interrupt(self) -> None:
+        """Say that Ctrl-C was heard."""
+        self.progress.note("interrupted: ending after the stage at hand (Ctrl-C again: at once)")

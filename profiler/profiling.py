@@ -1,0 +1,154 @@
+"""The part of a collection that profiles: one ncu process for all tasks that lack a report, more where one fails."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+from gemmprof import metrics
+from gemmprof.errors import GemmprofError, ProfilerError
+from gemmprof.profiler.job import Event, Job, Task
+from gemmprof.profiler.keeper import Interrupted, Keeper, Key
+from gemmprof.profiler.ncu.errors import KilledError, hits_every_stage
+from gemmprof.profiler.ncu.lean_sections import write_lean_sections
+from gemmprof.profiler.ncu.profile_pass import (
+    PassFiles,
+    PassOutcome,
+    earlier_passes,
+    finish_pass,
+    next_pass,
+    outcome,
+    start_pass,
+)
+from gemmprof.profiler.program import Program
+from gemmprof.profiler.settings import LEAN
+from gemmprof.toolchain import Tool, ncu_installation
+
+
+class Profiling:
+    """Profiles what the run lacks.
+
+    Args:
+        ncu: None where nothing is to be profiled.
+    """
+
+    def __init__(self, keeper: Keeper, ncu: Tool | None) -> None:
+        self._keeper = keeper
+        self._ncu = ncu
+        self._section_folder: Path | None = None
+        self._program: tuple[Program, PassFiles] | None = None
+
+    def adopt(self) -> None:
+        """Take over the reports that passes of an interrupted collection finished."""
+        known = {result.report for result in self._keeper.run.results}
+        for files in earlier_passes(self._keeper.directory):
+            if str(files.report.relative_to(self._keeper.directory)) in known or not files.job.exists():
+                continue
+            try:
+                tasks = Job.load(files.job).tasks
+            except (ValueError, TypeError, KeyError):
+                continue  # a damaged job: which tasks it had is not known
+            missing = {task.key for task in self._keeper.unprofiled()}
+            kept = [task for task in outcome(files, tasks).finished if task.task.key in missing]
+            for profiled in kept:
+                self._keeper.keep_report(profiled)
+            if kept:
+                self._keeper.progress.note(f"took over {len(kept)} profiled stages from {files.report.name}")
+
+    def do(self) -> None:
+        """Profile what is missing: all tasks in one ncu process, the rest in another if one of them fails."""
+        tasks = self._keeper.unprofiled()
+        if not tasks:
+            return
+        self._keeper.progress.phase("profile", len(tasks))
+        one_by_one = False
+        given_another_try: set[Key] = set()
+        while tasks:
+            result = self._once(tasks[:1] if one_by_one else tasks)
+            for profiled in result.finished:
+                self._keeper.keep_report(profiled)
+            if result.interrupted:
+                raise Interrupted
+            if result.error is not None:
+                if hits_every_stage(result.error):
+                    raise self._with_kept(result.error)
+                if result.blamed is not None or len(tasks) == 1 or one_by_one:
+                    blamed = result.blamed or tasks[0]
+                    if isinstance(result.error, KilledError) and blamed.key not in given_another_try:
+                        # Somebody, or the kernel's out-of-memory killer, ended ncu: hardly this stage's fault.
+                        given_another_try.add(blamed.key)
+                        tasks = self._keeper.unprofiled()
+                        continue
+                    self._keeper.fail(blamed.key, "profile", str(result.error))
+                elif not result.finished:
+                    # The launches of this pass cannot be told apart: find the culprit one by one.
+                    one_by_one = True
+            tasks = self._keeper.unprofiled()
+
+    def _once(self, tasks: Sequence[Task]) -> PassOutcome:
+        program, files = self._program or self._start_pass()
+        self._program = None
+
+        def on_event(event: Event) -> None:
+            if event.kind == "begin":
+                self._keeper.progress.step(f"profile {self._keeper.label(event.key)}")
+            elif event.kind == "launched":
+                self._keeper.progress.done(f"profile {self._keeper.label(event.key)}")
+
+        return finish_pass(
+            program,
+            files,
+            self._keeper.job(tasks, files.events),
+            on_event=on_event,
+            on_interrupt=self._keeper.tell_interrupt,
+        )
+
+    def _start_pass(self) -> tuple[Program, PassFiles]:
+        if self._ncu is None:
+            raise ProfilerError("there is no ncu to profile with")
+        files = next_pass(self._keeper.directory)
+        program = start_pass(
+            self._ncu,
+            files,
+            collection=self._keeper.settings.collection_options,
+            clock_control=self._keeper.settings.clock_control,
+            section_folder=self._section_folder,
+            lock=self._keeper.lock,
+        )
+        return program, files
+
+    @contextmanager
+    def waiting(self) -> Iterator[None]:
+        """Let ncu and torch in it start while the stages are verified and timed, and end them if they get no job."""
+        if self._ncu is None or not self._keeper.unprofiled():
+            yield
+            return
+        with ExitStack() as stack:
+            if self._keeper.settings.metric_set == LEAN:
+                self._section_folder = self._lean_sections(self._ncu, stack)
+            self._program = self._start_pass()
+            try:
+                yield
+            finally:
+                if self._program is not None:
+                    self._program[0].end()
+
+    def _lean_sections(self, ncu: Tool, stack: ExitStack) -> Path | None:
+        """A folder with ncu's sections for the lean set, there as long as ``stack``; None for ncu's own folder."""
+        installation = ncu_installation(ncu.path)
+        if installation is None:
+            return None
+        try:
+            folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="gemmprof-sections-")))
+            lean = write_lean_sections(installation / "sections", folder, metrics.LEAN_WITHOUT)
+        except OSError:
+            # No room for temporary files. ncu's own sections take longer, and do as well.
+            return None
+        return folder if lean else None
+
+    def _with_kept(self, error: ProfilerError) -> GemmprofError:
+        """The error, with the way to continue."""
+        kept = f"verification and timing are kept: `gemmprof collect --resume {self._keeper.directory}` continues"
+        return type(error)(error.message, remedies=(*error.remedies, kept), found=error.found)
