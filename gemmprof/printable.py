@@ -73,6 +73,24 @@ def json_safe(document: str) -> str:
     return _COMMAND_ANYWHERE.sub(r"#\\u0023", _UNSAFE_CHARACTER.sub(escape, document))
 
 
+def github_command(kind: str, title: str, message: str) -> str:
+    """An annotation for GitHub's build log (``::error title=…::…``) whose texts cannot end it or begin another.
+
+    Args:
+        kind: ``error``, ``warning`` or ``notice``.
+        title, message: untrusted text.
+    """
+
+    def escaped(text: str, more: str) -> str:
+        for character in "%\r\n" + more:
+            text = text.replace(character, f"%{ord(character):02X}")
+        return text
+
+    safe_title = escaped(one_line(title), ":,")
+    safe = escaped(_COMMAND_ANYWHERE.sub("# #", printable(message)), "")
+    return f"::{kind} title={safe_title}::{safe}"
+
+
 class GuardedStream(io.TextIOBase):
     """A text stream that makes harmless what is written to it.
 
@@ -111,6 +129,12 @@ class GuardedStream(io.TextIOBase):
         self._line = "x" + line[-_LONGEST_COMMAND:] if line.strip(" \t:") else line
         self._guard(lambda: self._stream.write(safe))
         return len(text)
+
+    def write_command(self, kind: str, title: str, message: str) -> None:
+        """Write an annotation that GitHub shall obey, on a line of its own: the only way round the guard."""
+        begin = "\n" if self._line else ""
+        self._line = ""
+        self._guard(lambda: self._stream.write(f"{begin}{github_command(kind, title, message)}\n"))
 
     def flush(self) -> None:
         """Hand on what is buffered."""

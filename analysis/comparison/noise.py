@@ -70,6 +70,17 @@ class NoiseModel:
         )
 
 
+BUSY_PERCENT = 60.0
+"""Below this, neither compute nor memory is what limits (as in ncu's rule SOLBottleneck)."""
+
+
+def limit_of(compute: float, memory: float) -> str:
+    """The coarse limit that a class is told by, from the two throughputs in per cent of peak."""
+    if max(compute, memory) < BUSY_PERCENT:
+        return "latency"
+    return "compute" if compute > memory else "memory"
+
+
 def _class_name(start: float, end: float, limit: str) -> str:
     if not start:
         span = f"up to {_duration(end)}"

@@ -23,3 +23,18 @@ UNDER_NCU = NoiseModel(
     between_freedom=8.0,
 )
 """Durations that ncu measured."""
+
+TIMED = NoiseModel(
+    source="35 kernels in 2 collections on an NVIDIA H200, CUDA events, L2 flushed before each repetition",
+    within={
+        (20000.0, ""): (0.01749, 3),
+        (200000.0, ""): (0.00955, 13),
+        (2000000.0, ""): (0.00463, 15),
+        (math.inf, ""): (0.00191, 4),
+    },
+    freedom=2.0,
+    between_floor=0.00160,
+    between_share=0.380,
+    between_freedom=8.0,
+)
+"""Times measured without the profiler."""

@@ -7,7 +7,7 @@ means and no end (occupancy, hit rates, registers): they are shown and not judge
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 from gemmprof.analysis.bank_conflicts import BankConflicts
@@ -140,17 +140,63 @@ def compare(
         before_name, after_name: what to call them; default: the kernels' function names.
         before_seconds, after_seconds: times measured without the profiler, where a run has them.
     """
-    changes = [
-        Change("time", "Median time", "time", "s", before_seconds, after_seconds, LESS_IS_BETTER),
-        *_quantities(before, after),
-        *_stalls(before, after),
+    sides = [
+        replace(measures(side), seconds=seconds)
+        for side, seconds in ((before, before_seconds), (after, after_seconds))
     ]
     return Comparison(
         before_name or before.profile.function_name,
         after_name or after.profile.function_name,
-        tuple(change for change in changes if change.before is not None or change.after is not None),
+        changes_between(*sides),
         _caution(before, after),
     )
+
+
+@dataclass(frozen=True, slots=True)
+class Measures:
+    """The quantities of one launch or kernel, without the launch: what a comparison needs and a baseline keeps.
+
+    Attributes:
+        values: by name of the quantity; absent where it was not collected.
+        stalls: cycles a warp spends in each state per instruction it issues; empty where not collected.
+        stall_titles: the states in words.
+        uses_shared_memory: whether how well shared memory is used can be judged.
+        seconds: median time measured without the profiler.
+    """
+
+    values: Mapping[str, float] = field(default_factory=dict)
+    stalls: Mapping[str, float] = field(default_factory=dict)
+    stall_titles: Mapping[str, str] = field(default_factory=dict)
+    uses_shared_memory: bool = False
+    seconds: float | None = None
+
+
+def measures(analysis: KernelAnalysis) -> Measures:
+    """The quantities of one analysed launch."""
+    values = {}
+    for quantities in QUANTITIES.values():
+        for name, _, _, _, kind, value in quantities:
+            result = _get(analysis, kind)
+            found = None if result is None else value(result)
+            if found is not None:
+                values[name] = float(found)
+    stalls = _cycles(_get(analysis, WarpStates))
+    return Measures(
+        values,
+        {key: cycles for key, (cycles, _) in stalls.items()},
+        {key: title for key, (_, title) in stalls.items()},
+        _uses_shared_memory(analysis),
+    )
+
+
+def changes_between(before: Measures, after: Measures) -> tuple[Change, ...]:
+    """Every quantity that at least one side has, in reading order."""
+    changes = [
+        Change("time", "Median time", "time", "s", before.seconds, after.seconds, LESS_IS_BETTER),
+        *_quantities(before, after),
+        *_stalls(before, after),
+    ]
+    return tuple(change for change in changes if change.before is not None or change.after is not None)
 
 
 def _get(analysis: KernelAnalysis, kind: type[Result]) -> Result | None:
@@ -159,14 +205,11 @@ def _get(analysis: KernelAnalysis, kind: type[Result]) -> Result | None:
     return result if isinstance(result, kind) else None
 
 
-def _quantities(before: KernelAnalysis, after: KernelAnalysis) -> Iterator[Change]:
+def _quantities(before: Measures, after: Measures) -> Iterator[Change]:
     # To use shared memory or not is a choice; only how well it is used can be judged.
-    judge_shared = all(_uses_shared_memory(analysis) for analysis in (before, after))
-    values: dict[str, tuple[float | None, float | None]] = {}
-    for quantities in QUANTITIES.values():
-        for name, _, _, _, kind, value in quantities:
-            left, right = (_get(analysis, kind) for analysis in (before, after))
-            values[name] = (None if left is None else value(left), None if right is None else value(right))
+    judge_shared = before.uses_shared_memory and after.uses_shared_memory
+    names = [name for quantities in QUANTITIES.values() for name, *_ in quantities]
+    values = {name: (before.values.get(name), after.values.get(name)) for name in names}
     for group, quantities in QUANTITIES.items():
         for name, title, unit, better, _, _ in quantities:
             # Where neither side has any (no shared memory, no spills) there is nothing to say.
@@ -189,13 +232,12 @@ def _uses_shared_memory(analysis: KernelAnalysis) -> bool:
     return conflicts is not None and conflicts.uses_shared_memory
 
 
-def _stalls(before: KernelAnalysis, after: KernelAnalysis) -> Iterator[Change]:
+def _stalls(before: Measures, after: Measures) -> Iterator[Change]:
     """Cycles that a warp spends in each state per instruction it issues, as parts of the whole latency."""
-    sides = [_cycles(_get(analysis, WarpStates)) for analysis in (before, after)]
-    latency = max(sum(cycles for cycles, _ in side.values()) for side in sides)
-    titles = {key: title for side in sides for key, (_, title) in side.items()}
-    for key, title in titles.items():
-        values = [side[key][0] if key in side else (0.0 if side else None) for side in sides]
+    sides = (before.stalls, after.stalls)
+    latency = max(sum(side.values()) for side in sides)
+    for key, title in {**before.stall_titles, **after.stall_titles}.items():
+        values = [side.get(key, 0.0 if side else None) for side in sides]
         if any(values):
             yield Change(
                 f"stall_{key}", title, "stalls", "cycle", values[0], values[1], LESS_IS_BETTER, latency

@@ -86,6 +86,17 @@ class Lookup:
             self._sources[key] = Source(instructions, module.files, base)
         return self._sources[key]
 
+    def digest(self, result: Result) -> str:
+        """Fingerprint of the machine code of a launch's function, '' if the report does not hold it.
+
+        Raises:
+            ReportError: if the code is damaged.
+        """
+        if not result.source_reference:
+            return ""
+        module = self._module(result.source_reference, result.profile)
+        return module.function_digests.get(result.profile.mangled_name, "")
+
     def units(self) -> Mapping[str, str]:
         """Unit of every metric that some launch of the report may have, '' if it has none.
 

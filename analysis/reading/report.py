@@ -154,6 +154,22 @@ class ReportReader:
             if damage is not None:
                 raise damage
 
+    def code_digests(self, only: Collection[int] | None = None) -> dict[int, str]:
+        """Fingerprint of the machine code of each launch's function, by position; without those that hold no code.
+
+        Args:
+            only: positions of the launches that are asked about; None for all.
+
+        Raises:
+            ReportError: if the report is damaged there.
+        """
+        order = self._order()
+        lookup = Lookup(self.frame)
+        decoder = ResultDecoder(self.path, self.frame.strings, False, False)
+        results = (result for result, _ in self._results(decoder, order, only))
+        digests = ((result.profile.index, lookup.digest(result)) for result in results)
+        return {index: digest for index, digest in digests if digest}
+
     def _order(self) -> Order:
         try:
             return Order(self.frame)

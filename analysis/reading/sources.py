@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import struct
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from gemmprof import metrics as m
 from gemmprof import wire
@@ -36,12 +36,15 @@ class Module:
         files: imported CUDA sources by their path on the profiling machine.
         items: where the cubin lies in the report.
         digest: fingerprint of the code.
+        function_digests: fingerprint of the machine code of each function by mangled name: neither names nor line
+            numbers are in it.
     """
 
     code_bytes: Mapping[str, int]
     files: Mapping[str, str]
     items: tuple[Item, ...]
     digest: str
+    function_digests: Mapping[str, str] = field(default_factory=dict)
 
 
 def source_index(frame: Frame) -> dict[int, list[Item]]:
@@ -77,6 +80,7 @@ def read_module(frame: Frame, items: Iterable[Item]) -> Module:
     """
     code_bytes: dict[str, int] = {}
     files: dict[str, str] = {}
+    function_digests: dict[str, str] = {}
     items = tuple(items)
     digest = hashlib.sha256()
     for item in items:
@@ -84,11 +88,17 @@ def read_module(frame: Frame, items: Iterable[Item]) -> Module:
         for number, kind, start, end in wire.spans(data, 0, len(data)):
             if number == _BINARY and kind == wire.BYTES:
                 binary = data[start:end]
-                code_bytes.update(code_sizes(binary))
+                spans = code_spans(binary)
+                code_bytes.update({name: size for name, (_, size) in spans.items()})
+                # Sections of a sound cubin do not overlap; those of a hostile one could be hashed for ever.
+                if sum(size for _, size in spans.values()) <= len(binary):
+                    for name, (begin, size) in spans.items():
+                        code = binary[begin : begin + size]
+                        function_digests[name] = hashlib.sha256(code).hexdigest()
                 digest.update(binary)
             elif number == _FILES and kind == wire.BYTES:
                 files.update(_source_files(data[start:end]))
-    return Module(code_bytes, files, items, digest.hexdigest())
+    return Module(code_bytes, files, items, digest.hexdigest(), function_digests)
 
 
 def _source_files(data: bytes) -> dict[str, str]:
@@ -101,8 +111,8 @@ def _source_files(data: bytes) -> dict[str, str]:
     return files
 
 
-def code_sizes(cubin: bytes) -> dict[str, int]:
-    """Bytes of code of each kernel in a cubin: the size of its ``.text.<mangled name>`` section; {} if it is no ELF."""
+def code_spans(cubin: bytes) -> dict[str, tuple[int, int]]:
+    """Begin and size of each function's code in a cubin, by mangled name; {} if it is no ELF."""
     if not cubin.startswith(b"\x7fELF\x02\x01") or len(cubin) < _ELF_HEADER.size:
         return {}
     header = _ELF_HEADER.unpack_from(cubin)
@@ -117,15 +127,15 @@ def code_sizes(cubin: bytes) -> dict[str, int]:
         return {}
     sections = list(_SECTION_HEADER.iter_unpack(cubin[table : table + count * entry_size]))
     names_at = sections[names_index][4]
-    sizes: dict[str, int] = {}
+    spans: dict[str, tuple[int, int]] = {}
     for section in sections:
         start = names_at + section[0]
         if not cubin.startswith(_TEXT, start) or section[4] + section[5] > len(cubin):
             continue
         end = cubin.find(b"\0", start, start + _MAX_NAME_BYTES)
         if end >= 0:
-            sizes[cubin[start + len(_TEXT) : end].decode("utf-8", "replace")] = section[5]
-    return sizes
+            spans[cubin[start + len(_TEXT) : end].decode("utf-8", "replace")] = (section[4], section[5])
+    return spans
 
 
 def addresses(profile: KernelProfile, module: Module) -> tuple[int, list[int]]:

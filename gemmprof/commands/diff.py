@@ -1,24 +1,34 @@
-"""Compare two runs, reports or kernels: time, instructions, bytes per level, conflicts, occupancy, stalls.
+"""Say of every kernel whether it is SAME, FASTER or SLOWER, or that one CAN'T TELL, and what changed. A gate for CI.
 
-With two inputs, stages of runs are matched by number and shape, kernels of reports by name. With one input, each
-kernel is compared with the one before it. --before and --after pick one kernel on each side.
+All launches of one full name, grid and block are repetitions: the more, the smaller the change that shows. Several
+reports a side are better still. Identical code with identical counters is never called slower.
 
-  gemmprof diff old-run/ new-run/ --fail-slower 5    exit code 1 if anything became more than 5 % slower
-  gemmprof diff a.ncu-rep b.ncu-rep --details        every quantity, grouped
-  gemmprof diff run/ --before 5 --after 6            two stages of one run, on its first shape (5@2048: on another)
+  gemmprof diff old.ncu-rep new.ncu-rep                       the verdicts and why
+  gemmprof diff old_*.ncu-rep --with new_*.ncu-rep            several reports a side
+  gemmprof diff --against main new.ncu-rep --fail-if 'time > +3%' --fail-if 'local_memory > 0'
+  gemmprof diff run/ --before 5 --after 6                     two stages of one run (5@2048: on another shape)
+  gemmprof diff ladder.ncu-rep                                a ladder: each kernel with the one before it
+
+Exit codes: 0 the gate holds (or none was given), 1 it is broken, 2 an error.
 """
 
 from __future__ import annotations
 
 import argparse
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gemmprof.commands import _shared
 from gemmprof.errors import UsageError
+from gemmprof.printable import GuardedStream, github_command
 
 if TYPE_CHECKING:
-    from gemmprof.analysis.comparison.pairs import Pair
+    from gemmprof.analysis.comparison.gate import Condition, GateResult
+    from gemmprof.analysis.comparison.outcome import Outcome
+    from gemmprof.analysis.comparison.sides import Side
+
+FORMATS = ("text", "markdown", "json", "junit", "sarif", "github")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -27,20 +37,62 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "inputs",
         nargs="*",
         metavar="RUN|REPORT",
-        help="before and after; one: compare inside it; none: the newest run here, else the recorded H100 run",
+        help="before and after; one: a ladder is compared within itself; none: the newest run here, else the "
+        "recorded H100 run",
     )
-    parser.add_argument(
-        "--before", metavar="KERNEL", help="stage number (5, or 5@2048), launch index or part of a name"
+    sides = parser.add_argument_group("the two sides")
+    sides.add_argument(
+        "--with",
+        dest="other",
+        nargs="+",
+        metavar="RUN|REPORT",
+        help="the later side; the inputs are the earlier",
     )
-    parser.add_argument("--after", metavar="KERNEL", help="the same for the other side")
-    parser.add_argument(
-        "--fail-slower",
-        type=_percent,
-        metavar="PCT",
-        help="exit with 1 if a kernel is more than PCT per cent slower, is missing, or has no time to compare",
+    sides.add_argument(
+        "--against", metavar="NAME", help="a saved baseline is the earlier side, the inputs the later"
     )
-    parser.add_argument("--details", action="store_true", help="every quantity of every pair")
-    _shared.add_json_argument(parser)
+    sides.add_argument(
+        "--baselines", metavar="DIR", help="folder of the baselines (default: .gemmprof/baselines)"
+    )
+    sides.add_argument("--before", metavar="KERNEL", help="stage (5, or 5@2048), position or part of a name")
+    sides.add_argument("--after", metavar="KERNEL", help="the same for the other side")
+    sides.add_argument(
+        "--across",
+        action="append",
+        choices=("card", "clocks", "set"),
+        default=[],
+        help="compare although GPU, clock control or what ncu collected differ; may be repeated",
+    )
+    sides.add_argument(
+        "--each-launch", action="store_true", help="the n-th launch with the n-th: no repetitions"
+    )
+    _shared.add_selection_arguments(parser)
+    gate = parser.add_argument_group("the gate")
+    gate.add_argument(
+        "--fail-if",
+        action="append",
+        default=[],
+        metavar="CONDITION",
+        help="'time > +3%%', 'registers > +0', 'local_memory > 0', any metric of ncu's, or a finding's name "
+        "(+NAME: a new one); may be repeated",
+    )
+    gate.add_argument(
+        "--fail-slower", type=_percent, metavar="PCT", help="short for --fail-if 'time > +PCT%%'"
+    )
+    gate.add_argument("--fail-unclear", action="store_true", help="CAN'T TELL breaks the gate, too")
+    gate.add_argument("--allow-new", action="store_true", help="kernels that only the later side has pass")
+    gate.add_argument("--allow-gone", action="store_true", help="kernels that only the earlier side has pass")
+    gate.add_argument("--waivers", metavar="FILE", help="TOML: [[waiver]] with kernel, reason, until")
+    how = parser.add_argument_group("how to say it")
+    how.add_argument("--format", choices=FORMATS, default="text", help="default: text")
+    how.add_argument("--json", action="store_true", help="short for --format json")
+    how.add_argument("--details", action="store_true", help="every quantity of every pair")
+    how.add_argument(
+        "--same-within", type=_percent, metavar="PCT", default=1.0, help="SAME is less than this (default 1)"
+    )
+    _shared.add_output_argument(
+        parser, metavar="FILE", text="write the document there instead of printing it"
+    )
 
 
 def _percent(text: str) -> float:
@@ -54,41 +106,180 @@ def _percent(text: str) -> float:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Print the comparison; 1 if ``--fail-slower`` was given and does not hold."""
-    from gemmprof.analysis.comparison.pairs import too_slow
-    from gemmprof.reports.terminal import comparison
+    """Print the comparison; 1 if a gate was given and does not hold."""
+    from gemmprof.analysis.comparison.gate import check, read_waivers
 
-    pairs = _pairs(options)
-    if not pairs:
-        raise UsageError(
-            "there is nothing to compare",
-            remedies=["give two runs or reports", "give one that holds at least two kernels"],
+    conditions = _conditions(options)
+    waivers = read_waivers(Path(options.waivers)) if options.waivers else ()
+    outcome = _outcome(options, gated=bool(conditions))
+    if outcome is None:
+        return 0
+    gate = None
+    if conditions or options.fail_unclear:
+        gate = check(
+            outcome,
+            conditions,
+            allow_new=options.allow_new,
+            allow_gone=options.allow_gone,
+            fail_unclear=options.fail_unclear,
+            waivers=waivers,
         )
-    stopped = () if options.fail_slower is None else too_slow(pairs, options.fail_slower)
-    if options.json:
-        _shared.print_json(comparison.records(pairs, stopped))
-    else:
-        comparison.print_pairs(_shared.console(), pairs, details=options.details or len(pairs) == 1)
-    for pair in stopped:
-        print(f"gemmprof diff: {pair.label}: {comparison.reason(pair, options.fail_slower)}", file=sys.stderr)
-    return 1 if stopped else 0
+    _print(outcome, gate, options)
+    return 0 if gate is None or gate.holds else 1
 
 
-def _pairs(options: argparse.Namespace) -> tuple[Pair, ...]:
-    from gemmprof.analysis.comparison import pairs as comparison_pairs
-    from gemmprof.analysis.session import load_session
+def _conditions(options: argparse.Namespace) -> list[Condition]:
+    from gemmprof.analysis.comparison.gate import Condition
 
-    if len(options.inputs) > 2:
-        raise UsageError("more than two inputs were named", remedies=["name a before and an after"])
+    texts = list(options.fail_if)
+    if options.fail_slower is not None:
+        texts.append(f"time > +{options.fail_slower:g}%")
+    if not texts and (options.waivers or options.allow_new or options.allow_gone):
+        raise UsageError(
+            "--waivers, --allow-new and --allow-gone belong to a gate",
+            remedies=["add --fail-if 'time > +3%'"],
+        )
+    return [Condition.parse(text) for text in texts]
+
+
+def _outcome(options: argparse.Namespace, *, gated: bool) -> Outcome | None:
+    """The comparison that the options mean; None where one report alone was only summarised."""
+    from gemmprof.analysis.comparison import matching
+    from gemmprof.analysis.comparison.outcome import compare_matches
+
     picked = (options.before, options.after)
     if any(picked) and not all(picked):
         raise UsageError("--before and --after belong together", remedies=["give both, or neither"])
-    if len(options.inputs) == 2:
-        before, after = (load_session([path]) for path in options.inputs)
-        _shared.name_failures(options, (*before.failures, *after.failures))
-    else:
-        before = after = _shared.load_inputs(options)
+    before, after = _sides(options)
+    for side in (before, after):
+        if side is not None:
+            _shared.name_failures(options, side.failures)
+    later = before if after is None else after
     if all(picked):
-        left, right = (comparison_pairs.chosen(s, p) for s, p in zip((before, after), picked, strict=True))
-        return (comparison_pairs.pair_of(left, right),)
-    return comparison_pairs.rungs(before) if before is after else comparison_pairs.pair_up(before, after)
+        left, right = matching.chosen(before, options.before), matching.chosen(later, options.after)
+        matches: tuple[matching.Match, ...] = (matching.Match(left, right, "chosen"),)
+    elif after is not None:
+        matches = matching.match(before, after)
+    else:
+        matches = matching.rungs(before)
+    if not matches:
+        return _summarised(before, options, gated=gated)
+    return compare_matches(
+        matches,
+        before=before.title,
+        after=later.title,
+        margin=options.same_within / 100,
+        across=options.across,
+    )
+
+
+def _summarised(side: Side, options: argparse.Namespace, *, gated: bool) -> None:
+    """Show one report alone; it is compared with nothing.
+
+    Raises:
+        UsageError: if a gate or a document was asked for, or there is no kernel.
+    """
+    from gemmprof.reports.terminal import verdicts
+
+    if gated or options.format != "text" or options.json or not side.kernels:
+        raise UsageError(
+            f"there is nothing to compare {side.title} with",
+            remedies=["give two runs or reports", "compare it with a baseline: --against NAME"],
+        )
+    verdicts.print_side(_shared.console(), side)
+
+
+def _sides(options: argparse.Namespace) -> tuple[Side, Side | None]:
+    """The earlier and the later side; the later is None where there is one input."""
+    from gemmprof.analysis.comparison.baseline import load_baseline
+    from gemmprof.analysis.comparison.sides import load_side
+
+    selection = _shared.selection(options)
+
+    def side(paths: list[str]) -> Side:
+        return load_side(paths, selection, each_launch=options.each_launch)
+
+    inputs = list(options.inputs)
+    if options.against is not None and options.other is not None:
+        raise UsageError("--against and --with both name a side", remedies=["give one of them"])
+    if options.against is not None:
+        if not inputs:
+            inputs = [str(path) for path in _shared.chosen_inputs(options)[0]]
+        return load_baseline(options.against, options.baselines), side(inputs)
+    if options.other is not None:
+        if not inputs:
+            raise UsageError(
+                "--with names the later side, the earlier is missing", remedies=["diff OLD --with NEW"]
+            )
+        return side(inputs), side(options.other)
+    if len(inputs) > 2:
+        raise UsageError(
+            f"{len(inputs)} inputs were named, and which are before is not clear",
+            remedies=["diff OLD… --with NEW…"],
+        )
+    if len(inputs) == 2:
+        return side(inputs[:1]), side(inputs[1:])
+    paths, notice = _shared.chosen_inputs(options)
+    if notice:
+        print(notice, file=sys.stderr)
+    return side([str(path) for path in paths]), None
+
+
+def _print(outcome: Outcome, gate: GateResult | None, options: argparse.Namespace) -> None:
+    from gemmprof.reports.terminal import verdicts
+    from gemmprof.reports.verdicts import documents, words
+
+    kind = "json" if options.json else options.format
+    makers = {
+        "json": documents.json_text,
+        "junit": documents.junit_text,
+        "sarif": documents.sarif_text,
+        "markdown": documents.markdown_text,
+        "github": _github_text,
+    }
+    if options.output:
+        if kind == "text":
+            raise UsageError("text goes to the terminal", remedies=["choose a --format for the file"])
+        target = _shared.new_output(options.output, force=options.force)
+        target.write_text(makers[kind](outcome, gate) + "\n", encoding="utf-8")
+        _shared.announce(target)
+    elif kind == "github":
+        _print_github(outcome, gate)
+    elif kind != "text":
+        print(makers[kind](outcome, gate))
+    else:
+        verdicts.print_outcome(
+            _shared.console(), outcome, details=options.details or len(outcome.kernels) == 1
+        )
+    if gate is None or (kind == "github" and not options.output):
+        return
+    for severity, text in words.gate_lines(gate):
+        if severity != "notice" or kind == "text":
+            print(f"gemmprof diff: {text}", file=sys.stderr)
+    print(f"gemmprof diff: {words.gate_summary(gate, outcome)}", file=sys.stderr)
+
+
+def _annotations(outcome: Outcome, gate: GateResult | None) -> list[tuple[str, str, str]]:
+    from gemmprof.reports.verdicts import words
+
+    if gate is not None:
+        found = [(kind, "gemmprof", text) for kind, text in words.gate_lines(gate)]
+        return [*found, ("notice", "gemmprof", words.gate_summary(gate, outcome))]
+    found = [
+        ("warning", "gemmprof", f"{kernel.match.label}: SLOWER {words.change(kernel)}")
+        for kernel in outcome.kernels
+        if kernel.verdict == "slower"
+    ]
+    return [*found, ("notice", "gemmprof", words.tally(outcome))]
+
+
+def _github_text(outcome: Outcome, gate: GateResult | None) -> str:
+    return "\n".join(github_command(*item) for item in _annotations(outcome, gate))
+
+
+def _print_github(outcome: Outcome, gate: GateResult | None) -> None:
+    for item in _annotations(outcome, gate):
+        if isinstance(sys.stdout, GuardedStream):
+            sys.stdout.write_command(*item)
+        else:
+            print(github_command(*item))

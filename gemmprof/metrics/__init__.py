@@ -14,3 +14,4 @@ from gemmprof.metrics.memory import *  # noqa: F403
 from gemmprof.metrics.source import *  # noqa: F403
 from gemmprof.metrics.throughput import *  # noqa: F403
 from gemmprof.metrics.words import *  # noqa: F403
+from gemmprof.metrics.work import *  # noqa: F403

@@ -1,0 +1,199 @@
+"""Baselines: one side of a comparison in a small file that can be committed.
+
+A baseline is one JSON document, compressed with zstd (with its checksum): ``<folder>/<name>.json.zst``. It holds times,
+counters, code fingerprints and opcode counts of each kernel, and no SASS, source or report. It is replaced atomically.
+"""
+
+from __future__ import annotations
+
+import datetime
+import os
+import re
+import tempfile
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import msgspec
+import zstandard
+
+from gemmprof.analysis.comparison.causes import causes_of
+from gemmprof.analysis.comparison.records import KernelRecord
+from gemmprof.analysis.comparison.sides import Side, disassembled
+from gemmprof.errors import ReportError, UsageError
+
+FORMAT = "gemmprof.baseline/1"
+FOLDER = Path(".gemmprof") / "baselines"
+SUFFIX = ".json.zst"
+LARGEST_BYTES = 256 << 20
+"""What a baseline may unpack to."""
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
+
+
+@dataclass(frozen=True, slots=True)
+class Baseline:
+    """What the file holds.
+
+    Attributes:
+        format: `FORMAT`.
+        saved: when, ISO 8601.
+        title: what it was saved from.
+        stages: True where the kernels are stages of a run.
+        processes: how many reports or runs it is made of.
+        kernels: the side.
+    """
+
+    format: str
+    saved: str
+    title: str
+    stages: bool
+    processes: int
+    kernels: tuple[KernelRecord, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Head:
+    format: str
+
+
+def folder_of(folder: str | None) -> Path:
+    """Where baselines lie: the named folder, else ``.gemmprof/baselines``."""
+    return Path(folder) if folder else FOLDER
+
+
+def path_of(name: str, folder: str | None = None) -> Path:
+    """The file of a baseline.
+
+    Raises:
+        UsageError: if the name is none.
+    """
+    if not _NAME.fullmatch(name):
+        raise UsageError(
+            f"'{name}' is no name of a baseline",
+            remedies=["letters, digits, '.', '_' and '-', a letter or digit first"],
+        )
+    return folder_of(folder) / f"{name}{SUFFIX}"
+
+
+def save_baseline(name: str, side: Side, folder: str | None = None, *, force: bool = False) -> Path:
+    """Write a baseline; returns its path.
+
+    Raises:
+        UsageError: if it exists and ``force`` is not given, or there is nothing to save.
+    """
+    path = path_of(name, folder)
+    if path.exists() and not force:
+        raise UsageError(f"there is a baseline {name} already", remedies=["add --force to replace it"])
+    if not side.kernels:
+        raise UsageError(f"{side.title} holds no kernel")
+    kept = Baseline(
+        FORMAT,
+        datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+        side.title,
+        side.stages,
+        side.processes,
+        tuple(_kept(record) for record in side.kernels),
+    )
+    data = zstandard.ZstdCompressor(level=19, write_checksum=True).compress(msgspec.json.encode(kept))
+    path.parent.mkdir(parents=True, exist_ok=True)
+    _replace(path, data)
+    return path
+
+
+def _kept(record: KernelRecord) -> KernelRecord:
+    """A record that stands without its report."""
+    causes = causes_of(record)
+    return replace(disassembled(record), causes=None if causes is None else tuple(sorted(causes)), place=None)
+
+
+def _replace(path: Path, data: bytes) -> None:
+    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        umask = os.umask(0)
+        os.umask(umask)
+        Path(temporary).chmod(0o666 & ~umask)
+        Path(temporary).replace(path)
+    except BaseException:
+        Path(temporary).unlink(missing_ok=True)
+        raise
+
+
+def read_baseline(name: str, folder: str | None = None) -> Baseline:
+    """Read a baseline.
+
+    Raises:
+        UsageError: if there is none of this name.
+        ReportError: if it is damaged or of another format.
+    """
+    path = path_of(name, folder)
+    try:
+        packed = path.read_bytes()
+    except FileNotFoundError:
+        known = ", ".join(names(folder)) or "none"
+        raise UsageError(
+            f"there is no baseline {name} in {path.parent}",
+            found=f"it holds {known}",
+            remedies=[
+                f"gemmprof baseline save {name} REPORT|RUN",
+                "name another folder with --baselines DIR",
+            ],
+        ) from None
+    try:
+        data = _unpacked(packed)
+        head = msgspec.json.decode(data, type=_Head)
+        if head.format != FORMAT:
+            raise ReportError(
+                f"{path} has format {head.format!r}; this gemmprof reads {FORMAT}",
+                remedies=["upgrade gemmprof", f"save it again: gemmprof baseline save {name} REPORT --force"],
+            )
+        return msgspec.json.decode(data, type=Baseline)
+    except (zstandard.ZstdError, msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        raise ReportError(
+            f"{path} is damaged",
+            found=str(error),
+            remedies=[f"save it again: gemmprof baseline save {name} REPORT --force"],
+        ) from None
+
+
+def _unpacked(packed: bytes) -> bytes:
+    # Bounded: a file from elsewhere may claim to unpack to anything.
+    unpacker = zstandard.ZstdDecompressor().decompressobj()
+    parts, size = [], 0
+    for start in range(0, len(packed), 1 << 16):
+        part = unpacker.decompress(packed[start : start + (1 << 16)])
+        size += len(part)
+        if size > LARGEST_BYTES:
+            raise zstandard.ZstdError(f"it unpacks to more than {LARGEST_BYTES >> 20} MiB")
+        parts.append(part)
+    if not unpacker.eof:
+        raise zstandard.ZstdError("it is cut short")
+    return b"".join(parts)
+
+
+def load_baseline(name: str, folder: str | None = None) -> Side:
+    """A baseline as a side of a comparison. Errors: see `read_baseline`."""
+    kept = read_baseline(name, folder)
+    return Side(f"baseline {name}", kept.kernels, stages=kept.stages, processes=kept.processes)
+
+
+def names(folder: str | None = None) -> list[str]:
+    """The baselines of a folder, sorted."""
+    found: Iterable[Path] = folder_of(folder).glob(f"*{SUFFIX}")
+    return sorted(path.name.removesuffix(SUFFIX) for path in found if not path.name.startswith("."))
+
+
+def remove_baseline(name: str, folder: str | None = None) -> Path:
+    """Delete a baseline; returns where it lay.
+
+    Raises:
+        UsageError: if there is none of this name.
+    """
+    path = path_of(name, folder)
+    if not path.is_file():
+        raise UsageError(f"there is no baseline {name}", found=", ".join(names(folder)) or "none at all")
+    path.unlink()
+    return path

@@ -1,0 +1,376 @@
+"""A gate: conditions that a comparison must not meet, waivers that let one pass for a time, what is undecided."""
+
+from __future__ import annotations
+
+import datetime
+import difflib
+import operator
+import re
+import tomllib
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from gemmprof.analysis.comparison.causes import CAUSES, causes_of
+from gemmprof.analysis.comparison.outcome import Compared, Outcome
+from gemmprof.analysis.comparison.quantities import QUANTITIES
+from gemmprof.analysis.comparison.records import KernelRecord, Range
+from gemmprof.errors import UsageError
+
+_CONDITION = re.compile(
+    r"^\s*(?P<name>[A-Za-z_][\w.:]*)\s*(?P<compare>>=|<=|>|<|==|!=)\s*(?P<sign>[+-]?)\s*(?P<value>\d+(?:\.\d+)?(?:[eE][+-]?\d+)?)"
+    r"\s*(?P<percent>%?)\s*$"
+)
+_FINDING = re.compile(r"^\s*(?P<new>\+?)\s*(?P<name>[A-Za-z_]\w*)\s*$")
+_COMPARES: dict[str, Callable[[float, float], bool]] = {
+    ">": operator.gt,
+    ">=": operator.ge,
+    "<": operator.lt,
+    "<=": operator.le,
+    "==": operator.eq,
+    "!=": operator.ne,
+}
+TIME, CYCLES = "time", "cycles"
+ALIASES = {
+    "local_memory": "local_accesses",
+    "spills": "local_accesses",
+    "cycles": "elapsed_cycles",
+    "instructions": "executed",
+    "occupancy": "theoretical_occupancy",
+}
+"""Words that people use for quantities."""
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """What must not hold: ``time > +3%``, ``registers > +0``, ``local_memory > 0``, or a finding's name.
+
+    Attributes:
+        text: as it was written.
+        name: ``time``, a quantity, a metric of ncu's, or a finding.
+        compare: the comparison; '' for a finding.
+        value: the right side.
+        relative: the value is a change in per cent.
+        difference: the value is a change, not the later side's figure itself; of a finding: only where it is new.
+    """
+
+    text: str
+    name: str
+    compare: str
+    value: float = 0.0
+    relative: bool = False
+    difference: bool = False
+
+    @classmethod
+    def parse(cls, text: str) -> Condition:
+        """Read one condition.
+
+        Raises:
+            UsageError: if it is none.
+        """
+        if match := _CONDITION.match(text):
+            signed = bool(match["sign"])
+            if match["percent"] and not signed and match["name"] == TIME:
+                signed = True  # `time > 3%` can mean a change only
+            value = float(match["sign"] + match["value"])
+            return cls(
+                text.strip(),
+                ALIASES.get(match["name"], match["name"]),
+                match["compare"],
+                value,
+                relative=bool(match["percent"]) and signed,
+                difference=signed,
+            )
+        if match := _FINDING.match(text):
+            return cls(text.strip(), match["name"], "", difference=bool(match["new"]))
+        raise UsageError(
+            f"'{text}' is no condition",
+            remedies=[
+                "a change: 'time > +3%', 'registers > +0'",
+                "a value: 'local_memory > 0', 'achieved_occupancy < 40'",
+                "a finding: 'UncoalescedGlobalAccess', or '+UncoalescedGlobalAccess' for a new one",
+            ],
+        )
+
+    @property
+    def needs_both_sides(self) -> bool:
+        """Whether it speaks of a change."""
+        return self.difference
+
+
+@dataclass(frozen=True, slots=True)
+class Waiver:
+    """Lets kernels pass although a condition is met, until a day.
+
+    Attributes:
+        kernel: expression that is looked for in full name and label.
+        condition: name of the figure or finding, '' for any.
+        reason: why.
+        until: last day on which it holds.
+    """
+
+    kernel: str
+    condition: str
+    reason: str
+    until: datetime.date
+
+    def covers(self, kernel: Compared, condition: str) -> bool:
+        """Whether it is about this kernel and condition."""
+        record = kernel.record
+        texts = (record.name, record.label, kernel.match.label)
+        return any(re.search(self.kernel, text) for text in texts) and self.condition in ("", condition)
+
+
+@dataclass(frozen=True, slots=True)
+class Break:
+    """A kernel that meets a condition: the line that broke the gate, and the waiver that lets it pass, if one does."""
+
+    kernel: Compared
+    condition: str
+    text: str
+    waiver: Waiver | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class GateResult:
+    """What a gate found.
+
+    Attributes:
+        conditions: the conditions, as written.
+        broken: kernels that meet one, waived ones too.
+        undecided: (kernel, why) that could not be decided; they do not break the gate.
+        expired: waivers whose day has passed.
+        checked: how many kernels at least one condition could be checked on.
+    """
+
+    conditions: tuple[str, ...]
+    broken: tuple[Break, ...]
+    undecided: tuple[tuple[Compared, str], ...]
+    expired: tuple[Waiver, ...]
+    checked: int
+
+    @property
+    def holds(self) -> bool:
+        """True if nothing broke it that is not waived."""
+        return all(item.waiver is not None for item in self.broken)
+
+
+def read_waivers(path: Path) -> tuple[Waiver, ...]:
+    """Waivers from a TOML file: tables ``[[waiver]]`` with ``kernel``, ``reason``, ``until`` and perhaps ``condition``.
+
+    Raises:
+        UsageError: if the file is missing or a waiver has no reason, no end date, or a key that nobody knows.
+    """
+    try:
+        document = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise UsageError(f"{path} cannot be read as waivers", found=str(error)) from None
+    entries = document.get("waiver")
+    if not isinstance(entries, list) or set(document) != {"waiver"}:
+        raise UsageError(
+            f"{path} holds no [[waiver]] tables alone", found=", ".join(map(str, document)) or "nothing"
+        )
+    return tuple(_waiver(path, number, entry) for number, entry in enumerate(entries, start=1))
+
+
+def _waiver(path: Path, number: int, entry: object) -> Waiver:
+    fix = 'write [[waiver]] with kernel = "regex", reason = "why" and until = 2030-12-31'
+    if not isinstance(entry, dict) or not {"kernel", "reason", "until"} <= entry.keys():
+        raise UsageError(f"{path}: waiver {number} lacks kernel, reason or until", remedies=[fix])
+    unknown = entry.keys() - {"kernel", "reason", "until", "condition"}
+    if unknown:
+        raise UsageError(
+            f"{path}: waiver {number} has unknown keys", found=", ".join(sorted(unknown)), remedies=[fix]
+        )
+    kernel, reason, until = entry["kernel"], entry["reason"], entry["until"]
+    condition = entry.get("condition", "")
+    if not all(isinstance(text, str) for text in (kernel, reason, condition)) or not reason.strip():
+        raise UsageError(f"{path}: waiver {number}: kernel, reason and condition are texts", remedies=[fix])
+    if isinstance(until, datetime.datetime) or not isinstance(until, datetime.date):
+        raise UsageError(f"{path}: waiver {number}: until is no date", found=repr(until), remedies=[fix])
+    try:
+        re.compile(kernel)
+    except re.error as error:
+        raise UsageError(
+            f"{path}: waiver {number}: kernel is no regular expression", found=str(error)
+        ) from None
+    return Waiver(kernel, ALIASES.get(condition, condition), reason, until)
+
+
+def check(
+    outcome: Outcome,
+    conditions: Sequence[Condition],
+    *,
+    allow_new: bool = False,
+    allow_gone: bool = False,
+    fail_unclear: bool = False,
+    waivers: Iterable[Waiver] = (),
+    today: datetime.date | None = None,
+) -> GateResult:
+    """Hold a comparison against conditions.
+
+    A change in time counts only where the verdict is SLOWER (or FASTER) and the estimate is beyond the limit; a change
+    in another figure only where its values on the two sides do not overlap. What cannot be decided does not break the
+    gate and is listed.
+
+    Args:
+        outcome: the comparison.
+        conditions: what must not hold.
+        allow_new, allow_gone: let kernels pass that only one side has.
+        fail_unclear: CAN'T TELL breaks the gate, too.
+        waivers: see `Waiver`.
+        today: the day that waivers are held against.
+
+    Raises:
+        UsageError: if no kernel has a figure that a condition names.
+    """
+    day = today or datetime.date.today()
+    given = tuple(waivers)
+    valid = [waiver for waiver in given if waiver.until >= day]
+    broken: list[Break] = []
+    undecided: list[tuple[Compared, str]] = []
+    checked: set[int] = set()
+    met: dict[str, bool] = {condition.text: False for condition in conditions}
+
+    def breaks(kernel: Compared, condition: str, text: str) -> None:
+        waiver = next((waiver for waiver in valid if waiver.covers(kernel, condition)), None)
+        broken.append(Break(kernel, condition, text, waiver))
+
+    for position, kernel in enumerate(outcome.kernels):
+        if kernel.verdict == "gone":
+            if allow_gone:
+                undecided.append((kernel, "is gone"))
+            else:
+                breaks(kernel, "gone", "is missing after (--allow-gone lets it pass)")
+            continue
+        if kernel.verdict == "new":
+            if allow_new:
+                undecided.append((kernel, "is new"))
+            else:
+                breaks(kernel, "new", "has no counterpart before (--allow-new lets it pass)")
+        for condition in conditions:
+            if kernel.verdict == "new" and condition.needs_both_sides:
+                met[condition.text] = True
+                continue
+            answer, words = _holds(condition, kernel)
+            met[condition.text] |= answer is not None or words != NOT_THERE
+            if answer is None:
+                undecided.append((kernel, f"{condition.text}: {words}"))
+                continue
+            checked.add(position)
+            if answer:
+                breaks(kernel, condition.name, f"{words} ({condition.text})")
+        if kernel.verdict == "unclear" and fail_unclear:
+            breaks(kernel, "unclear", "CAN'T TELL (--fail-unclear)")
+    unknown = [text for text, seen in met.items() if not seen and outcome.kernels]
+    if unknown:
+        raise _unknown(outcome, unknown[0])
+    return GateResult(
+        tuple(condition.text for condition in conditions),
+        tuple(broken),
+        tuple(undecided),
+        tuple(waiver for waiver in given if waiver.until < day),
+        len(checked),
+    )
+
+
+NOT_THERE = "not collected"
+
+
+def _holds(condition: Condition, kernel: Compared) -> tuple[bool | None, str]:
+    """Whether a kernel meets a condition (None: cannot be decided), and the figures in words."""
+    before, after = kernel.match.before, kernel.match.after
+    assert after is not None
+    if not condition.compare:
+        return _finding(condition, before, after)
+    compare = _COMPARES[condition.compare]
+    if condition.name == TIME:
+        return _time(condition, kernel, compare)
+    right = _figure(after, condition.name)
+    if right is None:
+        return None, NOT_THERE
+    if not condition.difference:
+        return compare(right.middle, condition.value), f"{condition.name} is {right.middle:,.6g}"
+    left = None if before is None else _figure(before, condition.name)
+    if left is None:
+        return None, NOT_THERE
+    words = f"{condition.name} {left.middle:,.6g} → {right.middle:,.6g}"
+    if condition.relative:
+        if not left.middle:
+            return (right.middle > 0 and compare(float("inf"), condition.value)), words
+        change = 100 * (right.middle / left.middle - 1)
+        words += f" ({change:+.2f} %)"
+    else:
+        change = right.middle - left.middle
+    apart = left.high < right.low or right.high < left.low or left.middle == right.middle
+    if not apart and compare(change, condition.value):
+        return None, f"{words}, within what launches of one side differ by"
+    return compare(change, condition.value), words
+
+
+def _time(
+    condition: Condition, kernel: Compared, compare: Callable[[float, float], bool]
+) -> tuple[bool | None, str]:
+    judgement = kernel.judgement
+    if not condition.difference:
+        after = kernel.record.seconds
+        if after is None:
+            return None, NOT_THERE
+        return compare(1e6 * after, condition.value), f"time is {1e6 * after:,.6g} µs"
+    if judgement is None:
+        return None, "no time on both sides"
+    change = 100 * judgement.change
+    direction = "slower" if change > 0 else "faster"
+    words = f"{abs(change):.1f} % {direction}, {100 * judgement.low:+.1f} % to {100 * judgement.high:+.1f} %"
+    beyond = compare(change, condition.value)
+    if kernel.verdict in ("slower", "faster"):
+        return beyond, words
+    if kernel.verdict == "unclear" and (
+        beyond or any(compare(100 * end, condition.value) for end in (judgement.low, judgement.high))
+    ):
+        return None, f"CAN'T TELL: {words}"
+    return False, words
+
+
+def _finding(
+    condition: Condition, before: KernelRecord | None, after: KernelRecord
+) -> tuple[bool | None, str]:
+    sides = [None if record is None else _has(condition.name, record) for record in (before, after)]
+    if sides[1] is None or (condition.difference and before is not None and sides[0] is None):
+        return None, NOT_THERE
+    there = sides[1] and not (condition.difference and sides[0])
+    return there, f"{condition.name} {'is found' if there else 'is not found'}"
+
+
+def _has(finding: str, record: KernelRecord) -> bool | None:
+    """Whether a kernel has a finding: a rule of ncu's, or a cause of gemmprof's; None if nobody looked."""
+    if finding in CAUSES:
+        causes = causes_of(record)
+        return None if causes is None else finding in causes
+    return finding in record.findings if finding in record.rules else None
+
+
+def _figure(record: KernelRecord, name: str) -> Range | None:
+    """A quantity of the launch, or a metric over its launches."""
+    if name in record.measures.values:
+        value = record.measures.values[name]
+        return Range(value, value, value)
+    return record.metrics.get(name)
+
+
+def _unknown(outcome: Outcome, text: str) -> UsageError:
+    condition = Condition.parse(text)
+    names = {name for quantities in QUANTITIES.values() for name, *_ in quantities} | {TIME, *ALIASES}
+    for kernel in outcome.kernels:
+        names |= kernel.record.metrics.keys()
+    near = difflib.get_close_matches(condition.name, names, 3)
+    figures = ", ".join(sorted(name for name in names if "__" not in name))
+    return UsageError(
+        f"'{text}': no kernel has {'the figure' if condition.compare else 'been looked at for'} {condition.name}",
+        found=f"near it: {', '.join(near)}" if near else "",
+        remedies=[
+            f"figures: {figures}",
+            "any metric of ncu's that was collected, as --page raw of ncu names it",
+            "findings: the names of ncu's rules, and gemmprof's causes: " + ", ".join(sorted(CAUSES)),
+        ],
+    )

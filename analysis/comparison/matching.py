@@ -1,0 +1,154 @@
+"""Which kernels of two sides belong together: by full name, grid and block, else by what their code says."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Literal
+
+from gemmprof.analysis.comparison.code import likeness
+from gemmprof.analysis.comparison.records import KernelRecord
+from gemmprof.analysis.comparison.sides import Side, problem_of
+from gemmprof.analysis.selection import some
+from gemmprof.errors import UsageError
+from gemmprof.model import Problem
+
+How = Literal["name", "renamed", "only", "chosen", "ladder"]
+
+ALIKE = 0.75
+"""Kernels of other names whose code is alike by at least this are taken for one that was renamed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Match:
+    """Two kernels that belong together, or one that has no counterpart.
+
+    Attributes:
+        before, after: None where there is none.
+        how: by name; renamed (by code); the only kernel of each side; chosen by the user; rungs of a ladder.
+        likeness: of the code of a renamed kernel, 0 to 1.
+    """
+
+    before: KernelRecord | None
+    after: KernelRecord | None
+    how: How = "name"
+    likeness: float = 1.0
+
+    @property
+    def label(self) -> str:
+        """Name for people (untrusted text)."""
+        if self.before is None or self.after is None:
+            present = self.before or self.after
+            return "" if present is None else present.label
+        if self.before.label == self.after.label:
+            return self.after.label
+        return f"{self.before.label} → {self.after.label}"
+
+
+def match(before: Side, after: Side) -> tuple[Match, ...]:
+    """The kernels of two sides in pairs; what has no counterpart stands alone, at the end."""
+    if len(before.kernels) == len(after.kernels) == 1:
+        left, right = before.kernels[0], after.kernels[0]
+        return (Match(left, right, "name" if left.key == right.key else "only"),)
+    right_by_key = {record.key: record for record in after.kernels}
+    found: list[Match] = []
+    gone: list[KernelRecord] = []
+    for record in before.kernels:
+        other = right_by_key.pop(record.key, None)
+        if other is None:
+            gone.append(record)
+        else:
+            found.append(Match(record, other))
+    renamed = list(_renamed(gone, list(right_by_key.values())))
+    taken = {id(record) for pair in renamed for record in (pair.before, pair.after)}
+    found += renamed
+    found += [Match(record, None) for record in gone if id(record) not in taken]
+    found += [Match(None, record) for record in right_by_key.values() if id(record) not in taken]
+    return tuple(found)
+
+
+def _renamed(gone: Sequence[KernelRecord], new: Sequence[KernelRecord]) -> Iterable[Match]:
+    """Pairs of kernels with other names and like code, the most alike first."""
+    candidates = sorted(
+        (
+            (likeness(left.code, right.code), position, left, right)
+            for left in gone
+            for position, right in enumerate(new)
+            # A kernel launched otherwise is another use of it, and stages of runs have names of their own.
+            if left.grid == right.grid and left.block == right.block and left.grid
+        ),
+        key=lambda item: (-item[0], item[1]),
+    )
+    taken: set[int] = set()
+    for alike, _, left, right in candidates:
+        if alike >= ALIKE and id(left) not in taken and id(right) not in taken:
+            taken |= {id(left), id(right)}
+            yield Match(left, right, "renamed", alike)
+
+
+def rungs(side: Side) -> tuple[Match, ...]:
+    """Each kernel of a ladder with the one before it; () if the side is no ladder.
+
+    A run of stages is a ladder, and so is a report of single launches whose function names begin alike
+    (``gemm_naive``, ``gemm_shared``).
+    """
+    groups: dict[str, list[KernelRecord]] = {}
+    for record in side.kernels:
+        groups.setdefault(problem_of(record), []).append(record)
+    if not side.stages and not _is_ladder(side.kernels):
+        return ()
+    return tuple(
+        Match(first, second, "ladder") for group in groups.values() for first, second in pairwise(group)
+    )
+
+
+_FUNCTION = re.compile(r"([A-Za-z_]\w*)\s*(?:<[^()]*>)?\s*\(")
+
+
+def _is_ladder(kernels: Sequence[KernelRecord]) -> bool:
+    functions = [found[1] if (found := _FUNCTION.search(record.name)) else "" for record in kernels]
+    stems = {function.partition("_")[0] for function in functions}
+    return (
+        len(kernels) > 1
+        and all(record.launches == 1 for record in kernels)
+        and all("_" in function for function in functions)
+        and len(stems) == 1
+    )
+
+
+def chosen(side: Side, selector: str) -> KernelRecord:
+    """The one kernel that a selector names: a stage's number, a kernel's position, or a part of its name.
+
+    ``5@2048`` is stage 5 on that shape; without a shape a number means the first shape of the run.
+
+    Raises:
+        UsageError: if it names none, or several.
+    """
+    found = list(_matching(side, selector))
+    if len(found) == 1:
+        return found[0]
+    problem = "matches several" if found else "matches nothing"
+    raise UsageError(
+        f"'{selector}' {problem} in {side.title}",
+        found=some(record.label for record in (found or side.kernels)) or "no kernels",
+        remedies=["give a stage's number (5, or 5@2048), a kernel's position (from 0), or more of the name"],
+    )
+
+
+def _matching(side: Side, selector: str) -> Iterable[KernelRecord]:
+    digits, at, shape = selector.partition("@")
+    if digits.isdigit() and side.stages:
+        of_stage = [record for record in side.kernels if record.key[1] == digits]
+        if not at:
+            return of_stage[:1]
+        wanted = Problem.parse(shape)
+        return [r for r in of_stage if problem_of(r).split("-")[0] == wanted.key.split("-")[0]]
+    if selector.isdigit():
+        return side.kernels[int(selector) : int(selector) + 1]
+    return [
+        record
+        for record in side.kernels
+        if selector.lower() in record.label.lower() or selector.lower() in record.name.lower()
+    ]

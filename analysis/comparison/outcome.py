@@ -1,0 +1,306 @@
+"""The comparison of two sides: pairs, verdicts, reasons, and what could not be compared."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Literal
+
+from gemmprof.analysis.comparison.judgement import (
+    EQUIVALENT_WITHIN,
+    FALSE_DISCOVERY_RATE,
+    Batch,
+    Estimate,
+    Judgement,
+    estimate,
+    judge,
+)
+from gemmprof.analysis.comparison.matching import Match
+from gemmprof.analysis.comparison.noise import Noise
+from gemmprof.analysis.comparison.noise_classes import TIMED, UNDER_NCU
+from gemmprof.analysis.comparison.quantify import Change, changes_between
+from gemmprof.analysis.comparison.reasons import (
+    Reason,
+    changed_counters,
+    clock_change,
+    reasons,
+    same_code,
+)
+from gemmprof.analysis.comparison.records import KernelRecord
+from gemmprof.analysis.comparison.sides import disassembled
+from gemmprof.errors import UsageError
+
+Verdict = Literal["same", "faster", "slower", "unclear", "new", "gone"]
+
+STEP_NS = 32.0
+"""Resolution of ncu's durations where they are multiples of it, as on recent GPUs."""
+CONTROLS = 5
+"""From so many kernels with the same code and counters on, what they did tells how much the machine changed."""
+ACROSS = ("card", "clocks", "set")
+"""What may be compared although it differs, where the user asks for it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """One kernel, or one that has no counterpart.
+
+    Attributes:
+        match: the two sides of it.
+        verdict: of the four, or ``new`` or ``gone``.
+        judgement: the statistics behind it; None without times on both sides.
+        reasons: what differs.
+        note: what a reader has to know about the verdict, '' if nothing.
+        timed: True if the times are those without the profiler.
+        noise: name of the class that the verdict leans on.
+        code_same: whether the machine code is the same; None if unknown.
+        counters_same: whether the counters are the same; None if unknown.
+    """
+
+    match: Match
+    verdict: Verdict
+    judgement: Judgement | None = None
+    reasons: tuple[Reason, ...] = ()
+    note: str = ""
+    timed: bool = False
+    noise: str = ""
+    code_same: bool | None = None
+    counters_same: bool | None = None
+
+    @property
+    def record(self) -> KernelRecord:
+        """The later side where there is one."""
+        found = self.match.after or self.match.before
+        assert found is not None
+        return found
+
+    @property
+    def changed(self) -> list[str]:
+        """Kinds of reasons, in the order of the reasons."""
+        return list(dict.fromkeys(reason.kind for reason in self.reasons))
+
+    @property
+    def changes(self) -> tuple[Change, ...]:
+        """Every quantity of the two launches, in reading order; () without two."""
+        before, after = self.match.before, self.match.after
+        return () if before is None or after is None else changes_between(before.measures, after.measures)
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """All kernels of a comparison.
+
+    Attributes:
+        before, after: titles of the sides.
+        kernels: those in pairs first.
+        notes: what holds for all of them: what was compared although it differs, what the unchanged kernels did.
+        ladder: True if they are the rungs of one side.
+    """
+
+    before: str
+    after: str
+    kernels: tuple[Compared, ...]
+    notes: tuple[str, ...] = field(default=())
+    ladder: bool = False
+
+    def count(self, *verdicts: str) -> int:
+        """How many kernels have one of these verdicts."""
+        return sum(kernel.verdict in verdicts for kernel in self.kernels)
+
+
+def compare_matches(
+    matches: Sequence[Match],
+    *,
+    before: str = "",
+    after: str = "",
+    margin: float = EQUIVALENT_WITHIN,
+    rate: float = FALSE_DISCOVERY_RATE,
+    across: Collection[str] = (),
+) -> Outcome:
+    """Judge pairs of kernels.
+
+    Args:
+        matches: what belongs together.
+        before, after: titles of the sides.
+        margin, rate: see `judgement`.
+        across: which of `ACROSS` may differ.
+
+    Raises:
+        UsageError: if cards, clock controls or sets differ and that was not asked for.
+    """
+    notes = list(_differences(matches, across))
+    ladder = bool(matches) and all(match.how == "ladder" for match in matches)
+    found = [_unjudged(match) for match in matches]
+    estimates: dict[int, Estimate] = {}
+    for position, one in enumerate(found):
+        made = _estimate(one)
+        if made is not None:
+            estimates[position], found[position] = made
+    spread = _moved_controls(found, estimates)
+    if spread > 1:
+        notes.append(
+            f"Kernels whose code and counters are what they were moved {math.sqrt(spread):.1f} times as far as noise "
+            "explains (another card of the model, other clocks or load?): all intervals are widened as much."
+        )
+        estimates = {
+            position: replace(one, error=one.error * math.sqrt(spread)) for position, one in estimates.items()
+        }
+    judged = dict(zip(estimates, judge(list(estimates.values()), rate=rate, margin=margin), strict=True))
+    for position, judgement in judged.items():
+        found[position] = _with_verdict(found[position], judgement, margin)
+    return Outcome(before, after, tuple(found), tuple(notes), ladder)
+
+
+def _unjudged(match: Match) -> Compared:
+    """What is known without the times."""
+    before, after = match.before, match.after
+    if before is None or after is None:
+        return Compared(match, "new" if before is None else "gone")
+    same = same_code(before, after)
+    if same is False and match.how != "ladder":
+        before, after = disassembled(before), disassembled(after)
+        match = replace(match, before=before, after=after)
+    counters = changed_counters(before, after)
+    return Compared(
+        match,
+        "unclear",
+        reasons=reasons(before, after),
+        note="no time on both sides",
+        code_same=same,
+        counters_same=None if counters is None else not counters,
+    )
+
+
+def _estimate(one: Compared) -> tuple[Estimate, Compared] | None:
+    before, after = one.match.before, one.match.after
+    if before is None or after is None:
+        return None
+    timed = before.timed and after.timed
+    left, right = (batches(record, timed) for record in (before, after))
+    if not left or not right:
+        return None
+    seconds = math.exp(left[0].centre)
+    noise = noise_of(before, seconds, timed)
+    return estimate(left, right, noise), replace(one, timed=timed, noise=noise.name, note="")
+
+
+def noise_of(record: KernelRecord, seconds: float, timed: bool) -> Noise:
+    """What is usual for a kernel that takes so long."""
+    return (TIMED if timed else UNDER_NCU).of(seconds * 1e9, "" if timed else record.limit)
+
+
+def batches(record: KernelRecord, timed: bool) -> list[Batch]:
+    """The repetitions of a kernel by process, in seconds: without the profiler, or as ncu measured them."""
+    found = []
+    for times in record.times:
+        if timed:
+            if times.timed is not None:
+                found.append(Batch.of_summary(*times.timed, times.repetitions))
+        elif times.nanoseconds:
+            coarse = all(value % STEP_NS == 0 for value in times.nanoseconds)
+            seconds = [value / 1e9 for value in times.nanoseconds]
+            found.append(Batch.of_times(seconds, STEP_NS / 1e9 if coarse else 0.0))
+    return found
+
+
+def _moved_controls(found: Sequence[Compared], estimates: dict[int, Estimate]) -> float:
+    """By how much the variance of kernels that did not change exceeds what noise explains; 1 without enough of them."""
+    controls = [
+        one
+        for position, one in estimates.items()
+        if found[position].code_same and found[position].counters_same
+    ]
+    if len(controls) < CONTROLS:
+        return 1.0
+    # The mean square of Student's t is ν/(ν-2).
+    squares = [
+        (one.change / one.error) ** 2 * (one.freedom - 2) / one.freedom for one in controls if one.freedom > 2
+    ]
+    mean = sum(squares) / max(len(squares), 1)
+    # A mean of n squares of unit variance scatters by √(2/n): only what goes well beyond that is the machine's.
+    return mean if mean > 1 + 3 * math.sqrt(2 / max(len(squares), 1)) else 1.0
+
+
+def _with_verdict(one: Compared, judgement: Judgement, margin: float) -> Compared:
+    verdict: Verdict = judgement.verdict
+    notes = []
+    before, after = one.match.before, one.match.after
+    assert before is not None and after is not None
+    if verdict in ("slower", "faster") and one.code_same and one.counters_same and one.match.how != "ladder":
+        cycles = _cycles_change(before, after)
+        clock = clock_change(before, after)
+        if cycles is not None and abs(cycles) < margin and clock is not None and abs(clock) > margin / 2:
+            verdict = "same"
+            notes.append(
+                f"same code, same counters, same cycles ({100 * cycles:+.1f} %): the time moved with the SM clock "
+                f"({100 * clock:+.1f} %)"
+            )
+        else:
+            verdict = "unclear"
+            notes.append(
+                "same code and same counters: the machine made the difference (another card, placement in memory, load)"
+            )
+    if judgement.own_share == 0:
+        notes.append(f"one launch a side: the interval rests on the noise of its class ({one.noise})")
+    if judgement.paired:
+        notes.append("compared launch by launch: they do different work in an order that repeats")
+    if one.match.how == "renamed":
+        alike = f"{100 * one.match.likeness:.0f} % alike" if one.match.likeness < 1 else "the same"
+        notes.append(f"renamed: its code is {alike}")
+    elif one.match.how == "only" and before.name != after.name:
+        notes.append("other names, compared because each side holds one kernel")
+    return replace(one, verdict=verdict, judgement=judgement, note="; ".join(notes))
+
+
+def _cycles_change(before: KernelRecord, after: KernelRecord) -> float | None:
+    sides = [
+        [Batch.of_times(times.cycles).centre for times in record.times if times.cycles]
+        for record in (before, after)
+    ]
+    if not all(sides):
+        return None
+    left, right = (sum(side) / len(side) for side in sides)
+    return math.expm1(right - left)
+
+
+def _differences(matches: Sequence[Match], across: Collection[str]) -> list[str]:
+    """Sentences on what differs and was asked for.
+
+    Raises:
+        UsageError: if something differs that was not asked for.
+    """
+    found: dict[str, tuple[str, str]] = {}
+    for match in matches:
+        if match.before is None or match.after is None:
+            continue
+        left, right = match.before.origin, match.after.origin
+        if left.device and right.device and left.device != right.device:
+            found.setdefault("card", (left.device, right.device))
+        if left.clock_control and right.clock_control and left.clock_control != right.clock_control:
+            found.setdefault("clocks", (left.clock_control, right.clock_control))
+        if left.collected and right.collected and left.collected != right.collected:
+            found.setdefault(
+                "set", (_only(left.collected, right.collected), _only(right.collected, left.collected))
+            )
+    words = {"card": "GPU", "clocks": "clock control", "set": "what ncu collected"}
+    refused = [kind for kind in found if kind not in across]
+    if refused:
+        kind = refused[0]
+        raise UsageError(
+            f"the two sides differ in {words[kind]}: their times are not comparable",
+            found="; ".join(f"{words[item]}: {found[item][0]} → {found[item][1]}" for item in refused),
+            remedies=[
+                "collect both sides alike",
+                "compare all the same: " + " ".join(f"--across {item}" for item in refused),
+            ],
+        )
+    return [f"Compared across {words[kind]}: {left} → {right}." for kind, (left, right) in found.items()]
+
+
+def _only(mine: Sequence[str], other: Sequence[str]) -> str:
+    """What one side asked ncu for and the other did not."""
+    return " ".join(_short(item) for item in mine if item not in other) or "nothing more"
+
+
+def _short(option: str) -> str:
+    return option if len(option) <= 60 else option[:57] + "…"

@@ -1,0 +1,210 @@
+"""What a comparison keeps of one side: each kernel with its repeated times, its code, its counters and where it ran.
+
+A record holds no launch, so that a baseline on disk is as good as a report. Kernels are told apart by full name, grid
+and block.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from statistics import median
+from typing import TYPE_CHECKING
+
+from gemmprof import metrics as m
+from gemmprof.analysis.comparison.code import Code
+from gemmprof.analysis.comparison.noise import limit_of
+from gemmprof.analysis.comparison.quantify import Measures
+
+if TYPE_CHECKING:
+    from gemmprof.model import KernelProfile, SessionDetails
+
+
+@dataclass(frozen=True, slots=True)
+class Times:
+    """The launches of one kernel in one process, in their order; or, of a timed run, a summary.
+
+    Attributes:
+        nanoseconds, cycles, sm_hz, memory_hz: one value a launch; empty where not collected.
+        timed: (median, 10th percentile, 90th percentile) in seconds without the profiler, else None.
+        repetitions: how many repetitions `timed` sums up.
+    """
+
+    nanoseconds: tuple[float, ...] = ()
+    cycles: tuple[float, ...] = ()
+    sm_hz: tuple[float, ...] = ()
+    memory_hz: tuple[float, ...] = ()
+    timed: tuple[float, float, float] | None = None
+    repetitions: int = 0
+
+    @property
+    def count(self) -> int:
+        """How often the kernel ran."""
+        return max(len(self.nanoseconds), len(self.cycles), self.repetitions)
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    """One metric over all launches of a kernel."""
+
+    middle: float
+    low: float
+    high: float
+
+    @classmethod
+    def of(cls, values: Iterable[float]) -> Range:
+        """Median and extremes."""
+        found = sorted(values)
+        return cls(median(found), found[0], found[-1])
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Where and how a side was collected: what must agree before times are compared.
+
+    Attributes:
+        device: name of the GPU.
+        clock_control: ncu's setting, '' if unknown or not profiled.
+        collected: what ncu was asked for: sets, sections, metrics.
+        versions: driver, CUDA, ncu … by name.
+    """
+
+    device: str = ""
+    clock_control: str = ""
+    collected: tuple[str, ...] = ()
+    versions: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class KernelRecord:
+    """One kernel of one side. Names are untrusted text.
+
+    Attributes:
+        name: full demangled name; of a stage of a run that was only timed its title.
+        label: what to call it.
+        grid, block: of its launches; () where it was only timed.
+        key: what it is paired by.
+        launches: how many there are.
+        times: by process.
+        origin: where it ran.
+        limit: ``compute``, ``memory``, ``latency`` or '' (see `noise`).
+        code: its machine code; None where the report does not hold it.
+        metrics: every numeric metric by name.
+        measures: the quantities of the launch with the median time.
+        rules: Nsight Compute's rules that were applied, by identifier.
+        findings: those of them that found something.
+        causes: gemmprof's own findings by key, where a baseline keeps them; None: to be asked of the report.
+        place: report and position of that launch, for disassembly.
+    """
+
+    name: str
+    label: str
+    grid: tuple[int, ...]
+    block: tuple[int, ...]
+    key: tuple[str, ...]
+    launches: int
+    times: tuple[Times, ...]
+    origin: Origin
+    limit: str = ""
+    code: Code | None = None
+    metrics: Mapping[str, Range] = field(default_factory=dict, repr=False)
+    measures: Measures = field(default_factory=Measures, repr=False)
+    rules: tuple[str, ...] = ()
+    findings: tuple[str, ...] = ()
+    causes: tuple[str, ...] | None = None
+    place: tuple[str, int] | None = None
+
+    @property
+    def grid_text(self) -> str:
+        """``128x4x1``, '' if unknown."""
+        return "x".join(map(str, self.grid))
+
+    @property
+    def timed(self) -> bool:
+        """Whether it was timed without the profiler."""
+        return any(times.timed is not None for times in self.times)
+
+    @property
+    def seconds(self) -> float | None:
+        """The middle of all its times, without the profiler where there are such; None without any."""
+        if self.timed:
+            return median(times.timed[0] for times in self.times if times.timed is not None)
+        durations = [value for times in self.times for value in times.nanoseconds]
+        return median(durations) / 1e9 if durations else None
+
+
+def origin_of(profile: KernelProfile) -> Origin:
+    """Where a launch was profiled."""
+    session = profile.session
+    arguments = _arguments(session)
+    clock = session.settings.get("clock control") or _option(arguments, "--clock-control")
+    # Without the option ncu fixes the base clock.
+    return Origin(
+        profile.device.name,
+        (clock or "base" if arguments or clock else "").lower(),
+        collected_by(session),
+        dict(session.versions),
+    )
+
+
+def collected_by(session: SessionDetails) -> tuple[str, ...]:
+    """Sets, sections and metrics that ncu was asked for; () where the report does not say."""
+    arguments = _arguments(session)
+    found = set()
+    for option in ("--set", "--section", "--metrics"):
+        found |= {f"{option} {value}" for value in _values(arguments, option)}
+    if arguments and not found:
+        found = {"--set basic"}
+    return tuple(sorted(found))
+
+
+def _arguments(session: SessionDetails) -> list[str]:
+    try:
+        return shlex.split(session.command_line)
+    except ValueError:
+        return session.command_line.split()
+
+
+def _option(arguments: list[str], name: str) -> str:
+    return next(iter(_values(arguments, name)), "")
+
+
+def _values(arguments: list[str], name: str) -> list[str]:
+    values = []
+    for position, argument in enumerate(arguments):
+        if argument == name and position + 1 < len(arguments):
+            values.append(arguments[position + 1])
+        elif argument.startswith(f"{name}="):
+            values.append(argument.partition("=")[2])
+    return values
+
+
+def times_of(profiles: Iterable[KernelProfile]) -> Times:
+    """The times of the launches of one kernel in one report."""
+    launches = list(profiles)
+
+    def values(metric: str) -> tuple[float, ...]:
+        found = [launch.number(metric) for launch in launches]
+        return tuple(value for value in found if value is not None and value > 0)
+
+    return Times(values(m.DURATION), values(m.ELAPSED_CYCLES), values(m.SM_CLOCK), values(m.DRAM_CLOCK))
+
+
+def ranges_of(profiles: Iterable[KernelProfile]) -> dict[str, Range]:
+    """Every numeric metric over these launches: base units."""
+    values: dict[str, list[float]] = {}
+    for profile in profiles:
+        for name in profile.metrics:
+            if name.startswith(m.DEVICE_ATTRIBUTE_PREFIX):
+                continue
+            value = profile.number(name)
+            if value is not None:
+                values.setdefault(name, []).append(value)
+    return {name: Range.of(found) for name, found in values.items()}
+
+
+def limit_of_launch(profile: KernelProfile) -> str:
+    """What limits a launch, '' where the throughputs were not collected."""
+    compute, memory = profile.number(m.SM_THROUGHPUT), profile.number(m.MEMORY_THROUGHPUT)
+    return "" if compute is None or memory is None else limit_of(compute, memory)

@@ -1,0 +1,273 @@
+"""Reads one side of a comparison: runs, reports, several of them as repetitions of one another."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from gemmprof import metrics as m
+from gemmprof.analysis.comparison.code import Code, code_of
+from gemmprof.analysis.comparison.quantify import Measures, measures
+from gemmprof.analysis.comparison.records import (
+    KernelRecord,
+    Origin,
+    Times,
+    limit_of_launch,
+    origin_of,
+    ranges_of,
+    times_of,
+)
+from gemmprof.analysis.inputs import expand, is_run
+from gemmprof.analysis.kernel_analysis import KernelAnalysis, analyse
+from gemmprof.analysis.names import labels
+from gemmprof.analysis.reading.report import ReportReader
+from gemmprof.analysis.selection import EVERYTHING, Selection
+from gemmprof.analysis.session import load_session, selected_reports
+from gemmprof.errors import GemmprofError, ReportError, RunError
+from gemmprof.model import KernelProfile, StageResult, Timing
+from gemmprof.run import Run
+
+RULES_THAT_FIND = frozenset({"optimization", "warning", "error"})
+"""Severities of Nsight Compute's advice that count as findings."""
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """One side of a comparison.
+
+    Attributes:
+        title: what it is, for headings (untrusted text).
+        kernels: in the order of their first launch.
+        failures: why files could not be read.
+        stages: True where the kernels are stages of a run.
+        processes: how many reports or runs it is made of.
+    """
+
+    title: str
+    kernels: tuple[KernelRecord, ...]
+    failures: tuple[GemmprofError, ...] = ()
+    stages: bool = False
+    processes: int = 1
+
+
+def load_side(
+    paths: Iterable[str | os.PathLike[str]],
+    selection: Selection = EVERYTHING,
+    *,
+    each_launch: bool = False,
+) -> Side:
+    """Read reports and runs as one side.
+
+    Args:
+        paths: reports, runs, folders of them or patterns; several are repetitions of one another.
+        selection: which launches.
+        each_launch: make every launch a kernel of its own, paired by the order of launches of one name and grid.
+
+    Raises:
+        UsageError: nothing was named, or nothing matches the selection.
+        GemmprofError: the first failure, if nothing could be read.
+    """
+    named = expand(paths)
+    title = named[0].name if len(named) == 1 else f"{named[0].name} and {len(named) - 1} more"
+    if all(is_run(path) for path in named):
+        return _of_runs(named, title, selection)
+    reports, failures = selected_reports(named, selection)
+    failed = list(failures)
+    parts: list[list[KernelRecord]] = []
+    for report, only in reports.items():
+        try:
+            parts.append(_of_report(report, only, each_launch))
+        except GemmprofError as error:
+            failed.append(error)
+    if failed and not parts:
+        raise failed[0]
+    return Side(title, _merged(parts), tuple(failed), processes=len(parts))
+
+
+def _of_report(path: Path, only: set[int] | None, each_launch: bool) -> list[KernelRecord]:
+    """The kernels of one report."""
+    groups: dict[tuple[str, ...], list[KernelProfile]] = {}
+    seen: dict[tuple[str, ...], int] = {}
+    with ReportReader(path) as reader:
+        for profile in reader.profiles(instances=False, rules=False, only=only):
+            key = key_of(profile)
+            if each_launch:
+                seen[key] = seen.get(key, 0) + 1
+                key = (*key, f"launch {seen[key]}")
+            groups.setdefault(key, []).append(profile)
+        middles = {key: _middle(launches) for key, launches in groups.items()}
+        positions = {profile.index for profile in middles.values()}
+        try:
+            digests = reader.code_digests(positions)
+        except ReportError:
+            digests = {}  # code that cannot be read costs the reason of a change, not the comparison
+        whole = {profile.index: profile for profile in reader.profiles(only=positions)}
+    names = labels(profile.name for profile in middles.values())
+    grids: dict[str, set[tuple[int, ...]]] = {}
+    for middle in middles.values():
+        grids.setdefault(middle.name, set()).add((*middle.launch.grid, *middle.launch.block))
+    found = []
+    for key, launches in groups.items():
+        middle = middles[key]
+        analysis = analyse(whole[middle.index])
+        digest = digests.get(middle.index, "")
+        extra = f" {key[1]}" if len(grids[middle.name]) > 1 else ""
+        extra += f" ({key[-1]})" if each_launch and seen[key[:-1]] > 1 else ""
+        found.append(
+            KernelRecord(
+                name=middle.name,
+                label=names[middle.name] + extra,
+                grid=middle.launch.grid,
+                block=middle.launch.block,
+                key=key,
+                launches=len(launches),
+                times=(times_of(launches),),
+                origin=origin_of(middle),
+                limit=limit_of_launch(middle),
+                code=Code(digest) if digest else None,
+                metrics=ranges_of(launches),
+                measures=measures(analysis),
+                rules=tuple(dict.fromkeys(rule.rule for rule in analysis.profile.rules)),
+                findings=_findings(analysis),
+                place=(os.fspath(path), middle.index),
+            )
+        )
+    return found
+
+
+def key_of(profile: KernelProfile) -> tuple[str, ...]:
+    """What repetitions of one kernel have in common: full name, grid and block."""
+    return (profile.name, "x".join(map(str, profile.launch.grid)), "x".join(map(str, profile.launch.block)))
+
+
+def _middle(launches: Sequence[KernelProfile]) -> KernelProfile:
+    """The launch with the median time; the first where there is no time."""
+    timed = [launch for launch in launches if launch.number(m.DURATION) is not None]
+    ordered = sorted(timed, key=lambda launch: launch.number(m.DURATION) or 0.0)
+    return ordered[(len(ordered) - 1) // 2] if ordered else launches[0]
+
+
+def _findings(analysis: KernelAnalysis) -> tuple[str, ...]:
+    rules = [rule.rule for rule in analysis.profile.rules if rule.severity in RULES_THAT_FIND]
+    return tuple(dict.fromkeys(rules))
+
+
+def _merged(parts: Sequence[Sequence[KernelRecord]]) -> tuple[KernelRecord, ...]:
+    """The kernels of several processes, those of one key as repetitions."""
+    found: dict[tuple[str, ...], KernelRecord] = {}
+    for record in (record for part in parts for record in part):
+        held = found.get(record.key)
+        if held is None:
+            found[record.key] = record
+            continue
+        ranges = dict(held.metrics)
+        for name, other in record.metrics.items():
+            mine = ranges.get(name, other)
+            ranges[name] = type(other)(
+                (mine.middle + other.middle) / 2, min(mine.low, other.low), max(mine.high, other.high)
+            )
+        found[record.key] = replace(
+            held,
+            launches=held.launches + record.launches,
+            times=(*held.times, *record.times),
+            metrics=ranges,
+        )
+    return tuple(found.values())
+
+
+def _of_runs(paths: Sequence[Path], title: str, selection: Selection) -> Side:
+    parts: list[list[KernelRecord]] = []
+    failures: list[GemmprofError] = []
+    for path in paths:
+        session = load_session([path], source=False, selection=selection)
+        failures += session.failures
+        run = session.run
+        if run is None:
+            raise RunError(f"{path} holds no run")
+        launches = [(result, session.kernel_for(result)) for result in run.results if result.failure is None]
+        digests = _digests(analysis.profile for _, analysis in launches if analysis is not None)
+        parts.append([_of_stage(run, result, analysis, digests) for result, analysis in launches])
+    return Side(title, _merged(parts), tuple(failures), stages=True, processes=len(parts))
+
+
+def _of_stage(
+    run: Run,
+    result: StageResult,
+    analysis: KernelAnalysis | None,
+    digests: Mapping[tuple[str, int], str],
+) -> KernelRecord:
+    stage = run.record_of(result).stage
+    label = f"{stage.number} {stage.title}, {result.problem.label}"
+    key = ("stage", str(stage.number), result.problem.key)
+    timing = None if result.timing is None else _timing(result.timing)
+    versions = dict(run.info.versions)
+    if analysis is None:
+        times = (timing,) if timing is not None else ()
+        origin = Origin(run.info.device, versions=versions)
+        record = KernelRecord(label, label, (), (), key, 0, times, origin)
+        return replace(
+            record, measures=Measures(seconds=timing.timed[0] if timing and timing.timed else None)
+        )
+    profile = analysis.profile
+    seconds = None if result.timing is None else result.timing.median
+    origin = replace(origin_of(profile), versions={**versions, **profile.session.versions})
+    launch = times_of([profile])
+    if timing is not None:
+        launch = replace(launch, timed=timing.timed, repetitions=timing.repetitions)
+    return KernelRecord(
+        name=profile.name,
+        label=label,
+        grid=profile.launch.grid,
+        block=profile.launch.block,
+        key=key,
+        launches=1,
+        times=(launch,),
+        origin=origin,
+        limit=limit_of_launch(profile),
+        code=Code(digest) if (digest := digests.get((profile.report, profile.index))) else None,
+        metrics=ranges_of([profile]),
+        measures=replace(measures(analysis), seconds=seconds),
+        rules=tuple(dict.fromkeys(rule.rule for rule in profile.rules)),
+        findings=_findings(analysis),
+        place=(profile.report, profile.index),
+    )
+
+
+def problem_of(record: KernelRecord) -> str:
+    """The problem of a stage of a run, '' for other kernels."""
+    return record.key[2] if record.key[0] == "stage" else ""
+
+
+def _timing(timing: Timing) -> Times:
+    return Times(timed=(timing.median, timing.p10, timing.p90), repetitions=timing.repetitions)
+
+
+def _digests(profiles: Iterable[KernelProfile]) -> dict[tuple[str, int], str]:
+    """Fingerprints of the code of launches by report and position, each report read once."""
+    positions: dict[str, set[int]] = {}
+    for profile in profiles:
+        positions.setdefault(profile.report, set()).add(profile.index)
+    found: dict[tuple[str, int], str] = {}
+    for path, only in positions.items():
+        try:
+            with ReportReader(path) as reader:
+                found.update({(path, index): digest for index, digest in reader.code_digests(only).items()})
+        except GemmprofError:
+            continue  # code that cannot be read costs the reason of a change, not the comparison
+    return found
+
+
+def disassembled(record: KernelRecord) -> KernelRecord:
+    """The record with its opcodes, where its report can be disassembled; else as it is."""
+    if record.code is None or record.code.instructions or record.place is None:
+        return record
+    path, index = record.place
+    try:
+        with ReportReader(path) as reader:
+            profile = next(reader.profiles(source=True, instances=False, rules=False, only={index}))
+    except (GemmprofError, StopIteration):
+        return record
+    sass = [instruction.sass for instruction in profile.source.instructions]
+    return replace(record, code=code_of(record.code.digest, sass)) if sass else record

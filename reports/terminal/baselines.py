@@ -1,0 +1,88 @@
+"""Baselines in the terminal, and the records behind --json."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from gemmprof.reports import formatting
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from gemmprof.analysis.comparison.baseline import Baseline
+
+
+def record(name: str, kept: Baseline) -> dict[str, Any]:
+    """A baseline as plain data."""
+    return {
+        "format": kept.format,
+        "name": name,
+        "saved": kept.saved,
+        "title": kept.title,
+        "processes": kept.processes,
+        "kernels": [
+            {
+                "name": kernel.name,
+                "grid": kernel.grid_text,
+                "launches": kernel.launches,
+                "seconds": kernel.seconds,
+                "device": kernel.origin.device,
+                "code": "" if kernel.code is None else kernel.code.digest,
+            }
+            for kernel in kept.kernels
+        ],
+    }
+
+
+def print_list(console: Console, found: Sequence[tuple[str, Baseline]], folder: Path) -> None:
+    """One line a baseline."""
+    from rich import box
+    from rich.table import Table
+    from rich.text import Text
+
+    if not found:
+        console.print(Text(f"no baseline in {folder}; gemmprof baseline save NAME REPORT makes one"))
+        return
+    table = Table(box=box.SIMPLE_HEAD)
+    for column in ("Baseline", "Saved", "From", "GPU", "Kernels", "Launches", "Processes"):
+        table.add_column(
+            column, justify="right" if column in ("Kernels", "Launches", "Processes") else "left"
+        )
+    for name, kept in found:
+        devices = dict.fromkeys(kernel.origin.device for kernel in kept.kernels)
+        table.add_row(
+            Text(name),
+            Text(kept.saved[:16].replace("T", " ")),
+            Text(kept.title),
+            Text(", ".join(devices)),
+            str(len(kept.kernels)),
+            str(sum(kernel.launches for kernel in kept.kernels)),
+            str(kept.processes),
+        )
+    console.print(table)
+
+
+def print_one(console: Console, name: str, kept: Baseline) -> None:
+    """The kernels of one baseline."""
+    from rich import box
+    from rich.table import Table
+    from rich.text import Text
+
+    console.print(Text(f"{name}: saved {kept.saved} from {kept.title}, {kept.processes} processes"))
+    table = Table(box=box.SIMPLE_HEAD)
+    for column in ("Kernel", "Grid", "Launches", "Time", "Registers", "Instructions", "GPU"):
+        table.add_column(column, justify="left" if column in ("Kernel", "GPU") else "right", overflow="fold")
+    for kernel in kept.kernels:
+        registers = kernel.measures.values.get("registers")
+        table.add_row(
+            Text(kernel.label),
+            kernel.grid_text,
+            str(kernel.launches),
+            formatting.quantity(kernel.seconds, "s"),
+            "" if registers is None else f"{registers:g}",
+            "" if kernel.code is None or not kernel.code.instructions else f"{kernel.code.instructions:,}",
+            Text(kernel.origin.device),
+        )
+    console.print(table)

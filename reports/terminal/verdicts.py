@@ -1,0 +1,128 @@
+"""A comparison in the terminal: the table of verdicts, why, and what the gate says."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from gemmprof.analysis.comparison.outcome import Compared, Outcome
+from gemmprof.reports import formatting
+from gemmprof.reports.verdicts import words
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.table import Table
+
+    from gemmprof.analysis.comparison.quantify import Change
+    from gemmprof.analysis.comparison.sides import Side
+
+STYLES = {
+    "slower": "bold red",
+    "gone": "red",
+    "faster": "green",
+    "new": "cyan",
+    "unclear": "yellow",
+    "same": "",
+}
+
+
+def print_outcome(console: Console, outcome: Outcome, *, details: bool) -> None:
+    """The verdicts, the reasons of all that is not SAME, and with ``details`` every quantity."""
+    from rich.padding import Padding
+    from rich.text import Text
+
+    console.print(Text(f"{outcome.before} → {outcome.after}: {words.tally(outcome)}"))
+    for note in outcome.notes:
+        console.print(Text(f"Note: {note}", style="yellow"))
+    kernels = words.ordered(outcome)
+    console.print(_table(kernels))
+    for kernel in kernels:
+        texts = words.why(kernel)
+        if texts and (kernel.verdict != "same" or kernel.note or details):
+            console.print(Text(kernel.match.label, style="bold"))
+            for text in texts:
+                console.print(Padding(Text(text), (0, 0, 0, 2), expand=False))
+    if details:
+        for kernel in kernels:
+            if kernel.changes:
+                console.print()
+                console.print(_quantities(kernel))
+
+
+def _table(kernels: Iterable[Compared]) -> Table:
+    from rich import box
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=box.SIMPLE_HEAD)
+    for column in ("Verdict", "Kernel", "Before", "After", "Change", "Interval", "Launches", "Changed"):
+        right = column in ("Before", "After", "Change", "Launches")
+        table.add_column(column, justify="right" if right else "left", overflow="fold")
+    for kernel in kernels:
+        judgement = kernel.judgement
+        counts = words.launches(kernel)
+        table.add_row(
+            Text(words.VERDICTS[kernel.verdict], style=STYLES[kernel.verdict]),
+            Text(kernel.match.label),
+            words.seconds(kernel, "before"),
+            words.seconds(kernel, "after"),
+            "" if judgement is None else words.percent(judgement.change),
+            "" if judgement is None else f"{words.percent(judgement.low)} to {words.percent(judgement.high)}",
+            f"{counts[0]}, {counts[1]}",
+            ", ".join(kernel.changed),
+        )
+    return table
+
+
+def _quantities(kernel: Compared) -> Table:
+    from rich import box
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=box.SIMPLE_HEAD, title=Text(kernel.match.label), title_justify="left")
+    for column in ("Quantity", "Before", "After", "Change", ""):
+        table.add_column(column, justify="left" if column in ("Quantity", "") else "right")
+    group = ""
+    for change in kernel.changes:
+        if change.group != group:
+            group = change.group
+            table.add_section()
+        table.add_row(
+            change.title,
+            formatting.quantity(change.before, change.unit),
+            formatting.quantity(change.after, change.unit),
+            _moved(change),
+            "" if change.verdict in ("changed", "same", "unknown") else change.verdict,
+            style={"better": "green", "worse": "red"}.get(change.verdict),
+        )
+    return table
+
+
+def _moved(change: Change) -> str:
+    return f"{change.arrow} {formatting.change_text(change)}".rstrip()
+
+
+def print_side(console: Console, side: Side) -> None:
+    """One report alone: its kernels, how long they take and how much their launches differ."""
+    from rich import box
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=box.SIMPLE_HEAD)
+    for column in ("Kernel", "Grid", "Launches", "Time", "Spread", "Limited by"):
+        table.add_column(
+            column, justify="left" if column in ("Kernel", "Limited by") else "right", overflow="fold"
+        )
+    for record in side.kernels:
+        durations = sorted(value for times in record.times for value in times.nanoseconds)
+        spread = f"{100 * (durations[-1] / durations[0] - 1):.1f} %" if len(durations) > 1 else ""
+        table.add_row(
+            Text(record.label),
+            record.grid_text,
+            str(record.launches),
+            formatting.quantity(record.seconds, "s"),
+            spread,
+            record.limit,
+        )
+    console.print(Text(f"{side.title}: {len(side.kernels)} kernels; nothing to compare them with."))
+    console.print(table)

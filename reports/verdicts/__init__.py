@@ -1,0 +1,1 @@
+"""What a comparison says, for people and for machines."""

@@ -1,0 +1,211 @@
+"""A comparison as a document for machines: JSON, JUnit, SARIF; and as Markdown for a pull request."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+from xml.etree import ElementTree
+
+from gemmprof import __version__
+from gemmprof.analysis.comparison.gate import GateResult
+from gemmprof.analysis.comparison.outcome import Compared, Outcome
+from gemmprof.printable import json_safe, markdown, one_line, printable
+from gemmprof.reports.terminal.records import plain
+from gemmprof.reports.verdicts import words
+
+FORMAT = "gemmprof.diff/1"
+"""Name and version of the JSON document."""
+CHANGED = ("code", "counters", "clocks", "tools")
+"""What ``changed`` may hold; another card is named under ``details``."""
+
+
+def kernel_record(kernel: Compared) -> dict[str, Any]:
+    """One kernel of the JSON document."""
+    judgement = kernel.judgement
+    before, after = words.launches(kernel)
+    return {
+        "name": kernel.record.name,
+        "grid": kernel.record.grid_text,
+        "launches_before": before,
+        "launches_after": after,
+        "verdict": kernel.verdict,
+        "time_change": None if judgement is None else judgement.change,
+        "low": None if judgement is None else judgement.low,
+        "high": None if judgement is None else judgement.high,
+        "changed": [kind for kind in kernel.changed if kind in CHANGED],
+    }
+
+
+def document(outcome: Outcome, gate: GateResult | None) -> dict[str, Any]:
+    """The JSON document: ``kernels`` is the contract, ``details`` has as many entries and more words."""
+    found: dict[str, Any] = {
+        "format": FORMAT,
+        "kernels": [kernel_record(kernel) for kernel in outcome.kernels],
+        "details": [_details(kernel) for kernel in outcome.kernels],
+        "before": outcome.before,
+        "after": outcome.after,
+        "notes": list(outcome.notes),
+    }
+    if gate is not None:
+        found["gate"] = {
+            "holds": gate.holds,
+            "conditions": list(gate.conditions),
+            "checked": gate.checked,
+            "broken": [
+                {
+                    "kernel": item.kernel.record.name,
+                    "condition": item.condition,
+                    "text": item.text,
+                    "waived": None if item.waiver is None else item.waiver.reason,
+                }
+                for item in gate.broken
+            ],
+            "undecided": [{"kernel": kernel.record.name, "text": text} for kernel, text in gate.undecided],
+        }
+    return found
+
+
+def _details(kernel: Compared) -> dict[str, Any]:
+    match, judgement = kernel.match, kernel.judgement
+    return {
+        "label": match.label,
+        "before": None if match.before is None else match.before.name,
+        "after": None if match.after is None else match.after.name,
+        "block": "x".join(map(str, kernel.record.block)),
+        "paired_by": match.how,
+        "seconds_before": None if match.before is None else match.before.seconds,
+        "seconds_after": None if match.after is None else match.after.seconds,
+        "timed_without_profiler": kernel.timed,
+        "detectable": None if judgement is None else judgement.detectable,
+        "probability": None if judgement is None else judgement.probability,
+        "noise_class": kernel.noise,
+        "reasons": [plain(reason) for reason in kernel.reasons],
+        "note": kernel.note,
+        "changes": [
+            {**plain(change), "verdict": change.verdict, "ratio": change.ratio} for change in kernel.changes
+        ],
+    }
+
+
+def json_text(outcome: Outcome, gate: GateResult | None) -> str:
+    """The JSON document as text that is harmless to print."""
+    return json_safe(
+        json.dumps(plain(document(outcome, gate)), indent=2, ensure_ascii=False, allow_nan=False)
+    )
+
+
+def markdown_text(outcome: Outcome, gate: GateResult | None) -> str:
+    """A table for a pull request, what changed under it, and what the gate says."""
+    lines = [
+        f"**{markdown(words.tally(outcome))}** ({markdown(outcome.before)} → {markdown(outcome.after)})",
+        "",
+    ]
+    if gate is not None:
+        lines += [f"{'✅' if gate.holds else '❌'} {markdown(words.gate_summary(gate, outcome))}", ""]
+    lines += ["| verdict | kernel | grid | before | after | change |", "|---|---|---|---:|---:|---|"]
+    for kernel in words.ordered(outcome):
+        cells = (
+            words.VERDICTS[kernel.verdict],
+            kernel.match.label,
+            kernel.record.grid_text,
+            words.seconds(kernel, "before"),
+            words.seconds(kernel, "after"),
+            words.change(kernel),
+        )
+        lines.append("| " + " | ".join(markdown(cell) for cell in cells) + " |")
+    changed = [
+        f"- {markdown(kernel.match.label)}: {markdown(text)}"
+        for kernel in words.ordered(outcome)
+        for text in words.why(kernel)
+        if kernel.verdict != "same"
+    ]
+    notes = [f"- {markdown(note)}" for note in outcome.notes]
+    said = [] if gate is None else [f"- {kind}: {markdown(text)}" for kind, text in words.gate_lines(gate)]
+    for part in (notes, said, changed):
+        if part:
+            lines += ["", *part]
+    return "\n".join(lines)
+
+
+def junit_text(outcome: Outcome, gate: GateResult | None) -> str:
+    """JUnit XML: a test a kernel; one that breaks the gate failed, one that could not be decided was skipped."""
+    broken: dict[int, list[str]] = {}
+    undecided: dict[int, list[str]] = {}
+    if gate is not None:
+        for item in gate.broken:
+            if item.waiver is None:
+                broken.setdefault(id(item.kernel), []).append(item.text)
+        for kernel, text in gate.undecided:
+            undecided.setdefault(id(kernel), []).append(text)
+    suite = ElementTree.Element(
+        "testsuite",
+        name="gemmprof diff",
+        tests=str(len(outcome.kernels)),
+        failures=str(len(broken)),
+        errors="0",
+        skipped=str(len(undecided.keys() - broken.keys())),
+    )
+    for kernel in outcome.kernels:
+        name = " ".join(filter(None, (kernel.record.name, kernel.record.grid_text)))
+        case = ElementTree.SubElement(suite, "testcase", classname="gemmprof.diff", name=one_line(name))
+        if texts := broken.get(id(kernel)):
+            ElementTree.SubElement(case, "failure", message=one_line("; ".join(texts))).text = _facts(kernel)
+        elif texts := undecided.get(id(kernel)):
+            ElementTree.SubElement(case, "skipped", message=one_line("; ".join(texts)))
+        ElementTree.SubElement(case, "system-out").text = _facts(kernel)
+    ElementTree.indent(suite)
+    return '<?xml version="1.0" encoding="UTF-8"?>\n' + ElementTree.tostring(suite, encoding="unicode")
+
+
+def _facts(kernel: Compared) -> str:
+    lines = [f"{words.VERDICTS[kernel.verdict]} {words.change(kernel)}".rstrip(), *words.why(kernel)]
+    return printable("\n".join(lines))
+
+
+def sarif_text(outcome: Outcome, gate: GateResult | None) -> str:
+    """SARIF 2.1.0: a result for every break, waived ones suppressed; without a gate one for every SLOWER."""
+    if gate is None:
+        found = [
+            (kernel, "time", f"{words.change(kernel)}", None)
+            for kernel in outcome.kernels
+            if kernel.verdict == "slower"
+        ]
+    else:
+        found = [
+            (item.kernel, item.condition, item.text, None if item.waiver is None else item.waiver.reason)
+            for item in gate.broken
+        ]
+    rules = list(dict.fromkeys(condition for _, condition, _, _ in found))
+    results = []
+    for kernel, condition, text, waived in found:
+        result: dict[str, Any] = {
+            "ruleId": condition,
+            "ruleIndex": rules.index(condition),
+            "level": "error",
+            "message": {"text": f"{kernel.match.label}: {text}. " + " ".join(words.why(kernel))},
+            "locations": [
+                {"logicalLocations": [{"fullyQualifiedName": kernel.record.name, "kind": "function"}]}
+            ],
+        }
+        if waived is not None:
+            result["suppressions"] = [{"kind": "external", "justification": waived}]
+        results.append(result)
+    log = {
+        "$schema": "https://json.schemastore.org/sarif-2.1.0.json",
+        "version": "2.1.0",
+        "runs": [
+            {
+                "tool": {
+                    "driver": {
+                        "name": "gemmprof",
+                        "version": __version__,
+                        "rules": [
+                            {"id": rule, "shortDescription": {"text": f"gate on {rule}"}} for rule in rules
+                        ],
+                    }
+                },
+                "results": results,
+            }
+        ],
+    }
+    return json_safe(json.dumps(plain(log), indent=2, ensure_ascii=False))

@@ -1,0 +1,114 @@
+"""The verdicts of a comparison in sentences. Names in them are untrusted: whoever prints them makes them harmless."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from gemmprof.analysis.comparison.gate import GateResult
+from gemmprof.analysis.comparison.outcome import Compared, Outcome
+from gemmprof.reports import formatting
+
+VERDICTS = {
+    "slower": "SLOWER",
+    "faster": "FASTER",
+    "same": "SAME",
+    "unclear": "CAN'T TELL",
+    "new": "NEW",
+    "gone": "GONE",
+}
+"""The verdicts as a reader sees them."""
+
+RANK = ("slower", "gone", "faster", "new", "unclear", "same")
+"""Which verdicts a reader sees first."""
+
+
+def percent(value: float) -> str:
+    """A change: ``+2.0 %``."""
+    return f"{100 * value:+.1f} %"
+
+
+def change(kernel: Compared) -> str:
+    """The change with its interval: ``+2.0 % (+1.4 % to +2.6 %)``; '' without times."""
+    judgement = kernel.judgement
+    if judgement is None:
+        return ""
+    return f"{percent(judgement.change)} ({percent(judgement.low)} to {percent(judgement.high)})"
+
+
+def seconds(kernel: Compared, side: str) -> str:
+    """The middle time of one side, '–' if there is none."""
+    record = kernel.match.before if side == "before" else kernel.match.after
+    value = None if record is None else record.seconds
+    return formatting.quantity(value, "s")
+
+
+def launches(kernel: Compared) -> tuple[int, int]:
+    """How often the kernel ran on each side: launches under the profiler, or timed repetitions."""
+    counts = []
+    for record in (kernel.match.before, kernel.match.after):
+        times = () if record is None else record.times
+        counts.append(
+            sum(item.repetitions if kernel.timed else len(item.nanoseconds) or item.count for item in times)
+        )
+    return counts[0], counts[1]
+
+
+def detectable(kernel: Compared) -> str:
+    """What CAN'T TELL means in figures, '' for other verdicts."""
+    if kernel.verdict != "unclear" or kernel.judgement is None:
+        return ""
+    return f"a change of {100 * kernel.judgement.detectable:.1f} % would have shown"
+
+
+def why(kernel: Compared) -> list[str]:
+    """Reasons and remarks, one sentence each."""
+    found = [f"{reason.kind}: {reason.text}" for reason in kernel.reasons]
+    return found + [text for text in (kernel.note, detectable(kernel)) if text]
+
+
+def ordered(outcome: Outcome) -> list[Compared]:
+    """The kernels in the order of the page: worst first; a ladder in its own order."""
+    if outcome.ladder:
+        return list(outcome.kernels)
+
+    def rank(kernel: Compared) -> tuple[int, float]:
+        size = 0.0 if kernel.judgement is None else abs(kernel.judgement.change)
+        return RANK.index(kernel.verdict), -size
+
+    return sorted(outcome.kernels, key=rank)
+
+
+def tally(outcome: Outcome) -> str:
+    """``35 kernels: 2 SLOWER, 30 SAME, 3 CAN'T TELL``."""
+    counts = [f"{count} {VERDICTS[name]}" for name in RANK if (count := outcome.count(name))]
+    number = len(outcome.kernels)
+    return f"{number} {'pair' if outcome.ladder else 'kernel'}{'s' * (number != 1)}: {', '.join(counts) or 'nothing'}"
+
+
+def gate_lines(gate: GateResult) -> Iterator[tuple[str, str]]:
+    """What a gate has to say: (``error``, ``warning`` or ``notice``; the sentence), the breaks first."""
+    for item in gate.broken:
+        label = item.kernel.match.label
+        if item.waiver is None:
+            yield "error", f"{label}: {item.text}"
+        else:
+            yield "warning", f"{label}: {item.text}; waived until {item.waiver.until}: {item.waiver.reason}"
+    for waiver in gate.expired:
+        yield "warning", f"the waiver for {waiver.kernel} ended on {waiver.until}: {waiver.reason}"
+    for kernel, text in gate.undecided:
+        yield "notice", f"{kernel.match.label}: not decided: {text}"
+
+
+def gate_summary(gate: GateResult, outcome: Outcome) -> str:
+    """One line: whether the gate holds, what was compared and what could not be."""
+    open_ = [item for item in gate.broken if item.waiver is None]
+    waived = len(gate.broken) - len(open_)
+    parts = [
+        f"{gate.checked} of {len(outcome.kernels)} kernels checked against {'; '.join(gate.conditions) or 'nothing'}"
+    ]
+    if waived:
+        parts.append(f"{waived} waived")
+    if gate.undecided:
+        parts.append(f"{len(gate.undecided)} not decided")
+    state = "holds" if gate.holds else f"is broken by {len(open_)}"
+    return f"the gate {state}: {', '.join(parts)}"
