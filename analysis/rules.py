@@ -12,6 +12,16 @@ NAME = "rules"
 TITLE = "Advice from Nsight Compute"
 GROUP = metrics.ADVICE
 
+KNOWN = frozenset(
+    (
+        "AchievedOccupancy", "CPIStall", "FPInstructions", "HighPipeUtilization", "IssueSlotUtilization",
+        "LaunchConfiguration", "MemoryCacheAccessPattern", "MemoryL2Compression", "PMSamplingData", "SOLBottleneck",
+        "SOLFPRoofline", "SharedMemoryConflicts", "TheoreticalOccupancy", "ThreadDivergence", "UncoalescedGlobalAccess",
+        "UncoalescedSharedAccess", "WorkloadImbalance",
+    )
+)  # fmt: skip
+"""Identifiers of ncu's rules that some recorded report holds; a rule with nothing to say is not in a report."""
+
 
 @dataclass(frozen=True, slots=True)
 class Advice:

@@ -15,6 +15,8 @@ from gemmprof.analysis.comparison.causes import CAUSES, causes_of
 from gemmprof.analysis.comparison.outcome import Compared, Outcome
 from gemmprof.analysis.comparison.quantities import QUANTITIES
 from gemmprof.analysis.comparison.records import KernelRecord, Range
+from gemmprof.analysis.comparison.sides import disassembled
+from gemmprof.analysis.rules import KNOWN as RULES
 from gemmprof.errors import UsageError
 
 _CONDITION = re.compile(
@@ -31,9 +33,10 @@ _COMPARES: dict[str, Callable[[float, float], bool]] = {
     "!=": operator.ne,
 }
 TIME, CYCLES = "time", "cycles"
+LOCAL = "local_accesses"
 ALIASES = {
-    "local_memory": "local_accesses",
-    "spills": "local_accesses",
+    "local_memory": LOCAL,
+    "spills": LOCAL,
     "cycles": "elapsed_cycles",
     "instructions": "executed",
     "occupancy": "theoretical_occupancy",
@@ -194,7 +197,7 @@ def _waiver(path: Path, number: int, entry: object) -> Waiver:
         raise UsageError(
             f"{path}: waiver {number}: kernel is no regular expression", found=str(error)
         ) from None
-    return Waiver(kernel, ALIASES.get(condition, condition), reason, until)
+    return Waiver(str(kernel), ALIASES.get(str(condition), str(condition)), str(reason), until)
 
 
 def check(
@@ -347,7 +350,9 @@ def _has(finding: str, record: KernelRecord) -> bool | None:
     if finding in CAUSES:
         causes = causes_of(record)
         return None if causes is None else finding in causes
-    return finding in record.findings if finding in record.rules else None
+    if finding in record.rules or (record.rules and finding in RULES):
+        return finding in record.findings
+    return None
 
 
 def _figure(record: KernelRecord, name: str) -> Range | None:
@@ -355,6 +360,12 @@ def _figure(record: KernelRecord, name: str) -> Range | None:
     if name in record.measures.values:
         value = record.measures.values[name]
         return Range(value, value, value)
+    if name == LOCAL and name not in record.measures.values:
+        # Not counted while it ran: whether the code has such instructions at all is known from the code.
+        code = disassembled(record).code
+        if code is not None and code.instructions:
+            count = float(sum(n for opcode, n in code.opcodes.items() if opcode.startswith(("LDL", "STL"))))
+            return Range(count, count, count)
     return record.metrics.get(name)
 
 

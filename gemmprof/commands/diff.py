@@ -163,7 +163,8 @@ def _outcome(options: argparse.Namespace, *, gated: bool) -> Outcome | None:
     else:
         matches = matching.rungs(before)
     if not matches:
-        return _summarised(before, options, gated=gated)
+        _summarised(before, options, gated=gated)
+        return None
     return compare_matches(
         matches,
         before=before.title,

@@ -164,6 +164,7 @@ def _facts(kernel: Compared) -> str:
 
 def sarif_text(outcome: Outcome, gate: GateResult | None) -> str:
     """SARIF 2.1.0: a result for every break, waived ones suppressed; without a gate one for every SLOWER."""
+    found: list[tuple[Compared, str, str, str | None]]
     if gate is None:
         found = [
             (kernel, "time", f"{words.change(kernel)}", None)

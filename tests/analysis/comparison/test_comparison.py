@@ -1,13 +1,12 @@
-"""Comparisons of two launches, the pairs of two sessions, and the diff command with its gate."""
+"""Comparisons of two launches, and the pairs of two sessions."""
 
 from __future__ import annotations
 
-import json
-import shutil
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from made_runs import CUBE, LADDER, make_run
 from profiles import launch
 from recorded_data import DATA, ReadRecorded
 
@@ -15,14 +14,7 @@ from gemmprof.analysis import kernel_analysis
 from gemmprof.analysis.comparison.pairs import chosen, pair_up, rungs, subjects
 from gemmprof.analysis.comparison.quantify import Change, Comparison, compare
 from gemmprof.analysis.session import load_session
-from gemmprof.cli import main
 from gemmprof.errors import UsageError
-from gemmprof.kernels.catalog import stage_by_number
-from gemmprof.model import Problem, RunInfo, StageRecord, StageResult, Timing
-from gemmprof.run import Run, save_run
-
-LADDER = str(DATA / "ladder_simple.ncu-rep.xz")
-CUBE = Problem(1024, 1024, 1024)
 
 
 def change(before: float | None, after: float | None, better: str = "lower", whole: float = 0.0) -> Change:
@@ -126,36 +118,6 @@ class TestCompare:
         assert result.changes[0].ratio == 0.5
 
 
-def timing(seconds: float) -> Timing:
-    return Timing(seconds, seconds, seconds, seconds, 10)
-
-
-def make_run(folder: Path, seconds: dict[int, float | None], *, profiled: bool = True) -> Path:
-    """A run of stages 1 to 3 whose report is the recorded one."""
-    (folder / "reports").mkdir(parents=True)
-    report = "reports/ladder.ncu-rep.xz"
-    shutil.copy(LADDER, folder / report)
-    save_run(
-        Run(
-            folder,
-            RunInfo("2026-01-01T00:00:00", "GPU", (9, 0), {}, "none", 1, "full"),
-            tuple(StageRecord(stage_by_number(number)) for number in seconds),
-            (CUBE,),
-            tuple(
-                StageResult(
-                    number,
-                    CUBE,
-                    timing=None if value is None else timing(value),
-                    report=report if profiled else None,
-                    launch_index=number - 1 if profiled else None,
-                )
-                for number, value in seconds.items()
-            ),
-        )
-    )
-    return folder
-
-
 class TestPairs:
     def test_stages_of_runs_pair_by_number_and_shape(self, tmp_path: Path) -> None:
         before = load_session([make_run(tmp_path / "a", {1: 4e-3, 2: 3e-3})])
@@ -201,67 +163,6 @@ class TestPairs:
         for selector in ("gemm", "nothing", "7"):
             with pytest.raises(UsageError, match=selector):
                 chosen(report, selector)
-
-
-class TestDiffCommand:
-    def test_the_gate_stops_what_is_slower(self, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-        before = str(make_run(tmp_path / "a", {1: 1e-3, 2: 1e-3}))
-        after = str(make_run(tmp_path / "b", {1: 1.04e-3, 2: 1.2e-3}))
-        assert main(["diff", before, after]) == 0
-        assert main(["diff", before, after, "--fail-slower", "25"]) == 0
-        capsys.readouterr()
-        assert main(["diff", before, after, "--fail-slower", "5"]) == 1
-        error = capsys.readouterr().err
-        assert "20.0 % slower, 5 % allowed" in error
-        assert "2 Coalesced" in error and "1 Naive" not in error
-
-    def test_the_gate_stops_what_is_missing(self, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-        before = str(make_run(tmp_path / "a", {1: 1e-3, 2: 1e-3}))
-        after = str(make_run(tmp_path / "b", {1: 1e-3}))
-        assert main(["diff", before, after, "--fail-slower", "5"]) == 1
-        assert "missing" in capsys.readouterr().err
-
-    def test_the_gate_stops_what_has_no_time(
-        self, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-    ) -> None:
-        before = str(make_run(tmp_path / "a", {1: 1e-3}))
-        after = str(make_run(tmp_path / "b", {1: None}, profiled=False))
-        assert main(["diff", before, after, "--fail-slower", "50"]) == 1
-        assert "no time on both sides" in capsys.readouterr().err
-
-    def test_json(self, capsys: pytest.CaptureFixture[str]) -> None:
-        assert main(["diff", LADDER, "--before", "naive", "--after", "coalesced", "--json"]) == 0
-        (pair,) = json.loads(capsys.readouterr().out)
-        assert pair["slower_percent"] < -50
-        assert pair["time"] == "duration"
-        names = {item["name"]: item for item in pair["changes"]}
-        assert names["l1_bytes"]["verdict"] == "better"
-
-    def test_tables(self, capsys: pytest.CaptureFixture[str]) -> None:
-        assert main(["diff", LADDER]) == 0
-        summary = capsys.readouterr().out
-        assert "gemm_naive → gemm_coalesced" in summary and "Elapsed cycles" not in summary
-        assert main(["diff", LADDER, "--details"]) == 0
-        assert "Elapsed cycles" in capsys.readouterr().out
-
-    @pytest.mark.parametrize(
-        "arguments",
-        [
-            [LADDER, LADDER, LADDER],
-            [LADDER, "--before", "1"],
-            [LADDER, "--before", "1", "--after", "nothing"],
-            [str(DATA / "names_odd_path.ncu-rep.xz")],
-        ],
-    )
-    def test_wrong_calls_are_errors(self, arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
-        assert main(["diff", *arguments]) == 2
-        assert "fix:" in capsys.readouterr().err
-
-    @pytest.mark.parametrize("limit", ["-1", "nan", "inf", "five"])
-    def test_an_odd_limit_is_refused(self, limit: str) -> None:
-        with pytest.raises(SystemExit) as stopped:
-            main(["diff", LADDER, f"--fail-slower={limit}"])
-        assert stopped.value.code == 2
 
 
 def test_an_empty_comparison_has_nothing_to_rank() -> None:
