@@ -153,11 +153,8 @@ def test_two_stages_of_a_run_are_compared_on_its_first_shape_or_a_named_one(tmp_
     for before, after, label in (("5", "6", "4096³"), ("5@2048", "6@2048", "2048³")):
         result = gemmprof("diff", "--before", before, "--after", after, "--json", cwd=tmp_path)
         assert result.returncode == 0, result.stderr
-        (pair,) = json.loads(result.stdout)
-        assert (pair["before"], pair["after"]) == (
-            f"5 2D block tiling, {label}",
-            f"6 Vectorised loads, {label}",
-        )
+        (pair,) = json.loads(result.stdout)["details"]
+        assert pair["label"] == f"5 2D block tiling, {label} → 6 Vectorised loads, {label}"
     missing = gemmprof("diff", "--before", "5@99", "--after", "6", cwd=tmp_path)
     assert missing.returncode == 2
     assert "matches nothing" in missing.stderr
