@@ -1,8 +1,8 @@
 // torch.ops.gemmprof.<stage>: the operators, and every check that stands between a caller and a wrong result.
 //
 // The only file that includes torch's headers. It needs no CUDA build of torch: the current stream comes through c10's
-// device-generic guard. The list of stages is generated from the catalog (stages.inc: a line GEMMPROF_STAGE(name, dtypes)
-// each, dtypes a mask of 1 << gemmprof::Dtype).
+// device-generic guard. The list of stages is generated from the catalog (stages.inc: a line GEMMPROF_STAGE(name,
+// dtypes) each, dtypes a mask of 1 << gemmprof::Dtype).
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/empty.h>
 #include <c10/core/DeviceGuard.h>
@@ -62,9 +62,7 @@ void check_matrix(const char* stage, const char* operand, const Tensor& matrix, 
 }
 
 // Distance between rows in elements. The stride of a single row means nothing, so the row's length stands in for it.
-std::int64_t leading_dimension(const Tensor& matrix) {
-    return matrix.size(0) > 1 ? matrix.stride(0) : matrix.size(1);
-}
+std::int64_t leading_dimension(const Tensor& matrix) { return matrix.size(0) > 1 ? matrix.stride(0) : matrix.size(1); }
 
 // Elements from the first to one past the last.
 std::int64_t extent(const Tensor& matrix) {
@@ -95,13 +93,13 @@ void check_matrices(const char* stage, int dtypes, const Tensor& a, const Tensor
                       b.size(0), " x ", b.size(1), "; the columns of A must equal the rows of B");
     if (c == nullptr) return;
     check_matrix(stage, c_name, *c, mask_of(dtype_of(a)) | mask_of(gemmprof::Dtype::kFloat32));
-    TORCH_CHECK_VALUE(c->size(0) == a.size(0) && c->size(1) == b.size(1), "gemmprof.", stage, ": ", c_name,
-                      " must be ", a.size(0), " x ", b.size(1), ", found ", c->size(0), " x ", c->size(1));
+    TORCH_CHECK_VALUE(c->size(0) == a.size(0) && c->size(1) == b.size(1), "gemmprof.", stage, ": ", c_name, " must be ",
+                      a.size(0), " x ", b.size(1), ", found ", c->size(0), " x ", c->size(1));
 }
 
 void check_device(const char* stage, const char* operand, const Tensor& matrix, const Tensor& a) {
-    TORCH_CHECK_VALUE(matrix.device().is_cuda(), "gemmprof.", stage, ": ", operand,
-                      " must be on a CUDA device, found ", matrix.device());
+    TORCH_CHECK_VALUE(matrix.device().is_cuda(), "gemmprof.", stage, ": ", operand, " must be on a CUDA device, found ",
+                      matrix.device());
     TORCH_CHECK_VALUE(matrix.device() == a.device(), "gemmprof.", stage, ": A is on ", a.device(), " and ", operand,
                       " on ", matrix.device(), "; all operands must be on one device");
 }
@@ -161,15 +159,14 @@ Tensor run(const char* stage, int dtypes, GemmprofLaunch* launcher, const Tensor
 }
 
 // One pair of functions a stage, because the dispatcher tells operators apart by function.
-#define GEMMPROF_STAGE(name, dtypes)                                                                                  \
-    namespace name {                                                                                          \
-    Tensor functional(const Tensor& a, const Tensor& b, const std::optional<Tensor>& c, double alpha,         \
-                      double beta) {                                                                          \
-        return run(#name, dtypes, gemmprof_launch_##name, a, b, c, alpha, beta);                                      \
-    }                                                                                                         \
-    void into(const Tensor& a, const Tensor& b, Tensor out, double alpha, double beta) {                      \
-        run_into(#name, dtypes, gemmprof_launch_##name, a, b, out, alpha, beta);                                      \
-    }                                                                                                         \
+#define GEMMPROF_STAGE(name, dtypes)                                                                                   \
+    namespace name {                                                                                                   \
+    Tensor functional(const Tensor& a, const Tensor& b, const std::optional<Tensor>& c, double alpha, double beta) {   \
+        return run(#name, dtypes, gemmprof_launch_##name, a, b, c, alpha, beta);                                       \
+    }                                                                                                                  \
+    void into(const Tensor& a, const Tensor& b, Tensor out, double alpha, double beta) {                               \
+        run_into(#name, dtypes, gemmprof_launch_##name, a, b, out, alpha, beta);                                       \
+    }                                                                                                                  \
     }
 #include "stages.inc"
 #undef GEMMPROF_STAGE
@@ -177,13 +174,13 @@ Tensor run(const char* stage, int dtypes, GemmprofLaunch* launcher, const Tensor
 }  // namespace
 
 TORCH_LIBRARY_FRAGMENT(gemmprof, library) {
-#define GEMMPROF_STAGE(name, dtypes)                                                                                    \
-    library.def(#name "(Tensor a, Tensor b, Tensor? c=None, float alpha=1.0, float beta=0.0) -> Tensor");       \
-    library.def(#name "_out(Tensor a, Tensor b, Tensor(a!) out, float alpha=1.0, float beta=0.0) -> ()");       \
-    /* Registered for CPU tensors too, so that they meet our message and not the dispatcher's. */               \
-    for (const auto key : {c10::DispatchKey::CUDA, c10::DispatchKey::CPU}) {                                    \
-        library.impl(#name, torch::dispatch(key, name::functional));                                            \
-        library.impl(#name "_out", torch::dispatch(key, name::into));                                           \
+#define GEMMPROF_STAGE(name, dtypes)                                                                                   \
+    library.def(#name "(Tensor a, Tensor b, Tensor? c=None, float alpha=1.0, float beta=0.0) -> Tensor");              \
+    library.def(#name "_out(Tensor a, Tensor b, Tensor(a!) out, float alpha=1.0, float beta=0.0) -> ()");              \
+    /* Registered for CPU tensors too, so that they meet our message and not the dispatcher's. */                      \
+    for (const auto key : {c10::DispatchKey::CUDA, c10::DispatchKey::CPU}) {                                           \
+        library.impl(#name, torch::dispatch(key, name::functional));                                                   \
+        library.impl(#name "_out", torch::dispatch(key, name::into));                                                  \
     }
 #include "stages.inc"
 #undef GEMMPROF_STAGE

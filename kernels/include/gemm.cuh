@@ -157,12 +157,11 @@ __device__ __forceinline__ float load(const float* pointer, bool inside) {
 // Exports the stage's launcher and the list of its kernels under the stage's name. ``launch`` is
 // cudaError_t(const gemmprof::Gemm&, cudaStream_t), ``kernels`` an array of gemmprof::KernelOf<In, Out> or of
 // gemmprof::KernelFacts, both in the stage's namespace.
-#define GEMMPROF_EXPORT_STAGE(launch, kernels)                                                                  \
-    extern "C" int GEMMPROF_PASTE(gemmprof_launch_, GEMMPROF_STAGE)(const gemmprof::Gemm* gemm, void* stream) { \
-        return int(GEMMPROF_STAGE::launch(*gemm, static_cast<cudaStream_t>(stream)));                           \
-    }                                                                                                           \
-    extern "C" int GEMMPROF_PASTE(gemmprof_kernels_, GEMMPROF_STAGE)(gemmprof::KernelReport * reports,          \
-                                                                     int capacity) {                            \
-        constexpr int count = sizeof(GEMMPROF_STAGE::kernels) / sizeof(GEMMPROF_STAGE::kernels[0]);             \
-        return gemmprof::report_kernels(GEMMPROF_STAGE::kernels, count, reports, capacity);                     \
+#define GEMMPROF_EXPORT_STAGE(launch, kernels)                                                                         \
+    extern "C" int GEMMPROF_PASTE(gemmprof_launch_, GEMMPROF_STAGE)(const gemmprof::Gemm* gemm, void* stream) {        \
+        return int(GEMMPROF_STAGE::launch(*gemm, static_cast<cudaStream_t>(stream)));                                  \
+    }                                                                                                                  \
+    extern "C" int GEMMPROF_PASTE(gemmprof_kernels_, GEMMPROF_STAGE)(gemmprof::KernelReport * reports, int capacity) { \
+        constexpr int count = sizeof(GEMMPROF_STAGE::kernels) / sizeof(GEMMPROF_STAGE::kernels[0]);                    \
+        return gemmprof::report_kernels(GEMMPROF_STAGE::kernels, count, reports, capacity);                            \
     }

@@ -16,11 +16,17 @@ __device__ __forceinline__ float to_float(__nv_bfloat16 value) { return __bfloat
 template <class T>
 __device__ __forceinline__ T from_float(float value);
 template <>
-__device__ __forceinline__ float from_float<float>(float value) { return value; }
+__device__ __forceinline__ float from_float<float>(float value) {
+    return value;
+}
 template <>
-__device__ __forceinline__ __half from_float<__half>(float value) { return __float2half_rn(value); }
+__device__ __forceinline__ __half from_float<__half>(float value) {
+    return __float2half_rn(value);
+}
 template <>
-__device__ __forceinline__ __nv_bfloat16 from_float<__nv_bfloat16>(float value) { return __float2bfloat16_rn(value); }
+__device__ __forceinline__ __nv_bfloat16 from_float<__nv_bfloat16>(float value) {
+    return __float2bfloat16_rn(value);
+}
 
 // alpha * sum + beta * C in float, rounded once; beta = 0 means that C is not read.
 template <class Out>

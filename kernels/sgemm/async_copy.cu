@@ -28,7 +28,7 @@ __global__ void __launch_bounds__(THREADS)
                      const float* __restrict__ B, std::int64_t ldb, float beta, float* __restrict__ C,
                      std::int64_t ldc) {
     extern __shared__ __align__(16) float shared[];
-    float* const As = shared;                   // transposed: As[stage][k][row]
+    float* const As = shared;                    // transposed: As[stage][k][row]
     float* const Bs = shared + STAGES * A_TILE;  // Bs[stage][k][column]
 
     const int thread = threadIdx.x;

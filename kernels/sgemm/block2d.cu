@@ -73,8 +73,7 @@ __global__ void __launch_bounds__(THREADS)
     for (int m = 0; m < TM; ++m)
 #pragma unroll
         for (int n = 0; n < TN; ++n)
-            if (!GUARDED || (row + m < M && col + n < N))
-                gemmprof::store(C + m * ldc + n, sums[m][n], alpha, beta);
+            if (!GUARDED || (row + m < M && col + n < N)) gemmprof::store(C + m * ldc + n, sums[m][n], alpha, beta);
 }
 
 const gemmprof::Kernel kernels[] = {

@@ -26,8 +26,8 @@ __global__ void sgemm_coalesced(int M, int N, int K, float alpha, const float* _
 }
 
 const gemmprof::Kernel kernels[] = {
-    {"any shape", sgemm_coalesced<int>, BLOCK * BLOCK, BLOCK, BLOCK, 0, gemmprof::Raster::kDownColumns},
-    {"operands of 2^31 elements and more", sgemm_coalesced<std::int64_t>, BLOCK * BLOCK, BLOCK, BLOCK, 0,
+    {"any shape", sgemm_coalesced<int>, BLOCK* BLOCK, BLOCK, BLOCK, 0, gemmprof::Raster::kDownColumns},
+    {"operands of 2^31 elements and more", sgemm_coalesced<std::int64_t>, BLOCK* BLOCK, BLOCK, BLOCK, 0,
      gemmprof::Raster::kDownColumns},
 };
 

@@ -80,8 +80,8 @@ cudaError_t launch_variant(const gemmprof::Gemm& gemm, cudaStream_t stream, bool
     cluster.id = cudaLaunchAttributeClusterDimension;
     cluster.val.clusterDim.x = unsigned(splits), cluster.val.clusterDim.y = 1, cluster.val.clusterDim.z = 1;
     cudaLaunchConfig_t config = {};
-    config.gridDim = dim3(unsigned(gemmprof::ceil_div(gemm.m, kernel.tile_m)) *
-                          gemmprof::ceil_div(gemm.n, kernel.tile_n) * splits);
+    config.gridDim =
+        dim3(unsigned(gemmprof::ceil_div(gemm.m, kernel.tile_m)) * gemmprof::ceil_div(gemm.n, kernel.tile_n) * splits);
     config.blockDim = dim3(kernel.threads);
     config.dynamicSmemBytes = kernel.dynamic_shared_memory;
     config.stream = stream;

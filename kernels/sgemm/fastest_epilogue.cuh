@@ -31,15 +31,15 @@ __device__ __forceinline__ void store_quad(float* __restrict__ C, std::int64_t l
 
 // A block has a tile for itself: (row, col) is where the thread's first sum belongs.
 template <class T>
-__device__ __forceinline__ void store_tile(const float (&sums)[T::tm][TN], float* __restrict__ C, std::int64_t ldc, int row,
-                                           int col, int M, int N, bool aligned_c, float alpha, float beta) {
+__device__ __forceinline__ void store_tile(const float (&sums)[T::tm][TN], float* __restrict__ C, std::int64_t ldc,
+                                           int row, int col, int M, int N, bool aligned_c, float alpha, float beta) {
 #pragma unroll
     for (int i = 0; i < T::tm; ++i)
 #pragma unroll
         for (int quad = 0; quad < QUADS; ++quad) {
             const float* s = &sums[i][quad * 4];
-            store_quad(C, ldc, row + i * T::lanes_m, col + quad * T::lanes_n * 4, M, N,
-                       aligned_c, make_float4(s[0], s[1], s[2], s[3]), alpha, beta);
+            store_quad(C, ldc, row + i * T::lanes_m, col + quad * T::lanes_n * 4, M, N, aligned_c,
+                       make_float4(s[0], s[1], s[2], s[3]), alpha, beta);
         }
 }
 

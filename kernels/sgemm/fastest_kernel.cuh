@@ -195,8 +195,7 @@ __global__ void __launch_bounds__(T::threads, T::blocks_per_sm)
         for (int rank = 0; rank < splits; ++rank) {
             float4 part[AT_ONCE];
 #pragma unroll
-            for (int i = 0; i < AT_ONCE; ++i)
-                part[i] = load_cluster(tiles + (first_quad + i * T::threads) * 16, rank);
+            for (int i = 0; i < AT_ONCE; ++i) part[i] = load_cluster(tiles + (first_quad + i * T::threads) * 16, rank);
 #pragma unroll
             for (int i = 0; i < AT_ONCE; ++i)
                 sum[i].x += part[i].x, sum[i].y += part[i].y, sum[i].z += part[i].z, sum[i].w += part[i].w;

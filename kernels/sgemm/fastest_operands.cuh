@@ -1,4 +1,5 @@
-// Stage 13: what the copy engine asks of A and B. Aligned rows (else a copy with such), and a description of the matrix.
+// Stage 13: what the copy engine asks of A and B. Aligned rows (else a copy with such), and a description of the
+// matrix.
 #pragma once
 
 #include <cuda.h>
@@ -15,7 +16,7 @@ bool aligned(const void* pointer, std::int64_t ld) { return gemmprof::rows_align
 constexpr int ALIGN_THREADS = 256;
 
 __global__ void __launch_bounds__(ALIGN_THREADS) align_rows(const float* __restrict__ from, std::int64_t ld, int rows,
-                                                  int columns, float* __restrict__ to, std::int64_t ld_to) {
+                                                            int columns, float* __restrict__ to, std::int64_t ld_to) {
     constexpr int BATCH = 8;  // loads on their way at once
     for (std::int64_t row = blockIdx.x * 8 + threadIdx.x / 32; row < rows; row += gridDim.x * 8)
         for (int first = blockIdx.y * 32 * BATCH + threadIdx.x % 32; first < columns; first += gridDim.y * 32 * BATCH) {

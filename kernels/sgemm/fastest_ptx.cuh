@@ -1,5 +1,5 @@
-// Stage 13: the instructions that CUDA C++ has no words for, each under one name. Loads and stores are volatile, like the
-// FFMAs, so that they stay where they were put among them.
+// Stage 13: the instructions that CUDA C++ has no words for, each under one name. Loads and stores are volatile, like
+// the FFMAs, so that they stay where they were put among them.
 #pragma once
 
 #include <cuda.h>

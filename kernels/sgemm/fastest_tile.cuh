@@ -13,7 +13,8 @@ constexpr int MAX_SPLITS = 8;       // the largest cluster that every Hopper GPU
 static_assert(BK == 32, "BK must be 32: a row of the A tile is one 128-byte swizzle span");
 static_assert(BM % WM == 0 && BN % WN == 0, "whole warp tiles must make up the block tile");
 static_assert(WM / TM * (WN / TN) == 32 && WN % TN == 0, "the thread tiles of 32 lanes must make up the warp tile");
-static_assert(MEDIUM_BM % MEDIUM_WM == 0 && MEDIUM_BN % MEDIUM_WN == 0, "whole warp tiles must make up the medium tile");
+static_assert(MEDIUM_BM % MEDIUM_WM == 0 && MEDIUM_BN % MEDIUM_WN == 0,
+              "whole warp tiles must make up the medium tile");
 static_assert(SMALL_BM % SMALL_WM == 0 && SMALL_BN % SMALL_WN == 0, "whole warp tiles must make up the small tile");
 static_assert(MEDIUM_WM / MEDIUM_TM * (MEDIUM_WN / TN) == 32, "32 lanes must make up the medium tile's warp tile");
 static_assert(SMALL_WM / SMALL_TM * (SMALL_WN / TN) == 32, "32 lanes must make up the small tile's warp tile");

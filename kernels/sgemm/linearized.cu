@@ -62,8 +62,7 @@ __global__ void __launch_bounds__(THREADS)
     for (int k = 0; k < K; k += BK) {
 #pragma unroll
         for (int r = 0; r < BM; r += A_ROWS) {
-            const float4 a =
-                gemmprof::load4<GUARDED, ALIGNED>(A + r * lda, block_row + a_row + r < M, k + a_col, K);
+            const float4 a = gemmprof::load4<GUARDED, ALIGNED>(A + r * lda, block_row + a_row + r < M, k + a_col, K);
             As[(a_col + 0) * BM + a_position(a_col, a_row + r)] = a.x;
             As[(a_col + 1) * BM + a_position(a_col, a_row + r)] = a.y;
             As[(a_col + 2) * BM + a_position(a_col, a_row + r)] = a.z;
@@ -81,10 +80,12 @@ __global__ void __launch_bounds__(THREADS)
             float a[TM], b[TN];
 #pragma unroll
             for (int m = 0; m < TM; m += 4)
-                *reinterpret_cast<float4*>(&a[m]) = *reinterpret_cast<const float4*>(&As[i * BM + a_position(i, thread_row + m)]);
+                *reinterpret_cast<float4*>(&a[m]) =
+                    *reinterpret_cast<const float4*>(&As[i * BM + a_position(i, thread_row + m)]);
 #pragma unroll
             for (int n = 0; n < TN; n += 4)
-                *reinterpret_cast<float4*>(&b[n]) = *reinterpret_cast<const float4*>(&Bs[i * BN + b_position((thread_col + n) / 4)]);
+                *reinterpret_cast<float4*>(&b[n]) =
+                    *reinterpret_cast<const float4*>(&Bs[i * BN + b_position((thread_col + n) / 4)]);
 #pragma unroll
             for (int m = 0; m < TM; ++m)
 #pragma unroll
@@ -100,9 +101,9 @@ __global__ void __launch_bounds__(THREADS)
     for (int m = 0; m < TM; ++m)
 #pragma unroll
         for (int n = 0; n < TN; n += 4)
-            gemmprof::store4<GUARDED, ALIGNED>(
-                C + m * ldc + n, float4{sums[m][n], sums[m][n + 1], sums[m][n + 2], sums[m][n + 3]}, alpha, beta,
-                row + m < M, col + n, N);
+            gemmprof::store4<GUARDED, ALIGNED>(C + m * ldc + n,
+                                               float4{sums[m][n], sums[m][n + 1], sums[m][n + 2], sums[m][n + 3]},
+                                               alpha, beta, row + m < M, col + n, N);
 }
 
 const gemmprof::Kernel kernels[] = {

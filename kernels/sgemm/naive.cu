@@ -26,8 +26,8 @@ __global__ void sgemm_naive(int M, int N, int K, float alpha, const float* __res
 }
 
 const gemmprof::Kernel kernels[] = {
-    {"any shape", sgemm_naive<int>, BLOCK * BLOCK, BLOCK, BLOCK, 0, gemmprof::Raster::kDownColumns},
-    {"operands of 2^31 elements and more", sgemm_naive<std::int64_t>, BLOCK * BLOCK, BLOCK, BLOCK, 0,
+    {"any shape", sgemm_naive<int>, BLOCK* BLOCK, BLOCK, BLOCK, 0, gemmprof::Raster::kDownColumns},
+    {"operands of 2^31 elements and more", sgemm_naive<std::int64_t>, BLOCK* BLOCK, BLOCK, BLOCK, 0,
      gemmprof::Raster::kDownColumns},
 };
 

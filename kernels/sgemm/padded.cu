@@ -62,8 +62,7 @@ __global__ void __launch_bounds__(THREADS, MIN_BLOCKS)
 #pragma unroll
         for (int i = 0; i < BM * BK / 4; i += THREADS) {
             const int row = (thread + i) / (BK / 4), col = (thread + i) % (BK / 4) * 4;
-            const float4 a =
-                gemmprof::load4<GUARDED, ALIGNED>(A + row * lda + col, block_row + row < M, k + col, K);
+            const float4 a = gemmprof::load4<GUARDED, ALIGNED>(A + row * lda + col, block_row + row < M, k + col, K);
             As[(col + 0) * LDA + row] = a.x;
             As[(col + 1) * LDA + row] = a.y;
             As[(col + 2) * LDA + row] = a.z;
@@ -103,9 +102,9 @@ __global__ void __launch_bounds__(THREADS, MIN_BLOCKS)
     for (int m = 0; m < TM; ++m)
 #pragma unroll
         for (int n = 0; n < TN; n += 4)
-            gemmprof::store4<GUARDED, ALIGNED>(
-                C + m * ldc + n, float4{sums[m][n], sums[m][n + 1], sums[m][n + 2], sums[m][n + 3]}, alpha, beta,
-                row + m < M, col + n, N);
+            gemmprof::store4<GUARDED, ALIGNED>(C + m * ldc + n,
+                                               float4{sums[m][n], sums[m][n + 1], sums[m][n + 2], sums[m][n + 3]},
+                                               alpha, beta, row + m < M, col + n, N);
 }
 
 const gemmprof::Kernel kernels[] = {

@@ -38,8 +38,8 @@ __global__ void sgemm_shared(int M, int N, int K, float alpha, const float* __re
 }
 
 const gemmprof::Kernel kernels[] = {
-    {"whole tiles", sgemm_shared<false>, TILE * TILE, TILE, TILE, 0, gemmprof::Raster::kDownColumns},
-    {"any shape", sgemm_shared<true>, TILE * TILE, TILE, TILE, 0, gemmprof::Raster::kDownColumns},
+    {"whole tiles", sgemm_shared<false>, TILE* TILE, TILE, TILE, 0, gemmprof::Raster::kDownColumns},
+    {"any shape", sgemm_shared<true>, TILE* TILE, TILE, TILE, 0, gemmprof::Raster::kDownColumns},
 };
 
 cudaError_t launch(const gemmprof::Gemm& gemm, cudaStream_t stream) {

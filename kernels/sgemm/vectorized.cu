@@ -46,8 +46,7 @@ __global__ void __launch_bounds__(THREADS)
     for (int k = 0; k < K; k += BK) {
 #pragma unroll
         for (int r = 0; r < BM; r += A_ROWS) {
-            const float4 a =
-                gemmprof::load4<GUARDED, ALIGNED>(A + r * lda, block_row + a_row + r < M, k + a_col, K);
+            const float4 a = gemmprof::load4<GUARDED, ALIGNED>(A + r * lda, block_row + a_row + r < M, k + a_col, K);
             As[(a_col + 0) * BM + a_row + r] = a.x;
             As[(a_col + 1) * BM + a_row + r] = a.y;
             As[(a_col + 2) * BM + a_row + r] = a.z;
@@ -84,9 +83,9 @@ __global__ void __launch_bounds__(THREADS)
     for (int m = 0; m < TM; ++m)
 #pragma unroll
         for (int n = 0; n < TN; n += 4)
-            gemmprof::store4<GUARDED, ALIGNED>(
-                C + m * ldc + n, float4{sums[m][n], sums[m][n + 1], sums[m][n + 2], sums[m][n + 3]}, alpha, beta,
-                row + m < M, col + n, N);
+            gemmprof::store4<GUARDED, ALIGNED>(C + m * ldc + n,
+                                               float4{sums[m][n], sums[m][n + 1], sums[m][n + 2], sums[m][n + 3]},
+                                               alpha, beta, row + m < M, col + n, N);
 }
 
 const gemmprof::Kernel kernels[] = {

@@ -37,8 +37,7 @@ __global__ void __launch_bounds__(THREADS)
     for (int k = 0; k < K; k += BK) {
 #pragma unroll
         for (int r = 0; r < BM; r += A_ROWS) {
-            const float4 a =
-                gemmprof::load4<GUARDED, ALIGNED>(A + r * lda, block_row + a_row + r < M, k + a_col, K);
+            const float4 a = gemmprof::load4<GUARDED, ALIGNED>(A + r * lda, block_row + a_row + r < M, k + a_col, K);
             As[(a_col + 0) * BM + a_row + r] = a.x;
             As[(a_col + 1) * BM + a_row + r] = a.y;
             As[(a_col + 2) * BM + a_row + r] = a.z;
