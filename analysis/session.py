@@ -12,9 +12,11 @@ from gemmprof.analysis.inputs import expand, is_run
 from gemmprof.analysis.kernel_analysis import KernelAnalysis, analyse
 from gemmprof.analysis.ladder.stage_launch import stage_launch
 from gemmprof.analysis.reading.collector import few_collections
+from gemmprof.analysis.reading.frame import open_frame
 from gemmprof.analysis.reading.report import ReportReader
 from gemmprof.analysis.selection import EVERYTHING, Candidate, Selection, nothing_selected, within_top
 from gemmprof.errors import GemmprofError, ReportError, UsageError
+from gemmprof.integrity import check, record_of
 from gemmprof.model import KernelProfile, StageResult
 from gemmprof.run import Run, load_run
 
@@ -104,6 +106,8 @@ class _Report:
     path: Path
     name: str
     run: Run | None = None
+    doubt: str = ""
+    """Why none of its launches is to be trusted, '' if there is no such reason."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,10 +150,24 @@ def _find(inputs: Sequence[Path]) -> _Found:
             found.runs.append(run)
             for name in dict.fromkeys(result.report for result in run.results if result.report is not None):
                 try:
-                    found.reports.append(_Report(run.report_path(name), name, run))
+                    report = run.report_path(name)
+                    found.reports.append(_Report(report, name, run, _doubt(run, name, report)))
                 except GemmprofError as error:
                     found.failures.append(error)
     return found
+
+
+def _doubt(run: Run, name: str, report: Path) -> str:
+    """Whether the report is the one that the run collected.
+
+    Raises:
+        ReportError: if it is another one, and not trusted.
+    """
+    kept = run.reports.get(name)
+    if kept is None:
+        return ""
+    with open_frame(report) as frame:
+        return check(report, kept, record_of(frame.read, frame.size))
 
 
 def _select(reports: Sequence[_Report], selection: Selection) -> dict[str, set[int] | None]:
@@ -210,7 +228,7 @@ def _load(
         if only is not None and not only:
             continue
         try:
-            analysed = list(_analysed(report.path, source=source, only=only))  # all of a report or nothing
+            analysed = list(_analysed(report, source=source, only=only))  # all of a report or nothing
         except ReportError as error:
             failures.append(error)
             continue
@@ -229,12 +247,15 @@ def _load(
     return replace(session, run=replace(only_run, results=kept))
 
 
-def _analysed(path: Path, *, source: bool, only: Collection[int] | None = None) -> Iterator[KernelAnalysis]:
+def _analysed(
+    report: _Report, *, source: bool, only: Collection[int] | None = None
+) -> Iterator[KernelAnalysis]:
     """The launches of one report, analysed one at a time; with many, only what pages show is kept."""
-    with ReportReader(path) as reader:
+    with ReportReader(report.path) as reader:
         many = (len(reader) if only is None else len(only)) > MANY_LAUNCHES
         with_source = (lambda profile: source and _is_measured_by_address(profile)) if many else source
-        for profile in reader.profiles(source=with_source, units=True, only=only):
+        for read in reader.profiles(source=with_source, units=True, only=only):
+            profile = replace(read, doubts=(report.doubt, *read.doubts)) if report.doubt else read
             analysis = analyse(profile)
             yield (
                 replace(analysis, profile=replace(profile, instances={}), slimmed=True) if many else analysis

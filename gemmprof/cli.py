@@ -19,6 +19,7 @@ from typing import Any, NoReturn
 from gemmprof import __version__
 from gemmprof.commands import COMMANDS, TAKE_A_PROGRAM
 from gemmprof.errors import GemmprofError, UsageError
+from gemmprof.integrity import trusting
 from gemmprof.printable import guarded_output, one_line, silence
 
 EXIT_OK, EXIT_FINDING, EXIT_ERROR = 0, 1, 2
@@ -130,7 +131,8 @@ def _run(argv: Sequence[str]) -> int:
     if program:
         options.program = program
     try:
-        return int(options.run(options))
+        with trusting(getattr(options, "trust", False)):
+            return int(options.run(options))
     except GemmprofError as error:
         _print_error(options.command, error, as_json=getattr(options, "json", False))
         return error.exit_code

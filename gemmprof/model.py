@@ -20,7 +20,7 @@ from gemmprof.errors import UsageError
 MetricValue = int | float | str
 """One scalar as the report stores it: counters are float or int, names and lists are str."""
 
-_SHAPE = re.compile(r"^\s*(\d+)\s*(?:[xX×*,]\s*(\d+)\s*[xX×*,]\s*(\d+)\s*)?$")
+_SHAPE = re.compile(r"^\s*([0-9]{1,9})\s*(?:[xX×*,]\s*([0-9]{1,9})\s*[xX×*,]\s*([0-9]{1,9})\s*)?$")
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -52,7 +52,7 @@ class Problem:
         match = _SHAPE.match(text)
         if match is None:
             raise UsageError(
-                f"'{text}' is not a matrix shape",
+                f"'{text[:60]}' is not a matrix shape",
                 remedies=["write MxNxK, for example --shape 4096x4096x1024, or one number for a cube"],
             )
         m = int(match.group(1))
@@ -550,6 +550,19 @@ class StageResult:
     """Position of the stage's launch in that report."""
     failure: str | None = None
     """What went wrong, in one or more lines; None if nothing did."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReportRecord:
+    """A report of a run as it was when the run was made.
+
+    Attributes:
+        sha256: of its uncompressed bytes, in hexadecimal digits.
+        launches: how many it holds.
+    """
+
+    sha256: str
+    launches: int
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,17 +20,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from gemmprof.addresses import Access, Addresses, Copy
 from gemmprof.errors import ReportError, RunError
-from gemmprof.model import Ladder, Problem, RunInfo, Stage, StageRecord, StageResult, Timing, Verification
+from gemmprof.model import Ladder, Problem, ReportRecord, RunInfo, StageRecord, StageResult
 from gemmprof.output import new_file
+from gemmprof.run_format import FORMAT_VERSION, read_document
 from gemmprof.views import view_of
 
 if TYPE_CHECKING:
     import pandas as pd
 
-FORMAT_VERSION = 2
-"""1 knew one ladder, of float32; its runs are read as such."""
 RUN_FILE = "run.json"
 DEFAULT_RUNS_DIRECTORY = "gemmprof-runs"
 COMPRESSIONS = (".xz", ".gz", ".zst")
@@ -45,6 +43,8 @@ class Run:
     stages: tuple[StageRecord, ...] = ()
     problems: tuple[Problem, ...] = ()
     results: tuple[StageResult, ...] = ()
+    reports: Mapping[str, ReportRecord] = field(default_factory=dict, repr=False)
+    """Each report as it was when it was collected, by its name in the results; older runs know none."""
     recorded: bool = field(default=False, compare=False)
     """True for the run that ships with the package."""
 
@@ -155,12 +155,12 @@ class Run:
             ReportError: if the name leads out of the run directory: a run from elsewhere must not name other files.
         """
         path = self.directory / name
-        if not path.resolve().is_relative_to(self.directory.resolve()):
+        candidates = [path, *(path.with_name(path.name + suffix) for suffix in COMPRESSIONS)]
+        found = next((candidate for candidate in candidates if candidate.exists()), path)
+        # Links are resolved: neither a name nor a link of the run leads elsewhere.
+        if not found.resolve().is_relative_to(self.directory.resolve()):
             raise ReportError(f"{self.directory / RUN_FILE} names a report outside its folder", found=name)
-        if path.exists():
-            return path
-        compressed = (path.with_name(path.name + suffix) for suffix in COMPRESSIONS)
-        return next((candidate for candidate in compressed if candidate.exists()), path)
+        return found
 
     def _repr_html_(self) -> str:
         return view_of(self).html(self)
@@ -187,6 +187,7 @@ def save_run(run: Run) -> Path:
         "problems": [_plain(problem) for problem in run.problems],
         "stages": [_plain(record) for record in run.stages],
         "results": [_plain(result) for result in run.results],
+        "reports": {name: _plain(record) for name, record in run.reports.items()},
     }
     path = run.directory / RUN_FILE
     write_atomically(path, json.dumps(document, indent=1, ensure_ascii=False, allow_nan=True) + "\n")
@@ -213,69 +214,21 @@ def load_run(directory: str | Path, *, recorded: bool = False) -> Run:
     path = Path(directory)
     file = path if path.name == RUN_FILE else path / RUN_FILE
     try:
-        document = json.loads(file.read_text(encoding="utf-8"))
+        found = read_document(file)
     except FileNotFoundError:
         raise RunError(
             f"{path} is no run directory: it has no {RUN_FILE}",
             remedies=["give a directory that `gemmprof collect` wrote, or a .ncu-rep file"],
         ) from None
-    except (OSError, UnicodeDecodeError, json.JSONDecodeError) as error:
-        raise RunError(
-            f"{file} cannot be read", found=str(error), remedies=["copy or collect the run again"]
-        ) from error
-    version = document.get("format_version") if isinstance(document, dict) else None
-    if type(version) is not int or not 1 <= version <= FORMAT_VERSION:
-        raise RunError(
-            f"{file} has format version {version!r}; this gemmprof reads versions 1 to {FORMAT_VERSION}",
-            remedies=["upgrade gemmprof", "collect the run again"],
-        )
-    try:
-        info = dict(document["info"])
-        info["compute_capability"] = tuple(info["compute_capability"])
-        return Run(
-            directory=file.parent,
-            info=RunInfo(**info),
-            stages=tuple(_stage_record(item, version) for item in document["stages"]),
-            problems=tuple(Problem(**item) for item in document["problems"]),
-            results=tuple(_stage_result(item) for item in document["results"]),
-            recorded=recorded,
-        )
-    except (KeyError, TypeError, ValueError) as error:
-        raise RunError(f"{file} is damaged", found=repr(error), remedies=["collect the run again"]) from error
-
-
-def _stage_record(item: Mapping[str, Any], version: int) -> StageRecord:
-    stage = dict(item["stage"])
-    if version == 1:
-        # Its one stage without a source of ours was what the others were measured against.
-        stage["yardstick"] = stage.get("source") is None
-    for name in ("compiler_flags", "dtypes", "architectures"):
-        if name in stage:
-            stage[name] = tuple(stage[name])
-    if stage.get("addresses") is not None:
-        stage["addresses"] = _addresses(stage["addresses"])
-    return StageRecord(**{**item, "stage": Stage(**stage)})
-
-
-def _addresses(item: Mapping[str, Any]) -> Addresses:
-    values = dict(item)
-    values["tile"] = tuple(values["tile"])
-    values["accesses"] = tuple(Access(**access) for access in values["accesses"])
-    values["copies"] = tuple(Copy(**copy) for copy in values["copies"])
-    return Addresses(**values)
-
-
-def _stage_result(item: Mapping[str, Any]) -> StageResult:
-    values = dict(item)
-    values["problem"] = Problem(**values["problem"])
-    if values.get("verification") is not None:
-        values["verification"] = Verification(**values["verification"])
-    if values.get("timing") is not None:
-        timing = dict(values["timing"])
-        if "cublas_median" in timing:  # version 1
-            timing["yardstick_median"] = timing.pop("cublas_median")
-        values["timing"] = Timing(**timing)
-    return StageResult(**values)
+    return Run(
+        directory=file.parent,
+        info=found.info,
+        stages=found.stages,
+        problems=found.problems,
+        results=found.results,
+        reports=found.reports,
+        recorded=recorded,
+    )
 
 
 def recorded_run_directory() -> Path:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from gemmprof.errors import RunError
+from gemmprof.integrity import report_record
 from gemmprof.model import Problem, StageResult
 from gemmprof.profiler.job import Job, Task
 from gemmprof.profiler.ncu.profile_pass import ProfiledTask
@@ -81,7 +82,10 @@ class Keeper:
         self.save()
 
     def keep_report(self, profiled: ProfiledTask) -> None:
-        """Note where a task's launch is."""
+        """Note where a task's launch is, and what its report is like: nobody writes to it any more."""
+        if profiled.report not in self.run.reports:
+            record = report_record(self.directory / profiled.report)
+            self.run = dataclasses.replace(self.run, reports={**self.run.reports, profiled.report: record})
         self.keep(
             dataclasses.replace(
                 self.result(profiled.task.key),

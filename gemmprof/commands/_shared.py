@@ -24,6 +24,9 @@ if TYPE_CHECKING:
     from gemmprof.analysis.session import Session
 
 
+DOUBTS_SHOWN = 3
+"""So many launches that contradict themselves are named; the others are counted."""
+
 PIPE_COLUMNS = 200
 """Width of a table that goes into a file or another program."""
 
@@ -36,6 +39,16 @@ def add_input_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="RUN|REPORT",
         help="run directories, .ncu-rep files (.ncu-repz, .xz, .gz, .zst too), folders of them, or patterns in quotes; "
         "without any: the newest run here, else the recorded H100 run",
+    )
+    add_trust_argument(parser)
+
+
+def add_trust_argument(parser: argparse.ArgumentParser) -> None:
+    """Add ``--trust``."""
+    parser.add_argument(
+        "--trust",
+        action="store_true",
+        help="read a run's reports although they are not those that were collected; their launches are marked",
     )
 
 
@@ -118,7 +131,24 @@ def load_inputs(options: argparse.Namespace, *, source: bool = True) -> Session:
         print(one_line(notice), file=sys.stderr)
     session = load_session(paths, source=source, selection=wanted)
     name_failures(options, session.failures)
+    name_doubts(options, session)
     return session
+
+
+def name_doubts(options: argparse.Namespace, session: Session) -> None:
+    """Say on stderr which launches are not to be trusted, and why: a few of them."""
+    doubtful = [kernel.profile for kernel in session.kernels if kernel.profile.doubts]
+    for profile in doubtful[:DOUBTS_SHOWN]:
+        where = f"{profile.report}, launch {profile.index}"
+        print(
+            f"gemmprof {options.command}: doubtful: {one_line(where)}: {one_line('; '.join(profile.doubts))}",
+            file=sys.stderr,
+        )
+    if len(doubtful) > DOUBTS_SHOWN:
+        print(
+            f"gemmprof {options.command}: doubtful: {len(doubtful) - DOUBTS_SHOWN} launches more",
+            file=sys.stderr,
+        )
 
 
 def name_failures(options: argparse.Namespace, failures: Iterable[GemmprofError]) -> None:

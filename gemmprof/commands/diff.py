@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING
 
 from gemmprof.commands import _shared
 from gemmprof.errors import UsageError
+from gemmprof.output import new_file
 from gemmprof.printable import GuardedStream, github_command
 
 if TYPE_CHECKING:
@@ -83,6 +84,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     gate.add_argument("--allow-new", action="store_true", help="kernels that only the later side has pass")
     gate.add_argument("--allow-gone", action="store_true", help="kernels that only the earlier side has pass")
     gate.add_argument("--waivers", metavar="FILE", help="TOML: [[waiver]] with kernel, reason, until")
+    _shared.add_trust_argument(parser)
     how = parser.add_argument_group("how to say it")
     how.add_argument("--format", choices=FORMATS, default="text", help="default: text")
     how.add_argument("--json", action="store_true", help="short for --format json")
@@ -242,7 +244,8 @@ def _print(outcome: Outcome, gate: GateResult | None, options: argparse.Namespac
         if kind == "text":
             raise UsageError("text goes to the terminal", remedies=["choose a --format for the file"])
         target = _shared.new_output(options.output, force=options.force)
-        target.write_text(makers[kind](outcome, gate) + "\n", encoding="utf-8")
+        with new_file(target) as temporary:
+            temporary.write_text(makers[kind](outcome, gate) + "\n", encoding="utf-8")
         _shared.announce(target)
     elif kind == "github":
         _print_github(outcome, gate)

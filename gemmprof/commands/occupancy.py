@@ -24,6 +24,7 @@ from gemmprof.arch import LIMITS, Product, find_product, parse_compute_capabilit
 from gemmprof.commands._shared import (
     add_json_argument,
     add_selection_arguments,
+    add_trust_argument,
     announce,
     console,
     name_failures,
@@ -44,6 +45,7 @@ EXIT_OK, EXIT_FINDING = 0, 1
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the command's options."""
     parser.add_argument("reports", nargs="*", metavar="REPORT", help=".ncu-rep files or run directories")
+    add_trust_argument(parser)
     add_selection_arguments(parser)
     kernel = parser.add_argument_group("the kernel")
     kernel.add_argument("-t", "--threads", type=int, metavar="N", help="threads per block")
