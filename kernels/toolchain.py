@@ -44,7 +44,8 @@ def require_torch() -> TorchInstallation:
     torch = find_torch()
     if torch is None:
         raise BuildError(
-            "torch is not installed in this Python environment", remedies=["pip install 'gemmprof[gpu]'"]
+            "torch is not installed in this Python environment",
+            remedies=["pip install '.[gpu]' in the checkout of gemmprof"],
         )
     return torch
 

@@ -230,7 +230,12 @@ def torch_build() -> tuple[str | None, str | None]:
 def check_torch(version: str | None, cuda: str | None) -> Check:
     """Is torch there, with CUDA?"""
     if version is None:
-        return Check("torch", False, "not installed", ("pip install 'gemmprof[gpu]'",))
+        return Check(
+            "torch",
+            False,
+            "not installed",
+            ("pip install '.[gpu]' in the checkout of gemmprof",),
+        )
     if cuda is None:
         return Check(
             "torch",

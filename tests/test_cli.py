@@ -127,8 +127,8 @@ def test_a_remedy_that_all_kernels_share_is_said_once() -> None:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (("occupancy", "--html", "."), ". is a folder"),
-        (("occupancy", "--html", "none/page.html"), "mkdir -p none"),
+        (("roofline", "-o", "."), ". is a folder"),
+        (("occupancy", "-o", "none/page.html"), "mkdir -p none"),
         (("diff", "--fail-slower", "x"), "'x' is no number of per cent"),
         (("report", "-o", "/proc/none"), "/proc/none"),
     ],
@@ -209,3 +209,41 @@ def test_json_names_its_format(arguments: tuple[str, ...]) -> None:
     answer = json.loads(gemmprof(*arguments, "--json").stdout)
     assert answer["format"] == f"gemmprof.{arguments[0]}/1"
     assert next(iter(answer)) == "format"
+
+
+def complete(script: Path, *words: str) -> list[str]:
+    """What bash offers for the last of these words."""
+    program = (
+        f"source {script}; COMP_WORDS=({' '.join(map(repr, words))}); COMP_CWORD={len(words) - 1}; "
+        "_shtab_gemmprof; echo ${COMPREPLY[@]}"
+    )
+    done = subprocess.run(["bash", "-c", program], capture_output=True, text=True, check=False)
+    return done.stdout.split()
+
+
+def test_bash_completes_commands_and_options(tmp_path: Path) -> None:
+    script = tmp_path / "gemmprof.bash"
+    script.write_text(gemmprof("completion", "bash").stdout)
+    assert complete(script, "gemmprof", "roof") == ["roofline"]
+    assert set(complete(script, "gemmprof", "roofline", "--k")) == {"--kernel"}
+    assert set(complete(script, "gemmprof", "export", "--format", "")) >= {"parquet", "csv", "jsonl"}
+    assert gemmprof("completion", "zsh").stdout.startswith("#compdef gemmprof")
+    assert gemmprof("completion", "fish").returncode == 2
+
+
+def test_no_home_to_write_to_is_no_warning(tmp_path: Path) -> None:
+    environment = {**os.environ, "HOME": "/proc", "XDG_CONFIG_HOME": "/proc/none"}
+    environment.pop("MPLCONFIGDIR", None)
+    report, picture = str(DATA / "ladder_simple.ncu-rep.xz"), str(tmp_path / "r.svg")
+    result = subprocess.run(
+        [sys.executable, "-m", "gemmprof", "roofline", report, "-o", picture],
+        capture_output=True, text=True, check=False, env=environment,
+    )  # fmt: skip
+    assert (result.returncode, result.stderr) == (0, f"Wrote {tmp_path / 'r.svg'}\n")
+
+
+@pytest.mark.parametrize("ending", ["html", "svg"])
+def test_a_file_is_written_instead_of_the_table(ending: str, tmp_path: Path) -> None:
+    result = gemmprof("occupancy", "-t", "256", "-r", "64", "-o", f"x.{ending}", cwd=tmp_path)
+    assert (result.returncode, result.stdout) == (0, "")
+    assert (tmp_path / f"x.{ending}").stat().st_size > 1000

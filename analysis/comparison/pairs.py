@@ -9,6 +9,7 @@ from itertools import pairwise
 from gemmprof.analysis.comparison.quantify import Change, Comparison, compare
 from gemmprof.analysis.comparison.quantities import LESS_IS_BETTER
 from gemmprof.analysis.kernel_analysis import KernelAnalysis
+from gemmprof.analysis.selection import some
 from gemmprof.analysis.session import Session
 from gemmprof.errors import UsageError
 from gemmprof.model import Problem, StageResult
@@ -112,7 +113,7 @@ def chosen(session: Session, selector: str) -> Subject:
     found = list(_matching(session, everything, selector))
     if len(found) == 1:
         return found[0]
-    names = "; ".join(subject.label for subject in (found or everything)[:12])
+    names = some((subject.label for subject in (found or everything)), limit=12)
     problem = "matches several" if found else "matches nothing"
     raise UsageError(
         f"'{selector}' {problem} in {session.title}",

@@ -20,6 +20,7 @@ COMMANDS: dict[str, str] = {
     "occupancy": "theoretical occupancy, its reasoning, and what would raise it",
     "stages": "the ladder of kernels and each stage's one idea",
     "tune": "search a stage's tile parameters on this machine's GPU",
+    "completion": "completion of commands and options for bash, zsh or tcsh",
     "doctor": "what this machine has, what is missing, and the exact remedy",
 }
 """Name and one-line summary of each command, in the order of the help; ``name`` lives in ``commands/<name>.py``."""

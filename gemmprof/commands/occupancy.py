@@ -1,8 +1,8 @@
 """Theoretical occupancy: how many blocks and warps fit one SM, why, and what would raise it.
 
   gemmprof occupancy --threads 1024 --regs 37 --smem 8192
-  gemmprof occupancy --threads 256 --regs 128 --gpu H100 --plot curves.svg
-  gemmprof occupancy --html calculator.html
+  gemmprof occupancy --threads 256 --regs 128 --gpu H100 -o curves.svg
+  gemmprof occupancy -o calculator.html
   nvcc -Xptxas -v … 2>&1 | gemmprof occupancy --ptxas - --threads 256
   gemmprof occupancy --cubin kernel.cubin --threads 256
   gemmprof occupancy --stage 5
@@ -89,12 +89,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     output = parser.add_argument_group("output")
     add_json_argument(parser)
     output.add_argument(
-        "--plot",
+        "-o",
+        "--output",
         metavar="FILE",
-        help="draw occupancy over threads, registers, shared memory (.svg .png .pdf)",
-    )
-    output.add_argument(
-        "--html", metavar="FILE", help="write the interactive calculator as a page of its own"
+        help="write instead of printing: .html the interactive calculator, .svg .png .pdf the curves of occupancy over "
+        "threads, registers and shared memory",
     )
     output.add_argument("--force", action="store_true", help="replace what is already there")
 
@@ -111,6 +110,8 @@ def size(text: str) -> int:
 
 def run(options: argparse.Namespace) -> int:
     """Answer in the way that the options ask for."""
+    is_page = options.output is not None and options.output.lower().endswith(".html")
+    options.html, options.plot = (options.output, None) if is_page else (None, options.output)
     named = [name for name in ("ptxas", "cubin", "stage") if getattr(options, name) is not None]
     if len(named) + bool(options.reports) > 1:
         raise UsageError("give one source only: report files, --ptxas, --cubin or --stage")
@@ -219,7 +220,7 @@ def _show(options: argparse.Namespace, answers: list[tuple[Product, Occupancy | 
         from gemmprof.reports.terminal.occupancy_records import answers_data
 
         print_json(answers_data(answers), "occupancy", "answers")
-    else:
+    elif options.output is None:
         from gemmprof.reports.terminal.occupancy import print_answers
 
         print_answers(console(), answers)
@@ -245,7 +246,7 @@ def _from_build(options: argparse.Namespace) -> int:
 
     if options.threads is None:
         raise UsageError("a build does not know the block size", remedies=["add --threads N"])
-    for name in ("regs", "plot", "html"):
+    for name in ("regs", "output"):
         if getattr(options, name) is not None:
             raise UsageError(f"--{name} does not go with a whole build: --threads is all it needs")
     targets = (
@@ -342,7 +343,7 @@ def _from_reports(options: argparse.Namespace) -> int:
     """Theoretical beside achieved occupancy of every launch in the reports, and why they differ."""
     from gemmprof.analysis.occupancy.sources import launch_occupancies
 
-    for name in ("threads", "regs", "smem", "plot", "html", "carveout", "barriers", "arch", "gpu"):
+    for name in ("threads", "regs", "smem", "output", "carveout", "barriers", "arch", "gpu"):
         if getattr(options, name) not in (None, []):
             raise UsageError(
                 f"--{name} does not go with a report, which has numbers of its own",

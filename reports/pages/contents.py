@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from gemmprof.analysis.families import Family, families
+from gemmprof.analysis.selection import natural, some
 from gemmprof.errors import UsageError
 from gemmprof.model import Explanation, Finding, Problem, StageRecord, StageResult, Timing
 from gemmprof.reports.formatting import short_name
@@ -229,7 +230,7 @@ def choose(pages: Sequence[KernelPage], name: str) -> KernelPage:
         raise UsageError(
             f"'{name}' names {'no kernel' if not found else 'several kernels'} of this report",
             remedies=["give a stage number, a stage name, or a part of one kernel's name"],
-            found=", ".join(sorted({page.label for page in (found or pages)})[:12]),
+            found=some(sorted({page.label for page in (found or pages)}, key=natural), limit=12),
         )
     return found[0]
 

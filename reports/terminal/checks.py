@@ -60,7 +60,10 @@ def hint(checks: Sequence[Check]) -> str:
     found = {check.name: check for check in checks}
     gpu, ncu = found["GPU"], found["ncu"]
     if not gpu.ok:
-        return "No NVIDIA GPU was found here: every command but `collect` works on the recorded run and on any report."
+        return (
+            "No NVIDIA GPU was found here: every command but `collect`, `profile` and `tune` works on the recorded run "
+            "and on any report."
+        )
     here = f"Found {gpu.found}" + (f" and ncu {ncu.found}." if ncu.ok else ".")
     if missing := _missing(checks):
         return f"{here}\nTo collect here, first see `gemmprof doctor`: {missing}."

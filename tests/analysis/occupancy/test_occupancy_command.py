@@ -166,7 +166,7 @@ def test_the_three_curves_as_a_picture(
     ending: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = tmp_path / f"curves.{ending}"
-    assert main([*EXAMPLE, "--arch", "8.6", "--arch", "9.0", "--plot", str(path)]) == 0
+    assert main([*EXAMPLE, "--arch", "8.6", "--arch", "9.0", "-o", str(path)]) == 0
     assert f"Wrote {path}" in capsys.readouterr().err
     start = {"svg": b"<?xml", "png": b"\x89PNG", "pdf": b"%PDF"}[ending]
     assert path.read_bytes().startswith(start)
@@ -180,22 +180,22 @@ def test_the_three_curves_as_a_picture(
             "9.0",
         ):
             assert words in text
-    assert main([*EXAMPLE, "--arch", "8.6", "--plot", str(path)]) == 2
+    assert main([*EXAMPLE, "--arch", "8.6", "-o", str(path)]) == 2
     assert "--force" in capsys.readouterr().err
-    assert main([*EXAMPLE, "--arch", "8.6", "--plot", str(path), "--force"]) == 0
+    assert main([*EXAMPLE, "--arch", "8.6", "-o", str(path), "--force"]) == 0
 
 
 def test_a_picture_of_no_known_kind_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main([*EXAMPLE, "--arch", "8.6", "--plot", str(tmp_path / "curves.txt")]) == 2
+    assert main([*EXAMPLE, "--arch", "8.6", "-o", str(tmp_path / "curves.txt")]) == 2
     assert ".svg" in capsys.readouterr().err
 
 
 def test_the_calculator_as_a_page(tmp_path: Path) -> None:
     path = tmp_path / "calculator.html"
-    assert main(["occupancy", "--html", str(path)]) == 0
+    assert main(["occupancy", "-o", str(path)]) == 0
     text = path.read_text(encoding="utf-8")
     assert 'data-threads="256" data-registers="32"' in text
-    assert main([*EXAMPLE, "--arch", "8.9", "--html", str(path), "--force"]) == 0
+    assert main([*EXAMPLE, "--arch", "8.9", "-o", str(path), "--force"]) == 0
     assert 'data-arch="8.9" data-threads="1024" data-registers="37"' in path.read_text(encoding="utf-8")
 
 
