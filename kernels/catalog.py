@@ -33,8 +33,6 @@ SINGLE = make_ladder("single", "FP32", (FLOAT32.name,), single.STAGES)
 LADDERS: tuple[Ladder, ...] = (SINGLE,)
 """Every ladder. Numbers are counted in each anew; a problem's type says which ladder a number belongs to."""
 
-STAGES = SINGLE.stages
-
 
 def ladder_named(name: str, ladders: Sequence[Ladder] | None = None) -> Ladder:
     """The ladder of this name.

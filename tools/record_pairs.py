@@ -75,7 +75,7 @@ Record = dict[str, Any]
 
 def build(architecture: str) -> dict[str, tuple[str, ...]]:
     """Compile everything at once; return the programs' commands. Ends the process where the compiler fails."""
-    from gemmprof.kernels.catalog import STAGES
+    from gemmprof.kernels.catalog import SINGLE
 
     shutil.rmtree(BUILD, ignore_errors=True)
     shutil.copytree(ROOT / "tests" / "cuda", BUILD / "cuda")
@@ -84,7 +84,7 @@ def build(architecture: str) -> dict[str, tuple[str, ...]]:
         for folder in ("pairs", "ceilings")
         for source in sorted((BUILD / "cuda" / folder).glob("*.cu"))
     }
-    for stage in STAGES:
+    for stage in SINGLE.stages:
         if stage.name in LADDER and stage.source:
             options = (f"-DGEMMPROF_STAGE={stage.name}", *(f"-D{k}={v}" for k, v in stage.parameters.items()))
             source = ROOT / "kernels" / stage.source

@@ -11,7 +11,7 @@ import pytest
 from gemmprof.analysis.kernel_analysis import KernelAnalysis, analyse
 from gemmprof.analysis.session import Session
 from gemmprof.errors import ReportError
-from gemmprof.kernels.catalog import STAGES
+from gemmprof.kernels.catalog import SINGLE
 from gemmprof.model import (
     KernelProfile,
     Problem,
@@ -51,7 +51,7 @@ def timing(milliseconds: float, cublas_milliseconds: float) -> Timing:
 def ladder_session(profiles: tuple[KernelProfile, ...]) -> Session:
     """A run of stages 0 to 4 on two shapes; stages 1 to 3 at 1024³ are profiled, stage 4 failed there."""
     kernels = tuple(analyse(profile) for profile in profiles)
-    stages = [stage for stage in STAGES if stage.number <= 4]
+    stages = [stage for stage in SINGLE.stages if stage.number <= 4]
     milliseconds = {0: 0.05, 1: 4.3, 2: 0.34, 3: 0.235, 4: 0.12}
     results = []
     for stage in stages:

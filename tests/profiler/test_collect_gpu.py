@@ -15,7 +15,7 @@ import pytest
 
 import gemmprof as gemmprof_package
 from gemmprof.analysis.session import load_session
-from gemmprof.kernels.catalog import STAGES
+from gemmprof.kernels.catalog import SINGLE
 from gemmprof.run import Run, load_run
 
 pytestmark = pytest.mark.gpu
@@ -68,7 +68,7 @@ def test_collect_end_to_end_and_a_second_time_with_nothing_to_do(tmp_path: Path)
     done = gemmprof("collect", "--all-stages", *SHAPES, "--output", str(tmp_path / "run"), "--json")
     assert done.returncode == 0, done.stderr
     answer = json.loads(done.stdout)
-    assert len(answer["rows"]) == 2 * len(STAGES)
+    assert len(answer["rows"]) == 2 * len(SINGLE.stages)
     assert all(row["limited_by"] and row["tflops"] > 0 and row["of_cublas"] > 0 for row in answer["rows"])
     assert Path(answer["pages"]).is_file()
     run = load_run(tmp_path / "run")

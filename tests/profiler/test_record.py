@@ -14,7 +14,7 @@ import pytest
 from recorded_data import ROOT
 
 from gemmprof.analysis.session import load_session
-from gemmprof.kernels.catalog import STAGES
+from gemmprof.kernels.catalog import SINGLE
 from gemmprof.model import Problem, RunInfo, StageRecord, StageResult, Timing, Verification
 from gemmprof.run import Run, load_run, save_run
 
@@ -39,8 +39,8 @@ def run(tmp_path: Path) -> Run:
     info = RunInfo(
         "2026-01-01T00:00:00+00:00", "H100", (9, 0), {}, "none", 0, "full", "gemmprof collect -o /home/me"
     )
-    made = Run(tmp_path / "run", info, tuple(StageRecord(stage) for stage in STAGES[1:4]), (CUBE,))
-    for index, stage in enumerate(STAGES[1:4]):
+    made = Run(tmp_path / "run", info, tuple(StageRecord(stage) for stage in SINGLE.stages[1:4]), (CUBE,))
+    for index, stage in enumerate(SINGLE.stages[1:4]):
         timing = Timing(1e-3, 1e-3, 1e-3, 1e-3, 5, None, 1e-3)
         verification = Verification(1e-7, 1e-5, True)
         made = made.with_result(
@@ -91,7 +91,7 @@ def test_an_incomplete_run_is_not_published(
     (output / "run.json").write_text("the old one")
     done = publish(run.directory, output)
     assert done.returncode == 1
-    assert f"{STAGES[2].name} {CUBE.key}" in done.stderr and complaint in done.stderr
+    assert f"{SINGLE.stages[2].name} {CUBE.key}" in done.stderr and complaint in done.stderr
     assert (output / "run.json").read_text() == "the old one"
 
 

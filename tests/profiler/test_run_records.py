@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from gemmprof.errors import RunError
-from gemmprof.kernels.catalog import STAGES
+from gemmprof.kernels.catalog import SINGLE
 from gemmprof.model import Problem, StageRecord, StageResult, Timing, Verification
 from gemmprof.profiler.machine import Gpu
 from gemmprof.profiler.run_records import continued, new_info
@@ -16,12 +16,12 @@ from gemmprof.run import Run
 
 CUBE, FLAT = Problem(64, 64, 64), Problem(8, 4, 2)
 GPU = Gpu(0, "NVIDIA H100 80GB HBM3", (9, 0), 80 << 30, "580.1", "GPU-0")
-RECORDS = tuple(StageRecord(stage, f"hash of {stage.name}") for stage in STAGES[:3])
+RECORDS = tuple(StageRecord(stage, f"hash of {stage.name}") for stage in SINGLE.stages[:3])
 FINE = Verification(1e-7, 1e-5, True)
 
 
 def a_run(*results: StageResult) -> Run:
-    settings = Settings(STAGES[:3], (CUBE,))
+    settings = Settings(SINGLE.stages[:3], (CUBE,))
     run = Run(Path("run"), new_info(settings, GPU, None), RECORDS, settings.problems)
     for result in results:
         run = run.with_result(result)
@@ -37,22 +37,22 @@ def go_on(
 def test_finished_parts_are_kept_and_failures_are_tried_again() -> None:
     done = StageResult(0, CUBE, FINE, Timing(1e-3, 1e-3, 1e-3, 1e-3, 5), "reports/profile-01.ncu-rep", 0)
     failed = StageResult(1, CUBE, FINE, failure="profile: the kernel failed")
-    run = go_on(a_run(done, failed), Settings(STAGES[:3], (CUBE,)))
+    run = go_on(a_run(done, failed), Settings(SINGLE.stages[:3], (CUBE,)))
     assert run.result(0, CUBE) == done
     assert run.result(1, CUBE) == StageResult(1, CUBE, FINE)
 
 
 def test_a_failure_that_this_call_does_not_touch_stays() -> None:
     failed = StageResult(1, CUBE, failure="profile: the kernel failed")
-    run = go_on(a_run(failed), Settings(STAGES[:1], (CUBE,)), RECORDS[:1])
+    run = go_on(a_run(failed), Settings(SINGLE.stages[:1], (CUBE,)), RECORDS[:1])
     assert run.result(1, CUBE) == failed
 
 
 def test_stages_and_problems_may_be_added() -> None:
-    records = (*RECORDS, StageRecord(STAGES[3], "x"))
-    run = go_on(a_run(StageResult(0, CUBE, FINE)), Settings(STAGES[:4], (FLAT,)), records)
+    records = (*RECORDS, StageRecord(SINGLE.stages[3], "x"))
+    run = go_on(a_run(StageResult(0, CUBE, FINE)), Settings(SINGLE.stages[:4], (FLAT,)), records)
     assert run.problems == (CUBE, FLAT)
-    assert [record.stage.number for record in run.stages] == [stage.number for stage in STAGES[:4]]
+    assert [record.stage.number for record in run.stages] == [stage.number for stage in SINGLE.stages[:4]]
 
 
 @pytest.mark.parametrize(
@@ -64,22 +64,22 @@ def test_stages_and_problems_may_be_added() -> None:
     ],
 )
 def test_a_changed_source_forbids_to_mix_old_and_new_numbers(kept: dict[str, object]) -> None:
-    changed = (RECORDS[0], StageRecord(STAGES[1], "another hash"), RECORDS[2])
+    changed = (RECORDS[0], StageRecord(SINGLE.stages[1], "another hash"), RECORDS[2])
     run = a_run(StageResult(1, CUBE, **kept))  # type: ignore[arg-type]
     with pytest.raises(RunError) as caught:
-        go_on(run, Settings(STAGES[:3], (CUBE,)), changed)
+        go_on(run, Settings(SINGLE.stages[:3], (CUBE,)), changed)
     assert "the source of stage naive changed" in caught.value.found
 
 
 def test_a_wrong_kernel_may_be_mended_and_the_run_goes_on() -> None:
     wrong = StageResult(1, CUBE, Verification(1.0, 1e-5, False, "exceeds"), failure="verification: exceeds")
-    changed = (RECORDS[0], StageRecord(STAGES[1], "another hash"), RECORDS[2])
-    run = go_on(a_run(wrong), Settings(STAGES[:3], (CUBE,)), changed)
+    changed = (RECORDS[0], StageRecord(SINGLE.stages[1], "another hash"), RECORDS[2])
+    run = go_on(a_run(wrong), Settings(SINGLE.stages[:3], (CUBE,)), changed)
     assert run.record(1).source_hash == "another hash"
     assert run.result(1, CUBE).failure is None
 
 
 def test_another_gpu_or_seed_forbids_it() -> None:
     with pytest.raises(RunError) as caught:
-        go_on(a_run(), Settings(STAGES[:3], (CUBE,), seed=4), device="NVIDIA A100")
+        go_on(a_run(), Settings(SINGLE.stages[:3], (CUBE,), seed=4), device="NVIDIA A100")
     assert "--seed" in caught.value.found and "A100" in caught.value.found

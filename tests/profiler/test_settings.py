@@ -10,7 +10,7 @@ import pytest
 from gemmprof import metrics
 from gemmprof.commands import collect as command
 from gemmprof.errors import UsageError
-from gemmprof.kernels.catalog import STAGES
+from gemmprof.kernels.catalog import SINGLE
 from gemmprof.model import Problem, RunInfo, StageRecord
 from gemmprof.profiler.settings import LEAN, NCU_SETS, Settings, differences, select_stages
 from gemmprof.run import Run
@@ -40,7 +40,7 @@ def test_stages_are_selected_by_number_name_and_range(selectors: list[str], expe
 
 
 def test_a_range_takes_the_stages_that_exist_in_it() -> None:
-    every = [stage.number for stage in STAGES]
+    every = [stage.number for stage in SINGLE.stages]
     assert numbers("0-1000") == every
 
 
@@ -80,7 +80,7 @@ def test_the_pairs_go_problem_by_problem() -> None:
 )
 def test_settings_that_mean_nothing_are_refused(changes: dict[str, object]) -> None:
     with pytest.raises(UsageError):
-        Settings(**{"stages": STAGES, "problems": (CUBE,), **changes})  # type: ignore[arg-type]
+        Settings(**{"stages": SINGLE.stages, "problems": (CUBE,), **changes})  # type: ignore[arg-type]
 
 
 def pairs_of(options: tuple[str, ...]) -> list[tuple[str, str]]:
@@ -88,7 +88,7 @@ def pairs_of(options: tuple[str, ...]) -> list[tuple[str, str]]:
 
 
 def test_the_lean_set_asks_for_every_metric_that_an_analysis_requires_by_name_or_by_section() -> None:
-    options = pairs_of(Settings(STAGES, (CUBE,)).collection_options)
+    options = pairs_of(Settings(SINGLE.stages, (CUBE,)).collection_options)
     sections = {value for option, value in options if option == "--section"}
     names = {name for option, value in options if option == "--metrics" for name in value.split(",")}
     assert not [value for option, value in options if option == "--set"]
@@ -100,14 +100,14 @@ def test_the_lean_set_asks_for_every_metric_that_an_analysis_requires_by_name_or
 
 @pytest.mark.parametrize("name", NCU_SETS)
 def test_ncus_own_sets_are_passed_through(name: str) -> None:
-    options = pairs_of(Settings(STAGES, (CUBE,), metric_set=name).collection_options)
+    options = pairs_of(Settings(SINGLE.stages, (CUBE,), metric_set=name).collection_options)
     assert options[0] == ("--set", name)
     assert not [value for option, value in options if option == "--section"]
 
 
 def test_more_sections_and_metrics_are_added_with_one_metrics_option() -> None:
     settings = Settings(
-        STAGES,
+        SINGLE.stages,
         (CUBE,),
         metric_set="basic",
         extra_sections=("PmSampling",),
@@ -121,7 +121,7 @@ def test_more_sections_and_metrics_are_added_with_one_metrics_option() -> None:
         "--metrics",
         "a.sum,b.avg",
     )
-    lean = Settings(STAGES, (CUBE,), extra_metrics=("a.sum",)).collection_options
+    lean = Settings(SINGLE.stages, (CUBE,), extra_metrics=("a.sum",)).collection_options
     assert lean.count("--metrics") == 1
     assert lean[-1].endswith(",a.sum")
 
@@ -142,7 +142,7 @@ def a_run(settings: Settings) -> Run:
 
 def test_a_run_is_continued_with_more_stages_shapes_and_parts() -> None:
     old = a_run(Settings(select_stages(["1"]), (CUBE,), profile=False))
-    assert differences(Settings(STAGES, (CUBE, Problem(2, 2, 2)), profile=True), old) == ()
+    assert differences(Settings(SINGLE.stages, (CUBE, Problem(2, 2, 2)), profile=True), old) == ()
 
 
 @pytest.mark.parametrize(
@@ -158,8 +158,8 @@ def test_a_run_is_continued_with_more_stages_shapes_and_parts() -> None:
 def test_a_run_is_not_continued_with_what_its_numbers_depend_on_changed(
     changes: dict[str, object], named: str
 ) -> None:
-    old = a_run(Settings(STAGES, (CUBE,)))
-    reasons = differences(Settings(**{"stages": STAGES, "problems": (CUBE,), **changes}), old)  # type: ignore[arg-type]
+    old = a_run(Settings(SINGLE.stages, (CUBE,)))
+    reasons = differences(Settings(**{"stages": SINGLE.stages, "problems": (CUBE,), **changes}), old)  # type: ignore[arg-type]
     assert reasons and named in reasons[0]
 
 
@@ -171,7 +171,7 @@ def parsed(*arguments: str) -> argparse.Namespace:
 
 def test_the_defaults_are_lean_4096_and_no_clock_control() -> None:
     settings = command.settings_from(parsed("--all-stages"), None)
-    assert settings.stages == STAGES
+    assert settings.stages == SINGLE.stages
     assert settings.problems == (Problem(4096, 4096, 4096),)
     assert (settings.metric_set, settings.clock_control, settings.seed) == (LEAN, "none", 0)
     assert settings.verify and settings.bench and settings.profile

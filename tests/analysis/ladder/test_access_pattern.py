@@ -14,11 +14,11 @@ from gemmprof.analysis.bank_conflicts import BankConflicts
 from gemmprof.analysis.coalescing import Coalescing
 from gemmprof.analysis.ladder.access_pattern import BANKS, AccessPatterns, WarpAccess
 from gemmprof.analysis.ladder.declared import access_patterns
-from gemmprof.kernels.catalog import STAGES, stage_by_number
+from gemmprof.kernels.catalog import SINGLE, stage_by_number
 from gemmprof.model import KernelProfile, Problem, Stage
 
 CUBE = Problem(4096, 4096, 4096)
-OURS = [stage for stage in STAGES if stage.source is not None]
+OURS = [stage for stage in SINGLE.stages if stage.source is not None]
 
 
 def access(place: Callable[[int], int], floats: int = 1) -> WarpAccess:

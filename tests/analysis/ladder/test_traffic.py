@@ -9,11 +9,11 @@ from recorded_data import ReadRecorded
 
 from gemmprof.analysis import kernel_analysis
 from gemmprof.analysis.ladder import traffic
-from gemmprof.kernels.catalog import STAGES, stage_by_number
+from gemmprof.kernels.catalog import SINGLE, stage_by_number
 from gemmprof.model import Problem, Stage
 
 CUBE = Problem(4096, 4096, 4096)
-OURS = [stage for stage in STAGES if stage.source is not None]
+OURS = [stage for stage in SINGLE.stages if stage.source is not None]
 
 
 def per_output(stage: Stage, space: str, problem: Problem = CUBE) -> float | None:
@@ -53,7 +53,7 @@ def test_textbook_loads_per_output(
     name: str, parameters: dict[str, int], global_loads: float, shared_loads: float | None
 ) -> None:
     """In multiples of K."""
-    stage = next(stage for stage in STAGES if stage.name == name)
+    stage = next(stage for stage in SINGLE.stages if stage.name == name)
     stage = replace(stage, parameters={**stage.parameters, **parameters})
     assert per_output(stage, "global") == pytest.approx(global_loads * CUBE.k)
     assert per_output(stage, "shared") == (
@@ -129,7 +129,7 @@ def test_a_run_may_hold_any_parameters(stage: Stage, value: object) -> None:
 
 
 @pytest.mark.parametrize("shape", [(1, 1, 0), (1, 1, 1), (7, 1, 3)])
-@pytest.mark.parametrize("stage", STAGES, ids=lambda stage: stage.name)
+@pytest.mark.parametrize("stage", SINGLE.stages, ids=lambda stage: stage.name)
 def test_tiny_shapes(stage: Stage, shape: tuple[int, int, int]) -> None:
     traffic.model(stage, Problem(*shape))
 

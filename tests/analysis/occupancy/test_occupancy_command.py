@@ -15,7 +15,7 @@ from recorded_data import DATA
 
 from gemmprof.arch import LIMITS
 from gemmprof.cli import main
-from gemmprof.kernels.catalog import STAGES
+from gemmprof.kernels.catalog import SINGLE
 from gemmprof.model import Problem, RunInfo, StageRecord, StageResult
 from gemmprof.run import Run, save_run
 
@@ -254,9 +254,9 @@ def test_a_stage_takes_the_numbers_of_its_recorded_launch(
             directory=folder,
             info=RunInfo("2025-01-01T00:00:00", "NVIDIA H100", (9, 0), {}, "none", 0, "full"),
             stages=(
-                StageRecord(STAGES[1]),
-                StageRecord(STAGES[3]),
-                StageRecord(STAGES[4], registers_per_thread=96, static_shared_memory=4096),
+                StageRecord(SINGLE.stages[1]),
+                StageRecord(SINGLE.stages[3]),
+                StageRecord(SINGLE.stages[4], registers_per_thread=96, static_shared_memory=4096),
             ),
             problems=(problem,),
             results=(

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from gemmprof.kernels.catalog import LADDERS, STAGES
+from gemmprof.kernels.catalog import LADDERS, SINGLE
 from gemmprof.model import Problem
 from gemmprof.profiler.measure.operands import GUARD_ELEMENTS, GuardedMatrix, generator_seed, random_operands
 from gemmprof.profiler.measure.verification import (
@@ -62,7 +62,7 @@ def summed_in_order(a: Any, b: Any, out: Any, alpha: float, beta: float) -> None
 
 def test_a_result_that_is_small_by_chance_is_not_held_against_the_kernel() -> None:
     """Operands on which rounding alone exceeds the tolerance of a product of ordinary size."""
-    stages = {stage.name: stage for stage in STAGES}
+    stages = {stage.name: stage for stage in SINGLE.stages}
     for name, problem, seed in (("fastest", Problem(1, 1, 1), 3), ("double_buffered", Problem(1, 1, 2), 4)):
         result = verify_stage(stages[name], problem, summed_in_order, seed=seed, device="cpu")
         assert result.relative_error > tolerance(problem)
@@ -207,9 +207,11 @@ def test_a_matrix_between_guards_is_aligned_and_contiguous() -> None:
 
 def test_operands_are_fresh_for_each_stage_and_shape_and_repeatable() -> None:
     seeds = {
-        generator_seed(0, stage, problem) for stage in STAGES for problem in (SMALL, Problem(33, 65, 129))
+        generator_seed(0, stage, problem)
+        for stage in SINGLE.stages
+        for problem in (SMALL, Problem(33, 65, 129))
     }
-    assert len(seeds) == 2 * len(STAGES)
+    assert len(seeds) == 2 * len(SINGLE.stages)
     one, two = (random_operands(SMALL, seed=9, device="cpu") for _ in range(2))
     assert torch.equal(one.a.matrix, two.a.matrix) and torch.equal(one.start_values(), two.start_values())
     other = random_operands(SMALL, seed=10, device="cpu")

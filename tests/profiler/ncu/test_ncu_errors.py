@@ -10,7 +10,7 @@ import pytest
 from profiler_fakes import a_job, calls, event, fake_ncu, launched, profiling_line, real_report
 
 from gemmprof.errors import DeviceError, ProfilerError, UsageError
-from gemmprof.kernels.catalog import STAGES
+from gemmprof.kernels.catalog import SINGLE
 from gemmprof.model import Problem
 from gemmprof.profiler.job import Task
 from gemmprof.profiler.ncu import errors as ncu_errors
@@ -309,7 +309,7 @@ def test_an_ncu_that_does_not_start_is_explained(tmp_path: Path) -> None:
 
 
 def test_every_stage_has_a_number_that_jobs_can_carry() -> None:
-    assert len({stage.number for stage in STAGES}) == len(STAGES)
+    assert len({stage.number for stage in SINGLE.stages}) == len(SINGLE.stages)
 
 
 def test_the_log_of_a_filtered_program_counts_too() -> None:

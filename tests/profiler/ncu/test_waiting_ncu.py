@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from gemmprof.gpus import Gpu
-from gemmprof.kernels.catalog import STAGES
+from gemmprof.kernels.catalog import SINGLE
 from gemmprof.model import Problem, RunInfo, StageRecord
 from gemmprof.profiler.keeper import Keeper
 from gemmprof.profiler.profiling import Profiling
@@ -42,10 +42,10 @@ def start(tmp_path: Path) -> Callable[[str], tuple[Keeper, Profiling]]:
         run = tmp_path / "run"
         for folder in ("reports", "logs"):
             (run / folder).mkdir(parents=True)
-        settings = Settings(STAGES[1:2], (Problem(64, 64, 64),), metric_set=metric_set)
+        settings = Settings(SINGLE.stages[1:2], (Problem(64, 64, 64),), metric_set=metric_set)
         keeper = Keeper(settings, run, Silent(), 0)
         info = RunInfo("now", GPU.name, (9, 0), {}, "none", 0, metric_set)
-        keeper.run = Run(run, info, (StageRecord(STAGES[1]),), settings.problems)
+        keeper.run = Run(run, info, (StageRecord(SINGLE.stages[1]),), settings.problems)
         return keeper, Profiling(keeper, Tool(ncu, (2025, 3, 1)))
 
     return make
