@@ -19,7 +19,7 @@ def table(stages: Iterable[Stage]) -> Table:
     result.add_column("stage", justify="right")
     result.add_column("name")
     result.add_column("its one idea", overflow="fold")
-    result.add_column("tile parameters", overflow="fold")
+    result.add_column("tile parameters", overflow="fold", max_width=60)
     for stage in stages:
         needs = f" Needs {' or '.join(stage.architectures)}." if stage.architectures else ""
         result.add_row(str(stage.number), stage.name, stage.idea + needs, letters(stage.parameters))
