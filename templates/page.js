@@ -79,7 +79,7 @@
     const rows = [...table.tBodies[0].rows];
     let texts = null;
     const apply = () => {
-      texts ??= rows.map((row) => `${row.dataset.words ?? ""} ${row.textContent}`.toLowerCase());
+      texts ??= rows.map((row) => `${row.querySelector("th[title]")?.title ?? ""} ${row.textContent}`.toLowerCase());
       const words = input.value.toLowerCase().split(/\s+/).filter(Boolean);
       let shown = 0;
       rows.forEach((row, index) => {
