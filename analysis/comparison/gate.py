@@ -360,13 +360,15 @@ def _figure(record: KernelRecord, name: str) -> Range | None:
     if name in record.measures.values:
         value = record.measures.values[name]
         return Range(value, value, value)
-    if name == LOCAL and name not in record.measures.values:
+    if name in record.metrics:
+        return record.metrics[name]
+    if name == LOCAL:
         # Not counted while it ran: whether the code has such instructions at all is known from the code.
         code = disassembled(record).code
         if code is not None and code.instructions:
             count = float(sum(n for opcode, n in code.opcodes.items() if opcode.startswith(("LDL", "STL"))))
             return Range(count, count, count)
-    return record.metrics.get(name)
+    return None
 
 
 def _unknown(outcome: Outcome, text: str) -> UsageError:

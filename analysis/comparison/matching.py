@@ -76,8 +76,7 @@ def _renamed(gone: Sequence[KernelRecord], new: Sequence[KernelRecord]) -> Itera
             (likeness(left.code, right.code), position, left, right)
             for left in gone
             for position, right in enumerate(new)
-            # A kernel launched otherwise is another use of it, and stages of runs have names of their own.
-            if left.grid == right.grid and left.block == right.block and left.grid
+            if _may_be_renamed(left, right)
         ),
         key=lambda item: (-item[0], item[1]),
     )
@@ -86,6 +85,13 @@ def _renamed(gone: Sequence[KernelRecord], new: Sequence[KernelRecord]) -> Itera
         if alike >= ALIKE and id(left) not in taken and id(right) not in taken:
             taken |= {id(left), id(right)}
             yield Match(left, right, "renamed", alike)
+
+
+def _may_be_renamed(left: KernelRecord, right: KernelRecord) -> bool:
+    if left.key[0] == right.key[0] == "build":
+        return left.key[2] == right.key[2]  # of one architecture
+    # A kernel launched otherwise is another use of it, and stages of runs have names of their own.
+    return left.grid == right.grid and left.block == right.block and bool(left.grid)
 
 
 def rungs(side: Side) -> tuple[Match, ...]:

@@ -95,6 +95,7 @@ class Outcome:
         kernels: those in pairs first.
         notes: what holds for all of them: what was compared although it differs, what the unchanged kernels did.
         ladder: True if they are the rungs of one side.
+        broken: what fails without any gate: an architecture that is not built any more.
     """
 
     before: str
@@ -102,6 +103,7 @@ class Outcome:
     kernels: tuple[Compared, ...]
     notes: tuple[str, ...] = field(default=())
     ladder: bool = False
+    broken: tuple[str, ...] = ()
 
     def count(self, *verdicts: str) -> int:
         """How many kernels have one of these verdicts."""

@@ -84,6 +84,15 @@ def read_cubin(path: str | Path) -> tuple[KernelResources, ...]:
     return kernels
 
 
+def read_sass(path: str | Path) -> str:
+    """What ``cuobjdump --dump-sass`` prints of a compiled file: every function of every architecture.
+
+    Raises:
+        DeviceError: if there is no cuobjdump, or it fails.
+    """
+    return _ask(find_cuobjdump(), "--dump-sass", Path(path)).stdout
+
+
 def _ask(tool: Path, option: str, file: Path) -> subprocess.CompletedProcess[str]:
     try:
         return subprocess.run(

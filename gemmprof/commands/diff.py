@@ -7,6 +7,7 @@ reports a side are better still. Identical code with identical counters is never
   gemmprof diff old_*.ncu-rep --with new_*.ncu-rep            several reports a side
   gemmprof diff --against main new.ncu-rep --fail-if 'time > +3%' --fail-if 'local_memory > 0'
   gemmprof diff run/ --before 5 --after 6                     two stages of one run (5@2048: on another shape)
+  gemmprof diff --build old.log new.log --fail-if 'registers > +0'   logs of nvcc -Xptxas -v, cubins or objects
   gemmprof diff ladder.ncu-rep                                a ladder: each kernel with the one before it
 
 Exit codes: 0 the gate holds (or none was given), 1 it is broken, 2 an error.
@@ -65,6 +66,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="compare although GPU, clock control or what ncu collected differ; may be repeated",
     )
     sides.add_argument(
+        "--build",
+        action="store_true",
+        help="the inputs are builds: logs of nvcc -Xptxas -v, cubins, objects, libraries or executables",
+    )
+    sides.add_argument(
+        "--threads",
+        type=int,
+        metavar="N",
+        help="with --build: block size to work the occupancy out for (default 256)",
+    )
+    sides.add_argument(
         "--each-launch", action="store_true", help="the n-th launch with the n-th: no repetitions"
     )
     _shared.add_selection_arguments(parser)
@@ -113,7 +125,7 @@ def run(options: argparse.Namespace) -> int:
 
     conditions = _conditions(options)
     waivers = read_waivers(Path(options.waivers)) if options.waivers else ()
-    outcome = _outcome(options, gated=bool(conditions))
+    outcome = _built(options) if options.build else _outcome(options, gated=bool(conditions))
     if outcome is None:
         return 0
     gate = None
@@ -127,7 +139,27 @@ def run(options: argparse.Namespace) -> int:
             waivers=waivers,
         )
     _print(outcome, gate, options)
-    return 0 if gate is None or gate.holds else 1
+    # What was built for an architecture must not vanish unseen; only of builds is something always wrong.
+    for note in () if options.allow_gone else outcome.broken:
+        print(f"gemmprof diff: {note}", file=sys.stderr)
+    lost = bool(outcome.broken) and not options.allow_gone
+    return 0 if (gate is None or gate.holds) and not lost else 1
+
+
+def _built(options: argparse.Namespace) -> Outcome:
+    """The comparison of two builds."""
+    from gemmprof.analysis.comparison.builds import DEFAULT_THREADS, compare_builds, load_build
+
+    inputs, other = list(options.inputs), options.other
+    if other is None and len(inputs) == 2:
+        inputs, other = inputs[:1], inputs[1:]
+    if not inputs or not other or options.against:
+        raise UsageError(
+            "--build compares two builds",
+            remedies=["diff --build OLD NEW", "several files a side: diff --build OLD… --with NEW…"],
+        )
+    threads = options.threads or DEFAULT_THREADS
+    return compare_builds(load_build(inputs, threads), load_build(other, threads))
 
 
 def _conditions(options: argparse.Namespace) -> list[Condition]:
@@ -136,7 +168,7 @@ def _conditions(options: argparse.Namespace) -> list[Condition]:
     texts = list(options.fail_if)
     if options.fail_slower is not None:
         texts.append(f"time > +{options.fail_slower:g}%")
-    if not texts and (options.waivers or options.allow_new or options.allow_gone):
+    if not texts and not options.build and (options.waivers or options.allow_new or options.allow_gone):
         raise UsageError(
             "--waivers, --allow-new and --allow-gone belong to a gate",
             remedies=["add --fail-if 'time > +3%'"],
@@ -251,6 +283,8 @@ def _print(outcome: Outcome, gate: GateResult | None, options: argparse.Namespac
         _print_github(outcome, gate)
     elif kind != "text":
         print(makers[kind](outcome, gate))
+    elif options.build:
+        verdicts.print_builds(_shared.console(), outcome)
     else:
         verdicts.print_outcome(
             _shared.console(), outcome, details=options.details or len(outcome.kernels) == 1

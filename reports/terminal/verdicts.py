@@ -102,6 +102,24 @@ def _moved(change: Change) -> str:
     return f"{change.arrow} {formatting.change_text(change)}".rstrip()
 
 
+def print_builds(console: Console, outcome: Outcome) -> None:
+    """Two builds: what changed in each kernel of each architecture; a build does not tell the time."""
+    from rich import box
+    from rich.table import Table
+    from rich.text import Text
+
+    console.print(Text(f"{outcome.before} → {outcome.after}: {words.build_tally(outcome)}"))
+    table = Table(box=box.SIMPLE_HEAD)
+    for column in ("", "Kernel", "What changed"):
+        table.add_column(column, overflow="fold")
+    for kernel in words.ordered(outcome):
+        if kernel.verdict != "same":
+            said = "; ".join(filter(None, (*(reason.text for reason in kernel.reasons), kernel.note)))
+            table.add_row(words.BUILT[kernel.verdict], Text(kernel.match.label), Text(said))
+    if table.row_count:
+        console.print(table)
+
+
 def print_side(console: Console, side: Side) -> None:
     """One report alone: its kernels, how long they take and how much their launches differ."""
     from rich import box

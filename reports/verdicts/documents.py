@@ -44,7 +44,7 @@ def document(outcome: Outcome, gate: GateResult | None) -> dict[str, Any]:
         "details": [_details(kernel) for kernel in outcome.kernels],
         "before": outcome.before,
         "after": outcome.after,
-        "notes": list(outcome.notes),
+        "notes": [*outcome.notes, *outcome.broken],
     }
     if gate is not None:
         found["gate"] = {

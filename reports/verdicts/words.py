@@ -85,6 +85,17 @@ def tally(outcome: Outcome) -> str:
     return f"{number} {'pair' if outcome.ladder else 'kernel'}{'s' * (number != 1)}: {', '.join(counts) or 'nothing'}"
 
 
+BUILT = {**VERDICTS, "unclear": "CHANGED"}
+"""The verdicts on kernels of a build: nothing is said of their time."""
+
+
+def build_tally(outcome: Outcome) -> str:
+    """``12 kernels: 1 CHANGED, 11 SAME``."""
+    counts = [f"{count} {BUILT[name]}" for name in RANK if (count := outcome.count(name))]
+    number = len(outcome.kernels)
+    return f"{number} kernel{'s' * (number != 1)}: {', '.join(counts) or 'nothing'}"
+
+
 def gate_lines(gate: GateResult) -> Iterator[tuple[str, str]]:
     """What a gate has to say: (``error``, ``warning`` or ``notice``; the sentence), the breaks first."""
     for item in gate.broken:

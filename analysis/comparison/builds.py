@@ -1,0 +1,203 @@
+"""Compares two builds without a GPU: what the compiler said, and the code in cubins, objects and libraries.
+
+Each kernel of each architecture is a record with the compiler's figures as metrics, so that the same gate reads them.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from gemmprof.analysis.comparison.code import Code, code_of, opcode_changes
+from gemmprof.analysis.comparison.matching import Match, match
+from gemmprof.analysis.comparison.outcome import Compared, Outcome
+from gemmprof.analysis.comparison.reasons import Reason
+from gemmprof.analysis.comparison.records import KernelRecord, Origin, Range
+from gemmprof.analysis.comparison.sides import Side
+from gemmprof.analysis.occupancy.cubin import read_cubin, read_sass
+from gemmprof.analysis.occupancy.sources import built_kernels, read_ptxas
+from gemmprof.analysis.opcodes import CLASSES, info
+from gemmprof.errors import UsageError
+from gemmprof.ptxas import KernelResources, demangle
+
+DEFAULT_THREADS = 256
+"""Block size that occupancy is worked out for where none is given: a build does not know how it is launched."""
+_BINARY = (b"\x7fELF", b"!<arch>", b"\x50\xed\x55\xba")
+"""How cubins, objects, executables, libraries and fat binaries begin."""
+_ENCODING = re.compile(r"/\* (0x[0-9a-f]{16}) \*/")
+_LINE = re.compile(r"^\s*/\*[0-9a-f]{4,}\*/\s+(.*?)\s*;")
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """One figure of a built kernel: its name in conditions, its title, and whether more is worse."""
+
+    name: str
+    title: str
+    more_is_worse: bool = True
+
+
+FIGURES = (
+    Figure("registers", "registers"),
+    Figure("spill_stores", "bytes of spill stores"),
+    Figure("spill_loads", "bytes of spill loads"),
+    Figure("local_accesses", "bytes of stack and local memory"),
+    Figure("shared_memory", "bytes of shared memory"),
+    Figure("barriers", "barriers"),
+    Figure("theoretical_occupancy", "% occupancy", more_is_worse=False),
+    Figure("executed", "instructions"),
+)
+"""What is compared of a build, besides the mix of instructions (``instructions_<class>``)."""
+
+
+def load_build(paths: Sequence[str], threads: int = DEFAULT_THREADS) -> Side:
+    """Read logs of ``nvcc -Xptxas -v``, cubins, objects, libraries or executables as one side.
+
+    Raises:
+        UsageError: a file is missing or holds no kernel, or one kernel stands in it twice with other figures.
+    """
+    records: dict[tuple[str, ...], KernelRecord] = {}
+    for path in map(Path, paths):
+        for record in _of_file(path, threads):
+            held = records.get(record.key)
+            if held is not None and held.metrics != record.metrics:
+                raise UsageError(
+                    f"{path}: {record.label} is there twice with other figures",
+                    remedies=["give each build's files once"],
+                )
+            records[record.key] = record
+    title = paths[0] if len(paths) == 1 else f"{paths[0]} and {len(paths) - 1} more"
+    return Side(Path(title).name, tuple(records.values()))
+
+
+def _of_file(path: Path, threads: int) -> Iterator[KernelRecord]:
+    try:
+        with path.open("rb") as file:
+            begin = file.read(8)
+    except OSError as error:
+        raise UsageError(f"{path} cannot be read", found=error.strerror or str(error)) from None
+    codes: dict[tuple[str, str], Code] = {}
+    if begin.startswith(_BINARY):
+        kernels = read_cubin(path)
+        codes = dict(_codes(read_sass(path), kernels[0].architecture))
+    else:
+        kernels = read_ptxas(path.read_text(encoding="utf-8", errors="replace"))
+    names = demangle([kernel.name for kernel in kernels])
+    built = built_kernels(kernels, threads)
+    for kernel, name, answer in zip(kernels, names, built, strict=True):
+        occupancy = None if answer.occupancy is None else 100 * answer.occupancy.theoretical_occupancy
+        code = codes.get((kernel.architecture, kernel.name))
+        label = f"{name} [{kernel.architecture}]"
+        yield KernelRecord(
+            name=name,
+            label=label,
+            grid=(),
+            block=(),
+            key=("build", name, kernel.architecture),
+            launches=0,
+            times=(),
+            origin=Origin(),
+            code=code,
+            metrics={key: Range(value, value, value) for key, value in _figures(kernel, occupancy, code)},
+        )
+
+
+def _figures(
+    kernel: KernelResources, occupancy: float | None, code: Code | None
+) -> Iterator[tuple[str, float]]:
+    stores, loads = kernel.spill_store_bytes, kernel.spill_load_bytes
+    yield "registers", float(kernel.registers_per_thread)
+    yield "shared_memory", float(kernel.static_shared_memory)
+    # The stack frame holds what is spilled; only old compilers spill beside it.
+    yield (
+        "local_accesses",
+        float(kernel.stack_bytes + (kernel.local_bytes or 0) or (stores or 0) + (loads or 0)),
+    )
+    for name, value in (("spill_stores", stores), ("spill_loads", loads), ("barriers", kernel.barriers)):
+        if value is not None:
+            yield name, float(value)
+    if occupancy is not None:
+        yield "theoretical_occupancy", occupancy
+    if code is not None and code.instructions:
+        yield "executed", float(code.instructions)
+        counts = dict.fromkeys(CLASSES, 0)
+        for opcode, count in code.opcodes.items():
+            counts[info(opcode.partition(".")[0]).instruction_class] += count
+        for name, count in counts.items():
+            yield f"instructions_{name}", float(count)
+
+
+def _codes(text: str, architecture: str) -> Iterator[tuple[tuple[str, str], Code]]:
+    """The code of each function in what ``cuobjdump --dump-sass`` printed."""
+    name, sass, encodings = "", [], hashlib.sha256()
+    for line in [*text.splitlines(), "\t\tFunction : "]:
+        if line.startswith("\tcode for "):
+            following = line.rpartition(" ")[2]
+        elif "Function : " in line:
+            if name and sass:
+                yield (architecture, name), code_of(encodings.hexdigest(), sass)
+            name, sass, encodings = line.partition("Function : ")[2].strip(), [], hashlib.sha256()
+            continue
+        else:
+            for encoding in _ENCODING.findall(line):
+                encodings.update(encoding.encode())
+            if found := _LINE.match(line):
+                sass.append(found[1])
+            continue
+        if name and sass:
+            yield (architecture, name), code_of(encodings.hexdigest(), sass)
+        name, sass, encodings, architecture = "", [], hashlib.sha256(), following
+
+
+def missing_architectures(before: Side, after: Side) -> list[str]:
+    """Architectures that were built before and are not any more."""
+    built = [dict.fromkeys(record.key[2] for record in side.kernels) for side in (before, after)]
+    return [name for name in built[0] if name not in built[1]]
+
+
+def compare_builds(before: Side, after: Side) -> Outcome:
+    """The kernels of two builds in pairs: SAME, or changed (``unclear``: a build does not tell the time)."""
+    pairs = match(before, after) if not _single(before, after) else _by_key(before, after)
+    missing = missing_architectures(before, after)
+    broken = tuple(
+        f"architecture {name} was built before and is missing (--allow-gone lets it pass)" for name in missing
+    )
+    return Outcome(before.title, after.title, tuple(_compared(pair) for pair in pairs), broken=broken)
+
+
+def _single(before: Side, after: Side) -> bool:
+    return len(before.kernels) == len(after.kernels) == 1
+
+
+def _by_key(before: Side, after: Side) -> tuple[Match, ...]:
+    left, right = before.kernels[0], after.kernels[0]
+    if left.key[2] == right.key[2]:
+        return match(before, after)
+    return Match(left, None), Match(None, right)  # another architecture is no counterpart
+
+
+def _compared(pair: Match) -> Compared:
+    before, after = pair.before, pair.after
+    if before is None or after is None:
+        return Compared(pair, "new" if before is None else "gone")
+    changes = list(_changes(before, after))
+    same = before.code.digest == after.code.digest if before.code and after.code else None
+    if same is False:
+        changed = opcode_changes(before.code, after.code) if before.code and after.code else []
+        words = ", ".join(f"{name} {a} → {b}" for name, a, b in changed[:4])
+        changes.append(
+            f"code: {words}" if words else "code: the same opcodes with other operands or in another order"
+        )
+    note = f"renamed: its code is {100 * pair.likeness:.0f} % alike" if pair.how == "renamed" else ""
+    reasons = (Reason("code", "; ".join(changes)),) if changes else ()
+    return Compared(pair, "unclear" if changes else "same", reasons=reasons, note=note, code_same=same)
+
+
+def _changes(before: KernelRecord, after: KernelRecord) -> Iterable[str]:
+    for figure in FIGURES:
+        left, right = before.metrics.get(figure.name), after.metrics.get(figure.name)
+        if left is not None and right is not None and left.middle != right.middle:
+            yield f"{figure.title} {left.middle:,.6g} → {right.middle:,.6g}"
