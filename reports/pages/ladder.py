@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from gemmprof.analysis.by_line import base_name
 from gemmprof.analysis.kernel_analysis import KernelAnalysis
+from gemmprof.analysis.ladder.predictions import LadderStep, Rung
+from gemmprof.analysis.ladder.predictions import steps as ladder_steps
 from gemmprof.analysis.roofline import Roofline
 from gemmprof.analysis.speed_of_light import SpeedOfLight
 from gemmprof.analysis.warp_states import WarpStates
@@ -87,6 +89,8 @@ class ProblemGroup:
     rows: tuple[StageRow, ...]
     roofline: LadderRoofline | None
     story: str
+    steps: tuple[LadderStep, ...] = ()
+    """What each stage was predicted to gain, beside what the next one brought."""
 
     @property
     def ladder(self) -> str:
@@ -157,7 +161,9 @@ def overview(session: Session, plan: Plan, prefix: str) -> Overview:
         for problem in sorted(run.problems, key=lambda item: item.flops, reverse=True):
             rows = _rows(session, run, problem, pages)
             if rows:
-                groups.append(ProblemGroup(problem, rows, _roofline(rows, problem, prefix), _story(rows)))
+                groups.append(
+                    ProblemGroup(problem, rows, _roofline(rows, problem, prefix), _story(rows), _steps(rows))
+                )
     rest = [
         launch_row(analysis, plan.by_launch.get(index) or plan.stand_ins.get(index), index)
         for index, analysis in enumerate(session.kernels)
@@ -250,6 +256,17 @@ def _story(rows: Sequence[StageRow]) -> str:
     if largest is not None and largest.step is not None:
         sentence += f". The largest step is {largest.record.stage.title}: {largest.step:.1f} times"
     return sentence + "."
+
+
+def _steps(rows: Sequence[StageRow]) -> tuple[LadderStep, ...]:
+    """The steps between stages that were both timed and explained."""
+    rungs = []
+    for row in rows:
+        page = row.launch.page if row.launch is not None else None
+        if row.yardstick or row.result.timing is None or page is None or page.explanation is None:
+            continue
+        rungs.append(Rung(row.record.stage, page.explanation, row.result.timing.median))
+    return ladder_steps(rungs)
 
 
 def _roofline(rows: Sequence[StageRow], problem: Problem, prefix: str) -> LadderRoofline | None:

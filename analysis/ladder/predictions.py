@@ -1,0 +1,70 @@
+"""What `explain` predicted on one stage, beside what the next stage brought.
+
+A stage is written to mend something of the stage before. Which finding that was is read from the two explanations
+alone: the one whose predicted saving shrank most. Those that ask for another arithmetic do not count: a ladder keeps
+its type. What came out is from the times, which neither explanation knows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+from gemmprof.model import Explanation, Finding, Stage
+
+LEAST = 0.02
+"""A saving that shrank by less than this share of the time is not taken for mended."""
+ANOTHER_ARITHMETIC = frozenset({"tensor_cores_idle", "double_precision"})
+"""Causes that no stage of the same ladder can mend."""
+
+
+@dataclass(frozen=True, slots=True)
+class LadderStep:
+    """One step of a ladder on one problem.
+
+    Attributes:
+        before, after: the two stages.
+        mended: the finding of the first whose saving shrank most in the second, None if none did.
+        came_out: share of the first's time that the second saved, as timed; negative if it is slower.
+    """
+
+    before: Stage
+    after: Stage
+    mended: Finding | None
+    came_out: float
+
+    @property
+    def held(self) -> bool | None:
+        """Whether what came out lies in the prediction's interval; None without a prediction."""
+        if self.mended is None:
+            return None
+        return self.mended.saves_low <= self.came_out <= self.mended.saves_high
+
+
+@dataclass(frozen=True, slots=True)
+class Rung:
+    """A stage with its explanation and its median time in seconds outside the profiler."""
+
+    stage: Stage
+    explanation: Explanation
+    seconds: float
+
+
+def steps(rungs: Sequence[Rung]) -> tuple[LadderStep, ...]:
+    """The steps from each rung to the next, in the order given."""
+    return tuple(
+        LadderStep(first.stage, second.stage, _mended(first, second), 1.0 - second.seconds / first.seconds)
+        for first, second in pairwise(rungs)
+    )
+
+
+def _mended(first: Rung, second: Rung) -> Finding | None:
+    left = {finding.cause: finding.saves for finding in second.explanation.findings}
+    shrunk = [
+        (finding.saves - left.get(finding.cause, 0.0), place, finding)
+        for place, finding in enumerate(first.explanation.findings)
+        if finding.cause not in ANOTHER_ARITHMETIC
+    ]
+    most = max(shrunk, key=lambda item: (item[0], -item[1]), default=None)
+    return most[2] if most is not None and most[0] >= LEAST else None

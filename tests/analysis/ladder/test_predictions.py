@@ -1,0 +1,47 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from recorded_data import ReadRecorded
+
+from gemmprof.analysis.explanation import explain
+from gemmprof.analysis.explanation.causes import CAUSES
+from gemmprof.analysis.ladder.predictions import ANOTHER_ARITHMETIC, Rung, steps
+from gemmprof.kernels.catalog import SINGLE
+
+SECONDS = (4.3e-3, 0.34e-3, 0.235e-3)
+
+
+@pytest.fixture(scope="module")
+def rungs(recorded: ReadRecorded) -> tuple[Rung, ...]:
+    """Naive, coalesced and shared-memory tiling, explained from their reports."""
+    explained = map(explain, recorded("ladder_simple", source=True))
+    return tuple(map(Rung, SINGLE.stages[1:4], explained, SECONDS))
+
+
+def test_the_finding_that_a_stage_mends_is_the_one_that_shrank(rungs: tuple[Rung, ...]) -> None:
+    first, second = steps(rungs)
+    assert first.mended is not None and first.mended.cause == "uncoalesced_access"
+    assert first.mended is rungs[0].explanation.findings[0]
+    assert second.mended is not None and second.mended.cause == "redundant_loads"
+
+
+def test_what_came_out_is_from_the_times_alone(rungs: tuple[Rung, ...]) -> None:
+    assert [step.came_out for step in steps(rungs)] == pytest.approx([1 - 0.34 / 4.3, 1 - 0.235 / 0.34])
+    slower = replace(rungs[1], seconds=8.6e-3)
+    step = steps((rungs[0], slower))[0]
+    assert step.came_out == pytest.approx(-1.0) and step.held is False
+    assert step.mended == steps(rungs)[0].mended, "times choose no finding"
+
+
+def test_without_a_finding_that_shrank_nothing_was_predicted(rungs: tuple[Rung, ...]) -> None:
+    step = steps((rungs[0], replace(rungs[0], seconds=2e-3)))[0]
+    assert step.mended is None and step.held is None
+
+
+def test_another_arithmetic_is_no_step_of_a_ladder(rungs: tuple[Rung, ...]) -> None:
+    assert set(CAUSES) > ANOTHER_ARITHMETIC
+    finding = replace(rungs[0].explanation.findings[0], cause="tensor_cores_idle")
+    only = replace(rungs[0], explanation=replace(rungs[0].explanation, findings=(finding,)))
+    assert steps((only, rungs[1]))[0].mended is None
