@@ -18,7 +18,7 @@ from gemmprof.kernels.catalog import SINGLE, stage_by_number
 from gemmprof.model import KernelProfile, Problem, Stage
 
 CUBE = Problem(4096, 4096, 4096)
-OURS = [stage for stage in SINGLE.stages if stage.source is not None]
+OURS = [stage for stage in SINGLE.stages if stage.addresses is not None]
 
 
 def access(place: Callable[[int], int], floats: int = 1) -> WarpAccess:

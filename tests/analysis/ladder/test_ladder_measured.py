@@ -26,7 +26,7 @@ RUN = Path(os.environ.get("GEMMPROF_LADDER_RUN") or recorded_run_directory())
 
 pytestmark = pytest.mark.skipif(not (RUN / RUN_FILE).is_file(), reason="no recorded run in this checkout")
 
-OURS = [stage.number for stage in SINGLE.stages if stage.source is not None]
+OURS = [stage.number for stage in SINGLE.stages if stage.addresses is not None]
 EXACT = ("fma_per_output", "global_loads_per_output", "shared_loads_per_output", "shared_bytes", "l1_bytes")
 WIDTH = {4: "32", 8: "64", 16: "128"}
 
@@ -137,7 +137,7 @@ def test_caches_only_lower_what_l2_must_deliver(session: Session, number: int) -
 
 
 def test_a_launch_with_another_grid_is_not_held_against_the_tile_of_the_parameters(session: Session) -> None:
-    stage, problem, analysis = next(measured(session, SINGLE.stages[-1].number))
+    stage, problem, analysis = next(measured(session, OURS[-1]))
     profile = analysis.profile
     launch = dataclasses.replace(profile.launch, grid=(2 * profile.launch.blocks, 1, 1))
     other = dataclasses.replace(analysis, profile=dataclasses.replace(profile, launch=launch))

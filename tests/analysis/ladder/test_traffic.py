@@ -13,7 +13,7 @@ from gemmprof.kernels.catalog import SINGLE, stage_by_number
 from gemmprof.model import Problem, Stage
 
 CUBE = Problem(4096, 4096, 4096)
-OURS = [stage for stage in SINGLE.stages if stage.source is not None]
+OURS = [stage for stage in SINGLE.stages if stage.addresses is not None]
 
 
 def per_output(stage: Stage, space: str, problem: Problem = CUBE) -> float | None:

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from profiler_fakes import a_job, calls, event, fake_ncu, launched, profiling_line, real_report
 
+from gemmprof.children import python_command
 from gemmprof.errors import DeviceError, ProfilerError, UsageError
 from gemmprof.kernels.catalog import SINGLE
 from gemmprof.model import Problem
@@ -284,7 +285,8 @@ def test_the_fake_is_called_with_the_job_of_every_task(tmp_path: Path) -> None:
     ncu = fake_ncu(tmp_path / "bin", log=NO_KERNELS)
     attempt(tmp_path, ncu)
     (arguments,) = calls(ncu)
-    assert arguments[-2:] == ["gemmprof.profiler.workload", str(tmp_path / "run/logs/profile-01.job.json")]
+    job = str(tmp_path / "run/logs/profile-01.job.json")
+    assert arguments[-4:] == [*python_command("gemmprof.profiler.workload")[1:], job]
 
 
 def test_no_ncu_is_explained(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
