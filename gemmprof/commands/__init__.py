@@ -20,6 +20,7 @@ COMMANDS: dict[str, str] = {
     "occupancy": "theoretical occupancy, its reasoning, and what would raise it",
     "stages": "the ladder of kernels and each stage's one idea",
     "tune": "search a stage's tile parameters on this machine's GPU",
+    "mcp": "serve reports to agents through the Model Context Protocol",
     "completion": "completion of commands and options for bash, zsh or tcsh",
     "doctor": "what this machine has, what is missing, and the exact remedy",
 }

@@ -1,0 +1,160 @@
+"""The tools that agents call through the Model Context Protocol: open, explain, diff, source.
+
+The server reads the folders that it was started with and nothing else: a path is resolved, links included, and refused
+if it leads out of them. It writes nothing and starts no profiler.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import wraps
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from gemmprof.analysis.inputs import expand
+from gemmprof.analysis.selection import selection
+from gemmprof.analysis.session import Session, load_session
+from gemmprof.errors import GemmprofError, UsageError
+from gemmprof.reports import agents
+
+if TYPE_CHECKING:
+    from mcp.server import MCPServer
+
+INSTRUCTIONS = (
+    "Reads Nsight Compute reports (.ncu-rep) of CUDA kernels and says what holds them back. Start with `open` on a "
+    "report, a run directory or a folder; then `explain` for what to change first, where, and what it would bring; "
+    "`source` for the hottest lines; `diff` for what changed between two reports. Launches are counted from 0. "
+    + agents.QUOTED
+)
+TOKENS = 3000
+
+
+class Folders:
+    """The folders that may be read."""
+
+    def __init__(self, roots: Sequence[Path]) -> None:
+        self.roots = tuple(root.resolve() for root in roots)
+
+    def allowed(self, path: str) -> list[Path]:
+        """The reports and runs that a path of a client stands for.
+
+        Raises:
+            UsageError: it leads out of the folders; whether there is something is not told.
+        """
+        named = self._inside(path)
+        # Of a folder, links that lead elsewhere are left out.
+        found = [item for item in expand([named]) if any(self._leads_into(item, root) for root in self.roots)]
+        if not found:
+            raise self._outside()
+        return found
+
+    def _inside(self, path: str) -> Path:
+        text = Path(path)
+        places = [text] if text.is_absolute() else [root / text for root in self.roots]
+        inside = [place for place in places if any(self._leads_into(place, root) for root in self.roots)]
+        if "\0" in path or not inside:
+            raise self._outside()
+        return next((place for place in inside if place.exists()), inside[0])
+
+    def _outside(self) -> UsageError:
+        return UsageError(
+            "this path is outside the folders that the server was started with",
+            remedies=[f"use a path below {', '.join(map(str, self.roots))}"],
+        )
+
+    @staticmethod
+    def _leads_into(place: Path, root: Path) -> bool:
+        try:
+            return place.resolve().is_relative_to(root)
+        except (OSError, ValueError, RuntimeError):
+            return False
+
+    def session(self, path: str, **words: Any) -> Session:
+        """What a path stands for, read and analysed."""
+        return load_session(self.allowed(path), selection=selection(**words))
+
+
+def server(roots: Sequence[Path]) -> MCPServer:
+    """The server over these folders.
+
+    Raises:
+        UsageError: the package ``mcp`` is not installed.
+    """
+    try:
+        from mcp.server import MCPServer
+    except ImportError:
+        raise UsageError("the server needs the package mcp", remedies=["pip install '.[mcp]'"]) from None
+    folders = Folders(roots)
+    made = MCPServer("gemmprof", instructions=INSTRUCTIONS)
+
+    def tool(function: Callable[..., str]) -> None:
+        made.tool()(_answering(function))
+
+    def open(path: str, kernel: str | None = None, nvtx: str | None = None, tokens: int = TOKENS) -> str:  # noqa: A001
+        """List what a report, run directory or folder holds: families of launches, most time first.
+
+        Args:
+            path: a .ncu-rep file, a run directory, or a folder of them.
+            kernel: only kernels in whose full name this regular expression is found.
+            nvtx: only launches within NVTX ranges (joined by /) in which this regular expression is found.
+            tokens: about how long the answer may be.
+        """
+        return agents.within(agents.overview(folders.session(path, kernel=kernel, nvtx=nvtx)), tokens)
+
+    def explain(path: str, kernel: str | None = None, launch: str | None = None, tokens: int = TOKENS) -> str:
+        """Say what to change first in each kernel, where, and what it is predicted to save, with the evidence.
+
+        Args:
+            path: a .ncu-rep file, a run directory, or a folder of them.
+            kernel: only kernels in whose full name this regular expression is found.
+            launch: only these positions in the report, from 0: "3", "2-5", "0,4".
+            tokens: about how long the answer may be.
+        """
+        from gemmprof.analysis.explanation.reports import explain_reports
+        from gemmprof.reports.explanations.markdown import document
+
+        found = explain_reports(folders.allowed(path), selection(kernel=kernel, launches=launch))
+        return f"{agents.QUOTED}\n\n{document(found.kernels, budget=max(tokens, 50))}"
+
+    def diff(before: str, after: str, kernel: str | None = None, tokens: int = TOKENS) -> str:
+        """Say what changed from one report or run to another: time, instructions, bytes, occupancy, stalls.
+
+        Args:
+            before, after: .ncu-rep files or run directories.
+            kernel: only kernels in whose full name this regular expression is found.
+            tokens: about how long the answer may be.
+        """
+        from gemmprof.analysis.comparison.pairs import pair_up
+
+        left, right = (folders.session(path, kernel=kernel) for path in (before, after))
+        return agents.within(agents.diff(pair_up(left, right)), tokens)
+
+    def source(path: str, launch: int = 0, sass: bool = False, lines: int = 20, tokens: int = TOKENS) -> str:
+        """Show the hottest source lines (or SASS instructions) of one launch, with their share of the samples.
+
+        Args:
+            path: a .ncu-rep file or a run directory.
+            launch: position in the report, from 0.
+            sass: instructions instead of CUDA lines.
+            lines: how many.
+            tokens: about how long the answer may be.
+        """
+        session = folders.session(path, launches=str(launch))
+        return agents.within(agents.source(session.kernels[0], most=max(1, lines), sass=sass), tokens)
+
+    for function in (open, explain, diff, source):
+        tool(function)
+    return made
+
+
+def _answering(function: Callable[..., str]) -> Callable[..., str]:
+    """The tool, whose errors come back as the sentences that people get."""
+
+    @wraps(function)
+    def answer(*args: Any, **kwargs: Any) -> str:
+        try:
+            return function(*args, **kwargs)
+        except GemmprofError as error:
+            return f"error: {agents.fence(str(error))}"
+
+    return answer

@@ -1,0 +1,46 @@
+"""Serve reports to agents through the Model Context Protocol, over standard input and output.
+
+  gemmprof mcp reports/                     only what lies in these folders is read; without any: the current folder
+  gemmprof mcp --skill > SKILL.md           how an agent works with the command line instead
+
+Tools: open (what a report holds), explain (what to change first), diff (what changed), source (the hottest lines). The
+server writes nothing and starts no profiler. Names and source text of reports are fenced and marked as quoted. Needs
+the package mcp: pip install '.[mcp]'
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from contextlib import redirect_stdout
+from pathlib import Path
+
+from gemmprof.errors import UsageError
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the command's arguments."""
+    parser.add_argument(
+        "folders", nargs="*", metavar="FOLDER", help="what may be read (default: the current folder)"
+    )
+    parser.add_argument("--skill", action="store_true", help="print the skill file for agents and end")
+
+
+def run(options: argparse.Namespace) -> int:
+    """Serve until the client leaves.
+
+    Raises:
+        UsageError: a folder is none, or the package mcp is not installed.
+    """
+    if options.skill:
+        print((Path(__file__).parent.parent / "SKILL.md").read_text(encoding="utf-8"), end="")
+        return 0
+    from gemmprof.api.server import server
+
+    folders = [Path(folder) for folder in options.folders or ["."]]
+    for folder in folders:
+        if not folder.is_dir():
+            raise UsageError(f"{folder} is no folder", remedies=["name the folders that hold reports"])
+    with redirect_stdout(sys.__stdout__):  # messages are JSON for a program, not text for a terminal
+        server(folders).run("stdio")
+    return 0
