@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import difflib
 import errno
+import logging
 import signal
 import sys
 import threading
@@ -121,6 +122,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _run(argv: Sequence[str]) -> int:
+    # It would tell of its cache where the home is not writable: nothing that a user of ours can act on.
+    logging.getLogger("matplotlib").setLevel(logging.ERROR)
     name = _named_command(argv)
     argv, program = _without_program(argv) if name in TAKE_A_PROGRAM else (argv, [])
     Parser.arguments = argv
