@@ -82,6 +82,8 @@ class _Gemm(ctypes.Structure):
         ("ldb", ctypes.c_int64),
         ("c", ctypes.c_void_p),
         ("ldc", ctypes.c_int64),
+        ("a_transposed", ctypes.c_int),
+        ("b_transposed", ctypes.c_int),
     )
 
 
@@ -139,6 +141,8 @@ class LoadedCandidate:
                 n,
                 out.data_ptr(),
                 n,
+                0,
+                0,
             )
             error = launch(ctypes.byref(gemm), torch.cuda.current_stream().cuda_stream)
             if error != 0:

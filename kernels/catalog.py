@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from gemmprof.dtypes import DTYPES, FLOAT32
+from gemmprof.dtypes import BFLOAT16, DTYPES, FLOAT16, FLOAT32
 from gemmprof.errors import UsageError
-from gemmprof.kernels import single
+from gemmprof.kernels import half, single
 from gemmprof.model import Ladder, Stage
 
 
@@ -30,7 +30,9 @@ def make_ladder(name: str, title: str, dtypes: tuple[str, ...], stages: Sequence
 
 SINGLE = make_ladder("single", "FP32", (FLOAT32.name,), single.STAGES)
 
-LADDERS: tuple[Ladder, ...] = (SINGLE,)
+HALF = make_ladder("half", "16 bits", (BFLOAT16.name, FLOAT16.name), half.STAGES)
+
+LADDERS: tuple[Ladder, ...] = (SINGLE, HALF)
 """Every ladder. Numbers are counted in each anew; a problem's type says which ladder a number belongs to."""
 
 
@@ -125,3 +127,16 @@ TUNING_VALUES: Mapping[str, tuple[int, ...]] = {
     "STAGES": (2, 3, 4, 5),
 }
 """What `gemmprof tune` tries for each letter, where the stage's constraints allow it."""
+
+_HALF_TUNING_VALUES: Mapping[str, tuple[int, ...]] = {
+    **TUNING_VALUES,
+    "BK": (16, 32, 64),
+    "PAD": (8, 16),
+    "STAGES": (2, 3, 4, 5, 6),
+    "GROUP": (4, 8, 16),
+}
+
+
+def tuning_values(stage: Stage) -> Mapping[str, tuple[int, ...]]:
+    """What `gemmprof tune` tries for each letter of a stage: tiles of 16-bit elements are deeper."""
+    return _HALF_TUNING_VALUES if stage.ladder == HALF.name else TUNING_VALUES

@@ -78,7 +78,7 @@ def query_kernels(library: ctypes.CDLL, name: str) -> tuple[KernelOccupancy, ...
         BuildError: with the CUDA runtime's message.
     """
     query = library[f"gemmprof_kernels_{name}"]
-    reports = (_KernelReport * 16)()
+    reports = (_KernelReport * 64)()
     count = query(reports, len(reports))
     if count < 0:
         message = library.gemmprof_error_string

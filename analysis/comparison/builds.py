@@ -132,8 +132,7 @@ def _figures(
 
 def _codes(text: str, architecture: str) -> Iterator[tuple[tuple[str, str], Code]]:
     """The code of each function in what ``cuobjdump --dump-sass`` printed."""
-    name, encodings = "", hashlib.sha256()
-    sass: list[str] = []
+    name, sass, encodings = "", [], hashlib.sha256()
     for line in [*text.splitlines(), "\t\tFunction : "]:
         if line.startswith("\tcode for "):
             following = line.rpartition(" ")[2]

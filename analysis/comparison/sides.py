@@ -33,10 +33,6 @@ RULES_THAT_FIND = frozenset({"optimization", "warning", "error"})
 """Severities of Nsight Compute's advice that count as findings."""
 
 
-COUNT_REPORT = "count.ncu-rep"
-"""What `gemmprof profile` calls the report of its first run, in which it only counts."""
-
-
 @dataclass(frozen=True, slots=True)
 class Side:
     """One side of a comparison.
@@ -77,9 +73,7 @@ def load_side(
     title = named[0].name if len(named) == 1 else f"{named[0].name} and {len(named) - 1} more"
     if all(is_run(path) for path in named):
         return _of_runs(named, title, selection)
-    # Beside the reports of `gemmprof profile` lies one that only counted all launches.
-    kept = [path for path in named if not path.name.startswith(COUNT_REPORT)] or named
-    reports, failures = selected_reports(kept, selection)
+    reports, failures = selected_reports(named, selection)
     failed = list(failures)
     parts: list[list[KernelRecord]] = []
     for report, only in reports.items():

@@ -48,7 +48,13 @@ void check_type(const char* stage, const char* operand, const Tensor& matrix, in
     TORCH_CHECK_TYPE(false, "gemmprof.", stage, ": ", operand, " must be ", allowed, ", found ", matrix.scalar_type());
 }
 
-void check_matrix(const char* stage, const char* operand, const Tensor& matrix, int dtypes) {
+// Whether neighbours along a column, and not along a row, lie side by side.
+bool stored_transposed(const Tensor& matrix) {
+    return matrix.dim() == 2 && matrix.size(1) > 1 && matrix.stride(1) != 1 &&
+           (matrix.size(0) <= 1 || matrix.stride(0) == 1);
+}
+
+void check_matrix(const char* stage, const char* operand, const Tensor& matrix, int dtypes, bool transposable) {
     check_type(stage, operand, matrix, dtypes);
     TORCH_CHECK_VALUE(matrix.dim() == 2, "gemmprof.", stage, ": ", operand, " must be a matrix, found ", matrix.dim(),
                       " dimension(s), shape ", matrix.sizes());
@@ -56,17 +62,25 @@ void check_matrix(const char* stage, const char* operand, const Tensor& matrix, 
         TORCH_CHECK_VALUE(size <= gemmprof::kMaxDimension, "gemmprof.", stage, ": ", operand, " has shape ",
                           matrix.sizes(), "; a dimension may be at most ", gemmprof::kMaxDimension,
                           " (the kernels count rows and columns in 32 bits)");
+    // Stages of 16-bit types take a transposed operand, whose columns lie side by side, as it is. C is row-major.
+    if (transposable && stored_transposed(matrix)) return;
     TORCH_CHECK_VALUE(matrix.size(1) <= 1 || matrix.size(0) == 0 || matrix.stride(1) == 1, "gemmprof.", stage, ": ",
-                      operand, " must be row-major with neighbouring columns side by side, found strides ",
-                      matrix.strides(), "; call .contiguous() on it first");
+                      operand, " must be row-major with neighbouring columns side by side",
+                      transposable ? ", or the transpose of such a matrix" : "", ", found strides ", matrix.strides(),
+                      "; call .contiguous() on it first");
 }
 
-// Distance between rows in elements. The stride of a single row means nothing, so the row's length stands in for it.
-std::int64_t leading_dimension(const Tensor& matrix) { return matrix.size(0) > 1 ? matrix.stride(0) : matrix.size(1); }
+// Distance between rows as they are stored, in elements. The stride of a single row means nothing, so the row's length
+// stands in for it.
+std::int64_t leading_dimension(const Tensor& matrix) {
+    if (stored_transposed(matrix)) return matrix.stride(1);
+    return matrix.size(0) > 1 ? matrix.stride(0) : matrix.size(1);
+}
 
 // Elements from the first to one past the last.
 std::int64_t extent(const Tensor& matrix) {
-    return matrix.numel() == 0 ? 0 : (matrix.size(0) - 1) * leading_dimension(matrix) + matrix.size(1);
+    const int row = stored_transposed(matrix) ? 1 : 0;
+    return matrix.numel() == 0 ? 0 : (matrix.size(row) - 1) * leading_dimension(matrix) + matrix.size(1 - row);
 }
 
 // Whether a store to c may change an element of matrix. Two column ranges of one buffer interleave without sharing.
@@ -81,18 +95,20 @@ bool overlap(const Tensor& c, const Tensor& matrix) {
     if (row != leading_dimension(matrix) * size) return true;
     // Columns as offsets into a row of the common buffer, counted from where c's columns start.
     const std::intptr_t offset = ((begin - c_begin) % row + row) % row;
-    return !(offset >= c.size(1) * c_size && offset + matrix.size(1) * size <= row);
+    const std::int64_t columns = matrix.size(stored_transposed(matrix) ? 0 : 1);
+    return !(offset >= c.size(1) * c_size && offset + columns * size <= row);
 }
 
 // Types and shapes. `c` is null where there is none.
 void check_matrices(const char* stage, int dtypes, const Tensor& a, const Tensor& b, const Tensor* c,
                     const char* c_name) {
-    check_matrix(stage, "A", a, dtypes);
-    check_matrix(stage, "B", b, mask_of(dtype_of(a)));
+    const bool transposable = (dtypes & mask_of(gemmprof::Dtype::kFloat32)) == 0;
+    check_matrix(stage, "A", a, dtypes, transposable);
+    check_matrix(stage, "B", b, mask_of(dtype_of(a)), transposable);
     TORCH_CHECK_VALUE(a.size(1) == b.size(0), "gemmprof.", stage, ": A is ", a.size(0), " x ", a.size(1), " and B is ",
                       b.size(0), " x ", b.size(1), "; the columns of A must equal the rows of B");
     if (c == nullptr) return;
-    check_matrix(stage, c_name, *c, mask_of(dtype_of(a)) | mask_of(gemmprof::Dtype::kFloat32));
+    check_matrix(stage, c_name, *c, mask_of(dtype_of(a)) | mask_of(gemmprof::Dtype::kFloat32), false);
     TORCH_CHECK_VALUE(c->size(0) == a.size(0) && c->size(1) == b.size(1), "gemmprof.", stage, ": ", c_name, " must be ",
                       a.size(0), " x ", b.size(1), ", found ", c->size(0), " x ", c->size(1));
 }
@@ -128,7 +144,9 @@ void launch(const char* stage, GemmprofLaunch* launcher, const Tensor& a, const 
                               b.const_data_ptr(),
                               leading_dimension(b),
                               out.mutable_data_ptr(),
-                              leading_dimension(out)};
+                              leading_dimension(out),
+                              stored_transposed(a),
+                              stored_transposed(b)};
     const int error = launcher(&gemm, cuda.getStream(a.device()).native_handle());
     TORCH_CHECK(error == 0, "gemmprof.", stage, ": the launch failed: ", gemmprof_error_string(error));
 }

@@ -52,7 +52,7 @@ struct KernelFacts {
                       kernel.dynamic_shared_memory) {}
 };
 
-constexpr int ceil_div(int a, int b) { return a / b + (a % b != 0); }
+__host__ __device__ constexpr int ceil_div(int a, int b) { return a / b + (a % b != 0); }
 
 // Dynamic shared memory beyond 48 KiB has to be asked for.
 inline cudaError_t allow_shared_memory(const KernelFacts& kernel) {

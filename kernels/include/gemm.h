@@ -12,6 +12,7 @@ enum class Dtype : int { kFloat32 = 0, kFloat16 = 1, kBFloat16 = 2 };
 constexpr int element_bytes(Dtype type) { return type == Dtype::kFloat32 ? 4 : 2; }
 
 // C[m, n] = alpha * A[m, k] @ B[k, n] + beta * C, all row-major; ld* is the distance between rows in elements.
+// To stages of 16-bit types, A or B may also come stored transposed: then element (i, j) lies at [j * ld + i].
 // A and B are of one type; C is of the same or float32. Sums are float32 whatever the operands are.
 // Dimensions are 32-bit (the binding refuses larger ones); offsets are 64-bit, so an operand may exceed 8 GiB.
 struct Gemm {
@@ -24,6 +25,7 @@ struct Gemm {
     std::int64_t ldb;
     void* c;
     std::int64_t ldc;
+    int a_transposed, b_transposed;  // 0 or 1
 };
 
 // The largest dimension a stage accepts: a tile that starts inside the matrix may reach 1023 elements past it

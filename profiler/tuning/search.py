@@ -22,7 +22,7 @@ from gemmprof.cache import cache_directory
 from gemmprof.errors import BuildError, ProfilerError
 from gemmprof.kernels import compiler
 from gemmprof.kernels.candidates import Candidate, compile_candidate
-from gemmprof.kernels.catalog import TUNING_VALUES, Variant
+from gemmprof.kernels.catalog import TUNING_VALUES, Variant, tuning_values
 from gemmprof.kernels.constraints import read_constraints, valid_parameters
 from gemmprof.kernels.main_kernel import main_kernels
 from gemmprof.kernels.toolchain import require_nvcc
@@ -112,12 +112,13 @@ class SearchResult:
 def search_space(variant: Variant) -> tuple[dict[str, int], ...]:
     """Every parameter set worth trying: the catalog's values for each letter that satisfy the stage's constraints.
 
-    A letter that `TUNING_VALUES` does not list keeps its value.
+    A letter that `tuning_values` does not list keeps its value.
     """
+    tried = tuning_values(variant.stage)
     constraints = read_constraints(compiler.SOURCES / variant.source)
     return valid_parameters(
         constraints,
-        {letter: TUNING_VALUES.get(letter, (value,)) for letter, value in variant.parameters.items()},
+        {letter: tried.get(letter, (value,)) for letter, value in variant.parameters.items()},
     )
 
 

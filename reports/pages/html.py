@@ -23,7 +23,6 @@ from gemmprof.reports.pages.explained import explained
 from gemmprof.reports.pages.workers import ordered, session_set_aside
 
 if TYPE_CHECKING:
-    from gemmprof.analysis.comparison.outcome import Outcome
     from gemmprof.analysis.session import Session
     from gemmprof.model import CodePlace
     from gemmprof.reports.pages.ladder import Overview
@@ -69,8 +68,6 @@ class Report:
     """The kernel that all are compared with; None: the stage before."""
     other: Plan | None = None
     """Pages of another session, to compare each kernel with its twin there."""
-    outcome: Outcome | None = None
-    """The comparison with a baseline that the index leads with."""
 
     @property
     def title(self) -> str:
@@ -99,7 +96,6 @@ def render(
     baseline: Session | str | None = None,
     every: bool = False,
     processes: int = 1,
-    outcome: Outcome | None = None,
 ) -> Path:
     """Write the report of a session.
 
@@ -112,7 +108,6 @@ def render(
             number, stage name or part of a kernel name in this session; None for the stage before.
         every: a page for each launch, also in a report of hundreds.
         processes: how many may render pages at the same time (see `workers.ordered`).
-        outcome: a comparison of the session with an earlier one, for the head of the index.
 
     Returns:
         The file to open.
@@ -131,7 +126,6 @@ def render(
             other=plan(baseline, every=True)
             if baseline is not None and not isinstance(baseline, str)
             else None,
-            outcome=outcome,
         )
         if single_file:
             return _write_one_file(report, Path(directory), processes)
@@ -217,13 +211,9 @@ def index_article(report: Report) -> Markup:
     """The page of a run, or the list of the kernels where there is no run."""
     from gemmprof.reports.facts import run_facts
     from gemmprof.reports.pages.ladder import overview
-    from gemmprof.reports.pages.verdicts import verdicts
 
     prefix = report.links.prefix(None)
     view = overview(report.session, report.plan, prefix)
-    contents = _index_contents(view, prefix)
-    if report.outcome is not None:
-        contents.insert(0, (f"{prefix}verdicts", "Verdicts"))
     template = "run.html" if report.session.run is not None else "kernels.html"
     return Markup(
         environment()
@@ -236,8 +226,7 @@ def index_article(report: Report) -> Markup:
             p=prefix,
             page_key=INDEX,
             title=report.title,
-            toc=contents,
-            verdicts=None if report.outcome is None else verdicts(report.outcome, report.plan.pages),
+            toc=_index_contents(view, prefix),
             run_facts=run_facts(report.session.run) if report.session.run is not None else [],
         )
     )

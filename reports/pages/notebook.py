@@ -7,7 +7,6 @@ from functools import cache
 from itertools import count
 from typing import TYPE_CHECKING
 
-from gemmprof.analysis.explanation import explain
 from gemmprof.analysis.families import Family
 from gemmprof.analysis.kernel_analysis import KernelAnalysis
 from gemmprof.analysis.session import Session
@@ -63,7 +62,6 @@ def kernel_html(analysis: KernelAnalysis) -> str:
     page = KernelPage(key="kernel", analysis=analysis)
     prefix = f"gp{next(_outputs)}-"
     shown, absent = sections(page, None, prefix, only=SECTIONS)
-    explanation = explain(analysis.profile)
     return (
         environment()
         .get_template("notebook_kernel.html")
@@ -71,8 +69,6 @@ def kernel_html(analysis: KernelAnalysis) -> str:
             page=page,
             profile=analysis.profile,
             verdict=analysis.verdict,
-            explanation=explanation,
-            no_links=lambda place: "",
             tiles=tiles(page),
             sections=shown,
             absent=absent,

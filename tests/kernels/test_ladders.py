@@ -88,6 +88,31 @@ def test_only_the_device_is_wrong(tiny, dtype, c_dtype):
         torch.ops.gemmprof.tiny_naive_out(*operands(torch, dtype, dtype, c_dtype or dtype))
 
 
+def test_transposed_operands_of_16_bits_are_taken(tiny):
+    """As torch.mm takes them: a linear layer's weight is one. C, and any other stride, is refused."""
+    torch = pytest.importorskip("torch")
+    a, b, out = operands(torch)
+    transposed = torch.zeros(5, 4, dtype=torch.float16).T
+    for first, second in ((a, transposed), (torch.zeros(4, 3, dtype=torch.float16).T, b)):
+        with pytest.raises(ValueError, match="A must be on a CUDA device"):
+            torch.ops.gemmprof.tiny_naive_out(first, second, out)
+    with pytest.raises(ValueError, match="out must be row-major"):
+        torch.ops.gemmprof.tiny_naive_out(a, b, torch.zeros(5, 3, dtype=torch.float16).T)
+    with pytest.raises(ValueError, match=r"or the transpose of such a matrix, found strides \[16, 2\]"):
+        torch.ops.gemmprof.tiny_naive_out(torch.zeros(3, 16, dtype=torch.float16)[:, :8:2], b, out)
+
+
+def test_overlap_with_a_transposed_operand(tiny):
+    torch = pytest.importorskip("torch")
+    buffer = torch.zeros(64, dtype=torch.float16)
+    a = torch.zeros(3, 4, dtype=torch.float16)
+    b = buffer[:20].view(5, 4).T
+    with pytest.raises(ValueError, match="out overlaps B"):
+        torch.ops.gemmprof.tiny_naive_out(a, b, buffer[19:34].view(3, 5))
+    with pytest.raises(ValueError, match="must be on a CUDA device"):
+        torch.ops.gemmprof.tiny_naive_out(a, b, buffer[20:35].view(3, 5))
+
+
 def test_overlap_counts_bytes(tiny):
     """C of float32 over the end of a float16 A: apart by elements, not by bytes."""
     torch = pytest.importorskip("torch")

@@ -270,12 +270,13 @@ def test_the_hint_is_short_and_never_fails(tmp_path: Path) -> None:
 
 
 def test_stages_shows_the_ladder_as_a_table_and_as_json(tmp_path: Path) -> None:
-    from gemmprof.kernels.catalog import SINGLE
+    from gemmprof.kernels.catalog import LADDERS, SINGLE
 
     table = run_gemmprof("stages", path="/nowhere", cwd=tmp_path)
     assert table.returncode == 0
     for stage in SINGLE.stages:
         assert stage.name in table.stdout and stage.idea.split(",")[0] in table.stdout
     entries = json.loads(run_gemmprof("stages", "--json", path="/nowhere", cwd=tmp_path).stdout)["stages"]
-    assert [entry["number"] for entry in entries] == [stage.number for stage in SINGLE.stages]
+    every = [stage for ladder in LADDERS for stage in ladder.stages]
+    assert [entry["number"] for entry in entries] == [stage.number for stage in every]
     assert entries[1]["parameters"] == dict(SINGLE.stages[1].parameters)

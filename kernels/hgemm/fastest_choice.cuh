@@ -1,0 +1,184 @@
+// Which tile computes a problem, and how many blocks share one: a model of time, and the memory that shared tiles need.
+// Host code.
+#pragma once
+
+#include <algorithm>
+#include <atomic>
+#include <cmath>
+#include <cstdint>
+#include <mutex>
+
+#include "fastest_tiles.cuh"
+
+constexpr int MAX_CLUSTER = 8;   // the largest that every Hopper GPU accepts
+constexpr int MAX_DEVICES = 64;  // whose facts are remembered
+
+namespace GEMMPROF_STAGE {
+
+// What the model needs to know of a tile. Microseconds, fitted to times of 44 shapes on an H200
+// (docs/fastest_hgemm.md).
+struct TileFacts {
+    int bm, bn, pair;
+    bool in_turn;
+    double step;   // BK along K, of a block that waits for nobody
+    double block;  // start and end of a tile; of all tiles together where consumers take turns
+};
+
+template <class TILE>
+constexpr TileFacts facts(double step, double block) {
+    return {TILE::bm, TILE::bn, TILE::pair, TILE::in_turn, step, block};
+}
+
+enum TileName { kLarge, kTurn128, kTurn160, kTurn192, kWide, kMedium, kSmall, kTiny, kTiles };
+
+constexpr TileFacts tile_facts[kTiles] = {
+    facts<Large>(0.652, 2.4), facts<Turn128>(0.331, 2.1), facts<Turn160>(0.415, 2.4), facts<Turn192>(0.472, 2.9),
+    facts<Wide>(0.475, 2.2),  facts<Medium>(0.330, 2.2),  facts<Small>(0.220, 1.0),   facts<Tiny>(0.193, 0.6),
+};
+
+constexpr double LAUNCH = 5.4;
+constexpr double BANDWIDTH = 3.69e6;                         // bytes a microsecond from device memory
+constexpr double STORE = 0.30e-6;                            // a byte of C
+constexpr double EXCHANGE = 5.8, EXCHANGE_PER_BLOCK = 0.67;  // of the sums of blocks that share a tile
+// Clusters that compute pieces of tiles are at different places of K and share fewer operands in L2.
+constexpr double CUT = 0.4, CUT_LONG = 0.9, LONG_K = 4096;
+
+struct Choice {
+    int tile = kLarge;
+    int splits = 1;    // blocks (or pairs) that share every tile
+    bool cut = false;  // the last tiles are cut into equal pieces, one for each cluster
+};
+
+// How many clusters of this size the device holds at a time: an SM that finds no partners near enough stays idle.
+inline int cluster_places(int device, int sms, int cluster, const gemmprof::KernelFacts& kernel) {
+    static std::atomic<int> known[MAX_DEVICES][MAX_CLUSTER + 1];
+    if (cluster == 1) return sms;
+    if (device < MAX_DEVICES && known[device][cluster] > 0) return known[device][cluster];
+    cudaLaunchConfig_t config = {};
+    config.gridDim = dim3(unsigned(sms / cluster * cluster));
+    config.blockDim = dim3(unsigned(kernel.threads));
+    config.dynamicSmemBytes = std::size_t(kernel.dynamic_shared_memory);
+    cudaLaunchAttribute attribute = {};
+    attribute.id = cudaLaunchAttributeClusterDimension;
+    attribute.val.clusterDim.x = unsigned(cluster);
+    attribute.val.clusterDim.y = attribute.val.clusterDim.z = 1;
+    config.attrs = &attribute;
+    config.numAttrs = 1;
+    int places = 0;
+    if (gemmprof::allow_shared_memory(kernel) != cudaSuccess ||
+        cudaOccupancyMaxActiveClusters(&places, kernel.function, &config) != cudaSuccess || places < 1) {
+        cudaGetLastError();
+        return std::max(1, sms / cluster);
+    }
+    if (device < MAX_DEVICES) known[device][cluster] = places;
+    return places;
+}
+
+// Rounds in which every place has a tile and a last one in which some have; a round takes the time of its steps or that
+// of the operands that its tiles read, each once.
+inline double expected_time(const gemmprof::Gemm& g, const Choice& choice, int places) {
+    const TileFacts& tile = tile_facts[choice.tile];
+    const int rows = gemmprof::ceil_div(g.m, tile.bm * tile.pair), columns = gemmprof::ceil_div(g.n, tile.bn);
+    const std::int64_t count = std::int64_t(rows) * columns, full = count / places, rest = count % places;
+    const double steps = gemmprof::ceil_div(gemmprof::ceil_div(g.k, BK), choice.splits) * tile.step;
+    const auto round = [&](std::int64_t tiles) {
+        const double high = std::min(rows, GROUP);
+        const double wide = std::min<double>(columns, std::ceil(double(tiles) / high));
+        const double bytes = (high * std::min(g.m, tile.bm * tile.pair) + wide * tile.bn) * 2.0 * g.k;
+        return std::max(steps, bytes / BANDWIDTH);
+    };
+    double time = LAUNCH + STORE * 2.0 * g.m * g.n;
+    if (choice.cut) {
+        const double rounds = double(count) / places, pieces = rounds - double(full - 1);
+        time += (rounds + (g.k <= LONG_K ? CUT : CUT_LONG) * pieces) * round(places);
+    } else {
+        time += double(full) * round(places) + (rest > 0 ? round(rest) : 0.0);
+    }
+    time += tile.block * (tile.in_turn ? 1.0 : double(full + (rest > 0)));
+    return choice.splits > 1 ? time + EXCHANGE + EXCHANGE_PER_BLOCK * choice.splits : time;
+}
+
+// Whether the last tiles can be cut: at most two tiles a cluster are, and their steps along K are counted in 32 bits.
+inline bool can_cut(const gemmprof::Gemm& g, const TileFacts& tile, int places) {
+    const std::int64_t count =
+        std::int64_t(gemmprof::ceil_div(g.m, tile.bm * tile.pair)) * gemmprof::ceil_div(g.n, tile.bn);
+    return tile.in_turn && count > places && count % places != 0 &&
+           2.0 * places * gemmprof::ceil_div(g.k, BK) < 2147483647.0;
+}
+
+// The choice with the shortest expected time. A transposed A has two tiles only.
+inline Choice choose_schedule(const gemmprof::Gemm& g, int device, int sms, const gemmprof::KernelFacts& kernel) {
+    Choice best;
+    double best_time = 1e300;
+    for (int tile = 0; tile < kTiles; ++tile) {
+        if (g.a_transposed && tile != kLarge && tile != kSmall) continue;
+        const TileFacts& facts = tile_facts[tile];
+        const int most = facts.in_turn ? 1 : std::min(MAX_CLUSTER / facts.pair, gemmprof::ceil_div(g.k, BK));
+        for (int splits = 1; splits <= most; ++splits) {
+            const int places = cluster_places(device, sms, facts.pair * splits, kernel);
+            for (const bool cut : {false, true}) {
+                if (cut && !can_cut(g, facts, places)) continue;
+                const Choice choice = {tile, splits, cut};
+                const double time = expected_time(g, choice, places);
+                if (time < best_time) best_time = time, best = choice;
+            }
+        }
+    }
+    return best;
+}
+
+// Room for the sums that blocks leave each other, from a pool that keeps its memory from launch to launch.
+class Parts {
+  public:
+    float4* parts = nullptr;
+    unsigned long long* complete = nullptr;
+
+    Parts(int device, int blocks, std::size_t part_bytes, cudaStream_t stream) : stream_(stream) {
+        if (blocks == 0) return;
+        const cudaMemPool_t from = pool(device);
+        const std::size_t flags = (std::size_t(blocks) * 8 + 255) / 256 * 256;
+        void* memory = nullptr;
+        if (from == nullptr ||
+            cudaMallocFromPoolAsync(&memory, flags + blocks * part_bytes, from, stream) != cudaSuccess) {
+            cudaGetLastError();  // without room, tiles are not cut
+            return;
+        }
+        complete = static_cast<unsigned long long*>(memory);
+        parts = reinterpret_cast<float4*>(static_cast<char*>(memory) + flags);
+    }
+    Parts(const Parts&) = delete;
+    Parts& operator=(const Parts&) = delete;
+    ~Parts() {
+        if (complete != nullptr) cudaFreeAsync(complete, stream_);
+    }
+
+  private:
+    static cudaMemPool_t pool(int device) {
+        static std::mutex mutex;
+        static cudaMemPool_t pools[MAX_DEVICES] = {};
+        if (device >= MAX_DEVICES) return nullptr;
+        const std::lock_guard<std::mutex> lock(mutex);
+        if (pools[device] == nullptr) {
+            cudaMemPoolProps properties = {};
+            properties.allocType = cudaMemAllocationTypePinned;
+            properties.location.type = cudaMemLocationTypeDevice;
+            properties.location.id = device;
+            unsigned long long keep = 64 << 20;
+            if (cudaMemPoolCreate(&pools[device], &properties) != cudaSuccess)
+                pools[device] = nullptr;
+            else
+                cudaMemPoolSetAttribute(pools[device], cudaMemPoolAttrReleaseThreshold, &keep);
+        }
+        return pools[device];
+    }
+
+    cudaStream_t stream_;
+};
+
+// Memory that was never written may hold anything, but hardly this.
+inline unsigned long long new_ticket() {
+    static std::atomic<unsigned long long> launches{1};
+    return launches.fetch_add(1) * 0x9E3779B97F4A7C15ull;
+}
+
+}  // namespace GEMMPROF_STAGE

@@ -1,0 +1,125 @@
+// Where the sums of the fastest stage go: to C by way of shared memory, or first to the blocks that share a tile.
+#pragma once
+
+#include "fastest_tiles.cuh"
+
+namespace GEMMPROF_STAGE {
+
+// Sums of a warp's 16 rows to C by way of shared memory, store_columns at a time.
+template <class T, class TILE, int COUNT>
+__device__ __forceinline__ void store_bulk(const float (&sums)[COUNT], unsigned staging, const CUtensorMap* map_c,
+                                           int row, int col, float alpha, int& stored) {
+    constexpr int COLUMNS = TILE::store_columns, BUFFERS = TILE::store_buffers;
+    const int lane = threadIdx.x % 32;
+    const unsigned line = staging + lane % 16 * COLUMNS * 2;
+    const int key = COLUMNS == 64 ? lane % 8 : lane / 2 % 4;  // as the copy engine swizzles 128 or 64 bytes
+#pragma unroll
+    for (int part = 0; part < COUNT * 2 / COLUMNS; ++part, ++stored) {
+        // What this memory held has been read.
+        if (lane == 0) ptx::store_box_wait<BUFFERS - 1>();
+        __syncwarp();
+        const unsigned buffer = unsigned(stored % BUFFERS * TILE::store_bytes);
+#pragma unroll
+        for (int i = 0; i < COLUMNS / 16; ++i) {
+            const float* const s = &sums[part * (COLUMNS / 2) + i * 8];
+            ptx::store_matrices(
+                line + buffer + ((2 * i + lane / 16) ^ key) * 16, gemmprof::pack<T>(alpha * s[0], alpha * s[1]),
+                gemmprof::pack<T>(alpha * s[2], alpha * s[3]), gemmprof::pack<T>(alpha * s[4], alpha * s[5]),
+                gemmprof::pack<T>(alpha * s[6], alpha * s[7]));
+        }
+        ptx::fence_async_proxy();
+        __syncwarp();
+        if (lane == 0) {
+            ptx::store_box(map_c, col + part * COLUMNS, row, staging + buffer);
+            ptx::store_box_commit();
+        }
+    }
+}
+
+// Leaves the sums of the last steps of a tile to the block that computes the first ones.
+template <int HALVES, int COUNT>
+__device__ __forceinline__ void leave_part(const float (&sums)[HALVES][COUNT], float4* part,
+                                           unsigned long long* complete, unsigned long long ticket, int barrier) {
+    const int thread = threadIdx.x % 128;
+    part += thread;
+    asm volatile("" : "+l"(part));  // or all its addresses are computed ahead of the loop over tiles, and spilled
+#pragma unroll
+    for (int i = 0; i < HALVES * COUNT / 4; ++i) {
+        const float* const s = &sums[i * 4 / COUNT][i * 4 % COUNT];
+        __stcg(part + i * 128, make_float4(s[0], s[1], s[2], s[3]));
+    }
+    __threadfence();
+    ptx::named_barrier_sync(barrier, 128);
+    if (thread == 0) ptx::store_release(complete, ticket);
+}
+
+// Adds the sums that another block has left.
+template <int HALVES, int COUNT>
+__device__ __forceinline__ void take_part(float (&sums)[HALVES][COUNT], const float4* part,
+                                          unsigned long long* complete, unsigned long long ticket, int barrier) {
+    const int thread = threadIdx.x % 128;
+    part += thread;
+    asm volatile("" : "+l"(part));
+    while (ptx::load_acquire(complete) != ticket) {
+    }
+    // A few loads at a time: all at once would need registers for as many sums again.
+    constexpr int BATCH = 4;
+#pragma unroll
+    for (int i = 0; i < HALVES * COUNT / 4; i += BATCH) {
+        float4 theirs[BATCH];
+#pragma unroll
+        for (int j = 0; j < BATCH; ++j) theirs[j] = ptx::load_l2(part + (i + j) * 128);
+#pragma unroll
+        for (int j = 0; j < BATCH; ++j) {
+            float* const s = &sums[(i + j) * 4 / COUNT][(i + j) * 4 % COUNT];
+            s[0] += theirs[j].x, s[1] += theirs[j].y, s[2] += theirs[j].z, s[3] += theirs[j].w;
+            asm volatile("" : "+f"(s[0]), "+f"(s[1]), "+f"(s[2]), "+f"(s[3]));
+        }
+    }
+    ptx::named_barrier_sync(barrier, 128);
+    if (thread == 0) *complete = 0;
+}
+
+// Which of a thread's `quads` four sums a block adds up: from first(part) to first(part + 1).
+struct Share {
+    int quads, splits;
+    __device__ __forceinline__ int first(int part) const { return quads * part / splits; }
+};
+
+// Sends each block that shares the tile its share of this thread's sums, adds up what the others have sent, in the same
+// order every time, and stores it. `exchange` is the tiles' memory.
+template <class T, class TILE, int COUNT>
+__device__ __forceinline__ void exchange_and_store(const float (&sums)[COUNT], unsigned exchange, unsigned barrier,
+                                                   int part, int splits, int pair_rank, int row, int col,
+                                                   const gemmprof::Output& out) {
+    constexpr int LANES = CONSUMERS * 128 * 16;  // bytes that all threads' four sums take
+    const Share share = {COUNT / 4, splits};
+    const unsigned mine = exchange + threadIdx.x * 16;
+    const int first = share.first(part), count = share.first(part + 1) - first;
+    if (threadIdx.x == 0) ptx::barrier_expect(barrier, splits * count * LANES);
+    // All blocks have read their last tiles, whose memory the sums now take.
+    ptx::cluster_meet();
+    int owner = 0, start = 0, end = share.first(1);
+#pragma unroll
+    for (int i = 0; i < COUNT / 4; ++i) {
+        while (i >= end) ++owner, start = end, end = share.first(owner + 1);
+        const unsigned rank = unsigned(owner * TILE::pair + pair_rank);
+        const unsigned slot = unsigned(part * (end - start) + i - start);
+        ptx::send(ptx::address_at(mine + slot * LANES, rank),
+                  make_float4(sums[4 * i], sums[4 * i + 1], sums[4 * i + 2], sums[4 * i + 3]),
+                  ptx::address_at(barrier, rank));
+    }
+    ptx::barrier_wait(barrier, 0);
+    row += int(threadIdx.x) / 32 % 4 * 16 + int(threadIdx.x) % 32 / 4, col += int(threadIdx.x) % 4 * 2;
+    for (int i = 0; i < count; ++i) {
+        float4 sum = ptx::load_shared(mine + unsigned(i) * LANES);
+        for (int other = 1; other < splits; ++other) {
+            const float4 theirs = ptx::load_shared(mine + unsigned(other * count + i) * LANES);
+            sum.x += theirs.x, sum.y += theirs.y, sum.z += theirs.z, sum.w += theirs.w;
+        }
+        const float four[4] = {sum.x, sum.y, sum.z, sum.w};
+        gemmprof::store_fragment<T>(out, row, col + 8 * (first + i), four);
+    }
+}
+
+}  // namespace GEMMPROF_STAGE

@@ -1,0 +1,103 @@
+// What a block of the fastest stage computes, and how a problem is divided among clusters of them.
+#pragma once
+
+#include "wgmma_tile.cuh"
+
+constexpr int CONSUMERS = 2;
+constexpr int THREADS = (CONSUMERS + 1) * 128;
+constexpr int SHARED_LIMIT = 232448;  // bytes of shared memory that a block may have on Hopper
+
+namespace GEMMPROF_STAGE {
+
+// How the two consumer warpgroups of a block divide its work.
+enum class Consumers {
+    kTogether,  // each computes half of the tile: 64 of its rows, or half of its columns where there are only 64 rows
+    kInTurn,    // each computes tiles of its own: one multiplies while the other stores
+};
+
+// A block computes bm x bn of C. PAIR: 2 where blocks below each other share B.
+template <int BM_, int BN_, int STAGES_, int PAIR_, Consumers CONSUMERS_ = Consumers::kTogether>
+struct Tile {
+    static constexpr int bm = BM_, bn = BN_, stages = STAGES_, pair = PAIR_;
+    static constexpr bool in_turn = CONSUMERS_ == Consumers::kInTurn;
+    static constexpr int halves = in_turn ? bm / 64 : 1;           // times 64 rows that a consumer computes
+    static constexpr int wn = in_turn || bm == 128 ? bn : bn / 2;  // columns that a consumer computes
+    static constexpr int store_columns = wn % 64 == 0 ? 64 : 32;   // that a warp hands over at a time
+    static constexpr int store_bytes = 16 * store_columns * 2;
+    static constexpr int stage_bytes = (bm + (bn + 63) / 64 * 64) * BK * 2;
+    static constexpr int needed_bytes = stages * stage_bytes + SWIZZLE_ATOM + 16 * stages + 8;
+    static constexpr int store_buffers = needed_bytes + CONSUMERS * 4 * 2 * store_bytes <= SHARED_LIMIT ? 2 : 1;
+    static constexpr int warp_staging = store_buffers * store_bytes;
+    static constexpr int shared_bytes = needed_bytes + CONSUMERS * 4 * warp_staging;
+};
+
+// The catalog's parameters give the large tile. The others are for problems that it would leave SMs idle in.
+struct Large : Tile<BM, BN, STAGES, 2> {};
+struct Turn128 : Tile<128, 128, 6, 2, Consumers::kInTurn> {};
+struct Turn160 : Tile<128, 160, 5, 2, Consumers::kInTurn> {};
+struct Turn192 : Tile<128, 192, 5, 2, Consumers::kInTurn> {};
+struct Wide : Tile<128, 192, 5, 1> {};
+struct Medium : Tile<128, 128, 6, 1> {};
+struct Small : Tile<64, 128, 8, 1> {};
+struct Tiny : Tile<64, 64, 12, 1> {};
+
+// How a problem is divided among the clusters of a launch. `rows` counts rows of tiles, of pairs where blocks are
+// paired.
+struct Schedule {
+    int rows, columns;
+    int group;   // rows that are walked together
+    int splits;  // blocks (or pairs) of a cluster that share a tile along K; then a cluster has one tile to do
+    int whole;   // tiles that are computed one after the other by one cluster each
+    bool bulk;   // the copy engine stores C
+    // The tiles after those, as one long row of steps along K, are cut into equal pieces, one for each cluster.
+    float4* parts;                 // room for the sums of a block, for each block
+    unsigned long long* complete;  // for each block: `ticket` when its sums are there, reset by who takes them
+    unsigned long long ticket;     // differs from launch to launch
+
+    // The place of the index-th tile: down a band of `group` rows, then the next column of the band.
+    __device__ __forceinline__ void place(int index, int& row, int& column) const {
+        const int band = index / (group * columns), first = band * group;
+        const int height = min(group, rows - first), within = index - first * columns;
+        row = first + within % height;
+        column = within / height;
+    }
+};
+
+// What a cluster does, piece by piece; the producer and the consumers walk the same list.
+struct Pieces {
+    int tile, first, last;  // this piece: a tile, and steps along K from first up to last
+    int steps;              // of a whole tile
+    int next_tile, stride, whole, part_first, part_last;
+    int position, end;  // in the row of steps that is cut into equal pieces
+
+    __device__ __forceinline__ Pieces(const Schedule& schedule, int all_steps, int cluster, int clusters, int part) {
+        steps = all_steps;
+        next_tile = cluster, stride = clusters, whole = schedule.whole;
+        part_first = share(steps, part, schedule.splits), part_last = share(steps, part + 1, schedule.splits);
+        // Backwards: a cluster that waits for sums waits for one that was launched before it.
+        const int turn = clusters - 1 - cluster;
+        const int row = (schedule.rows * schedule.columns - whole) * steps;
+        position = share(row, turn, clusters), end = share(row, turn + 1, clusters);
+    }
+    // Where the index-th of `shares` equal parts begins, in 32 bits throughout.
+    static __device__ __forceinline__ int share(int total, int index, int shares) {
+        return total / shares * index + min(index, total % shares);
+    }
+    __device__ __forceinline__ bool more() const { return next_tile < whole || position < end; }
+    __device__ __forceinline__ bool next() {
+        if (next_tile < whole) {
+            tile = next_tile, first = part_first, last = part_last;
+            next_tile += stride;
+            return true;
+        }
+        if (position >= end) return false;
+        const int behind = position / steps;
+        tile = whole + behind;
+        first = position - behind * steps;
+        last = min(steps, end - behind * steps);
+        position += last - first;
+        return true;
+    }
+};
+
+}  // namespace GEMMPROF_STAGE

@@ -1,0 +1,141 @@
+// Stage 7, 16-bit persistent grid of clusters: less traffic between L2 and the SMs, better hits in L2.
+//
+// What changed against stage 6, all of it in who computes which tile and who copies what:
+// 1. Two blocks of a cluster compute tiles below each other. They need the same tile of B: each copies half of it, and
+//    the copy engine writes it into the shared memory of both. A stage is empty when the consumers of both are done.
+// 2. As many clusters as fit the GPU stay, and each computes tile after tile: the producer copies the next tile's
+// operands
+//    while the consumers store this one's sums.
+// 3. Tiles are walked in bands of GROUP rows of pairs, so that the blocks at work at one time share operands in L2.
+#include "wgmma_tile.cuh"
+
+constexpr int CLUSTER = 2;
+constexpr int CONSUMERS = BM / 64;
+constexpr int THREADS = (CONSUMERS + 1) * 128;
+constexpr int STAGE_BYTES = (BM + BN) * BK * 2;
+constexpr int SHARED_BYTES = STAGES * STAGE_BYTES + SWIZZLE_ATOM + 16 * STAGES;
+
+static_assert(BM == 64 || BM == 128,
+              "BM must be 64 or 128: a consumer warpgroup multiplies 64 rows, and there are 1 or 2");
+static_assert(BN == 64 || BN == 128 || BN == 192 || BN == 256, "BN must be 64, 128, 192 or 256: what wgmma multiplies");
+static_assert(STAGES >= 2, "STAGES must be at least 2: one tile is computed while another is copied");
+static_assert(GROUP >= 1, "GROUP must be at least 1: rows of tile pairs that are walked together");
+static_assert(STAGES * 2 * BK * (BM + BN) + 1024 + 16 * STAGES <= 232448,
+              "STAGES tiles must fit 227 KiB of shared memory");
+
+namespace GEMMPROF_STAGE {
+
+// Tile pairs of C: `pairs_m` below each other, `tiles_n` side by side.
+struct Tiles {
+    int pairs_m, tiles_n;
+
+    // The place of the index-th pair: down a band of GROUP rows of pairs, then the next column of the band.
+    __device__ __forceinline__ void place(int index, int& pair_m, int& tile_n) const {
+        const int band = index / (GROUP * tiles_n), first = band * GROUP;
+        const int rows = min(GROUP, pairs_m - first), within = index - first * tiles_n;
+        pair_m = first + within % rows;
+        tile_n = within / rows;
+    }
+};
+
+template <class T, bool A_TRANSPOSED, bool B_TRANSPOSED>
+__global__ void __launch_bounds__(THREADS, 1)
+    hgemm_clusters(const __grid_constant__ CUtensorMap map_a, const __grid_constant__ CUtensorMap map_b, Tiles places,
+                   int K, gemmprof::Output out) {
+    using A = OperandTile<BM, !A_TRANSPOSED>;
+    using B = OperandTile<BN, B_TRANSPOSED, CLUSTER>;
+    extern __shared__ unsigned char shared[];
+    const unsigned tiles = (ptx::shared_address(shared) + SWIZZLE_ATOM - 1) / SWIZZLE_ATOM * SWIZZLE_ATOM;
+    const unsigned full = tiles + STAGES * STAGE_BYTES, empty = full + 8 * STAGES;
+
+    const int rank = int(ptx::cluster_rank());
+    const int count = places.pairs_m * places.tiles_n, clusters = int(gridDim.x) / CLUSTER;
+    const int steps = gemmprof::ceil_div(K, BK);
+    const int group = threadIdx.x / 128;
+
+    if (threadIdx.x == 0) {
+        for (int stage = 0; stage < STAGES; ++stage) {
+            ptx::barrier_init(full + 8 * stage, 1);
+            ptx::barrier_init(empty + 8 * stage, CLUSTER * CONSUMERS);
+        }
+        ptx::barrier_init_fence();
+    }
+    ptx::cluster_meet();
+
+    int stage = 0, parity = 0;
+    if (group == CONSUMERS) {
+        ptx::give_registers<40>();
+        if (threadIdx.x == CONSUMERS * 128) {
+            for (int index = int(blockIdx.x) / CLUSTER; index < count; index += clusters) {
+                int pair_m, tile_n;
+                places.place(index, pair_m, tile_n);
+                const int row = (pair_m * CLUSTER + rank) * BM, col = tile_n * BN;
+                for (int step = 0; step < steps; ++step) {
+                    ptx::barrier_wait(empty + 8 * stage, parity ^ 1);
+                    const unsigned tile = tiles + stage * STAGE_BYTES, barrier = full + 8 * stage;
+                    ptx::barrier_expect(barrier, STAGE_BYTES);
+                    A::copy(tile, &map_a, row, step * BK, barrier);
+                    B::copy(tile + A::bytes, &map_b, col, step * BK, barrier, rank, (1 << CLUSTER) - 1);
+                    if (++stage == STAGES) stage = 0, parity ^= 1;
+                }
+            }
+        }
+    } else {
+        ptx::take_registers<232>();
+        const unsigned thread = threadIdx.x % 128;
+        for (int index = int(blockIdx.x) / CLUSTER; index < count; index += clusters) {
+            int pair_m, tile_n;
+            places.place(index, pair_m, tile_n);
+            float sums[BN / 2];
+            for (int step = 0; step < steps; ++step) {
+                ptx::barrier_wait(full + 8 * stage, parity);
+                const unsigned tile = tiles + stage * STAGE_BYTES;
+                ptx::pin(sums);
+                ptx::wgmma_fence();
+                multiply_step<T, A, B>(sums, A::descriptor(tile, group * 64), B::descriptor(tile + A::bytes, 0),
+                                       step > 0);
+                ptx::wgmma_commit();
+                ptx::wgmma_wait<1>();
+                ptx::pin(sums);
+                if (step > 0 && thread < CLUSTER)
+                    ptx::barrier_arrive_at(empty + 8 * (stage == 0 ? STAGES - 1 : stage - 1), thread);
+                if (++stage == STAGES) stage = 0, parity ^= 1;
+            }
+            ptx::wgmma_wait<0>();
+            ptx::pin(sums);
+            if (thread < CLUSTER) ptx::barrier_arrive_at(empty + 8 * (stage == 0 ? STAGES - 1 : stage - 1), thread);
+            store_sums<T>(sums, (pair_m * CLUSTER + rank) * BM + group * 64, tile_n * BN, out);
+        }
+    }
+    // A block that left would take its shared memory from under the copies and arrivals of the other.
+    __syncwarp();
+    ptx::cluster_meet();
+}
+
+#define GEMMPROF_KERNELS(T, row)                                                                                       \
+    {labels[row][0], gemmprof::address(hgemm_clusters<T, false, false>), THREADS, SHARED_BYTES},                       \
+        {labels[row][1], gemmprof::address(hgemm_clusters<T, false, true>), THREADS, SHARED_BYTES},                    \
+        {labels[row][2], gemmprof::address(hgemm_clusters<T, true, false>), THREADS, SHARED_BYTES}, {                  \
+        labels[row][3], gemmprof::address(hgemm_clusters<T, true, true>), THREADS, SHARED_BYTES                        \
+    }
+
+const gemmprof::KernelFacts kernels[] = {GEMMPROF_KERNELS(__half, 0), GEMMPROF_KERNELS(__nv_bfloat16, 1)};
+
+cudaError_t launch(const gemmprof::Gemm& gemm, cudaStream_t stream) {
+    return gemmprof::run_half(gemm, stream, {true, true}, [](const gemmprof::Gemm& g, cudaStream_t on) {
+        CUtensorMap map_a, map_b;
+        if (cudaError_t error = describe_operands<BM, BN, CLUSTER>(map_a, map_b, g)) return error;
+        const Tiles places = {gemmprof::ceil_div(g.m, BM * CLUSTER), gemmprof::ceil_div(g.n, BN)};
+        int device = 0, sms = 0;
+        if (cudaError_t error = cudaGetDevice(&device)) return error;
+        if (cudaError_t error = cudaDeviceGetAttribute(&sms, cudaDevAttrMultiProcessorCount, device)) return error;
+        const std::int64_t count = std::int64_t(places.pairs_m) * places.tiles_n;
+        const unsigned clusters = unsigned(count < sms / CLUSTER ? count : sms / CLUSTER);
+        return gemmprof::launch_kernel(kernels[gemmprof::half_index(g) * kLayouts + layout_of(g)], clusters * CLUSTER,
+                                       CLUSTER, on, map_a, map_b, places, g.k, gemmprof::output_of(g));
+    });
+}
+
+}  // namespace GEMMPROF_STAGE
+
+GEMMPROF_EXPORT_STAGE(launch, kernels)

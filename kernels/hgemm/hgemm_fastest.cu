@@ -1,0 +1,247 @@
+// Stage 8, the fastest with 16 bits: storing costs the tensor cores no time, and no shape leaves SMs without work.
+//
+// What this stage does over stage 7:
+// 1. Sums leave by way of shared memory: stmatrix writes them as rows of 16-bit elements, the copy engine stores those,
+// and
+//    the warps go on meanwhile (fastest_sums.cuh).
+// 2. Consumers in turn: each of the two warpgroups computes tiles of its own, and one multiplies while the other
+// stores.
+//    A tile has 128 rows then, two wgmma side by side for each step, and the producer fills the stages for one tile
+//    after the other.
+// 3. Few tiles leave SMs idle. Up to 8 blocks then share a tile: each sums a part of K, and as a cluster they send
+// their
+//    sums through distributed shared memory to the one that adds them. No workspace, the same result every time.
+// 4. The last round of tiles rarely fills the GPU. Where that pays, the tiles of the last two rounds, as one long row
+// of
+//    steps along K, are cut into equal pieces, one for each cluster (stream-K). A cluster leaves the sums of a tile's
+//    last steps in memory; the one that computes its first steps takes them from there. The order of additions is
+//    fixed.
+// 5. Tiles of several sizes. `choose_schedule` expects the time of each, whole, shared or cut (fastest_choice.cuh).
+//
+// A pair of blocks below each other shares its tile of B as in stage 7. In a cluster whose blocks also share K, block r
+// computes row r % PAIR of the pair, and part r / PAIR of K.
+#include "fastest_choice.cuh"
+#include "fastest_sums.cuh"
+
+static_assert(BM == 128, "BM must be 128: two consumer warpgroups multiply 64 rows each");
+static_assert(BN == 128 || BN == 256, "BN must be 128 or 256: each block of a pair copies half of the columns");
+static_assert(GROUP >= 1, "GROUP must be at least 1: rows of tile pairs that are walked together");
+static_assert(STAGES >= 3, "STAGES must be at least 3: one is multiplied, one is waited for, one is being copied");
+static_assert(STAGES * 2 * BK * (BM + BN) + 16384 + 1032 + 16 * STAGES <= SHARED_LIMIT,
+              "STAGES tiles and what is being stored must fit 227 KiB of shared memory");
+static_assert(2 * BM * BN * 9 / 4 <= STAGES * 2 * BK * (BM + BN), "the sums of a block must fit the tiles' memory");
+
+namespace GEMMPROF_STAGE {
+
+template <class T, class TILE, bool A_TRANSPOSED, bool B_TRANSPOSED>
+__global__ void __launch_bounds__(THREADS, 1)
+    hgemm_fastest(const __grid_constant__ CUtensorMap map_a, const __grid_constant__ CUtensorMap map_b,
+                  const __grid_constant__ CUtensorMap map_c, Schedule schedule, int K, gemmprof::Output out) {
+    using A = OperandTile<TILE::bm, !A_TRANSPOSED>;
+    using B = OperandTile<TILE::bn, B_TRANSPOSED, TILE::pair>;
+    constexpr int ST = TILE::stages, PAIR = TILE::pair, STAGE_BYTES = A::bytes + B::bytes;
+    // Who releases a stage: in each block of the pair, both consumers or the one whose tile it is.
+    constexpr int RELEASES = PAIR * (TILE::in_turn ? 1 : CONSUMERS);
+    extern __shared__ unsigned char shared[];
+    const unsigned tiles = (ptx::shared_address(shared) + SWIZZLE_ATOM - 1) / SWIZZLE_ATOM * SWIZZLE_ATOM;
+    const unsigned staging = tiles + ST * TILE::stage_bytes;
+    const unsigned full = staging + CONSUMERS * 4 * TILE::warp_staging, empty = full + 8 * ST, summed = empty + 8 * ST;
+
+    const int cluster = PAIR * schedule.splits;
+    const int rank = int(ptx::cluster_rank()), pair_rank = rank % PAIR, part = rank / PAIR;
+    const int index = int(blockIdx.x) / cluster, clusters = int(gridDim.x) / cluster;
+    Pieces pieces(schedule, gemmprof::ceil_div(K, BK), index, clusters, part);
+    const int group = __shfl_sync(~0u, int(threadIdx.x) / 128, 0);
+
+    if (threadIdx.x == CONSUMERS * 128) {
+        ptx::prefetch_map(&map_a);
+        ptx::prefetch_map(&map_b);
+        for (int stage = 0; stage < ST; ++stage) {
+            ptx::barrier_init(full + 8 * stage, 1);
+            ptx::barrier_init(empty + 8 * stage, RELEASES);
+        }
+        ptx::barrier_init(summed, 1);
+        ptx::barrier_init_fence();
+    }
+    if constexpr (PAIR > 1)
+        ptx::cluster_meet();
+    else
+        __syncthreads();
+
+    if (group == CONSUMERS) {
+        ptx::give_registers<40>();
+        if (threadIdx.x == CONSUMERS * 128) {
+            int stage = 0, parity = 0;
+            while (pieces.next()) {
+                int tile_row, tile_col;
+                schedule.place(pieces.tile, tile_row, tile_col);
+                const int row = (tile_row * PAIR + pair_rank) * TILE::bm, col = tile_col * TILE::bn;
+                for (int step = pieces.first; step < pieces.last; ++step) {
+                    ptx::barrier_wait(empty + 8 * stage, parity ^ 1);
+                    const unsigned tile = tiles + stage * STAGE_BYTES, barrier = full + 8 * stage;
+                    ptx::barrier_expect(barrier, STAGE_BYTES);
+                    A::copy(tile, &map_a, row, step * BK, barrier);
+                    B::copy(tile + A::bytes, &map_b, col, step * BK, barrier, pair_rank, 3u << part * PAIR);
+                    if (++stage == ST) stage = 0, parity ^= 1;
+                }
+            }
+        }
+        __syncwarp();
+        if (schedule.splits > 1) ptx::cluster_meet();
+    } else {
+        ptx::take_registers<232>();
+        const int thread = threadIdx.x % 128;
+        const int group_row = TILE::bm == 128 && !TILE::in_turn ? group * 64 : 0;
+        const int group_col = TILE::wn < TILE::bn ? group * TILE::wn : 0;
+        const unsigned my_staging = staging + threadIdx.x / 32 * TILE::warp_staging;
+        const auto release = [&](int s) {
+            if constexpr (PAIR == 1) {
+                if (thread == 0) ptx::barrier_arrive(empty + 8 * s);
+            } else {
+                if (thread < PAIR) ptx::barrier_arrive_at(empty + 8 * s, unsigned(part * PAIR + thread));
+            }
+        };
+        if constexpr (TILE::in_turn)
+            if (group == 1) ptx::named_barrier_arrive(1, CONSUMERS * 128);  // the first turn is the other's
+        int position = 0;                                                   // steps that lie before this piece
+        int stored = 0;                                                     // parts that this warp has handed over
+        for (int turn = 0; pieces.next(); ++turn) {
+            const int steps = pieces.last - pieces.first;
+            int stage = position % ST, parity = position / ST & 1;
+            position += steps;
+            if (TILE::in_turn && turn % CONSUMERS != group) continue;
+            float sums[TILE::halves][TILE::wn / 2] = {};
+            if constexpr (TILE::in_turn) ptx::named_barrier_sync(1 + group, CONSUMERS * 128);
+            int step = 0;
+            do {  // a piece has at least one step
+                ptx::barrier_wait(full + 8 * stage, parity);
+                const unsigned a_tile = tiles + stage * STAGE_BYTES, b_tile = a_tile + A::bytes;
+#pragma unroll
+                for (int half = 0; half < TILE::halves; ++half) ptx::pin(sums[half]);
+                ptx::wgmma_fence();
+#pragma unroll
+                for (int half = 0; half < TILE::halves; ++half)
+                    multiply_step<T, A, B>(sums[half], A::descriptor(a_tile, group_row + 64 * half),
+                                           B::descriptor(b_tile, group_col), 1);
+                ptx::wgmma_commit();
+                ptx::wgmma_wait<1>();
+#pragma unroll
+                for (int half = 0; half < TILE::halves; ++half) ptx::pin(sums[half]);
+                if (step > 0) release(stage == 0 ? ST - 1 : stage - 1);
+                if (++stage == ST) stage = 0, parity ^= 1;
+            } while (++step < steps);
+            // All is issued, so it is the other's turn, if there is another piece.
+            if constexpr (TILE::in_turn)
+                if (pieces.more()) ptx::named_barrier_arrive(2 - group, CONSUMERS * 128);
+            ptx::wgmma_wait<0>();
+#pragma unroll
+            for (int half = 0; half < TILE::halves; ++half) ptx::pin(sums[half]);
+            release(stage == 0 ? ST - 1 : stage - 1);
+
+            int tile_row, tile_col;
+            schedule.place(pieces.tile, tile_row, tile_col);
+            const int row = (tile_row * PAIR + pair_rank) * TILE::bm + group_row;
+            const int col = tile_col * TILE::bn + group_col;
+            if constexpr (TILE::in_turn) {
+                constexpr int PART = TILE::bm * TILE::bn / 4;
+                const int block = int(blockIdx.x);
+                if (pieces.first > 0) {
+                    leave_part(sums, schedule.parts + block * PART, schedule.complete + block, schedule.ticket,
+                               3 + group);
+                    continue;
+                }
+                // The cluster before this one has computed the rest of this tile.
+                if (pieces.last < pieces.steps)
+                    take_part(sums, schedule.parts + (block - PAIR) * PART, schedule.complete + block - PAIR,
+                              schedule.ticket, 3 + group);
+            } else if (schedule.splits > 1) {
+                exchange_and_store<T, TILE>(sums[0], tiles, summed, part, schedule.splits, pair_rank, row, col, out);
+                break;
+            }
+#pragma unroll
+            for (int half = 0; half < TILE::halves; ++half) {
+                if (schedule.bulk)
+                    store_bulk<T, TILE>(sums[half], my_staging, &map_c, row + 64 * half + thread / 32 * 16, col,
+                                        out.alpha, stored);
+                else
+                    store_sums<T>(sums[half], row + 64 * half, col, out);
+            }
+        }
+        if (threadIdx.x % 32 == 0) ptx::store_box_wait<0>();
+    }
+    // A block that left would take its shared memory from under the copies and arrivals of its neighbour.
+    __syncwarp();
+    if constexpr (PAIR > 1) ptx::cluster_meet();
+}
+
+// By tile, type of the operands and storage of B; then the two tiles that take a transposed A. The first that is listed
+// for bfloat16 and row-major operands is what large problems run.
+#define GEMMPROF_TWO(T, TILE, A_TRANSPOSED, row)                                                                       \
+    {labels[row][2 * A_TRANSPOSED], gemmprof::address(hgemm_fastest<T, TILE, A_TRANSPOSED, false>), THREADS,           \
+     TILE::shared_bytes},                                                                                              \
+    {                                                                                                                  \
+        labels[row][2 * A_TRANSPOSED + 1], gemmprof::address(hgemm_fastest<T, TILE, A_TRANSPOSED, true>), THREADS,     \
+            TILE::shared_bytes                                                                                         \
+    }
+#define GEMMPROF_FOUR(TILE, A_TRANSPOSED)                                                                              \
+    GEMMPROF_TWO(__half, TILE, A_TRANSPOSED, 0), GEMMPROF_TWO(__nv_bfloat16, TILE, A_TRANSPOSED, 1)
+
+const gemmprof::KernelFacts kernels[] = {
+    GEMMPROF_FOUR(Large, false),   GEMMPROF_FOUR(Turn128, false), GEMMPROF_FOUR(Turn160, false),
+    GEMMPROF_FOUR(Turn192, false), GEMMPROF_FOUR(Wide, false),    GEMMPROF_FOUR(Medium, false),
+    GEMMPROF_FOUR(Small, false),   GEMMPROF_FOUR(Tiny, false),    GEMMPROF_FOUR(Large, true),
+    GEMMPROF_FOUR(Small, true),
+};
+
+const gemmprof::KernelFacts& kernel_for(const gemmprof::Gemm& g, int tile) {
+    const int four = !g.a_transposed ? tile : tile == kLarge ? kTiles : kTiles + 1;
+    return kernels[four * 4 + gemmprof::half_index(g) * 2 + g.b_transposed];
+}
+
+using Describe = cudaError_t(CUtensorMap (&maps)[3], bool bulk, const gemmprof::Gemm& g);
+
+// The tensor maps of A, B and, where the copy engine stores it, C.
+template <class TILE>
+cudaError_t describe(CUtensorMap (&maps)[3], bool bulk, const gemmprof::Gemm& g) {
+    if (cudaError_t error = describe_operands<TILE::bm, TILE::bn, TILE::pair>(maps[0], maps[1], g)) return error;
+    return bulk ? gemmprof::describe(maps[2], g.c, g.m, g.n, g.ldc, TILE::store_columns, 16) : cudaSuccess;
+}
+
+Describe* const describe_tile[kTiles] = {describe<Large>, describe<Turn128>, describe<Turn160>, describe<Turn192>,
+                                         describe<Wide>,  describe<Medium>,  describe<Small>,   describe<Tiny>};
+
+cudaError_t launch_prepared(const gemmprof::Gemm& g, cudaStream_t stream) {
+    int device = 0, sms = 0;
+    if (cudaError_t error = cudaGetDevice(&device)) return error;
+    if (cudaError_t error = cudaDeviceGetAttribute(&sms, cudaDevAttrMultiProcessorCount, device)) return error;
+    const Choice choice = choose_schedule(g, device, sms, kernel_for(g, kSmall));
+    const TileFacts& tile = tile_facts[choice.tile];
+
+    // The copy engine writes whole 16 bytes, past the end of a row if it ends within them.
+    const bool bulk = g.c_dtype == g.dtype && g.beta == 0.0f && (g.ldc | g.n) % gemmprof::CHUNK == 0 &&
+                      reinterpret_cast<std::uintptr_t>(g.c) % 16 == 0 && choice.splits == 1;
+    CUtensorMap maps[3] = {};
+    if (cudaError_t error = describe_tile[choice.tile](maps, bulk, g)) return error;
+
+    const int cluster = tile.pair * choice.splits;
+    const int rows = gemmprof::ceil_div(g.m, tile.bm * tile.pair), columns = gemmprof::ceil_div(g.n, tile.bn);
+    const int count = rows * columns, places = cluster_places(device, sms, cluster, kernel_for(g, kSmall));
+    const int clusters = choice.splits > 1 ? count : std::min(count, places);
+    Schedule schedule = {rows, columns, GROUP, choice.splits, count, bulk, nullptr, nullptr, 0};
+
+    const Parts parts(device, choice.cut ? clusters * cluster : 0, std::size_t(tile.bm) * tile.bn * 4, stream);
+    if (parts.complete != nullptr) {
+        schedule.whole = (count / places - 1) * places;
+        schedule.parts = parts.parts, schedule.complete = parts.complete, schedule.ticket = new_ticket();
+    }
+    return gemmprof::launch_kernel(kernel_for(g, choice.tile), unsigned(clusters * cluster), unsigned(cluster), stream,
+                                   maps[0], maps[1], maps[2], schedule, g.k, gemmprof::output_of(g));
+}
+
+cudaError_t launch(const gemmprof::Gemm& gemm, cudaStream_t stream) {
+    return gemmprof::run_half(gemm, stream, {true, true}, launch_prepared);
+}
+
+}  // namespace GEMMPROF_STAGE
+
+GEMMPROF_EXPORT_STAGE(launch, kernels)

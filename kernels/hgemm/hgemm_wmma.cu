@@ -1,0 +1,116 @@
+// Stage 2, 16-bit WMMA: the tensor cores through CUDA C++'s own words.
+//
+// One thing changed against stage 1: a warp multiplies 16 x 16 x 16 fragments on the tensor cores, so the tiles stay 16
+// bits wide in shared memory. Which lane holds what of a fragment is not ours to know: rows of shared memory are padded
+// by PAD elements against bank conflicts, and the sums go through shared memory on their way to C.
+#include <mma.h>
+
+#include "../include/hgemm.cuh"
+
+constexpr int WARPS = (BM / WM) * (BN / WN);
+constexpr int THREADS = WARPS * 32;
+constexpr int LDA = BK + PAD;
+constexpr int LDB = BN + PAD;
+
+static_assert(BM % WM == 0 && BN % WN == 0, "whole warp tiles must make up the block tile");
+static_assert(WM % 16 == 0 && WN % 16 == 0, "a warp tile must be made of 16 x 16 fragments");
+static_assert(BK % 16 == 0, "BK must be a multiple of 16: the depth of a fragment");
+static_assert(PAD % 8 == 0, "PAD must be a multiple of 8: rows of the tiles start at multiples of 16 bytes");
+static_assert(THREADS <= 1024, "a block has 32 * (BM / WM) * (BN / WN) threads, and at most 1024");
+static_assert(WM * WN <= 64 * 64, "a warp keeps WM * WN sums, at most 128 in each of its lanes");
+static_assert(BM * BK % (8 * THREADS) == 0, "the threads must load equal parts of the A tile");
+static_assert(BK * BN % (8 * THREADS) == 0, "the threads must load equal parts of the B tile");
+static_assert(2 * (BM * LDA + BK * LDB) <= 49152, "the tiles must fit 48 KiB of shared memory");
+static_assert(WARPS * 1024 <= 2 * (BM * LDA + BK * LDB), "a 16 x 16 tile of sums a warp must fit the tiles' memory");
+
+namespace GEMMPROF_STAGE {
+
+using gemmprof::CHUNK;
+namespace wmma = nvcuda::wmma;
+
+template <class T>
+__device__ __forceinline__ void load_chunk(T* to, const T* from, bool inside) {
+    uint4 bits = {};
+    if (inside) bits = *reinterpret_cast<const uint4*>(from);
+    *reinterpret_cast<uint4*>(to) = bits;
+}
+
+template <class T>
+__global__ void __launch_bounds__(THREADS) hgemm_wmma(int M, int N, int K, const T* __restrict__ A, std::int64_t lda,
+                                                      const T* __restrict__ B, std::int64_t ldb, gemmprof::Output out) {
+    __shared__ __align__(128) unsigned char shared[2 * (BM * LDA + BK * LDB)];
+    T* const As = reinterpret_cast<T*>(shared);
+    T* const Bs = As + BM * LDA;
+
+    const int tiles_n = gemmprof::ceil_div(N, BN);
+    const int block_row = int(blockIdx.x / tiles_n) * BM, block_col = int(blockIdx.x % tiles_n) * BN;
+    const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
+    const int warp_row = warp / (BN / WN) * WM, warp_col = warp % (BN / WN) * WN;
+
+    wmma::fragment<wmma::accumulator, 16, 16, 16, float> sums[WM / 16][WN / 16];
+#pragma unroll
+    for (int i = 0; i < WM / 16; ++i)
+#pragma unroll
+        for (int j = 0; j < WN / 16; ++j) wmma::fill_fragment(sums[i][j], 0.0f);
+
+    for (int k = 0; k < K; k += BK) {
+#pragma unroll
+        for (int i = 0; i < BM * BK / CHUNK; i += THREADS) {
+            const int row = (i + threadIdx.x) / (BK / CHUNK), col = (i + threadIdx.x) % (BK / CHUNK) * CHUNK;
+            load_chunk(As + row * LDA + col, A + (block_row + row) * lda + k + col, block_row + row < M && k + col < K);
+        }
+#pragma unroll
+        for (int i = 0; i < BK * BN / CHUNK; i += THREADS) {
+            const int row = (i + threadIdx.x) / (BN / CHUNK), col = (i + threadIdx.x) % (BN / CHUNK) * CHUNK;
+            load_chunk(Bs + row * LDB + col, B + (k + row) * ldb + block_col + col, k + row < K && block_col + col < N);
+        }
+        __syncthreads();
+#pragma unroll
+        for (int kk = 0; kk < BK; kk += 16) {
+            wmma::fragment<wmma::matrix_a, 16, 16, 16, T, wmma::row_major> a[WM / 16];
+            wmma::fragment<wmma::matrix_b, 16, 16, 16, T, wmma::row_major> b[WN / 16];
+#pragma unroll
+            for (int i = 0; i < WM / 16; ++i) wmma::load_matrix_sync(a[i], As + (warp_row + 16 * i) * LDA + kk, LDA);
+#pragma unroll
+            for (int j = 0; j < WN / 16; ++j) wmma::load_matrix_sync(b[j], Bs + kk * LDB + warp_col + 16 * j, LDB);
+#pragma unroll
+            for (int i = 0; i < WM / 16; ++i)
+#pragma unroll
+                for (int j = 0; j < WN / 16; ++j) wmma::mma_sync(sums[i][j], a[i], b[j], sums[i][j]);
+        }
+        __syncthreads();
+    }
+
+    float* const staged = reinterpret_cast<float*>(shared) + warp * 256;
+#pragma unroll
+    for (int i = 0; i < WM / 16; ++i)
+#pragma unroll
+        for (int j = 0; j < WN / 16; ++j) {
+            wmma::store_matrix_sync(staged, sums[i][j], 16, wmma::mem_row_major);
+            __syncwarp();
+#pragma unroll
+            for (int r = 0; r < 16; r += 4) {
+                const int row = r + lane / 8, col = lane % 8 * 2;
+                gemmprof::store_pair<T>(out, block_row + warp_row + 16 * i + row, block_col + warp_col + 16 * j + col,
+                                        staged[row * 16 + col], staged[row * 16 + col + 1]);
+            }
+            __syncwarp();
+        }
+}
+
+const gemmprof::KernelFacts kernels[] = {
+    {"float16", gemmprof::address(hgemm_wmma<__half>), THREADS, 0},
+    {"bfloat16", gemmprof::address(hgemm_wmma<__nv_bfloat16>), THREADS, 0},
+};
+
+cudaError_t launch(const gemmprof::Gemm& gemm, cudaStream_t stream) {
+    return gemmprof::run_half(gemm, stream, {false, false}, [](const gemmprof::Gemm& g, cudaStream_t on) {
+        const unsigned blocks = unsigned(gemmprof::ceil_div(g.m, BM)) * gemmprof::ceil_div(g.n, BN);
+        return gemmprof::launch_kernel(kernels[gemmprof::half_index(g)], blocks, 1, on, g.m, g.n, g.k, g.a, g.lda, g.b,
+                                       g.ldb, gemmprof::output_of(g));
+    });
+}
+
+}  // namespace GEMMPROF_STAGE
+
+GEMMPROF_EXPORT_STAGE(launch, kernels)
