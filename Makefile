@@ -2,6 +2,7 @@
 #   make report     install without torch and render the recorded H100 run into gemmprof-report/
 #   make test       the tests that need no GPU          (TORCH=torch==2.13.0 also tests the extension)
 #   make lint       ruff and mypy --strict
+#   make docs       the documentation as a site in build/site
 #   make test-gpu   the tests that need a GPU           (uses the Python that holds torch: PYTHON=…)
 #   make record     collect the recorded run again      (GPU machine)
 #   make record-noise  collect the kernels of tests/cuda/noise again and again (GPU machine), for docs/comparison.md
@@ -16,7 +17,7 @@ JOBS   ?= 2
 OUTPUT ?= gemmprof-report
 TESTS  ?= tests
 
-.PHONY: report test lint test-gpu record record-noise record-pairs bench clean
+.PHONY: docs report test lint test-gpu record record-noise record-pairs bench clean
 
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
@@ -45,6 +46,16 @@ lint: $(VENV)/.installed-lint
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+
+$(VENV)/.installed-docs: $(VENV)/.installed
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[docs]'
+	@touch $@
+
+# The documentation as a site in build/site; a broken link fails it.
+docs: $(VENV)/.installed-docs
+	$(BIN)/python tools/build_docs.py build/docs
+	$(BIN)/mkdocs build --strict --quiet
+	@echo "Wrote build/site/index.html"
 
 # On the GPU machine torch is already in some Python; gemmprof is used from this checkout.
 test-gpu:

@@ -4,7 +4,7 @@ The format has no checksum, but it says many things twice. ncu numbers the calls
 kernel right before the first launch that uses it, and the facts of its session once each; a grid stands in the launch
 and among its metrics; a minimum is never above an average; counts by instruction add up to the count of the launch. A
 report that breaks one of these rules was changed after ncu wrote it: by a disk, a transfer, or a hand. All of them hold
-in every recorded launch (`tests/analysis/reading/test_doubts.py`). What no rule covers stays unseen; docs/reports.md
+in every recorded launch (`tests/analysis/reading/test_doubts.py`). What no rule covers stays unseen; docs/reading.md
 says what that is.
 """
 

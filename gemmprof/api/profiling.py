@@ -16,6 +16,13 @@ DEFAULT_COUNT = 50
 """Most kernels and grids to profile unless more are asked for."""
 
 
+def _many(number: int, what: str) -> str:
+    """``1 launch``, ``3 launches``, ``2 kernels and grids``."""
+    if number != 1:
+        what = " and ".join(f"{word}{'es' if word.endswith('ch') else 's'}" for word in what.split(" and "))
+    return f"{number:,} {what}"
+
+
 @dataclass(frozen=True, slots=True)
 class Count:
     """A counted program: its launches in order, and the run that counted them."""
@@ -27,7 +34,7 @@ class Count:
         kernels = len({launch.name for launch in self.launches})
         whole = "" if len(self.launches) < COUNT_LIMIT else " (the first ones: no more are counted)"
         return (
-            f"{len(self.launches):,} launches of {kernels:,} kernels{whole}, "
+            f"{_many(len(self.launches), 'launch')} of {_many(kernels, 'kernel')}{whole}, "
             f"{nanoseconds(sum(launch.duration for launch in self.launches))} on the GPU; "
             f"counted in {seconds(self.collected.seconds)}"
         )
@@ -84,7 +91,7 @@ def cost(choice: Choice, counted: Count, repeat: int = 1, metric_set: str = "lea
     times = f", {repeat} times" if repeat > 1 else ""
     takes = seconds(choice.seconds(counted.collected.seconds, repeat, metric_set))
     lines = [
-        f"Profiling {choice.launches:,} launches of {choice.kernels:,} kernels and grids{times}: "
+        f"Profiling {_many(choice.launches, 'launch')} of {_many(choice.kernels, 'kernel and grid')}{times}: "
         f"{ratio(choice.share)} of the time, about {takes}"
     ]
     if choice.left_out:

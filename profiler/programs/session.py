@@ -63,7 +63,8 @@ class Collected:
     warnings: tuple[str, ...] = ()
 
     def __str__(self) -> str:
-        return f"{self.launches:,} launches in {self.seconds:.1f} s, {self.passes} passes at most"
+        plural = "" if self.launches == 1 else "es"
+        return f"{self.launches:,} launch{plural} in {self.seconds:.1f} s, {self.passes} passes at most"
 
 
 @dataclass(frozen=True, slots=True)

@@ -101,7 +101,7 @@ def test_cost_first_then_reports_explanation_and_pages(machine: Machine) -> None
 def test_the_words_of_selection_reach_ncu(machine: Machine) -> None:
     result = machine.run("--kernel", "layer_norm", "--nvtx", "forward$", "--cost")
     assert result.returncode == 0
-    assert "Profiling 1 launches of 1 kernels and grids: 100.0 % of the time" in result.stderr
+    assert "Profiling 1 launch of 1 kernel and grid: 100.0 % of the time" in result.stderr
     assert len(machine.calls) == 1
     nothing = machine.run("--kernel", "no_such_kernel")
     assert nothing.returncode == 2

@@ -1,0 +1,209 @@
+"""Writes the documentation that `make docs` turns into a site: the written pages, and what can be generated.
+
+Generated: every command's options, every field of its JSON, a page a cause, and the pages of the reports that were
+recorded for the tutorials. In the written pages ``{{ file: … }}`` stands for a source file, ``{{ text: … }}`` for a
+recorded output and ``{{ run: … }}`` for what gemmprof prints now. Links that lead out of the documentation become plain
+text.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT))
+
+from gemmprof.analysis.explanation.causes import CAUSES, definition  # noqa: E402
+from gemmprof.commands import COMMANDS  # noqa: E402
+
+DOCS = ROOT / "docs"
+RECORDED = DOCS / "examples" / "recorded"
+REPORTS = ("gelu", "gelu_fixed", "softmax_triton", "gemm_cutlass", "transformer", "transformer_launches")
+JSON_EXAMPLES = {
+    "explain": "explain {0}/gelu.ncu-rep.xz --json",
+    "show": "show {0}/gelu.ncu-rep.xz --json --section speed_of_light",
+    "roofline": "roofline {0}/gelu.ncu-rep.xz --json",
+    "occupancy": "occupancy {0}/gelu.ncu-rep.xz --json",
+    "diff": "diff {0}/gelu.ncu-rep.xz {0}/gelu_fixed.ncu-rep.xz --json",
+    "stages": "stages --json",
+    "doctor": "doctor --json",
+    "error": "show no-such.ncu-rep --json",
+}
+_DIRECTIVE = re.compile(r"^\{\{ (file|text|run): (.+?) \}\}$", re.MULTILINE)
+_LINK = re.compile(r"(!?)\[([^\]]*)\]\(([^)\s]+)\)")
+_LANGUAGES = {".cu": "cuda", ".py": "python"}
+
+
+def gemmprof(*words: str) -> str:
+    """What a command prints on standard output."""
+    done = subprocess.run(
+        [sys.executable, "-m", "gemmprof", *words],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=ROOT,
+        env={**os.environ, "COLUMNS": "100"},
+    )
+    return done.stdout
+
+
+def filled(text: str) -> str:
+    """A written page with its directives carried out."""
+
+    def fill(match: re.Match[str]) -> str:
+        kind, what = match.groups()
+        if kind == "file":
+            path = DOCS / what
+            return f"```{_LANGUAGES.get(path.suffix, '')}\n{path.read_text(encoding='utf-8').rstrip()}\n```"
+        if kind == "text":
+            return f"```\n{(RECORDED / what).read_text(encoding='utf-8').rstrip()}\n```"
+        return f"```\n{gemmprof(*shlex.split(what)).rstrip()}\n```"
+
+    return _DIRECTIVE.sub(fill, text)
+
+
+def within_docs(text: str, source: Path, target: Path, home: Path) -> str:
+    """The page with its links to other documents kept, and those to files of the repository as plain text."""
+
+    def link(match: re.Match[str]) -> str:
+        image, words, address = match.groups()
+        if re.match(r"[a-z]+:|#", address):
+            return match[0]
+        path, hash_mark, anchor = address.partition("#")
+        meant = (source.parent / path).resolve()
+        if not meant.is_relative_to(DOCS):
+            below = (target.parent / path).resolve()
+            return match[0] if below.is_relative_to(home) and not meant.exists() else words
+        inside = meant.relative_to(DOCS)
+        if meant.is_dir() or inside.parts[0] == "examples":
+            return words
+        up = "../" * (len(target.relative_to(home).parts) - 1)
+        return f"{image}[{words}]({up}{inside.as_posix()}{hash_mark}{anchor})"
+
+    return _LINK.sub(link, text)
+
+
+def commands_page() -> str:
+    """Every command with its help."""
+    parts = [
+        "# Commands",
+        "",
+        "The same words mean the same everywhere; `gemmprof COMMAND --help` prints this.",
+        "",
+    ]
+    for name, summary in COMMANDS.items():
+        parts += [f"## {name}", "", f"{summary[:1].upper()}{summary[1:]}.", "", "```"]
+        parts += [gemmprof(name, "--help").rstrip(), "```", ""]
+    return "\n".join(parts)
+
+
+def fields(value: Any, path: str = "") -> Iterator[tuple[str, str, str]]:
+    """Path, type and an example of every field; of a list the first item stands for all."""
+    if isinstance(value, dict):
+        for name, item in value.items():
+            yield from fields(item, f"{path}.{name}" if path else name)
+    elif isinstance(value, list):
+        if value and isinstance(value[0], (dict, list)):
+            yield from fields(value[0], f"{path}[]")
+        else:
+            yield path, "list", json.dumps(value[:3], ensure_ascii=False)
+    else:
+        kinds = {
+            str: "text",
+            bool: "true or false",
+            int: "number",
+            float: "number",
+            type(None): "null or a value",
+        }
+        yield path, kinds[type(value)], json.dumps(value, ensure_ascii=False)
+
+
+def json_page() -> str:
+    """Every field that ``--json`` prints, by command."""
+    parts = [
+        "# JSON",
+        "",
+        "With `--json` a command prints one object whose first field names its format, `gemmprof.<command>/1`. The",
+        "number rises when a field is removed or changes its meaning; new fields may appear at any time. What is not",
+        "known is null.",
+        "Units are base units: bytes, nanoseconds under the profiler, seconds outside it, hertz; per cent run to 100.",
+        "",
+    ]
+    for name, call in JSON_EXAMPLES.items():
+        answer = json.loads(gemmprof(*shlex.split(call.format("docs/examples/recorded"))))
+        parts += [f"## {answer['format']}", "", "| field | type | example |", "|---|---|---|"]
+        for path, kind, example in dict.fromkeys(fields(answer)):
+            shown = example if len(example) <= 60 else example[:57] + "…"
+            parts.append(f"| `{path}` | {kind} | `{shown.replace('|', '¦').replace('`', chr(39))}` |")
+        parts.append("")
+        if name == "explain":
+            parts += [
+                "Its JSON schema ships with the package (`reports/explanations/explain-1.schema.json`).",
+                "",
+            ]
+    return "\n".join(parts)
+
+
+def cause_pages(folder: Path) -> str:
+    """A page a cause, from the function that finds it; returns the index."""
+    (folder / "causes").mkdir()
+    index = ["# Causes", "", "What `gemmprof explain` looks for, and what it takes for mended.", ""]
+    found = examples_of_causes()
+    for key, title in CAUSES.items():
+        body = [f"# {title}", "", f"`{key}` in the findings of `gemmprof explain`.", "", definition(key), ""]
+        if key in found:
+            body += ["## Seen in a recorded kernel", "", found[key], ""]
+        (folder / "causes" / f"{key}.md").write_text("\n".join(body), encoding="utf-8")
+        index.append(f"- [{title}](causes/{key}.md)")
+    return "\n".join(index) + "\n"
+
+
+def examples_of_causes() -> dict[str, str]:
+    """For each cause the recorded launch in which it weighs most."""
+    best: dict[str, tuple[float, str]] = {}
+    for folder in (RECORDED, ROOT / "tests" / "data"):
+        reports = [str(path) for path in sorted(folder.glob("*.ncu-rep.xz")) if "launches" not in path.name]
+        answer = json.loads(gemmprof("explain", *(r for r in reports if "train" not in r), "--json"))
+        for kernel in answer["kernels"]:
+            for finding in kernel["findings"]:
+                saves = finding["saves"]
+                if saves > best.get(finding["cause"], (0.0, ""))[0]:
+                    name = kernel["name"].partition("(")[0].removeprefix("void ")[:60]
+                    text = (
+                        f"In `{name}` of `{Path(kernel['report']).name}` mending it is predicted to save "
+                        f"{100 * saves:.0f} % of the time. {finding['change']}"
+                    )
+                    best[finding["cause"]] = (saves, text)
+    return {cause: text for cause, (_, text) in best.items()}
+
+
+def build(target: Path, *, pages: bool = True) -> None:
+    """Write everything into ``target``, which is replaced."""
+    shutil.rmtree(target, ignore_errors=True)
+    target.mkdir(parents=True)
+    shutil.copytree(DOCS / "images", target / "images")
+    if pages:
+        for name in REPORTS:
+            gemmprof("report", str(RECORDED / f"{name}.ncu-rep.xz"), "-o", str(target / "pages" / name))
+    (target / "causes.md").write_text(cause_pages(target), encoding="utf-8")
+    (target / "commands.md").write_text(commands_page(), encoding="utf-8")
+    (target / "json.md").write_text(json_page(), encoding="utf-8")
+    for source in [ROOT / "README.md", *sorted(DOCS.rglob("*.md"))]:
+        name = "index.md" if source.parent == ROOT else source.relative_to(DOCS)
+        place = target / name
+        place.parent.mkdir(parents=True, exist_ok=True)
+        text = filled(source.read_text(encoding="utf-8"))
+        place.write_text(within_docs(text, source, place, target), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    build(Path(sys.argv[1]) if len(sys.argv) > 1 else ROOT / "build" / "docs")
