@@ -190,7 +190,8 @@ def build(target: Path, *, pages: bool = True) -> None:
     """Write everything into ``target``, which is replaced."""
     shutil.rmtree(target, ignore_errors=True)
     target.mkdir(parents=True)
-    shutil.copytree(DOCS / "images", target / "images")
+    for folder in ("images", "workflows"):
+        shutil.copytree(DOCS / folder, target / folder)
     if pages:
         for name in REPORTS:
             gemmprof("report", str(RECORDED / f"{name}.ncu-rep.xz"), "-o", str(target / "pages" / name))
