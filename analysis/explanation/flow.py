@@ -165,7 +165,8 @@ class Program:
             final = False
             while place >= 0 and writers[place] >= start:
                 found[writers[place]] = None
-                if not self.sass[writers[place]].guard:
+                # Under the same condition as the reader it leaves no older value standing.
+                if self.sass[writers[place]].when in ("", self.sass[index].when):
                     final = True
                     break
                 place -= 1

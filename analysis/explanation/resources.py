@@ -62,10 +62,13 @@ RESOURCES: tuple[Resource, ...] = (
     _resource("l1_to_l2", "requests from L1 to L2", SM, 0.9),
     _resource("l2_to_l1", "data from L2 to L1", SM, 0.9),
     _resource("l2", "L2 cache", GPU, 0.85),
+    _resource("l2_in", "requests and data into L2", GPU, 0.85),
+    _resource("l2_out", "data out of L2", GPU, 0.85),
     _resource("l2_tags", "tag lookups of L2", GPU, 0.85),
     _resource("l2_atomics", "atomic units of L2", GPU, 0.85),
     _resource("dram", "DRAM", GPU, 0.92),
     Resource("block_launch", "launching of blocks", (), GPU, 0.85),
+    Resource("l1_lines", "lines of L1 for loads under way", (), SM, 1.0),
 )
 """Every resource that the time model knows."""
 

@@ -131,6 +131,7 @@ class Sass:
         full: with modifiers: ``LDG.E.128``.
         modifiers: ``("E", "128")``.
         guard: the predicate that it runs under (``P3``), '' for none; ``!`` is dropped.
+        when: the same with ``!``.
         writes: registers and predicates that it writes: ``R4``, ``UR6``, ``P0``.
         reads: registers and predicates that it reads, the guard and its addresses among them.
         operands: operands as text.
@@ -152,6 +153,7 @@ class Sass:
     reads: tuple[str, ...]
     operands: tuple[str, ...]
     target: int | None
+    when: str = ""
     space: str = ""
     is_atomic: bool = False
     is_store: bool = False
@@ -198,10 +200,11 @@ class Sass:
 def parse(text: str) -> Sass:
     """What one line of SASS says; an empty opcode for a line without code."""
     body = text.strip().rstrip(";").strip()
-    guard = ""
+    guard = when = ""
     match = _GUARD.match(body)
     if match is not None:
         guard = "" if match[2].endswith("T") else match[2]
+        when = match[1] + guard if guard else ""
         body = body[match.end() :].lstrip()
     full, _, rest = body.partition(" ")
     opcode, *modifiers = full.split(".")
@@ -225,6 +228,7 @@ def parse(text: str) -> Sass:
         reads=reads,
         operands=operands,
         target=target,
+        when=when,
         space=space,
         is_atomic=atomic,
         is_store=store,

@@ -127,6 +127,11 @@ class TimeModel:
             busy = load.busy * self.factor(key, mend) + mend.added.get(key, 0.0)
             ceiling = min(1.0, load.resource.ceiling * self.settings.ceiling_scale)
             found[key] = busy / ceiling * (1.0 if load.resource.scope == GPU else imbalance)
+        lines = self.work.once("lines of L1 under way", lambda: latency.lines_under_way(self.work))
+        if lines:
+            found["l1_lines"] = (
+                lines * self.factor("l1_lines", mend) * self.settings.latency_scale * imbalance
+            )
         if self.unloaded is not None:
             average = work.active_average / work.elapsed if work.elapsed else 1.0
             found[LATENCY] = self.latency_share(mend) * average * imbalance / mend.warps
@@ -221,7 +226,7 @@ class TimeModel:
 
 _GROUPS = (
     ("l1_data", "l1_writeback", "lsu", "mio", "mio_data", "adu", "idc"),
-    ("l1_to_l2", "l2_to_l1", "l2", "l2_tags", "l2_atomics"),
+    ("l1_to_l2", "l2_to_l1", "l2", "l2_in", "l2_out", "l2_tags", "l2_atomics"),
     ("fma", "fma_heavy"),
 )
 """Stages of one unit that work in step: the slowest one counts."""
@@ -263,7 +268,7 @@ def _weights(work: Work, key: str) -> Array:
     sectors = work.global_sectors + work.local_sectors
     if key in ("l2_atomics",):
         return np.where(work.where(lambda line: line.is_atomic), np.maximum(sectors, executed), 0.0)
-    if key in ("l1_to_l2", "l2_to_l1", "l2", "l2_tags", "dram"):
+    if key in ("l1_to_l2", "l2_to_l1", "l2", "l2_in", "l2_out", "l2_tags", "l1_lines", "dram"):
         hit = (work.number(metrics.GLOBAL_LOAD_HIT_RATE) or 0.0) / 100.0
         loads = work.where(lambda line: line.is_load)
         return sectors * np.where(loads, max(0.02, 1.0 - hit), 1.0)

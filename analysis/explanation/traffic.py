@@ -11,6 +11,8 @@ from gemmprof.analysis.explanation.candidate import share
 from gemmprof.analysis.explanation.work import Work
 
 SECTOR = 32.0
+BELOW_L1 = ("l2_to_l1", "l1_to_l2", "l2", "l2_in", "l2_out", "l2_tags", "l1_lines", "dram")
+"""Resources behind L1, whose work does not follow from the number of instructions."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +25,7 @@ class Traffic:
         written: by stores, which L1 passes on to L2.
         atomics: by atomics and reductions.
         dram_read, dram_written: at device memory.
+        lines_read, lines_written: 128-byte lines of the requests that L1 passes on.
         local: those of ``missed`` and ``written`` that local memory is to blame for.
     """
 
@@ -33,6 +36,8 @@ class Traffic:
     dram_read: float
     dram_written: float
     local: float
+    lines_read: float = 0.0
+    lines_written: float = 0.0
 
     @property
     def l2(self) -> float:
@@ -40,31 +45,52 @@ class Traffic:
         return self.missed + self.written + self.atomics
 
     def factors(
-        self, missed: float, written: float, *, tags: float | None = None, dram_read: float | None = None
+        self,
+        missed: float,
+        written: float,
+        *,
+        read_lines: float | None = None,
+        written_lines: float | None = None,
+        dram_read: float | None = None,
     ) -> dict[str, float]:
-        """What stays of each resource's work when so many sectors are fetched and written.
+        """What stays of each resource's work when so much is fetched and written.
 
         What came from DRAM is fetched once at most: the smaller of what it was and what is asked for now.
 
         Args:
             missed: sectors that L1 fetches from L2.
             written: sectors that L1 writes to L2.
-            tags: factor on L2's tag lookups; that of the sectors if None.
+            read_lines: factor on the lines that those fetches name; that of the sectors if None.
+            written_lines: the same of the writes.
             dram_read: sectors read from device memory, the smaller of what it was and ``missed`` if None.
         """
+        reads = _ratio(missed, self.missed)
+        writes = _ratio(written, self.written)
+        read_lines = reads if read_lines is None else read_lines
+        written_lines = writes if written_lines is None else written_lines
         read = min(self.dram_read, missed) if dram_read is None else dram_read
         # Write-back: what DRAM takes never exceeds what was written.
         wrote = min(self.dram_written, written) if self.written else self.dram_written
-        l2 = share(missed + written + self.atomics, self.l2) if self.l2 else 1.0
+        # A fetch is a request of a line; a write is one, too, and brings its sectors along.
+        lines_read, lines_written = self.lines_read, self.lines_written
+        into = lines_read + lines_written + self.written + 2.0 * self.atomics
+        into_now = lines_read * read_lines + lines_written * written_lines + written + 2.0 * self.atomics
+        tags = lines_read + lines_written + self.atomics
+        tags_now = lines_read * read_lines + lines_written * written_lines + self.atomics
         return {
-            "l2_to_l1": share(missed, self.missed) if self.missed else 1.0,
-            "l1_to_l2": 0.5 * (l2 + (share(written, self.written) if self.written else l2)),
-            "l2": l2,
-            "l2_tags": l2 if tags is None else tags,
-            "dram": share(read + wrote, self.dram_read + self.dram_written)
-            if self.dram_read + self.dram_written
-            else 1.0,
+            "l2_to_l1": reads,
+            "l1_to_l2": _ratio(into_now, into),
+            "l2": _ratio(missed + written + self.atomics, self.l2),
+            "l2_in": _ratio(into_now, into),
+            "l2_out": _ratio(missed + self.atomics, self.missed + self.atomics),
+            "l2_tags": _ratio(tags_now, tags),
+            "l1_lines": read_lines,
+            "dram": _ratio(read + wrote, self.dram_read + self.dram_written),
         }
+
+
+def _ratio(now: float, before: float) -> float:
+    return now / before if before > 0 else 1.0
 
 
 def traffic(work: Work) -> Traffic:
@@ -87,6 +113,10 @@ def traffic(work: Work) -> Traffic:
     written = number(metrics.L1_STORE_SECTORS_WRITTEN)
     if not written:
         written = sectors("global", "st") + local_written
+    loads = work.where(lambda line: line.is_load or line.opcode == "LDGSTS")
+    stores = work.where(lambda line: line.is_store and not line.is_atomic)
+    miss = min(1.0, share(missed, asked)) if asked else 1.0
+    tags = work.global_tags + work.local_sectors / 4.0
     local_written = min(local_written, max(0.0, written - sectors("global", "st")))
     return Traffic(
         asked=asked,
@@ -96,4 +126,6 @@ def traffic(work: Work) -> Traffic:
         dram_read=number(*metrics.DRAM_READ_BYTES) / SECTOR,
         dram_written=number(*metrics.DRAM_WRITE_BYTES) / SECTOR,
         local=min(missed, local_missed) + local_written,
+        lines_read=miss * float(tags[loads].sum()),
+        lines_written=float(tags[stores].sum()),
     )

@@ -35,9 +35,9 @@ BUSY: dict[str, tuple[str, ...]] = {
     "tex": _elapsed("l1tex__data_pipe_tex_wavefronts", "l1tex__f_wavefronts", "sm__inst_executed_pipe_tex"),
     "l1_to_l2": _elapsed("l1tex__m_l1tex2xbar_req_cycles_active"),
     "l2_to_l1": _elapsed("l1tex__m_xbar2l1tex_read_sectors"),
-    "l2": _elapsed(
-        "lts__t_sectors", "lts__d_sectors", "lts__lts2xbar_cycles_active", "lts__xbar2lts_cycles_active"
-    ),
+    "l2": _elapsed("lts__t_sectors", "lts__d_sectors"),
+    "l2_in": _elapsed("lts__xbar2lts_cycles_active"),
+    "l2_out": _elapsed("lts__lts2xbar_cycles_active"),
     "l2_tags": _elapsed("lts__t_tag_requests", "gpu__compute_memory_access_throughput_internal_activity"),
     "l2_atomics": ("lts__d_atomic_input_cycles_active.max.pct_of_peak_sustained_elapsed",),
     "dram": _elapsed("dram__cycles_active", "gpu__dram_throughput"),

@@ -4,9 +4,11 @@ lose.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 import numpy as np
+import numpy.typing as npt
 
 from gemmprof import metrics
 from gemmprof.analysis.explanation import latency
@@ -20,7 +22,7 @@ from gemmprof.analysis.explanation.candidate import (
     share,
 )
 from gemmprof.analysis.explanation.time_model import Mend
-from gemmprof.analysis.explanation.traffic import SECTOR, Traffic, traffic
+from gemmprof.analysis.explanation.traffic import BELOW_L1, SECTOR, Traffic, traffic
 from gemmprof.analysis.explanation.work import Array, Work
 
 WIDE = 16
@@ -31,6 +33,12 @@ MISALIGNED_SECTORS = 1.05
 """A request that starts off a sector's border touches one sector more than its bytes fill: no lack of
 coalescing.
 """
+AGAIN = 1.2
+"""DRAM reads over allocated memory from which on memory was read again."""
+SHARED_SECTORS = 1.8
+"""Sectors fetched from L2 for each that DRAM delivers, from which on they are fetched again."""
+FULL_L2 = 0.75
+"""Busy share of L2 from which on that matters."""
 REDUNDANT = 1.6
 """Sectors asked of L1 for each that L1 fetched, from which on loads are called redundant."""
 
@@ -50,29 +58,33 @@ def uncoalesced_access(work: Work) -> Iterator[Candidate]:
     wasteful &= ~work.where(lambda line: line.is_atomic)
     if not wasteful.any():
         return
+    wasteful &= ~gathers(work, wasteful)
+    if not wasteful.any():
+        return
     flows = traffic(work)
     loads = work.where(lambda line: line.is_load or line.opcode == "LDGSTS")
+    stores = work.where(lambda line: line.is_store and not line.is_atomic)
     sectors = np.where(wasteful, work.global_ideal, work.global_sectors)
     asked = float(sectors[loads].sum())
     missed = min(flows.missed, asked) if flows.missed else 0.0
-    stores = work.where(lambda line: line.is_store and not line.is_atomic)
-    written = flows.written * share(
-        float(sectors[stores].sum()), float(work.global_sectors[stores].sum()) or 1.0
-    )
-    if not work.global_sectors[stores].any():
-        written = flows.written
+    written = flows.written * (_left(sectors, work.global_sectors, stores))
     tags = np.where(
         wasteful,
         np.minimum(work.global_tags, np.maximum(work.global_ideal / 4.0, work.executed)),
         work.global_tags,
     )
-    tag_factor = share(
-        float(tags[loads].sum()) * share(missed, asked) + float(tags[stores].sum()) + flows.atomics,
-        float(work.global_tags[loads].sum()) * share(flows.missed, flows.asked)
-        + float(work.global_tags[stores].sum())
-        + flows.atomics,
+    factors = flows.factors(
+        missed,
+        written,
+        read_lines=min(
+            1.0,
+            _left(tags, work.global_tags, loads)
+            * share(share(missed, asked), share(flows.missed, flows.asked)),
+        )
+        if flows.missed and asked
+        else 1.0,
+        written_lines=_left(tags, work.global_tags, stores),
     )
-    factors = flows.factors(missed, written, tags=min(1.0, tag_factor) if tag_factor else 1.0)
     shared = float(work.shared_wavefronts.sum()) + float(work.local_sectors.sum()) / 4.0
     factors["l1_data"] = share(shared + float(tags.sum()), shared + float(work.global_tags.sum()))
     cycles = latency.load_cycles(work)
@@ -101,6 +113,60 @@ def uncoalesced_access(work: Work) -> Iterator[Candidate]:
             latency=np.where(wasteful, straight / np.maximum(cycles, 1.0), 1.0),
         ),
     )
+
+
+def _left(now: Array, before: Array, rows: npt.NDArray[np.bool_]) -> float:
+    """What stays of these instructions' sum."""
+    whole = float(before[rows].sum())
+    return float(now[rows].sum()) / whole if whole > 0 else 1.0
+
+
+def gathers(work: Work, rows: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
+    """Accesses whose addresses were loaded just before: look-ups, whose places the data decide.
+
+    Within a loop, what was loaded before it (where a row begins) makes no look-up.
+    """
+    code = work.code
+    assert code is not None
+    found = np.zeros(len(rows), dtype=bool)
+    for index in np.flatnonzero(rows):
+        at = int(index)
+        loop = code.loop_of(at)
+        line = work.sass[at]
+        address = [
+            name for operand in line.operands if "[" in operand for name in line.reads if name in _in(operand)
+        ]
+        found[at] = _loaded(work, at, address, None if loop is None else (loop.first, loop.last))
+    return found
+
+
+def _in(operand: str) -> set[str]:
+    """Vector registers in the brackets of an operand, the second half of a pair included."""
+    names = set()
+    for number, wide in re.findall(r"(?<![\w.])R(\d+)(\.64)?", operand):
+        names.add(f"R{number}")
+        if wide:
+            names.add(f"R{int(number) + 1}")
+    return names
+
+
+def _loaded(work: Work, index: int, registers: list[str], within: tuple[int, int] | None) -> bool:
+    """Whether these registers go back to a load, in the same loop if the access is in one."""
+    code = work.code
+    assert code is not None
+    seen: set[int] = set()
+    waiting = [(index, name) for name in registers]
+    while waiting and len(seen) < 80:
+        at, name = waiting.pop()
+        for source in code.producers(at, name):
+            if source in seen or (within is not None and not within[0] <= source <= within[1]):
+                continue
+            seen.add(source)
+            line = work.sass[source]
+            if line.is_load and line.space in ("global", "shared", "texture"):
+                return True
+            waiting += [(source, read) for read in line.reads if read[0] in "RU"]
+    return False
 
 
 def _how_to_coalesce(work: Work, wasteful: Array) -> str:
@@ -138,6 +204,14 @@ def narrow_access(work: Work) -> Iterator[Candidate]:
     broadcast = work.global_sectors < 0.6 * executed * widths * active / SECTOR
     narrow = kind & filled & coalesced & ~broadcast & (widths > 0) & (widths < WIDE) & (work.executed > 0)
     narrow &= ~_already_wide(work, narrow)
+    flows = traffic(work)
+    if (
+        flows.missed
+        and float(work.global_ideal[narrow & work.where(lambda line: line.is_load)].sum())
+        > REDUNDANT * flows.missed
+    ):
+        # Overlapping windows: the same bytes again, which no wider access helps.
+        narrow &= ~work.where(lambda line: line.is_load)
     if not narrow.any():
         return
     keep = keep_of(work)
@@ -192,7 +266,7 @@ def _same_traffic(work: Work, keep: Array) -> dict[str, float]:
     lines = np.maximum(work.global_ideal / 4.0, tags * keep)
     shared = float(work.shared_wavefronts.sum()) + float(work.local_sectors.sum()) / 4.0
     return {
-        **dict.fromkeys(("l2_to_l1", "l2", "l2_tags", "dram", "l1_to_l2"), 1.0),
+        **dict.fromkeys(BELOW_L1, 1.0),
         "l1_data": share(shared + float(np.minimum(tags, lines).sum()), shared + float(tags.sum())) or 1.0,
     }
 
@@ -282,7 +356,7 @@ def redundant_loads(work: Work) -> Iterator[Candidate]:
 
 
 def _traffic_stays() -> dict[str, float]:
-    return dict.fromkeys(("l2_to_l1", "l2", "l2_tags", "dram", "l1_to_l2"), 1.0)
+    return dict.fromkeys(BELOW_L1, 1.0)
 
 
 def _invariant(work: Work, loads: Array) -> Array:
@@ -311,28 +385,58 @@ def cache_locality(work: Work) -> Iterator[Candidate]:
     read again. Mended: DRAM reads what is allocated, L2 serves the rest.
     """
     flows = traffic(work)
-    accessible = work.number(metrics.ACCESSIBLE_BYTES)
-    if not accessible or not flows.dram_read:
-        return
-    footprint = accessible / SECTOR
-    again = flows.dram_read / footprint
-    if again < 1.2:
-        return
-    factors = {"dram": share(footprint + flows.dram_written, flows.dram_read + flows.dram_written)}
     loads = work.where(lambda line: line.is_load and line.space == "global")
-    latencies = np.where(loads, 1.0 - 0.5 * (1.0 - 1.0 / again), 1.0) if len(loads) else None
+    blamed = np.where(loads, work.global_sectors, 0.0) if len(loads) else None
+    accessible = work.number(metrics.ACCESSIBLE_BYTES)
+    footprint = accessible / SECTOR if accessible else None
+    if footprint and flows.dram_read > AGAIN * footprint:
+        again = flows.dram_read / footprint
+        factors = {"dram": share(footprint + flows.dram_written, flows.dram_read + flows.dram_written)}
+        yield Candidate(
+            cause="cache_locality",
+            mend=Mend(
+                resources=factors,
+                latency=np.where(loads, 1.0 - 0.5 * (1.0 - 1.0 / again), 1.0) if len(loads) else None,
+            ),
+            cautious=Mend(resources={"dram": 0.5 * (1.0 + factors["dram"])}),
+            change=(
+                f"Work on what lies in L2 before moving on: {again:.1f} times all allocated memory was "
+                "read from DRAM. Order "
+                "the blocks in tiles, so that blocks that share data run at the same time."
+            ),
+            evidence=evidence(
+                work, metrics.DRAM_READ_BYTES[0], metrics.ACCESSIBLE_BYTES, metrics.L2_HIT_RATE
+            ),
+            blamed=blamed,
+        )
+        return
+    if not flows.dram_read or flows.missed < SHARED_SECTORS * flows.dram_read:
+        return
+    busy = max(
+        (work.loads[key].share for key in ("l2", "l2_in", "l2_out", "l2_tags") if key in work.loads),
+        default=0.0,
+    )
+    if busy < FULL_L2:
+        return
+    # Half of what L1 fetches again is found there instead.
+    missed = 0.5 * (flows.missed + flows.dram_read)
+    factors = flows.factors(missed, flows.written, dram_read=flows.dram_read)
     yield Candidate(
         cause="cache_locality",
-        mend=Mend(resources=factors, latency=latencies),
+        mend=Mend(resources=factors),
+        bold=Mend(resources=flows.factors(flows.dram_read, flows.written, dram_read=flows.dram_read)),
+        cautious=Mend(resources=flows.factors(0.75 * flows.missed, flows.written, dram_read=flows.dram_read)),
         change=(
-            f"Work on what lies in L2 before moving on: {again:.1f} times all allocated memory was read "
-            "from DRAM. Order the "
-            "blocks in tiles, so that blocks that share data run at the same time."
+            "Let a block use what it shares with its neighbours while L1 holds it: "
+            f"{flows.missed / flows.dram_read:.1f} "
+            "times what comes from DRAM is fetched from L2, which is full. Give blocks square tiles, or "
+            "sort the look-ups."
         ),
         evidence=(
-            *evidence(work, metrics.DRAM_READ_BYTES[0], metrics.ACCESSIBLE_BYTES, metrics.L2_HIT_RATE),
+            derived("sectors fetched from L2 / sectors read from DRAM", flows.missed / flows.dram_read),
+            *evidence(work, metrics.BUSY["l2_in"][0], metrics.BUSY["l2_out"][0], metrics.L1_HIT_RATE),
         ),
-        blamed=np.where(loads, work.global_sectors, 0.0) if len(loads) else None,
+        blamed=blamed,
     )
 
 

@@ -15,11 +15,14 @@ from gemmprof.analysis.explanation import sequences
 from gemmprof.analysis.explanation.candidate import Candidate, derived, evidence, keep_of, share
 from gemmprof.analysis.explanation.pipes import FMA, FP64
 from gemmprof.analysis.explanation.time_model import Mend
+from gemmprof.analysis.explanation.traffic import BELOW_L1
 from gemmprof.analysis.explanation.work import Work
 
 Mask = npt.NDArray[np.bool_]
 
-LIBRARY = 0.35
+FRAGMENTS = 0.5
+"""Loads of operands that stay: fragments are read less often, their results go through shared memory."""
+LIBRARY = 0.25
 """Instructions of an FP32 function of the library for each of the FP64 one."""
 SUBROUTINE = 0.4
 """The same for the subroutines of division and square root."""
@@ -61,7 +64,7 @@ def double_precision(work: Work) -> Iterator[Candidate]:
     wide = _wide_data(work, doubles)
     if wide > 0.3:
         half = 1.0 - 0.5 * wide
-        resources |= dict.fromkeys(("dram", "l2", "l2_to_l1", "l1_to_l2", "l1_data", "l1_writeback"), half)
+        resources |= dict.fromkeys((*BELOW_L1, "l1_data", "l1_writeback"), half)
     # Conversions and FP64 results come after several times the cycles of an FP32 instruction.
     latency = np.where(doubles, 0.1, np.where(conversions, 0.3, 1.0))
     converted = float(work.executed[narrowing].sum())
@@ -307,12 +310,12 @@ def tensor_cores_idle(work: Work) -> Iterator[Candidate]:
     keep[converts] = 0.05
     operands = work.where(lambda line: line.space in ("shared", "global") and line.is_load)
     fed = _in_loops_of(work, products) & operands
-    keep[fed] = 0.25
+    keep[fed] = FRAGMENTS
     yield Candidate(
         cause="tensor_cores_idle",
         mend=Mend(keep=keep, resources={"tensor": 1.0}),
         cautious=Mend(keep=0.5 * (1.0 + keep), resources={"tensor": 1.0}),
-        bold=Mend(keep=np.where(fed, 0.1, keep), resources={"tensor": 1.0}),
+        bold=Mend(keep=np.where(fed, 0.2, keep), resources={"tensor": 1.0}),
         change=(
             "Multiply on the tensor cores (wmma, mma.sync, cuBLAS): its 16-bit operands go through the "
             "FMA pipe, a sixteenth "

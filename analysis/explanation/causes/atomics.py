@@ -69,8 +69,16 @@ def global_atomics(work: Work) -> Iterator[Candidate]:
     added = {"issue": share(issued, work.sms * 4.0 * work.elapsed)}
     flows = traffic(work)
     rest = 1.0 - share(flows.atomics, flows.l2) * (1.0 - stays)
-    resources = {"l2_atomics": stays, "l2": rest, "l2_tags": rest, "l1_to_l2": rest, "dram": 1.0}
-    one = Mend(keep=keep, resources=resources, added=added)
+    resources = {
+        "l2_atomics": stays,
+        "l2": rest,
+        "l2_tags": rest,
+        "l1_to_l2": rest,
+        "l2_in": rest,
+        "l2_out": rest,
+        "dram": 1.0,
+    }
+    one = Mend(keep=keep, resources=resources, added=added, reasons={"membar": 0.1, "drain": 0.3})
     yield Candidate(
         cause="global_atomics",
         mend=one,

@@ -141,7 +141,7 @@ def local_memory(work: Work) -> Iterator[Candidate]:
     weights = work.shared_wavefronts + work.global_tags + work.local_sectors / 4.0
     resources = {
         "l2_to_l1": 1.0 - share(min(flows.missed, flows.local), flows.missed) if flows.missed else 1.0,
-        **dict.fromkeys(("l1_to_l2", "l2", "l2_tags"), stays),
+        **dict.fromkeys(("l1_to_l2", "l2", "l2_in", "l2_out", "l2_tags"), stays),
         "dram": min(1.0, 1.0 - 0.9 * part),
         "l1_data": 1.0 - share(wavefronts, float(weights.sum())),
     }
@@ -191,7 +191,7 @@ def constant_divergence(work: Work) -> Iterator[Candidate]:
         "adu": share(float(work.executed[[name == ADU for name in work.pipes]].sum()), turns),
     }
     resources["adu"] = min(1.0, resources["adu"])
-    resources["mio"] = 1.0
+    resources |= dict.fromkeys(("mio", "mio_data"), max(stays, resources["adu"]))
     # The turns are served one by one while the warp waits.
     cycles = latency.short_cycles(work)
     straight = cycles / (cycles + (each - 1.0) * 2.0)

@@ -9,11 +9,17 @@ from collections.abc import Iterator
 import numpy as np
 
 from gemmprof import metrics
+from gemmprof.analysis.explanation import latency
 from gemmprof.analysis.explanation.candidate import ANY_WARPS, SPECIFIC, Candidate, derived, evidence, share
 from gemmprof.analysis.explanation.time_model import Mend
+from gemmprof.analysis.explanation.traffic import BELOW_L1
 from gemmprof.analysis.explanation.work import Work
 from gemmprof.analysis.occupancy.profile import LaunchOccupancy, analyse
 
+ALMOST = 0.95
+"""Blocks for each SM from which on a grid is small for its warps, not for its blocks."""
+UNEVEN_BLOCKS = 1.4
+"""The same among the blocks of a small grid, from which on they are uneven."""
 UNEVEN = 1.04
 """Cycles of the busiest SM over the average one below which the SMs are even."""
 SHORT_LAUNCH = 10_000.0
@@ -56,7 +62,7 @@ def branch_divergence(work: Work) -> Iterator[Candidate]:
     branches = work.where(lambda line: line.opcode in ("BRA", "BSSY", "BSYNC", "BREAK", "WARPSYNC"))
     del branches
     mean = float(work.threads.sum()) / work.total_executed
-    resources = dict.fromkeys(("l2_to_l1", "l1_to_l2", "l2", "l2_tags", "dram", "l2_atomics"), 1.0)
+    resources = dict.fromkeys((*BELOW_L1, "l2_atomics"), 1.0)
     worst = int(np.argmax(lost))
     yield Candidate(
         cause="branch_divergence",
@@ -104,17 +110,35 @@ def uneven_work(work: Work) -> Iterator[Candidate]:
     imbalance = work.imbalance
     cycles = evidence(work, metrics.SM_ACTIVE_CYCLES, metrics.ACTIVE_CYCLES_MAX, metrics.ACTIVE_CYCLES_MIN)
     if blocks < work.sms:
+        # What is uneven beyond the missing blocks is the blocks' own.
+        of_blocks = max(1.0, imbalance * blocks / work.sms)
+        uneven = of_blocks > UNEVEN_BLOCKS
+        possible = occupancy.theoretical_warps if occupancy is not None else None
+        warps = max(1.0, (possible or 1.0) / max(1.0, work.resident_warps or 1.0))
         yield Candidate(
             cause="small_grid",
-            mend=Mend(imbalance=1.0),
-            cautious=Mend(imbalance=1.0 + 0.15 * (imbalance - 1.0)),
+            mend=Mend(imbalance=of_blocks, warps=1.0 if uneven or blocks > ALMOST * work.sms else warps),
+            cautious=Mend(imbalance=of_blocks + 0.15 * (imbalance - of_blocks)),
             change=(
                 f"Launch more blocks: {blocks:.0f} leave {work.sms - blocks:.0f} of {work.sms:.0f} SMs "
-                "without work. Cut the "
-                "work finer, or split the longest dimension over several blocks and combine their results."
+                "without work. Cut "
+                "the work finer, or split the longest dimension over several blocks and combine their "
+                "results."
             ),
             evidence=(*evidence(work, metrics.GRID_SIZE, metrics.SM_COUNT, metrics.WAVES_PER_SM), *cycles),
         )
+        if uneven:
+            yield Candidate(
+                cause="workload_imbalance",
+                mend=Mend(imbalance=work.sms / blocks),
+                cautious=Mend(imbalance=work.sms / blocks + 0.3 * (imbalance - work.sms / blocks)),
+                change=(
+                    f"Deal the work out evenly: the block with the most to do works {of_blocks:.1f} times "
+                    "as long as the "
+                    "average one."
+                ),
+                evidence=cycles,
+            )
         return
     # An SM that is given a block more than another works for a block longer.
     even = blocks / work.sms
@@ -196,7 +220,7 @@ def low_occupancy(work: Work) -> Iterator[Candidate]:
     binding = [
         name for name, blocks in limits.items() if blocks <= occupancy.blocks_per_sm and name != "warps"
     ]
-    if launch.blocks < work.sms:
+    if launch.blocks < ALMOST * work.sms:
         return
     if on_each < 0.9 * occupancy.blocks_per_sm:
         # Fewer blocks than would fit: the grid is the limit.
@@ -218,9 +242,15 @@ def low_occupancy(work: Work) -> Iterator[Candidate]:
         return
     if factor < 1.1:
         return
+    resources = {}
+    if "shared_memory" in binding and rank == SPECIFIC:
+        # What shared memory no longer takes, L1 has for its lines.
+        now_bytes, then_bytes = latency.l1_bytes(work), latency.l1_bytes(work, shared=8192.0)
+        if now_bytes and then_bytes:
+            resources["l1_lines"] = now_bytes / then_bytes
     yield Candidate(
         cause="low_occupancy",
-        mend=Mend(warps=factor),
+        mend=Mend(warps=factor, resources=resources),
         cautious=Mend(warps=1.0 + 0.5 * (factor - 1.0)),
         change=how,
         evidence=(

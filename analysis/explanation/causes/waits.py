@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 
 import numpy as np
@@ -9,12 +10,19 @@ import numpy.typing as npt
 
 from gemmprof import metrics
 from gemmprof.analysis.explanation import blame
-from gemmprof.analysis.explanation.candidate import LATENCY, Candidate, derived, evidence, share
+from gemmprof.analysis.explanation.candidate import LATENCY, Candidate, derived, evidence, keep_of, share
 from gemmprof.analysis.explanation.time_model import Mend
+from gemmprof.analysis.explanation.traffic import BELOW_L1
 from gemmprof.analysis.explanation.work import Array, Work
 
 CHAINS = 4.0
 """Independent chains, or loads in flight, of the mended kernel for each one now."""
+STEP = 36
+"""Instructions between two barriers up to which they may be a step of a reduction."""
+MET_AGAIN = 0.3
+"""Barriers that stay."""
+SHUFFLED = 0.4
+"""Instructions that a step takes through shuffles."""
 LONG_WAIT = 1500.0
 """Cycles at one barrier beyond which it is the late warps' work, not the meeting, that costs."""
 FULL_CACHE_BYTES = 24 * 1024
@@ -39,23 +47,21 @@ def instruction_latency(work: Work) -> Iterator[Candidate]:
     cycles = waited * work.warp_cycles / max(1.0, work.total_executed)
     if waited + of_chains < 0.08:
         return
-    quarter = 1.0 / CHAINS
-    latency = np.where(arithmetic, quarter, 1.0)
-    # A warp that issues back to back waits for a cycle or two between: only dependent instructions wait
-    # longer.
-    dependent = float(np.clip((cycles - 0.7) / 2.0, 0.0, 1.0))
-    if dependent <= 0.0 and of_chains < 0.08:
+    # Instructions that wait for the very one before them make a chain; others wait for the pipe's turn.
+    chained = _chained(work)
+    in_chains = share(float(wait[chained].sum()), waited)
+    if (in_chains * cycles < 1.0 or in_chains < 0.3) and of_chains < 0.08:
         return
     resources = dict.fromkeys(work.loads, 1.0)
 
     def mend(part: float) -> Mend:
+        # Four chains of four-cycle instructions leave no cycle to wait.
         return Mend(
-            reasons={blame.WAIT: 1.0 - (1.0 - quarter) * dependent * part},
-            latency=np.where(arithmetic & _shorts(work), 1.0 - (1.0 - quarter) * part, 1.0),
+            reasons={blame.WAIT: 1.0 - part * in_chains},
+            latency=np.where(arithmetic & _shorts(work), 1.0 - (1.0 - 1.0 / CHAINS) * part, 1.0),
             resources=resources,
         )
 
-    del latency
     yield Candidate(
         cause="instruction_latency",
         mend=mend(0.9),
@@ -79,6 +85,18 @@ def instruction_latency(work: Work) -> Iterator[Candidate]:
         least=0.03,
         rank=LATENCY,
     )
+
+
+def _chained(work: Work) -> npt.NDArray[np.bool_]:
+    """Instructions that read what one of the two just before them wrote."""
+    lines = work.sass
+    found = np.zeros(len(lines), dtype=bool)
+    for index, line in enumerate(lines):
+        before = {
+            name for other in lines[max(0, index - 2) : index] if not other.space for name in other.writes
+        }
+        found[index] = bool(before.intersection(line.reads))
+    return found
 
 
 def _shorts(work: Work) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
@@ -170,18 +188,60 @@ def barriers(work: Work) -> Iterator[Candidate]:
             least=0.03,
         )
         return
+    steps = _steps(work, bars)
+    of_steps = share(float(work.executed[steps & bars].sum()), count)
+    keep = keep_of(work)
+    keep[bars] = MET_AGAIN
+    keep[steps] = SHUFFLED
+    # Two exchanges through shared memory stay of a reduction in as many steps as its threads can be halved.
+    traffic = dict.fromkeys(BELOW_L1, 1.0)
+    waits_left = 0.4 * of_steps + 0.1 * (1.0 - of_steps)
     yield Candidate(
         cause="barriers",
-        mend=Mend(reasons={blame.BARRIER: 0.0, "membar": 0.3}),
-        cautious=Mend(reasons={blame.BARRIER: 0.5}),
+        mend=Mend(
+            keep=keep,
+            reasons={blame.BARRIER: waits_left, "membar": 0.3},
+            resources=dict.fromkeys(BELOW_L1, 1.0),
+        ),
+        cautious=Mend(
+            keep=0.5 * (1.0 + keep), reasons={blame.BARRIER: 0.6}, resources=dict.fromkeys(BELOW_L1, 1.0)
+        ),
         change=(
-            f"Meet less often: warps wait at barriers for {100 * part:.0f} % of their time. Reduce "
-            "through shuffles within "
-            "a warp, use smaller blocks, or double buffer so that one barrier a step suffices."
+            f"Meet less often: warps wait at barriers for {100 * part:.0f} % of their time. "
+            + (
+                "Reduce or scan through shuffles within a warp, so that the block meets once or twice."
+                if of_steps > 0.5
+                else "Double buffer so that one barrier a step suffices, or use smaller blocks."
+            )
         ),
         evidence=numbers,
-        blamed=waits,
+        blamed=waits + np.where(steps, work.blamed_total, 0.0),
         least=0.03,
+    )
+
+
+def _steps(work: Work, bars: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
+    """The steps of reductions and scans: short stretches between barriers that read and write shared memory
+    only.
+    """
+    found = np.zeros(len(bars), dtype=bool)
+    places = [int(at) for at in np.flatnonzero(bars) if work.executed[at] > 0]
+    for loop in work.code.loops if work.code is not None else ():
+        inside = [at for at in places if at in loop]
+        # Of a loop with a barrier the stretch from the last one around to the first belongs together.
+        if inside and len(loop) <= STEP * len(inside) and _is_step(work, loop.first, loop.last):
+            found[loop.first : loop.last + 1] = True
+    for first, last in itertools.pairwise(places):
+        if last - first <= STEP and _is_step(work, first, last):
+            found[first : last + 1] = True
+    return found
+
+
+def _is_step(work: Work, first: int, last: int) -> bool:
+    lines = work.sass[first : last + 1]
+    shared = any(line.space == "shared" for line in lines)
+    return shared and not any(
+        line.space in ("global", "local") or line.instruction_class == "tensor" for line in lines
     )
 
 
