@@ -194,7 +194,6 @@ def barriers(work: Work) -> Iterator[Candidate]:
     keep[bars] = MET_AGAIN
     keep[steps] = SHUFFLED
     # Two exchanges through shared memory stay of a reduction in as many steps as its threads can be halved.
-    traffic = dict.fromkeys(BELOW_L1, 1.0)
     waits_left = 0.4 * of_steps + 0.1 * (1.0 - of_steps)
     yield Candidate(
         cause="barriers",
