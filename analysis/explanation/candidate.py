@@ -12,9 +12,9 @@ from gemmprof.analysis.explanation.time_model import Mend
 from gemmprof.analysis.explanation.work import Array, Work
 from gemmprof.model import Evidence
 
-SPECIFIC, LATENCY, ANY_WARPS = 2, 1, 0
+SPECIFIC, LATENCY, ANY_WARPS, ORDER = 3, 2, 1, 0
 """Ranks of names: a cause in the code or the launch, a latency that nothing hides, too few warps whatever
-the reason.
+the reason, an order of work that might be better.
 """
 
 
@@ -31,8 +31,10 @@ class Candidate:
         cautious, bold: the same mend with less and with more taken away, for the interval; None where there
             is no doubt.
         least: the cause is not a finding below this share of the time.
-        specific: a general name for the same loss (``memory_latency`` beside ``low_occupancy``) steps
-            behind it.
+        rank: a general name for the same loss (``low_occupancy`` beside ``memory_latency``) steps behind a
+            more specific one.
+        yields: ... where that one saves this share of it.
+        follows: and is still a finding, behind it, if it saves no more.
     """
 
     cause: str
@@ -44,6 +46,8 @@ class Candidate:
     bold: Mend | None = None
     least: float = 0.02
     rank: int = SPECIFIC
+    yields: float = 0.55
+    follows: bool = False
 
 
 def evidence(work: Work, *names: str) -> tuple[Evidence, ...]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from gemmprof import metrics
 from gemmprof.analysis.explanation.candidate import Candidate
 from gemmprof.analysis.explanation.causes import detect
@@ -15,8 +17,8 @@ from gemmprof.model import AtLimit, Explanation, Finding, KernelProfile
 
 MOST = 8
 """Findings of one launch."""
-HIDDEN_BEHIND = 0.6
-"""A general name for a loss steps back where a specific one saves this share of it."""
+ALIKE = 1.15
+"""Names that save the same within this factor: the specific one leads, the other follows."""
 
 
 def explain(profile: KernelProfile, settings: Settings | None = None) -> Explanation:
@@ -25,7 +27,12 @@ def explain(profile: KernelProfile, settings: Settings | None = None) -> Explana
     Needs no GPU. A sparse report gives fewer findings, and the trust lines say which option brings what is
     missing.
     """
-    found = work(profile)
+    return explain_work(work(profile), settings)
+
+
+def explain_work(found: Work, settings: Settings | None = None) -> Explanation:
+    """The same, of what was already made out of the launch."""
+    profile = found.profile
     trust = tuple(doubts(found))
     findings: tuple[Finding, ...] = ()
     together = None
@@ -33,7 +40,7 @@ def explain(profile: KernelProfile, settings: Settings | None = None) -> Explana
     model = TimeModel(found, settings)
     if profile.workload == "kernel" and found.elapsed > 0 and model.known:
         predictor = Predictor(model)
-        weighed = _weigh(found, predictor)
+        weighed = weigh(found, predictor)
         findings = tuple(_finding(found, candidate, prediction) for candidate, prediction in weighed)
         if len(weighed) > 1:
             together = max(predictor.together(candidate for candidate, _ in weighed), findings[0].saves)
@@ -53,20 +60,23 @@ def explain(profile: KernelProfile, settings: Settings | None = None) -> Explana
     )
 
 
-def _weigh(found: Work, predictor: Predictor) -> list[tuple[Candidate, Prediction]]:
+def weigh(found: Work, predictor: Predictor) -> list[tuple[Candidate, Prediction]]:
     """Candidates that save enough, most saved first; general names behind specific ones that explain the
     same.
     """
     worth = []
-    for candidate in detect(found):
+    for candidate in found.once("candidates", lambda: tuple(detect(found))):
         if predictor.quick(candidate.mend) >= candidate.least:
             worth.append((candidate, predictor.predict(candidate)))
     worth.sort(key=lambda item: -item[1].saves)
     kept: list[tuple[Candidate, Prediction]] = []
     for candidate, prediction in worth:
         rival = max((other.saves for rank, other in worth if rank.rank > candidate.rank), default=0.0)
-        if rival < HIDDEN_BEHIND * prediction.saves:
+        if rival < candidate.yields * prediction.saves:
             kept.append((candidate, prediction))
+        elif candidate.follows and prediction.saves < ALIKE * rival:
+            kept.append((candidate, replace(prediction, saves=min(prediction.saves, rival))))
+    kept.sort(key=lambda item: (-item[1].saves, -item[0].rank))
     return kept[:MOST]
 
 

@@ -80,15 +80,17 @@ class Unloaded:
         return float(sum(values.sum() for values in self.by_reason.values()))
 
 
-def load_cycles(work: Work, lines: float | None = None) -> Array:
+def load_cycles(work: Work, lines: float | None = None, hit: float | None = None) -> Array:
     """Cycles from each long-latency instruction to its consumer on an idle machine, from the launch's hit
     rates.
 
     Args:
         lines: 128-byte lines that each request touches, instead of what was counted.
+        hit: share of the sectors that L1 has, instead of what was counted.
     """
     number = work.number
     first = (number(metrics.GLOBAL_LOAD_HIT_RATE) or number(metrics.L1_HIT_RATE) or 0.0) / 100
+    first = first if hit is None else min(first, hit)
     second = (number(metrics.L2_READ_HIT_RATE) or number(metrics.L2_HIT_RATE) or 0.0) / 100
     executed = np.maximum(work.executed, 1.0)
     tags = np.maximum(work.global_tags / executed, 1.0) if lines is None else np.full(len(executed), lines)

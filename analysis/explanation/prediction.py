@@ -38,15 +38,16 @@ class Prediction:
 class Predictor:
     """The time model of one launch with its probes, built once for all candidates."""
 
-    def __init__(self, model: TimeModel) -> None:
+    def __init__(self, model: TimeModel, *, probes: bool = True) -> None:
         self.model = model
+        self._probing = probes
         self._probes: list[TimeModel] | None = None
 
     @property
     def probes(self) -> list[TimeModel]:
         """The model under other values of its numbers."""
         if self._probes is None:
-            self._probes = [self.model.with_settings(**changes) for changes in PROBES]
+            self._probes = [self.model.with_settings(**changes) for changes in PROBES if self._probing]
         return self._probes
 
     def quick(self, mend: Mend) -> float:

@@ -34,6 +34,9 @@ OVERLAP = 4.0
 SHARPNESS = 2.0
 """How strongly the unexplained part of the time is put on the busiest terms."""
 
+MOST_UNEXPLAINED = 10.0
+"""Time over what all terms explain, from which on too little was recorded to say anything."""
+
 LATENCY = "latency"
 WAITS_FOR_RESULTS = (LONG, SHORT, "drain")
 """The states that `Mend.latency` scales."""
@@ -112,7 +115,7 @@ class TimeModel:
         terms = self.terms(NOTHING)
         self.inner = 1.0 - work.idle_start
         sum_of_terms = self._combined(terms)
-        self.known = bool(terms) and sum_of_terms > 0
+        self.known = bool(terms) and sum_of_terms * MOST_UNEXPLAINED > self.inner
         self.unexplained = self.inner / sum_of_terms if self.known else 1.0
         self.scales = self._scales(terms) if self.known else {}
 

@@ -14,6 +14,8 @@ from gemmprof import metrics
 from gemmprof.analysis.explanation import latency
 from gemmprof.analysis.explanation.candidate import (
     ANY_WARPS,
+    LATENCY,
+    ORDER,
     SPECIFIC,
     Candidate,
     derived,
@@ -88,10 +90,19 @@ def uncoalesced_access(work: Work) -> Iterator[Candidate]:
     shared = float(work.shared_wavefronts.sum()) + float(work.local_sectors.sum()) / 4.0
     factors["l1_data"] = share(shared + float(tags.sum()), shared + float(work.global_tags.sum()))
     cycles = latency.load_cycles(work)
+    # What lanes found in L1 after one another, all fetch at once: fewer requests, each of which misses more.
+    hit = 1.0 - min(1.0, share(missed, asked))
+    fetching = np.minimum(cycles, latency.load_cycles(work, lines=1.0, hit=hit))
     straight = np.minimum(cycles, latency.load_cycles(work, lines=1.0))
+
+    def waits(of_fetches: float) -> Array:
+        left = (of_fetches * fetching + (1.0 - of_fetches) * straight) / np.maximum(cycles, 1.0)
+        return np.where(wasteful, left, 1.0)
+
     yield Candidate(
         cause="uncoalesced_access",
-        mend=Mend(resources=factors, latency=np.where(wasteful, straight / np.maximum(cycles, 1.0), 1.0)),
+        mend=Mend(resources=factors, latency=waits(0.4)),
+        cautious=Mend(resources=factors, latency=waits(1.0)),
         change=_how_to_coalesce(work, wasteful),
         evidence=(
             derived(
@@ -110,7 +121,7 @@ def uncoalesced_access(work: Work) -> Iterator[Candidate]:
         blamed=np.where(wasteful, excess, 0.0),
         bold=Mend(
             resources={**factors, "dram": min(factors["dram"], factors["l2"])},
-            latency=np.where(wasteful, straight / np.maximum(cycles, 1.0), 1.0),
+            latency=waits(0.0),
         ),
     )
 
@@ -249,7 +260,10 @@ def narrow_access(work: Work) -> Iterator[Candidate]:
         ),
         blamed=np.where(narrow, work.executed * (1.0 - keep), 0.0),
         # With few warps resident, wider accesses are one way of many to have more bytes in flight.
-        rank=SPECIFIC if bytes_each < FULL_WORD or not _few_warps(work) else ANY_WARPS,
+        # A word of four bytes is what most kernels move: any other flaw is the better name.
+        rank=SPECIFIC if bytes_each < FULL_WORD else LATENCY if not _few_warps(work) else ANY_WARPS,
+        follows=True,
+        yields=0.5 if bytes_each < FULL_WORD or _few_warps(work) else 0.3,
     )
 
 
@@ -326,11 +340,11 @@ def redundant_loads(work: Work) -> Iterator[Candidate]:
     replaced = float((work.executed * (1.0 - keep))[again].sum())
     bold = keep.copy()
     middle = keep.copy()
-    middle[again] = 0.5 * (1.0 + once)
+    middle[again] = 0.6 + 0.4 * once
     cautious = keep.copy()
     cautious[again] = 0.5 + 0.5 * middle[again]
     del replaced
-    reuse = np.where(again, 0.8, 1.0)
+    reuse = np.where(again, 0.4, 1.0)
     yield Candidate(
         cause="redundant_loads",
         mend=Mend(keep=middle, latency=reuse, resources=_traffic_stays()),
@@ -424,6 +438,7 @@ def cache_locality(work: Work) -> Iterator[Candidate]:
     yield Candidate(
         cause="cache_locality",
         mend=Mend(resources=factors),
+        rank=ORDER,
         bold=Mend(resources=flows.factors(flows.dram_read, flows.written, dram_read=flows.dram_read)),
         cautious=Mend(resources=flows.factors(0.75 * flows.missed, flows.written, dram_read=flows.dram_read)),
         change=(

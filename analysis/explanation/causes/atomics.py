@@ -17,6 +17,8 @@ COMBINED = 1.0 / 32.0
 """Share of the atomics that stays when a warp combines its own first."""
 SCATTERED_SECTORS = 12.0
 """A request that touches more sectors hits as many words: combining finds few alike."""
+BEFORE = 8.0
+"""Shared atomics for each global one, from which on blocks combine before they update global memory."""
 HOT = 3.0
 """The busiest slice of L2 over the average one, from which on its atomics meet at few words."""
 
@@ -49,6 +51,9 @@ def global_atomics(work: Work) -> Iterator[Candidate]:
     if not atomics.any():
         return
     executed = float(work.executed[atomics].sum())
+    inside = work.where(lambda line: line.is_atomic and line.space == "shared")
+    if float(work.executed[inside].sum()) > BEFORE * executed:
+        return  # the block has combined them in shared memory already
     sectors = float(work.global_sectors[atomics].sum()) / executed
     average = work.number(metrics.L2_ATOMICS_AVERAGE) or 0.0
     most = work.number(metrics.BUSY["l2_atomics"][0]) or 0.0

@@ -11,12 +11,14 @@ import numpy as np
 
 from gemmprof import metrics
 from gemmprof.analysis.explanation import latency
-from gemmprof.analysis.explanation.candidate import Candidate, derived, evidence, keep_of, share
+from gemmprof.analysis.explanation.candidate import LATENCY, Candidate, derived, evidence, keep_of, share
 from gemmprof.analysis.explanation.pipes import ADU
 from gemmprof.analysis.explanation.time_model import Mend
 from gemmprof.analysis.explanation.traffic import traffic
 from gemmprof.analysis.explanation.work import Work
 
+FEWER_BLOCKS = 4.0
+"""Blocks of which larger tiles make one."""
 _STACK = re.compile(r"\[R1(?:\+-?0x[0-9a-f]+|\+UR\d+)?\]")
 
 
@@ -76,6 +78,8 @@ def shared_memory_bandwidth(work: Work) -> Iterator[Candidate]:
     busy = max(work.loads[key].busy for key in ("l1_data", "l1_writeback", "lsu") if key in work.loads)
     if share(passes, everything) < 0.4 or busy * work.imbalance < 0.55:
         return
+    if work.profile.launch.blocks < FEWER_BLOCKS * work.sms:
+        return  # larger tiles are fewer blocks, too few for the SMs
 
     def mend(stays: float) -> Mend:
         keep = keep_of(work)
@@ -106,6 +110,7 @@ def shared_memory_bandwidth(work: Work) -> Iterator[Candidate]:
             derived("arithmetic instructions / shared loads", each),
         ),
         blamed=np.where(loads, work.shared_wavefronts, 0.0),
+        rank=LATENCY,
     )
 
 

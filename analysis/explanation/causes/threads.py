@@ -16,6 +16,8 @@ from gemmprof.analysis.explanation.traffic import BELOW_L1
 from gemmprof.analysis.explanation.work import Work
 from gemmprof.analysis.occupancy.profile import LaunchOccupancy, analyse
 
+MIXED = 0.1
+"""Share of the divided warps that stay."""
 ALMOST = 0.95
 """Blocks for each SM from which on a grid is small for its warps, not for its blocks."""
 UNEVEN_BLOCKS = 1.4
@@ -53,7 +55,9 @@ def branch_divergence(work: Work) -> Iterator[Candidate]:
     entry = float(work.threads[0] / executed[0]) if len(executed) else 32.0
     entry = entry if entry > 0 else 32.0
     active = np.clip(work.threads / executed / entry, 0.0, 1.0)
-    keep = np.where((work.executed > 0) & (active < 0.97), active, 1.0)
+    # Sorted work leaves some warps mixed, and sorting it costs.
+    together = MIXED + (1.0 - MIXED) * active
+    keep = np.where((work.executed > 0) & (active < 0.97), together, 1.0)
     atomics = work.where(lambda line: line.is_atomic)
     keep[atomics] = 1.0
     lost = work.executed * (1.0 - keep)
@@ -68,6 +72,7 @@ def branch_divergence(work: Work) -> Iterator[Candidate]:
         cause="branch_divergence",
         mend=Mend(keep=keep, resources=resources),
         cautious=Mend(keep=0.3 + 0.7 * keep, resources=resources),
+        bold=Mend(keep=np.where(keep < 1.0, active, 1.0), resources=resources),
         change=(
             f"Let the threads of a warp take the same way: {active[worst] * entry:.1f} of {entry:.0f} are "
             "active where it "

@@ -23,6 +23,8 @@ MET_AGAIN = 0.3
 """Barriers that stay."""
 SHUFFLED = 0.4
 """Instructions that a step takes through shuffles."""
+SHUFFLES = 2.0
+"""Shuffles for each barrier from which on a block reduces through them."""
 LONG_WAIT = 1500.0
 """Cycles at one barrier beyond which it is the late warps' work, not the meeting, that costs."""
 FULL_CACHE_BYTES = 24 * 1024
@@ -118,6 +120,11 @@ def memory_latency(work: Work) -> Iterator[Candidate]:
     if part < 0.1:
         return
 
+    under_way = _under_way(work, loads, waits)
+    if under_way > 0.9 * CHAINS:
+        return
+    least = min(1.0, max(under_way, 1.0) / CHAINS)
+
     def mend(stays: float) -> Mend:
         return Mend(latency=np.where(loads, stays, 1.0), resources=dict.fromkeys(work.loads, 1.0))
 
@@ -125,9 +132,9 @@ def memory_latency(work: Work) -> Iterator[Candidate]:
     each = share(part * (work.warp_cycles or 0.0), executed)
     yield Candidate(
         cause="memory_latency",
-        mend=mend(1.0 / CHAINS),
-        cautious=mend(0.5),
-        bold=mend(0.1),
+        mend=mend(least),
+        cautious=mend(0.5 + 0.5 * least),
+        bold=mend(0.4 * least),
         change=(
             f"Have more loads in flight: warps spend {100 * part:.0f} % of their time waiting for loads, "
             f"{each:.0f} cycles "
@@ -138,6 +145,7 @@ def memory_latency(work: Work) -> Iterator[Candidate]:
         evidence=(
             derived("long_scoreboard samples blamed on loads", part),
             derived("cycles waited per load", each, "cycle"),
+            derived("loads of a warp under way at once, from the SASS", under_way),
             *evidence(
                 work,
                 metrics.stalled_per_issue("long_scoreboard"),
@@ -149,6 +157,19 @@ def memory_latency(work: Work) -> Iterator[Candidate]:
         least=0.03,
         rank=LATENCY,
     )
+
+
+def _under_way(work: Work, loads: npt.NDArray[np.bool_], waits: Array) -> float:
+    """Loads that a warp has issued before it needs the first of them, on average over the waits."""
+    assert work.code is not None
+    places = [int(at) for at in np.flatnonzero(loads & (work.executed > 0))]
+    needed = {at: min(work.code.consumers(at), default=at) for at in places}
+    several = np.ones(len(waits))
+    for at in places:
+        behind = [other for other in places if other < at < needed[other]]
+        several[at] = len(behind) + sum(at <= other < max(needed[at], at + 1) for other in places)
+    whole = float(waits[loads].sum())
+    return share(float((several * waits)[loads].sum()), whole) or 1.0
 
 
 def barriers(work: Work) -> Iterator[Candidate]:
@@ -188,6 +209,8 @@ def barriers(work: Work) -> Iterator[Candidate]:
             least=0.03,
         )
         return
+    if float(work.executed[work.where(lambda line: line.opcode == "SHFL")].sum()) > SHUFFLES * count:
+        return  # the warps already reduce by themselves, and meet for the rest
     steps = _steps(work, bars)
     of_steps = share(float(work.executed[steps & bars].sum()), count)
     keep = keep_of(work)
