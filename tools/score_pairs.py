@@ -23,19 +23,17 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from gemmprof.analysis.explanation.engine import explain  # noqa: E402
-from gemmprof.analysis.explanation.prediction import SPREAD  # noqa: E402
-from gemmprof.analysis.explanation.time_model import Settings  # noqa: E402
+from gemmprof.analysis.explanation.engine import weigh  # noqa: E402
+from gemmprof.analysis.explanation.prediction import SPREAD, Prediction, Predictor  # noqa: E402
+from gemmprof.analysis.explanation.time_model import Settings, TimeModel  # noqa: E402
+from gemmprof.analysis.explanation.work import Work, work  # noqa: E402
 from gemmprof.analysis.reading.report import read_report  # noqa: E402
-from gemmprof.model import Explanation, KernelProfile  # noqa: E402
+from gemmprof.model import KernelProfile  # noqa: E402
 
 DATA = ROOT / "tests" / "data" / "pairs"
 PAGE = ROOT / "docs" / "explain_scores.md"
 GRID = tuple(
-    Settings(overlap=overlap, sharpness=sharpness, latency_scale=scale)
-    for overlap in (3.0, 4.0, 6.0)
-    for sharpness in (1.0, 2.0, 4.0)
-    for scale in (0.9, 1.0, 1.1)
+    Settings(overlap=overlap, latency_scale=scale) for overlap in (3.0, 4.0, 6.0) for scale in (0.9, 1.0, 1.1)
 )
 """What the model's numbers are chosen from. The shipped ones are the middle."""
 SHIPPED = Settings()
@@ -43,7 +41,8 @@ COSTLY = 0.05
 """A flaw that costs less needs not be named first, and a finding that promises less is no false alarm."""
 INSIDE = 0.82
 """Share of outcomes that the interval should hold."""
-BOUNDS = (0.0, 1.0)
+UNNAMED = 0.03
+"""Upper end of the interval of a cause that no finding names."""
 
 
 @dataclass(frozen=True)
@@ -84,10 +83,12 @@ class Judged:
 
 
 def corpus(folder: Path) -> list[Outcome]:
-    """Every row whose mended side is not slower than a measurement can tell."""
+    """Every row but those whose "mended" side turned out slower by more than a measurement's noise."""
     listed = json.loads((folder / "outcomes.json").read_text("utf-8"))["pairs"]
     rows = []
     for one in listed:
+        if one["kind"] == "not_mended":
+            continue
         flawed, mended = one["flawed"], one["mended"]
         rows.append(
             Outcome(
@@ -110,34 +111,70 @@ def launches(path: Path) -> tuple[KernelProfile, ...]:
     return read_report(path)
 
 
+@dataclass(frozen=True)
+class Said:
+    """What was said of one launch: its findings, and all of them together."""
+
+    findings: tuple[tuple[str, Prediction], ...]
+    together: float
+
+    def of(self, causes: tuple[str, ...]) -> list[Prediction]:
+        """The findings of these causes."""
+        return [prediction for cause, prediction in self.findings if cause in causes]
+
+
 class Judge:
     """Explains each launch once for each setting."""
 
-    def __init__(self) -> None:
-        self._found: dict[tuple[int, Settings], Explanation] = {}
+    def __init__(self, rows: Sequence[Outcome]) -> None:
+        self._said: dict[tuple[int, Settings, bool], Said] = {}
+        self._work: dict[int, Work] = {}
+        self._planted: dict[int, set[str]] = {}
+        for row in rows:
+            self._planted.setdefault(id(row.flawed), set()).update(row.causes)
 
-    def explanation(self, profile: KernelProfile, settings: Settings) -> Explanation:
-        """The explanation of a launch with these numbers."""
-        key = (id(profile), settings)
-        if key not in self._found:
-            self._found[key] = explain(profile, settings)
-        return self._found[key]
-
-    def judge(self, row: Outcome, settings: Settings) -> Judged:
-        """What was predicted of a row: of its cause, or of all findings where several were mended."""
-        before, after = self.explanation(row.flawed, settings), self.explanation(row.mended, settings)
-        mine = [finding for finding in before.findings if finding.cause in row.causes]
-        if row.single:
-            saves, low, high = (
-                (mine[0].saves, mine[0].saves_low, mine[0].saves_high) if mine else (0.0, 0.0, 0.03)
+    def said(self, profile: KernelProfile, settings: Settings, *, intervals: bool) -> Said:
+        """The findings of a launch with these numbers."""
+        key = (id(profile), settings, intervals)
+        if key not in self._said:
+            if id(profile) not in self._work:
+                self._work[id(profile)] = work(profile)
+            found = self._work[id(profile)]
+            model = TimeModel(found, settings)
+            predictor = Predictor(model, probes=intervals)
+            weighed = weigh(found, predictor) if model.known else []
+            together = predictor.together([candidate for candidate, _ in weighed]) if weighed else 0.0
+            self._said[key] = Said(
+                tuple((candidate.cause, prediction) for candidate, prediction in weighed),
+                max(together, weighed[0][1].saves if weighed else 0.0),
             )
-        else:
-            saves = before.together if before.together is not None else (mine[0].saves if mine else 0.0)
-            width = max((finding.saves_high - finding.saves_low for finding in mine), default=0.1) / 2
-            low, high = saves - width, saves + width
-        left = max((finding.saves for finding in after.findings if finding.cause in row.causes), default=0.0)
-        named = bool(before.findings) and before.findings[0].cause in row.causes
+        return self._said[key]
+
+    def judge(self, row: Outcome, settings: Settings, *, intervals: bool = True) -> Judged:
+        """What was predicted of a row: of its cause, or of its two causes together."""
+        before = self.said(row.flawed, settings, intervals=intervals)
+        after = self.said(row.mended, settings, intervals=intervals)
+        mine = before.of(row.causes)
+        saves, low, high = (mine[0].saves, mine[0].low, mine[0].high) if mine else (0.0, 0.0, UNNAMED)
+        if len(mine) > 1:
+            saves, low, high = (
+                _both([getattr(one, key) for one in mine]) for key in ("saves", "low", "high")
+            )
+            saves = min(saves, before.together)
+        # What another pair shows to be a flaw of the mended side is no false alarm.
+        still = set(row.causes) - self._planted.get(id(row.mended), set())
+        left = max((one.saves for one in after.of(tuple(still))), default=0.0)
+        planted = self._planted[id(row.flawed)]
+        named = bool(before.findings) and before.findings[0][0] in planted
         return Judged(row, saves, low, high, named, left)
+
+
+def _both(shares: Sequence[float]) -> float:
+    """What two changes save, each its share of what the other leaves."""
+    stays = 1.0
+    for share in shares:
+        stays *= 1.0 - share
+    return 1.0 - stays
 
 
 def chosen_without(judged: dict[Settings, list[Judged]], kernel: str) -> Settings:
@@ -149,11 +186,10 @@ def chosen_without(judged: dict[Settings, list[Judged]], kernel: str) -> Setting
     return min(judged, key=error)
 
 
-def left_out(judged: dict[Settings, list[Judged]]) -> list[Judged]:
+def left_out(judge: Judge, rough: dict[Settings, list[Judged]]) -> list[Judged]:
     """Each row as predicted with the numbers chosen on the other kernels."""
-    kernels = {one.row.kernel for one in judged[SHIPPED]}
-    choice = {kernel: chosen_without(judged, kernel) for kernel in kernels}
-    return [judged[choice[one.row.kernel]][at] for at, one in enumerate(judged[SHIPPED])]
+    choice = {one.row.kernel: chosen_without(rough, one.row.kernel) for one in rough[SHIPPED]}
+    return [judge.judge(one.row, choice[one.row.kernel]) for one in rough[SHIPPED]]
 
 
 @dataclass(frozen=True)
@@ -204,9 +240,8 @@ def of_the_rules(row: Outcome) -> float:
     return max(promised, default=0.0) / 100.0
 
 
-def page(rows: Sequence[Outcome], judged: dict[Settings, list[Judged]]) -> str:
-    """docs/explain_scores.md."""
-    out, inside = left_out(judged), judged[SHIPPED]
+def page(rows: Sequence[Outcome], out: Sequence[Judged], inside: Sequence[Judged]) -> str:
+    """docs/explain_scores.md: predicted with a kernel left out, and with the shipped numbers."""
     scores = score(out), score(inside)
     rules = [abs(of_the_rules(row) - row.saved) for row in rows]
     constant = constant_error(rows)
@@ -236,11 +271,17 @@ def page(rows: Sequence[Outcome], judged: dict[Settings, list[Judged]]) -> str:
         f"| still promised > 5 points when mended | ≤ 5 % | {_of(scores[0].alarms)} | "
         f"{_of(scores[1].alarms)} | | |",
         "",
-        "Left out means: the model's three free numbers (overlap, sharpness, latency) are chosen from "
-        f"{len(GRID)}",
+        f"Left out means: the model's free numbers (overlap, latency) are chosen from {len(GRID)}",
         "combinations by the error on all other kernels. The interval's width is one number, chosen so "
         "that about four of",
         "five outcomes lie inside.",
+        "",
+        "What the figures do not say: the detectors were written with these pairs in sight. When 136 of them "
+        "were explained",
+        "for the first time, before anything was changed for them, the mean error was 10.6 points, the skill "
+        "0.61, and the",
+        "right cause came first in 84 of 116. A kernel that nobody here has seen should be expected between "
+        "the two.",
         "",
         "## By cause",
         "",
@@ -275,6 +316,13 @@ def page(rows: Sequence[Outcome], judged: dict[Settings, list[Judged]]) -> str:
     return "\n".join(text) + "\n"
 
 
+def written(rows: Sequence[Outcome]) -> str:
+    """The page, with every fit done."""
+    judge = Judge(rows)
+    rough = {one: [judge.judge(row, one, intervals=False) for row in rows] for one in GRID}
+    return page(rows, left_out(judge, rough), [judge.judge(row, SHIPPED) for row in rows])
+
+
 def _of(counted: tuple[int, int]) -> str:
     return f"{counted[0]} of {counted[1]}"
 
@@ -300,14 +348,13 @@ def main() -> int:
     parser.add_argument("--rows", action="store_true", help="print every row and the figures, write nothing")
     options = parser.parse_args()
     rows = corpus(options.data)
-    judge = Judge()
-    settings = (SHIPPED,) if options.rows else (SHIPPED, *(one for one in GRID if one != SHIPPED))
-    judged: dict[Settings, list[Judged]] = {one: [judge.judge(row, one) for row in rows] for one in settings}
-    text = page(rows, judged)
     if options.rows:
-        print(text)
-        print(f"interval's width wanted: {spread_wanted(judged[SHIPPED]):.2f}", file=sys.stderr)
+        judge = Judge(rows)
+        inside = [judge.judge(row, SHIPPED) for row in rows]
+        print(page(rows, inside, inside))
+        print(f"interval's width wanted: {spread_wanted(inside):.2f}", file=sys.stderr)
         return 0
+    text = written(rows)
     if options.check:
         current = PAGE.read_text("utf-8") if PAGE.exists() else ""
         if current != text:

@@ -20,9 +20,11 @@ PROBES = (
 )
 """Other values of the model's numbers that are as likely: how far the answer moves is its uncertainty."""
 
-SPREAD = 1.0
+SPREAD = 1.35
 """Half the 80 % interval in units of the uncertainty, fitted on pairs (docs/explain.md)."""
-FLOOR = 0.025
+OTHER_WAY = 0.3
+"""What a doubt that points one way adds to the other side."""
+FLOOR = 0.03
 """What no model knows better: points of run time."""
 
 
@@ -68,8 +70,8 @@ class Predictor:
             down += min(0.0, self.model.saves(candidate.cautious) - saves) ** 2
         if candidate.bold is not None:
             up += max(0.0, self.model.saves(candidate.bold) - saves) ** 2
-        low = saves - SPREAD * (down + FLOOR**2) ** 0.5
-        high = saves + SPREAD * (up + FLOOR**2) ** 0.5
+        low = saves - SPREAD * (down + OTHER_WAY * up + FLOOR**2) ** 0.5
+        high = saves + SPREAD * (up + OTHER_WAY * down + FLOOR**2) ** 0.5
         return Prediction(_share(saves), _share(low), _share(high))
 
     def together(self, candidates: Iterable[Candidate]) -> float:

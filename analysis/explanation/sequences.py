@@ -87,6 +87,8 @@ FUNCTIONS = (
 )
 """Signatures and costs, from nvcc 13.0 for compute capability 9.0."""
 
+LONGEST_GUARDED = 150
+"""Instructions between the branch around a slow path and where the ways meet again."""
 WHOLE_POWER = 4
 """Products that a small whole power takes."""
 
@@ -130,9 +132,27 @@ def precise_functions(work: Work) -> Found:
         inside = slice(first, last + 1)
         taken[inside] |= work.executed[inside] > 0
         keep[inside] = np.where(work.executed[inside] > 0, 0.0, keep[inside])
+    _guards(work, taken, keep)
     names = tuple(sorted(weight, key=lambda name: -weight[name])[:3])
     remedy = "; ".join(dict.fromkeys(remedies[name] for name in names))
     return Found(taken, keep, names, remedy)
+
+
+def _guards(work: Work, taken: npt.NDArray[np.bool_], keep: Array) -> None:
+    """The branches around a precise function's slow path go with it, and where they meet again."""
+    code = work.code
+    assert code is not None
+    for start, line in enumerate(work.sass):
+        end = code.target(start) if line.opcode == "BSSY" else None
+        if end is None or not start < end <= start + LONGEST_GUARDED:
+            continue
+        inside = [at for at in range(start + 1, end) if work.executed[at] > 0]
+        own = [at for at in inside if taken[at]]
+        others = [at for at in inside if not taken[at] and work.sass[at].opcode != "BRA"]
+        if own and len(others) <= 0.3 * len(own):
+            for at in (start, end, *(at for at in inside if work.sass[at].opcode == "BRA")):
+                taken[at] = True
+                keep[at] = 0.0
 
 
 def _whole_exponent(work: Work, rows: list[int]) -> bool:

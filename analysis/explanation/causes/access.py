@@ -323,36 +323,41 @@ def redundant_loads(work: Work) -> Iterator[Candidate]:
         return
     invariant = _invariant(work, loads)
     ratio = share(asked, flows.missed)
-    if ratio < REDUNDANT and not invariant.any():
+    same = _same_address(work, loads) & ~invariant
+    if ratio < REDUNDANT and not invariant.any() and not same.any():
         return
     once = min(1.0, flows.missed / asked)
     keep = keep_of(work)
     again = np.zeros(len(keep), dtype=bool)
     if ratio >= REDUNDANT:
-        again = loads & ~invariant
+        again = loads & ~invariant & ~same
         keep[again] = once
     keep[invariant] = 0.05
+    keep[same] = 0.0
     gone = work.executed * (1.0 - keep)
     if not gone.any():
         return
-    # What other threads loaded comes from shared memory: a pass of the data stage and an LSU slot a request
-    # stay.
-    replaced = float((work.executed * (1.0 - keep))[again].sum())
-    bold = keep.copy()
-    middle = keep.copy()
+    bold, middle, cautious = keep.copy(), keep.copy(), keep.copy()
+    bold[again] = 0.4 + 0.6 * once
     middle[again] = 0.6 + 0.4 * once
-    cautious = keep.copy()
-    cautious[again] = 0.5 + 0.5 * middle[again]
-    del replaced
+    cautious[again] = 0.8 + 0.2 * once
     reuse = np.where(again, 0.4, 1.0)
+    stays = dict.fromkeys(BELOW_L1, 1.0)
+    if same.any():
+        left = asked - float(work.global_ideal[same].sum())
+        stays = flows.factors(min(flows.missed, left), flows.written, dram_read=flows.dram_read)
     yield Candidate(
         cause="redundant_loads",
-        mend=Mend(keep=middle, latency=reuse, resources=_traffic_stays()),
-        cautious=Mend(keep=cautious, resources=_traffic_stays()),
-        bold=Mend(keep=bold, resources=_traffic_stays()),
+        mend=Mend(keep=middle, latency=reuse, resources=stays),
+        cautious=Mend(keep=cautious, latency=np.sqrt(reuse), resources=stays),
+        bold=Mend(keep=bold, latency=reuse, resources=stays),
         change=(
             "Load it before the loop and keep it in a register: its address does not change there."
             if invariant.any() and not again.any()
+            else "Keep what was loaded in a register: the same address is loaded again. Say __restrict__ "
+            "if a "
+            "store between them cannot touch it, and drop volatile."
+            if same.any() and not again.any()
             else f"Load each byte once: L1 is asked for {ratio:.1f} times the sectors that it fetches. "
             "Keep what a thread "
             "uses again in registers, and what its block shares in shared memory."
@@ -366,11 +371,39 @@ def redundant_loads(work: Work) -> Iterator[Candidate]:
             ),
         ),
         blamed=gone,
+        # Sharing through shared memory is a rewrite; what is wrong with the code as it stands comes first.
+        rank=SPECIFIC if invariant.any() or same.any() else LATENCY,
     )
 
 
-def _traffic_stays() -> dict[str, float]:
-    return dict.fromkeys(BELOW_L1, 1.0)
+def _same_address(work: Work, loads: Array) -> npt.NDArray[np.bool_]:
+    """Loads that repeat an earlier one of the same thread: the same registers with the same values in the
+    address.
+    """
+    code = work.code
+    assert code is not None
+    found = np.zeros(len(work.sass), dtype=bool)
+    seen: dict[tuple[object, ...], int] = {}
+    for index in np.flatnonzero(loads):
+        at = int(index)
+        line = work.sass[at]
+        address = next((operand for operand in line.operands if "[R" in operand), None)
+        loop = code.loop_of(at)
+        if address is None or line.guard:
+            continue
+        sources = tuple(code.producers(at, name) for name in sorted(_in(address)))
+        if not all(sources):
+            continue
+        inside = None if loop is None else (loop.first, loop.last)
+        if inside is not None and not any(
+            inside[0] <= source <= inside[1] for group in sources for source in group
+        ):
+            continue  # it does not change in the loop: `_invariant` tells
+        key = (address.rpartition("[R")[2], sources, line.access_bytes, inside)
+        first = seen.setdefault(key, at)
+        alike = 0.9 * work.executed[first] <= work.executed[at] <= 1.1 * work.executed[first]
+        found[at] = first != at and alike
+    return found
 
 
 def _invariant(work: Work, loads: Array) -> Array:

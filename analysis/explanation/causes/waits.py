@@ -66,9 +66,9 @@ def instruction_latency(work: Work) -> Iterator[Candidate]:
 
     yield Candidate(
         cause="instruction_latency",
-        mend=mend(0.9),
-        cautious=mend(0.5),
-        bold=mend(1.0),
+        mend=mend(1.0),
+        cautious=mend(0.6),
+        bold=mend(1.0 / max(in_chains, 0.7)),
         change=(
             "Give each thread several independent chains: unroll with separate accumulators. Each "
             "instruction waits "
