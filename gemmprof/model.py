@@ -14,13 +14,16 @@ from types import MappingProxyType
 from typing import Any, Literal
 
 from gemmprof.addresses import Addresses
-from gemmprof.dtypes import FLOAT32
+from gemmprof.dtypes import DTYPES, FLOAT32
 from gemmprof.errors import UsageError
 
 MetricValue = int | float | str
 """One scalar as the report stores it: counters are float or int, names and lists are str."""
 
-_SHAPE = re.compile(r"^\s*([0-9]{1,9})\s*(?:[xX×*,]\s*([0-9]{1,9})\s*[xX×*,]\s*([0-9]{1,9})\s*)?$")
+_SHAPE = re.compile(
+    r"^\s*([0-9]{1,9})\s*(?:[xX×*,]\s*([0-9]{1,9})\s*[xX×*,]\s*([0-9]{1,9})\s*)?"
+    rf"(?:-({'|'.join(DTYPES)})(?:-({'|'.join(DTYPES)}))?\s*)?$"
+)
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -44,7 +47,9 @@ class Problem:
 
     @classmethod
     def parse(cls, text: str, dtype: str = FLOAT32.name, c_dtype: str = "") -> Problem:
-        """Read ``4096``, ``4096x4096x4096`` or ``4096,4096,1024`` (M, N, K).
+        """Read ``4096``, ``4096x4096x4096`` or ``4096,4096,1024`` (M, N, K), or any problem's `key`.
+
+        Types that the text names (``4096-bfloat16``) go before the arguments.
 
         Raises:
             UsageError: if the text is no shape, or M or N is 0.
@@ -59,7 +64,11 @@ class Problem:
         n, k = (int(match.group(2)), int(match.group(3))) if match.group(2) else (m, m)
         if m < 1 or n < 1:
             raise UsageError(f"shape '{text}' has no output element", remedies=["M and N must be at least 1"])
-        return cls(m, n, k, dtype, c_dtype)
+        return cls(m, n, k, match.group(4) or dtype, match.group(5) or ("" if match.group(4) else c_dtype))
+
+    def is_shape_of(self, other: Problem) -> bool:
+        """Whether both are products of the same size, of whatever types."""
+        return (self.m, self.n, self.k) == (other.m, other.n, other.k)
 
     @property
     def flops(self) -> int:

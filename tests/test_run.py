@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from gemmprof.errors import RunError
+from gemmprof.errors import RunError, UsageError
 from gemmprof.model import Problem, RunInfo, Stage, StageRecord, StageResult, Timing, Verification
 from gemmprof.run import (
     RUN_FILE,
@@ -192,3 +192,21 @@ def test_the_newest_run_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 
 def test_the_nvtx_range_names_stage_and_shape() -> None:
     assert nvtx_range("naive", Problem(1, 2, 3)) == "gemmprof/naive/1x2x3"
+
+
+@pytest.mark.parametrize(
+    "problem",
+    [
+        Problem(1, 2, 3),
+        Problem(4096, 4096, 4096, "bfloat16"),
+        Problem(5, 6, 7, "float16", "float32"),
+    ],
+)
+def test_a_problem_is_read_from_its_key(problem: Problem) -> None:
+    assert Problem.parse(problem.key) == problem
+    assert Problem.parse(problem.key, "float16") == (
+        problem if problem.dtype != "float32" else Problem(1, 2, 3, "float16")
+    )
+    assert Problem.parse("8-bfloat16").label == "8³ bfloat16"
+    with pytest.raises(UsageError, match="is not a matrix shape"):
+        Problem.parse("8-int8")

@@ -127,7 +127,12 @@ def _matching(session: Session, everything: tuple[Subject, ...], selector: str) 
     if digits.isdigit() and session.run is not None:
         problem = Problem.parse(shape) if at else None
         of_stage = [subject for subject in everything if subject.key[0] == int(digits)]
-        yield from [s for s in of_stage if s.key[1] == problem] if at else of_stage[:1]
+        exact = [subject for subject in of_stage if subject.key[1] == problem]
+        # Without a type, the shape alone may tell: in a run of the 16-bit ladder 2048 means its 2048³.
+        of_shape = [
+            s for s in of_stage if isinstance(s.key[1], Problem) and problem and problem.is_shape_of(s.key[1])
+        ]
+        yield from (exact or of_shape) if at else of_stage[:1]
         return
     if selector.isdigit():
         yield from everything[int(selector) : int(selector) + 1]

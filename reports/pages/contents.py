@@ -216,14 +216,20 @@ def stage_before(pages: Sequence[KernelPage], page: KernelPage) -> KernelPage | 
 def choose(pages: Sequence[KernelPage], name: str) -> KernelPage:
     """The page that a user means by a stage number, a stage name or a part of the kernel's name.
 
+    A number means a stage of the first ladder that has it; ``half:3`` names the ladder.
+
     Raises:
         UsageError: if none or several match.
     """
+    ladder, _, selector = name.rpartition(":")
     exact = [
         page
         for page in pages
-        if page.record is not None and name in (str(page.record.stage.number), page.record.stage.name)
+        if page.record is not None
+        and selector in (str(page.record.stage.number), page.record.stage.name)
+        and ladder in ("", page.record.stage.ladder)
     ]
+    exact = [page for page in exact if same_ladder(page, exact[0])]
     found = exact or [page for page in pages if name in page.analysis.profile.name]
     distinct = {page.record.stage.number if page.record else page.key for page in found}
     if not found or len(distinct) > 1:
@@ -233,6 +239,11 @@ def choose(pages: Sequence[KernelPage], name: str) -> KernelPage:
             found=some(sorted({page.label for page in (found or pages)}, key=natural), limit=12),
         )
     return found[0]
+
+
+def same_ladder(page: KernelPage, other: KernelPage) -> bool:
+    """Whether both are of stages of one ladder, or of none."""
+    return (page.record and page.record.stage.ladder) == (other.record and other.record.stage.ladder)
 
 
 def twin(pages: Sequence[KernelPage], page: KernelPage) -> KernelPage | None:

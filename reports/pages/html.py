@@ -17,7 +17,16 @@ from markupsafe import Markup
 
 from gemmprof.output import new_file, new_folder, refuse_foreign
 from gemmprof.reports.explanations import markdown
-from gemmprof.reports.pages.contents import KernelPage, Plan, choose, neighbours, plan, stage_before, twin
+from gemmprof.reports.pages.contents import (
+    KernelPage,
+    Plan,
+    choose,
+    neighbours,
+    plan,
+    same_ladder,
+    stage_before,
+    twin,
+)
 from gemmprof.reports.pages.environment import asset, content_security_policy, environment
 from gemmprof.reports.pages.explained import explained
 from gemmprof.reports.pages.workers import ordered, session_set_aside
@@ -79,7 +88,7 @@ class Report:
         """What this page is compared with."""
         if self.other is not None:
             return twin(self.other.pages, page)
-        if self.baseline is not None:
+        if self.baseline is not None and same_ladder(page, self.baseline):
             chosen = next(
                 (p for p in self.plan.pages if p.label == self.baseline.label and p.problem == page.problem),
                 None,
