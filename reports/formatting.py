@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from gemmprof.model import NotCollected
@@ -73,6 +74,7 @@ def significant(value: float, digits: int = 3) -> str:
     return text.rstrip("0").rstrip(".") if value == int(value) and "." in text else text
 
 
+@lru_cache(maxsize=8192)
 def number(value: Any, digits: int = 3) -> str:
     """A plain number: whole ones up to 99,999 exactly, larger ones with an SI prefix (``16.8 M``)."""
     amount = _number(value)

@@ -6,6 +6,8 @@ import re
 from collections.abc import Callable, Container, Iterable, Mapping
 from dataclasses import dataclass
 
+from markupsafe import Markup
+
 from gemmprof.analysis import stall_reasons
 from gemmprof.analysis.source_view import Counters
 from gemmprof.reports.formatting import number, percent, significant
@@ -110,6 +112,11 @@ def columns_of(counters: Iterable[Counters]) -> tuple[Column, ...]:
     """The columns that have something to show in at least one row."""
     rows = list(counters)
     return tuple(column for column in COLUMNS if any(column.value(row) for row in rows))
+
+
+def cells_of(columns: Iterable[Column], counters: Counters) -> Markup:
+    """The cells of a row: numbers of ours, nothing of the report's text."""
+    return Markup("".join([f'<td class="n">{column.text(counters)}</td>' for column in columns]))
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,11 +12,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeVar
 
+from markupsafe import Markup
+
 from gemmprof.analysis.by_line import base_name
 from gemmprof.analysis.own_lines import is_users, own_lines
 from gemmprof.analysis.source_view import Counters, CudaLine, SourceView
 from gemmprof.model import CodePlace
-from gemmprof.reports.pages.code_columns import Column, Mix, branch, columns_of, mix_of
+from gemmprof.reports.pages.code_columns import Column, Mix, branch, cells_of, columns_of, mix_of
 
 SASS_BUDGET = 2200
 """Most SASS rows of a page."""
@@ -29,6 +31,8 @@ COLD_PERCENT = 0.3
 """Lines with a smaller share of the samples are not among the hottest."""
 MIX_FROM_PERCENT = 0.2
 """From this share of the samples on, a row shows why it waits."""
+
+NO_CELLS = Markup("")
 
 At = Callable[[str | None, int | None], str]
 Item = TypeVar("Item")
@@ -45,7 +49,7 @@ class Row:
         code: the text, untrusted; of a branch what stands before its target.
         share: per cent of the samples, None if nothing was sampled here; of a user's line with what was inlined there.
         inlined: the part of ``share`` that code of headers inlined into this line makes, None if there is none.
-        cells: a text for each of the listing's columns.
+        cells: the cells of the listing's columns, as markup: a page has tens of thousands, and they are numbers.
         mix: why it waits, None for rows with few samples.
         flags: short remarks: conflicts, uncoalesced sectors, spills.
         target: anchor of the instruction that a branch leads to, ''.
@@ -59,7 +63,7 @@ class Row:
     code: str
     share: float | None = None
     inlined: float | None = None
-    cells: tuple[str, ...] = ()
+    cells: Markup = NO_CELLS
     mix: Mix | None = None
     flags: tuple[str, ...] = ()
     anchor: str = ""
@@ -253,12 +257,13 @@ def _file(
     rolled: _Rolled,
 ) -> File:
     known: dict[int, CudaLine] = {line.line: line for line in view.lines if line.file == path}
+    empty = Markup("<td></td>") * len(columns)
     text = view.files.get(path, "")
 
     def row(number: int, code: str) -> Row:
         line = known.get(number)
         if line is None:
-            return Row("", str(number), code, cells=("",) * len(columns))
+            return Row("", str(number), code, cells=empty)
         share, inlined, stalls = rolled.of(view, line)
         return Row(
             at(path, number),
@@ -266,7 +271,7 @@ def _file(
             code,
             share,
             inlined,
-            tuple(column.text(line.counters) for column in columns),
+            cells_of(columns, line.counters),
             mix=mix_of(stalls) if (share or 0.0) >= MIX_FROM_PERCENT else None,
             flags=_remarks(line.counters),
             anchor=f"{name}-{number}",
@@ -313,7 +318,7 @@ def _sass(view: SourceView, at: At, columns: Sequence[Column]) -> Iterator[Row]:
                 f"{item.offset:04x}",
                 before,
                 share,
-                cells=tuple(column.text(counters) for column in columns),
+                cells=cells_of(columns, counters),
                 mix=mix_of(counters.stalls) if (share or 0.0) >= MIX_FROM_PERCENT else None,
                 flags=_remarks(counters),
                 anchor=_sass_anchor(item.offset),
