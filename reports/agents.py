@@ -7,7 +7,7 @@ cannot leave, with control and bidirectional characters shown by name, below a s
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from gemmprof.analysis.families import families
@@ -16,9 +16,10 @@ from gemmprof.errors import UsageError
 from gemmprof.reports.explanations.markdown import LETTERS_PER_TOKEN, code
 from gemmprof.reports.formatting import change_text, extent, nanoseconds, percent, quantity, ratio, visible
 from gemmprof.reports.terminal.overview import facts
+from gemmprof.reports.verdicts import words
 
 if TYPE_CHECKING:
-    from gemmprof.analysis.comparison.pairs import Pair
+    from gemmprof.analysis.comparison.outcome import Outcome
     from gemmprof.analysis.kernel_analysis import KernelAnalysis
     from gemmprof.analysis.session import Session
 
@@ -116,27 +117,25 @@ def source(kernel: KernelAnalysis, *, most: int = LISTED, sass: bool = False) ->
     )
 
 
-def diff(pairs: Sequence[Pair], *, most: int = LISTED) -> Iterator[str]:
-    """What changed between two reports: each pair's time, and what moved most with it."""
+def diff(outcome: Outcome, *, most: int = LISTED) -> Iterator[str]:
+    """What changed between two reports: the verdict on each kernel, why, and what moved most."""
     yield QUOTED
-    for pair in pairs[:most]:
+    yield ""
+    yield f"{words.tally(outcome)}. A kernel whose code and counters are what they were is never SLOWER."
+    for note in outcome.notes:
+        yield f"- note: {code(note)}"
+    kernels = words.ordered(outcome)
+    for kernel in kernels[:most]:
         yield ""
-        if pair.comparison is None:
-            yield f"{code(pair.label)}: only {'before' if pair.after is None else 'after'}"
-            continue
-        yield f"{code(pair.label)}:"
-        if pair.comparison.comparable:
-            yield f"- note: {pair.comparison.comparable}"
-        moved = [
-            one
-            for one in pair.comparison.changes
-            if one.group == "time" or one.verdict in ("better", "worse")
-        ]
+        yield f"{code(kernel.match.label)}: {words.VERDICTS[kernel.verdict]} {words.change(kernel)}".rstrip()
+        for text in words.why(kernel):
+            yield f"- {code(text)}"
+        moved = [one for one in kernel.changes if one.group == "time" or one.verdict in ("better", "worse")]
         for change in moved[:most]:
             yield (
                 f"- {change.title}: {quantity(change.before, change.unit)} → {quantity(change.after, change.unit)} "
                 f"({change_text(change)}, {change.verdict})"
             )
-    if len(pairs) > most:
+    if len(kernels) > most:
         yield ""
-        yield f"and {len(pairs) - most:,} more pairs."
+        yield f"and {len(kernels) - most:,} more kernels."

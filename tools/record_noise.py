@@ -41,6 +41,11 @@ LIGHT = (
     "dram__bytes_read.sum,dram__bytes_write.sum,lts__t_sectors.sum",
 )
 BASIC = ("--set", "basic", "--metrics", "smsp__inst_executed.sum")
+LIMITS = (
+    "--metrics",
+    "gpu__time_duration.sum,gpc__cycles_elapsed.max,sm__throughput.avg.pct_of_peak_sustained_elapsed,"
+    "gpu__compute_memory_throughput.avg.pct_of_peak_sustained_elapsed,smsp__inst_executed.sum",
+)
 CODE_CHANGED = "sine,stencil,product_tiled,normalise<1024>,local_array"
 MORE_WORK = (1010, 1020, 1050, 1100)
 ROUNDS = 3
@@ -68,6 +73,7 @@ def plan() -> Iterator[Collection]:
             yield Collection(f"more_{work - 1000:03}_{turn}", (*order, "--work", str(work)))
         yield Collection(f"timed_{turn}", ("--time", "0.05"), ())
         if turn == 0:
+            yield Collection("limits_0", ("--launches", "1"), LIMITS)
             yield Collection("code_base", few, BASIC)
             yield Collection("code_renamed", few, BASIC, "noise_renamed")
             yield Collection("code_fewer_registers", few, BASIC, "noise_fewer_registers")

@@ -85,6 +85,8 @@ QUANTITIES: dict[str, tuple[Quantity, ...]] = {
             SpeedOfLight,
             lambda r: r.elapsed_cycles,
         ),
+        ("sm_clock", "SM clock", "hz", NOT_JUDGED, SpeedOfLight, lambda r: r.sm_clock_hz),
+        ("memory_clock", "Memory clock", "hz", NOT_JUDGED, SpeedOfLight, lambda r: r.dram_clock_hz),
     ),
     "limits": (
         ("sm_percent", "Compute throughput", "%", MORE_IS_BETTER, SpeedOfLight, lambda r: r.sm_percent),

@@ -85,7 +85,7 @@ def _code(before: KernelRecord, after: KernelRecord) -> Iterator[Reason]:
     left, right = before.code, after.code
     if left is None or right is None or left.digest == right.digest:
         return
-    parts = [f"the machine code of {after.label} differs"]
+    parts = ["the machine code differs"]
     for metric, title in ((m.REGISTERS_PER_THREAD, "registers"),):
         values = [record.metrics.get(metric) for record in (before, after)]
         if values[0] and values[1] and values[0].middle != values[1].middle:

@@ -18,6 +18,7 @@ from gemmprof.errors import GemmprofError, UsageError
 if TYPE_CHECKING:
     import pandas as pd
 
+    from gemmprof.analysis.comparison.outcome import Outcome
     from gemmprof.analysis.comparison.pairs import Pair
     from gemmprof.model import Explanation, Finding
 
@@ -130,6 +131,28 @@ class Report:
 
         after = other if isinstance(other, Report) else open(other)
         return pair_up(self.session, after.session)
+
+    def compare(self, other: Report | AnyPath, *, across: Iterable[str] = ()) -> Outcome:
+        """SAME, FASTER, SLOWER or CAN'T TELL for every kernel from this report to another, with the reasons.
+
+        All launches of one name, grid and block are repetitions, and so are several files opened together.
+
+        Args:
+            other: the later report, or its path.
+            across: ``card``, ``clocks``, ``set``: compare although they differ.
+
+        Raises:
+            UsageError: the sides differ in something else than the kernels, and that was not asked for.
+        """
+        from gemmprof.analysis.comparison.matching import match
+        from gemmprof.analysis.comparison.outcome import compare_matches
+        from gemmprof.analysis.comparison.sides import load_side
+
+        after = load_side(other.paths if isinstance(other, Report) else [other])
+        before = load_side(self.paths)
+        return compare_matches(
+            match(before, after), before=before.title, after=after.title, across=tuple(across)
+        )
 
     def write_html(self, path: AnyPath, *, force: bool = False) -> Path:
         """Write pages: one file if the name ends in ``.html``, else a folder.

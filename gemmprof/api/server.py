@@ -117,17 +117,21 @@ def server(roots: Sequence[Path]) -> MCPServer:
         return f"{agents.QUOTED}\n\n{document(found.kernels, budget=max(tokens, 50))}"
 
     def diff(before: str, after: str, kernel: str | None = None, tokens: int = TOKENS) -> str:
-        """Say what changed from one report or run to another: time, instructions, bytes, occupancy, stalls.
+        """Say whether each kernel is SAME, FASTER, SLOWER or one CAN'T TELL from one report or run to another, and why.
 
         Args:
             before, after: .ncu-rep files or run directories.
             kernel: only kernels in whose full name this regular expression is found.
             tokens: about how long the answer may be.
         """
-        from gemmprof.analysis.comparison.pairs import pair_up
+        from gemmprof.analysis.comparison.matching import match
+        from gemmprof.analysis.comparison.outcome import ACROSS, compare_matches
+        from gemmprof.analysis.comparison.sides import load_side
 
-        left, right = (folders.session(path, kernel=kernel) for path in (before, after))
-        return agents.within(agents.diff(pair_up(left, right)), tokens)
+        wanted = selection(kernel=kernel)
+        left, right = (load_side(folders.allowed(path), wanted) for path in (before, after))
+        found = compare_matches(match(left, right), before=left.title, after=right.title, across=ACROSS)
+        return agents.within(agents.diff(found), tokens)
 
     def source(path: str, launch: int = 0, sass: bool = False, lines: int = 20, tokens: int = TOKENS) -> str:
         """Show the hottest source lines (or SASS instructions) of one launch, with their share of the samples.

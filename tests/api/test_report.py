@@ -73,6 +73,8 @@ def test_two_reports_are_compared(ladder: gemmprof.Report) -> None:
     pairs = ladder.diff(LADDER)
     assert len(pairs) == 3
     assert all(pair.comparison is not None for pair in pairs)
+    outcome = ladder.compare(LADDER)
+    assert len(outcome.kernels) == 3 and outcome.count("slower", "faster", "new", "gone") == 0
 
 
 def test_pages_and_notebook(ladder: gemmprof.Report, tmp_path: Path) -> None:
