@@ -30,7 +30,7 @@ _COMMAND_AT_START = re.compile(r"(?m)^([^\S\n]*):(?=:)")
 _COMMAND_ANYWHERE = re.compile(r"##(?=\w*\[)")
 _LONGEST_COMMAND = 32
 """How much of a line is looked at where it is written in pieces."""
-_MARKDOWN = re.compile(r"([\\`*_{}\[\]<>()#+\-!|~@&$:])")
+_MARKDOWN = re.compile(r"([\\`*_\[\]<>#|~@&$]|:(?=/)|^[-+])")
 
 
 def _visible(found: re.Match[str]) -> str:

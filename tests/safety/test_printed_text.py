@@ -97,6 +97,14 @@ COMMANDS = {
     "diff of two": ["diff", "{report}", "{plain}", "--details"],
     "diff --json": ["diff", "{report}", "{plain}", "--json"],
     "gate": ["diff", "{plain}", "{report}", "--fail-slower", "0"],
+    "explain": ["explain", "{report}"],
+    "explain markdown": ["explain", "{report}", "--format", "markdown"],
+    "explain --json": ["explain", "{report}", "--json"],
+    "show": ["show", "{report}"],
+    "diff markdown": ["diff", "{plain}", "{report}", "--format", "markdown"],
+    "diff junit": ["diff", "{plain}", "{report}", "--format", "junit", "--fail-slower", "1"],
+    "diff sarif": ["diff", "{plain}", "{report}", "--format", "sarif", "--fail-slower", "1"],
+    "kernel": ["show", "{report}", "--kernel", HOSTILE],
     "baseline": ["report", "{plain}", "--baseline", HOSTILE, "-o", "{out}"],
     "option": ["report", f"--{HOSTILE}"],
     "command": [HOSTILE],
@@ -164,7 +172,11 @@ def test_what_is_harmless_stays_as_it_is() -> None:
 def test_names_in_sentences_markdown_and_json() -> None:
     assert one_line("a\nb\tc") == "a\\nb\\tc"
     assert "\n" not in str(GemmprofError("no\n::error::x"))
-    assert markdown("[x](javascript:1)<b>@me\n# ") == "\\[x\\]\\(javascript\\:1\\)\\<b\\>\\@me\\\\n\\# "
+    assert (
+        markdown("[x](javascript:1)<b>@me\n# https://e")
+        == "\\[x\\](javascript:1)\\<b\\>\\@me\\\\n\\# https\\://e"
+    )
+    assert markdown("plain.ncu-rep: 3 % (+1)") == "plain.ncu-rep: 3 % (+1)"
     hostile = {"name": HOSTILE + "\U000e0041\udcff"}
     text = json_safe(json.dumps(hostile, ensure_ascii=False))
     assert json.loads(text) == hostile
