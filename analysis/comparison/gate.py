@@ -255,6 +255,10 @@ def check(
             if kernel.verdict == "new" and condition.needs_both_sides:
                 met[condition.text] = True
                 continue
+            if _has_no_time(condition, kernel):
+                met[condition.text] = True
+                breaks(kernel, condition.name, f"no time on both sides ({condition.text})")
+                continue
             answer, words = _holds(condition, kernel)
             met[condition.text] |= answer is not None or words != NOT_THERE
             if answer is None:
@@ -278,6 +282,16 @@ def check(
 
 
 NOT_THERE = "not collected"
+
+
+def _has_no_time(condition: Condition, kernel: Compared) -> bool:
+    """A gate on time must not pass because nobody took the time; a build has none by its nature."""
+    return (
+        condition.name == TIME
+        and condition.difference
+        and kernel.judgement is None
+        and kernel.record.key[0] != "build"
+    )
 
 
 def _holds(condition: Condition, kernel: Compared) -> tuple[bool | None, str]:

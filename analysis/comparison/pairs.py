@@ -68,9 +68,9 @@ def subjects(session: Session) -> tuple[Subject, ...]:
     found = []
     for analysis in session.kernels:
         name = analysis.profile.name
-        seen[name] = seen.get(name, 0) + 1
+        seen[name] = seen.get(name, -1) + 1
         # The n-th launch of a kernel belongs to the n-th launch of the same kernel.
-        again = f" (launch {seen[name]})" if seen[name] > 1 else ""
+        again = f" (repetition {seen[name]})" if seen[name] else ""
         found.append(Subject(analysis.profile.function_name + again, (name, seen[name]), analysis))
     return tuple(found)
 

@@ -33,6 +33,10 @@ RULES_THAT_FIND = frozenset({"optimization", "warning", "error"})
 """Severities of Nsight Compute's advice that count as findings."""
 
 
+COUNT_REPORT = "count.ncu-rep"
+"""What `gemmprof profile` calls the report of its first run, in which it only counts."""
+
+
 @dataclass(frozen=True, slots=True)
 class Side:
     """One side of a comparison.
@@ -69,7 +73,9 @@ def load_side(
         UsageError: nothing was named, or nothing matches the selection.
         GemmprofError: the first failure, if nothing could be read.
     """
-    named = expand(paths)
+    found = expand(paths)
+    # Beside the reports of `gemmprof profile` lies one that only counted all launches.
+    named = [path for path in found if not path.name.startswith(COUNT_REPORT)] or found
     title = named[0].name if len(named) == 1 else f"{named[0].name} and {len(named) - 1} more"
     if all(is_run(path) for path in named):
         return _of_runs(named, title, selection)
@@ -94,8 +100,9 @@ def _of_report(path: Path, only: set[int] | None, each_launch: bool) -> list[Ker
         for profile in reader.profiles(instances=False, rules=False, only=only):
             key = key_of(profile)
             if each_launch:
-                seen[key] = seen.get(key, 0) + 1
-                key = (*key, f"launch {seen[key]}")
+                # Counted from 0, as launches are everywhere.
+                seen[key] = seen.get(key, -1) + 1
+                key = (*key, f"repetition {seen[key]}")
             groups.setdefault(key, []).append(profile)
         middles = {key: _middle(launches) for key, launches in groups.items()}
         positions = {profile.index for profile in middles.values()}
@@ -114,7 +121,7 @@ def _of_report(path: Path, only: set[int] | None, each_launch: bool) -> list[Ker
         analysis = analyse(whole[middle.index])
         digest = digests.get(middle.index, "")
         extra = f" {key[1]}" if len(grids[middle.name]) > 1 else ""
-        extra += f" ({key[-1]})" if each_launch and seen[key[:-1]] > 1 else ""
+        extra += f" ({key[-1]})" if each_launch and seen[key[:-1]] > 0 else ""
         found.append(
             KernelRecord(
                 name=middle.name,

@@ -146,6 +146,14 @@ class TestWhatMayBeCompared:
         kernels = found["kernels"]
         assert isinstance(kernels, list) and kernels[0]["verdict"] == "faster"
 
+    def test_a_folder_of_profiles_is_one_side_without_the_report_that_only_counted(
+        self, tmp_path: Path
+    ) -> None:
+        for name, report in (("count", AGAIN), ("sines", CODE), ("sines-2", RENAMED)):
+            (tmp_path / f"{name}.ncu-rep.xz").symlink_to(report)
+        side = load_side([tmp_path])
+        assert side.processes == 2 and {record.launches for record in side.kernels} == {12, 6}
+
 
 class TestDocuments:
     def test_json_is_the_contract(self, capsys: pytest.CaptureFixture[str]) -> None:
@@ -270,6 +278,12 @@ class TestGate:
         assert main(["diff", before, after, "--fail-slower", "5"]) == 1
         error = capsys.readouterr().err
         assert "2 Coalesced" in error and "20.0 % slower" in error and "1 Naive" not in error
+
+    def test_it_stops_what_nobody_timed(self, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        before = str(make_run(tmp_path / "a", {1: 1e-3}))
+        after = str(make_run(tmp_path / "b", {1: None}, profiled=False))
+        assert main(["diff", before, after, "--fail-slower", "50", "--across", "card"]) == 1
+        assert "no time on both sides" in capsys.readouterr().err
 
     def test_a_waiver_lets_one_pass_until_its_day(
         self, tmp_path: Path, capsys: pytest.CaptureFixture[str]
