@@ -6,7 +6,6 @@ and come with every Nsight Compute in ``extras/FileFormat``.
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -282,7 +281,7 @@ def _launch(
         driver_shared_memory=whole(m.SHARED_MEMORY_DRIVER),
         shared_memory_config=whole(m.SHARED_MEMORY_CONFIG),
         cluster_size=whole(m.CLUSTER_SIZE),
-        waves_per_sm=float(waves) if isinstance(waves, (int, float)) and 0 <= waves < math.inf else None,
+        waves_per_sm=float(waves) if isinstance(waves, (int, float)) and 0 <= waves < 1e15 else None,
         stream=stream,
         context=context,
     )

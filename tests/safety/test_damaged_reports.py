@@ -6,13 +6,22 @@
 from __future__ import annotations
 
 import os
+import re
+import struct
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from mutants import CHANGES, mutants
 from recorded_data import ROOT
-from reports_in_bytes import content_of
+from reports_in_bytes import blocks, content_of, fields_of, length_prefixed, varint
+
+from gemmprof import ncu_frame
+from gemmprof.analysis.reading.frame import open_frame
+from gemmprof.analysis.session import load_session
+from gemmprof.errors import ReportError
+from gemmprof.reports.pages.html import render
 
 sys.path.insert(0, str(ROOT / "tools"))
 import fuzz_reports
@@ -54,3 +63,61 @@ def test_damaged_reports_are_read_or_refused(
         victim.stop()
     assert {0, 2} <= codes
     assert set(CHANGES) >= {"flipped_bit", "cut", "doubled_block"}
+
+
+def with_block(content: bytes, size: int) -> bytes:
+    """The report with this many threads along x in every launch (below 128), as its own field says."""
+    return re.sub(
+        rb"(\x5a[\x06-\x08]\x08)(?:[\x80-\xff][\x00-\x7f]|[\x00-\x7f])(?=\x10\x01\x18\x01)",
+        _same(size),
+        content,
+    )
+
+
+def _same(size: int) -> Callable[[re.Match[bytes]], bytes]:
+    def written(found: re.Match[bytes]) -> bytes:
+        wide = len(found[0]) - len(found[1]) == 2
+        return found[1] + (bytes([size | 0x80, 0]) if wide else bytes([size]))
+
+    return written
+
+
+def test_a_block_without_threads_is_refused(tmp_path: Path) -> None:
+    content = content_of("names_nvtx")
+    path = tmp_path / "none.ncu-rep"
+    path.write_bytes(with_block(content, 0))
+    assert path.read_bytes() != content
+    with pytest.raises(ReportError, match="damaged") as caught:
+        load_session([path])
+    assert "a block of 0 × 1 × 1" in caught.value.found
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), -1.0, 2.0**80])
+@pytest.mark.parametrize(
+    "metric",
+    ["launch__waves_per_multiprocessor", "launch__registers_per_thread", "device__attribute_clock_rate"],
+)
+def test_impossible_facts_of_launch_and_device_are_left_out(
+    metric: str, value: float, tmp_path: Path
+) -> None:
+    """As if they had not been collected; the metric itself keeps what the report says."""
+    content = content_of("launches_same_kernel")
+    path = tmp_path / "odd.ncu-rep"
+    path.write_bytes(content)
+    with open_frame(path) as frame:
+        number, item = frame.strings.index(metric), frame.workloads[-1]
+        message = content[item.start : item.end]
+    inner = b"\x08" + varint(number) + b"\x12\x09\x19" + struct.pack("<d", value)
+    kept = b"".join(
+        message[start:end]
+        for field, _, start, inside, end in fields_of(message)
+        if field != 13 or not message[inside:end].startswith(b"\x08" + varint(number) + b"\x12")
+    )
+    changed = ncu_frame.block_bytes([kept + length_prefixed(13, inner)], kind="kernel", process=item.process)
+    path.write_bytes(b"".join([*blocks(content)[:-1], changed]))
+    session = load_session([path])
+    profile = session.kernels[-1].profile
+    assert repr(profile.metrics[metric]) == repr(value)
+    facts = (profile.launch.waves_per_sm, profile.launch.registers_per_thread, profile.device.max_clock_hz)
+    assert all(fact is None or 0 <= fact < 1e15 for fact in facts)
+    assert render(session, tmp_path / "pages").is_file()
