@@ -2,13 +2,14 @@
 
 An analysis is a module with five names::
 
-    NAME = "speed_of_light"                  # key in KernelAnalysis.results, name in metrics.GROUPS
+    NAME = "speed_of_light"                  # key in KernelAnalysis.results
     TITLE = "Speed of light"                 # heading on the pages
     GROUP = metrics.SPEED_OF_LIGHT           # the metrics that it reads
     RESULT = SpeedOfLight                    # its frozen result dataclass
     def analyse(profile: KernelProfile) -> SpeedOfLight | NotCollected: ...
 
-To add one: write the module, add its metric group to `gemmprof.metrics.GROUPS`, add it to `ANALYSES`.
+To add one: write the module and its template, add it to `ANALYSES`; and its metric group, if it reads what no other
+analysis does, to `gemmprof.metrics.GROUPS`.
 """
 
 from __future__ import annotations
