@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import gemmprof
 from gemmprof.errors import BuildError, RunError
 from gemmprof.gpus import Gpu
+from gemmprof.kernels import plugin
 from gemmprof.model import RunInfo, Stage, StageRecord
 from gemmprof.profiler.settings import Settings, differences
 from gemmprof.run import Run
@@ -51,7 +52,7 @@ def stage_record(stage: Stage, built: BuildResult, compute_capability: tuple[int
     """A stage as it was built: its tile parameters (the catalog's or tuned ones), source hash and resources."""
     made = built.stages.get(stage.name)
     if made is None:
-        return StageRecord(stage)
+        return StageRecord(stage, plugin.source_hash(stage))
     stage = dataclasses.replace(stage, parameters=made.parameters)
     try:
         resources = made.resources(f"sm_{compute_capability[0]}{compute_capability[1]}")

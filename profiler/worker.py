@@ -15,6 +15,7 @@ from typing import Any
 
 from gemmprof.errors import GemmprofError
 from gemmprof.kernels.catalog import ladder_of, stage_by_number
+from gemmprof.kernels.plugin import install_named
 from gemmprof.profiler.job import Job, Task
 from gemmprof.profiler.measure.timing import Bench, launches
 from gemmprof.profiler.measure.verification import verify_stage
@@ -25,6 +26,7 @@ EXIT_CONTEXT_LOST = 3
 
 def main(arguments: list[str]) -> int:
     """Do the job in the file that ``arguments`` name."""
+    install_named()
     job = Job.load(Path(arguments[0]))
     import torch
 

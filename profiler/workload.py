@@ -17,6 +17,7 @@ from functools import partial
 from pathlib import Path
 
 from gemmprof.kernels.catalog import stage_by_number
+from gemmprof.kernels.plugin import install_named
 from gemmprof.profiler.job import Job, Task
 from gemmprof.profiler.lock import collection_lives
 from gemmprof.profiler.measure.operands import generator_seed
@@ -29,6 +30,7 @@ POLL_SECONDS = 0.1
 
 def main(arguments: list[str]) -> int:
     """Launch every task of the job in the file that ``arguments`` name."""
+    install_named()
     job_file = Path(arguments[0])
     import torch  # noqa: F401
 

@@ -49,6 +49,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="a stage by number, name or range (3, warptiled, 1-6); may be repeated",
     )
     what.add_argument(
+        "--plugin",
+        metavar="FILE",
+        help="a Python file with GEMMs of your own (Triton, CUTLASS, a .cu …), measured as stages are, beside cuBLAS "
+        "and the stages that are chosen",
+    )
+    what.add_argument(
         "--shape",
         action="append",
         metavar="MxNxK",
@@ -141,8 +147,11 @@ def settings_from(options: argparse.Namespace, older: Run | None) -> Settings:
     Raises:
         UsageError: no stage is chosen, or a stage or shape does not exist.
     """
+    plugged = _plugged(options)
     if options.stage:
-        stages = select_stages(options.stage, chosen_ladder(options))
+        stages = (*select_stages(options.stage, chosen_ladder(options)), *plugged)
+    elif plugged and not options.all_stages:
+        stages = (chosen_ladder(options).yardstick, *plugged)
     elif options.all_stages:
         ladders = [chosen_ladder(options)] if options.ladder or options.dtype else catalog.LADDERS
         stages = tuple(stage for ladder in ladders for stage in ladder.stages)
@@ -177,6 +186,27 @@ def settings_from(options: argparse.Namespace, older: Run | None) -> Settings:
         seed=options.seed if options.seed is not None else (info.seed if info else 0),
         clock_control=options.clock_control or (info.clock_control if info else CLOCK_CONTROLS[0]),
     )
+
+
+def _plugged(options: argparse.Namespace) -> tuple[Stage, ...]:
+    """The stages of the user's own file, in the ladder that is asked for.
+
+    Raises:
+        UsageError: the file holds none, or none that computes in the type that is asked for.
+    """
+    if not options.plugin:
+        return ()
+    from gemmprof.kernels.plugin import install
+
+    every = install(Path(options.plugin))
+    ladder = chosen_ladder(options)
+    found = tuple(stage for stage in every if stage.ladder == ladder.name)
+    if not found:
+        raise UsageError(
+            f"{options.plugin} holds no GEMM for {', '.join(ladder.dtypes)}",
+            remedies=["choose its type with --dtype"],
+        )
+    return found
 
 
 def _stages_of(run: Run) -> tuple[Stage, ...]:
