@@ -54,6 +54,11 @@ class LineWorker:
         self._messages: Any = None
 
     @property
+    def process(self) -> subprocess.Popen[bytes] | None:
+        """The process, None before the start and after the end."""
+        return self._process
+
+    @property
     def running(self) -> bool:
         """Whether there is a process and it has not ended."""
         return self._process is not None and self._process.poll() is None
@@ -176,16 +181,13 @@ class LineWorker:
 def serve(answer: Callable[[dict[str, Any]], Mapping[str, Any]]) -> None:
     """The worker's end: answer every request until standard input ends.
 
-    Standard output is for answers only: whatever a library prints goes to standard error.
+    Standard output is for answers only: whatever a library (or a kernel's ``printf``) writes there goes to standard
+    error.
     """
-    answers = sys.stdout
-    sys.stdout = sys.stderr
-    try:
-        for line in sys.stdin:
-            answers.write(json.dumps(answer(json.loads(line))) + "\n")
-            answers.flush()
-    finally:
-        sys.stdout = answers
+    answers = os.fdopen(os.dup(1), "w", encoding="ascii", buffering=1)
+    os.dup2(2, 1)
+    for line in sys.stdin:
+        answers.write(json.dumps(answer(json.loads(line))) + "\n")
 
 
 def append_line(path: Path, record: Mapping[str, Any]) -> None:

@@ -30,8 +30,8 @@ sys.path.insert(0, str(ROOT))
 
 from gemmprof import ncu_frame, wire  # noqa: E402 (found by the line above)
 
-_CALL = 2
-"""Field of a launch's message: the number of the call that launched it."""
+_CALL, _CREATED = 2, 14
+"""Fields of a launch's message: the number of the call that launched it, and when it was profiled."""
 DATA = ROOT / "tests" / "data"
 REAL_REPORT = "train_100"  # a hundred launches of a PyTorch training step
 SEED_REPORT = "names_nvtx"  # launches of about 560 metrics
@@ -144,19 +144,19 @@ def repeated(content: bytes, launches: int) -> Iterator[bytes]:
         for item in ncu_frame.items(read, block, len(content)):
             if item.kind == "kernel":
                 seeds.append((content[item.start : item.end], item.process))
-    call = max(wire.integer(dict(wire.fields(message))[_CALL]) for message, _ in seeds)
+    call, created = (
+        max(wire.integer(dict(wire.fields(message))[field]) for message, _ in seeds)
+        for field in (_CALL, _CREATED)
+    )
     for number in range(launches - len(seeds)):
         message, process = seeds[number % len(seeds)]
-        # The number of the call rises from launch to launch, as in a report that ncu wrote.
-        start = end = 0
-        for found, _, _, stop in wire.spans(message, 0, len(message)):
-            if found == _CALL:
-                end = stop
-                break
-            start = stop
+        # The number of the call rises from launch to launch, and time does not go back, as in a report of ncu's.
         call += 1
-        message = message[:start] + wire.encode_number(_CALL, call) + message[end:]
-        yield ncu_frame.block_bytes([message], kind="kernel", process=process)
+        fresh, parts, start = {_CALL: call, _CREATED: created}, [], 0
+        for found, _, _, stop in wire.spans(message, 0, len(message)):
+            parts.append(wire.encode_number(found, fresh[found]) if found in fresh else message[start:stop])
+            start = stop
+        yield ncu_frame.block_bytes([b"".join(parts)], kind="kernel", process=process)
 
 
 def recorded(name: str) -> Path:

@@ -180,6 +180,11 @@ def load_baseline(name: str, folder: str | None = None) -> Side:
     return Side(f"baseline {name}", kept.kernels, stages=kept.stages, processes=kept.processes)
 
 
+def is_saved(name: str, folder: str | None = None) -> bool:
+    """Whether there is a baseline of this name."""
+    return _NAME.fullmatch(name) is not None and path_of(name, folder).is_file()
+
+
 def names(folder: str | None = None) -> list[str]:
     """The baselines of a folder, sorted."""
     found: Iterable[Path] = folder_of(folder).glob(f"*{SUFFIX}")

@@ -132,7 +132,8 @@ def _figures(
 
 def _codes(text: str, architecture: str) -> Iterator[tuple[tuple[str, str], Code]]:
     """The code of each function in what ``cuobjdump --dump-sass`` printed."""
-    name, sass, encodings = "", [], hashlib.sha256()
+    name, encodings = "", hashlib.sha256()
+    sass: list[str] = []
     for line in [*text.splitlines(), "\t\tFunction : "]:
         if line.startswith("\tcode for "):
             following = line.rpartition(" ")[2]

@@ -303,12 +303,12 @@ def _holds(condition: Condition, kernel: Compared) -> tuple[bool | None, str]:
     compare = _COMPARES[condition.compare]
     if condition.name == TIME:
         return _time(condition, kernel, compare)
-    right = _figure(after, condition.name)
+    right = figure(after, condition.name)
     if right is None:
         return None, NOT_THERE
     if not condition.difference:
         return compare(right.middle, condition.value), f"{condition.name} is {right.middle:,.6g}"
-    left = None if before is None else _figure(before, condition.name)
+    left = None if before is None else figure(before, condition.name)
     if left is None:
         return None, NOT_THERE
     words = f"{condition.name} {left.middle:,.6g} → {right.middle:,.6g}"
@@ -369,7 +369,7 @@ def _has(finding: str, record: KernelRecord) -> bool | None:
     return None
 
 
-def _figure(record: KernelRecord, name: str) -> Range | None:
+def figure(record: KernelRecord, name: str) -> Range | None:
     """A quantity of the launch, or a metric over its launches."""
     if name in record.measures.values:
         value = record.measures.values[name]

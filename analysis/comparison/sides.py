@@ -79,7 +79,9 @@ def load_side(
     title = named[0].name if len(named) == 1 else f"{named[0].name} and {len(named) - 1} more"
     if all(is_run(path) for path in named):
         return _of_runs(named, title, selection)
-    reports, failures = selected_reports(named, selection)
+    # Beside the reports of `gemmprof profile` lies one that only counted all launches.
+    kept = [path for path in named if not path.name.startswith(COUNT_REPORT)] or named
+    reports, failures = selected_reports(kept, selection)
     failed = list(failures)
     parts: list[list[KernelRecord]] = []
     for report, only in reports.items():

@@ -16,6 +16,7 @@ from gemmprof.output import is_leftover
 from gemmprof.run import recorded_run_directory
 
 if TYPE_CHECKING:
+    from gemmprof.analysis.comparison.outcome import Outcome
     from gemmprof.analysis.session import Session
 
 DEFAULT_FOLDER = "gemmprof-report"
@@ -36,7 +37,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--baseline",
         metavar="WHAT",
         help="compare each kernel with this instead of the stage before: a stage number or name, a part of a kernel's "
-        "name, or another run or report, where the same stage or kernel is looked up",
+        "name; or another run or report, or a saved baseline: then the verdicts on all kernels come first",
     )
     parser.add_argument(
         "--all", action="store_true", help="a page for every launch, also in a report with hundreds"
@@ -46,6 +47,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Render the pages; exit code 0, or 1 if some input could not be read."""
+    from gemmprof.analysis.comparison.baseline import is_saved
     from gemmprof.analysis.session import load_session
     from gemmprof.reports.pages.html import render
 
@@ -56,17 +58,41 @@ def run(options: argparse.Namespace) -> int:
     target = _target(options)
     session = _shared.load_inputs(options)
     baseline: Session | str | None = options.baseline
+    outcome = None
     if options.baseline and Path(options.baseline).exists():
         baseline = load_session([options.baseline])
         _shared.name_failures(options, baseline.failures)
+        outcome = _compared(options)
+    elif options.baseline and is_saved(options.baseline):
+        baseline, outcome = None, _compared(options)
     path = render(
-        session, target, single_file=options.single_file, baseline=baseline, every=options.all, processes=2
+        session,
+        target,
+        single_file=options.single_file,
+        baseline=baseline,
+        every=options.all,
+        processes=2,
+        outcome=outcome,
     )
     if options.json:
         _shared.print_json(_summary(path, session), "report")
     else:
         _shared.announce(path)
     return 1 if session.failures else 0
+
+
+def _compared(options: argparse.Namespace) -> Outcome:
+    """The verdicts against the baseline; what differs between the sides is named on the page, and refused nowhere."""
+    from gemmprof.analysis.comparison.baseline import load_baseline
+    from gemmprof.analysis.comparison.matching import match
+    from gemmprof.analysis.comparison.outcome import ACROSS, compare_matches
+    from gemmprof.analysis.comparison.sides import load_side
+
+    inputs, _ = _shared.chosen_inputs(options)
+    there = Path(options.baseline).exists()
+    before = load_side([options.baseline]) if there else load_baseline(options.baseline)
+    after = load_side(inputs, _shared.selection(options))
+    return compare_matches(match(before, after), before=before.title, after=after.title, across=ACROSS)
 
 
 def _target(options: argparse.Namespace) -> Path:

@@ -32,16 +32,23 @@ SUMS_OF_INSTANCES = (
 )
 """How counts begin that are the sum of their values by instruction or opcode, in every launch of every report seen."""
 
-NOT_ADDITIVE_BY_ADDRESS = frozenset(
+CODES_BY_ADDRESS = frozenset(
     (
         ACCESS_TYPE_BY_ADDRESS,
         ACCESS_SIZE_BY_ADDRESS,
         MEMORY_TYPE_BY_ADDRESS,
-        "derived__avg_thread_executed",
-        "derived__avg_thread_executed_true",
-        "derived__memory_l1_conflicts_shared_nway",
+        "smsp__sass_inst_executed_memdesc_explicit_evict_type",
     )
 )
+"""What kind of access an instruction is. One that is no access has none; of everything else it has 0."""
+
+NOT_ADDITIVE_BY_ADDRESS = CODES_BY_ADDRESS | {
+    "derived__avg_thread_executed",
+    "derived__avg_thread_executed_true",
+    "derived__avg_thread_unexecuted_true",
+    "derived__derivative_avg_thread_executed_true",
+    "derived__memory_l1_conflicts_shared_nway",
+}
 """Codes, averages and ratios: a sum over the instructions of a line means nothing."""
 
 SAMPLE_COUNT = "smsp__pcsamp_sample_count"

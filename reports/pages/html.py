@@ -32,6 +32,7 @@ from gemmprof.reports.pages.explained import explained
 from gemmprof.reports.pages.workers import ordered, session_set_aside
 
 if TYPE_CHECKING:
+    from gemmprof.analysis.comparison.outcome import Outcome
     from gemmprof.analysis.session import Session
     from gemmprof.model import CodePlace
     from gemmprof.reports.pages.ladder import Overview
@@ -77,6 +78,8 @@ class Report:
     """The kernel that all are compared with; None: the stage before."""
     other: Plan | None = None
     """Pages of another session, to compare each kernel with its twin there."""
+    outcome: Outcome | None = None
+    """The comparison with a baseline that the index leads with."""
 
     @property
     def title(self) -> str:
@@ -105,6 +108,7 @@ def render(
     baseline: Session | str | None = None,
     every: bool = False,
     processes: int = 1,
+    outcome: Outcome | None = None,
 ) -> Path:
     """Write the report of a session.
 
@@ -117,6 +121,7 @@ def render(
             number, stage name or part of a kernel name in this session; None for the stage before.
         every: a page for each launch, also in a report of hundreds.
         processes: how many may render pages at the same time (see `workers.ordered`).
+        outcome: a comparison of the session with an earlier one, for the head of the index.
 
     Returns:
         The file to open.
@@ -135,6 +140,7 @@ def render(
             other=plan(baseline, every=True)
             if baseline is not None and not isinstance(baseline, str)
             else None,
+            outcome=outcome,
         )
         if single_file:
             return _write_one_file(report, Path(directory), processes)
@@ -220,9 +226,13 @@ def index_article(report: Report) -> Markup:
     """The page of a run, or the list of the kernels where there is no run."""
     from gemmprof.reports.facts import run_facts
     from gemmprof.reports.pages.ladder import overview
+    from gemmprof.reports.pages.verdicts import verdicts
 
     prefix = report.links.prefix(None)
     view = overview(report.session, report.plan, prefix)
+    contents = _index_contents(view, prefix)
+    if report.outcome is not None:
+        contents.insert(0, (f"{prefix}verdicts", "Verdicts"))
     template = "run.html" if report.session.run is not None else "kernels.html"
     return Markup(
         environment()
@@ -235,7 +245,8 @@ def index_article(report: Report) -> Markup:
             p=prefix,
             page_key=INDEX,
             title=report.title,
-            toc=_index_contents(view, prefix),
+            toc=contents,
+            verdicts=None if report.outcome is None else verdicts(report.outcome, report.plan.pages),
             run_facts=run_facts(report.session.run) if report.session.run is not None else [],
         )
     )

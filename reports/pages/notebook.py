@@ -7,6 +7,7 @@ from functools import cache
 from itertools import count
 from typing import TYPE_CHECKING
 
+from gemmprof.analysis.explanation import explain
 from gemmprof.analysis.families import Family
 from gemmprof.analysis.kernel_analysis import KernelAnalysis
 from gemmprof.analysis.session import Session
@@ -62,6 +63,7 @@ def kernel_html(analysis: KernelAnalysis) -> str:
     page = KernelPage(key="kernel", analysis=analysis)
     prefix = f"gp{next(_outputs)}-"
     shown, absent = sections(page, None, prefix, only=SECTIONS)
+    explanation = explain(analysis.profile)
     return (
         environment()
         .get_template("notebook_kernel.html")
@@ -69,6 +71,8 @@ def kernel_html(analysis: KernelAnalysis) -> str:
             page=page,
             profile=analysis.profile,
             verdict=analysis.verdict,
+            explanation=explanation,
+            no_links=lambda place: "",
             tiles=tiles(page),
             sections=shown,
             absent=absent,

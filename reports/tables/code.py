@@ -89,7 +89,7 @@ def add_code(report: str, profile: KernelProfile, code: Columns | None, lines: C
     measured = _metrics_by_address(profile, instructions)
     addresses = sorted({*instructions, *(address for values in measured.values() for address in values)})
     found = [instructions.get(address) for address in addresses]
-    by_name = {name: list(map(values.get, addresses)) for name, values in measured.items()}
+    by_name = {name: _filled(name, values, addresses) for name, values in measured.items()}
     files = [instruction.file if instruction is not None else None for instruction in found]
     numbers = [instruction.line if instruction is not None else None for instruction in found]
     count = len(addresses)
@@ -110,6 +110,18 @@ def add_code(report: str, profile: KernelProfile, code: Columns | None, lines: C
         )
     if lines is not None:
         _add_lines(report, profile.index, lines, list(zip(files, numbers, strict=True)), by_name)
+
+
+def _filled(name: str, values: Mapping[Any, Any], addresses: Sequence[int]) -> list[Any]:
+    """The values of a metric that was collected, at every address: 0 where none is stored, as ncu prints it.
+
+    ncu stores nothing for instructions that a counter does not concern. Null is left for what was not collected, and
+    for the kind of an access, which other instructions do not have.
+    """
+    if name in m.CODES_BY_ADDRESS:
+        return list(map(values.get, addresses))
+    nothing = 0.0 if any(isinstance(value, float) for value in values.values()) else 0
+    return [values.get(address, nothing) for address in addresses]
 
 
 def _metrics_by_address(profile: KernelProfile, code: Iterable[int]) -> dict[str, dict[Any, Any]]:

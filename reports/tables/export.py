@@ -18,8 +18,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from gemmprof import metrics as m
 from gemmprof.analysis.reading.report import ReportReader, units_of_report
+from gemmprof.analysis.session import MANY_LAUNCHES
 from gemmprof.children import python_command
 from gemmprof.errors import GemmprofError, ReportError, UsageError
 from gemmprof.output import new_folder
@@ -152,13 +152,10 @@ def _spool_range(reader: ReportReader, job: dict[str, Any], launches: Sequence[i
     """Write the slices of some launches; returns their files by table."""
     tables = tuple(job["tables"])
     spools = {name: Spool(Path(job["scratch"]) / name) for name in tables}
-    # Without this metric no launch was measured by address, and instance values need not be looked at.
-    by_address = bool({"instructions", "lines"} & set(tables)) and m.INSTRUCTIONS_BY_ADDRESS in reader.names
     builder = TableBuilder(job["report"], tables)
     profiles = reader.profiles(
-        source=is_measured_by_address if by_address else False,
-        instances=by_address,
-        rules=False,
+        # Also what no table shows is read: where the other commands find damage, nothing is exported.
+        source=is_measured_by_address if len(reader) > MANY_LAUNCHES else True,
         only=frozenset(launches),
     )
     written = 0

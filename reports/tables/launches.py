@@ -37,7 +37,7 @@ class TableBuilder:
 
     report: str
     names: tuple[str, ...]
-    kernels: Columns = field(default_factory=lambda: Columns({}))
+    kernels: Columns = field(default_factory=lambda: Columns({"doubts": str, "nvtx": str}))
     metrics: MetricRows = field(default_factory=MetricRows)
     instructions: Columns = field(default_factory=lambda: Columns(CODE_COLUMNS))
     lines: Columns = field(default_factory=lambda: Columns(LINE_COLUMNS))
@@ -96,5 +96,6 @@ def _kernel_row(report: str, profile: KernelProfile) -> dict[str, Any]:
         "context": launch.context,
         "duration_ns": profile.number(m.DURATION),
         # A list in one cell: range names may hold any character.
+        "doubts": "; ".join(profile.doubts) or None,
         "nvtx": json.dumps(profile.nvtx, ensure_ascii=False) if profile.nvtx else None,
     }

@@ -152,7 +152,7 @@ def test_reading_leaves_no_process_behind(tmp_path: Path) -> None:
         "from gemmprof.analysis.reading.report import read_report\n"
         "from gemmprof.analysis.reading.worker import native_reader\n"
         f"read_report({str(REPORT)!r})\n"
-        "print(native_reader()._process.pid)"
+        "print(native_reader().worker.process.pid)"
     )
     environment = {"GEMMPROF_CACHE": "off", "PATH": "/usr/bin:/bin"}
     answer = subprocess.run(

@@ -10,9 +10,13 @@ from typing import Any
 
 import pytest
 from page_sessions import hostile, ladder, load  # noqa: F401
+from recorded_data import DATA
 
-from gemmprof.analysis.session import Session
-from gemmprof.reports.pages.html import render
+from gemmprof.analysis.session import Session, load_session
+from gemmprof.reports.pages.contents import plan
+from gemmprof.reports.pages.explained import explained
+from gemmprof.reports.pages.html import Links, Report, document, index_article, render
+from gemmprof.run import load_recorded_run
 
 KERNEL = "03-shared-1024x1024x1024.html"
 
@@ -27,6 +31,40 @@ def pages(ladder: Session, tmp_path_factory: pytest.TempPathFactory) -> Path:  #
 @pytest.fixture(scope="module")
 def one_file(ladder: Session, tmp_path_factory: pytest.TempPathFactory) -> Path:  # noqa: F811
     return render(ladder, tmp_path_factory.mktemp("one") / "report.html", single_file=True)
+
+
+@pytest.fixture(scope="module")
+def training(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The index of a hundred launches of a training step, a page of its own."""
+    session = load_session([DATA / "train_100.ncu-rep.xz"])
+    report = Report(session, explained(plan(session)), Links(single_file=False))
+    page = tmp_path_factory.mktemp("training") / "index.html"
+    page.write_text(document("training", [index_article(report)]), encoding="utf-8")
+    return page
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_axe_finds_nothing_serious_in_families(training: Path, browser: Any, scheme: str) -> None:
+    assert _violations(browser, training, scheme) == []
+
+
+def test_families_fit_every_screen_and_stay_short(training: Path, browser: Any) -> None:
+    for width in (360, 768, 1280, 2200):
+        browser.viewport(width, 900)
+        browser.open(training)
+        assert browser.script("return document.documentElement.scrollHeight") < 8000
+        browser.script("document.querySelectorAll('details').forEach(d => d.open = true)")
+        assert browser.overflow() == 0
+        assert browser.script("return document.documentElement.scrollHeight") < 9000
+    browser.find("#family-filter").send_keys("TensorIteratorBase layer_norm")
+    shown = browser.script(
+        "return [...document.querySelectorAll('#family-table tbody tr')].filter(row => !row.hidden).length"
+    )
+    assert browser.find("#family-table-count").text == f"{shown} of 42"
+    browser.find("#family-filter").clear()
+    browser.find("#family-filter").send_keys("const float *")
+    browser.script("document.getElementById('family-filter').dispatchEvent(new Event('input'))")
+    assert browser.find("#family-table-count").text != "0 of 42", "parameters stand in full names only"
 
 
 def test_nothing_of_a_hostile_report_runs(hostile: Session, browser: Any, tmp_path: Path) -> None:  # noqa: F811
@@ -77,8 +115,13 @@ def test_pages_ask_nobody_for_anything(pages: Path, one_file: Path, browser: Any
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("name", ["index.html", KERNEL])
 def test_axe_finds_nothing_serious(pages: Path, browser: Any, name: str, scheme: str) -> None:
+    assert _violations(browser, pages / name, scheme) == []
+
+
+def _violations(browser: Any, page: Path, scheme: str) -> list[Any]:
+    """What axe finds that matters, everything on the page opened."""
     with browser.media(prefers_color_scheme=scheme):
-        browser.open(pages / name)
+        browser.open(page)
         browser.script("document.querySelectorAll('details').forEach(d => d.open = true)")
         # Hundreds of rows of one kind take axe long and tell it nothing new.
         browser.script("document.querySelectorAll('tbody tr:nth-child(n + 30)').forEach(row => row.remove())")
@@ -88,8 +131,7 @@ def test_axe_finds_nothing_serious(pages: Path, browser: Any, name: str, scheme:
             " v.nodes[0].failureSummary.slice(0, 300)];"
             "axe.run(document, {resultTypes: ['violations']}).then(r => done(r.violations.map(told)))"
         )
-    assert [violation for violation in found if violation[1] in ("serious", "critical")] == []
-    assert [violation for violation in found if violation[1] == "moderate"] == []
+    return [violation for violation in found if violation[1] in ("serious", "critical", "moderate")]
 
 
 @pytest.mark.parametrize("width", [360, 768, 1280, 2200])
@@ -99,6 +141,19 @@ def test_no_page_is_wider_than_its_screen(pages: Path, browser: Any, name: str, 
     browser.open(pages / name)
     browser.script("document.querySelectorAll('details').forEach(d => d.open = true)")
     assert browser.overflow() == 0
+
+
+def test_notebook_outputs_stay_within_their_cell(ladder: Session, browser: Any, tmp_path: Path) -> None:  # noqa: F811
+    page = tmp_path / "notebook.html"
+    outputs = (load_recorded_run()._repr_html_(), ladder.kernels[2]._repr_html_())
+    cells = "".join(f"<div style='width: 1000px'>{html}</div>" for html in outputs)
+    page.write_text(f"<!doctype html><meta charset='utf-8'><body style='margin: 0'>{cells}", encoding="utf-8")
+    browser.viewport(1000, 900)
+    browser.open(page)
+    browser.script("document.querySelectorAll('details').forEach(d => d.open = true)")
+    assert browser.overflow() == 0
+    inner = "return [...document.querySelectorAll('.gp-notebook')].map(e => e.scrollWidth - e.clientWidth)"
+    assert browser.script(inner) == [0, 0]
 
 
 def test_a_table_sorts_by_value_and_keeps_unknowns_last(pages: Path, browser: Any) -> None:

@@ -144,13 +144,13 @@ def test_no_command_prints_what_a_terminal_obeys(case: str, hostile: Path, tmp_p
 
 
 def test_colours_of_our_own_reach_a_terminal_and_those_of_others_do_not(hostile: Path) -> None:
-    script = f"exec {sys.executable} -m gemmprof roofline '{hostile}'"
+    script = f"{sys.executable} -m gemmprof stages; {sys.executable} -m gemmprof explain '{hostile}'"
     answer = subprocess.run(
         ["script", "-qec", script, "/dev/null"], capture_output=True, timeout=60, check=False,
         env={**os.environ, "TERM": "xterm-256color"},
     )  # fmt: skip
     shown = answer.stdout.decode()
-    assert "\x1b[1m" in shown  # the heading of the table
+    assert "\x1b[1m" in shown  # the heading of our own table
     assert "\x1b[2J" not in shown and "\x1b]8" not in shown and "\x9b" not in shown
 
 

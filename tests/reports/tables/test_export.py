@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import importlib.util
+import io
 import json
 import lzma
 import math
@@ -15,13 +16,17 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+import pandas as pd
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 from recorded_data import ROOT
+from reports_in_bytes import blocks
 
 from gemmprof import metrics as m
 from gemmprof.analysis.reading.report import read_report
+from gemmprof.analysis.session import load_session
 from gemmprof.errors import ReportError, UsageError
 from gemmprof.reports.tables.export import export_tables
 from gemmprof.reports.tables.launches import TABLES
@@ -223,3 +228,77 @@ def test_the_command_writes_only_what_is_asked_and_replaces_nothing(tmp_path: Pa
         [*command, "--force"], capture_output=True, text=True, check=False, env=environment
     )
     assert third.returncode == 0
+
+
+SOURCE_COLUMNS = {
+    "# Samples": "smsp__pcsamp_sample_count",
+    "Instructions Executed": m.INSTRUCTIONS_BY_ADDRESS,
+    "L1 Tag Requests Global": m.GLOBAL_TAGS_BY_ADDRESS,
+    "L2 Theoretical Sectors Global": m.GLOBAL_SECTORS_BY_ADDRESS,
+    "Divergent Branches": "smsp__branch_targets_threads_divergent",
+    "Avg. Threads Executed": "derived__avg_thread_executed",
+}
+
+
+def test_where_ncu_prints_0_stands_0(tmp_path: Path) -> None:
+    """Null means not collected; ncu stores nothing for instructions that a counter does not concern."""
+    report = DATA / "flaws_divergence.ncu-rep.xz"
+    export_tables([report], tmp_path, tables=["instructions"])
+    table = pq.read_table(tmp_path / "instructions.parquet")
+    first = table.filter(pc.equal(table["launch"], 0))
+    printed = lzma.decompress((DATA / "flaws_divergence.source.csv.xz").read_bytes()).decode()
+    rows = list(csv.reader(io.StringIO(printed)))
+    titles = rows[1]
+    body = rows[2 : 2 + first.num_rows]
+    assert [row[0] for row in body] == [f"{address:#x}" for address in first["address"].to_pylist()]
+    zeros = 0
+    for title, name in SOURCE_COLUMNS.items():
+        place = titles.index(title)
+        found = first[name].to_pylist()
+        assert found == [float(row[place]) for row in body], title
+        zeros += found.count(0)
+    assert zeros > 500
+    # What kind of access it is, only an access has.
+    assert [value is None for value in first[m.ACCESS_TYPE_BY_ADDRESS].to_pylist()] == [
+        row[titles.index("Access Operation")] == "-" for row in body
+    ]
+
+
+def test_averages_are_not_added_up(tmp_path: Path) -> None:
+    export_tables([DATA / "flaws_divergence.ncu-rep.xz"], tmp_path, tables=["lines"])
+    names = pq.read_schema(tmp_path / "lines.parquet").names
+    assert m.INSTRUCTIONS_BY_ADDRESS in names
+    assert not [name for name in names if "avg" in name or name in m.CODES_BY_ADDRESS]
+
+
+def test_whole_numbers_stay_whole_in_pandas(tmp_path: Path) -> None:
+    export_tables([BASIC], tmp_path)
+    metrics = pd.read_parquet(tmp_path / "metrics.parquet")
+    assert str(metrics["integer"].dtype) == "UInt64"
+    assert metrics["integer"].isna().any() and metrics["integer"].notna().any()
+    kernels = pd.read_parquet(tmp_path / "kernels.parquet")
+    assert str(kernels["registers_per_thread"].dtype) == "UInt64"
+
+
+@pytest.mark.parametrize("tables", [("kernels",), ("metrics",)])
+def test_what_other_commands_refuse_is_not_exported(tables: tuple[str, ...], tmp_path: Path) -> None:
+    """Damage in what no table shows: ncu's advice."""
+    content = lzma.decompress(BASIC.read_bytes())
+    at = content.rindex(b"SOLBottleneck")
+    bad = tmp_path / "bad.ncu-rep"
+    bad.write_bytes(content[:at] + b"\xff" + content[at + 1 :])
+    with pytest.raises(ReportError, match="damaged"):
+        load_session([bad])
+    with pytest.raises(ReportError, match="damaged"):
+        export_tables([bad], tmp_path / "out", tables=tables)
+    assert not (tmp_path / "out").exists()
+
+
+def test_doubts_are_exported_beside_the_launch(tmp_path: Path) -> None:
+    content = lzma.decompress(BASIC.read_bytes())
+    *parts, last = blocks(content)
+    moved = tmp_path / "moved.ncu-rep"
+    moved.write_bytes(b"".join([*parts[:-1], last, parts[-1]]))
+    export_tables([moved], tmp_path / "out", tables=["kernels"])
+    doubts = pq.read_table(tmp_path / "out" / "kernels.parquet")["doubts"].to_pylist()
+    assert "moved or doubled" in doubts[-1] and doubts[0] is None

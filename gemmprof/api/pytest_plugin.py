@@ -1,0 +1,307 @@
+"""The pytest plugin: a fixture ``ncu`` that profiles a program or a function and asserts on what came of it.
+
+    def test_softmax(ncu):
+        report = ncu.profile(["./softmax", "4096"])          # or a function of this file without arguments
+        kernel = report.kernel("softmax")
+        assert kernel.figure("registers") <= 64
+        report.check("local_memory > 0")                     # fails where the condition is met, and shows the figures
+        report.check_against("main", "time > +3%")           # a baseline of `gemmprof baseline`
+
+Without a GPU or ncu such tests are skipped; ``--ncu-required`` makes that a failure. ``ncu.open(path)`` reads a report
+that is there already and needs neither. ``pytest --ncu-save-baselines`` saves what ``check_against`` compares with.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+import os
+import re
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from gemmprof.errors import DeviceError, ProfilerError, UsageError
+
+if TYPE_CHECKING:
+    from gemmprof.analysis.comparison.gate import Condition
+    from gemmprof.analysis.comparison.outcome import Outcome
+    from gemmprof.analysis.comparison.records import KernelRecord
+    from gemmprof.analysis.comparison.sides import Side
+
+LAUNCHES = 200
+"""Launches that are profiled unless a test asks for more."""
+_RUNNER = (
+    "import importlib.util, sys; "
+    "spec = importlib.util.spec_from_file_location('profiled', sys.argv[1]); "
+    "module = importlib.util.module_from_spec(spec); sys.modules['profiled'] = module; "
+    "spec.loader.exec_module(module); getattr(module, sys.argv[2])()"
+)
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """The plugin's options."""
+    group = parser.getgroup("gemmprof", "profiling with Nsight Compute")
+    group.addoption(
+        "--ncu-required", action="store_true", help="tests that cannot profile fail instead of being skipped"
+    )
+    group.addoption(
+        "--ncu-baselines",
+        metavar="DIR",
+        default=None,
+        help="folder of baselines (default: .gemmprof/baselines)",
+    )
+    group.addoption(
+        "--ncu-save-baselines",
+        action="store_true",
+        help="save what check_against would compare with, and pass",
+    )
+
+
+@pytest.fixture
+def ncu(request: pytest.FixtureRequest, tmp_path: Path) -> Profiler:
+    """Profiles programs and functions, opens reports."""
+    return Profiler(request.config, tmp_path)
+
+
+class Profiler:
+    """What the fixture ``ncu`` is."""
+
+    def __init__(self, config: pytest.Config, folder: Path) -> None:
+        self._config = config
+        self._folder = folder
+        self._count = 0
+
+    def profile(
+        self,
+        what: Sequence[str] | Callable[[], object],
+        *,
+        metric_set: str = "lean",
+        metrics: Sequence[str] = (),
+        kernel: str | None = None,
+        launches: int = LAUNCHES,
+        repeat: int = 1,
+        clock_control: str = "none",
+    ) -> Profile:
+        """Run a program, or a function at the top of a test file, under ncu.
+
+        Args:
+            what: the command with its arguments, or a function without arguments that another process can import.
+            metric_set: ``lean`` (what gemmprof reads), or ``basic``, ``detailed``, ``full``, ``roofline`` of ncu's.
+            metrics: more of ncu's metrics.
+            kernel: regular expression on the kernel's function name.
+            launches: at most so many.
+            repeat: so many processes: changes below 2 % want more than one.
+            clock_control: ncu's; ``base`` locks the clocks.
+        """
+        __tracebackhide__ = True
+        from gemmprof.profiler.programs.session import ProgramProfiler
+
+        self._count += 1
+        folder = self._folder / f"ncu-{self._count}"
+        folder.mkdir()
+        profiler = ProgramProfiler(
+            program=tuple(what) if not callable(what) else _program(what),
+            folder=folder,
+            metric_set=metric_set,
+            extra_metrics=tuple(metrics),
+            clock_control=clock_control,
+        )
+        filters = ["--launch-count", str(launches)]
+        if kernel is not None:
+            filters += ["--kernel-name", f"regex:{kernel}"]
+        paths = []
+        try:
+            for number in range(repeat):
+                collected = profiler.profile(filters, stem=f"profile-{number + 1}")
+                if collected.report is not None:
+                    paths.append(str(collected.report))
+        except (DeviceError, ProfilerError) as error:
+            if self._config.getoption("--ncu-required"):
+                pytest.fail(f"ncu could not profile: {error}", pytrace=False)
+            pytest.skip(f"ncu cannot profile here: {error.message}")
+        return self.open(*paths)
+
+    def open(self, *paths: str | os.PathLike[str]) -> Profile:
+        """Read reports or runs that are there already; several are repetitions of one another."""
+        from gemmprof.analysis.comparison.sides import load_side
+
+        return Profile(load_side(paths), self._config)
+
+
+def _program(function: Callable[[], object]) -> tuple[str, ...]:
+    """A command that runs a function in a process of its own.
+
+    Raises:
+        UsageError: if another process could not find it.
+    """
+    name = getattr(function, "__qualname__", "")
+    if not name.isidentifier():
+        raise UsageError(
+            f"{name or function!r} cannot be run in another process",
+            remedies=["give a function at the top of the test file, or the command of a program"],
+        )
+    return (sys.executable, "-c", _RUNNER, inspect.getfile(function), name)
+
+
+@dataclasses.dataclass(frozen=True)
+class Kernel:
+    """One kernel of a report, all its launches together."""
+
+    record: KernelRecord
+
+    @property
+    def name(self) -> str:
+        """Full demangled name."""
+        return self.record.name
+
+    @property
+    def seconds(self) -> float:
+        """Median time, as ncu measured it."""
+        value = self.record.seconds
+        if value is None:
+            raise UsageError(f"{self.record.label}: no time was collected")
+        return value
+
+    @property
+    def launches(self) -> int:
+        """How many launches there are."""
+        return self.record.launches
+
+    @property
+    def findings(self) -> frozenset[str]:
+        """ncu's rules that found something, and gemmprof's causes."""
+        from gemmprof.analysis.comparison.causes import causes_of
+
+        return frozenset(self.record.findings) | (causes_of(self.record) or frozenset())
+
+    def figure(self, name: str) -> float:
+        """A figure of ``gemmprof diff --details`` (``registers``, ``dram_read``) or a metric of ncu's.
+
+        Raises:
+            UsageError: if it was not collected.
+        """
+        from gemmprof.analysis.comparison.gate import ALIASES, figure
+
+        value = figure(self.record, ALIASES.get(name, name))
+        if value is None:
+            known = ", ".join(sorted(self.record.measures.values))
+            raise UsageError(f"{self.record.label}: {name} was not collected", found=f"there are {known}")
+        return value.middle
+
+
+class Profile:
+    """What was profiled: its kernels, and the checks on all of them."""
+
+    def __init__(self, side: Side, config: pytest.Config | None = None) -> None:
+        self.side = side
+        self._config = config
+
+    @property
+    def kernels(self) -> tuple[Kernel, ...]:
+        """In the order of their first launch."""
+        return tuple(Kernel(record) for record in self.side.kernels)
+
+    def kernel(self, pattern: str = "") -> Kernel:
+        """The one kernel in whose name this expression is found.
+
+        Raises:
+            UsageError: if there is none, or several.
+        """
+        found = [kernel for kernel in self.kernels if re.search(pattern, kernel.name)]
+        if len(found) == 1:
+            return found[0]
+        raise UsageError(
+            f"'{pattern}' is in the name of {len(found)} kernels",
+            found="; ".join(kernel.record.label for kernel in (found or self.kernels)) or "no kernels",
+        )
+
+    def check(self, *conditions: str) -> None:
+        """Fail where a kernel meets a condition: ``local_memory > 0``, ``time > 500`` (µs), a finding's name.
+
+        Args:
+            conditions: as for ``gemmprof diff --fail-if``.
+
+        Raises:
+            AssertionError: with a line for each.
+            UsageError: if a condition speaks of a change, or nobody collected its figure.
+        """
+        __tracebackhide__ = True
+        from gemmprof.analysis.comparison.matching import Match
+        from gemmprof.analysis.comparison.outcome import compare_matches
+
+        parsed = _parsed(conditions)
+        changes = [condition.text for condition in parsed if condition.needs_both_sides]
+        if changes:
+            raise UsageError(f"'{changes[0]}' is about a change", remedies=["use check_against(baseline, …)"])
+        outcome = compare_matches(
+            [Match(None, record) for record in self.side.kernels], after=self.side.title
+        )
+        _hold(outcome, parsed, allow_new=True)
+
+    def check_against(
+        self,
+        before: str | Profile,
+        *conditions: str,
+        across: Sequence[str] = (),
+        allow_new: bool = True,
+        allow_gone: bool = False,
+    ) -> Outcome:
+        """Fail where a kernel changed too much since a baseline or another report.
+
+        Args:
+            before: name of a baseline, or what ``ncu.profile`` or ``ncu.open`` returned.
+            conditions: default ``time > +3%``.
+            across: ``card``, ``clocks``, ``set``: compare although they differ.
+            allow_new, allow_gone: let kernels pass that only one side has.
+
+        Returns:
+            The comparison, for more assertions.
+
+        Raises:
+            AssertionError: with the verdict, the change and the reason of each kernel that fails.
+        """
+        __tracebackhide__ = True
+        from gemmprof.analysis.comparison.baseline import load_baseline, save_baseline
+        from gemmprof.analysis.comparison.matching import match
+        from gemmprof.analysis.comparison.outcome import compare_matches
+
+        folder = None if self._config is None else self._config.getoption("--ncu-baselines")
+        if isinstance(before, str):
+            if self._config is not None and self._config.getoption("--ncu-save-baselines"):
+                save_baseline(before, self.side, folder, force=True)
+            earlier = load_baseline(before, folder)
+        else:
+            earlier = before.side
+        outcome = compare_matches(
+            match(earlier, self.side), before=earlier.title, after=self.side.title, across=tuple(across)
+        )
+        _hold(outcome, _parsed(conditions or ("time > +3%",)), allow_new=allow_new, allow_gone=allow_gone)
+        return outcome
+
+
+def _parsed(conditions: Sequence[str]) -> list[Condition]:
+    from gemmprof.analysis.comparison.gate import Condition
+
+    return [Condition.parse(text) for text in conditions]
+
+
+def _hold(
+    outcome: Outcome, conditions: Sequence[Condition], *, allow_new: bool = False, allow_gone: bool = False
+) -> None:
+    __tracebackhide__ = True
+    from gemmprof.analysis.comparison.gate import check
+    from gemmprof.printable import printable
+    from gemmprof.reports.verdicts import words
+
+    gate = check(outcome, conditions, allow_new=allow_new, allow_gone=allow_gone)
+    if gate.holds:
+        return
+    lines = [words.gate_summary(gate, outcome)]
+    for item in gate.broken:
+        lines.append(f"{item.kernel.match.label}: {item.text}")
+        lines += [f"    {text}" for text in words.why(item.kernel)]
+    raise AssertionError(printable("\n".join(lines)))

@@ -1,0 +1,85 @@
+"""The verdicts at the head of a report that was rendered with a baseline: what became slower or faster, and why."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from gemmprof.analysis.comparison.outcome import Compared, Outcome
+from gemmprof.reports.pages.contents import KernelPage
+from gemmprof.reports.verdicts import words
+
+CHIPS = {"slower": "bad", "gone": "bad", "faster": "good", "unclear": "warn", "new": "", "same": ""}
+"""Class of the mark of each verdict."""
+
+
+@dataclass(frozen=True, slots=True)
+class VerdictRow:
+    """One kernel; texts are untrusted.
+
+    Attributes:
+        verdict: as a reader sees it; ``chip`` is the class of its mark.
+        label: name of the kernel, ``page`` its page if it has one.
+        before, after: times in seconds.
+        change, low, high: after/before - 1, None without times.
+        changed: kinds of reasons.
+        why: reasons and remarks, a sentence each.
+    """
+
+    verdict: str
+    chip: str
+    label: str
+    name: str
+    page: KernelPage | None
+    before: float | None
+    after: float | None
+    change: float | None
+    low: float | None
+    high: float | None
+    changed: str
+    why: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Verdicts:
+    """What the section shows: the rows that a reader should look at, and those that are SAME."""
+
+    before: str
+    tally: str
+    notes: tuple[str, ...]
+    rows: tuple[VerdictRow, ...]
+    same: tuple[VerdictRow, ...]
+
+
+def verdicts(outcome: Outcome, pages: Iterable[KernelPage]) -> Verdicts:
+    """The section's content, the worst first."""
+    found: dict[tuple[str, str], KernelPage] = {}
+    for page in pages:
+        profile = page.analysis.profile
+        found.setdefault((profile.name, "x".join(map(str, profile.launch.grid))), page)
+    rows = [_row(kernel, found) for kernel in words.ordered(outcome)]
+    return Verdicts(
+        outcome.before,
+        words.tally(outcome),
+        outcome.notes,
+        tuple(row for row in rows if row.verdict != words.VERDICTS["same"]),
+        tuple(row for row in rows if row.verdict == words.VERDICTS["same"]),
+    )
+
+
+def _row(kernel: Compared, pages: dict[tuple[str, str], KernelPage]) -> VerdictRow:
+    before, after, judgement = kernel.match.before, kernel.match.after, kernel.judgement
+    return VerdictRow(
+        verdict=words.VERDICTS[kernel.verdict],
+        chip=CHIPS[kernel.verdict],
+        label=kernel.match.label,
+        name=kernel.record.name,
+        page=None if after is None else pages.get((after.name, after.grid_text)),
+        before=None if before is None else before.seconds,
+        after=None if after is None else after.seconds,
+        change=None if judgement is None else judgement.change,
+        low=None if judgement is None else judgement.low,
+        high=None if judgement is None else judgement.high,
+        changed=", ".join(kernel.changed),
+        why=tuple(words.why(kernel)),
+    )

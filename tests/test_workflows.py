@@ -1,0 +1,106 @@
+"""The workflows of docs/, executed as far as they go without their servers: with a recorded GPU, compiler and git."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import pytest
+from recorded_data import DATA
+
+ROOT = Path(__file__).resolve().parent.parent
+WORKFLOWS = ROOT / "docs" / "workflows"
+
+
+def commands(name: str, job: str) -> list[str]:
+    """The shell commands of one job, as GitHub (``run:``) or GitLab (``script:``) would run them."""
+    text = (WORKFLOWS / name).read_text(encoding="utf-8")
+    begin = re.search(rf"(?m)^( *){job}:\n", text)
+    assert begin is not None
+    # The job goes on while lines stand deeper than its name.
+    body = re.match(rf"(?:{begin[1]} +.*\n|\n)*", text[begin.end() :])
+    text = body[0] if body else ""
+    found = []
+    for match in re.finditer(r"(?m)^( *)(?:- )?run: (.*)\n((?:\1 +.*\n)*)", text):
+        block = textwrap.dedent(match[3]) if match[2] == "|" else match[2]
+        found.append(block.strip())
+    if script := re.search(r"(?m)^  script:\n((?:    - .*\n)+)", text):
+        found += [line.removeprefix("    - ") for line in script[1].splitlines()]
+    assert found
+    return found
+
+
+def variables(name: str) -> dict[str, str]:
+    text = (WORKFLOWS / name).read_text(encoding="utf-8")
+    return dict(re.findall(r"(?m)^ +([A-Z_]+): (.+)$", text))
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Path:
+    """A checkout with tools that answer as recorded: nvcc, git worktree, pip, and gemmprof itself."""
+    work, tools, before = tmp_path / "work", tmp_path / "tools", tmp_path / "before"
+    for folder in (work, tools, before):
+        folder.mkdir()
+    scripts = {
+        "gemmprof": f'exec "{sys.executable}" -m gemmprof "$@"',
+        "pip": "exit 0",
+        "git": "exit 0",
+        # The compiler of the recorded builds: the log of the side that it is called on.
+        "nvcc": f'case "$PWD" in */before) side=old;; *) side=$NEW_BUILD;; esac; cat {DATA / "builds"}/$side.log >&2',
+    }
+    for name, script in scripts.items():
+        (tools / name).write_text(f"#!/bin/sh\n{script}\n")
+        (tools / name).chmod(0o755)
+    return work
+
+
+def run(place: Path, name: str, lines: list[str], **environment: str) -> subprocess.CompletedProcess[str]:
+    found = {key: value for key, value in variables(name).items() if key.isupper()}
+    return subprocess.run(
+        ["bash", "-e", "-c", "\n".join(lines)],
+        capture_output=True, text=True, check=False, cwd=place,
+        env={
+            **os.environ, **found, **environment, "PYTHONPATH": str(ROOT),
+            "PATH": f"{place.parent / 'tools'}:{os.environ['PATH']}",
+            "GITHUB_STEP_SUMMARY": str(place / "summary.md"), "GITHUB_BASE_REF": "main",
+            "CI_MERGE_REQUEST_DIFF_BASE_SHA": "0000000",
+        },
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(("new", "code"), [("old", 0), ("new", 1)])
+@pytest.mark.parametrize("name", ["github-build.yml", "gitlab.yml"])
+def test_the_build_workflows(name: str, new: str, code: int, place: Path) -> None:
+    done = run(place, name, commands(name, "build"), NEW_BUILD=new)
+    assert done.returncode == code, done.stderr
+    assert ("architecture sm_80 was built before and is missing" in done.stderr) == (code == 1)
+    if name == "gitlab.yml":
+        assert "<testsuite" in (place / "build.xml").read_text()
+    else:
+        assert "| verdict | kernel |" in (place / "summary.md").read_text()
+
+
+@pytest.mark.parametrize(("after", "code"), [("base", 0), ("fewer_registers", 1)])
+@pytest.mark.parametrize("name", ["github-gpu.yml", "gitlab.yml"])
+def test_the_gpu_workflows(name: str, after: str, code: int, place: Path) -> None:
+    noise = DATA / "noise"
+    saved = run(place, name, [f"gemmprof baseline save main {noise / 'code_base.ncu-rep.xz'}"])
+    assert saved.returncode == 0, saved.stderr
+    lines = commands(name, "profile")
+    # Here ends what goes without a GPU: the profile itself is a recorded one.
+    profiled = next(line for line in lines if line.startswith("gemmprof profile"))
+    help_text = run(place, name, ["gemmprof profile --help"]).stdout
+    assert all(option in help_text for option in re.findall(r" (--[a-z-]+) ", profiled))
+    (place / "profiles" / "after").mkdir(parents=True)
+    shutil.copy(noise / f"code_{after}.ncu-rep.xz", place / "profiles" / "after" / "kernels.ncu-rep.xz")
+    done = run(place, name, [line for line in lines if line != profiled])
+    assert done.returncode == code, done.stderr + done.stdout
+    if name == "gitlab.yml":
+        assert (place / "kernels.xml").is_file()
+    elif code:
+        assert "::error title=gemmprof::" in done.stdout
