@@ -275,7 +275,8 @@ class _Measured:
 
     def __init__(self, analysis: KernelAnalysis | None, problem: Problem) -> None:
         self._analysis = analysis
-        self.fused_multiply_adds = self._threads(("FFMA",))
+        # None, not 0, for a kernel of tensor cores: none of its multiply-adds is an instruction of a thread.
+        self.fused_multiply_adds = self._threads(("FFMA",)) or None
         self.global_load_bytes = self._bytes(("LDG", "LDGSTS"))
         self.tensor_copies = self._threads(("UTMALDG",))
         self.shared_load_bytes = self._bytes(("LDS",))

@@ -170,3 +170,11 @@ def test_what_was_not_collected_has_no_measurement(recorded: ReadRecorded) -> No
     model = traffic.model(stage_by_number(1), Problem(1024, 1024, 1024), kernel_analysis.analyse(profile))
     assert all(row.measured is None for row in model.rows)
     assert all(row.predicted is not None for row in model.rows)
+
+
+def test_multiply_adds_of_tensor_cores_are_not_zero_but_uncounted(recorded: ReadRecorded) -> None:
+    profile = recorded("flaws_tensor", source=True)[0]
+    row = traffic.model(
+        stage_by_number(0), Problem(1024, 1024, 1024, "float16"), kernel_analysis.analyse(profile)
+    ).row("fma_per_output")
+    assert row is not None and row.predicted == 1024 and row.measured is None
