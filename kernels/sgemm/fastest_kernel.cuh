@@ -46,8 +46,8 @@ __global__ void __launch_bounds__(T::threads, T::blocks_per_sm)
             if (thread == 0 && step < last) {
                 const unsigned barrier = barriers + (step - first) % STAGES * 8;
                 barrier_expect(barrier, T::stage_bytes);
-                copy_tensor(to, &map_a, k, block_row, barrier);
-                copy_tensor(to + T::a_bytes, &map_b, block_col, k, barrier);
+                copy_box(to, &map_a, k, block_row, barrier);
+                copy_box(to + T::a_bytes, &map_b, block_col, k, barrier);
             }
 #endif
         } else {
@@ -88,7 +88,7 @@ __global__ void __launch_bounds__(T::threads, T::blocks_per_sm)
     if constexpr (!BY_THREADS) {
 #if __CUDA_ARCH__ >= TENSOR_COPIES_FROM
         if (thread == 0) {
-            for (int stage = 0; stage < STAGES; ++stage) barrier_init(barriers + 8 * stage);
+            for (int stage = 0; stage < STAGES; ++stage) barrier_init(barriers + 8 * stage, 1);
             asm volatile("fence.mbarrier_init.release.cluster;\nfence.proxy.async.shared::cta;" ::: "memory");
         }
 #endif

@@ -1,16 +1,18 @@
-// Stage 13: the instructions that CUDA C++ has no words for, each under one name. Loads and stores are volatile, like
-// the FFMAs, so that they stay where they were put among them.
+// Stage 13: instructions that CUDA C++ has no words for, beyond those of ptx.cuh, in the forms that the order of its
+// FFMAs asks for. Loads and stores are volatile, like the FFMAs, so that they stay where they were put among them.
 #pragma once
 
 #include <cuda.h>
 
 #include "fastest_tile.cuh"
+#include "ptx.cuh"
 
 namespace GEMMPROF_STAGE {
 
-__device__ __forceinline__ unsigned shared_address(const void* pointer) {
-    return unsigned(__cvta_generic_to_shared(pointer));
-}
+using gemmprof::ptx::barrier_expect;
+using gemmprof::ptx::barrier_init;
+using gemmprof::ptx::copy_box;
+using gemmprof::ptx::shared_address;
 
 // Volatile, like the FFMAs, so that it stays where it was put among them.
 __device__ __forceinline__ float4 load_shared(unsigned address) {
@@ -36,28 +38,11 @@ __device__ __forceinline__ void copy_async(unsigned to, const float* from, int b
 }
 
 #if __CUDA_ARCH__ >= TENSOR_COPIES_FROM
-__device__ __forceinline__ void barrier_init(unsigned barrier) {
-    asm volatile("mbarrier.init.shared::cta.b64 [%0], 1;" ::"r"(barrier) : "memory");
-}
-
-__device__ __forceinline__ void barrier_expect(unsigned barrier, int bytes) {
-    asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(barrier), "r"(bytes) : "memory");
-}
-
 __device__ __forceinline__ void barrier_wait(unsigned barrier, unsigned parity) {
     asm volatile(
         "{\n.reg .pred done;\nTRY: mbarrier.try_wait.parity.shared::cta.b64 done, [%0], %1;\n@!done bra TRY;\n}" ::"r"(
             barrier),
         "r"(parity)
-        : "memory");
-}
-
-// Starts copying the box at (x, y) of the matrix; the barrier counts the bytes that have arrived.
-__device__ __forceinline__ void copy_tensor(unsigned to, const CUtensorMap* map, int x, int y, unsigned barrier) {
-    asm volatile(
-        "cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {%2, %3}], [%4];" ::"r"(
-            to),
-        "l"(map), "r"(x), "r"(y), "r"(barrier)
         : "memory");
 }
 
