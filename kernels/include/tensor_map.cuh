@@ -1,4 +1,4 @@
-// Tensor maps: how the copy engine is told of a 16-bit matrix. Host code.
+// Tensor maps: how the copy engine is told of a matrix; the whole description for 16-bit ones. Host code.
 #pragma once
 
 #include <cuda.h>

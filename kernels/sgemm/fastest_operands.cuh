@@ -2,11 +2,10 @@
 // matrix.
 #pragma once
 
-#include <cuda.h>
-
 #include <algorithm>
 
 #include "gemm.cuh"
+#include "tensor_map.cuh"
 
 namespace GEMMPROF_STAGE {
 
@@ -47,23 +46,6 @@ float* make_aligned(const void*& matrix, std::int64_t& ld, int rows, int columns
     return static_cast<float*>(copy);
 }
 
-// The driver's function that describes a matrix to the copy engine, found at run time: no need to link the driver.
-using Encode = decltype(&cuTensorMapEncodeTiled);
-
-Encode tensor_map_encoder() {
-    static const Encode encode = [] {
-        void* function = nullptr;
-        cudaDriverEntryPointQueryResult found;
-#if CUDART_VERSION >= 12050
-        cudaGetDriverEntryPointByVersion("cuTensorMapEncodeTiled", &function, 12000, cudaEnableDefault, &found);
-#else
-        cudaGetDriverEntryPoint("cuTensorMapEncodeTiled", &function, cudaEnableDefault, &found);
-#endif
-        return reinterpret_cast<Encode>(function);
-    }();
-    return encode;
-}
-
 // A row-major matrix, copied in boxes of box_rows x box_columns; what lies outside reads as zero.
 bool describe(CUtensorMap* map, const void* matrix, int rows, int columns, std::int64_t ld, int box_rows,
               int box_columns, CUtensorMapSwizzle swizzle) {
@@ -71,7 +53,7 @@ bool describe(CUtensorMap* map, const void* matrix, int rows, int columns, std::
     const cuuint64_t strides[] = {cuuint64_t(ld) * 4};
     const cuuint32_t box[] = {cuuint32_t(box_columns), cuuint32_t(box_rows)};
     const cuuint32_t steps[] = {1, 1};
-    const Encode encode = tensor_map_encoder();
+    const auto encode = gemmprof::tensor_map_encode();
     return encode != nullptr &&
            encode(map, CU_TENSOR_MAP_DATA_TYPE_FLOAT32, 2, const_cast<void*>(matrix), sizes, strides, box, steps,
                   CU_TENSOR_MAP_INTERLEAVE_NONE, swizzle, CU_TENSOR_MAP_L2_PROMOTION_L2_128B,
