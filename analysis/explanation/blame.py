@@ -58,7 +58,7 @@ def _awaited(code: Program, index: int, kind: object) -> tuple[int, ...]:
         written = set(line.writes)
 
         def reads_it(other: Sass) -> bool:
-            return kind(other) and bool(written.intersection(other.reads))  # type: ignore[operator]
+            return kind(other) and bool(written.intersection(other.reads))
 
         found.update(dict.fromkeys(code.preceding(index, reads_it)))
     if not found and line.opcode in ("DEPBAR", "LDGDEPBAR", "BAR", "ARRIVES", "SYNCS", "EXIT", "BRA"):

@@ -15,6 +15,8 @@ from gemmprof.analysis.explanation.trust import doubts
 from gemmprof.analysis.explanation.work import Work, work
 from gemmprof.model import AtLimit, Explanation, Finding, KernelProfile
 
+FEW_LOADS = 8
+"""Resources whose use is known, below which nobody can say that none of them has room left."""
 MOST = 8
 """Findings of one launch."""
 ALIKE = 1.15
@@ -53,7 +55,7 @@ def explain_work(found: Work, settings: Settings | None = None) -> Explanation:
         duration_ns=profile.number(metrics.DURATION),
         trust=trust,
         # Whether nothing is left to gain is known only where instructions and waits were looked at.
-        at_limit=limit if not findings and found.samples else None,
+        at_limit=limit if not findings and found.samples and len(found.loads) > FEW_LOADS else None,
         findings=findings,
         together=together,
         limit=limit,

@@ -139,7 +139,7 @@ def lines_under_way(work: Work) -> float | None:
     much of it has few lines, and so few loads under way, however many warps it has.
     """
     size = l1_bytes(work)
-    if size is None or work.code is None or not work.elapsed:
+    if size is None or work.code is None or not work.elapsed or not work.loads:
         return None
     hit = (work.number(metrics.GLOBAL_LOAD_HIT_RATE) or 0.0) / 100.0
     loads = work.where(lambda line: line.is_load and line.space == "global")

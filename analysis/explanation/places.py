@@ -38,7 +38,7 @@ def places(work: Work, weights: Array | None) -> tuple[CodePlace, ...]:
         at = int(index)
         groups.setdefault(owned[at] if owned[at] is not None else at, []).append(at)  # type: ignore[arg-type]
     ranked = sorted(groups.items(), key=lambda item: -float(weights[item[1]].sum()))
-    found = []
+    found: list[CodePlace] = []
     for key, indices in ranked[:MOST]:
         part = float(weights[indices].sum()) / total
         if found and part < LEAST:
@@ -46,7 +46,9 @@ def places(work: Work, weights: Array | None) -> tuple[CodePlace, ...]:
         worst = work.instructions[max(indices, key=lambda at: weights[at])]
         if isinstance(key, tuple):
             file, line = key
-            inlined = (f"{base_name(worst.file)}:{worst.line}",) if _elsewhere(worst, file, line) else ()
+            inlined = (
+                (f"{base_name(worst.file or '')}:{worst.line}",) if _elsewhere(worst, file, line) else ()
+            )
             found.append(
                 CodePlace(
                     file, line, part, code.line_text(file, line), worst.address, worst.sass.strip(), inlined

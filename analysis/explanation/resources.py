@@ -68,7 +68,7 @@ RESOURCES: tuple[Resource, ...] = (
     _resource("l2_atomics", "atomic units of L2", GPU, 0.85),
     _resource("dram", "DRAM", GPU, 0.92),
     Resource("block_launch", "launching of blocks", (), GPU, 0.85),
-    Resource("l1_lines", "lines of L1 for loads under way", (), SM, 1.0),
+    Resource("l1_lines", "room in L1 for loads under way", (), SM, 1.0),
 )
 """Every resource that the time model knows."""
 

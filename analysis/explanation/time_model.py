@@ -200,7 +200,7 @@ class TimeModel:
         largest = max(apart.values(), default=0.0)
         if largest <= 0:
             return 0.0
-        return largest * float(sum((term / largest) ** power for term in apart.values())) ** (1.0 / power)
+        return float(largest * sum((term / largest) ** power for term in apart.values()) ** (1.0 / power))
 
     # --- Results ---
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from gemmprof import metrics
 from gemmprof.analysis.explanation.work import Work
+from gemmprof.analysis.occupancy.profile import LaunchOccupancy, analyse
 from gemmprof.model import KernelProfile
 
 FEW_SAMPLES = 300
@@ -71,6 +72,31 @@ def _missing(work: Work) -> Iterator[str]:
             f"Not collected: {', '.join(absent)}. Findings that need it are left out; use {options} (or "
             "--set full)."
         )
+        yield from _from_the_launch(profile)
+
+
+def _from_the_launch(profile: KernelProfile) -> Iterator[str]:
+    """What the launch statistics alone tell."""
+    if profile.workload != "kernel":
+        return
+    found = analyse(profile)
+    if (
+        not isinstance(found, LaunchOccupancy)
+        or found.theoretical_warps is None
+        or found.achieved_warps is not None
+    ):
+        return
+    binding = [
+        limit.resource.replace("_", " ")
+        for limit in found.block_limits
+        if limit.blocks <= found.blocks_per_sm
+    ]
+    yield (
+        f"Known from the launch alone: {' and '.join(binding)} let {found.theoretical_warps:.0f} warps on "
+        "an SM "
+        f"({found.theoretical_percent:.0f} %)"
+        + (f", and the grid is {found.waves:.2f} waves." if found.waves is not None else ".")
+    )
 
 
 def _not_numbers(profile: KernelProfile) -> Iterator[str]:

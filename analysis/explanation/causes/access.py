@@ -27,6 +27,8 @@ from gemmprof.analysis.explanation.time_model import Mend
 from gemmprof.analysis.explanation.traffic import BELOW_L1, SECTOR, Traffic, traffic
 from gemmprof.analysis.explanation.work import Array, Work
 
+Mask = npt.NDArray[np.bool_]
+
 WIDE = 16
 """Bytes of the widest access of a thread."""
 FULL_WORD = 4
@@ -35,6 +37,8 @@ MISALIGNED_SECTORS = 1.05
 """A request that starts off a sector's border touches one sector more than its bytes fill: no lack of
 coalescing.
 """
+BUSY_THREAD = 24.0
+"""Instructions for each access, from which on a thread does more than to move data."""
 AGAIN = 1.2
 """DRAM reads over allocated memory from which on memory was read again."""
 SHARED_SECTORS = 1.8
@@ -126,13 +130,13 @@ def uncoalesced_access(work: Work) -> Iterator[Candidate]:
     )
 
 
-def _left(now: Array, before: Array, rows: npt.NDArray[np.bool_]) -> float:
+def _left(now: Array, before: Array, rows: Mask) -> float:
     """What stays of these instructions' sum."""
     whole = float(before[rows].sum())
     return float(now[rows].sum()) / whole if whole > 0 else 1.0
 
 
-def gathers(work: Work, rows: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
+def gathers(work: Work, rows: Mask) -> Mask:
     """Accesses whose addresses were loaded just before: look-ups, whose places the data decide.
 
     Within a loop, what was loaded before it (where a row begins) makes no look-up.
@@ -180,7 +184,7 @@ def _loaded(work: Work, index: int, registers: list[str], within: tuple[int, int
     return False
 
 
-def _how_to_coalesce(work: Work, wasteful: Array) -> str:
+def _how_to_coalesce(work: Work, wasteful: Mask) -> str:
     excess = np.where(wasteful, work.global_sectors - work.global_ideal, 0.0)
     worst = int(np.argmax(excess))
     line = work.sass[worst]
@@ -230,7 +234,8 @@ def narrow_access(work: Work) -> Iterator[Candidate]:
     ratio = float((keep[narrow] * work.executed[narrow]).sum() / work.executed[narrow].sum())
     helpers = _overhead(work, narrow)
     helping = keep.copy()
-    helping[helpers & ~narrow] = ratio
+    if work.total_executed < BUSY_THREAD * float(work.executed[narrow].sum()):
+        helping[helpers & ~narrow] = ratio
     resources = _same_traffic(work, keep)
     middle = 0.5 * (keep + helping)
     cautious = keep
@@ -285,26 +290,27 @@ def _same_traffic(work: Work, keep: Array) -> dict[str, float]:
     }
 
 
-def _already_wide(work: Work, narrow: Array) -> Array:
+def _already_wide(work: Work, narrow: Mask) -> Mask:
     """Narrow accesses that are few beside wide ones: scalars at the side of a vectorised kernel."""
     widths = np.array([line.access_bytes for line in work.sass], dtype=np.float64)
     moved = widths * work.executed * work.where(lambda line: line.space == "global")
     total = float(moved.sum())
-    few = float(moved[np.asarray(narrow, dtype=bool)].sum()) < 0.1 * total
+    few = float(moved[narrow].sum()) < 0.1 * total
     return np.full(len(work.sass), few)
 
 
-def _overhead(work: Work, accesses: Array) -> Array:
+def _overhead(work: Work, accesses: Mask) -> Mask:
     """Integer, move and control instructions that run about as often as these accesses: they address and
     count them.
     """
     assert work.code is not None
     classes = ("integer", "move", "uniform", "control", "constant")
     plain = work.where(
-        lambda line: line.instruction_class in classes or line.opcode in ("S2R", "S2UR", "LDC", "ULDC")
+        lambda line: line.instruction_class in classes or line.opcode in ("S2R", "S2UR", "ULDC")
     )
-    often = work.executed[np.asarray(accesses, dtype=bool)].max(initial=0.0)
-    return plain & (work.executed > 0.3 * often) & (work.executed < 2.0 * often)
+    often = work.executed[accesses].max(initial=0.0)
+    near: Mask = (work.executed > 0.3 * often) & (work.executed < 2.0 * often)
+    return plain & near
 
 
 def redundant_loads(work: Work) -> Iterator[Candidate]:
@@ -376,7 +382,7 @@ def redundant_loads(work: Work) -> Iterator[Candidate]:
     )
 
 
-def _same_address(work: Work, loads: Array) -> npt.NDArray[np.bool_]:
+def _same_address(work: Work, loads: Mask) -> Mask:
     """Loads that repeat an earlier one of the same thread: the same registers with the same values in the
     address.
     """
@@ -406,7 +412,7 @@ def _same_address(work: Work, loads: Array) -> npt.NDArray[np.bool_]:
     return found
 
 
-def _invariant(work: Work, loads: Array) -> Array:
+def _invariant(work: Work, loads: Mask) -> Mask:
     """Loads in a loop whose address registers the loop does not write."""
     assert work.code is not None
     found = np.zeros(len(work.sass), dtype=bool)
@@ -432,6 +438,8 @@ def cache_locality(work: Work) -> Iterator[Candidate]:
     read again. Mended: DRAM reads what is allocated, L2 serves the rest.
     """
     flows = traffic(work)
+    if flows.local > 0.3 * flows.l2:
+        return  # what comes from DRAM again is local memory
     loads = work.where(lambda line: line.is_load and line.space == "global")
     blamed = np.where(loads, work.global_sectors, 0.0) if len(loads) else None
     accessible = work.number(metrics.ACCESSIBLE_BYTES)

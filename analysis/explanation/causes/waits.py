@@ -186,6 +186,8 @@ def barriers(work: Work) -> Iterator[Candidate]:
     part = float(waits.sum())
     bars = work.where(lambda line: line.opcode == "BAR")
     count = float(work.executed[bars].sum())
+    if not count:
+        return
     each = share(part * (work.warp_cycles or 0.0), count)
     numbers = (
         *evidence(work, metrics.stalled_per_issue("barrier")),
