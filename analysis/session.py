@@ -106,8 +106,6 @@ class _Report:
     path: Path
     name: str
     run: Run | None = None
-    doubt: str = ""
-    """Why none of its launches is to be trusted, '' if there is no such reason."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,23 +149,24 @@ def _find(inputs: Sequence[Path]) -> _Found:
             for name in dict.fromkeys(result.report for result in run.results if result.report is not None):
                 try:
                     report = run.report_path(name)
-                    found.reports.append(_Report(report, name, run, _doubt(run, name, report)))
+                    _check(run, name, report)
+                    found.reports.append(_Report(report, name, run))
                 except GemmprofError as error:
                     found.failures.append(error)
     return found
 
 
-def _doubt(run: Run, name: str, report: Path) -> str:
-    """Whether the report is the one that the run collected.
+def _check(run: Run, name: str, report: Path) -> None:
+    """Look whether the report is the one that the run collected.
 
     Raises:
         ReportError: if it is another one, and not trusted.
     """
     kept = run.reports.get(name)
     if kept is None:
-        return ""
+        return
     with open_frame(report) as frame:
-        return check(report, kept, record_of(frame.read, frame.size))
+        check(report, kept, record_of(frame.read, frame.size))
 
 
 def _select(reports: Sequence[_Report], selection: Selection) -> dict[str, set[int] | None]:
@@ -254,8 +253,7 @@ def _analysed(
     with ReportReader(report.path) as reader:
         many = (len(reader) if only is None else len(only)) > MANY_LAUNCHES
         with_source = (lambda profile: source and _is_measured_by_address(profile)) if many else source
-        for read in reader.profiles(source=with_source, units=True, only=only):
-            profile = replace(read, doubts=(report.doubt, *read.doubts)) if report.doubt else read
+        for profile in reader.profiles(source=with_source, units=True, only=only):
             analysis = analyse(profile)
             yield (
                 replace(analysis, profile=replace(profile, instances={}), slimmed=True) if many else analysis

@@ -19,6 +19,8 @@ from gemmprof.model import ReportRecord
 
 _CHUNK = 1 << 20
 _trusted: ContextVar[bool] = ContextVar("trusted", default=False)
+_doubted: dict[str, str] = {}
+"""Why each report is doubted that was checked and trusted, by its path."""
 
 
 def report_record(report: Path) -> ReportRecord:
@@ -63,14 +65,20 @@ def trusting(trust: bool) -> Iterator[None]:
         _trusted.reset(token)
 
 
-def check(report: Path, kept: ReportRecord, found: ReportRecord) -> str:
-    """Compare a report with what its run kept of it; '' if they agree, a doubt if it differs and is trusted.
+def doubt_of(report: str) -> str:
+    """Why no launch of this report is to be trusted; '' if it was not found to differ from a collected one."""
+    return _doubted.get(report, "")
+
+
+def check(report: Path, kept: ReportRecord, found: ReportRecord) -> None:
+    """Compare a report with what its run kept of it; one that differs and is trusted is doubted when it is read.
 
     Raises:
         ReportError: if it differs and is not trusted.
     """
+    _doubted.pop(str(report), None)
     if found == kept:
-        return ""
+        return
     if found.launches < kept.launches:
         what = f"it lost launches: {kept.launches} were collected, it holds {found.launches}"
     elif found.launches > kept.launches:
@@ -78,7 +86,10 @@ def check(report: Path, kept: ReportRecord, found: ReportRecord) -> str:
     else:
         what = "its content is not what was collected"
     if _trusted.get():
-        return f"the report differs from the one that was collected ({what}); it was read because of --trust"
+        _doubted[str(report)] = (
+            f"the report differs from the one that was collected ({what}); --trust had it read"
+        )
+        return
     raise ReportError(
         f"{report} differs from the report that its run collected",
         found=what,

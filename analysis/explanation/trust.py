@@ -29,7 +29,7 @@ def doubts(work: Work) -> Iterator[str]:
             "told apart. "
             "Profile its kernels one by one (--replay-mode kernel, --graph-profiling node)."
         )
-    yield from profile.doubts
+    yield from (f"{doubt[:1].upper()}{doubt[1:]}." for doubt in profile.doubts)
     yield from _missing(work)
     yield from _not_numbers(profile)
     yield from _clocks(work)

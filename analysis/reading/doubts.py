@@ -141,17 +141,17 @@ class Values:
             counts = (
                 [name for name in self._counts if _is_wrong_sum(profile, name)] if profile.instances else []
             )
-            found += _some(counts, "is not the sum of its values by instruction")
+            found += _some(counts, "counts are not the sum of their values by instruction")
         families = [names for names in self._families if not _in_order(profile.metrics, names)]
         shown = [f"{names[0][:-4]} (min, avg, max, sum)" for names in families]
-        return (*found, *_some(shown, "is not in its order"))
+        return (*found, *_some(shown, "roll-ups are not in their order"))
 
 
 def _some(names: Iterable[str], what: str) -> Iterable[str]:
     listed = list(names)
     if listed:
         more = f" and {len(listed) - NAMED} more" if len(listed) > NAMED else ""
-        yield f"{', '.join(listed[:NAMED])}{more} {what}"
+        yield f"{what}: {', '.join(listed[:NAMED])}{more}"
 
 
 def _launch_doubts(profile: KernelProfile) -> Iterable[str]:
@@ -165,7 +165,7 @@ def _launch_doubts(profile: KernelProfile) -> Iterable[str]:
     }
     for name, value in stated.items():
         if name in metrics and metrics[name] != value:
-            yield f"{name} is {metrics[name]}, its launch says {value}"
+            yield f"the metric {name} is {metrics[name]}, its launch says {value}"
     if launch.threads_per_block > 1024:
         yield f"a block of {launch.threads_per_block} threads: no GPU starts one"
 

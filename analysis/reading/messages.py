@@ -119,7 +119,7 @@ class ResultDecoder:
         instances = InstanceTable()
         others = list(self._walk(data, layout, metrics, instances))
         doubts = tuple(
-            f"{name} stands there twice with different values"
+            f"the metric {name} stands there twice with different values"
             for name in sorted(self._metrics.contradicted)[:3]
         )
         self._metrics.contradicted.clear()

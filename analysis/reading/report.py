@@ -22,6 +22,7 @@ from gemmprof.analysis.reading.lookup import Lookup
 from gemmprof.analysis.reading.messages import Result, ResultDecoder
 from gemmprof.analysis.reading.unpack import damaged
 from gemmprof.errors import ReportError
+from gemmprof.integrity import doubt_of
 from gemmprof.model import KernelProfile, SessionDetails, Source
 from gemmprof.ncu_frame import Item
 from gemmprof.wire import WireError
@@ -181,6 +182,8 @@ class ReportReader:
     ) -> Iterator[tuple[Result, Item]]:
         """The launches as the report holds them, each with its place in the file and what contradicts itself."""
         values = Values(self.frame.strings)
+        doubt = doubt_of(self.path)
+        of_report = (doubt,) if doubt else ()
         for index, item in enumerate(self.frame.workloads):
             if only is not None and index not in only:
                 continue
@@ -189,7 +192,12 @@ class ReportReader:
                 result = decoder.result(self.frame.read(item.start, item.end), item.kind, index, session)
             except WireError as error:
                 raise damaged(self.path, f"launch {index} cannot be read", str(error)) from None
-            found = (*order.doubts(result, item), *result.profile.doubts, *values.doubts(result.profile))
+            found = (
+                *of_report,
+                *order.doubts(result, item),
+                *result.profile.doubts,
+                *values.doubts(result.profile),
+            )
             yield replace(result, profile=replace(result.profile, doubts=found)) if found else result, item
 
 

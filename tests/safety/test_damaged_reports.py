@@ -121,3 +121,13 @@ def test_impossible_facts_of_launch_and_device_are_left_out(
     facts = (profile.launch.waves_per_sm, profile.launch.registers_per_thread, profile.device.max_clock_hz)
     assert all(fact is None or 0 <= fact < 1e15 for fact in facts)
     assert render(session, tmp_path / "pages").is_file()
+
+
+def test_a_doubt_stands_on_the_page_and_in_the_explanation(tmp_path: Path) -> None:
+    *parts, last = blocks(content_of("partial_basic"))
+    path = tmp_path / "moved.ncu-rep"
+    path.write_bytes(b"".join([*parts[:-1], last, parts[-1]]))
+    session = load_session([path])
+    render(session, tmp_path / "pages")
+    pages = [page.read_text() for page in (tmp_path / "pages").glob("*.html")]
+    assert any("launches of the report were moved or doubled." in page for page in pages)

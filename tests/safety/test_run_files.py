@@ -189,6 +189,7 @@ def test_a_report_that_is_not_the_collected_one_is_refused_unless_trusted(kind: 
         session = load_session([run], source=False)
     assert not session.failures
     doubted = [kernel for kernel in session.kernels if says in " ".join(kernel.profile.doubts)]
+    assert load_session([run], source=False).failures  # trust ends with its context
     assert len(doubted) == 14 + {"lost": -1, "gained": 1, "changed": 0}[kind]
 
 

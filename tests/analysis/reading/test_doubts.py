@@ -139,7 +139,7 @@ def read_names(content: bytes) -> list[str]:
         ("dram__bytes_read.sum", -1.0, "dram__bytes_read"),
         ("sm__cycles_active.avg", 1e6, "sm__cycles_active"),
         ("sm__cycles_active.avg", float("nan"), "sm__cycles_active"),
-        ("inst_executed", 2.0, "inst_executed is not the sum"),
+        ("inst_executed", 2.0, "not the sum of their values by instruction: inst_executed"),
     ],
 )
 def test_values_that_contradict_others_are_named(
