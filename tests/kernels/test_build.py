@@ -157,9 +157,12 @@ def test_lost_objects_do_not_matter_while_the_library_is_there(cache):
 
 def test_a_damaged_object_or_record_is_made_again(cache):
     (cache / "libraries").rename(cache / "gone")
+    # The binding's object names the stage, too; its record does not.
+    folder = next(
+        path.parent for path in cache.glob("objects/*/record.json") if b'"name": "naive"' in path.read_bytes()
+    )
     for name, damage in (("object.o", b"\x7fELF"), ("record.json", b"{}"), ("record.json", b"[[[")):
-        victim = next(path for path in cache.glob(f"objects/*/{name}") if b"naive" in path.read_bytes())
-        victim.write_bytes(damage)
+        (folder / name).write_bytes(damage)
         result = build_naive()
         assert result.compiled == ("naive",)
         assert result.stages["naive"].resources().registers_per_thread > 0

@@ -10,7 +10,8 @@ from gemmprof.kernels.catalog import all_variants, stage_by_number
 
 torch = pytest.importorskip("torch")
 
-NAMES = [variant.name for variant in all_variants()]
+DTYPES = {variant.name: variant.stage.dtypes[0] for variant in all_variants()}
+NAMES = list(DTYPES)
 
 
 @pytest.fixture(scope="module")
@@ -28,10 +29,12 @@ def out_operator(name):
 
 
 def test_cpu_tensors_are_refused(name):
+    dtype = getattr(torch, DTYPES[name])
+    a, b, out = (torch.zeros(shape, dtype=dtype) for shape in ((3, 4), (4, 5), (3, 5)))
     with pytest.raises(ValueError, match=rf"gemmprof\.{name}: A must be on a CUDA device, found cpu"):
-        getattr(torch.ops.gemmprof, name)(torch.randn(3, 4), torch.randn(4, 5))
+        getattr(torch.ops.gemmprof, name)(a, b)
     with pytest.raises(ValueError, match=rf"gemmprof\.{name}: A must be on a CUDA device, found cpu"):
-        out_operator(name)(torch.randn(3, 4), torch.randn(4, 5), torch.empty(3, 5))
+        out_operator(name)(a, b, out)
 
 
 def test_shapes_of_fake_tensors(name):
