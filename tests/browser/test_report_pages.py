@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import base64
 import re
+from dataclasses import replace
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
 import pytest
-from page_sessions import hostile, ladder, load  # noqa: F401
+from page_sessions import HOSTILE, hostile, ladder, load  # noqa: F401
 from recorded_data import DATA
 
+from gemmprof.analysis.kernel_analysis import KernelAnalysis
 from gemmprof.analysis.session import Session, load_session
 from gemmprof.reports.pages.contents import plan
 from gemmprof.reports.pages.explained import explained
@@ -67,9 +69,21 @@ def test_families_fit_every_screen_and_stay_short(training: Path, browser: Any) 
     assert browser.find("#family-table-count").text != "0 of 42", "parameters stand in full names only"
 
 
+def _of_another_report(session: Session) -> list[KernelAnalysis]:
+    """The session's launches as if from another report, each in a hostile NVTX range."""
+    return [
+        replace(kernel, profile=replace(kernel.profile, report=f"other {HOSTILE}", nvtx=(HOSTILE,)))
+        for kernel in session.kernels
+    ]
+
+
 def test_nothing_of_a_hostile_report_runs(hostile: Session, browser: Any, tmp_path: Path) -> None:  # noqa: F811
     render(hostile, tmp_path)
     render(hostile, tmp_path / "one.html", single_file=True)
+    # Without its run the launches are families, from two reports with hostile names.
+    kernels = (*hostile.kernels[:3], *_of_another_report(hostile))
+    families = Session(hostile.title, kernels, failures=hostile.failures)
+    render(families, tmp_path / "families.html", single_file=True)
     for file in sorted(tmp_path.glob("*.html")):
         browser.open(file)
         browser.script("document.querySelectorAll('details').forEach(d => d.open = true)")
