@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import shutil
 import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -228,6 +229,20 @@ def console(*, stderr: bool = False) -> Console:
     # rich adds colours to what was cleaned; the guard of the stream would take them for somebody else's.
     file = stream.styled if isinstance(stream, GuardedStream) else stream
     return HarmlessConsole(file=cast(TextIO, file), width=_columns(stream), highlight=False, markup=False)
+
+
+def columns(usual: int = 80, widest: int = 100) -> int:
+    """Columns for running text: ``$COLUMNS``, else the terminal's, else the usual; never wider than reads well."""
+    return (
+        min(widest, _columns(sys.stdout) or shutil.get_terminal_size((usual, 24)).columns)
+        if _is_known()
+        else usual
+    )
+
+
+def _is_known() -> bool:
+    """Whether somebody says how wide the output is: the user, or the terminal."""
+    return "COLUMNS" in os.environ or sys.stdout.isatty()
 
 
 def _columns(stream: TextIO) -> int | None:

@@ -59,7 +59,6 @@ def run(options: argparse.Namespace) -> int:
     else:
         from gemmprof.reports.explanations.text import lines_for, screen
 
-        print(
-            screen(found.kernels, lines=lines_for(options.budget, everything=options.all or bool(selection)))
-        )
+        rows = lines_for(options.budget, everything=options.all or bool(selection))
+        print(screen(found.kernels, width=_shared.columns(), lines=rows))
     return 1 if found.failures else 0

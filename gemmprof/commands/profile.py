@@ -111,7 +111,12 @@ def _count(text: str) -> int:
 def run(options: argparse.Namespace) -> int:
     """Count, profile, explain; exit code 0, or 1 if not all that was chosen could be profiled."""
     from gemmprof.analysis.selection import selection
-    from gemmprof.profiler.programs.session import ProgramProfiler, check_program, program_name
+    from gemmprof.profiler.programs.session import (
+        ProgramProfiler,
+        check_program,
+        program_name,
+        require_profiler,
+    )
 
     if options.repeat < 1 or options.count < 1:
         raise UsageError("--repeat and --count must be 1 or more")
@@ -131,6 +136,7 @@ def run(options: argparse.Namespace) -> int:
     )
     if options.print_command:
         return _print_command(profiler)
+    require_profiler()
     profiler.folder.mkdir(parents=True, exist_ok=True)
     filters: Sequence[str]
     choice = None

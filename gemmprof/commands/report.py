@@ -75,7 +75,9 @@ def run(options: argparse.Namespace) -> int:
         outcome=outcome,
     )
     if options.json:
-        _shared.print_json(_summary(path, session), "report")
+        from gemmprof.reports.terminal.overview import record
+
+        _shared.print_json({**_summary(path, session), **record(session, everything=False)}, "report")
     else:
         _shared.announce(path)
     return 1 if session.failures else 0

@@ -163,7 +163,7 @@ class ProgramProfiler:
             DeviceError: there is no ncu, or no such program.
             ProfilerError: ncu failed before it recorded a launch.
         """
-        return self._run(self.count_command(require_ncu()), show_output=True)
+        return self._run(self.count_command(require_profiler()), show_output=True)
 
     def profile(
         self, filters: Sequence[str], *, stem: str = "", on_launch: Callable[[int], None] | None = None
@@ -179,7 +179,7 @@ class ProgramProfiler:
             DeviceError: there is no ncu, or no such program.
             ProfilerError: ncu failed before it profiled a launch.
         """
-        ncu = require_ncu()
+        ncu = require_profiler()
         with self._lean_sections(ncu.path) as sections:
             command = self.profile_command(ncu, filters, stem=stem, sections=sections)
             return self._run(command, show_output=False, on_launch=on_launch)
@@ -289,6 +289,19 @@ def packed(report: Path) -> Path:
         zstandard.ZstdCompressor(level=3, write_checksum=True).copy_stream(source, file)
     report.unlink()
     return target
+
+
+def require_profiler() -> Tool:
+    """The ncu of this machine.
+
+    Raises:
+        DeviceError: there is none, or it is too old.
+    """
+    try:
+        return require_ncu()
+    except DeviceError as error:
+        remedies = [text for text in error.remedies if "gemmprof collect" not in text]
+        raise DeviceError(error.message, remedies=remedies, found=error.found) from None
 
 
 def program_name(program: Sequence[str]) -> str:

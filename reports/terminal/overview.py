@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
     from gemmprof.analysis.session import Session
 
+UNKNOWN = "unknown"
+"""What `verdict.limited_by` says where too little was collected."""
 HEADLINES = 5
 """Families whose verdict is printed below the table."""
 LISTED = 30
@@ -66,7 +68,12 @@ def parts(
     if not headlines:
         return
     whole = bool(sections) or everything or len(found) == 1
-    chosen = found if whole else found[:HEADLINES]
+    known = [one for one in found if session.kernels[one.representative].verdict.limited_by != UNKNOWN]
+    if not known and not whole:
+        yield Text(
+            "Only durations were collected: `gemmprof profile` or ncu --set full collects what explains them."
+        )
+    chosen = found if whole else known[:HEADLINES]
     for family in chosen:
         analysis = session.kernels[family.representative]
         yield from kernel_parts(analysis, family, width=width, sections=sections, whole=whole)
