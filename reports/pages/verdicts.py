@@ -57,6 +57,7 @@ def verdicts(outcome: Outcome, pages: Iterable[KernelPage]) -> Verdicts:
     for page in pages:
         profile = page.analysis.profile
         found.setdefault((profile.name, "x".join(map(str, profile.launch.grid))), page)
+        found.setdefault((profile.name, ""), page)  # for a grid without a page of its own
     rows = [_row(kernel, found) for kernel in words.ordered(outcome)]
     return Verdicts(
         outcome.before,
@@ -74,7 +75,9 @@ def _row(kernel: Compared, pages: dict[tuple[str, str], KernelPage]) -> VerdictR
         chip=CHIPS[kernel.verdict],
         label=kernel.match.label,
         name=kernel.record.name,
-        page=None if after is None else pages.get((after.name, after.grid_text)),
+        page=None
+        if after is None
+        else pages.get((after.name, after.grid_text)) or pages.get((after.name, "")),
         before=None if before is None else before.seconds,
         after=None if after is None else after.seconds,
         change=None if judgement is None else judgement.change,
