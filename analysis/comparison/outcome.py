@@ -53,6 +53,7 @@ class Compared:
         note: what a reader has to know about the verdict, '' if nothing.
         timed: True if the times are those without the profiler.
         noise: name of the class that the verdict leans on.
+        cycles: change of the elapsed cycles, after/before - 1: the change with the clock taken out; None if unknown.
         code_same: whether the machine code is the same; None if unknown.
         counters_same: whether the counters are the same; None if unknown.
     """
@@ -64,6 +65,7 @@ class Compared:
     note: str = ""
     timed: bool = False
     noise: str = ""
+    cycles: float | None = None
     code_same: bool | None = None
     counters_same: bool | None = None
 
@@ -251,7 +253,13 @@ def _with_verdict(one: Compared, judgement: Judgement, margin: float) -> Compare
         notes.append(f"renamed: its code is {alike}")
     elif one.match.how == "only" and before.name != after.name:
         notes.append("other names, compared because each side holds one kernel")
-    return replace(one, verdict=verdict, judgement=judgement, note="; ".join(notes))
+    return replace(
+        one,
+        verdict=verdict,
+        judgement=judgement,
+        cycles=None if one.timed else _cycles_change(before, after),
+        note="; ".join(notes),
+    )
 
 
 def _cycles_change(before: KernelRecord, after: KernelRecord) -> float | None:

@@ -21,7 +21,7 @@ class VerdictRow:
         verdict: as a reader sees it; ``chip`` is the class of its mark.
         label: name of the kernel, ``page`` its page if it has one.
         before, after: times in seconds.
-        change, low, high: after/before - 1, None without times.
+        change, low, high: after/before - 1, None without times; ``cycles`` the same of the elapsed cycles.
         changed: kinds of reasons.
         why: reasons and remarks, a sentence each.
     """
@@ -34,6 +34,7 @@ class VerdictRow:
     before: float | None
     after: float | None
     change: float | None
+    cycles: float | None
     low: float | None
     high: float | None
     changed: str
@@ -81,6 +82,7 @@ def _row(kernel: Compared, pages: dict[tuple[str, str], KernelPage]) -> VerdictR
         before=None if before is None else before.seconds,
         after=None if after is None else after.seconds,
         change=None if judgement is None else judgement.change,
+        cycles=kernel.cycles,
         low=None if judgement is None else judgement.low,
         high=None if judgement is None else judgement.high,
         changed=", ".join(kernel.changed),

@@ -26,6 +26,10 @@ STYLES = {
 }
 
 
+WIDE = 110
+"""Columns from which on everything stands beside the name."""
+
+
 def print_outcome(console: Console, outcome: Outcome, *, details: bool) -> None:
     """The verdicts, the reasons of all that is not SAME, and with ``details`` every quantity."""
     from rich.padding import Padding
@@ -35,7 +39,7 @@ def print_outcome(console: Console, outcome: Outcome, *, details: bool) -> None:
     for note in outcome.notes:
         console.print(Text(f"Note: {note}", style="yellow"))
     kernels = words.ordered(outcome)
-    console.print(_table(kernels))
+    console.print(_table(kernels) if console.width >= WIDE else _narrow(kernels))
     for kernel in kernels:
         texts = words.why(kernel)
         if texts and (kernel.verdict != "same" or kernel.note or details):
@@ -55,8 +59,18 @@ def _table(kernels: Iterable[Compared]) -> Table:
     from rich.text import Text
 
     table = Table(box=box.SIMPLE_HEAD)
-    for column in ("Verdict", "Kernel", "Before", "After", "Change", "Interval", "Launches", "Changed"):
-        right = column in ("Before", "After", "Change", "Launches")
+    for column in (
+        "Verdict",
+        "Kernel",
+        "Before",
+        "After",
+        "Change",
+        "Interval",
+        "In cycles",
+        "Launches",
+        "Changed",
+    ):
+        right = column in ("Before", "After", "Change", "In cycles", "Launches")
         table.add_column(column, justify="right" if right else "left", overflow="fold")
     for kernel in kernels:
         judgement = kernel.judgement
@@ -68,8 +82,35 @@ def _table(kernels: Iterable[Compared]) -> Table:
             words.seconds(kernel, "after"),
             "" if judgement is None else words.percent(judgement.change),
             "" if judgement is None else f"{words.percent(judgement.low)} to {words.percent(judgement.high)}",
+            words.cycles(kernel),
             f"{counts[0]}, {counts[1]}",
             ", ".join(kernel.changed),
+        )
+    return table
+
+
+def _narrow(kernels: Iterable[Compared]) -> Table:
+    """The same for a narrow terminal: times below the name, the interval below the change."""
+    from rich import box
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
+    table.add_column("Verdict", no_wrap=True)
+    table.add_column("Kernel", overflow="fold")
+    table.add_column("Change", no_wrap=True, justify="right")
+    for kernel in kernels:
+        judgement = kernel.judgement
+        facts = f"{words.seconds(kernel, 'before')} → {words.seconds(kernel, 'after')}"
+        if kernel.changed:
+            facts += f"; {', '.join(kernel.changed)}"
+        change = "" if judgement is None else words.percent(judgement.change)
+        if judgement is not None:
+            change += f"\n{100 * judgement.low:+.1f} to {100 * judgement.high:+.1f}"
+        table.add_row(
+            Text(words.VERDICTS[kernel.verdict], style=STYLES[kernel.verdict]),
+            Text(f"{kernel.match.label}\n  {facts}"),
+            change,
         )
     return table
 

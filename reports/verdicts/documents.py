@@ -76,6 +76,7 @@ def _details(kernel: Compared) -> dict[str, Any]:
         "seconds_before": None if match.before is None else match.before.seconds,
         "seconds_after": None if match.after is None else match.after.seconds,
         "timed_without_profiler": kernel.timed,
+        "cycles_change": kernel.cycles,
         "detectable": None if judgement is None else judgement.detectable,
         "probability": None if judgement is None else judgement.probability,
         "noise_class": kernel.noise,
@@ -102,7 +103,10 @@ def markdown_text(outcome: Outcome, gate: GateResult | None) -> str:
     ]
     if gate is not None:
         lines += [f"{'✅' if gate.holds else '❌'} {markdown(words.gate_summary(gate, outcome))}", ""]
-    lines += ["| verdict | kernel | grid | before | after | change |", "|---|---|---|---:|---:|---|"]
+    lines += [
+        "| verdict | kernel | grid | before | after | change | in cycles |",
+        "|---|---|---|---:|---:|---|---:|",
+    ]
     for kernel in words.ordered(outcome):
         cells = (
             words.VERDICTS[kernel.verdict],
@@ -111,6 +115,7 @@ def markdown_text(outcome: Outcome, gate: GateResult | None) -> str:
             words.seconds(kernel, "before"),
             words.seconds(kernel, "after"),
             words.change(kernel),
+            words.cycles(kernel),
         )
         lines.append("| " + " | ".join(markdown(cell) for cell in cells) + " |")
     changed = [

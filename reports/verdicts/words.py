@@ -35,6 +35,11 @@ def change(kernel: Compared) -> str:
     return f"{percent(judgement.change)} ({percent(judgement.low)} to {percent(judgement.high)})"
 
 
+def cycles(kernel: Compared) -> str:
+    """The change of the elapsed cycles, '' if unknown."""
+    return "" if kernel.cycles is None else percent(kernel.cycles)
+
+
 def seconds(kernel: Compared, side: str) -> str:
     """The middle time of one side, '–' if there is none."""
     record = kernel.match.before if side == "before" else kernel.match.after

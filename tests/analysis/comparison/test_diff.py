@@ -75,6 +75,9 @@ class TestVerdicts:
         found = {kernel.match.label: kernel for kernel in outcome(CODE, FEWER).kernels}
         spilled = found["<unnamed>::normalise<1024>"]
         assert spilled.verdict == "slower" and spilled.changed[:2] == ["code", "counters"]
+        # In cycles it is less: the clock fell, too.
+        assert spilled.cycles is not None and spilled.judgement is not None
+        assert 0.27 < spilled.cycles < spilled.judgement.change < 0.29
         text = spilled.reasons[0].text
         assert "registers 48 → 32" in text and "STL 0 →" in text and "instructions 224 → 280" in text
         assert {kernel.verdict for name, kernel in found.items() if name != spilled.match.label} == {"same"}
@@ -389,3 +392,13 @@ class TestBaselines:
     def test_a_name_stays_in_the_folder(self, name: str, tmp_path: Path) -> None:
         assert main(["baseline", "save", name, CODE, "--baselines", str(tmp_path)]) == 2
         assert list(tmp_path.iterdir()) == []
+
+
+def test_a_narrow_terminal_keeps_names_and_changes(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "60")
+    assert main(["diff", CODE, FEWER]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert max(map(len, lines)) <= 60
+    assert any("<unnamed>::normalise<1024>" in line and "+27.9 %" in line for line in lines)
