@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from gemmprof.model import Problem, StageResult
+from gemmprof.reports.explanations import words
 from gemmprof.reports.pages.ladder import launch_row
 
 if TYPE_CHECKING:
@@ -32,6 +33,7 @@ class SummaryRow:
         limited_by: what holds the kernel back, in a few words.
         relative_error: of the verification.
         failure: what went wrong.
+        change_first: the first finding, what it saves and where; None where nothing is left to gain.
     """
 
     stage: int
@@ -48,6 +50,7 @@ class SummaryRow:
     limited_by: str | None = None
     relative_error: float | None = None
     failure: str | None = None
+    change_first: str | None = None
 
 
 def summarise(run: Run, session: Session | None) -> tuple[SummaryRow, ...]:
@@ -82,7 +85,16 @@ def _row(run: Run, result: StageResult, name: str, kernel: KernelAnalysis | None
         limited_by=launch.limited_by or None if launch else None,
         relative_error=verification.relative_error if verification else None,
         failure=result.failure,
+        change_first=_change_first(kernel) if kernel is not None else None,
     )
+
+
+def _change_first(kernel: KernelAnalysis) -> str | None:
+    if not kernel.explanation.findings:
+        return None
+    first = kernel.explanation.findings[0]
+    where = f", at {words.place(first.places[0])}" if first.places else ""
+    return f"{words.title(first)}, saves {words.saved(first)}{where}"
 
 
 def table(rows: Sequence[SummaryRow]) -> Table:
@@ -126,6 +138,12 @@ def print_run(console: Console, rows: Sequence[SummaryRow], seconds: Mapping[str
     console.print()
     console.print(table(rows))
     console.print(FOOTNOTE)
+    findings = [row for row in rows if row.change_first]
+    if findings:
+        console.print("To change first (gemmprof explain says how, and what else):")
+    for row in findings:
+        shape = f" {row.problem.label}" if len({other.problem for other in rows}) > 1 else ""
+        console.print(f"  {row.stage} {row.name}{shape}: {row.change_first}", markup=False, highlight=False)
     parts = ", ".join(f"{part} {spent:.1f} s" for part, spent in seconds.items())
     console.print(f"{sum(seconds.values()):.1f} s spent on this run: {parts}")
 

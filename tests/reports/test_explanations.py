@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import subprocess
 import sys
@@ -12,12 +13,16 @@ from typing import Any
 
 import pytest
 from recorded_data import DATA, ROOT, ReadRecorded
+from rich.console import Console
 
 from gemmprof.analysis.explanation import explain
 from gemmprof.analysis.explanation.causes import CAUSES
+from gemmprof.analysis.session import load_session
 from gemmprof.reports.explanations.markdown import code, document
 from gemmprof.reports.explanations.records import FORMAT, record, schema
 from gemmprof.reports.explanations.text import screen
+from gemmprof.reports.terminal import summary
+from gemmprof.run import recorded_run_directory
 
 
 def violations(value: Any, rule: dict[str, Any], root: dict[str, Any], at: str = "$") -> list[str]:
@@ -158,3 +163,15 @@ def test_a_full_report_takes_a_second() -> None:
     started = time.perf_counter()
     explain_reports([DATA / "ladder_simple.ncu-rep.xz"])
     assert time.perf_counter() - started < 3.0  # 1 s on a quiet machine
+
+
+def test_the_summary_of_a_run_says_what_to_change_first() -> None:
+    session = load_session([recorded_run_directory()])
+    assert session.run is not None
+    rows = [row for row in summary.summarise(session.run, session) if row.name == "naive"]
+    assert rows and rows[0].change_first is not None
+    assert rows[0].change_first.startswith("Uncoalesced access, saves 9")
+    assert rows[0].change_first.endswith("at naive.cu:24")
+    console = Console(width=100, record=True, file=io.StringIO())
+    summary.print_run(console, rows, {})
+    assert "To change first" in console.export_text()
