@@ -25,6 +25,11 @@ def states_launch(metric: str) -> bool:
     return _LAUNCHED.match(metric) is not None
 
 
+def counts_at_l1(metric: str) -> bool:
+    """Whether an amount is one at L1, where it depends on the kernel alone."""
+    return metric.startswith("l1tex")
+
+
 def counts_traffic(metric: str) -> bool:
     """Whether the metric is an amount at a level of memory: the same work gives nearly, not exactly, the same."""
     return _TRAFFIC.match(metric) is not None
