@@ -1,8 +1,8 @@
 """Runs a user's program under ncu: once to count its launches, then to profile the chosen ones.
 
-Everything lies in one folder: ``count.ncu-rep`` with the durations of all launches, ``NAME.ncu-rep`` with the profiled
-ones (``NAME-2`` and so on where the program is profiled several times), ncu's messages and the program's output in
-``logs``.
+Everything lies in one folder: ``NAME.ncu-rep`` with the profiled launches (``NAME-2`` and so on where the program is
+profiled several times); in ``logs`` the count, ``count.ncu-rep.zst``, which holds the duration of every launch, ncu's
+messages and the program's output.
 """
 
 from __future__ import annotations
@@ -141,7 +141,8 @@ class ProgramProfiler:
     ) -> NcuCommand:
         return NcuCommand(
             executable=ncu.path,
-            report=self.folder / f"{stem}.ncu-rep",
+            # The count lies apart, so that the folder as an input stands for what was profiled.
+            report=(self.folder / LOGS if quick else self.folder) / f"{stem}.ncu-rep",
             log=self.folder / LOGS / f"{stem}.ncu.log",
             collection=collection,
             program=self.program,

@@ -14,6 +14,8 @@ from pathlib import Path
 import pytest
 from recorded_data import DATA
 
+from gemmprof.analysis.inputs import expand
+
 NCU = """#!{python}
 import json, sys, subprocess
 from pathlib import Path
@@ -90,6 +92,8 @@ def test_cost_first_then_reports_explanation_and_pages(machine: Machine) -> None
     assert "the program speaks" in result.stdout and "gemm_naive" in result.stdout
     assert (machine.folder / "out" / "sh.ncu-rep").is_file()
     assert (machine.folder / "out" / "pages" / "index.html").is_file()
+    assert (machine.folder / "out" / "logs" / "count.ncu-rep.zst").is_file()
+    assert [path.name for path in expand([machine.folder / "out"])] == ["sh.ncu-rep"]
     count, profile = machine.calls
     assert "gpu__time_duration.sum" in count[count.index("--metrics") + 1]
     assert "nccl" in count[count.index("--kernel-name") + 1]
