@@ -91,8 +91,11 @@ def test_killed_at_any_moment(
     assert call(*COMMANDS[command], before_report, "-o", out, env=environment).returncode == 0
     old_state, new_state = state(out), state(new)
     assert old_state != new_state
-    endings = set()
-    for _ in range(KILLS):
+    endings: set[int] = set()
+    seen: list[int] = []
+    for _ in range(2 * KILLS):
+        if len(endings - {0}) and len(seen) >= KILLS:
+            break
         process = subprocess.Popen(
             [sys.executable, "-m", "gemmprof", *COMMANDS[command], after_report, "-o", out, "--force"],
             stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment,
@@ -106,6 +109,9 @@ def test_killed_at_any_moment(
             assert "Traceback" not in errors
             assert sorted(path.name for path in tmp_path.iterdir()) == ["new", "out", "tmp"]
         endings.add(process.returncode)
+        seen.append(process.returncode)
+        if not process.returncode:
+            takes *= 0.7  # this machine has become faster: it was too late
         if state(out) == new_state:
             assert (
                 call(*COMMANDS[command], before_report, "-o", out, "--force", env=environment).returncode == 0
