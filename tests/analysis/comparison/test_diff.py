@@ -248,6 +248,8 @@ class TestGate:
             ("registers > +0", 0),
             ("registers < -10%", 1),
             ("local_memory > 0", 1),
+            ("cycles > +10%", 1),
+            ("cycles > +40%", 0),
             ("instructions > 0", 2),
             ("smsp__inst_executed.sum > +10%", 1),
             ("smsp__inst_executed.sum > +90%", 0),
@@ -263,6 +265,11 @@ class TestGate:
     )
     def test_conditions(self, condition: str, code: int) -> None:
         assert main(["diff", CODE, FEWER, "--fail-if", condition]) == code
+
+    @pytest.mark.parametrize("figure", ["cycles", "duration", "sm_clock", "sm_percent", "achieved_occupancy"])
+    def test_no_figure_cries_wolf_over_a_repetition(self, figure: str) -> None:
+        gate = ["diff", CODE, RENAMED, "--fail-if", f"{figure} > +0", "--fail-if", f"{figure} < -0%"]
+        assert main(gate) == 0
 
     def test_new_and_gone_kernels(self, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
         before = str(make_run(tmp_path / "a", {1: 1e-3, 2: 1e-3}, profiled=False))
