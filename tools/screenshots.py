@@ -20,6 +20,8 @@ from gemmprof.reports.pages.html import render
 from gemmprof.run import recorded_run_directory
 
 WIDTH, HEIGHT = 1280, 860
+TELLING = "shared"
+"""Stage whose page stands in the README."""
 
 
 def browser() -> Any:
@@ -59,23 +61,29 @@ def photograph(
 
 
 def main(arguments: list[str]) -> None:
-    """Render, photograph the run page and the page of the fastest stage."""
+    """Render, photograph the run page, a telling stage and the fastest one."""
     folder = Path(arguments[0])
     folder.mkdir(parents=True, exist_ok=True)
     session = load_session(arguments[1:] or [recorded_run_directory()])
     pages = plan(session).pages
     stages = [page for page in pages if not page.is_yardstick]
     fastest = max(stages, key=lambda page: page.tflops or 0.0)
+    # The one with the most to change shows what a page is for.
+    telling = next((page for page in stages if page.record and page.record.stage.name == TELLING), fastest)
     driver = browser()
     try:
         with tempfile.TemporaryDirectory() as temporary:
             index = render(session, temporary)
             kernel = Path(temporary) / fastest.file
+            page = Path(temporary) / telling.file
             photograph(driver, index, folder / "run.png", scheme="light")
             photograph(
                 driver, index, folder / "sizes.png", scheme="light", section="over-size-single", height=740
             )
-            photograph(driver, kernel, folder / "kernel.png", scheme="light")
+            photograph(driver, page, folder / "kernel.png", scheme="light", height=1000)
+            photograph(
+                driver, page, folder / "source.png", scheme="light", section="source_view", height=1000
+            )
             photograph(
                 driver, kernel, folder / "memory-chart-dark.png", scheme="dark", section="memory_chart"
             )

@@ -173,15 +173,17 @@ def test_notebook_outputs_stay_within_their_cell(ladder: Session, browser: Any, 
 def test_a_table_sorts_by_value_and_keeps_unknowns_last(pages: Path, browser: Any) -> None:
     browser.open(pages / "index.html")
     column = (
-        "return [...document.querySelectorAll('#ladder-1024x1024x1024 .tight tbody tr')].map("
+        "return [...document.querySelectorAll('#ladder-1024x1024x1024 .tight[data-sortable] tbody tr')].map("
         "row => row.cells[3].textContent.trim())"
     )
-    header = browser.find("#ladder-1024x1024x1024 .tight th:nth-child(4) button")
+    header = browser.find("#ladder-1024x1024x1024 .tight[data-sortable] th:nth-child(4) button")
     assert browser.script(column) == ["42.9", "0.50", "6.32", "9.14", "–"]
     browser.script("arguments[0].click()", header)
     assert browser.script(column) == ["42.9", "9.14", "6.32", "0.50", "–"]
     assert (
-        browser.find("#ladder-1024x1024x1024 .tight th:nth-child(4)").get_attribute("aria-sort")
+        browser.find("#ladder-1024x1024x1024 .tight[data-sortable] th:nth-child(4)").get_attribute(
+            "aria-sort"
+        )
         == "descending"
     )
     browser.script("arguments[0].click()", header)
