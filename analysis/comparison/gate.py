@@ -395,8 +395,9 @@ def _has(finding: str, record: KernelRecord) -> bool | None:
 
 def figure(record: KernelRecord, name: str) -> Range | None:
     """A quantity of the launch, or a metric over its launches."""
-    if (direct := DIRECT.get(name)) in record.metrics:
-        return record.metrics[direct]
+    direct = record.metrics.get(DIRECT.get(name, ""))
+    if direct is not None:
+        return direct
     if name in record.measures.values:
         value = record.measures.values[name]
         return Range(value, value, value)
