@@ -32,14 +32,14 @@ constexpr TileFacts facts(double step, double block) {
 enum TileName { kLarge, kTurn128, kTurn160, kTurn192, kWide, kMedium, kSmall, kTiny, kTiles };
 
 constexpr TileFacts tile_facts[kTiles] = {
-    facts<Large>(0.652, 2.4), facts<Turn128>(0.331, 2.1), facts<Turn160>(0.415, 2.4), facts<Turn192>(0.472, 2.9),
-    facts<Wide>(0.475, 2.2),  facts<Medium>(0.330, 2.2),  facts<Small>(0.220, 1.0),   facts<Tiny>(0.193, 0.6),
+    facts<Large>(0.643, 2.3), facts<Turn128>(0.334, 2.1), facts<Turn160>(0.422, 2.2), facts<Turn192>(0.477, 2.7),
+    facts<Wide>(0.480, 2.0),  facts<Medium>(0.329, 2.0),  facts<Small>(0.214, 1.1),   facts<Tiny>(0.193, 0.8),
 };
 
-constexpr double LAUNCH = 5.4;
-constexpr double BANDWIDTH = 3.69e6;                         // bytes a microsecond from device memory
-constexpr double STORE = 0.30e-6;                            // a byte of C
-constexpr double EXCHANGE = 5.8, EXCHANGE_PER_BLOCK = 0.67;  // of the sums of blocks that share a tile
+constexpr double LAUNCH = 5.5;
+constexpr double BANDWIDTH = 3.66e6;                         // bytes a microsecond from device memory
+constexpr double STORE = 0.217e-6;                           // a byte of C
+constexpr double EXCHANGE = 5.6, EXCHANGE_PER_BLOCK = 0.59;  // of the sums of blocks that share a tile
 // Clusters that compute pieces of tiles are at different places of K and share fewer operands in L2.
 constexpr double CUT = 0.4, CUT_LONG = 0.9, LONG_K = 4096;
 
