@@ -17,7 +17,7 @@ COMBINED = 1.0 / 32.0
 """Share of the atomics that stays when a warp combines its own first."""
 SCATTERED_SECTORS = 12.0
 """A request that touches more sectors hits as many words: combining finds few alike."""
-BEFORE = 8.0
+BEFORE = 4.0
 """Shared atomics for each global one, from which on blocks combine before they update global memory."""
 HOT = 3.0
 """The busiest slice of L2 over the average one, from which on its atomics meet at few words."""
@@ -60,8 +60,8 @@ def global_atomics(work: Work) -> Iterator[Candidate]:
     threads = float(work.threads[atomics].sum()) / executed
     hot = average > 0 and most / average > HOT
     scattered = sectors > SCATTERED_SECTORS and not hot
-    if threads < 1.5 and not hot:
-        return  # one atomic a warp, at an address of its own: combined already
+    if threads < 1.5 and (not hot or executed <= 1.1 * work.profile.launch.blocks):
+        return  # one atomic a warp at an address of its own, or one a block: combined already
     stays = 0.5 if scattered else max(COMBINED, min(1.0, 1.0 / max(1.0, threads)))
     if threads < 1.5:
         stays = 0.125  # warps of a block can still combine theirs

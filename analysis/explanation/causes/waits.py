@@ -23,7 +23,7 @@ MET_AGAIN = 0.3
 """Barriers that stay."""
 SHUFFLED = 0.4
 """Instructions that a step takes through shuffles."""
-SHUFFLES = 2.0
+SHUFFLES = 1.0
 """Shuffles for each barrier from which on a block reduces through them."""
 LONG_WAIT = 1500.0
 """Cycles at one barrier beyond which it is the late warps' work, not the meeting, that costs."""
@@ -265,7 +265,8 @@ def _is_step(work: Work, first: int, last: int) -> bool:
     lines = work.sass[first : last + 1]
     shared = any(line.space == "shared" for line in lines)
     return shared and not any(
-        line.space in ("global", "local") or line.instruction_class == "tensor" for line in lines
+        line.space in ("global", "local") or line.opcode == "SHFL" or line.instruction_class == "tensor"
+        for line in lines
     )
 
 
