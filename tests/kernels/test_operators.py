@@ -10,8 +10,7 @@ from gemmprof.kernels.catalog import all_variants, stage_by_number
 
 torch = pytest.importorskip("torch")
 
-DTYPES = {variant.name: variant.stage.dtypes[0] for variant in all_variants()}
-NAMES = list(DTYPES)
+DTYPES = {variant.name: variant.stage.dtypes for variant in all_variants()}
 
 
 @pytest.fixture(scope="module")
@@ -19,17 +18,22 @@ def extension(built):
     return operators.load(built)
 
 
-@pytest.fixture(params=NAMES)
+@pytest.fixture(params=DTYPES)
 def name(request, extension):
     return request.param
+
+
+@pytest.fixture
+def dtype(name):
+    """The first type that the stage takes."""
+    return getattr(torch, DTYPES[name][0])
 
 
 def out_operator(name):
     return getattr(torch.ops.gemmprof, f"{name}_out")
 
 
-def test_cpu_tensors_are_refused(name):
-    dtype = getattr(torch, DTYPES[name])
+def test_cpu_tensors_are_refused(name, dtype):
     a, b, out = (torch.zeros(shape, dtype=dtype) for shape in ((3, 4), (4, 5), (3, 5)))
     with pytest.raises(ValueError, match=rf"gemmprof\.{name}: A must be on a CUDA device, found cpu"):
         getattr(torch.ops.gemmprof, name)(a, b)
@@ -37,10 +41,10 @@ def test_cpu_tensors_are_refused(name):
         out_operator(name)(a, b, out)
 
 
-def test_shapes_of_fake_tensors(name):
-    a, b = torch.empty(3, 4, device="meta"), torch.empty(4, 5, device="meta")
+def test_shapes_of_fake_tensors(name, dtype):
+    a, b = torch.empty(3, 4, dtype=dtype, device="meta"), torch.empty(4, 5, dtype=dtype, device="meta")
     out = getattr(torch.ops.gemmprof, name)(a, b)
-    assert (out.shape, out.dtype, out.device.type) == ((3, 5), torch.float32, "meta")
+    assert (out.shape, out.dtype, out.device.type) == ((3, 5), dtype, "meta")
     assert out_operator(name)(a, b, out) is None
 
 
@@ -157,6 +161,15 @@ def test_traced_graph_keeps_the_operator(extension):
 def test_load_again_is_the_same(extension, built):
     assert operators.load(built) is extension
     assert operators.load() is extension
+
+
+def test_every_stage_takes_just_its_types(name):
+    a, b = torch.zeros(3, 4), torch.zeros(4, 5)
+    for other in ("float32", "float16", "bfloat16", "float64"):
+        operands = [matrix.to(getattr(torch, other)) for matrix in (a, b)]
+        error = ValueError if other in DTYPES[name] else TypeError
+        with pytest.raises(error, match="CUDA device" if error is ValueError else "A must be"):
+            getattr(torch.ops.gemmprof, name)(*operands)
 
 
 def test_occupancy_of_an_unknown_stage(extension):
