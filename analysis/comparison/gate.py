@@ -5,26 +5,18 @@ from __future__ import annotations
 import datetime
 import difflib
 import operator
-import re
-import tomllib
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
-from gemmprof import metrics as m
-from gemmprof.analysis.comparison.causes import CAUSES, causes_of
+from gemmprof.analysis.comparison.causes import CAUSES
+from gemmprof.analysis.comparison.conditions import ALIASES, TIME, Condition
+from gemmprof.analysis.comparison.figures import ONE_LAUNCH_WITHIN, figure, has_finding, of_one_launch
 from gemmprof.analysis.comparison.outcome import Compared, Outcome
 from gemmprof.analysis.comparison.quantities import QUANTITIES
-from gemmprof.analysis.comparison.records import KernelRecord, Range
-from gemmprof.analysis.comparison.sides import disassembled
-from gemmprof.analysis.rules import KNOWN as RULES
+from gemmprof.analysis.comparison.records import KernelRecord
+from gemmprof.analysis.comparison.waivers import Waiver
 from gemmprof.errors import UsageError
 
-_CONDITION = re.compile(
-    r"^\s*(?P<name>[A-Za-z_][\w.:]*)\s*(?P<compare>>=|<=|>|<|==|!=)\s*(?P<sign>[+-]?)\s*(?P<value>\d+(?:\.\d+)?(?:[eE][+-]?\d+)?)"
-    r"\s*(?P<percent>%?)\s*$"
-)
-_FINDING = re.compile(r"^\s*(?P<new>\+?)\s*(?P<name>[A-Za-z_]\w*)\s*$")
 _COMPARES: dict[str, Callable[[float, float], bool]] = {
     ">": operator.gt,
     ">=": operator.ge,
@@ -33,113 +25,6 @@ _COMPARES: dict[str, Callable[[float, float], bool]] = {
     "==": operator.eq,
     "!=": operator.ne,
 }
-TIME, CYCLES = "time", "cycles"
-LOCAL = "local_accesses"
-ALIASES = {
-    "local_memory": LOCAL,
-    "spills": LOCAL,
-    "cycles": "elapsed_cycles",
-    "instructions": "executed",
-    "occupancy": "theoretical_occupancy",
-}
-"""Words that people use for quantities."""
-DIRECT = {
-    "elapsed_cycles": m.ELAPSED_CYCLES,
-    "duration": m.DURATION,
-    "sm_clock": m.SM_CLOCK,
-    "memory_clock": m.DRAM_CLOCK,
-    "sm_percent": m.SM_THROUGHPUT,
-    "memory_percent": m.MEMORY_THROUGHPUT,
-    "dram_percent": m.DRAM_THROUGHPUT,
-}
-"""Quantities that are a metric, of which every launch is known."""
-EXACT = frozenset(
-    [name for name, *_ in QUANTITIES["instructions"]]
-    + ["theoretical_occupancy", "registers", "shared_memory", LOCAL]
-)
-"""Quantities that are the same in every launch of the same work."""
-ONE_LAUNCH_WITHIN = 0.02
-"""Others are worked out of the middle launch alone: a change of theirs within this is not decided."""
-
-
-@dataclass(frozen=True, slots=True)
-class Condition:
-    """What must not hold: ``time > +3%``, ``registers > +0``, ``local_memory > 0``, or a finding's name.
-
-    Attributes:
-        text: as it was written.
-        name: ``time``, a quantity, a metric of ncu's, or a finding.
-        compare: the comparison; '' for a finding.
-        value: the right side.
-        relative: the value is a change in per cent.
-        difference: the value is a change, not the later side's figure itself; of a finding: only where it is new.
-    """
-
-    text: str
-    name: str
-    compare: str
-    value: float = 0.0
-    relative: bool = False
-    difference: bool = False
-
-    @classmethod
-    def parse(cls, text: str) -> Condition:
-        """Read one condition.
-
-        Raises:
-            UsageError: if it is none.
-        """
-        if match := _CONDITION.match(text):
-            signed = bool(match["sign"])
-            if match["percent"] and not signed and match["name"] == TIME:
-                signed = True  # `time > 3%` can mean a change only
-            value = float(match["sign"] + match["value"])
-            return cls(
-                text.strip(),
-                ALIASES.get(match["name"], match["name"]),
-                match["compare"],
-                value,
-                relative=bool(match["percent"]) and signed,
-                difference=signed,
-            )
-        if match := _FINDING.match(text):
-            return cls(text.strip(), match["name"], "", difference=bool(match["new"]))
-        raise UsageError(
-            f"'{text}' is no condition",
-            remedies=[
-                "a change: 'time > +3%', 'registers > +0'",
-                "a value: 'local_memory > 0', 'achieved_occupancy < 40'",
-                "a finding: 'UncoalescedGlobalAccess', or '+UncoalescedGlobalAccess' for a new one",
-            ],
-        )
-
-    @property
-    def needs_both_sides(self) -> bool:
-        """Whether it speaks of a change."""
-        return self.difference
-
-
-@dataclass(frozen=True, slots=True)
-class Waiver:
-    """Lets kernels pass although a condition is met, until a day.
-
-    Attributes:
-        kernel: expression that is looked for in full name and label.
-        condition: name of the figure or finding, '' for any.
-        reason: why.
-        until: last day on which it holds.
-    """
-
-    kernel: str
-    condition: str
-    reason: str
-    until: datetime.date
-
-    def covers(self, kernel: Compared, condition: str) -> bool:
-        """Whether it is about this kernel and condition."""
-        record = kernel.record
-        texts = (record.name, record.label, kernel.match.label)
-        return any(re.search(self.kernel, text) for text in texts) and self.condition in ("", condition)
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,48 +59,6 @@ class GateResult:
     def holds(self) -> bool:
         """True if nothing broke it that is not waived."""
         return all(item.waiver is not None for item in self.broken)
-
-
-def read_waivers(path: Path) -> tuple[Waiver, ...]:
-    """Waivers from a TOML file: tables ``[[waiver]]`` with ``kernel``, ``reason``, ``until`` and perhaps ``condition``.
-
-    Raises:
-        UsageError: if the file is missing or a waiver has no reason, no end date, or a key that nobody knows.
-    """
-    try:
-        document = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise UsageError(f"{path} cannot be read as waivers", found=str(error)) from None
-    entries = document.get("waiver")
-    if not isinstance(entries, list) or set(document) != {"waiver"}:
-        raise UsageError(
-            f"{path} holds no [[waiver]] tables alone", found=", ".join(map(str, document)) or "nothing"
-        )
-    return tuple(_waiver(path, number, entry) for number, entry in enumerate(entries, start=1))
-
-
-def _waiver(path: Path, number: int, entry: object) -> Waiver:
-    fix = 'write [[waiver]] with kernel = "regex", reason = "why" and until = 2030-12-31'
-    if not isinstance(entry, dict) or not {"kernel", "reason", "until"} <= entry.keys():
-        raise UsageError(f"{path}: waiver {number} lacks kernel, reason or until", remedies=[fix])
-    unknown = entry.keys() - {"kernel", "reason", "until", "condition"}
-    if unknown:
-        raise UsageError(
-            f"{path}: waiver {number} has unknown keys", found=", ".join(sorted(unknown)), remedies=[fix]
-        )
-    kernel, reason, until = entry["kernel"], entry["reason"], entry["until"]
-    condition = entry.get("condition", "")
-    if not all(isinstance(text, str) for text in (kernel, reason, condition)) or not reason.strip():
-        raise UsageError(f"{path}: waiver {number}: kernel, reason and condition are texts", remedies=[fix])
-    if isinstance(until, datetime.datetime) or not isinstance(until, datetime.date):
-        raise UsageError(f"{path}: waiver {number}: until is no date", found=repr(until), remedies=[fix])
-    try:
-        re.compile(kernel)
-    except re.error as error:
-        raise UsageError(
-            f"{path}: waiver {number}: kernel is no regular expression", found=str(error)
-        ) from None
-    return Waiver(str(kernel), ALIASES.get(str(condition), str(condition)), str(reason), until)
 
 
 def check(
@@ -339,7 +182,7 @@ def _holds(condition: Condition, kernel: Compared) -> tuple[bool | None, str]:
         change = right.middle - left.middle
     largest = max(abs(left.middle), abs(right.middle))
     if (
-        _of_one_launch(condition.name, after)
+        of_one_launch(condition.name, after)
         and 0 < abs(right.middle - left.middle) <= ONE_LAUNCH_WITHIN * largest
     ):
         return None, f"{words}, within what one launch of each side may differ by"
@@ -376,45 +219,11 @@ def _time(
 def _finding(
     condition: Condition, before: KernelRecord | None, after: KernelRecord
 ) -> tuple[bool | None, str]:
-    sides = [None if record is None else _has(condition.name, record) for record in (before, after)]
+    sides = [None if record is None else has_finding(condition.name, record) for record in (before, after)]
     if sides[1] is None or (condition.difference and before is not None and sides[0] is None):
         return None, NOT_THERE
     there = sides[1] and not (condition.difference and sides[0])
     return there, f"{condition.name} {'is found' if there else 'is not found'}"
-
-
-def _has(finding: str, record: KernelRecord) -> bool | None:
-    """Whether a kernel has a finding: a rule of ncu's, or a cause of gemmprof's; None if nobody looked."""
-    if finding in CAUSES:
-        causes = causes_of(record)
-        return None if causes is None else finding in causes
-    if finding in record.rules or (record.rules and finding in RULES):
-        return finding in record.findings
-    return None
-
-
-def figure(record: KernelRecord, name: str) -> Range | None:
-    """A quantity of the launch, or a metric over its launches."""
-    direct = record.metrics.get(DIRECT.get(name, ""))
-    if direct is not None:
-        return direct
-    if name in record.measures.values:
-        value = record.measures.values[name]
-        return Range(value, value, value)
-    if name in record.metrics:
-        return record.metrics[name]
-    if name == LOCAL:
-        # Not counted while it ran: whether the code has such instructions at all is known from the code.
-        code = disassembled(record).code
-        if code is not None and code.instructions:
-            count = float(sum(n for opcode, n in code.opcodes.items() if opcode.startswith(("LDL", "STL"))))
-            return Range(count, count, count)
-    return None
-
-
-def _of_one_launch(name: str, record: KernelRecord) -> bool:
-    """Whether a figure is known of the middle launch only, and may differ from launch to launch."""
-    return name in record.measures.values and name not in EXACT and DIRECT.get(name) not in record.metrics
 
 
 def _unknown(outcome: Outcome, text: str) -> UsageError:

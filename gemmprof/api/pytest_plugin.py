@@ -27,7 +27,7 @@ import pytest
 from gemmprof.errors import DeviceError, ProfilerError, UsageError
 
 if TYPE_CHECKING:
-    from gemmprof.analysis.comparison.gate import Condition
+    from gemmprof.analysis.comparison.conditions import Condition
     from gemmprof.analysis.comparison.outcome import Outcome
     from gemmprof.analysis.comparison.records import KernelRecord
     from gemmprof.analysis.comparison.sides import Side
@@ -184,7 +184,8 @@ class Kernel:
         Raises:
             UsageError: if it was not collected.
         """
-        from gemmprof.analysis.comparison.gate import ALIASES, figure
+        from gemmprof.analysis.comparison.conditions import ALIASES
+        from gemmprof.analysis.comparison.figures import figure
 
         value = figure(self.record, ALIASES.get(name, name))
         if value is None:
@@ -284,7 +285,7 @@ class Profile:
 
 
 def _parsed(conditions: Sequence[str]) -> list[Condition]:
-    from gemmprof.analysis.comparison.gate import Condition
+    from gemmprof.analysis.comparison.conditions import Condition
 
     return [Condition.parse(text) for text in conditions]
 

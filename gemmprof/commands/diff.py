@@ -26,7 +26,8 @@ from gemmprof.output import new_file
 from gemmprof.printable import GuardedStream, github_command
 
 if TYPE_CHECKING:
-    from gemmprof.analysis.comparison.gate import Condition, GateResult
+    from gemmprof.analysis.comparison.conditions import Condition
+    from gemmprof.analysis.comparison.gate import GateResult
     from gemmprof.analysis.comparison.outcome import Outcome
     from gemmprof.analysis.comparison.sides import Side
 
@@ -121,7 +122,8 @@ def _percent(text: str) -> float:
 
 def run(options: argparse.Namespace) -> int:
     """Print the comparison; 1 if a gate was given and does not hold."""
-    from gemmprof.analysis.comparison.gate import check, read_waivers
+    from gemmprof.analysis.comparison.gate import check
+    from gemmprof.analysis.comparison.waivers import read_waivers
 
     conditions = _conditions(options)
     waivers = read_waivers(Path(options.waivers)) if options.waivers else ()
@@ -163,7 +165,7 @@ def _built(options: argparse.Namespace) -> Outcome:
 
 
 def _conditions(options: argparse.Namespace) -> list[Condition]:
-    from gemmprof.analysis.comparison.gate import Condition
+    from gemmprof.analysis.comparison.conditions import Condition
 
     texts = list(options.fail_if)
     if options.fail_slower is not None:
