@@ -137,7 +137,8 @@ def _no_such_result(kind: object, results: Mapping[str, Any]) -> UsageError:
     return UsageError(f"no analysis yields {getattr(kind, '__name__', kind)!r}", found=f"they yield {kinds}")
 
 
-def _no_launch(given: object) -> UsageError:
+def no_launch(given: object) -> UsageError:
+    """What to say where one launch is expected and something else was given."""
     shown = repr(str(given)) if isinstance(given, (str, os.PathLike)) else '"my.ncu-rep"'
     return UsageError(
         f"one launch (a KernelProfile) is expected, not {type(given).__name__}",
@@ -156,7 +157,7 @@ def analyse(profile: KernelProfile) -> KernelAnalysis:
     """
     given: object = profile
     if not isinstance(given, KernelProfile):
-        raise _no_launch(given)
+        raise no_launch(given)
     results = {analysis.NAME: analysis.analyse(profile) for analysis in ANALYSES}
     explanation = explain(profile)
     return KernelAnalysis(profile, results, judge(results, explanation), explanation)

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 from gemmprof import views
 
 if TYPE_CHECKING:
-    from gemmprof.analysis.explanation import explain as explain
     from gemmprof.analysis.kernel_analysis import analyse as analyse
     from gemmprof.analysis.occupancy.calculator import Occupancy as Occupancy
     from gemmprof.analysis.occupancy.calculator import occupancy as occupancy
@@ -19,6 +18,7 @@ if TYPE_CHECKING:
     from gemmprof.analysis.reading.report import read_report as read_report
     from gemmprof.api.region import profile as profile
     from gemmprof.api.report import Report as Report
+    from gemmprof.api.report import explain as explain
     from gemmprof.api.report import open as open  # noqa: A004
     from gemmprof.errors import GemmprofError as GemmprofError
     from gemmprof.errors import ReportError as ReportError
@@ -35,7 +35,7 @@ _HOMES = {
     "ReportError": "gemmprof.errors",
     "UsageError": "gemmprof.errors",
     "analyse": "gemmprof.analysis.kernel_analysis",
-    "explain": "gemmprof.analysis.explanation",
+    "explain": "gemmprof.api.report",
     "load_recorded_run": "gemmprof.run",
     "load_run": "gemmprof.run",
     "occupancy": "gemmprof.analysis.occupancy.calculator",

@@ -10,10 +10,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gemmprof.analysis.families import Family, families
-from gemmprof.analysis.kernel_analysis import KernelAnalysis
+from gemmprof.analysis.kernel_analysis import KernelAnalysis, no_launch
 from gemmprof.analysis.selection import selection
 from gemmprof.analysis.session import Session, load_session
 from gemmprof.errors import GemmprofError, UsageError
+from gemmprof.model import KernelProfile
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -214,6 +215,20 @@ class Report:
         from gemmprof.reports.pages.notebook import session_html
 
         return session_html(self.session, self.families)
+
+
+def explain(launch: KernelProfile | KernelAnalysis) -> Explanation:
+    """What to change first in one launch, as `read_report` or `open` gives it.
+
+    Raises:
+        UsageError: something else was given, a path for example.
+    """
+    from gemmprof.analysis.explanation import explain as explained
+
+    given: object = launch.profile if isinstance(launch, KernelAnalysis) else launch
+    if not isinstance(given, KernelProfile):
+        raise no_launch(given)
+    return explained(given)
 
 
 def open(  # noqa: A001 (the word that users look for)

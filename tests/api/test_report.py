@@ -52,6 +52,10 @@ def test_findings_rest_on_counters_that_a_long_report_drops(
     assert ladder.findings[0].finding.places[0].line == 8
 
 
+def test_a_launch_is_explained_as_read_or_as_analysed(ladder: gemmprof.Report) -> None:
+    assert gemmprof.explain(ladder[0]) == gemmprof.explain(ladder[0].profile) == ladder.explain(0)
+
+
 def test_the_table_has_one_typed_row_a_launch(train: gemmprof.Report) -> None:
     frame = train.to_dataframe(metrics=["gpu__time_duration.sum", "no__such.metric"])
     assert len(frame) == 100 and "object" not in {str(kind) for kind in frame.dtypes}
@@ -97,6 +101,7 @@ def test_pages_and_notebook(ladder: gemmprof.Report, tmp_path: Path) -> None:
         (lambda: gemmprof.open(3), "a path is expected"),  # type: ignore[call-overload]
         (lambda: gemmprof.open("none.ncu-rep"), "there is no file"),
         (lambda: gemmprof.analyse(str(LADDER)), "gemmprof.open("),  # type: ignore[arg-type]
+        (lambda: gemmprof.explain(str(LADDER)), "gemmprof.open("),  # type: ignore[arg-type]
         (lambda: gemmprof.open(LADDER)["gemm"], "report.select('gemm')"),  # type: ignore[index]
         (lambda: gemmprof.open(LADDER)[99], "holds 3"),
         (lambda: gemmprof.open(LADDER)[0].get("roofline"), "results['roofline']"),  # type: ignore[arg-type]
