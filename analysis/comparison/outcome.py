@@ -286,6 +286,8 @@ def _differences(matches: Sequence[Match], across: Collection[str]) -> list[str]
         left, right = match.before.origin, match.after.origin
         if left.device and right.device and left.device != right.device:
             found.setdefault("card", (left.device, right.device))
+        if match.before.timed and match.after.timed:
+            continue  # those times are not the profiler's: how it was run does not touch them
         if left.clock_control and right.clock_control and left.clock_control != right.clock_control:
             found.setdefault("clocks", (left.clock_control, right.clock_control))
         if left.collected and right.collected and left.collected != right.collected:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 import xml.etree.ElementTree as ElementTree
@@ -116,6 +117,13 @@ class TestWhatMayBeCompared:
         error = capsys.readouterr().err
         assert "NVIDIA H100 80GB HBM3 → NVIDIA H200" in error and "--across card" in error
         assert main(["diff", *reports, "--across", "card", "--across", "set"]) == 0
+
+    def test_times_without_the_profiler_compare_however_it_was_run(self, tmp_path: Path) -> None:
+        before = make_run(tmp_path / "a", {1: 1e-3})
+        after = make_run(tmp_path / "b", {1: 1e-3})
+        report = after / "reports" / "ladder.ncu-rep.xz"
+        shutil.copy(DATA / "partial_basic.ncu-rep.xz", report)
+        assert main(["diff", str(before), str(after)]) == 0
 
     def test_a_ladder_is_compared_within_itself(self, capsys: pytest.CaptureFixture[str]) -> None:
         found = document([LADDER], capsys)
