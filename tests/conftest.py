@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from functools import cache
 
 import pytest
@@ -29,6 +30,15 @@ def recorded() -> ReadRecorded:
 def recorded_names() -> list[str]:
     """Name of every recorded report."""
     return sorted(file.name.removesuffix(".ncu-rep.xz") for file in DATA.glob("*.ncu-rep.xz"))
+
+
+def pytest_configure() -> None:
+    """Output is as wide as in a pipe, whatever terminal the tests were started from.
+
+    pytest imports readline, which puts the width of a terminal that is not there into the environment of its workers.
+    """
+    for name in ("COLUMNS", "LINES"):
+        os.environ.pop(name, None)
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:

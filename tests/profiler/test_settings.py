@@ -10,7 +10,7 @@ import pytest
 from gemmprof import metrics
 from gemmprof.commands import collect as command
 from gemmprof.errors import UsageError
-from gemmprof.kernels.catalog import SINGLE
+from gemmprof.kernels.catalog import LADDERS, SINGLE
 from gemmprof.model import Problem, RunInfo, StageRecord
 from gemmprof.profiler.settings import LEAN, NCU_SETS, Settings, differences, select_stages
 from gemmprof.run import Run
@@ -171,7 +171,9 @@ def parsed(*arguments: str) -> argparse.Namespace:
 
 def test_the_defaults_are_lean_4096_and_no_clock_control() -> None:
     settings = command.settings_from(parsed("--all-stages"), None)
-    assert settings.stages == SINGLE.stages
+    assert settings.stages == tuple(stage for ladder in LADDERS for stage in ladder.stages)
+    assert command.settings_from(parsed("--all-stages", "--ladder", "single"), None).stages == SINGLE.stages
+    settings = command.settings_from(parsed("--all-stages", "--ladder", "single"), None)
     assert settings.problems == (Problem(4096, 4096, 4096),)
     assert (settings.metric_set, settings.clock_control, settings.seed) == (LEAN, "none", 0)
     assert settings.verify and settings.bench and settings.profile
