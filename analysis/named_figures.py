@@ -9,19 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from gemmprof.analysis.comparison.quantities import QUANTITIES
+from gemmprof.analysis.comparison.quantities import ALIASES, QUANTITIES
 from gemmprof.analysis.explanation.causes import CAUSES
 from gemmprof.analysis.kernel_analysis import KernelAnalysis
 from gemmprof.model import Explanation
-
-ALIASES: Mapping[str, str] = {
-    "time": "duration",
-    "cycles": "elapsed_cycles",
-    "occupancy": "achieved_occupancy",
-    "local_memory_accesses": "local_accesses",
-    "instructions": "executed",
-}
-"""Other words for figures: what one writes without looking it up."""
 
 UNITS: Mapping[str, str] = {
     **{name: unit for group in QUANTITIES.values() for name, _, unit, *_ in group},

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from gemmprof.analysis.comparison.quantities import ALIASES
 from gemmprof.errors import UsageError
 
 _CONDITION = re.compile(
@@ -14,14 +15,11 @@ _CONDITION = re.compile(
 _FINDING = re.compile(r"^\s*(?P<new>\+?)\s*(?P<name>[A-Za-z_]\w*)\s*$")
 TIME = "time"
 LOCAL = "local_accesses"
-ALIASES = {
-    "local_memory": LOCAL,
-    "spills": LOCAL,
-    "cycles": "elapsed_cycles",
-    "instructions": "executed",
-    "occupancy": "theoretical_occupancy",
-}
-"""Words that people use for quantities."""
+
+
+def quantity_named(name: str) -> str:
+    """The quantity that a word means; ``time`` stays, since a gate judges it by all repetitions."""
+    return name if name == TIME else ALIASES.get(name, name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +56,7 @@ class Condition:
             value = float(match["sign"] + match["value"])
             return cls(
                 text.strip(),
-                ALIASES.get(match["name"], match["name"]),
+                quantity_named(match["name"]),
                 match["compare"],
                 value,
                 relative=bool(match["percent"]) and signed,

@@ -9,10 +9,10 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from gemmprof.analysis.comparison.causes import CAUSES
-from gemmprof.analysis.comparison.conditions import ALIASES, TIME, Condition
+from gemmprof.analysis.comparison.conditions import TIME, Condition
 from gemmprof.analysis.comparison.figures import ONE_LAUNCH_WITHIN, figure, has_finding, of_one_launch
 from gemmprof.analysis.comparison.outcome import Compared, Outcome
-from gemmprof.analysis.comparison.quantities import QUANTITIES
+from gemmprof.analysis.comparison.quantities import ALIASES, QUANTITIES
 from gemmprof.analysis.comparison.records import KernelRecord
 from gemmprof.analysis.comparison.waivers import Waiver
 from gemmprof.errors import UsageError

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from gemmprof.analysis.bank_conflicts import BankConflicts
@@ -289,6 +289,16 @@ QUANTITIES: dict[str, tuple[Quantity, ...]] = {
     ),
 }
 """By group: name, title, unit, what is better, the analysis, and how to get the value from its result."""
+
+ALIASES: Mapping[str, str] = {
+    "time": "duration",
+    "cycles": "elapsed_cycles",
+    "instructions": "executed",
+    "occupancy": "achieved_occupancy",
+    "local_memory": "local_accesses",
+    "spills": "local_accesses",
+}
+"""What people write for a quantity, in a gate and in a search, without looking it up."""
 
 
 def _sum(*values: float | None) -> float | None:

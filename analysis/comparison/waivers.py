@@ -8,7 +8,7 @@ import tomllib
 from dataclasses import dataclass
 from pathlib import Path
 
-from gemmprof.analysis.comparison.conditions import ALIASES
+from gemmprof.analysis.comparison.conditions import quantity_named
 from gemmprof.analysis.comparison.outcome import Compared
 from gemmprof.errors import UsageError
 
@@ -75,4 +75,4 @@ def _waiver(path: Path, number: int, entry: object) -> Waiver:
         raise UsageError(
             f"{path}: waiver {number}: kernel is no regular expression", found=str(error)
         ) from None
-    return Waiver(str(kernel), ALIASES.get(str(condition), str(condition)), str(reason), until)
+    return Waiver(str(kernel), quantity_named(str(condition)), str(reason), until)

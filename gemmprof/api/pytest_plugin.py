@@ -184,10 +184,10 @@ class Kernel:
         Raises:
             UsageError: if it was not collected.
         """
-        from gemmprof.analysis.comparison.conditions import ALIASES
+        from gemmprof.analysis.comparison.conditions import quantity_named
         from gemmprof.analysis.comparison.figures import figure
 
-        value = figure(self.record, ALIASES.get(name, name))
+        value = figure(self.record, quantity_named(name))
         if value is None:
             known = ", ".join(sorted(self.record.measures.values))
             raise UsageError(f"{self.record.label}: {name} was not collected", found=f"there are {known}")

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
+from gemmprof.analysis.comparison.quantities import ALIASES
 from gemmprof.analysis.explanation.causes import CAUSES
-from gemmprof.analysis.named_figures import ALIASES, UNITS, canonical
+from gemmprof.analysis.named_figures import UNITS, canonical
 from gemmprof.printable import one_line
 from gemmprof.reports.dataset.search import Answer
 from gemmprof.reports.dataset.store import Update

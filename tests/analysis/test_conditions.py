@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from gemmprof.analysis.comparison.conditions import TIME, quantity_named
+from gemmprof.analysis.comparison.quantities import ALIASES
 from gemmprof.analysis.conditions import (
     Both,
     Comparison,
@@ -13,6 +15,7 @@ from gemmprof.analysis.conditions import (
     names_in,
     parse_condition,
 )
+from gemmprof.analysis.named_figures import canonical
 from gemmprof.errors import UsageError
 
 
@@ -65,3 +68,8 @@ def test_metrics_texts_and_brackets() -> None:
 def test_what_cannot_be_read_is_named(text: str, complaint: str) -> None:
     with pytest.raises(UsageError, match=complaint):
         parse_condition(text)
+
+
+def test_a_word_means_the_same_in_a_gate_and_in_a_search() -> None:
+    for word in ALIASES:
+        assert quantity_named(word) == (TIME if word == TIME else canonical(word))
