@@ -42,5 +42,8 @@ def test_every_parameter_is_read_by_its_source():
     """A letter in the catalog that no source reads would be a number that means nothing."""
     for variant in all_variants():
         text = "".join(path.read_text(encoding="utf-8") for path in source_closure(SOURCES / variant.source))
+        text = re.sub(
+            r"//[^\n]*|/\*.*?\*/", "", text, flags=re.DOTALL
+        )  # a comment that names a letter reads nothing
         for letter in variant.parameters:
             assert re.search(rf"\b{letter}\b", text), f"{variant.name}: {letter}"
