@@ -35,10 +35,12 @@ def recorded_names() -> list[str]:
 def pytest_configure() -> None:
     """Output is as wide as in a pipe, whatever terminal the tests were started from.
 
-    pytest imports readline, which puts the width of a terminal that is not there into the environment of its workers.
+    pytest imports readline, which puts the width of a terminal that is not there into the environment of children,
+    behind the back of `os.environ`.
     """
     for name in ("COLUMNS", "LINES"):
         os.environ.pop(name, None)
+        os.unsetenv(name)
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
