@@ -15,7 +15,7 @@ from recorded_data import DATA
 from gemmprof.profiler.job import Job, Task
 
 _SCRIPT = """#!{python}
-import json, os, signal, sys
+import json, os, signal, sys, time
 from pathlib import Path
 plan = json.loads(Path({plan!r}).read_text())
 arguments = sys.argv[1:]
@@ -29,6 +29,9 @@ value = lambda option: arguments[arguments.index(option) + 1]
 Path(value("--log-file")).write_text(plan["log"])
 if plan["report"]:
     Path(value("--export")).write_bytes(Path(plan["report"]).read_bytes())
+waited = time.monotonic() + 30
+while not Path(arguments[-1]).exists() and time.monotonic() < waited:
+    time.sleep(0.01)  # the job is written while ncu starts, and the profiled program waits for it
 job = json.loads(Path(arguments[-1]).read_text())
 with open(job["events"], "a") as events:
     for event in plan["events"]:
