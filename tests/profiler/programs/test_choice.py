@@ -106,9 +106,11 @@ def test_each_chosen_kernel_gets_a_launch_that_was_wanted_and_long(
     for one in launches:
         if one.wanted:
             total[one.key] = total.get(one.key, 0) + one.duration
-    ranked = sorted(total, key=lambda key: -total[key])[:limit]
-    assert choice.kernels == len(ranked)
-    for key in ranked:
+    order = sorted(total, key=lambda key: -total[key])
+    assert choice.kernels == len(order[:limit])
+    # Of kernels that took equally long either may be left out.
+    left_out = total[order[limit]] if len(order) > limit else -1.0
+    for key in (key for key in order[:limit] if total[key] > left_out):
         longest = max(item.duration for item in launches if item.key == key and item.wanted)
         near = 0.5 if total[key] >= 0.01 * sum(total.values()) else 0.0
         assert any(item.key == key and item.wanted and item.duration >= near * longest for item in profiled)
