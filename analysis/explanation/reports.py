@@ -54,8 +54,9 @@ def explain_reports(
 def _profiles(path: os.PathLike[str], only: set[int] | None) -> Iterator[KernelProfile]:
     """The launches of one report, with code where there are counters for it."""
     with ReportReader(path) as reader:
-        yield from reader.profiles(source=_has_counters, units=True, rules=False, only=only)
+        yield from reader.profiles(source=has_counters, units=True, rules=False, only=only)
 
 
-def _has_counters(profile: KernelProfile) -> bool:
+def has_counters(profile: KernelProfile) -> bool:
+    """Whether a launch has counters by instruction, for which its code is worth reading."""
     return metrics.INSTRUCTIONS_BY_ADDRESS in profile.instances or metrics.SAMPLE_COUNT in profile.instances

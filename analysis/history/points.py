@@ -15,6 +15,7 @@ from statistics import median
 from gemmprof import metrics as m
 from gemmprof.analysis.comparison.quantities import QUANTITIES
 from gemmprof.analysis.kernel_analysis import KernelAnalysis
+from gemmprof.analysis.named_figures import figures
 from gemmprof.analysis.session import Session
 from gemmprof.model import KernelProfile
 
@@ -151,12 +152,7 @@ def _timed(session: Session, origin: Origin) -> Iterable[Point]:
 
 
 def _counters(kernel: KernelAnalysis) -> dict[str, float]:
-    found = {}
-    for group in QUANTITIES.values():
-        for name, _, _, _, kind, value in group:
-            if name in COUNTERS and (result := kernel.get(kind)) and (number := value(result)) is not None:
-                found[name] = float(number)
-    return found
+    return {name: value for name, value in figures(kernel).items() if name in COUNTERS}
 
 
 def _tools(profile: KernelProfile) -> str:

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from gemmprof import metrics as m
+from gemmprof.analysis.explanation.reports import has_counters
 from gemmprof.analysis.kernel_analysis import analyse
 from gemmprof.analysis.named_figures import figures, findings
 from gemmprof.analysis.reading.collector import few_collections
@@ -116,7 +116,7 @@ def _tables(report: str, *, explained: bool) -> tuple[pa.Table, pa.Table]:
     scalars = MetricRows()
     rows: list[dict[str, Any]] = []
     with few_collections(), ReportReader(report) as reader:
-        source = _has_code if explained else False
+        source = has_counters if explained else False
         for profile in reader.profiles(source=source, rules=False):
             rows.append(_row(report, profile, explained=explained))
             scalars.add(profile.index, profile.name, profile.metrics)
@@ -125,10 +125,6 @@ def _tables(report: str, *, explained: bool) -> tuple[pa.Table, pa.Table]:
     names = list(dict.fromkeys(name for row in rows for name in row))
     launches = pa.table({name: pa.array([row.get(name) for row in rows], _type(name)) for name in names})
     return launches, scalars.long_table(report).select(["metric", "launch", "value"]).drop_null()
-
-
-def _has_code(profile: KernelProfile) -> bool:
-    return m.INSTRUCTIONS_BY_ADDRESS in profile.instances or m.SAMPLE_COUNT in profile.instances
 
 
 def _type(name: str) -> Any:
