@@ -3,7 +3,8 @@
 #   make test       the tests that need no GPU          (TORCH=torch==2.13.0 also tests the extension)
 #   make lint       ruff and mypy --strict
 #   make docs       the documentation as a site in build/site
-#   make test-gpu   the tests that need a GPU           (uses the Python that holds torch: PYTHON=…)
+#   make test-gpu   the tests that need a GPU           (uses the Python that holds torch: PYTHON=…; with pytest-xdist
+#                   in it, GPU_JOBS=8 runs eight at a time on the one GPU)
 #   make record     collect the recorded run again      (GPU machine)
 #   make record-noise  collect the kernels of tests/cuda/noise again and again (GPU machine), for docs/comparison.md
 #   make record-pairs  record the corpus of tests/data/pairs again (GPU machine)
@@ -59,7 +60,7 @@ docs: $(VENV)/.installed-docs
 
 # On the GPU machine torch is already in some Python; gemmprof is used from this checkout.
 test-gpu:
-	$(PYTHON) -m pytest -m gpu -p no:cacheprovider $(shell grep -rlE 'mark\.gpu' tests --include='test_*.py')
+	$(PYTHON) -m pytest -m gpu -p no:cacheprovider $(if $(GPU_JOBS),-n $(GPU_JOBS) --dist worksteal) $(shell grep -rlE 'mark\.gpu' tests --include='test_*.py')
 
 record:
 	$(PYTHON) tools/record.py --output $(or $(OUT),gemmprof/recorded)

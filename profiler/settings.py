@@ -91,12 +91,24 @@ class Settings:
 
     @property
     def collection_options(self) -> tuple[str, ...]:
-        """The ncu options that choose sections and metrics, ``--metrics`` at most once."""
+        """The ncu options that choose sections and metrics, ``--metrics`` at most once.
+
+        What is read of tensor cores costs ncu some tenths of a second a launch: only where they may be used, for other
+        types than float32 and in kernels of the user's own (TF32).
+        """
+        foreign = any(stage.source is None and not stage.yardstick for stage in self.stages)
+        return self._collection(
+            tensor=foreign or any(problem.dtype != FLOAT32.name for problem in self.problems)
+        )
+
+    def _collection(self, *, tensor: bool) -> tuple[str, ...]:
         options: list[str] = []
         names: dict[str, None] = {}
         if self.metric_set in NCU_SETS:
             options += ["--set", self.metric_set]
-        chosen = metrics.lean_options() if self.metric_set == LEAN else metrics.collection_options()
+        chosen = (
+            metrics.lean_options(tensor=tensor) if self.metric_set == LEAN else metrics.collection_options()
+        )
         for option, value in zip(chosen[::2], chosen[1::2], strict=True):
             if option == "--metrics" and self.metric_set in (LEAN, "full"):
                 names.update(dict.fromkeys(value.split(",")))
@@ -114,7 +126,8 @@ class Settings:
         return {
             "extra_sections": list(self.extra_sections),
             "extra_metrics": list(self.extra_metrics),
-            "collection": list(self.collection_options),
+            # The same for both ladders, so that one can be added to the run of the other.
+            "collection": list(self._collection(tensor=False)),
         }
 
 

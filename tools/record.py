@@ -5,8 +5,9 @@
 Every stage is verified, timed and profiled at 4096³ and 2048³, and timed at more sizes. What is profiled is the lean
 set, and the bytes used per sector, which need a replay of their own. The run must be complete: a failing stage, a
 missing report or more than 6 MB end the script with 1 and leave the output as it was; what was collected is kept then
-and can be packed with ``--from-run`` once the cause is mended. Reports name the kernels' sources by their absolute
-path; record from a folder whose name may be published.
+and can be packed with ``--from-run`` once the cause is mended. ``--collect-into`` only collects: packing is slow and
+needs no GPU. Reports name the kernels' sources by their absolute path; record from a folder whose name may be
+published.
 """
 
 from __future__ import annotations
@@ -34,19 +35,16 @@ from gemmprof.reports.terminal.progress import PlainProgress
 from gemmprof.run import RUN_FILE, Run, load_run, save_run
 
 PROFILED = ("4096", "2048")
-TIMED = (
-    "128",
-    "256",
-    "512",
-    "1000",
-    "1024",
-    "1536",
-    "3072",
-    "4097",
-    "8192",
-    "4096x4096x1024",
-    "8192x1024x4096",
-)
+_SIZES = ("128", "256", "512", "1024", "1536", "3072", "4097", "8192")
+TIMED = {
+    "single": (*_SIZES, "1000", "4096x4096x1024", "8192x1024x4096"),
+    "half": (*_SIZES, "8192x8192x2048", "4096x14336x4096", "16384x4096x4096", "4096x4096x16384"),
+}
+"""What is timed only, by ladder: sizes for the curves, and the shapes of the ladder's goal."""
+TIMED_BUDGET = 0.25
+"""Seconds for timing a stage on one of these."""
+MOST_FLOPS = {"naive": 2 * 5000**3}
+"""Operations up to which a slow stage is timed: naive takes 2 s at 8192 cubed."""
 LARGEST_BYTES = 6_000_000
 COMMAND = "make record"
 EXTRA_METRICS = tuple(
@@ -66,17 +64,35 @@ def collect_run(
     for number, problem in enumerate(profiled):
         settings = Settings(stages_for(problem), (problem,), metric_set=metric_set, extra_metrics=extra)
         run = collect(settings, directory, resume=number > 0, progress=progress)
-    for problem in timed:
+    for stages, problems in grouped_by_stages(timed):
         settings = Settings(
-            stages_for(problem), (problem,), metric_set=metric_set, extra_metrics=extra, profile=False
+            stages,
+            problems,
+            metric_set=metric_set,
+            extra_metrics=extra,
+            profile=False,
+            time_budget=TIMED_BUDGET,
         )
         run = collect(settings, directory, resume=True, progress=progress)
     return run
 
 
+def is_recorded(stage: Stage, problem: Problem) -> bool:
+    """Whether a stage computes in the problem's type and ends in reasonable time."""
+    return problem.dtype in stage.dtypes and problem.flops <= MOST_FLOPS.get(stage.name, problem.flops)
+
+
 def stages_for(problem: Problem) -> tuple[Stage, ...]:
-    """The stages of the problem's ladder that compute in its type."""
-    return tuple(stage for stage in ladder_of(problem.dtype).stages if problem.dtype in stage.dtypes)
+    """The stages of the problem's ladder that are recorded on it."""
+    return tuple(stage for stage in ladder_of(problem.dtype).stages if is_recorded(stage, problem))
+
+
+def grouped_by_stages(problems: Sequence[Problem]) -> list[tuple[tuple[Stage, ...], tuple[Problem, ...]]]:
+    """The problems that are for the same stages together: a program that measures starts slowly."""
+    groups: dict[tuple[str, ...], list[Problem]] = {}
+    for problem in problems:
+        groups.setdefault(tuple(stage.name for stage in stages_for(problem)), []).append(problem)
+    return [(stages_for(group[0]), tuple(group)) for group in groups.values()]
 
 
 def complaints(run: Run, profiled: Sequence[Problem]) -> list[str]:
@@ -84,7 +100,7 @@ def complaints(run: Run, profiled: Sequence[Problem]) -> list[str]:
     found = []
     for problem in run.problems:
         for record in run.stages:
-            if problem.dtype not in record.stage.dtypes:
+            if not is_recorded(record.stage, problem):
                 continue
             name = f"{record.stage.name} {problem.key}"
             result = run.result(record.stage.number, problem)
@@ -136,22 +152,31 @@ def keep(run: Run, options: argparse.Namespace) -> int:
 def main() -> int:
     """Record, check, pack, publish; returns the exit code."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
-    parser.add_argument("-o", "--output", type=Path, required=True, help="folder of the recorded run")
+    target = parser.add_mutually_exclusive_group(required=True)
+    target.add_argument("-o", "--output", type=Path, help="folder of the recorded run")
+    target.add_argument("--collect-into", type=Path, metavar="RUN", help="only collect, into this new folder")
     parser.add_argument(
         "--shape", action="append", help=f"profiled and timed (default {' and '.join(PROFILED)})"
     )
-    parser.add_argument(
-        "--timed", action="append", help=f"timed only (default {', '.join(TIMED)}); 'none' for none"
-    )
+    parser.add_argument("--timed", action="append", help="timed only (default: a list); 'none' for none")
     parser.add_argument("--ladder", choices=[ladder.name for ladder in LADDERS], help="this one only")
     parser.add_argument("--set", dest="metric_set", default=LEAN, help=f"the metric set (default {LEAN})")
     parser.add_argument("--from-run", type=Path, help="pack this collected run instead of collecting")
     options = parser.parse_args()
-    dtypes = [ladder.dtypes[0] for ladder in LADDERS if options.ladder in (None, ladder.name)]
-    profiled = [Problem.parse(text, dtype) for dtype in dtypes for text in options.shape or PROFILED]
-    timed = [
-        Problem.parse(text, dtype) for dtype in dtypes for text in options.timed or TIMED if text != "none"
+    ladders = [ladder for ladder in LADDERS if options.ladder in (None, ladder.name)]
+    profiled = [
+        Problem.parse(text, ladder.dtypes[0]) for ladder in ladders for text in options.shape or PROFILED
     ]
+    timed = [
+        Problem.parse(text, ladder.dtypes[0])
+        for ladder in ladders
+        for text in options.timed or TIMED[ladder.name]
+        if text != "none"
+    ]
+    if options.collect_into is not None:
+        wrong = complaints(collect_run(options.collect_into, profiled, timed, options.metric_set), profiled)
+        print(*wrong, sep="\n", file=sys.stderr)
+        return 1 if wrong else 0
     started = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="gemmprof-record-") as scratch:
         folder = Path(scratch)

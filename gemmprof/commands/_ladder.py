@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from gemmprof.errors import UsageError
@@ -34,7 +35,7 @@ def add_type_arguments(parser: _ActionsContainer) -> None:
 
 
 def chosen_ladder(options: argparse.Namespace) -> Ladder:
-    """The ladder that the options mean: the one named, else the one of the type, else the first.
+    """The ladder that the options mean: the one named, else that of the type, of the stages by name, else the first.
 
     Raises:
         UsageError: the ladder that is named, or that of the first type, does not compute in a type.
@@ -42,8 +43,10 @@ def chosen_ladder(options: argparse.Namespace) -> Ladder:
     dtypes = options.dtype or []
     if options.ladder:
         ladder = catalog.ladder_named(options.ladder)
+    elif dtypes:
+        ladder = catalog.ladder_of(dtypes[0])
     else:
-        ladder = catalog.ladder_of(dtypes[0]) if dtypes else catalog.LADDERS[0]
+        ladder = _ladder_of_stages(getattr(options, "stage", None) or ())
     for dtype in dtypes:
         if dtype not in ladder.dtypes:
             raise UsageError(
@@ -51,3 +54,12 @@ def chosen_ladder(options: argparse.Namespace) -> Ladder:
                 remedies=[f"choose --dtype {' or '.join(ladder.dtypes)}, or another --ladder"],
             )
     return ladder
+
+
+def _ladder_of_stages(selectors: str | Sequence[str]) -> Ladder:
+    """The first ladder that has all stages named: names tell ladders apart, numbers mean the first one."""
+    listed = [selectors] if isinstance(selectors, str) else selectors
+    words = {word.strip().lower() for selector in listed for word in selector.split(",")}
+    named = words & {stage.name for ladder in catalog.LADDERS for stage in ladder.stages}
+    fitting = (item for item in catalog.LADDERS if named <= {stage.name for stage in item.stages})
+    return next(fitting, catalog.LADDERS[0])

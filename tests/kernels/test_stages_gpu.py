@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections import Counter
 from dataclasses import dataclass
 from typing import Any
 
@@ -298,16 +299,15 @@ def test_registers_and_shared_memory_match_the_assembler(extension, name):
     from gemmprof.kernels.build import build
 
     capability = "sm_{}{}".format(*torch.cuda.get_device_capability())
-    assembled = sorted(
-        (kernel.registers_per_thread, kernel.static_shared_memory)
-        for kernel in build().stages[name].kernels
-        # Helpers that a stage shares with others, such as the copy of unaligned operands, are not its kernels.
-        if kernel.architecture.rstrip("af") == capability and "gemm" in kernel.name.partition("<")[0]
+    built = [k for k in build().stages[name].kernels if k.architecture.rstrip("af") == capability]
+    assembled = Counter((k.registers_per_thread, k.static_shared_memory) for k in built)
+    gemms = Counter(
+        (k.registers_per_thread, k.static_shared_memory) for k in built if "gemm" in k.name.partition("<")[0]
     )
     reported = extension.occupancy(name)
-    assert (
-        sorted((kernel.registers_per_thread, kernel.static_shared_memory) for kernel in reported) == assembled
-    )
+    listed = Counter((kernel.registers_per_thread, kernel.static_shared_memory) for kernel in reported)
+    # A stage lists every GEMM of its own, and of its helpers (copies of unaligned operands) those that it wants to.
+    assert gemms <= listed <= assembled
     assert all(kernel.blocks_per_sm >= 1 for kernel in reported)
 
 

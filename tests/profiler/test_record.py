@@ -14,7 +14,7 @@ import pytest
 from recorded_data import ROOT
 
 from gemmprof.analysis.session import load_session
-from gemmprof.kernels.catalog import SINGLE
+from gemmprof.kernels.catalog import HALF, SINGLE
 from gemmprof.model import Problem, RunInfo, StageRecord, StageResult, Timing, Verification
 from gemmprof.run import Run, load_run, save_run
 
@@ -103,3 +103,19 @@ def test_a_complete_run_is_published(run: Run, tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     assert [path.name for path in (output / "reports").iterdir()] == ["profile-01.ncu-rep.xz"]
     assert load_run(output).results == run.results
+
+
+def test_what_is_measured_alike_is_measured_by_one_program(record: ModuleType) -> None:
+    timed = [
+        Problem.parse(text, dtype) for dtype in ("float32", "bfloat16") for text in ("512", "8192", "1024")
+    ]
+    groups = [
+        ({stage.ladder for stage in stages}, len(stages), [problem.m for problem in problems])
+        for stages, problems in record.grouped_by_stages(timed)
+    ]
+    naive, every = len(SINGLE.stages) - 1, len(SINGLE.stages)
+    assert groups == [
+        ({"single"}, every, [512, 1024]),
+        ({"single"}, naive, [8192]),
+        ({"half"}, len(HALF.stages), [512, 8192, 1024]),
+    ]

@@ -10,8 +10,8 @@ import pytest
 from gemmprof import metrics
 from gemmprof.commands import collect as command
 from gemmprof.errors import UsageError
-from gemmprof.kernels.catalog import LADDERS, SINGLE
-from gemmprof.model import Problem, RunInfo, StageRecord
+from gemmprof.kernels.catalog import HALF, LADDERS, SINGLE
+from gemmprof.model import Problem, RunInfo, Stage, StageRecord
 from gemmprof.profiler.settings import LEAN, NCU_SETS, Settings, differences, select_stages
 from gemmprof.run import Run
 
@@ -124,6 +124,22 @@ def test_more_sections_and_metrics_are_added_with_one_metrics_option() -> None:
     lean = Settings(SINGLE.stages, (CUBE,), extra_metrics=("a.sum",)).collection_options
     assert lean.count("--metrics") == 1
     assert lean[-1].endswith(",a.sum")
+
+
+TENSOR_SECTION = ("--section", "SpeedOfLight_HierarchicalTensorRooflineChart")
+
+
+def test_tensor_metrics_are_collected_where_tensor_cores_may_be_used() -> None:
+    half = Problem(64, 64, 64, "bfloat16")
+    mine = Stage(100, "mine", "Mine", "A kernel of the user's own.", dtypes=("float32",))
+    assert TENSOR_SECTION not in pairs_of(Settings(SINGLE.stages, (CUBE,)).collection_options)
+    for settings in (Settings(HALF.stages, (half,)), Settings((*SINGLE.stages, mine), (CUBE,))):
+        assert TENSOR_SECTION in pairs_of(settings.collection_options)
+
+
+def test_one_ladder_is_added_to_the_run_of_the_other() -> None:
+    half = Settings(HALF.stages, (Problem(64, 64, 64, "bfloat16"),))
+    assert differences(half, a_run(Settings(SINGLE.stages, (CUBE,)))) == ()
 
 
 def a_run(settings: Settings) -> Run:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import random
 import sys
 
 import pytest
 
+from gemmprof.cli import main
 from gemmprof.errors import ProfilerError
-from gemmprof.kernels.catalog import TUNING_VALUES, all_variants
+from gemmprof.kernels.catalog import HALF, TUNING_VALUES, all_variants, stage_variants
 from gemmprof.profiler.tuning.client import TuningClient
 from gemmprof.profiler.tuning.search import Journal, Outcome, distance, identity, propose, search_space
 
@@ -118,3 +120,18 @@ def test_no_gpu():
     settings = {"problems": [[8, 8, 8]], "seed": 0, "minimum_warps": 4, "early_factor": 1.2}
     with pytest.raises(ProfilerError, match="cannot use a GPU"), TuningClient(settings):
         pass
+
+
+@pytest.mark.parametrize("stage", [stage for stage in HALF.stages if stage.number >= 3], ids=lambda s: s.name)
+def test_stages_of_the_16_bit_ladder_are_tuned_by_name_alone(stage, capsys):
+    assert main(["tune", "--stage", stage.name, "--constraints", "--json"]) == 0
+    answer = json.loads(capsys.readouterr().out)
+    assert answer["stage"] == stage.name and answer["constraints"]
+    space = search_space(stage_variants(stage)[0])
+    assert answer["parameter_sets"] == len(space) >= 10
+    assert dict(stage.parameters) in space
+
+
+def test_a_number_alone_means_the_first_ladder(capsys):
+    assert main(["tune", "--stage", "5", "--constraints", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["stage"] == "block2d"
