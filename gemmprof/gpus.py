@@ -10,7 +10,8 @@ import subprocess
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from gemmprof.errors import DeviceError
+from gemmprof.errors import DeviceError, UsageError
+from gemmprof.model import Card
 
 _QUERY = ("index", "name", "compute_cap", "memory.total", "driver_version", "uuid")
 
@@ -25,6 +26,11 @@ class Gpu:
     memory_bytes: int
     driver: str
     uuid: str
+
+    @property
+    def card(self) -> Card:
+        """What results that come from it are labelled with."""
+        return Card(self.name, self.index, self.uuid)
 
 
 def list_gpus() -> tuple[Gpu, ...]:
@@ -115,3 +121,44 @@ def chosen_gpu(gpus: Sequence[Gpu]) -> Gpu:
         remedies=["unset CUDA_VISIBLE_DEVICES, or give the index of a GPU that nvidia-smi lists"],
         found=f"CUDA_VISIBLE_DEVICES={visible!r}, GPUs {', '.join(str(gpu.index) for gpu in gpus)}",
     )
+
+
+def selected_gpus(gpus: Sequence[Gpu], selection: str) -> tuple[Gpu, ...]:
+    """The GPUs that ``--gpus`` means: '' the one that CUDA uses first, ``all``, or indices and UUIDs with commas.
+
+    All are of one model, because results of different models are not compared: of several, ``all`` means those of
+    the most frequent one, at equal numbers the first.
+
+    Raises:
+        DeviceError: ``CUDA_VISIBLE_DEVICES`` hides every GPU.
+        UsageError: the selection names a GPU that is not there or hidden, or GPUs of several models.
+    """
+    first = chosen_gpu(gpus)
+    if not selection:
+        return (first,)
+    visible = visible_gpus(gpus)
+    if selection.strip() == "all":
+        models = [gpu.name for gpu in visible]
+        most = max(dict.fromkeys(models), key=models.count)
+        return tuple(gpu for gpu in visible if gpu.name == most)
+    known = ", ".join(f"{gpu.index} ({gpu.name})" for gpu in visible)
+    chosen: dict[Gpu, None] = {}
+    for word in (part.strip() for part in selection.split(",")):
+        named = [gpu for gpu in visible if word == str(gpu.index) or (word and gpu.uuid == word)]
+        if not named:
+            hidden = any(word == str(gpu.index) for gpu in gpus)
+            raise UsageError(
+                f"--gpus: CUDA_VISIBLE_DEVICES hides GPU {word}"
+                if hidden
+                else f"--gpus: there is no GPU '{word}'",
+                found=f"GPUs that CUDA shows: {known}",
+                remedies=["--gpus all", "--gpus with indices that nvidia-smi lists: --gpus 0,1"],
+            )
+        chosen[named[0]] = None
+    if len({gpu.name for gpu in chosen}) > 1:
+        raise UsageError(
+            "--gpus names GPUs of several models; what they measure cannot be compared",
+            found=", ".join(f"{gpu.index}: {gpu.name}" for gpu in chosen),
+            remedies=["choose GPUs of one model, and run the command once for each model"],
+        )
+    return tuple(chosen)

@@ -15,6 +15,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -22,6 +23,13 @@ from typing import Any
 
 LONGEST_WORDS = 4096
 """Bytes of a dead worker's standard error that are looked at."""
+
+
+KILL_SECONDS = 10.0
+"""How long a killed worker is waited for: one that hangs in a driver may not end before the driver lets it go."""
+
+ORPHAN_SECONDS = 0.5
+"""How often a worker looks whether whoever started it still lives."""
 
 
 class WorkerError(Exception):
@@ -44,11 +52,25 @@ class LineWorker:
     Args:
         command: how to start it (`gemmprof.children.python_command`).
         name: what it is called in messages, ``the native reader``.
+        environment: variables that it has in place of, or beside, those of this process.
+        keep_open: file handles that it inherits (a lock it holds as long as it lives).
+        own_group: Ctrl-C in the terminal does not reach it.
     """
 
-    def __init__(self, command: Sequence[str], *, name: str) -> None:
+    def __init__(
+        self,
+        command: Sequence[str],
+        *,
+        name: str,
+        environment: Mapping[str, str] | None = None,
+        keep_open: Sequence[int] = (),
+        own_group: bool = False,
+    ) -> None:
         self._command = list(command)
         self._name = name
+        self._environment = dict(environment or {})
+        self._keep_open = tuple(keep_open)
+        self._own_group = own_group
         self._process: subprocess.Popen[bytes] | None = None
         self._buffer = bytearray()
         self._messages: Any = None
@@ -78,6 +100,9 @@ class LineWorker:
                 stdout=subprocess.PIPE,
                 stderr=self._messages,
                 bufsize=0,
+                env={**os.environ, **self._environment},
+                pass_fds=self._keep_open,
+                start_new_session=self._own_group,
             )
         except OSError as error:
             raise WorkerError(f"{self._name} could not be started: {error}") from error
@@ -112,7 +137,8 @@ class LineWorker:
         self._buffer.clear()
         if process is not None:
             process.kill()
-            process.wait()
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.wait(KILL_SECONDS)
             for stream in (process.stdin, process.stdout):
                 if stream is not None:
                     with contextlib.suppress(OSError):
@@ -182,12 +208,20 @@ def serve(answer: Callable[[dict[str, Any]], Mapping[str, Any]]) -> None:
     """The worker's end: answer every request until standard input ends.
 
     Standard output is for answers only: whatever a library (or a kernel's ``printf``) writes there goes to standard
-    error.
+    error. A worker whose master was killed ends at once, in the middle of a request, and frees what it holds.
     """
+    threading.Thread(target=_end_with, args=(os.getppid(),), daemon=True).start()
     answers = os.fdopen(os.dup(1), "w", encoding="ascii", buffering=1)
     os.dup2(2, 1)
     for line in sys.stdin:
         answers.write(json.dumps(answer(json.loads(line))) + "\n")
+
+
+def _end_with(master: int) -> None:
+    """Leave as soon as the process ``master`` is no longer the one that this was started by."""
+    while os.getppid() == master:
+        time.sleep(ORPHAN_SECONDS)
+    os._exit(1)
 
 
 def append_line(path: Path, record: Mapping[str, Any]) -> None:

@@ -512,6 +512,27 @@ class NotCollected:
 
 
 @dataclass(frozen=True, slots=True)
+class Card:
+    """A GPU that a result came from.
+
+    Attributes:
+        model: its name as the driver gives it, ``NVIDIA H200``: only results of one model are compared.
+        index: its place in nvidia-smi's list, on its host.
+        host: name of the machine, '' for the one that the command ran on.
+    """
+
+    model: str
+    index: int
+    uuid: str
+    host: str = ""
+
+    @property
+    def label(self) -> str:
+        """``GPU 1``, with its machine where that is another."""
+        return f"GPU {self.index}" + (f" of {self.host}" if self.host else "")
+
+
+@dataclass(frozen=True, slots=True)
 class Verification:
     """Outcome of comparing a stage with a float64 reference on fresh random data."""
 
@@ -520,6 +541,8 @@ class Verification:
     tolerance: float
     passed: bool
     detail: str = ""
+    card: Card | None = None
+    """Where it was computed; None in runs from before this was noted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -534,6 +557,8 @@ class Timing:
     sm_clock_mhz: float | None = None
     yardstick_median: float | None = None
     """Median time of the yardstick in the repetitions that alternated with this stage's, in seconds."""
+    card: Card | None = None
+    """Where stage and yardstick were timed, both; None in runs from before this was noted."""
 
     @property
     def of_yardstick(self) -> float | None:
@@ -568,10 +593,12 @@ class ReportRecord:
     Attributes:
         sha256: of its uncompressed bytes, in hexadecimal digits.
         launches: how many it holds.
+        card: what was profiled, None where that was not noted.
     """
 
     sha256: str
     launches: int
+    card: Card | None = None
 
 
 @dataclass(frozen=True, slots=True)

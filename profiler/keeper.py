@@ -6,6 +6,7 @@ Whatever ends the collection (Ctrl-C, a kill, a fault), `--resume` goes on with 
 from __future__ import annotations
 
 import dataclasses
+import threading
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -13,7 +14,7 @@ from typing import Any
 
 from gemmprof.errors import RunError
 from gemmprof.integrity import report_record
-from gemmprof.model import Problem, StageResult
+from gemmprof.model import Card, Problem, StageResult
 from gemmprof.profiler.job import Job, Task
 from gemmprof.profiler.ncu.profile_pass import ProfiledTask
 from gemmprof.profiler.settings import Settings
@@ -31,7 +32,7 @@ class Interrupted(KeyboardInterrupt):
 
 
 class Keeper:
-    """Keeps a run, and hands out what it lacks of the settings.
+    """Keeps a run, and hands out what it lacks of the settings; several threads may use it.
 
     Args:
         lock: the handle of the run's lock; helper programs inherit it, so that it is held as long as one lives.
@@ -44,6 +45,9 @@ class Keeper:
         self.directory = directory
         self.progress = progress
         self.lock = lock
+        self.stopping = threading.Event()
+        """Set once Ctrl-C was heard: nothing new is begun."""
+        self._changing = threading.RLock()
 
     def save(self) -> None:
         """Write ``run.json``.
@@ -62,41 +66,45 @@ class Keeper:
 
     def spent(self, part: str, started: float) -> None:
         """Note the seconds since ``started`` (a monotonic clock) under the name of a part."""
-        seconds = dict(self.run.info.notes.get("seconds", {}))
-        seconds[part] = round(seconds.get(part, 0.0) + time.monotonic() - started, 3)
-        self.note(seconds=seconds)
+        with self._changing:
+            seconds = dict(self.run.info.notes.get("seconds", {}))
+            seconds[part] = round(seconds.get(part, 0.0) + time.monotonic() - started, 3)
+            self.note(seconds=seconds)
 
     def note(self, **notes: Any) -> None:
         """Add to the notes of the run."""
-        info = dataclasses.replace(self.run.info, notes={**self.run.info.notes, **notes})
-        self.run = dataclasses.replace(self.run, info=info)
-        self.save()
+        with self._changing:
+            info = dataclasses.replace(self.run.info, notes={**self.run.info.notes, **notes})
+            self.run = dataclasses.replace(self.run, info=info)
+            self.save()
 
     def result(self, key: Key) -> StageResult:
         """The result of a stage on a problem; an empty one if there is none yet."""
         return self.run.result(*key) or StageResult(*key)
 
-    def keep(self, result: StageResult) -> None:
-        """Put a result in place of the older one."""
-        self.run = self.run.with_result(result)
-        self.save()
+    def keep(self, key: Key, **parts: Any) -> None:
+        """Put parts of a result in place of the older ones."""
+        with self._changing:
+            self.run = self.run.with_result(dataclasses.replace(self.result(key), **parts))
+            self.save()
 
-    def keep_report(self, profiled: ProfiledTask) -> None:
-        """Note where a task's launch is, and what its report is like: nobody writes to it any more."""
-        if profiled.report not in self.run.reports:
-            record = report_record(self.directory / profiled.report)
-            self.run = dataclasses.replace(self.run, reports={**self.run.reports, profiled.report: record})
-        self.keep(
-            dataclasses.replace(
-                self.result(profiled.task.key),
-                report=profiled.report,
-                launch_index=profiled.launch_index,
-            )
-        )
+    def keep_report(self, profiled: ProfiledTask, card: Card | None) -> None:
+        """Note where a task's launch is, and what its report is like: nobody writes to it any more.
+
+        Args:
+            card: the GPU that was profiled, where that is known.
+        """
+        with self._changing:
+            if profiled.report not in self.run.reports:
+                record = dataclasses.replace(report_record(self.directory / profiled.report), card=card)
+                self.run = dataclasses.replace(
+                    self.run, reports={**self.run.reports, profiled.report: record}
+                )
+            self.keep(profiled.task.key, report=profiled.report, launch_index=profiled.launch_index)
 
     def fail(self, key: Key, part: str, message: str) -> None:
         """Note what went wrong with a task, and tell."""
-        self.keep(dataclasses.replace(self.result(key), failure=f"{part}: {message}"))
+        self.keep(key, failure=f"{part}: {message}")
         self.progress.done(f"{self.label(key)}: FAILED, {message.splitlines()[0]}")
 
     def label(self, key: Key) -> str:
@@ -139,5 +147,6 @@ class Keeper:
         )
 
     def tell_interrupt(self) -> None:
-        """Say that Ctrl-C was heard."""
+        """Say that Ctrl-C was heard, and have nothing new begun."""
+        self.stopping.set()
         self.progress.note("interrupted: ending after the stage at hand (Ctrl-C again: at once)")

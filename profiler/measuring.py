@@ -1,112 +1,126 @@
-"""The part of a collection that verifies and times: helper programs over the tasks that lack it.
+"""The part of a collection that verifies and times: the parts that the run lacks, on every GPU that is lent.
 
-A stage whose kernel faults takes its program along; it is blamed, and another program goes on with the rest.
+A stage whose kernel faults takes its child along; it is blamed, and another child goes on with the rest.
 """
 
 from __future__ import annotations
 
 import dataclasses
-import time
 from collections.abc import Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, wait
 
-from gemmprof.children import python_command
-from gemmprof.errors import DeviceError
-from gemmprof.model import Timing, Verification
-from gemmprof.profiler.job import Event, Task
-from gemmprof.profiler.keeper import Interrupted, Keeper, Key
-from gemmprof.profiler.ncu.profile_pass import LOGS
-from gemmprof.profiler.program import Ending, run_program
+from gemmprof.errors import DeviceError, GemmprofError
+from gemmprof.model import Problem, Timing, Verification
+from gemmprof.profiler.job import Task
+from gemmprof.profiler.keeper import Interrupted, Keeper
+from gemmprof.profiler.places.words import CRASHED, Answer, Places, Request, Work
+from gemmprof.profiler.program import counted_interrupts
+from gemmprof.profiler.settings import Settings
+
+MODULE = "gemmprof.profiler.worker"
+
+PART_SECONDS = 600.0
+"""What a child may take for a part of a task beyond its arithmetic: loading, a plug-in that tunes itself."""
+
+SLOWEST_RATE = 1e10
+"""FLOP/s that the slowest kernel on the oldest GPU still reaches, generously: what takes longer hangs."""
+
+POLL_SECONDS = 0.2
+
+
+def measuring_work(settings: Settings) -> Work:
+    """What the children of a collection are for."""
+    return Work(
+        MODULE,
+        {"seed": settings.seed, "time_budget": settings.time_budget},
+        "the program that verifies and times the stages",
+    )
 
 
 class Measuring:
     """Verifies and times what the run lacks."""
 
-    def __init__(self, keeper: Keeper) -> None:
+    def __init__(self, keeper: Keeper, places: Places) -> None:
         self._keeper = keeper
+        self._places = places
 
-    def do(self) -> None:
-        """Verify and time what is missing, in as many helper programs as faults make necessary."""
-        tasks = self._keeper.unmeasured()
-        if not tasks:
-            return
-        self._keeper.progress.phase("verify and time", sum(task.verify + task.time for task in tasks))
-        attempt = 0
-        while tasks:
-            attempt += 1
-            ending, begun = self._once(tasks, attempt)
-            remaining = self._keeper.unmeasured()
-            if ending.interrupted:
-                raise Interrupted
-            if begun is None and len(remaining) == len(tasks):
-                raise DeviceError(
-                    "the program that verifies and times the stages did not get as far as the first one",
-                    found=(ending.output.strip().splitlines() or [f"exit code {ending.exit_code}"])[-1],
-                    remedies=[
-                        f"see {self._keeper.directory / LOGS}",
-                        "`gemmprof doctor` checks this machine",
-                    ],
-                )
-            if begun is not None and begun in {task.key for task in remaining}:
-                why = (
-                    f"signal {-ending.exit_code}" if ending.exit_code < 0 else f"exit code {ending.exit_code}"
-                )
-                self._keeper.fail(begun, "measure", f"the program ended with {why}")
-                remaining = self._keeper.unmeasured()
-            tasks = remaining
+    def verify(self) -> None:
+        """Verify what is not verified.
 
-    def _once(self, tasks: Sequence[Task], attempt: int) -> tuple[Ending, Key | None]:
-        """One helper program; returns how it ended and the task that it was working on at the end."""
-        logs = self._keeper.directory / LOGS
-        stem = f"measure-{time.time_ns():x}-{attempt}"
-        job = self._keeper.job(tasks, logs / f"{stem}.events.jsonl")
-        job_file = logs / f"{stem}.job.json"
-        job.save(job_file)
-        begun: list[Key] = []
+        Raises:
+            Interrupted: Ctrl-C; what was begun is finished and kept.
+            DeviceError: no GPU is left.
+        """
+        self._do("verify", [task for task in self._keeper.unmeasured() if task.verify])
 
-        def on_event(event: Event) -> None:
-            if event.kind == "begin":
-                begun.append(event.key)
-                self._keeper.progress.step(f"{event.facts['part']} {self._keeper.label(event.key)}")
-            elif event.kind == "no_device":
-                raise DeviceError(
-                    "torch finds no usable GPU",
-                    found=str(event.facts["message"]),
-                    remedies=[
-                        "`gemmprof doctor` says what is missing",
-                        "a driver too old for torch needs an upgrade",
-                    ],
-                )
-            elif event.kind in ("verified", "timed", "failed"):
-                self._note(event)
+    def time(self) -> None:
+        """Time what is not timed.
 
-        ending = run_program(
-            [*python_command("gemmprof.profiler.worker"), str(job_file)],
-            events=job.events,
-            output=logs / f"{stem}.out.log",
-            stop_file=job.stop_file,
-            keep_open=(self._keeper.lock,),
-            on_event=on_event,
-            on_interrupt=self._keeper.tell_interrupt,
-        )
-        return ending, begun[-1] if begun else None
+        Raises:
+            Interrupted: Ctrl-C; what was begun is finished and kept.
+            DeviceError: no GPU is left.
+        """
+        self._do("time", [task for task in self._keeper.unmeasured() if task.time and not task.verify])
 
-    def _note(self, event: Event) -> None:
-        result, label = self._keeper.result(event.key), self._keeper.label(event.key)
-        if event.kind == "failed":
-            self._keeper.fail(event.key, str(event.facts["part"]), str(event.facts["message"]))
-        elif event.kind == "timed":
-            timing = Timing(**event.facts["timing"])
-            self._keeper.keep(dataclasses.replace(result, timing=timing))
-            rate = f"{timing.tflops(event.key[1]):.2f} TFLOP/s" if event.key[1].flops else "no arithmetic"
-            self._keeper.progress.done(f"time {label}: {timing.median * 1e3:.3f} ms, {rate}")
-        else:
-            verification = Verification(**event.facts["verification"])
+    def _do(self, part: str, tasks: Sequence[Task]) -> None:
+        asked = {self._places.submit(_request(part, task)): task for task in tasks}
+        told, lost = self._keeper.stopping.is_set(), None
+        pending = set(asked)
+        with counted_interrupts() as interrupts:
+            while pending:
+                if interrupts and not told:
+                    self._keeper.tell_interrupt()
+                if self._keeper.stopping.is_set():
+                    told = True
+                    pending = {future for future in pending if not future.cancel()}
+                if len(interrupts) > 1:
+                    raise Interrupted
+                done, pending = wait(pending, POLL_SECONDS, FIRST_COMPLETED)
+                for future in done:
+                    lost = self._take(part, asked[future], future) or lost
+        if told:
+            raise Interrupted
+        if lost is not None:
+            raise lost
+
+    def _take(self, part: str, task: Task, future: Future[Answer]) -> GemmprofError | None:
+        """Keep what came of a part of a task; returns the error that leaves no GPU for it."""
+        if future.cancelled():
+            return None
+        try:
+            answer = future.result()
+        except DeviceError as error:
+            return error
+        keeper, key, record = self._keeper, task.key, answer.record
+        label = keeper.label(key)
+        where = f" ({answer.card.label})" if len(self._places.cards) > 1 else ""
+        if answer.status == CRASHED:
+            keeper.fail(key, "measure", f"the program ended: {record.get('detail', '')}{where}")
+        elif answer.status == "timed":
+            timing = dataclasses.replace(Timing(**record["timing"]), card=answer.card)
+            keeper.keep(key, timing=timing)
+            rate = f"{timing.tflops(task.problem):.2f} TFLOP/s" if task.problem.flops else "no arithmetic"
+            keeper.progress.done(f"time {label}: {timing.median * 1e3:.3f} ms, {rate}{where}")
+        elif answer.status == "verified":
+            verification = dataclasses.replace(Verification(**record["verification"]), card=answer.card)
             failure = None if verification.passed else f"verification: {verification.detail}"
-            self._keeper.keep(dataclasses.replace(result, verification=verification, failure=failure))
-            if failure is None:
-                self._keeper.progress.done(
-                    f"verify {label}: relative error {verification.relative_error:.1e} "
-                    f"(allowed {verification.tolerance:.1e})"
-                )
-            else:
-                self._keeper.progress.done(f"verify {label}: FAILED, {verification.detail}")
+            keeper.keep(key, verification=verification, failure=failure)
+            keeper.progress.done(
+                f"verify {label}: FAILED, {verification.detail}{where}"
+                if failure
+                else f"verify {label}: relative error {verification.relative_error:.1e} "
+                f"(allowed {verification.tolerance:.1e}){where}"
+            )
+        else:
+            keeper.fail(key, part, str(record.get("detail", "")))
+        return None
+
+
+def _request(part: str, task: Task) -> Request:
+    record = {"part": part, "stage": task.stage, "problem": dataclasses.asdict(task.problem)}
+    return Request(record, seconds_for(task.problem))
+
+
+def seconds_for(problem: Problem) -> float:
+    """How long a child may take for a part of a task before it counts as hung."""
+    return PART_SECONDS + problem.flops / SLOWEST_RATE

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from gemmprof import metrics
 from gemmprof.errors import GemmprofError, ProfilerError
+from gemmprof.model import Card
 from gemmprof.profiler.job import Event, Job, Task
 from gemmprof.profiler.keeper import Interrupted, Keeper, Key
 from gemmprof.profiler.ncu.errors import KilledError, hits_every_stage
@@ -22,6 +23,7 @@ from gemmprof.profiler.ncu.profile_pass import (
     outcome,
     start_pass,
 )
+from gemmprof.profiler.places.child import VISIBLE
 from gemmprof.profiler.program import Program
 from gemmprof.profiler.settings import LEAN
 from gemmprof.toolchain import Tool, ncu_installation
@@ -32,11 +34,17 @@ class Profiling:
 
     Args:
         ncu: None where nothing is to be profiled.
+        card: the GPU to profile, for the label of the reports.
+        pinned: show the profiled program that GPU alone.
     """
 
-    def __init__(self, keeper: Keeper, ncu: Tool | None) -> None:
+    def __init__(
+        self, keeper: Keeper, ncu: Tool | None, card: Card | None = None, *, pinned: bool = False
+    ) -> None:
         self._keeper = keeper
         self._ncu = ncu
+        self._card = card
+        self._environment = {VISIBLE: card.uuid} if card is not None and pinned else {}
         self._section_folder: Path | None = None
         self._program: tuple[Program, PassFiles] | None = None
 
@@ -53,7 +61,7 @@ class Profiling:
             missing = {task.key for task in self._keeper.unprofiled()}
             kept = [task for task in outcome(files, tasks).finished if task.task.key in missing]
             for profiled in kept:
-                self._keeper.keep_report(profiled)
+                self._keeper.keep_report(profiled, None)
             if kept:
                 self._keeper.progress.note(f"took over {len(kept)} profiled stages from {files.report.name}")
 
@@ -62,13 +70,12 @@ class Profiling:
         tasks = self._keeper.unprofiled()
         if not tasks:
             return
-        self._keeper.progress.phase("profile", len(tasks))
         one_by_one = False
         given_another_try: set[Key] = set()
         while tasks:
             result = self._once(tasks[:1] if one_by_one else tasks)
             for profiled in result.finished:
-                self._keeper.keep_report(profiled)
+                self._keeper.keep_report(profiled, self._card)
             if result.interrupted:
                 raise Interrupted
             if result.error is not None:
@@ -116,6 +123,7 @@ class Profiling:
             clock_control=self._keeper.settings.clock_control,
             section_folder=self._section_folder,
             lock=self._keeper.lock,
+            environment=self._environment,
         )
         return program, files
 

@@ -7,7 +7,7 @@ import signal
 import subprocess
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -46,13 +46,20 @@ class Program:
                 return
 
 
-def start_program(arguments: Sequence[str], *, output: Path, keep_open: Sequence[int] = ()) -> Program:
+def start_program(
+    arguments: Sequence[str],
+    *,
+    output: Path,
+    keep_open: Sequence[int] = (),
+    environment: Mapping[str, str] | None = None,
+) -> Program:
     """Start a program.
 
     Args:
         arguments: program and arguments.
         output: file for its standard output and error.
         keep_open: file handles that it inherits (a lock it holds as long as it lives).
+        environment: variables beside those of this process.
 
     Raises:
         DeviceError: the program cannot be started.
@@ -64,7 +71,7 @@ def start_program(arguments: Sequence[str], *, output: Path, keep_open: Sequence
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=subprocess.STDOUT,
-                env={**os.environ, "PYTHONUNBUFFERED": "1"},
+                env={**os.environ, "PYTHONUNBUFFERED": "1", **(environment or {})},
                 pass_fds=tuple(keep_open),
                 start_new_session=True,  # Ctrl-C in the terminal reaches the collection only
             )
@@ -87,7 +94,7 @@ def follow_program(
     """
     reader = EventReader(events)
     told = ended = False
-    with _counted_interrupts() as interrupts:
+    with counted_interrupts() as interrupts:
         try:
             while True:
                 running = program.process.poll() is None
@@ -127,7 +134,7 @@ def run_program(
 
 
 @contextmanager
-def _counted_interrupts() -> Iterator[list[int]]:
+def counted_interrupts() -> Iterator[list[int]]:
     """Collect SIGINT and SIGTERM in a list instead of raising: an exception in between could lose an event."""
     received: list[int] = []
     if threading.current_thread() is not threading.main_thread():

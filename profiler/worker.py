@@ -1,56 +1,25 @@
-"""Helper program: verifies and times the tasks of a job on the GPU, one after the other.
+"""The GPU side of a collection: verifies or times one stage after another, as the collection asks.
 
-``python -m gemmprof.profiler.worker JOB``. Every finished part is an event at once. A CUDA error that leaves the
-context unusable ends the program (exit code 3) after the event that blames the task; the collection starts another for
-the rest.
+It reads one JSON object a line and answers each with one (`gemmprof.line_worker`): first the settings, then a part of a
+task a time, ``{"part": "verify" | "time", "stage": number, "problem": {…}}``. An answer is ``verified``, ``timed`` or
+``failed``; one that says ``spoiled`` comes from a CUDA context that answers nothing any more. It is a process of its
+own because a faulty kernel ends the context, and often the process, that ran it.
 """
 
 from __future__ import annotations
 
-import sys
+from collections.abc import Mapping
 from dataclasses import asdict
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 from gemmprof.errors import GemmprofError
 from gemmprof.kernels.catalog import ladder_of, stage_by_number
 from gemmprof.kernels.plugin import install_named
-from gemmprof.profiler.job import Job, Task
+from gemmprof.line_worker import serve
+from gemmprof.model import Problem
 from gemmprof.profiler.measure.timing import Bench, launches
 from gemmprof.profiler.measure.verification import verify_stage
-
-EXIT_NO_DEVICE = 2
-EXIT_CONTEXT_LOST = 3
-
-
-def main(arguments: list[str]) -> int:
-    """Do the job in the file that ``arguments`` name."""
-    install_named()
-    job = Job.load(Path(arguments[0]))
-    import torch
-
-    if not torch.cuda.is_available():
-        job.emit("no_device", message=no_device_message())
-        return EXIT_NO_DEVICE
-    device = torch.device("cuda", 0)
-    properties = torch.cuda.get_device_properties(device)
-    job.emit(
-        "ready",
-        device=properties.name,
-        compute_capability=[properties.major, properties.minor],
-        torch=torch.__version__,
-        cuda=torch.version.cuda,
-    )
-    worker = Worker(job, device)
-    for task in job.tasks:
-        if job.should_stop():
-            job.emit("stopped")
-            return 0
-        if not worker.do(task):
-            return EXIT_CONTEXT_LOST
-    job.emit("finished")
-    return 0
 
 
 def no_device_message() -> str:
@@ -66,64 +35,67 @@ def no_device_message() -> str:
 
 
 class Worker:
-    """Verifies and times tasks on one device."""
+    """Verifies and times on one device.
 
-    def __init__(self, job: Job, device: Any) -> None:
-        self._job = job
-        self._device = device
-        self._bench: Bench | None = None
+    Args:
+        settings: ``seed`` of the operands, ``time_budget`` in seconds a task.
+    """
 
-    def do(self, task: Task) -> bool:
-        """Verify and time one task as it asks; returns whether the CUDA context is still usable."""
+    def __init__(self, settings: Mapping[str, Any]) -> None:
         import torch
 
-        for part, wanted in (("verify", task.verify), ("time", task.time)):
-            if not wanted:
-                continue
-            self._job.emit("begin", task, part=part)
-            try:
-                keep_on = self._verify(task) if part == "verify" else self._time(task)
-            except GemmprofError as error:
-                self._job.emit("failed", task, part=part, message=error.message)
-                return True
-            except Exception as error:
-                # Whatever a kernel, torch or CUDA raises is this task's failure, and the next task's turn.
-                self._job.emit("failed", task, part=part, message=_first_lines(error))
-                return self._context_lives()
-            finally:
-                if self._context_lives():
-                    torch.cuda.empty_cache()
-            if not keep_on:
-                break
-        return True
+        self._seed = int(settings["seed"])
+        self._budget = float(settings["time_budget"])
+        self._device = torch.device("cuda", 0)
+        self._bench: Bench | None = None
+        torch.cuda.init()
 
-    def _verify(self, task: Task) -> bool:
+    def facts(self) -> dict[str, Any]:
+        """What the collection may want to know of the GPU."""
+        import torch
+
+        properties = torch.cuda.get_device_properties(self._device)
+        return {"device": properties.name, "architecture": f"{properties.major}.{properties.minor}"}
+
+    def do(self, request: Mapping[str, Any]) -> dict[str, Any]:
+        """Verify or time one stage on one problem."""
+        import torch
+
+        work = self._verify if request["part"] == "verify" else self._time
+        try:
+            return work(int(request["stage"]), Problem(**request["problem"]))
+        except GemmprofError as error:
+            return {"status": "failed", "detail": error.message, "spoiled": not self._context_lives()}
+        except Exception as error:
+            # Whatever a kernel, torch or CUDA raises is this task's failure, and the next task's turn.
+            return {"status": "failed", "detail": _first_lines(error), "spoiled": not self._context_lives()}
+        finally:
+            if self._context_lives():
+                torch.cuda.empty_cache()
+
+    def _verify(self, number: int, problem: Problem) -> dict[str, Any]:
         from gemmprof.kernels.operators import run_stage
 
-        stage = stage_by_number(task.stage, task.problem.dtype)
-        result = verify_stage(
-            stage, task.problem, partial(run_stage, stage), seed=self._job.seed, device=self._device
-        )
-        self._job.emit("verified", task, verification=asdict(result))
-        return result.passed
+        stage = stage_by_number(number, problem.dtype)
+        result = verify_stage(stage, problem, partial(run_stage, stage), seed=self._seed, device=self._device)
+        return {"status": "verified", "verification": asdict(result)}
 
-    def _time(self, task: Task) -> bool:
+    def _time(self, number: int, problem: Problem) -> dict[str, Any]:
         from gemmprof.kernels.operators import run_stage
 
-        ladder = ladder_of(task.problem.dtype)
-        run = partial(launches, task.problem, seed=self._job.seed, device=self._device)
+        ladder = ladder_of(problem.dtype)
+        run = partial(launches, problem, seed=self._seed, device=self._device)
         yardstick = run(partial(run_stage, ladder.yardstick))
         if self._bench is None:
             self._bench = Bench(self._device)
             self._bench.ramp(yardstick)
-        stage = ladder.stage(task.stage)
+        stage = ladder.stage(number)
         timing = (
-            self._bench.time(yardstick, None, budget=self._job.time_budget)
+            self._bench.time(yardstick, None, budget=self._budget)
             if stage.yardstick
-            else self._bench.time(run(partial(run_stage, stage)), yardstick, budget=self._job.time_budget)
+            else self._bench.time(run(partial(run_stage, stage)), yardstick, budget=self._budget)
         )
-        self._job.emit("timed", task, timing=asdict(timing))
-        return True
+        return {"status": "timed", "timing": asdict(timing)}
 
     def _context_lives(self) -> bool:
         import torch
@@ -140,5 +112,24 @@ def _first_lines(error: Exception, count: int = 2) -> str:
     return "; ".join(lines[:count]) or type(error).__name__
 
 
+def main() -> None:
+    """Answer requests until standard input ends."""
+    worker: Worker | None = None
+
+    def answer(request: dict[str, Any]) -> dict[str, Any]:
+        nonlocal worker
+        if worker is not None:
+            return worker.do(request)
+        import torch
+
+        if not torch.cuda.is_available():
+            return {"status": "failed", "detail": no_device_message()}
+        install_named()
+        worker = Worker(request)
+        return worker.facts()
+
+    serve(answer)
+
+
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    main()

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gemmprof.commands._ladder import add_type_arguments, chosen_ladder
+from gemmprof.commands._places import add_place_arguments
 from gemmprof.commands._shared import add_json_argument, announce, console, print_json
 from gemmprof.errors import GemmprofError, UsageError
 from gemmprof.kernels import catalog
@@ -82,6 +83,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         choices=CLOCK_CONTROLS,
         help="ncu's clock control: none (default) measures at the clocks of real life, base locks the base clock",
     )
+    add_place_arguments(parser.add_argument_group("where to run"))
     where = parser.add_argument_group("where to")
     where.add_argument(
         "-o", "--output", metavar="RUN", help="run directory (default: a new one in gemmprof-runs)"
@@ -111,7 +113,7 @@ def run(options: argparse.Namespace) -> int:
     )
     try:
         with progress:
-            result = collect(settings, directory, resume=resume, progress=progress)
+            result = collect(settings, directory, resume=resume, progress=progress, gpus=options.gpus)
     except (Interrupted, KeyboardInterrupt):
         print(
             f"gemmprof collect: interrupted; `gemmprof collect --resume {directory}` goes on", file=sys.stderr

@@ -13,6 +13,7 @@ import os
 import sys
 
 from gemmprof.commands._ladder import add_type_arguments, chosen_ladder
+from gemmprof.commands._places import add_place_arguments
 from gemmprof.commands._shared import add_json_argument, announce, console, print_json
 from gemmprof.errors import UsageError
 from gemmprof.kernels.catalog import Variant, stage_variants
@@ -57,6 +58,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="only list what the stage asks of its parameters, and how many fit",
     )
     parser.add_argument("--reset", action="store_true", help="only forget the stage's winner on this machine")
+    add_place_arguments(parser.add_argument_group("where to run"))
     add_json_argument(parser)
 
 
@@ -89,7 +91,7 @@ def run(options: argparse.Namespace) -> int:
     search = Search(variant, problems, limit=options.limit, jobs=max(1, options.jobs), seed=options.seed)
     bars = sys.stderr.isatty() and not options.json
     with BarProgress(console(stderr=True)) if bars else PlainProgress(quiet=options.json) as progress:
-        result = tune(search, progress)
+        result = tune(search, progress, gpus=options.gpus)
     if options.json:
         print_json(result, "tune")
     else:
@@ -114,7 +116,7 @@ def _variant(selector: str, ladder: Ladder) -> Variant:
 def _list_constraints(variant: Variant, *, as_json: bool) -> int:
     from gemmprof.kernels.compiler import SOURCES
     from gemmprof.kernels.constraints import read_constraints
-    from gemmprof.profiler.tuning.search import search_space
+    from gemmprof.profiler.tuning.proposals import search_space
 
     sentences = read_constraints(SOURCES / variant.source).sentences
     space = search_space(variant)

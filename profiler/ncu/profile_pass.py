@@ -8,7 +8,7 @@ finished: that is how `--resume` takes over the report of a pass whose collectio
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -112,6 +112,7 @@ def start_pass(
     clock_control: str,
     section_folder: Path | None = None,
     lock: int,
+    environment: Mapping[str, str] | None = None,
 ) -> Program:
     """Start ncu and the program that it profiles, which waits for the job that `finish_pass` gives it.
 
@@ -127,7 +128,7 @@ def start_pass(
         clock_control=clock_control,
         section_folder=section_folder,
     )
-    return start_program(command.arguments(), output=files.output, keep_open=(lock,))
+    return start_program(command.arguments(), output=files.output, keep_open=(lock,), environment=environment)
 
 
 def finish_pass(

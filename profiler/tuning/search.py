@@ -8,30 +8,31 @@ is killed goes on where it was, and one that is repeated only confirms its winne
 
 from __future__ import annotations
 
-import json
 import os
 import random
 import time
-from collections.abc import Iterable, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor, as_completed
-from dataclasses import asdict, astuple, dataclass, replace
+from collections import deque
+from collections.abc import Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from dataclasses import astuple, dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from gemmprof.cache import cache_directory
 from gemmprof.errors import BuildError, ProfilerError
+from gemmprof.gpus import list_gpus, selected_gpus
 from gemmprof.kernels import compiler
 from gemmprof.kernels.candidates import Candidate, compile_candidate
-from gemmprof.kernels.catalog import TUNING_VALUES, Variant, tuning_values
-from gemmprof.kernels.constraints import read_constraints, valid_parameters
+from gemmprof.kernels.catalog import Variant
 from gemmprof.kernels.main_kernel import main_kernels
 from gemmprof.kernels.toolchain import require_nvcc
 from gemmprof.kernels.tuned import Tuned, save_tuned
-from gemmprof.model import Problem
-from gemmprof.profiler.tuning.client import TuningClient
+from gemmprof.model import Card, Problem
+from gemmprof.profiler.places.local import LocalPlaces
+from gemmprof.profiler.places.words import Answer, Places, Request, Work
+from gemmprof.profiler.tuning.outcomes import Journal, Outcome, Parameters, describe, identity
+from gemmprof.profiler.tuning.proposals import propose, search_space
 from gemmprof.progress import Progress
-
-Parameters = Mapping[str, int]
 
 BUDGET = 0.1
 """Seconds of timing a problem in the search."""
@@ -41,27 +42,19 @@ FINAL_BUDGET = 0.4
 
 FINALISTS, FINAL_ROUNDS = 4, 3
 
+MODULE = "gemmprof.profiler.tuning.worker"
+
+CANDIDATE_SECONDS = 60.0
+"""What takes longer hangs."""
+
+AHEAD = 2
+"""Candidates with each GPU: the one at hand, and the next."""
+
+ANSWERED = ("score", "detail", "registers", "blocks_per_sm")
+"""The parts of an outcome that come from the GPU."""
+
 TOLERATED_SPILLS = 128
 """Bytes that a candidate may spill: a few words outside of its loops, as a producer's have, decide nothing."""
-
-
-@dataclass(frozen=True, slots=True)
-class Outcome:
-    """What became of one candidate.
-
-    Attributes:
-        status: ``timed``, or why it was dropped: ``uncompiled``, ``spills``, ``occupancy``, ``slow``, ``wrong``,
-            ``failed`` (an error of its launch), ``crashed`` (it took its process along or hung).
-        score: its speed as a fraction of cuBLAS's, geometric mean over the problems; None if it was not timed.
-        detail: in words.
-    """
-
-    parameters: Parameters
-    status: str
-    score: float | None = None
-    detail: str = ""
-    registers: int | None = None
-    blocks_per_sm: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +85,8 @@ class SearchResult:
     Attributes:
         outcomes: every candidate that was tried, now or in an earlier search with the same key.
         default: score of the catalog's parameters, best: of the winner, both among the finalists.
-        tried: candidates tried in this call, seconds: its wall time.
+        tried: candidates tried in this call, seconds: its wall time, search_seconds: without start and finals.
+        cards: the GPUs that took part to the end.
         kept: the file with the winner, None if the catalog's parameters won.
     """
 
@@ -105,6 +99,8 @@ class SearchResult:
     tried: int
     seconds: float
     kept: Path | None
+    search_seconds: float = 0.0
+    cards: tuple[Card, ...] = ()
 
     @property
     def gain(self) -> float:
@@ -112,162 +108,94 @@ class SearchResult:
         return self.best / self.default
 
 
-def search_space(variant: Variant) -> tuple[dict[str, int], ...]:
-    """Every parameter set worth trying: the catalog's values for each letter that satisfy the stage's constraints.
-
-    A letter that `tuning_values` does not list keeps its value.
-    """
-    tried = tuning_values(variant.stage)
-    constraints = read_constraints(compiler.SOURCES / variant.source)
-    return valid_parameters(
-        constraints,
-        {letter: tried.get(letter, (value,)) for letter, value in variant.parameters.items()},
-    )
-
-
-def identity(parameters: Parameters) -> tuple[tuple[str, int], ...]:
-    """The parameters as something that can be a key."""
-    return tuple(sorted(parameters.items()))
-
-
-def propose(
-    space: Sequence[Parameters],
-    outcomes: Sequence[Outcome],
-    pending: Iterable[Parameters],
-    count: int,
-    rng: random.Random,
-) -> list[Parameters]:
-    """The next candidates, none tried or pending: every other one near the best so far, the others anywhere.
-
-    Near means few letters that differ, and values that stand near each other in the letter's list.
-    """
-    known = {identity(outcome.parameters) for outcome in outcomes} | {identity(p) for p in pending}
-    waiting = [parameters for parameters in space if identity(parameters) not in known]
-    scored = [(outcome.score, outcome) for outcome in outcomes if outcome.score is not None]
-    leaders = [outcome.parameters for _, outcome in sorted(scored, key=lambda item: -item[0])[:3]]
-    chosen: list[Parameters] = []
-    for _ in range(min(count, len(waiting))):
-        index = rng.randrange(len(waiting))
-        if leaders and (len(known) + len(chosen)) % 2 == 0:
-            leader = rng.choice(leaders)
-            index = min(range(len(waiting)), key=lambda i: distance(waiting[i], leader))
-        chosen.append(waiting.pop(index))
-    return chosen
-
-
-def distance(a: Parameters, b: Parameters) -> int:
-    """How many steps along the letters' lists lie between two parameter sets, a further one for each letter."""
-    steps = 0
-    for letter, value in a.items():
-        if value != b[letter]:
-            values = TUNING_VALUES.get(letter, ())
-            if value not in values or b[letter] not in values:
-                steps += 2
-            else:
-                steps += 1 + abs(values.index(value) - values.index(b[letter]))
-    return steps
-
-
-class Journal:
-    """The outcomes of a search on disk: one JSON object a line, written through before the search goes on."""
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        path.parent.mkdir(parents=True, exist_ok=True)
-
-    def read(self) -> list[Outcome]:
-        """All outcomes so far; a last line that a kill cut off is left out."""
-        outcomes = []
-        try:
-            lines = self.path.read_text(encoding="utf-8").splitlines()
-        except FileNotFoundError:
-            return []
-        for line in lines:
-            try:
-                outcomes.append(Outcome(**json.loads(line)))
-            except (ValueError, TypeError):
-                continue
-        return outcomes
-
-    def add(self, outcome: Outcome) -> None:
-        """Keep an outcome."""
-        with self.path.open("a", encoding="utf-8") as file:
-            if file.tell() and not self._ends_with_newline():
-                file.write("\n")
-            file.write(json.dumps({**asdict(outcome), "parameters": dict(outcome.parameters)}) + "\n")
-            file.flush()
-            os.fsync(file.fileno())
-
-    def _ends_with_newline(self) -> bool:
-        with self.path.open("rb") as file:
-            file.seek(-1, os.SEEK_END)
-            return file.read(1) == b"\n"
-
-
-def tune(search: Search, progress: Progress) -> SearchResult:
+def tune(search: Search, progress: Progress, *, gpus: str = "") -> SearchResult:
     """Search, and keep the winner where the build finds it.
+
+    Args:
+        gpus: which GPUs take part (`gemmprof.gpus.selected_gpus`).
 
     Raises:
         BuildError: no compiler, or the stage does not compile as the catalog has it.
-        ProfilerError: no GPU, or the catalog's parameters fail on it.
-        UsageError: the stage has no parameters to search.
+        DeviceError: no GPU, or none is left.
+        ProfilerError: the catalog's parameters fail on it.
+        UsageError: the stage has no parameters to search, or ``gpus`` cannot be used together.
     """
+    cards = [gpu.card for gpu in selected_gpus(list_gpus(), gpus)]
+    with LocalPlaces(tuning_work(search), cards, progress, pinned=bool(gpus)) as places:
+        return tune_on(places, search, progress)
+
+
+def tune_on(places: Places, search: Search, progress: Progress) -> SearchResult:
+    """`tune` on places that are open."""
     started = time.perf_counter()
     space = search_space(search.variant)
     default = dict(search.variant.parameters)
-    with TuningClient(_settings(search)) as client:
-        journal = Journal(_journal_path(search, client.device, client.architecture))
-        outcomes = journal.read()
-        progress.note(
-            f"{client.device}: {len(space)} parameter sets satisfy the constraints, {len(outcomes)} tried before"
+    device, architecture = str(places.facts["device"]), str(places.facts["architecture"])
+    journal = Journal(_journal_path(search, device, architecture))
+    outcomes = journal.read()
+    progress.note(
+        f"{_named(places)}: {len(space)} parameter sets satisfy the constraints, {len(outcomes)} tried before"
+    )
+    before = len(outcomes)
+    progress.phase("search", min(search.limit, max(0, len(space) - before)))
+    explored = time.perf_counter()
+    _Exploration(search, space, outcomes, journal, places, progress).do()
+    search_seconds = time.perf_counter() - explored
+    scores = _finals(search, default, outcomes, places, progress)
+    winner = max(scores, key=lambda key: scores[key])
+    kept = None
+    gain = scores[winner] / scores[identity(default)]
+    if winner != identity(default):
+        kept = save_tuned(
+            cache_directory(),
+            Tuned(
+                search.variant.name,
+                "sm_" + architecture.replace(".", ""),
+                compiler.code_hash(search.variant),
+                {letter: dict(winner)[letter] for letter in default},
+                tuple(problem.key for problem in search.problems),
+                gain,
+            ),
         )
-        before = len(outcomes)
-        progress.phase("search", search.limit)
-        _explore(search, space, outcomes, journal, client, progress)
-        scores = _finals(search, default, outcomes, client, progress)
-        winner = max(scores, key=lambda key: scores[key])
-        kept = None
-        gain = scores[winner] / scores[identity(default)]
-        if winner != identity(default):
-            kept = save_tuned(
-                cache_directory(),
-                Tuned(
-                    search.variant.name,
-                    "sm_" + client.architecture.replace(".", ""),
-                    compiler.code_hash(search.variant),
-                    {letter: dict(winner)[letter] for letter in default},
-                    tuple(problem.key for problem in search.problems),
-                    gain,
-                ),
-            )
-        return SearchResult(
-            search=search,
-            device=client.device,
-            outcomes=tuple(outcomes),
-            default=scores[identity(default)],
-            best=scores[winner],
-            winner={letter: dict(winner)[letter] for letter in default},
-            tried=len(outcomes) - before,
-            seconds=time.perf_counter() - started,
-            kept=kept,
-        )
+    return SearchResult(
+        search=search,
+        device=device,
+        outcomes=tuple(outcomes),
+        default=scores[identity(default)],
+        best=scores[winner],
+        winner={letter: dict(winner)[letter] for letter in default},
+        tried=len(outcomes) - before,
+        seconds=time.perf_counter() - started,
+        kept=kept,
+        search_seconds=search_seconds,
+        cards=places.cards,
+    )
+
+
+def tuning_work(search: Search) -> Work:
+    """What the children of a search are for."""
+    settings = {
+        "problems": [astuple(problem) for problem in search.problems],
+        "seed": search.seed,
+        "minimum_warps": search.minimum_warps,
+        "early_factor": search.early_factor,
+    }
+    return Work(MODULE, settings, "the search")
+
+
+def _named(places: Places) -> str:
+    """The GPUs in words: their model, and which ones where there are several."""
+    cards = places.cards
+    which = f" ({', '.join(card.label for card in cards)})" if len(cards) > 1 else ""
+    return f"{places.facts['device']}{which}"
 
 
 def _jobs(search: Search) -> int:
     return search.jobs or os.cpu_count() or 1
 
 
-def _settings(search: Search) -> dict[str, Any]:
-    return {
-        "problems": [astuple(problem) for problem in search.problems],
-        "seed": search.seed,
-        "minimum_warps": search.minimum_warps,
-        "early_factor": search.early_factor,
-    }
-
-
 def _journal_path(search: Search, device: str, architecture: str) -> Path:
-    """One file for each source, compiler, GPU and set of problems."""
+    """One file for each source, compiler, model of GPU and set of problems."""
     key = compiler.digest(
         search.variant.name,
         compiler.code_hash(search.variant),
@@ -280,71 +208,106 @@ def _journal_path(search: Search, device: str, architecture: str) -> Path:
     return cache_directory() / "tuning" / f"{search.variant.name}-{key}.jsonl"
 
 
-def _explore(
-    search: Search,
-    space: Sequence[Parameters],
-    outcomes: list[Outcome],
-    journal: Journal,
-    client: TuningClient,
-    progress: Progress,
-) -> None:
-    """Try up to ``search.limit`` more candidates: compilers stay busy while the GPU measures what they finished."""
-    rng = random.Random(search.seed + len(outcomes))
-    end = len(outcomes) + search.limit
-    compiling: dict[Future[Candidate], Parameters] = {}
-    with ThreadPoolExecutor(max_workers=_jobs(search)) as pool:
+class _Exploration:
+    """Tries up to ``search.limit`` more candidates: compilers stay busy while the GPUs measure what they finished."""
 
-        def submit(parameters: Parameters) -> None:
-            variant = replace(search.variant, parameters=parameters)
-            compiling[pool.submit(compile_candidate, variant, client.architecture)] = parameters
+    def __init__(
+        self,
+        search: Search,
+        space: Sequence[Parameters],
+        outcomes: list[Outcome],
+        journal: Journal,
+        places: Places,
+        progress: Progress,
+    ) -> None:
+        self._search, self._space, self._outcomes = search, space, outcomes
+        self._journal, self._places, self._progress = journal, places, progress
+        self._architecture = str(places.facts["architecture"])
+        self._rng = random.Random(search.seed + len(outcomes))
+        self._compiling: dict[Future[Candidate], Parameters] = {}
+        self._compiled: deque[tuple[Parameters, Candidate]] = deque()
+        self._measuring: dict[Future[Answer], Parameters] = {}
 
-        if all(identity(outcome.parameters) != identity(search.variant.parameters) for outcome in outcomes):
-            submit(dict(search.variant.parameters))
+    def do(self) -> None:
+        """Until the limit is reached or nothing is left to try."""
+        end = len(self._outcomes) + self._search.limit
+        default = identity(self._search.variant.parameters)
+        first = [] if any(identity(o.parameters) == default for o in self._outcomes) else [dict(default)]
+        with ThreadPoolExecutor(max_workers=_jobs(self._search)) as pool:
+            try:
+                while len(self._outcomes) < end:
+                    self._propose(pool, first, end)
+                    first = []
+                    self._lend()
+                    waiting: list[Future[Any]] = [*self._compiling, *self._measuring]
+                    if not waiting:
+                        break
+                    for future in wait(waiting, return_when=FIRST_COMPLETED).done:
+                        self._take(future)
+            finally:
+                for future in self._compiling:
+                    future.cancel()
+
+    def _propose(self, pool: ThreadPoolExecutor, first: Sequence[Parameters], end: int) -> None:
+        """Have candidates compiled: a few more than there are compilers and GPUs, so that none of them waits."""
+        pending = [*self._compiling.values(), *self._measuring.values(), *(p for p, _ in self._compiled)]
+        ahead = _jobs(self._search) + 4 + 2 * AHEAD * len(self._places.cards)
+        room = min(ahead, end - len(self._outcomes)) - len(pending)
+        chosen = [
+            *first,
+            *propose(self._space, self._outcomes, [*pending, *first], room - len(first), self._rng),
+        ]
+        for parameters in chosen:
+            variant = replace(self._search.variant, parameters=parameters)
+            self._compiling[pool.submit(compile_candidate, variant, self._architecture)] = parameters
+
+    def _lend(self) -> None:
+        """Give the GPUs what is compiled, as late as they allow: what is known of the best by then saves time."""
+        while self._compiled and len(self._measuring) < AHEAD * max(1, len(self._places.cards)):
+            parameters, candidate = self._compiled.popleft()
+            scores = [o.score for o in self._outcomes if o.status == "timed" and o.score is not None]
+            request = candidate_request(self._search, candidate, max(scores, default=None), BUDGET)
+            self._measuring[self._places.submit(request)] = parameters
+
+    def _take(self, future: Future[Any]) -> None:
+        if future in self._measuring:
+            self._keep(outcome_of(self._measuring.pop(future), future.result()))
+            return
+        parameters = self._compiling.pop(future)
         try:
-            while len(outcomes) < end:
-                # A few more than there are compilers, so that none waits for the search.
-                room = min(_jobs(search) + 4, end - len(outcomes)) - len(compiling)
-                for parameters in propose(space, outcomes, compiling.values(), room, rng):
-                    submit(parameters)
-                if not compiling:
-                    break
-                future = next(as_completed(compiling))
-                parameters = compiling.pop(future)
-                outcome = _measure(search, parameters, future, outcomes, client)
-                journal.add(outcome)
-                outcomes.append(outcome)
-                progress.done(describe(outcome))
-        finally:
-            for future in compiling:
-                future.cancel()
+            candidate = future.result()
+        except BuildError as error:
+            self._keep(Outcome(parameters, "uncompiled", detail=error.found or error.message))
+            return
+        spilled = max(kernel.spill_bytes for kernel in main_kernels(candidate.kernels))
+        if spilled > TOLERATED_SPILLS:
+            self._keep(Outcome(parameters, "spills", detail=f"{spilled} bytes"))
+        else:
+            self._compiled.append((parameters, candidate))
+
+    def _keep(self, outcome: Outcome) -> None:
+        self._journal.add(outcome)
+        self._outcomes.append(outcome)
+        self._progress.done(describe(outcome, several=len(self._places.cards) > 1))
 
 
-def _measure(
-    search: Search,
-    parameters: Parameters,
-    future: Future[Candidate],
-    outcomes: Sequence[Outcome],
-    client: TuningClient,
-) -> Outcome:
-    try:
-        candidate = future.result()
-    except BuildError as error:
-        return Outcome(parameters, "uncompiled", detail=error.found or error.message)
-    spilled = max(kernel.spill_bytes for kernel in main_kernels(candidate.kernels))
-    if spilled > TOLERATED_SPILLS:
-        return Outcome(parameters, "spills", detail=f"{spilled} bytes")
-    best = max((o.score for o in outcomes if o.status == "timed" and o.score is not None), default=None)
-    answer = client.measure(
-        {"name": search.variant.name, "library": str(candidate.library), "best": best, "budget": BUDGET}
-    )
-    return Outcome(parameters=parameters, **answer)
+def candidate_request(search: Search, candidate: Candidate, best: float | None, budget: float) -> Request:
+    """Verify and time a candidate; one far slower than ``best`` is dropped after a short look."""
+    record = {"name": search.variant.name, "best": best, "budget": budget}
+    return Request(record, CANDIDATE_SECONDS, {"library": str(candidate.library)})
+
+
+def outcome_of(parameters: Parameters, answer: Answer) -> Outcome:
+    """What a GPU found of a candidate."""
+    known = {name: answer.record[name] for name in ANSWERED if name in answer.record}
+    return Outcome(parameters, answer.status, card=answer.card, **known)
 
 
 def _finals(
     search: Search,
     default: Parameters,
     outcomes: Sequence[Outcome],
-    client: TuningClient,
+    places: Places,
     progress: Progress,
 ) -> dict[tuple[tuple[str, int], ...], float]:
     """Median score of the best few and of the catalog's parameters over alternating rounds."""
@@ -355,33 +318,25 @@ def _finals(
     finalists[identity(default)] = default
     progress.phase("finals", FINAL_ROUNDS * len(finalists))
     scores: dict[tuple[tuple[str, int], ...], list[float]] = {key: [] for key in finalists}
-    for _ in range(FINAL_ROUNDS):
-        for key, parameters in finalists.items():
-            candidate = compile_candidate(replace(search.variant, parameters=parameters), client.architecture)
-            answer = client.measure(
-                {
-                    "name": search.variant.name,
-                    "library": str(candidate.library),
-                    "best": None,
-                    "budget": FINAL_BUDGET,
-                }
+    candidates = {
+        key: compile_candidate(
+            replace(search.variant, parameters=parameters), str(places.facts["architecture"])
+        )
+        for key, parameters in finalists.items()
+    }
+    asked = [
+        (key, places.submit(candidate_request(search, candidates[key], None, FINAL_BUDGET)))
+        for _ in range(FINAL_ROUNDS)
+        for key in finalists
+    ]
+    for key, future in asked:
+        outcome = outcome_of(finalists[key], future.result())
+        progress.done(describe(outcome, several=len(places.cards) > 1))
+        if outcome.score is not None:
+            scores[key].append(outcome.score)
+        elif key == identity(default):
+            raise ProfilerError(
+                f"stage {search.variant.name} does not run with the catalog's parameters",
+                found=f"{outcome.status}: {outcome.detail}",
             )
-            outcome = Outcome(parameters=parameters, **answer)
-            progress.done(describe(outcome))
-            if outcome.score is not None:
-                scores[key].append(outcome.score)
-            elif key == identity(default):
-                raise ProfilerError(
-                    f"stage {search.variant.name} does not run with the catalog's parameters",
-                    found=f"{outcome.status}: {outcome.detail}",
-                )
     return {key: sorted(values)[len(values) // 2] for key, values in scores.items() if values}
-
-
-def describe(outcome: Outcome) -> str:
-    """One line about a candidate."""
-    letters = " ".join(f"{letter}={value}" for letter, value in outcome.parameters.items())
-    verdict = f"{100 * outcome.score:.1f}% of cuBLAS" if outcome.score is not None else outcome.status
-    if outcome.score is not None and outcome.status != "timed":
-        verdict += f" ({outcome.status})"
-    return f"{letters}: {verdict}" + (f", {outcome.detail}" if outcome.detail else "")

@@ -1,8 +1,9 @@
-"""How a long command says where it is: bars on a terminal, a line an outcome in a pipe; on stderr."""
+"""How a long command says where it is, and how long it will take: bars on a terminal, lines in a pipe; on stderr."""
 
 from __future__ import annotations
 
 import sys
+import time
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -15,11 +16,17 @@ def progress_on(console: Console, *, bars: bool, quiet: bool) -> PlainProgress |
     return BarProgress(console) if bars else PlainProgress(quiet=quiet)
 
 
+ESTIMATE_SECONDS = 15.0
+"""How often a pipe hears how much is left."""
+
+
 class PlainProgress:
-    """One line an outcome on stderr."""
+    """One line an outcome on stderr, and now and then one about what is left."""
 
     def __init__(self, *, quiet: bool = False) -> None:
         self._quiet = quiet
+        self._steps = self._done = 0
+        self._begun = self._told = time.monotonic()
 
     def __enter__(self) -> PlainProgress:
         return self
@@ -29,6 +36,8 @@ class PlainProgress:
 
     def phase(self, name: str, steps: int) -> None:
         """A part begins."""
+        self._steps, self._done = steps, 0
+        self._begun = self._told = time.monotonic()
         if name != "build":
             self.note(f"{name}: {steps} steps")
 
@@ -38,9 +47,16 @@ class PlainProgress:
     def done(self, text: str) -> None:
         """A step ended."""
         self.note(text)
+        self.advance()
 
     def advance(self) -> None:
-        """Nothing: only a bar moves in silence."""
+        """Count the step; say what is left if that was not said for a while."""
+        self._done += 1
+        now = time.monotonic()
+        if now - self._told >= ESTIMATE_SECONDS and self._done < self._steps:
+            self._told = now
+            left = (now - self._begun) / self._done * (self._steps - self._done)
+            self.note(f"{self._done} of {self._steps}, about {left:.0f} s left")
 
     def note(self, text: str) -> None:
         """Print a line."""
@@ -53,13 +69,21 @@ class BarProgress:
     """A bar a phase, with the outcomes above it."""
 
     def __init__(self, console: Console) -> None:
-        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+        from rich.progress import (
+            BarColumn,
+            MofNCompleteColumn,
+            Progress,
+            TextColumn,
+            TimeElapsedColumn,
+            TimeRemainingColumn,
+        )
 
         self._bars = Progress(
             TextColumn("{task.description:<16}"),
             BarColumn(),
             MofNCompleteColumn(),
             TimeElapsedColumn(),
+            TimeRemainingColumn(),
             TextColumn("{task.fields[step]}"),
             console=console,
         )

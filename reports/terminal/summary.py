@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from gemmprof.model import Problem, StageResult
+from gemmprof.model import Card, Problem, StageResult
 from gemmprof.reports.explanations import words
 from gemmprof.reports.pages.ladder import launch_row
 
@@ -34,6 +34,7 @@ class SummaryRow:
         relative_error: of the verification.
         failure: what went wrong.
         change_first: the first finding, what it saves and where; None where nothing is left to gain.
+        card: the GPU that it was timed on, else verified on; None where that was not noted.
     """
 
     stage: int
@@ -51,6 +52,7 @@ class SummaryRow:
     relative_error: float | None = None
     failure: str | None = None
     change_first: str | None = None
+    card: Card | None = None
 
 
 def summarise(run: Run, session: Session | None) -> tuple[SummaryRow, ...]:
@@ -86,6 +88,7 @@ def _row(run: Run, result: StageResult, name: str, kernel: KernelAnalysis | None
         relative_error=verification.relative_error if verification else None,
         failure=result.failure,
         change_first=_change_first(kernel) if kernel is not None else None,
+        card=(timing.card if timing else None) or (verification.card if verification else None),
     )
 
 
@@ -107,6 +110,9 @@ def table(rows: Sequence[SummaryRow]) -> Table:
         result.add_column(title, justify="right" if title == "stage" else "left", no_wrap=True)
     if len(problems) > 1:
         result.add_column("shape", no_wrap=True)
+    several = len({row.card for row in rows if row.card is not None}) > 1
+    if several:
+        result.add_column("GPU", no_wrap=True)
     for title in ("time ms", "p10–p90", "TFLOP/s", "% cuBLAS", "% of peak*", "occupancy %*", "error"):
         result.add_column(title, justify="right", no_wrap=True)
     result.add_column("limited by*")
@@ -114,6 +120,8 @@ def table(rows: Sequence[SummaryRow]) -> Table:
         cells = [str(row.stage), row.name]
         if len(problems) > 1:
             cells.append(row.problem.label)
+        if several:
+            cells.append(row.card.label.removeprefix("GPU ") if row.card else ABSENT)
         cells += [
             _text(row.seconds, 1e3, "{:.3f}"),
             f"{row.seconds_p10 * 1e3:.3f}–{row.seconds_p90 * 1e3:.3f}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Protocol
 
+from gemmprof.model import Card
 from gemmprof.reports.terminal.stages import letters
 
 if TYPE_CHECKING:
@@ -26,6 +27,8 @@ class Outcome(Protocol):
     def registers(self) -> int | None: ...  # noqa: D102
     @property
     def blocks_per_sm(self) -> int | None: ...  # noqa: D102
+    @property
+    def card(self) -> Card | None: ...  # noqa: D102
 
 
 class SearchResult(Protocol):
@@ -43,6 +46,8 @@ class SearchResult(Protocol):
     def best(self) -> float: ...  # noqa: D102
     @property
     def gain(self) -> float: ...  # noqa: D102
+    @property
+    def cards(self) -> Sequence[Card]: ...  # noqa: D102
 
 
 def print_search(console: Console, result: SearchResult) -> None:
@@ -68,6 +73,10 @@ def print_search(console: Console, result: SearchResult) -> None:
     if result.tried:
         pace = 60 * result.tried / result.seconds
         console.print(f"{result.tried} parameter sets in {result.seconds:.0f} s, {pace:.0f} a minute")
+    if len(result.cards) > 1:
+        shares = {c: sum(1 for o in result.outcomes if o.card == c) for c in result.cards}
+        told = ", ".join(f"{count} on {card.label}" for card, count in shares.items())
+        console.print(f"measured: {told} ({result.cards[0].model})")
     console.print(
         f"winner: {letters(result.winner)}: {100 * result.best:.1f}% of cuBLAS, "
         f"{result.gain:.3f} times the catalog's parameters"

@@ -255,12 +255,15 @@ def test_ladder_and_types_on_the_command_line(two_ladders, capsys):
 
 
 def test_a_collection_goes_on_without_the_stages_for_other_gpus(two_ladders, tmp_path):
+    from gemmprof.gpus import Gpu
     from gemmprof.profiler.collect import Collection, Machine
     from gemmprof.progress import Silent
 
     def collection(stages):
         chosen = Settings(stages, (Problem(8, 8, 8, "float16"),))
-        return Collection(chosen, tmp_path, Machine(None, None), Silent(), 0)
+        return Collection(
+            chosen, tmp_path, Machine(Gpu(0, "A100", (8, 0), 80 << 30, "580", "GPU-0"), None), Silent(), 0
+        )
 
     going_on = collection(TINY.stages)
     going_on._leave_out({"tiny_hopper": "it is written for sm_90a, this is sm_80"})

@@ -12,8 +12,8 @@ from profiler_fakes import fake_ncu
 from recorded_data import ROOT
 
 from gemmprof import toolchain
-from gemmprof.errors import DeviceError
-from gemmprof.gpus import Gpu, chosen_gpu, list_gpus, parse_gpus, visible_gpus
+from gemmprof.errors import DeviceError, UsageError
+from gemmprof.gpus import Gpu, chosen_gpu, list_gpus, parse_gpus, selected_gpus, visible_gpus
 from gemmprof.kernels.toolchain import present_architectures
 from gemmprof.profiler import machine
 from gemmprof.profiler.machine import counters_permitted
@@ -280,3 +280,46 @@ def test_stages_shows_the_ladder_as_a_table_and_as_json(tmp_path: Path) -> None:
     every = [stage for ladder in LADDERS for stage in ladder.stages]
     assert [entry["number"] for entry in entries] == [stage.number for stage in every]
     assert entries[1]["parameters"] == dict(SINGLE.stages[1].parameters)
+
+
+MIXED = tuple(
+    Gpu(index, name, (9, 0), 80 << 30, "580.1", f"GPU-{index}")
+    for index, name in enumerate(["A100", "H200", "H200", "A100", "H200"])
+)
+
+
+@pytest.mark.parametrize(
+    ("selection", "visible", "chosen"),
+    [
+        ("", None, [0]),
+        ("", "2", [2]),
+        ("all", None, [1, 2, 4]),
+        ("all", "0,3,1", [0, 3]),
+        ("2,1", None, [2, 1]),
+        (" 4 , GPU-1 ", None, [4, 1]),
+        ("1,1", None, [1]),
+    ],
+)
+def test_gpus_are_chosen_by_index_or_all_of_the_most_frequent_model(
+    selection, visible, chosen, monkeypatch
+) -> None:
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    if visible is not None:
+        monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
+    assert [gpu.index for gpu in selected_gpus(MIXED, selection)] == chosen
+
+
+@pytest.mark.parametrize(
+    ("selection", "said"),
+    [
+        ("7", "there is no GPU '7'"),
+        ("1,", "there is no GPU ''"),
+        ("0,1", "GPUs of several models"),
+        ("4", "CUDA_VISIBLE_DEVICES hides GPU 4"),
+    ],
+)
+def test_gpus_that_cannot_be_chosen_are_named_with_the_way_out(selection, said, monkeypatch) -> None:
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0,1")
+    with pytest.raises(UsageError, match=said) as error:
+        selected_gpus(MIXED, selection)
+    assert error.value.remedies and error.value.found

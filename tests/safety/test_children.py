@@ -61,7 +61,7 @@ def test_the_native_reader_imports_nothing_from_the_current_folder(
     ("module", "said"),
     [
         ("gemmprof.reports.tables.export", ""),
-        ("gemmprof.profiler.worker", ""),
+        ("gemmprof.profiler.worker", "{}\n"),
         ("gemmprof.profiler.workload", ""),
         ("gemmprof.profiler.tuning.worker", "{}\n"),
     ],
@@ -77,7 +77,9 @@ def test_a_child_of_our_own_imports_nothing_from_the_current_folder(
     )  # fmt: skip
     assert not (tmp_path / "executed").exists()
     # Without a job they fail on their own lines, not on finding themselves.
-    assert answer.returncode not in (0, 99)
+    assert answer.returncode not in (0, 99) or '"detail"' in answer.stdout
+    if answer.returncode == 0:
+        return
     named = (
         "JSONDecodeError|usage|IndexError|KeyError|No module named 'torch'|Torch not compiled|NVIDIA driver"
     )

@@ -1,18 +1,23 @@
-"""The search for tile parameters: what it proposes, what it keeps, and a worker that dies."""
+"""The search for tile parameters: what it proposes, and what it keeps."""
 
 from __future__ import annotations
 
+import hashlib
 import json
 import random
-import sys
+from types import SimpleNamespace
 
 import pytest
 
 from gemmprof.cli import main
-from gemmprof.errors import ProfilerError
 from gemmprof.kernels.catalog import HALF, TUNING_VALUES, all_variants, stage_variants
-from gemmprof.profiler.tuning.client import TuningClient
-from gemmprof.profiler.tuning.search import Journal, Outcome, distance, identity, propose, search_space
+from gemmprof.model import Card, Problem
+from gemmprof.profiler.tuning import search as searching
+from gemmprof.profiler.tuning.outcomes import Journal, Outcome, identity
+from gemmprof.profiler.tuning.proposals import distance, propose, search_space
+from gemmprof.profiler.tuning.search import Search, tune
+from gemmprof.progress import Silent
+from gemmprof.ptxas import KernelResources
 
 VARIANTS = {variant.name: variant for variant in all_variants()}
 
@@ -64,7 +69,9 @@ def test_distance_counts_letters_and_steps():
 def test_journal_survives_a_cut_line(tmp_path):
     journal = Journal(tmp_path / "tuning" / "stage.jsonl")
     assert journal.read() == []
-    first = Outcome({"BM": 64}, "timed", 0.5, registers=100, blocks_per_sm=2)
+    first = Outcome(
+        {"BM": 64}, "timed", 0.5, registers=100, blocks_per_sm=2, card=Card("H200", 1, "GPU-1", "a")
+    )
     journal.add(first)
     with journal.path.open("a") as file:
         file.write('{"parameters": {"BM": 12')
@@ -74,52 +81,57 @@ def test_journal_survives_a_cut_line(tmp_path):
     assert journal.read() == [first, second]
 
 
-def worker(tmp_path, body):
-    """A worker process whose answers to candidates are the body's doing."""
-    script = tmp_path / "worker.py"
-    script.write_text(
-        "import json, os, sys, time\n"
-        "settings = json.loads(sys.stdin.readline())\n"
-        'print(json.dumps({"device": "GPU", "architecture": "9.0"}), flush=True)\n'
-        "for line in sys.stdin:\n"
-        "    request = json.loads(line)\n" + "".join(f"    {line}\n" for line in body.splitlines())
+@pytest.fixture
+def searched(tmp_path, monkeypatch, plan, gpus):
+    """``searched(name, "0,1")`` searches a stage with compilers and GPUs that are played."""
+
+    def compiled(variant, architecture):
+        text = json.dumps([variant.name, architecture, identity(variant.parameters)])
+        library = tmp_path / "candidates" / hashlib.sha256(text.encode()).hexdigest()
+        library.parent.mkdir(exist_ok=True)
+        library.write_text(text)
+        return SimpleNamespace(library=library, kernels=(KERNEL,))
+
+    def start(name, chosen, limit=1000, cache="cache"):
+        monkeypatch.setenv("GEMMPROF_CACHE", str(tmp_path / cache))
+        monkeypatch.setattr(searching, "compile_candidate", compiled)
+        monkeypatch.setattr(searching, "require_nvcc", lambda: SimpleNamespace(banner="nvcc"))
+        monkeypatch.setattr(searching, "list_gpus", lambda: gpus)
+        monkeypatch.setattr(searching, "MODULE", "fake_gpu")
+        search = Search(VARIANTS[name], (Problem(64, 64, 64),), limit=limit, jobs=2)
+        return tune(search, Silent(), gpus=chosen)
+
+    return start
+
+
+KERNEL = KernelResources("k", "sm_90", 64)
+
+
+def test_two_gpus_find_the_winner_that_one_finds(searched, cards, monkeypatch) -> None:
+    monkeypatch.setenv("FAKE_GPU_SECONDS", "0.001")
+    alone = searched("block2d", "", cache="one")
+    both = searched("block2d", "0,1", cache="two")
+    size = len(search_space(VARIANTS["block2d"]))
+    assert (alone.tried, both.tried) == (size, size)
+    assert {identity(o.parameters): o.score for o in alone.outcomes} == {
+        identity(o.parameters): o.score for o in both.outcomes
+    }
+    assert (both.winner, both.best, both.default) == (alone.winner, alone.best, alone.default)
+    assert {o.card for o in alone.outcomes} == {cards[0]} and {o.card for o in both.outcomes} == set(
+        cards[:2]
     )
-    return TuningClient({}, (sys.executable, str(script)))
+    assert set(both.cards) == set(cards[:2])
 
 
-def test_worker_that_dies_is_an_answer_and_is_replaced(tmp_path):
-    body = (
-        'if request["library"] == "bad":\n    print("illegal address", file=sys.stderr, flush=True)\n    os.abort()\n'
-        'print(json.dumps({"status": "timed", "score": 0.5}), flush=True)'
-    )
-    with worker(tmp_path, body) as client:
-        assert (client.device, client.architecture) == ("GPU", "9.0")
-        assert client.measure({"library": "good"}) == {"status": "timed", "score": 0.5}
-        assert client.measure({"library": "bad"}) == {"status": "crashed", "detail": "illegal address"}
-        assert client.measure({"library": "good"})["status"] == "timed"
-
-
-def test_worker_that_hangs_is_killed(tmp_path, monkeypatch):
-    monkeypatch.setattr("gemmprof.profiler.tuning.client.CANDIDATE_SECONDS", 0.3)
-    with worker(tmp_path, "time.sleep(60)") as client:
-        answer = client.measure({})
-        assert answer["status"] == "crashed"
-        assert "did not answer within 0.3 s" in answer["detail"]
-
-
-def test_failed_launch_starts_a_fresh_worker(tmp_path):
-    body = 'print(json.dumps({"status": "failed", "detail": str(os.getpid())}), flush=True)'
-    with worker(tmp_path, body) as client:
-        assert client.measure({})["detail"] != client.measure({})["detail"]
-
-
-def test_no_gpu():
-    torch = pytest.importorskip("torch")
-    if torch.cuda.is_available():
-        pytest.skip("there is a GPU")
-    settings = {"problems": [[8, 8, 8]], "seed": 0, "minimum_warps": 4, "early_factor": 1.2}
-    with pytest.raises(ProfilerError, match="cannot use a GPU"), TuningClient(settings):
-        pass
+def test_a_gpu_that_goes_costs_no_candidate_and_a_search_goes_on_where_it_was(searched, plan, cards) -> None:
+    plan.tell(1, "die")
+    first = searched("block2d", "0,1", limit=40)
+    assert first.tried == 40 and {o.status for o in first.outcomes} == {"timed"}
+    plan.tell(0, "gone")
+    second = searched("block2d", "all", limit=30)
+    assert (second.tried, len(second.outcomes)) == (30, 70)
+    assert len({identity(o.parameters) for o in second.outcomes}) == 70
+    assert set(second.cards) == set(cards[1:])
 
 
 @pytest.mark.parametrize("stage", [stage for stage in HALF.stages if stage.number >= 3], ids=lambda s: s.name)

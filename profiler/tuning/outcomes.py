@@ -1,0 +1,87 @@
+"""What became of the candidates of a search, in memory, in words and on disk."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from gemmprof.model import Card
+
+Parameters = Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What became of one candidate.
+
+    Attributes:
+        status: ``timed``, or why it was dropped: ``uncompiled``, ``spills``, ``occupancy``, ``slow``, ``wrong``,
+            ``failed`` (an error of its launch), ``crashed`` (it took its process along or hung, on a second GPU too).
+        score: its speed as a fraction of cuBLAS's, geometric mean over the problems; None if it was not timed.
+        detail: in words.
+    """
+
+    parameters: Parameters
+    status: str
+    score: float | None = None
+    detail: str = ""
+    registers: int | None = None
+    blocks_per_sm: int | None = None
+    card: Card | None = None
+    """The GPU that measured it and its yardstick, None where none did."""
+
+
+def identity(parameters: Parameters) -> tuple[tuple[str, int], ...]:
+    """The parameters as something that can be a key."""
+    return tuple(sorted(parameters.items()))
+
+
+def describe(outcome: Outcome, *, several: bool = False) -> str:
+    """One line about a candidate, with its GPU where there are several."""
+    letters = " ".join(f"{letter}={value}" for letter, value in outcome.parameters.items())
+    verdict = f"{100 * outcome.score:.1f}% of cuBLAS" if outcome.score is not None else outcome.status
+    if outcome.score is not None and outcome.status != "timed":
+        verdict += f" ({outcome.status})"
+    where = f" ({outcome.card.label})" if several and outcome.card is not None else ""
+    return f"{letters}: {verdict}" + (f", {outcome.detail}" if outcome.detail else "") + where
+
+
+class Journal:
+    """The outcomes of a search on disk: one JSON object a line, written through before the search goes on."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        path.parent.mkdir(parents=True, exist_ok=True)
+
+    def read(self) -> list[Outcome]:
+        """All outcomes so far; a last line that a kill cut off is left out."""
+        outcomes = []
+        try:
+            lines = self.path.read_text(encoding="utf-8").splitlines()
+        except FileNotFoundError:
+            return []
+        for line in lines:
+            try:
+                record = json.loads(line)
+                card = record.pop("card", None)
+                outcomes.append(Outcome(**record, card=Card(**card) if card else None))
+            except (ValueError, TypeError):
+                continue
+        return outcomes
+
+    def add(self, outcome: Outcome) -> None:
+        """Keep an outcome."""
+        with self.path.open("a", encoding="utf-8") as file:
+            if file.tell() and not self._ends_with_newline():
+                file.write("\n")
+            file.write(json.dumps({**asdict(outcome), "parameters": dict(outcome.parameters)}) + "\n")
+            file.flush()
+            os.fsync(file.fileno())
+
+    def _ends_with_newline(self) -> bool:
+        with self.path.open("rb") as file:
+            file.seek(-1, os.SEEK_END)
+            return file.read(1) == b"\n"
