@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from gemmprof.analysis.comparison.quantities import ALIASES
+from gemmprof.analysis.comparison.quantities import ALIASES, UNITS
 from gemmprof.errors import UsageError
 
 _CONDITION = re.compile(
@@ -47,12 +47,14 @@ class Condition:
         """Read one condition.
 
         Raises:
-            UsageError: if it is none.
+            UsageError: if it is none, or asks for a share of a figure that is no share.
         """
         if match := _CONDITION.match(text):
             signed = bool(match["sign"])
             if match["percent"] and not signed and match["name"] == TIME:
                 signed = True  # `time > 3%` can mean a change only
+            if match["percent"] and not signed:
+                _refuse_share(text.strip(), match)
             value = float(match["sign"] + match["value"])
             return cls(
                 text.strip(),
@@ -77,3 +79,20 @@ class Condition:
     def needs_both_sides(self) -> bool:
         """Whether it speaks of a change."""
         return self.difference
+
+
+def _refuse_share(text: str, match: re.Match[str]) -> None:
+    """``registers > 3%`` would hold 40 registers against 3, and ``cycles < 5%`` would never be met.
+
+    Raises:
+        UsageError: if the figure is known not to be in per cent.
+    """
+    name, compare, value = match["name"], match["compare"], match["value"]
+    if UNITS.get(quantity_named(name), "%") != "%":
+        raise UsageError(
+            f"'{text}': {name} is no per cent",
+            remedies=[
+                f"a change: '{name} {compare} +{value}%'",
+                f"the value itself: '{name} {compare} {value}'",
+            ],
+        )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import difflib
+import math
 import operator
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -130,7 +131,9 @@ def check(
                 breaks(kernel, condition.name, f"{words} ({condition.text})")
         if kernel.verdict == "unclear" and fail_unclear:
             breaks(kernel, "unclear", "CAN'T TELL (--fail-unclear)")
-    unknown = [text for text, seen in met.items() if not seen and outcome.kernels]
+    # Of kernels that are gone nothing can be asked.
+    askable = any(kernel.verdict != "gone" for kernel in outcome.kernels)
+    unknown = [text for text, seen in met.items() if askable and not seen]
     if unknown:
         raise _unknown(outcome, unknown[0])
     return GateResult(
@@ -174,10 +177,8 @@ def _holds(condition: Condition, kernel: Compared) -> tuple[bool | None, str]:
         return None, NOT_THERE
     words = f"{condition.name} {left.middle:,.6g} → {right.middle:,.6g}"
     if condition.relative:
-        if not left.middle:
-            return (right.middle > 0 and compare(float("inf"), condition.value)), words
-        change = 100 * (right.middle / left.middle - 1)
-        words += f" ({change:+.2f} %)"
+        change = _percent(left.middle, right.middle)
+        words += f" ({change:+.2f} %)" if left.middle else ""
     else:
         change = right.middle - left.middle
     largest = max(abs(left.middle), abs(right.middle))
@@ -190,6 +191,13 @@ def _holds(condition: Condition, kernel: Compared) -> tuple[bool | None, str]:
     if not apart and compare(change, condition.value):
         return None, f"{words}, within what launches of one side differ by"
     return compare(change, condition.value), words
+
+
+def _percent(before: float, after: float) -> float:
+    """A change in per cent; from nothing to something it is beyond every limit."""
+    if before:
+        return 100 * (after / before - 1)
+    return math.copysign(math.inf, after) if after else 0.0
 
 
 def _time(

@@ -115,11 +115,12 @@ _FUNCTION = re.compile(r"([A-Za-z_]\w*)\s*(?:<[^()]*>)?\s*\(")
 
 def _is_ladder(kernels: Sequence[KernelRecord]) -> bool:
     functions = [found[1] if (found := _FUNCTION.search(record.name)) else "" for record in kernels]
-    stems = {function.partition("_")[0] for function in functions}
+    # Triton's and C's names often begin with an underscore, which says nothing of what they have in common.
+    stems = {function.lstrip("_").partition("_")[0] for function in functions}
     return (
         len(kernels) > 1
         and all(record.launches == 1 for record in kernels)
-        and all("_" in function for function in functions)
+        and all("_" in function.lstrip("_") for function in functions)
         and len(stems) == 1
     )
 
@@ -145,13 +146,15 @@ def chosen(side: Side, selector: str) -> KernelRecord:
 
 def _matching(side: Side, selector: str) -> Iterable[KernelRecord]:
     digits, at, shape = selector.partition("@")
-    if digits.isdigit() and side.stages:
+    if digits.isdecimal() and side.stages:
         of_stage = [record for record in side.kernels if record.key[1] == digits]
         if not at:
             return of_stage[:1]
         wanted = Problem.parse(shape)
-        return [r for r in of_stage if problem_of(r).split("-")[0] == wanted.key.split("-")[0]]
-    if selector.isdigit():
+        exact = [record for record in of_stage if problem_of(record) == wanted.key]
+        # Without a type, the shape alone may tell: in a run of the 16-bit ladder 2048 means its 2048³.
+        return exact or [r for r in of_stage if wanted.is_shape_of(Problem.parse(problem_of(r)))]
+    if selector.isdecimal():
         return side.kernels[int(selector) : int(selector) + 1]
     return [
         record

@@ -245,7 +245,7 @@ def _with_verdict(one: Compared, judgement: Judgement, margin: float) -> Compare
                 "same code and same counters: the machine made the difference (another card, placement in memory, load)"
             )
     if judgement.own_share == 0:
-        notes.append(f"one launch a side: the interval rests on the noise of its class ({one.noise})")
+        notes.append(_of_single_launches(one))
     if judgement.paired:
         notes.append("compared launch by launch: they do different work in an order that repeats")
     if one.match.how == "renamed":
@@ -260,6 +260,14 @@ def _with_verdict(one: Compared, judgement: Judgement, margin: float) -> Compare
         cycles=None if one.timed else _cycles_change(before, after),
         note="; ".join(notes),
     )
+
+
+def _of_single_launches(one: Compared) -> str:
+    """What an interval rests on where no process launched the kernel twice."""
+    sides = (one.match.before, one.match.after)
+    if any(record is not None and len(record.times) > 1 for record in sides):
+        return f"one launch a report: how far launches of one process differ is the noise of its class ({one.noise})"
+    return f"one launch a side: the interval rests on the noise of its class ({one.noise})"
 
 
 def _cycles_change(before: KernelRecord, after: KernelRecord) -> float | None:

@@ -290,6 +290,11 @@ QUANTITIES: dict[str, tuple[Quantity, ...]] = {
 }
 """By group: name, title, unit, what is better, the analysis, and how to get the value from its result."""
 
+UNITS: Mapping[str, str] = {
+    name: unit for quantities in QUANTITIES.values() for name, _, unit, *_ in quantities
+}
+"""Unit of each quantity."""
+
 ALIASES: Mapping[str, str] = {
     "time": "duration",
     "cycles": "elapsed_cycles",

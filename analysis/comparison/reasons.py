@@ -93,8 +93,8 @@ def _code(before: KernelRecord, after: KernelRecord) -> Iterator[Reason]:
         if values[0] and values[1] and values[0].middle != values[1].middle:
             parts.append(f"{title} {values[0].middle:g} → {values[1].middle:g}")
     spills = [record.measures.values.get("local_accesses") for record in (before, after)]
-    if any(spills) and spills[0] != spills[1]:
-        parts.append(f"local memory accesses {spills[0] or 0:,.0f} → {spills[1] or 0:,.0f}")
+    if None not in spills and spills[0] != spills[1]:
+        parts.append(f"local memory accesses {spills[0]:,.0f} → {spills[1]:,.0f}")
     if left.instructions and right.instructions:
         if left.instructions != right.instructions:
             parts.append(f"instructions {left.instructions:,} → {right.instructions:,}")

@@ -7,7 +7,7 @@ and block.
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import median
 from typing import TYPE_CHECKING
@@ -57,6 +57,15 @@ class Range:
         """Median and extremes."""
         found = sorted(values)
         return cls(median(found), found[0], found[-1])
+
+    @classmethod
+    def over(cls, processes: Sequence[Range]) -> Range:
+        """Of the ranges of several processes: the median of their middles, which counts each process alike."""
+        return cls(
+            median(one.middle for one in processes),
+            min(one.low for one in processes),
+            max(one.high for one in processes),
+        )
 
 
 @dataclass(frozen=True, slots=True)

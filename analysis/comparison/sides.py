@@ -13,6 +13,7 @@ from gemmprof.analysis.comparison.quantify import Measures, measures
 from gemmprof.analysis.comparison.records import (
     KernelRecord,
     Origin,
+    Range,
     Times,
     limit_of_launch,
     origin_of,
@@ -79,9 +80,7 @@ def load_side(
     title = named[0].name if len(named) == 1 else f"{named[0].name} and {len(named) - 1} more"
     if all(is_run(path) for path in named):
         return _of_runs(named, title, selection)
-    # Beside the reports of `gemmprof profile` lies one that only counted all launches.
-    kept = [path for path in named if not path.name.startswith(COUNT_REPORT)] or named
-    reports, failures = selected_reports(kept, selection)
+    reports, failures = selected_reports(named, selection)
     failed = list(failures)
     parts: list[list[KernelRecord]] = []
     for report, only in reports.items():
@@ -165,25 +164,26 @@ def _findings(analysis: KernelAnalysis) -> tuple[str, ...]:
 
 def _merged(parts: Sequence[Sequence[KernelRecord]]) -> tuple[KernelRecord, ...]:
     """The kernels of several processes, those of one key as repetitions."""
-    found: dict[tuple[str, ...], KernelRecord] = {}
+    found: dict[tuple[str, ...], list[KernelRecord]] = {}
     for record in (record for part in parts for record in part):
-        held = found.get(record.key)
-        if held is None:
-            found[record.key] = record
-            continue
-        ranges = dict(held.metrics)
-        for name, other in record.metrics.items():
-            mine = ranges.get(name, other)
-            ranges[name] = type(other)(
-                (mine.middle + other.middle) / 2, min(mine.low, other.low), max(mine.high, other.high)
-            )
-        found[record.key] = replace(
-            held,
-            launches=held.launches + record.launches,
-            times=(*held.times, *record.times),
-            metrics=ranges,
-        )
-    return tuple(found.values())
+        found.setdefault(record.key, []).append(record)
+    return tuple(_one_of(records) for records in found.values())
+
+
+def _one_of(records: Sequence[KernelRecord]) -> KernelRecord:
+    """One kernel of several processes: its times and metrics are of all, code and quantities of the first."""
+    if len(records) == 1:
+        return records[0]
+    ranges: dict[str, list[Range]] = {}
+    for record in records:
+        for name, found in record.metrics.items():
+            ranges.setdefault(name, []).append(found)
+    return replace(
+        records[0],
+        launches=sum(record.launches for record in records),
+        times=tuple(times for record in records for times in record.times),
+        metrics={name: Range.over(found) for name, found in ranges.items()},
+    )
 
 
 def _of_runs(paths: Sequence[Path], title: str, selection: Selection) -> Side:
