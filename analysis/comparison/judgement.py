@@ -75,7 +75,7 @@ class Batch:
     @property
     def freedom(self) -> int:
         """Degrees of freedom of `squares`."""
-        return self.count - 1
+        return max(self.count - 1, 0)
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,9 @@ import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import median
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
+
+from msgspec import Meta
 
 from gemmprof import metrics as m
 from gemmprof.analysis.comparison.code import Code
@@ -19,6 +21,10 @@ from gemmprof.analysis.comparison.quantify import Measures
 
 if TYPE_CHECKING:
     from gemmprof.model import KernelProfile, SessionDetails
+
+Positive = Annotated[float, Meta(gt=0)]
+"""Times and clocks are compared as ratios: a baseline that holds another number is refused where it is read."""
+Count = Annotated[int, Meta(ge=0)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,12 +37,12 @@ class Times:
         repetitions: how many repetitions `timed` sums up.
     """
 
-    nanoseconds: tuple[float, ...] = ()
-    cycles: tuple[float, ...] = ()
-    sm_hz: tuple[float, ...] = ()
-    memory_hz: tuple[float, ...] = ()
-    timed: tuple[float, float, float] | None = None
-    repetitions: int = 0
+    nanoseconds: tuple[Positive, ...] = ()
+    cycles: tuple[Positive, ...] = ()
+    sm_hz: tuple[Positive, ...] = ()
+    memory_hz: tuple[Positive, ...] = ()
+    timed: tuple[Positive, Positive, Positive] | None = None
+    repetitions: Count = 0
 
     @property
     def count(self) -> int:

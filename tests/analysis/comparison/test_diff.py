@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -377,7 +378,7 @@ class TestBaselines:
         assert main(["baseline", "rm", "a", *folder]) == 2
         assert main(["diff", "--against", "a", CODE, *folder]) == 2
 
-    @pytest.mark.parametrize("damage", ["cut", "flip", "format", "type", "bomb"])
+    @pytest.mark.parametrize("damage", ["cut", "flip", "format", "type", "zero", "negative", "bomb"])
     def test_a_damaged_one_is_refused_by_name(
         self, damage: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
     ) -> None:
@@ -395,6 +396,8 @@ class TestBaselines:
                 "flip": data[:500] + bytes([data[500] ^ 1]) + data[501:],
                 "format": pack(text.replace(b"gemmprof.baseline/1", b"gemmprof.baseline/9")),
                 "type": pack(text.replace(b'"launches":6', b'"launches":"six"')),
+                "zero": pack(re.sub(rb'"nanoseconds":\[[\d.]+', b'"nanoseconds":[0.0', text)),
+                "negative": pack(re.sub(rb'"sm_hz":\[', b'"sm_hz":[-', text)),
                 "bomb": pack(b" " * (300 << 20)),
             }[damage]
         )

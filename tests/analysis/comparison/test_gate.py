@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 import pytest
 
+from gemmprof.analysis.comparison import sides
 from gemmprof.analysis.comparison.code import Code
 from gemmprof.analysis.comparison.conditions import Condition
 from gemmprof.analysis.comparison.gate import GateResult, check
@@ -14,7 +15,6 @@ from gemmprof.analysis.comparison.outcome import Outcome, compare_matches
 from gemmprof.analysis.comparison.quantify import Measures
 from gemmprof.analysis.comparison.reasons import reasons
 from gemmprof.analysis.comparison.records import KernelRecord, Origin, Range, Times
-from gemmprof.analysis.comparison import sides
 from gemmprof.analysis.comparison.sides import Side
 from gemmprof.errors import UsageError
 
@@ -93,7 +93,10 @@ class TestNotes:
         several = ((1000.0,), (1010.0,), (990.0,))
         (one,) = compared(record(nanoseconds=several), record(nanoseconds=several)).kernels
         assert "one launch a side" not in one.note
-        assert "one launch a report: how far launches of one process differ is the noise of its class" in one.note
+        assert (
+            "one launch a report: how far launches of one process differ is the noise of its class"
+            in one.note
+        )
 
     def test_one_launch_of_each_is(self) -> None:
         (one,) = compared(record(), record()).kernels
