@@ -17,14 +17,14 @@ import struct
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
-from gemmprof import wire
-from gemmprof.wire import WireError
+from gemmprof import ncu_messages_pb2 as messages
+from gemmprof.wire import WireError, decode, decode_strictly
 
 MAGIC = b"NVR\0"
 MAX_BLOCKS = 250_000
 MAX_ITEMS = 500_000
 MAX_STRINGS = 100_000
-MAX_HEADER_BYTES = 64 << 20
+MAX_HEADER_BYTES = 16 << 20
 """More than these are refused: ncu writes a block a launch, and a table of a few thousand names."""
 
 WORKLOADS = ("kernel", "range", "command list", "graph")
@@ -33,16 +33,13 @@ Read = Callable[[int, int], bytes]
 """The bytes of the report from the first to before the second position."""
 
 _U32 = struct.Struct("<I")
-# BlockHeader
-_NUM_SOURCES, _NUM_RESULTS, _SESSION, _STRING_TABLE, _PAYLOAD_SIZE, _PROCESS = 1, 2, 3, 4, 5, 6
-_NUM_RANGES, _NUM_COMMAND_LISTS, _NUM_GRAPHS_PROFILED, _NUM_GRAPHS = 7, 8, 9, 10
 _ITEM_KINDS = {
-    _NUM_SOURCES: "source",
-    _NUM_RESULTS: "kernel",
-    _NUM_RANGES: "range",
-    _NUM_COMMAND_LISTS: "command list",
-    _NUM_GRAPHS_PROFILED: "graph",
-    _NUM_GRAPHS: "graph structure",
+    "sources": "source",
+    "kernels": "kernel",
+    "ranges": "range",
+    "command_lists": "command list",
+    "graphs": "graph",
+    "graph_structures": "graph structure",
 }
 """Counts in a block header, in the order in which the items follow."""
 
@@ -86,10 +83,10 @@ def read_head(read: Read, size: int) -> tuple[int, int]:
         Torn: if the file ends before.
     """
     header, position = _message(read, len(MAGIC), size, size, "the file header")
-    versions = [wire.integer(value) for number, value in wire.fields(header) if number == 1]
-    if not versions:
+    head = decode(messages.FileHeader, header)
+    if not head.HasField("version"):
         raise WireError("the file header has no version")
-    return versions[-1], position
+    return head.version, position
 
 
 def blocks(read: Read, position: int, size: int) -> Iterator[Block]:
@@ -116,32 +113,22 @@ def blocks(read: Read, position: int, size: int) -> Iterator[Block]:
 
 
 def _block(header: bytes, start: int, payload_start: int, size: int) -> Block:
-    counts: dict[int, int] = {}
-    payload = process = 0
-    session: bytes | None = None
-    strings: list[str] = []
-    for number, value in wire.fields(header):
-        if number in _ITEM_KINDS:
-            counts[number] = wire.integer(value)
-        elif number == _PAYLOAD_SIZE:
-            payload = wire.integer(value)
-        elif number == _SESSION:
-            session = wire.as_bytes(value)
-        elif number == _STRING_TABLE:
-            strings += [wire.text(item) for key, item in wire.fields(wire.as_bytes(value)) if key == 1]
-        elif number == _PROCESS:
-            process = next((wire.integer(v) for n, v in wire.fields(wire.as_bytes(value)) if n == 1), 0)
-    end = payload_start + payload
+    head = decode_strictly(messages.BlockHeader, header)
+    end = payload_start + head.payload_size
     if end > size:
-        raise Torn(f"a block needs {payload} bytes from byte {payload_start}, the file has {size}")
-    held = sum(counts.values())
+        raise Torn(f"a block needs {head.payload_size} bytes from byte {payload_start}, the file has {size}")
+    kinds = tuple((kind, count) for name, kind in _ITEM_KINDS.items() if (count := getattr(head, name)))
+    held = sum(count for _, count in kinds)
     # Each item takes four bytes at least: a damaged count ends here and not in a loop of four billion steps.
-    if 4 * held > payload:
-        raise WireError(f"{held} items in a block of {payload} bytes")
-    if not held and session is None and not strings:
+    if 4 * held > head.payload_size:
+        raise WireError(f"{held} items in a block of {head.payload_size} bytes")
+    names = head.strings.names
+    session = head.session if head.HasField("session") else None
+    if not held and session is None and not names:
         raise WireError(f"a block that holds nothing at byte {start}")
-    kinds = tuple((kind, counts[number]) for number, kind in _ITEM_KINDS.items() if counts.get(number))
-    return Block(start, payload_start, end, kinds, process, session, tuple(strings))
+    if len(names) > MAX_STRINGS:
+        raise WireError(f"more than {MAX_STRINGS} names of metrics")
+    return Block(start, payload_start, end, kinds, head.process.id, session, tuple(names))
 
 
 def items(read: Read, block: Block, size: int) -> Iterator[Item]:
@@ -186,32 +173,22 @@ def framed(message: bytes) -> bytes:
     return _U32.pack(len(message)) + message
 
 
-def block_bytes(found: Iterable[bytes], *, kind: str, process: int, header: bytes = b"") -> bytes:
-    """A block of items of one kind; ``header`` are further fields of its header."""
+def block_bytes(
+    found: Iterable[bytes], *, kind: str, process: int, strings: Iterable[str] | None = None
+) -> bytes:
+    """A block of items of one kind, whose header brings a table of metric names where one is given."""
     framed_items = [framed(item) for item in found]
     payload = b"".join(framed_items)
-    number = next(number for number, name in _ITEM_KINDS.items() if name == kind)
-    owner = (
-        wire.encode_number(1, process) + wire.encode_bytes(2, b"localhost") + wire.encode_bytes(3, b"kernel")
+    header = messages.BlockHeader(
+        payload_size=len(payload),
+        process=messages.Process(id=process, host="localhost", name="kernel"),
+        strings=None if strings is None else messages.StringTable(names=strings),
     )
-    return (
-        framed(
-            wire.encode_number(number, len(framed_items))
-            + header
-            + wire.encode_number(_PAYLOAD_SIZE, len(payload))
-            + wire.encode_bytes(_PROCESS, owner)
-        )
-        + payload
-    )
-
-
-def string_table(names: Iterable[str]) -> bytes:
-    """The header field with a table of metric names, for `block_bytes`."""
-    return wire.encode_bytes(
-        _STRING_TABLE, b"".join(wire.encode_bytes(1, name.encode("utf-8")) for name in names)
-    )
+    counter = next(counter for counter, name in _ITEM_KINDS.items() if name == kind)
+    setattr(header, counter, len(framed_items))
+    return framed(header.SerializeToString()) + payload
 
 
 def head_bytes(version: int) -> bytes:
     """Magic and file header of a report."""
-    return MAGIC + framed(wire.encode_number(1, version))
+    return MAGIC + framed(messages.FileHeader(version=version).SerializeToString())

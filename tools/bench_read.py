@@ -28,10 +28,9 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from gemmprof import ncu_frame, wire  # noqa: E402 (found by the line above)
+from gemmprof import ncu_frame  # noqa: E402 (found by the line above)
+from gemmprof.ncu_messages_pb2 import KernelResult  # noqa: E402
 
-_CALL, _CREATED = 2, 14
-"""Fields of a launch's message: the number of the call that launched it, and when it was profiled."""
 DATA = ROOT / "tests" / "data"
 REAL_REPORT = "train_100"  # a hundred launches of a PyTorch training step
 SEED_REPORT = "names_nvtx"  # launches of about 560 metrics
@@ -144,19 +143,16 @@ def repeated(content: bytes, launches: int) -> Iterator[bytes]:
         for item in ncu_frame.items(read, block, len(content)):
             if item.kind == "kernel":
                 seeds.append((content[item.start : item.end], item.process))
-    call, created = (
-        max(wire.integer(dict(wire.fields(message))[field]) for message, _ in seeds)
-        for field in (_CALL, _CREATED)
-    )
+    launches_of = [(KernelResult.FromString(message), process) for message, process in seeds]
+    call = max(launch.call for launch, _ in launches_of)
+    created = max(launch.created for launch, _ in launches_of)
     for number in range(launches - len(seeds)):
-        message, process = seeds[number % len(seeds)]
+        launch, process = launches_of[number % len(seeds)]
         # The number of the call rises from launch to launch, and time does not go back, as in a report of ncu's.
-        call += 1
-        fresh, parts, start = {_CALL: call, _CREATED: created}, [], 0
-        for found, _, _, stop in wire.spans(message, 0, len(message)):
-            parts.append(wire.encode_number(found, fresh[found]) if found in fresh else message[start:stop])
-            start = stop
-        yield ncu_frame.block_bytes([b"".join(parts)], kind="kernel", process=process)
+        launch.call = call = call + 1
+        launch.created = created
+        # Fields that the message does not declare travel on.
+        yield ncu_frame.block_bytes([launch.SerializeToString()], kind="kernel", process=process)
 
 
 def recorded(name: str) -> Path:

@@ -1,18 +1,15 @@
-"""What stands beside the values of a launch: Nsight Compute's advice, NVTX ranges, and facts of the session.
-
-Field numbers are those of ``RuleResults.proto``, ``Nvtx.proto`` and ``ProfilerReport.proto``, which come with every
-Nsight Compute in ``extras/FileFormat``.
-"""
+"""What stands beside the values of a launch: Nsight Compute's advice, NVTX ranges, and facts of the session."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from gemmprof import metrics as m
-from gemmprof import wire
+from gemmprof import ncu_messages_pb2 as messages
 from gemmprof.analysis.reading.values import metric_value
 from gemmprof.model import MetricValue, RuleResult, SessionDetails
+from gemmprof.wire import decode
 
 _RULE_SEVERITIES = {0: "none", 1: "ok", 2: "warning", 3: "error", 4: "optimization"}
 """As stored. (ncu_report's own constants number them differently: 2 is the optimization there.)"""
@@ -21,134 +18,78 @@ _SPEEDUP_SCOPES = {1: "local", 2: "global"}
 
 
 def rule_results(data: bytes) -> Iterator[RuleResult]:
-    """The messages of one rule; a rule that says nothing yields nothing."""
-    rule = section = ""
-    bodies = []
-    for number, value in wire.fields(data):
-        if number == 1:
-            rule = wire.text(value)
-        elif number == 3:
-            bodies.append(wire.as_bytes(value))
-        elif number == 4:
-            section = wire.text(value)
-    for body in bodies:
-        for number, value in wire.fields(body):
-            if number == 1:
-                result = _rule_item(rule, section, wire.as_bytes(value))
-                if result.message or result.tables:
-                    yield result
+    """The messages of one rule; a rule that says nothing yields nothing.
+
+    Raises:
+        WireError: if the bytes are no rule.
+    """
+    rule = decode(messages.Rule, data)
+    for body in rule.bodies:
+        for item in body.items:
+            result = _rule_item(rule, item)
+            if result.message or result.tables:
+                yield result
 
 
-def _rule_item(rule: str, section: str, data: bytes) -> RuleResult:
-    title = message = scope = ""
-    severity = 0
-    speedup: float | None = None
-    focus: list[Mapping[str, Any]] = []
-    tables: list[Mapping[str, Any]] = []
-    for number, value in wire.fields(data):
-        if number == 1:
-            parts = dict(wire.fields(wire.as_bytes(value)))
-            message, severity = wire.text(parts.get(1, b"")), wire.integer(parts.get(2, 0))
-            title = wire.text(parts.get(4, b""))
-        elif number == 8:
-            parts = dict(wire.fields(wire.as_bytes(value)))
-            focus.append(
-                {
-                    "name": wire.text(parts.get(2, b"")),
-                    "value": wire.real(parts[3]) if 3 in parts else None,
-                    "severity": _FOCUS_SEVERITIES.get(wire.integer(parts.get(4, 0)), "default"),
-                    "info": wire.text(parts.get(5, b"")),
-                }
-            )
-        elif number == 10:
-            parts = dict(wire.fields(wire.as_bytes(value)))
-            scope = _SPEEDUP_SCOPES.get(wire.integer(parts.get(1, 0)), "")
-            speedup = wire.real(parts[2]) if 2 in parts else None
-        elif number == 12:
-            tables.append(_rule_table(wire.as_bytes(value)))
+def _rule_item(rule: messages.Rule, item: messages.RuleItem) -> RuleResult:
+    focus = tuple(
+        {
+            "name": metric.name,
+            "value": metric.value if metric.HasField("value") else None,
+            "severity": _FOCUS_SEVERITIES.get(metric.severity, "default"),
+            "info": metric.info,
+        }
+        for metric in item.focus
+    )
     return RuleResult(
-        rule=rule,
-        section=section,
-        title=title,
-        message=message,
-        severity=_RULE_SEVERITIES.get(severity, "none"),
-        estimated_speedup=speedup,
-        speedup_scope=scope or None,
-        focus_metrics=tuple(focus),
-        tables=tuple(tables),
+        rule=rule.name,
+        section=rule.section,
+        title=item.message.title,
+        message=item.message.text,
+        severity=_RULE_SEVERITIES.get(item.message.severity, "none"),
+        estimated_speedup=item.speedup.percent if item.speedup.HasField("percent") else None,
+        speedup_scope=_SPEEDUP_SCOPES.get(item.speedup.scope),
+        focus_metrics=focus,
+        tables=tuple(_rule_table(table) for table in item.tables),
     )
 
 
-def _rule_table(data: bytes) -> dict[str, Any]:
+def _rule_table(table: messages.RuleTable) -> dict[str, Any]:
     """A table of a rule: title, description, headers, and the rows in ``data``."""
-    title = description = ""
-    headers: list[str] = []
-    columns: list[list[MetricValue]] = []
-    for number, value in wire.fields(data):
-        if number == 1:
-            config = dict(wire.fields(wire.as_bytes(value)))
-            title, description = wire.text(config.get(1, b"")), wire.text(config.get(2, b""))
-        elif number == 2:
-            column: list[MetricValue] = []
-            for part, content in wire.fields(wire.as_bytes(value)):
-                if part == 1:
-                    headers.append(wire.text(content))
-                elif part == 4:
-                    column.append(wire.text(content))
-                elif part == 5:
-                    column.append(wire.real(content))
-                elif part == 6:
-                    unsigned = wire.integer(content)
-                    column.append(unsigned - (1 << 64) if unsigned >> 63 else unsigned)
-            columns.append(column)
+    columns = [[*column.texts, *column.reals, *column.wholes] for column in table.columns]
     return {
-        "title": title,
-        "description": description,
-        "headers": tuple(headers),
+        "title": table.head.title,
+        "description": table.head.description,
+        "headers": tuple(header for column in table.columns for header in column.headers),
         "data": tuple(zip(*columns, strict=False)),
     }
 
 
 def nvtx_ranges(data: bytes, thread: int) -> tuple[str, ...]:
-    """Names of the ranges around a launch: start/end ranges, then the thread's push/pop ranges, outermost first."""
+    """Names of the ranges around a launch: start/end ranges, then the thread's push/pop ranges, outermost first.
+
+    Raises:
+        WireError: if the bytes are no ranges.
+    """
+    state = decode(messages.NvtxState, data)
     strings: dict[int, dict[int, str]] = {}
-    threads: list[tuple[int, list[tuple[int, bytes]]]] = []
-    started: list[tuple[int, bytes]] = []
-    for number, value in wire.fields(data):
-        message = wire.as_bytes(value) if number in (1, 2, 3) else b""
-        parts = list(wire.fields(message))
-        identity = next((wire.integer(v) for n, v in parts if n == 1), 0)
-        if number == 1:
-            table = strings.setdefault(identity, {})
-            for entry in (dict(wire.fields(wire.as_bytes(v))) for n, v in parts if n == 3):
-                table[wire.integer(entry.get(1, 0))] = wire.text(entry.get(2, b""))
-        elif number == 2:
-            domains = [(0, wire.as_bytes(v)) for n, v in parts if n == 2]
-            threads.append((identity, [entry for _, domain in domains for entry in _stack(domain)]))
-        elif number == 3:
-            started += _stack(message)
-    own = [stack for identity, stack in threads if identity == thread] or [stack for _, stack in threads]
-    names = [_range_name(entry, 2, strings.get(domain, {})) for domain, entry in started]
-    names += [_range_name(entry, 1, strings.get(domain, {})) for stack in own for domain, entry in stack]
+    for domain in state.domains:
+        strings.setdefault(domain.id, {}).update((entry.handle, entry.text) for entry in domain.strings)
+    threads = [found for found in state.threads if found.id == thread] or state.threads
+    around: list[messages.NvtxStarted | messages.NvtxPushed] = [*state.started]
+    around += [domain for found in threads for domain in found.domains]
+    names = [_range_name(entry, strings.get(part.domain, {})) for part in around for entry in part.ranges]
     return tuple(name for name in names if name)
 
 
-def _stack(domain: bytes) -> list[tuple[int, bytes]]:
-    """The ranges of one domain as (domain id, range message)."""
-    parts = list(wire.fields(domain))
-    identity = next((wire.integer(v) for n, v in parts if n == 1), 0)
-    return [(identity, wire.as_bytes(v)) for n, v in parts if n == 3]
-
-
-def _range_name(entry: bytes, name_field: int, strings: Mapping[int, str]) -> str:
+def _range_name(entry: messages.StartedRange | messages.PushedRange, strings: Mapping[int, str]) -> str:
     """Name of a range; one that was given as a registered string has only a handle into the domain's table."""
-    parts = dict(wire.fields(entry))
-    name = wire.text(parts.get(name_field, b""))
-    if not name and name_field + 1 in parts:
-        attributes = dict(wire.fields(wire.as_bytes(parts[name_field + 1])))
-        message = dict(wire.fields(wire.as_bytes(attributes.get(5, b""))))
-        name = wire.text(message.get(2, b"")) or strings.get(wire.integer(message.get(3, 0)), "")
-    return name
+    message = entry.attributes.message
+    return (
+        entry.name
+        or message.text
+        or (strings.get(message.handle, "") if entry.HasField("attributes") else "")
+    )
 
 
 def session_details(data: bytes) -> SessionDetails:
@@ -157,49 +98,38 @@ def session_details(data: bytes) -> SessionDetails:
     Raises:
         WireError: if the message is damaged.
     """
-    created: int | None = None
-    versions: dict[str, str] = {}
-    attributes: dict[str, MetricValue] = {}
-    command_line = executable = ""
-    settings: dict[str, str] = {}
-    for number, value in wire.fields(data):
-        if number == 2:
-            created = wire.integer(value)
-        elif number == 6:
-            attributes = attributes or _session_device(wire.as_bytes(value))
-        elif number == 8:
-            parts = dict(wire.fields(wire.as_bytes(value)))
-            versions[wire.text(parts.get(1, b""))] = wire.text(parts.get(2, b""))
-        elif number == 9:
-            parts = dict(wire.fields(wire.as_bytes(value)))
-            executable = " ".join(filter(None, (wire.text(parts.get(1, b"")), wire.text(parts.get(3, b"")))))
-        elif number == 10:
-            parts = dict(wire.fields(wire.as_bytes(value)))
-            named = {"sections": 7, "clock control": 8, "replay mode": 11}
-            settings.update(
-                {key: wire.text(parts[field_]) for key, field_ in named.items() if field_ in parts}
-            )
-        elif number == 11:
-            command_line = wire.text(value)
+    session = decode(messages.Session, data)
+    settings = {
+        name: value
+        for found in session.settings
+        for name, field, value in (
+            ("sections", "sections", found.sections),
+            ("clock control", "clock_control", found.clock_control),
+            ("replay mode", "replay_mode", found.replay_mode),
+        )
+        if found.HasField(field)
+    }
+    application = session.applications[-1] if session.applications else messages.Application()
     return SessionDetails(
-        created=created,
-        command_line=command_line,
-        application=executable,
-        versions=versions,
+        created=session.created if session.HasField("created") else None,
+        command_line=session.command_line,
+        application=" ".join(filter(None, (application.executable, application.arguments))),
+        versions={version.provider: version.version for version in session.versions},
         settings=settings,
-        device_attributes=attributes,
+        device_attributes=_device_attributes(session.devices),
     )
 
 
-def _session_device(data: bytes) -> dict[str, MetricValue]:
-    """Device attributes of a ``DeviceAttributes`` message, without their prefix."""
-    attributes: dict[str, MetricValue] = {}
-    for number, value in wire.fields(data):
-        if number == 2:
-            attributes["display_name"] = wire.text(value)
-        elif number == 3:
-            parts = dict(wire.fields(wire.as_bytes(value)))
-            content = metric_value(wire.as_bytes(parts.get(2, b"")))
+def _device_attributes(devices: Sequence[messages.SessionDevice]) -> dict[str, MetricValue]:
+    """Attributes of the first GPU that has any, without their prefix."""
+    for device in devices:
+        attributes: dict[str, MetricValue] = {}
+        if device.HasField("display_name"):
+            attributes["display_name"] = device.display_name
+        for attribute in device.attributes:
+            content = metric_value(attribute.value)
             if content is not None:
-                attributes[wire.text(parts.get(1, b"")).removeprefix(m.DEVICE_ATTRIBUTE_PREFIX)] = content
-    return attributes
+                attributes[attribute.name.removeprefix(m.DEVICE_ATTRIBUTE_PREFIX)] = content
+        if attributes:
+            return attributes
+    return {}

@@ -15,20 +15,21 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from gemmprof import metrics as m
-from gemmprof import wire
+from gemmprof import ncu_messages_pb2 as messages
 from gemmprof.analysis.reading.frame import Frame
 from gemmprof.analysis.reading.messages import Result
 from gemmprof.analysis.reading.sources import reference_of
 from gemmprof.model import KernelProfile, MetricValue
 from gemmprof.ncu_frame import WORKLOADS, Item
+from gemmprof.wire import decode
 
 SESSION_FACTS = {
-    2: "when it began",
-    3: "its machine",
-    6: "its GPUs",
-    11: "ncu's command line",
+    "created": "when it began",
+    "machine": "its machine",
+    "devices": "its GPUs",
+    "command_line": "ncu's command line",
 }
-"""Fields of a session that stand once each in reports of format version 7, with what they hold."""
+"""Fields of a session that stand in every report of format version 7, with what they hold."""
 _KNOWN_FORMAT = 7
 VERSIONS = ("CUDA Version", "PerfWorks", "Nsight Compute Target")
 """Providers whose version every session of that format tells."""
@@ -86,9 +87,9 @@ class Order:
         if self._of_report is None:
             found = []
             if self.frame.version == _KNOWN_FORMAT:
-                session = wire.fields(self.frame.sessions.get(item.process, b""))
-                there = {number for number, _ in session}
-                lost = [text for number, text in SESSION_FACTS.items() if number not in there]
+                session = decode(messages.Session, self.frame.sessions.get(item.process, b""))
+                there = {field.name for field, _ in session.ListFields()}
+                lost = [text for name, text in SESSION_FACTS.items() if name not in there]
                 lost += [name for name in VERSIONS if name not in result.profile.session.versions]
                 if lost:
                     found.append(f"the report does not say {', '.join(lost)}: a part of it is missing")

@@ -9,16 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from gemmprof import metrics as m
-from gemmprof import ncu_frame, wire
+from gemmprof import ncu_frame
+from gemmprof import ncu_messages_pb2 as messages
 from gemmprof.analysis.reading.frame import Frame
 from gemmprof.ncu_frame import Item
-from gemmprof.wire import encode_bytes, encode_number
-
-_METRICS = 13
-_KEPT = frozenset((*range(1, 12), 14, 15, 16, 22, 23))
-"""Fields of ProfileResult that identify the launch; everything measured or advised is left out."""
-_METRICS_ELSEWHERE = 4
-"""Where ranges, command lists and graphs hold their metrics."""
+from gemmprof.wire import MAX_BYTES, decode
 
 
 def kernel_report(frame: Frame, workload: Item, sources: Iterable[Item], names: Iterable[str] = ()) -> bytes:
@@ -34,51 +29,45 @@ def kernel_report(frame: Frame, workload: Item, sources: Iterable[Item], names: 
         WireError: if the launch is damaged.
     """
     data = frame.read(workload.start, workload.end)
-    kernel = workload.kind == "kernel"
-    kept = [] if kernel else [_placeholder()]
-    metrics = _METRICS if kernel else _METRICS_ELSEWHERE
+    if workload.kind == "kernel":
+        kept = decode(messages.KernelIdentity, data, most=MAX_BYTES)
+        kept.DiscardUnknownFields()  # what was measured or advised
+        found = list(kept.metrics)
+        kept.ClearField("metrics")
+    else:
+        kept = _placeholder()
+        # Where the three other kinds hold their metrics.
+        found = list(decode(messages.RangeResult, data, most=MAX_BYTES).metrics)
     numbers: dict[str, int] = {}
-    position = 0
-    for number, kind, start, end in wire.spans(data, 0, len(data)):
-        if kernel and number in _KEPT:
-            kept.append(data[position:end])
-        elif number == metrics and kind == wire.BYTES:
-            name = _metric_name(frame, data, start, end)
-            if name == m.FUNCTION_PCS or name.startswith(m.DEVICE_ATTRIBUTE_PREFIX):
-                # The address of the code, and the chip, which decides on units.
-                rest = wire.varint(data, start + 1, end)[1]
-                numbers.setdefault(name, len(numbers))
-                kept.append(encode_bytes(_METRICS, encode_number(1, numbers[name]) + data[rest:end]))
-        position = end
-    zero = encode_bytes(2, encode_number(5, 0))
+    for content in found:
+        metric = decode(messages.Metric, content, most=MAX_BYTES)
+        name = frame.strings[metric.name] if metric.name < len(frame.strings) else ""
+        if name == m.FUNCTION_PCS or name.startswith(m.DEVICE_ATTRIBUTE_PREFIX):
+            # The address of the code, and the chip, which decides on units. Elements are kept as they are.
+            renamed = messages.Metric(name=numbers.setdefault(name, len(numbers)))
+            kept.metrics.append(content + renamed.SerializeToString())
     for name in names:
         if name not in numbers:
             numbers[name] = len(numbers)
-            kept.append(encode_bytes(_METRICS, encode_number(1, numbers[name]) + zero))
+            zero = messages.Metric(name=numbers[name], value=messages.Value(whole=0))
+            kept.metrics.append(zero.SerializeToString())
     process = workload.process
     parts = [ncu_frame.head_bytes(frame.version)]
     parts += [
         ncu_frame.block_bytes([frame.read(item.start, item.end)], kind="source", process=process)
         for item in sources
     ]
-    table = ncu_frame.string_table(numbers)
-    parts.append(ncu_frame.block_bytes([b"".join(kept)], kind="kernel", process=process, header=table))
+    launch = kept.SerializeToString()
+    parts.append(ncu_frame.block_bytes([launch], kind="kernel", process=process, strings=numbers))
     return b"".join(parts)
 
 
-def _placeholder() -> bytes:
+def _placeholder() -> messages.KernelIdentity:
     """The fields that a launch must have, where the workload is none."""
-    one = b"".join(encode_number(field, 1) for field in (1, 2, 3))
-    parts = [encode_number(field, 1) for field in range(1, 5)]
-    parts += [encode_bytes(field, b"workload") for field in (5, 6, 7)]
-    parts.append(encode_number(8, 3))
-    parts += [encode_bytes(field, one) for field in (9, 10, 11)]
-    return b"".join([*parts, encode_bytes(15, b"")])
-
-
-def _metric_name(frame: Frame, data: bytes, start: int, end: int) -> str:
-    """Name of the metric in ``data[start:end]`` (its name id comes first), '' if it has none."""
-    if data[start : start + 1] != b"\x08":
-        return ""
-    number = wire.varint(data, start + 1, end)[0]
-    return frame.strings[number] if number < len(frame.strings) else ""
+    one = messages.Dimensions(x=1, y=1, z=1).SerializeToString()
+    name = b"workload"
+    return messages.KernelIdentity(
+        thread=1, call=1, first_pointer=1, second_pointer=1, api=3,
+        mangled_name=name, function_name=name, demangled_name=name,
+        grid_offset=one, grid=one, block=one, source=b"",
+    )  # fmt: skip

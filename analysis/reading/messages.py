@@ -1,24 +1,17 @@
 """What the message of a profiled launch, range, command list or graph means.
 
-Field numbers are those of ``ProfilerReport.proto`` and ``ProfilerResultsCommon.proto``, which describe the format
-and come with every Nsight Compute in ``extras/FileFormat``.
+``gemmprof/ncu_messages.proto`` has the fields.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
 from gemmprof import metrics as m
-from gemmprof import wire
+from gemmprof import ncu_messages_pb2 as messages
 from gemmprof.analysis.reading.context import nvtx_ranges, rule_results
-from gemmprof.analysis.reading.values import (
-    InstanceTable,
-    MetricDecoder,
-    metric_pattern,
-    unsigned_pattern,
-)
+from gemmprof.analysis.reading.values import MetricDecoder
 from gemmprof.model import (
     Device,
     KernelProfile,
@@ -27,38 +20,15 @@ from gemmprof.model import (
     RuleResult,
     SessionDetails,
 )
-from gemmprof.wire import FieldValue, WireError
+from gemmprof.wire import MAX_BYTES, WireError, decode_strictly
 
-
-@dataclass(frozen=True, slots=True)
-class _Layout:
-    """Field numbers of one kind of result."""
-
-    metrics: int
-    rules: int
-    nvtx: int
-    context: int
-    stream: int | None = None
-    display_name: int | None = None
-    common: re.Pattern[bytes] = field(init=False)
-    unsigned: re.Pattern[bytes] = field(init=False)
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "common", metric_pattern(self.metrics))
-        object.__setattr__(self, "unsigned", unsigned_pattern(self.metrics))
-
-
-_LAYOUTS = {
-    "kernel": _Layout(metrics=13, rules=19, nvtx=21, context=22, stream=23),
-    "range": _Layout(metrics=4, rules=20, nvtx=10, context=11),
-    "command list": _Layout(metrics=4, rules=21, nvtx=10, context=11, stream=12, display_name=18),
-    "graph": _Layout(metrics=4, rules=22, nvtx=10, context=11, stream=12),
+_Message = messages.KernelResult | messages.RangeResult | messages.CommandListResult | messages.GraphResult
+_MESSAGES: Mapping[str, type[_Message]] = {
+    "kernel": messages.KernelResult,
+    "range": messages.RangeResult,
+    "command list": messages.CommandListResult,
+    "graph": messages.GraphResult,
 }
-# ProfileResult alone
-_MANGLED, _FUNCTION, _DEMANGLED, _GRID, _BLOCK, _SOURCE, _RENAMED = 5, 6, 7, 10, 11, 15, 31
-_THREAD, _CALL = 1, 2
-_CREATED = 14
-"""Of a kernel; the other kinds have something else there."""
 
 
 _GRID_LIMITS, _BLOCK_LIMITS = (2**31 - 1, 65535, 65535), (1024, 1024, 64)
@@ -114,10 +84,9 @@ class ResultDecoder:
         Raises:
             WireError: if the message is damaged.
         """
-        layout = _LAYOUTS[kind]
-        metrics: dict[str, MetricValue] = {}
-        instances = InstanceTable()
-        others = list(self._walk(data, layout, metrics, instances))
+        found = decode_strictly(_MESSAGES[kind], data, most=MAX_BYTES)
+        kernel = found if isinstance(found, messages.KernelResult) else None
+        metrics, instances = self._metrics.decode(found.metrics)
         doubts = tuple(
             f"the metric {name} stands there twice with different values"
             for name in sorted(self._metrics.contradicted)[:3]
@@ -125,95 +94,50 @@ class ResultDecoder:
         self._metrics.contradicted.clear()
         if not metrics and not instances:
             raise WireError("a result without metrics")
+        name = function = mangled = kind
         # A range or graph has no grid of its own: here stands the largest of its launches, as ncu prints it.
         grid, block = _extent(metrics, m.GRID_DIMENSIONS), _extent(metrics, m.BLOCK_DIMENSIONS)
-        names: dict[int, str] = {}
+        if kernel is not None:
+            function = kernel.function_name or kernel.mangled_name
+            mangled = kernel.mangled_name or function or kind
+            name = kernel.renamed or kernel.demangled_name or function
+            if not name:
+                raise WireError("a launch without a kernel name")
+            function = function or kind
+            grid = _triple(kernel.grid, "grid", _GRID_LIMITS) if kernel.HasField("grid") else grid
+            block = _triple(kernel.block, "block", _BLOCK_LIMITS) if kernel.HasField("block") else block
+        elif isinstance(found, messages.CommandListResult):
+            name = found.display_name or kind
+        stream = None
+        if not isinstance(found, messages.RangeResult) and found.HasField("stream"):
+            stream = found.stream
         rules: list[RuleResult] = []
-        nvtx: tuple[str, ...] = ()
-        thread = context = reference = 0
-        stream: int | None = None
-        call: int | None = None
-        created: int | None = None
-        nvtx_state = b""
-        kernel = kind == "kernel"
-        for number, value in others:
-            if number == _THREAD:
-                thread = wire.integer(value)
-            elif number == _CALL:
-                call = wire.integer(value)
-            elif kernel and number == _CREATED:
-                created = wire.integer(value)
-            elif number == layout.rules and self.rules:
-                rules += rule_results(wire.as_bytes(value))
-            elif number == layout.nvtx:
-                nvtx_state = wire.as_bytes(value)
-            elif number == layout.context:
-                context = wire.integer(value)
-            elif number == layout.stream:
-                stream = wire.integer(value)
-            elif kernel and number in (_MANGLED, _FUNCTION, _DEMANGLED, _RENAMED):
-                names[number] = wire.text(value)
-            elif kernel and number == _GRID:
-                grid = _triple(wire.as_bytes(value), "grid", _GRID_LIMITS)
-            elif kernel and number == _BLOCK:
-                block = _triple(wire.as_bytes(value), "block", _BLOCK_LIMITS)
-            elif kernel and number == _SOURCE:
-                reference = next((wire.integer(v) for n, v in wire.fields(wire.as_bytes(value)) if n == 1), 0)
-            elif number == layout.display_name:
-                names[_DEMANGLED] = wire.text(value)
-        if kernel and not (names.get(_FUNCTION) or names.get(_MANGLED) or names.get(_DEMANGLED)):
-            raise WireError("a launch without a kernel name")
-        if nvtx_state:
-            nvtx = nvtx_ranges(nvtx_state, thread)
-        function = names.get(_FUNCTION) or names.get(_MANGLED) or kind
+        if self.rules:
+            for rule in found.rules:
+                rules += rule_results(rule)
         profile = KernelProfile(
             index=index,
             report=self.report,
-            name=names.get(_RENAMED) or names.get(_DEMANGLED) or function,
+            name=name,
             function_name=function,
-            mangled_name=names.get(_MANGLED) or function,
+            mangled_name=mangled,
             device=self._device(metrics, session),
-            launch=_launch(metrics, grid, block, stream, context),
+            launch=_launch(metrics, grid, block, stream, found.context),
             metrics=metrics,
             instances=instances,
-            nvtx=nvtx,
+            nvtx=nvtx_ranges(found.nvtx, found.thread) if found.nvtx else (),
             rules=tuple(rules),
             workload=kind,
             session=session,
             doubts=doubts,
         )
-        return Result(profile, reference, thread, call, created)
-
-    def _walk(
-        self, data: bytes, layout: _Layout, metrics: dict[str, MetricValue], instances: InstanceTable
-    ) -> Iterator[tuple[int, FieldValue]]:
-        """Decode the metrics of a message into the two mappings; yields its other fields."""
-        decoder = self._metrics
-        match = layout.common.match
-        position, end = 0, len(data)
-        distrusted = (
-            0  # up to here, what the pattern recognised was something else: not to be tried again and again
+        return Result(
+            profile,
+            kernel.source.id if kernel is not None else 0,
+            found.thread,
+            found.call if found.HasField("call") else None,
+            kernel.created if kernel is not None and kernel.HasField("created") else None,
         )
-        metric_tag = layout.metrics << 3 | wire.BYTES
-        while position < end:
-            if data[position] == metric_tag:
-                found = match(data, position) if position >= distrusted else None
-                if found is not None:
-                    if decoder.common(found, layout.unsigned, metrics):
-                        position = found.end()
-                        continue
-                    distrusted = found.end()
-                length, start = wire.varint(data, position + 1, end)
-                position = start + length
-                if position > end:
-                    raise WireError(f"a metric at byte {start} runs past its launch")
-                decoder.metric(data, start, position, metrics, instances)
-                continue
-            number, kind, start, position = wire.field(data, position, end)
-            if kind == wire.VARINT:
-                yield number, wire.varint(data, start, position)[0]
-            else:
-                yield number, data[start:position]
 
     def _device(self, metrics: Mapping[str, MetricValue], session: SessionDetails) -> Device:
         """The GPU; launches on one GPU share one object."""
@@ -230,12 +154,11 @@ class ResultDecoder:
         return device
 
 
-def _triple(data: bytes, what: str, limits: tuple[int, int, int]) -> tuple[int, int, int]:
-    parts = {number: wire.integer(value) for number, value in wire.fields(data)}
-    found = parts.get(1, 1), parts.get(2, 1), parts.get(3, 1)
+def _triple(size: messages.Dimensions, what: str, limits: tuple[int, int, int]) -> tuple[int, int, int]:
+    found = tuple(getattr(size, axis) if size.HasField(axis) else 1 for axis in ("x", "y", "z"))
     if not all(0 < size <= limit for size, limit in zip(found, limits, strict=True)):
         raise WireError(f"a {what} of {found[0]} × {found[1]} × {found[2]}")
-    return found
+    return found[0], found[1], found[2]
 
 
 def _extent(metrics: Mapping[str, MetricValue], names: tuple[str, str, str]) -> tuple[int, int, int]:

@@ -1,6 +1,6 @@
 """Reads Nsight Compute reports: any ``.ncu-rep`` or ``.ncu-repz``, also compressed with xz, gzip or zstd.
 
-The frame and all values are decoded in Python (`frame`, `messages`). Only what the file does not hold
+The frame and all values are decoded here (`frame`, `messages`). Only what the file does not hold
 comes from NVIDIA's ``ncu_report``: disassembled SASS, the source line of an instruction, units of metrics. That library
 runs in a process of its own (`worker`), and what it gets to see is a report cut down to one kernel's code
 (`lookup`).

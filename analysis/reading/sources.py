@@ -8,10 +8,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from gemmprof import metrics as m
-from gemmprof import wire
+from gemmprof import ncu_messages_pb2 as messages
 from gemmprof.analysis.reading.frame import Frame
 from gemmprof.model import KernelProfile
 from gemmprof.ncu_frame import Item
+from gemmprof.wire import MAX_BYTES, WireError, decode, decode_strictly, varint
 
 INSTRUCTION_BYTES = 16
 """Size of a SASS instruction since Volta, the oldest architecture that Nsight Compute knows."""
@@ -21,8 +22,8 @@ _HEAD_BYTES = 16
 _TEXT = b".text."
 _MAX_NAME_BYTES = 1 << 16
 """Names of kernels longer than this are not searched for their end, however many sections there are."""
-# SourceData
-_REFERENCE, _BINARY, _FILES = 1, 4, 8
+_REFERENCE_TAG = b"\x08"
+_MAX_CODE_BYTES = 1 << 30
 _ELF_HEADER = struct.Struct("<16sHHIQQQIHHHHHH")
 _SECTION_HEADER = struct.Struct("<IIQQQQIIQQ")
 
@@ -67,9 +68,9 @@ def reference_of(frame: Frame, item: Item) -> int:
     """
     # It is the first field; the cubin behind it can have megabytes.
     head = frame.read(item.start, min(item.end, item.start + _HEAD_BYTES))
-    if head[:1] != bytes([_REFERENCE << 3 | wire.VARINT]):
-        raise wire.WireError(f"a source without a reference at byte {item.start}")
-    return wire.varint(head, 1, len(head))[0]
+    if head[:1] != _REFERENCE_TAG:
+        raise WireError(f"a source without a reference at byte {item.start}")
+    return varint(head, 1)[0]
 
 
 def read_module(frame: Frame, items: Iterable[Item]) -> Module:
@@ -85,30 +86,20 @@ def read_module(frame: Frame, items: Iterable[Item]) -> Module:
     digest = hashlib.sha256()
     for item in items:
         data = frame.read(item.start, item.end)
-        for number, kind, start, end in wire.spans(data, 0, len(data)):
-            if number == _BINARY and kind == wire.BYTES:
-                binary = data[start:end]
-                spans = code_spans(binary)
-                code_bytes.update({name: size for name, (_, size) in spans.items()})
-                # Sections of a sound cubin do not overlap; those of a hostile one could be hashed for ever.
-                if sum(size for _, size in spans.values()) <= len(binary):
-                    for name, (begin, size) in spans.items():
-                        code = binary[begin : begin + size]
-                        function_digests[name] = hashlib.sha256(code).hexdigest()
-                digest.update(binary)
-            elif number == _FILES and kind == wire.BYTES:
-                files.update(_source_files(data[start:end]))
+        found = decode_strictly(messages.SourceData, data, most=_MAX_CODE_BYTES)
+        if binary := found.cubin:
+            spans = code_spans(binary)
+            code_bytes.update({name: size for name, (_, size) in spans.items()})
+            # Sections of a sound cubin do not overlap; those of a hostile one could be hashed for ever.
+            if sum(size for _, size in spans.values()) <= len(binary):
+                for name, (begin, size) in spans.items():
+                    code = binary[begin : begin + size]
+                    function_digests[name] = hashlib.sha256(code).hexdigest()
+            digest.update(binary)
+        for content in found.files:
+            for file in decode(messages.SourceFiles, content, most=MAX_BYTES).entries:
+                files[file.path] = file.content.decode("utf-8", "replace")
     return Module(code_bytes, files, items, digest.hexdigest(), function_digests)
-
-
-def _source_files(data: bytes) -> dict[str, str]:
-    files: dict[str, str] = {}
-    for number, entry in wire.fields(data):
-        if number == 1:
-            parts = dict(wire.fields(wire.as_bytes(entry)))
-            # Source text is shown, never compared: a file in another encoding must not cost the report.
-            files[wire.text(parts.get(1, b""))] = wire.as_bytes(parts.get(2, b"")).decode("utf-8", "replace")
-    return files
 
 
 def code_spans(cubin: bytes) -> dict[str, tuple[int, int]]:

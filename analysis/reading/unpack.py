@@ -17,9 +17,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO, cast
 
-from gemmprof import wire
 from gemmprof.errors import ReportError
 from gemmprof.ncu_frame import MAGIC
+from gemmprof.wire import WireError
 
 GZIP_MAGIC, XZ_MAGIC, ZSTD_MAGIC = b"\x1f\x8b", b"\xfd7zXZ\0", b"\x28\xb5\x2f\xfd"
 
@@ -143,7 +143,7 @@ def _decompress(path: Path, packed: BinaryIO, limit: int) -> BinaryIO:
             while view:
                 view = view[out.write(view) :]
         return out
-    except (EOFError, lzma.LZMAError, gzip.BadGzipFile, zlib.error, wire.WireError) as error:
+    except (EOFError, lzma.LZMAError, gzip.BadGzipFile, zlib.error, WireError) as error:
         out.close()
         raise damaged(path, "its compressed data does not unpack", str(error)) from None
     except OSError as error:
@@ -210,7 +210,7 @@ def _unpack_zstd(file: BinaryIO) -> Iterator[bytes]:
                 if unpacked := decoder.decompress(chunk):
                     yield unpacked
         except zstandard.ZstdError as error:
-            raise wire.WireError(str(error)) from None
+            raise WireError(str(error)) from None
         pending = decoder.unused_data + pending
         if not pending:
             pending = file.read(_CHUNK)

@@ -131,6 +131,51 @@ MADE: dict[str, Callable[[], bytes]] = {
 }  # fmt: skip
 
 
+def with_message(more: bytes) -> bytes:
+    """The small true launch with these fields behind its own."""
+    content = content_of("partial_two_metrics")
+    *before, last = blocks(content)
+    size = struct.unpack_from("<I", last)[0]
+    owner = next(last[4:][s:e] for n, _, s, _, e in fields_of(last[4 : 4 + size]) if n == 6)
+    return b"".join([*before, block([last[8 + size :] + more], header=owner)])
+
+
+# Messages that decode to many times their size. Compressed, a few kilobytes stand for the megabytes of each.
+GROWING: dict[str, Callable[[], bytes]] = {
+    "empty metrics": lambda: with_message(b"\x6a\x00" * (30 << 20)),
+    "small metrics": lambda: with_message(b"\x6a\x02\x08\x01" * (15 << 20)),
+    "empty rules": lambda: with_message(b"\x9a\x01\x00" * (20 << 20)),
+    "empty messages in a rule": lambda: launch(19, length_prefixed(3, b"\x0a\x00" * (30 << 20))),
+    "empty ranges": lambda: launch(21, length_prefixed(3, b"\x1a\x00" * (30 << 20))),
+    "empty values by instruction": lambda: launch(13, b"\x08\x01" + b"\x1a\x00" * (30 << 20)),
+    "values without keys": lambda: launch(13, b"\x08\x01" + b"\x1a\x04\x12\x02\x28\x01" * (10 << 20)),
+    "values of several kinds": lambda: launch(
+        13, b"\x08\x01" + (b"\x1a\x04\x12\x02\x28\x01" + b"\x1a\x05\x12\x03\x0a\x01x") * (4 << 20)
+    ),
+    "a launch of 200 MiB": lambda: launch(40, bytes(200 << 20)),
+    "empty names": lambda: with_blocks(header_block(length_prefixed(4, b"\x0a\x00" * (5 << 20)))),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", GROWING)
+def test_a_message_that_grows_when_it_is_decoded_costs_no_more_than_it_may(kind: str, tmp_path: Path) -> None:
+    path = tmp_path / "growing.ncu-rep"
+    # 3 MB that do not compress, so that the limit on what unpacks is not what refuses it.
+    path.write_bytes(zstandard.compress(GROWING[kind](), 1) + skippable(3 << 20))
+    answer = read_limited(path)
+    assert "unpacks to more" not in answer and "ends in the middle" not in answer
+
+
+def header_block(header: bytes) -> bytes:
+    """A block that is a header alone."""
+    return struct.pack("<I", len(header)) + header
+
+
+def skippable(size: int) -> bytes:
+    """A frame of zstd that holds nothing of the data."""
+    return struct.pack("<II", 0x184D2A50, size) + bytes(size)
+
+
 @pytest.mark.parametrize("kind", MADE)
 def test_a_made_file_costs_no_more_than_a_true_one(kind: str, tmp_path: Path) -> None:
     path = tmp_path / "made.ncu-rep"

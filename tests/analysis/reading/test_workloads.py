@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from recorded_data import DATA
 
-from gemmprof import wire
+from gemmprof import ncu_messages_pb2 as messages
 from gemmprof.analysis.kernel_analysis import analyse
 from gemmprof.analysis.reading.frame import open_frame
 from gemmprof.analysis.reading.report import read_report
@@ -20,13 +20,12 @@ from gemmprof.reports.tables.export import export_tables
 
 SEED = DATA / "names_nvtx.ncu-rep.xz"
 LAUNCH = 3  # has NVTX ranges and rules
-METRICS, RULES, NVTX, CONTEXT = 13, 19, 21, 22
 
-# The field of the block header that counts them, and where they hold metrics, rules, NVTX ranges and context.
+# The field of the block header that counts them, their message, and what they are called.
 WORKLOADS = {
-    "range": (7, (4, 20, 10, 11), "range"),
-    "command list": (8, (4, 21, 10, 11), "my list"),
-    "graph": (9, (4, 22, 10, 11), "graph"),
+    "range": (7, messages.RangeResult, "range"),
+    "command list": (8, messages.CommandListResult, "my list"),
+    "graph": (9, messages.GraphResult, "graph"),
 }
 NATIVE = """
 import json, sys, ncu_report
@@ -60,20 +59,15 @@ def framed(message: bytes) -> bytes:
 
 @pytest.mark.parametrize("workload", WORKLOADS)
 def test_other_workloads_are_read_as_the_native_reader_reads_them(workload: str, tmp_path: Path) -> None:
-    counter, places, name = WORKLOADS[workload]
-    moved = dict(zip((METRICS, RULES, NVTX, CONTEXT), places, strict=True))
+    counter, kind, name = WORKLOADS[workload]
     with open_frame(SEED) as frame:
         item = frame.workloads[LAUNCH]
-        data = frame.read(item.start, item.end)
-        thread = wire.integer(dict(wire.fields(data))[1])
-        message = number(1, thread) + number(2, 7)
-        for field, kind, start, end in wire.spans(data, 0, len(data)):
-            if field in moved and kind == wire.BYTES:
-                message += content(moved[field], data[start:end])
-            elif field == CONTEXT:
-                message += number(moved[field], wire.varint(data, start, end)[0])
+        found = messages.KernelResult.FromString(frame.read(item.start, item.end))
+        fields = {"thread": found.thread, "call": 7, "metrics": found.metrics, "rules": found.rules}
+        fields |= {"nvtx": found.nvtx, "context": found.context}
         if workload == "command list":
-            message += content(18, name.encode())
+            fields["display_name"] = name
+        message = kind(**fields).SerializeToString()
         table = content(4, b"".join(content(1, text.encode()) for text in frame.strings))
         payload = framed(message)
         header = number(counter, 1) + table + number(5, len(payload)) + content(6, number(1, item.process))
