@@ -96,14 +96,19 @@ def selection(
     if top is not None and top < 1:
         raise UsageError(f"--top {top} selects nothing", remedies=["give 1 or more"])
     return Selection(
-        kernel=_expression("--kernel", kernel),
+        kernel=expression("--kernel", kernel),
         launches=tuple(_positions(part) for text in texts for part in text.split(",")),
-        nvtx=_expression("--nvtx", nvtx),
+        nvtx=expression("--nvtx", nvtx),
         top=top,
     )
 
 
-def _expression(option: str, text: str | None) -> re.Pattern[str] | None:
+def expression(option: str, text: str | None) -> re.Pattern[str] | None:
+    """A regular expression for names, whatever the case; None without one.
+
+    Raises:
+        UsageError: if it is none, naming the option.
+    """
     if text is None:
         return None
     try:

@@ -228,7 +228,30 @@ def test_bash_completes_commands_and_options(tmp_path: Path) -> None:
     assert set(complete(script, "gemmprof", "roofline", "--k")) == {"--kernel"}
     assert set(complete(script, "gemmprof", "export", "--format", "")) >= {"parquet", "csv", "jsonl"}
     assert gemmprof("completion", "zsh").stdout.startswith("#compdef gemmprof")
-    assert gemmprof("completion", "fish").returncode == 2
+
+
+@pytest.mark.skipif(shutil.which("fish") is None, reason="needs fish")
+def test_fish_completes_commands_options_and_choices(tmp_path: Path) -> None:
+    script = tmp_path / "gemmprof.fish"
+    script.write_text(gemmprof("completion", "fish").stdout)
+    (tmp_path / "one.ncu-rep").touch()
+
+    def complete(line: str) -> list[str]:
+        done = subprocess.run(
+            ["fish", "--no-config", "-c", f"source {script}; complete -C '{line}'"],
+            capture_output=True, text=True, check=True, cwd=tmp_path,
+        )  # fmt: skip
+        assert done.stderr == ""
+        return [line.partition("\t")[0] for line in done.stdout.splitlines()]
+
+    assert complete("gemmprof roof") == ["roofline"]
+    assert complete("gemmprof roofline --k") == ["--kernel"]
+    assert set(complete("gemmprof export --format ")) == {"parquet", "csv", "jsonl", "dataset"}
+    assert set(complete("gemmprof history ")) == {"record", "list", "show", "check"}
+    assert complete("gemmprof history show k --ki") == ["--kind"]
+    assert complete("gemmprof show one") == ["one.ncu-rep"]  # reports are files, the names of stages are not
+    assert complete("gemmprof stages one") == []
+    assert "--kernel" not in complete("gemmprof history list --")
 
 
 def test_no_home_to_write_to_is_no_warning(tmp_path: Path) -> None:

@@ -22,6 +22,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from gemmprof.analysis.history.series import medians
+
 if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
@@ -65,7 +67,9 @@ class Step:
     noise: float
 
 
-def find_steps(values: Sequence[float], *, resolution: float = 0.0) -> tuple[Step, ...]:
+def find_steps(
+    values: Sequence[float] | npt.NDArray[np.float64], *, resolution: float = 0.0
+) -> tuple[Step, ...]:
     """Every step in a series of positive values, in order of time.
 
     Args:
@@ -125,16 +129,17 @@ def quiet_series(matrix: npt.NDArray[np.float64]) -> npt.NDArray[np.bool_]:
 
     logs = np.log(matrix)
     count = logs.shape[1]
-    differences = np.sort(np.abs(np.diff(logs, axis=1)), axis=1)
-    noise = np.maximum(
-        differences[:, : -(-9 * differences.shape[1] // 10)].mean(axis=1) / 0.9297, NOISE_FLOOR
-    )
+    differences = np.abs(np.diff(logs, axis=1))
+    smallest = -(-9 * differences.shape[1] // 10)
+    differences.partition(min(smallest, differences.shape[1] - 1), axis=1)
+    noise = np.maximum(differences[:, :smallest].mean(axis=1) / 0.9297, NOISE_FLOOR)
     sums = np.cumsum(logs - logs[:, :1], axis=1)
     k = np.arange(MINIMUM_BEFORE, count - MINIMUM_AFTER + 1)
-    left = sums[:, k - 1] / k
-    right = (sums[:, -1:] - sums[:, k - 1]) / (count - k)
-    best = np.max(np.sqrt(k * (count - k) / count) * np.abs(right - left), axis=1)
-    result: npt.NDArray[np.bool_] = best < _bound(count) * noise
+    # sqrt(k (n - k) / n) |mean(right) - mean(left)|, written with the sum of the first k values alone.
+    distance = sums[:, k[0] - 1 : k[-1]] - sums[:, -1:] * (k / count)
+    np.abs(distance, out=distance)
+    distance *= np.sqrt(count / (k * (count - k)))
+    result: npt.NDArray[np.bool_] = distance.max(axis=1) < _bound(count) * noise
     return result
 
 
@@ -152,13 +157,7 @@ def _winsorised(logs: npt.NDArray[np.float64], noise: float) -> npt.NDArray[np.f
     half = LEVEL_WINDOW // 2
     padded = np.concatenate([np.full(half, np.nan), logs, np.full(half, np.nan)])
     windows = np.lib.stride_tricks.sliding_window_view(padded, LEVEL_WINDOW)
-    levels = np.stack(
-        [
-            np.nanmedian(windows, axis=1),
-            np.nanmedian(windows[:, : half + 1], axis=1),
-            np.nanmedian(windows[:, half:], axis=1),
-        ]
-    )
+    levels = np.stack([medians(windows.T), medians(windows[:, : half + 1].T), medians(windows[:, half:].T)])
     # The last values have nothing behind them to be a level.
     levels[2, len(logs) - MINIMUM_AFTER + 1 :] = levels[1, len(logs) - MINIMUM_AFTER + 1 :]
     return np.clip(logs, levels.min(axis=0) - WINSOR * noise, levels.max(axis=0) + WINSOR * noise)

@@ -5,11 +5,17 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from math import log
-from statistics import median
+from typing import TYPE_CHECKING
 
 from gemmprof.analysis.history.changepoints import Step, find_steps
 from gemmprof.analysis.history.points import Point
+from gemmprof.analysis.history.series import CLOCKS, TEXTS, Series, medians
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
 
 CLOCK_RESOLUTION_NS = 32.0
 """ncu's durations are multiples of this."""
@@ -42,73 +48,86 @@ class Change:
         return self.step.ratio > 1
 
 
-def changes(series: Sequence[Point]) -> tuple[Change, ...]:
-    """The steps of one series, oldest first. The points stand in the order of their recording."""
-    resolution = CLOCK_RESOLUTION_NS if series and series[0].kind == "profiled" else 0.0
-    steps = find_steps([point.time_ns for point in series], resolution=resolution)
-    edges = [0, *(step.position for step in steps), len(series)]
+def changes(series: Series) -> tuple[Change, ...]:
+    """The steps of one series, oldest first."""
+    resolution = CLOCK_RESOLUTION_NS if series.is_profiled else 0.0
+    steps = find_steps(series.time_ns, resolution=resolution)
+    edges = [0, *(step.position for step in steps), len(series.time_ns)]
+    levels = [_level(series, start, stop) for start, stop in pairwise(edges)]
     return tuple(
-        _classified(series[edges[i] : edges[i + 1]], series[edges[i + 1] : edges[i + 2]], step)
-        for i, step in enumerate(steps)
+        _classified(
+            series.names, before, after, step, series.point(step.position - 1), series.point(step.position)
+        )
+        for step, (before, after) in zip(steps, pairwise(levels), strict=True)
     )
 
 
-def _classified(before: Sequence[Point], after: Sequence[Point], step: Step) -> Change:
+@dataclass(frozen=True, slots=True)
+class _Level:
+    """What is typical between two steps.
+
+    Attributes:
+        texts: for each of `TEXTS` the most frequent one, '' without any.
+        typical, spread: for each number its median, and the median distance from it; NaN without any.
+    """
+
+    texts: dict[str, str]
+    typical: npt.NDArray[np.float64]
+    spread: npt.NDArray[np.float64]
+
+
+def _level(series: Series, start: int, stop: int) -> _Level:
+    import numpy as np
+
+    rows = series.numbers[start:stop]
+    typical = medians(rows)
+    texts = {name: _mode(text for text in series.texts[name][start:stop] if text) for name in TEXTS}
+    return _Level(texts, typical, medians(np.abs(rows - typical)))
+
+
+def _classified(
+    names: Sequence[str], before: _Level, after: _Level, step: Step, last: Point, first: Point
+) -> Change:
     found: list[tuple[str, str]] = []
-    code = _mode(p.code for p in before if p.code), _mode(p.code for p in after if p.code)
+    code = before.texts["code"], after.texts["code"]
     if all(code) and code[0] != code[1]:
-        commit = after[0].origin.commit
+        commit = first.origin.commit
         found.append(("code", "the instructions differ" + (f", since commit {commit}" if commit else "")))
-    tools = _mode(p.tools for p in before if p.tools), _mode(p.tools for p in after if p.tools)
+    tools = before.texts["tools"], after.texts["tools"]
     if all(tools) and tools[0] != tools[1]:
         found.append(("tools", f"{tools[0]} became {tools[1]}"))
     if sentence := _clocks(before, after, step):
         found.append(("clocks", sentence))
-    if moved := _counters(before, after):
+    if moved := _counters(names, before, after):
         found.append(("counters", "; ".join(moved[:3])))
     if not found:
         found.append(("noise", "nothing that was recorded changed with it"))
-    return Change(before[-1], after[0], step, tuple(c for c, _ in found), tuple(d for _, d in found))
+    return Change(last, first, step, tuple(c for c, _ in found), tuple(d for _, d in found))
 
 
-def _clocks(before: Sequence[Point], after: Sequence[Point], step: Step) -> str:
+def _clocks(before: _Level, after: _Level, step: Step) -> str:
     """Whether the time moved and the cycles did not, or the clock moved as much as the time."""
-    for name in ("sm_clock_hz", "memory_clock_hz"):
-        left, right = _median(before, name), _median(after, name)
-        if not left or not right:
+    for what, left, right in zip(("SM clock", "memory clock"), before.typical, after.typical, strict=False):
+        if not (left > 0 and right > 0):
             continue
         # A clock that fell by a third of what the time rose explains a good part of it.
         explained = -log(right / left) / log(step.ratio) if step.ratio != 1 else 0.0
         if abs(right / left - 1) > 2 * step.noise and 0.33 < explained < 3:
-            what = "SM clock" if name == "sm_clock_hz" else "memory clock"
             return f"{what} {left / 1e6:,.0f} MHz became {right / 1e6:,.0f} MHz"
     return ""
 
 
-def _counters(before: Sequence[Point], after: Sequence[Point]) -> list[str]:
+def _counters(names: Sequence[str], before: _Level, after: _Level) -> list[str]:
     """Counters whose medians differ by more than they vary, largest change first."""
-    moved: list[tuple[float, str]] = []
-    for name in sorted({key for point in (*before, *after) for key in point.counters}):
-        left = [point.counters[name] for point in before if name in point.counters]
-        right = [point.counters[name] for point in after if name in point.counters]
-        if not left or not right:
-            continue
-        was, now = median(left), median(right)
-        size = abs(now - was) / max(abs(was), abs(now)) if was != now else 0.0
-        own = max(_spread(left), _spread(right))
-        if size > COUNTER_CHANGE and abs(now - was) > 3 * own:
-            moved.append((size, f"{name.replace('_', ' ')} {was:,.4g} became {now:,.4g}"))
-    return [sentence for _, sentence in sorted(moved, key=lambda item: -item[0])]
+    import numpy as np
 
-
-def _spread(values: Sequence[float]) -> float:
-    middle = median(values)
-    return median([abs(value - middle) for value in values])
-
-
-def _median(series: Sequence[Point], name: str) -> float | None:
-    known = [value for point in series if (value := getattr(point, name)) is not None]
-    return median(known) if known else None
+    was, now = before.typical, after.typical
+    own = np.maximum(before.spread, after.spread)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        size = np.abs(now - was) / np.maximum(np.abs(was), np.abs(now))
+        moved = np.flatnonzero((size > COUNTER_CHANGE) & (np.abs(now - was) > 3 * own))
+    chosen = sorted((at for at in moved.tolist() if at >= len(CLOCKS)), key=lambda at: -size[at])
+    return [f"{names[at].replace('_', ' ')} {was[at]:,.4g} became {now[at]:,.4g}" for at in chosen]
 
 
 def _mode(values: Iterable[str]) -> str:

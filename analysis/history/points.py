@@ -1,4 +1,4 @@
-"""What one run or report says of its kernels, as the points that a history keeps: one a kernel and grid.
+"""The points that a history keeps: one kernel and grid in one run.
 
 A point is a flat row: which kernel on which card, when and from which commit, how long it took, with which tools and
 clocks, and the counters that tell afterwards why a time changed.
@@ -6,25 +6,8 @@ clocks, and the counters that tell afterwards why a time changed.
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from statistics import median
-
-from gemmprof import metrics as m
-from gemmprof.analysis.comparison.quantities import QUANTITIES
-from gemmprof.analysis.kernel_analysis import KernelAnalysis
-from gemmprof.analysis.named_figures import figures
-from gemmprof.analysis.session import Session
-from gemmprof.model import KernelProfile
-
-COUNTERS = tuple(
-    name
-    for group in ("instructions", "memory", "shared memory", "occupancy")
-    for name, *_ in QUANTITIES[group]
-)
-"""The quantities of a comparison that a history keeps, by name: what tells a changed kernel from a changed machine."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +38,7 @@ class Point:
         time_ns: the median of the repetitions.
         low_ns, high_ns: the shortest and the longest repetition.
         code: fingerprint of the kernel's instructions, '' where the report does not hold them.
-        counters: by name of `COUNTERS`.
+        counters: by name of `analysis.history.recording.COUNTERS`.
     """
 
     kernel: str
@@ -78,92 +61,3 @@ class Point:
     def series(self) -> tuple[str, str, str, str]:
         """What must be equal for two points to be of one series."""
         return (self.kernel, self.grid, self.device, self.kind)
-
-
-def points(session: Session, origin: Origin) -> tuple[Point, ...]:
-    """The points of everything in a session, timed stages first."""
-    return (*_timed(session, origin), *_profiled(session.kernels, origin))
-
-
-def code_fingerprint(profile: KernelProfile) -> str:
-    """A short hash of the kernel's instructions: the same for a kernel that was only renamed or moved in its file."""
-    if not profile.source.instructions:
-        return ""
-    base = profile.source.function_address
-    text = "\n".join(
-        f"{instruction.address - base} {instruction.sass.strip()}"
-        for instruction in profile.source.instructions
-    )
-    return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:16]
-
-
-def _profiled(kernels: Sequence[KernelAnalysis], origin: Origin) -> Iterable[Point]:
-    groups: dict[tuple[str, tuple[int, int, int], str], list[KernelAnalysis]] = {}
-    for kernel in kernels:
-        profile = kernel.profile
-        if profile.number(m.DURATION):
-            groups.setdefault((profile.name, profile.launch.grid, profile.device.name), []).append(kernel)
-    for (name, grid, device), members in groups.items():
-        times = [kernel.profile.number(m.DURATION) or 0.0 for kernel in members]
-        middle = members[times.index(sorted(times)[len(times) // 2])]
-        yield Point(
-            kernel=name,
-            grid="x".join(map(str, grid)),
-            device=device,
-            kind="profiled",
-            origin=origin,
-            time_ns=median(times),
-            low_ns=min(times),
-            high_ns=max(times),
-            repetitions=len(times),
-            cycles=_median(kernel.profile.number(m.ELAPSED_CYCLES) for kernel in members),
-            sm_clock_hz=_median(kernel.profile.number(m.SM_CLOCK) for kernel in members),
-            memory_clock_hz=_median(kernel.profile.number(m.DRAM_CLOCK) for kernel in members),
-            tools=_tools(middle.profile),
-            code=code_fingerprint(middle.profile),
-            counters=_counters(middle),
-        )
-
-
-def _timed(session: Session, origin: Origin) -> Iterable[Point]:
-    run = session.run
-    for result in run.results if run is not None else ():
-        timing = result.timing
-        if run is None or timing is None or result.failure is not None:
-            continue
-        record = run.record(result.stage)
-        kernel = session.kernel_for(result)
-        clock = timing.sm_clock_mhz
-        yield Point(
-            kernel=f"{record.stage.name} {result.problem.key}",
-            grid="",
-            device=run.info.device,
-            kind="timed",
-            origin=origin,
-            time_ns=timing.median * 1e9,
-            low_ns=timing.minimum * 1e9,
-            high_ns=timing.p90 * 1e9,
-            repetitions=timing.repetitions,
-            sm_clock_hz=clock * 1e6 if clock else None,
-            tools=", ".join(f"{name} {run.info.versions[name]}" for name in sorted(run.info.versions)),
-            code=record.source_hash,
-            counters=_counters(kernel) if kernel is not None else {},
-        )
-
-
-def _counters(kernel: KernelAnalysis) -> dict[str, float]:
-    return {name: value for name, value in figures(kernel).items() if name in COUNTERS}
-
-
-def _tools(profile: KernelProfile) -> str:
-    versions = profile.session.versions
-    wanted = ("Display Driver Version", "CUDA Version", "Nsight Compute Target")
-    named = [f"{name.removesuffix(' Version')} {versions[name]}" for name in wanted if name in versions]
-    return ", ".join(
-        [*named, *(f"{k} {v}" for k, v in profile.session.settings.items() if k == "clock control")]
-    )
-
-
-def _median(values: Iterable[float | None]) -> float | None:
-    known = [value for value in values if value is not None]
-    return median(known) if known else None

@@ -21,7 +21,7 @@ COMMANDS: dict[str, str] = {
     "stages": "the ladder of kernels and each stage's one idea",
     "tune": "search a stage's tile parameters on this machine's GPU",
     "mcp": "serve reports to agents through the Model Context Protocol",
-    "completion": "completion of commands and options for bash, zsh or tcsh",
+    "completion": "completion of commands and options for bash, zsh, fish or tcsh",
     "doctor": "what this machine has, what is missing, and the exact remedy",
 }
 """Name and one-line summary of each command, in the order of the help; ``name`` lives in ``commands/<name>.py``."""

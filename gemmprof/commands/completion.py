@@ -2,18 +2,21 @@
 
 bash:  gemmprof completion bash > ~/.local/share/bash-completion/completions/gemmprof
 zsh:   gemmprof completion zsh > ~/.zfunc/_gemmprof      (with fpath+=~/.zfunc before compinit in ~/.zshrc)
+fish:  gemmprof completion fish > ~/.config/fish/completions/gemmprof.fish
 tcsh:  gemmprof completion tcsh > ~/.gemmprof.tcsh       (sourced from ~/.tcshrc)
 """
 
 from __future__ import annotations
 
 import argparse
+import re
 
+from gemmprof.commands._fish import fish_script
 from gemmprof.errors import UsageError
 
-SHELLS = ("bash", "zsh", "tcsh")
-_FILES = frozenset({"inputs", "reports", "output", "program", "baseline", "ptxas", "cubin"})
-"""Arguments whose values are files."""
+SHELLS = ("bash", "zsh", "fish", "tcsh")
+_FILES = frozenset({"FILE", "DIR", "FOLDER", "RUN", "REPORT", "COMMAND"})
+"""Words for values that are files."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -25,20 +28,29 @@ def run(options: argparse.Namespace) -> int:
     """Print the script.
 
     Raises:
-        UsageError: shtab, which makes it, is not installed.
+        UsageError: shtab, which makes that of the other shells, is not installed.
     """
     from gemmprof.cli import build_parser
 
+    if options.shell == "fish":
+        print(fish_script(build_parser(), takes_files))
+        return 0
     try:
         import shtab
     except ImportError:
         raise UsageError("completion needs the package shtab", remedies=["pip install shtab"]) from None
     parser = build_parser()
     for action in _actions(parser):
-        if action.dest in _FILES and not action.choices:
+        if takes_files(action):
             action.complete = shtab.FILE  # type: ignore[attr-defined]
     print(shtab.complete(parser, options.shell))
     return 0
+
+
+def takes_files(action: argparse.Action) -> bool:
+    """Whether the values of an argument are files or folders, by the word that its help shows for them."""
+    words = action.metavar if isinstance(action.metavar, str) else ""
+    return not action.choices and not _FILES.isdisjoint(re.split(r"[^A-Z]+", words))
 
 
 def _actions(parser: argparse.ArgumentParser) -> list[argparse.Action]:

@@ -2,7 +2,7 @@
 
   gemmprof history record RUN|REPORT… --commit "$(git rev-parse --short HEAD)"
   gemmprof history list
-  gemmprof history show 'sgemm_fastest' -o fastest.svg
+  gemmprof history show 'sgemm_fastest' -o fastest.html
   gemmprof history check                     exit code 1 if a kernel became slower and stayed so
 
 A store is a folder of Parquet files that are only ever added (default: gemmprof-history, or $GEMMPROF_HISTORY). Several
@@ -21,7 +21,7 @@ from gemmprof.commands import _shared
 from gemmprof.errors import UsageError
 
 STORE_VARIABLE = "GEMMPROF_HISTORY"
-PICTURES = (".png", ".svg", ".pdf")
+PAGE, PICTURES = ".html", (".png", ".svg", ".pdf")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -56,7 +56,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     for part in (show, check):
         part.add_argument("--device", metavar="NAME", help="only times of this card")
         part.add_argument("--kind", choices=("timed", "profiled"), help="only timed, or only profiled, times")
-    _shared.add_output_argument(show, metavar="FILE", text="draw into FILE (.png, .svg or .pdf)")
+    _shared.add_output_argument(
+        show, metavar="FILE", text="write a page (.html) or a picture (.png, .svg or .pdf) instead"
+    )
     check.add_argument(
         "--last",
         metavar="N",
@@ -76,18 +78,22 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Do what was asked; exit code 0, or 1 for a slower kernel or an input that could not be read."""
-    return {"record": _record, "list": _list, "show": _show, "check": _check}[options.action](options)
+    from gemmprof.reports.tables.files import without_pandas
+
+    with without_pandas():
+        return {"record": _record, "list": _list, "show": _show, "check": _check}[options.action](options)
 
 
 def _folder(options: argparse.Namespace) -> Path:
-    from gemmprof.reports.tables.history_store import DEFAULT_STORE
+    from gemmprof.reports.history.store import DEFAULT_STORE
 
     return Path(options.store or os.environ.get(STORE_VARIABLE) or DEFAULT_STORE)
 
 
 def _record(options: argparse.Namespace) -> int:
-    from gemmprof.analysis.history.points import Origin, points
-    from gemmprof.reports.tables.history_store import HistoryStore
+    from gemmprof.analysis.history.points import Origin
+    from gemmprof.analysis.history.recording import points
+    from gemmprof.reports.history.store import HistoryStore
     from gemmprof.reports.terminal import history
 
     if not options.inputs:
@@ -118,7 +124,7 @@ def _when(text: str | None) -> datetime:
 
 
 def _list(options: argparse.Namespace) -> int:
-    from gemmprof.reports.tables.history_store import HistoryStore
+    from gemmprof.reports.history.store import HistoryStore
     from gemmprof.reports.terminal import history
 
     series = HistoryStore.open(_folder(options)).series(options.kernel)
@@ -132,27 +138,32 @@ def _list(options: argparse.Namespace) -> int:
 
 def _show(options: argparse.Namespace) -> int:
     from gemmprof.analysis.history.changes import changes
-    from gemmprof.reports.tables.history_store import HistoryStore
+    from gemmprof.analysis.history.series import series_of
+    from gemmprof.reports.history.store import HistoryStore
     from gemmprof.reports.terminal import history
 
     target = _shared.new_output(options.output, force=options.force) if options.output else None
-    if target is not None and target.suffix.lower() not in PICTURES:
+    if target is not None and target.suffix.lower() not in (PAGE, *PICTURES):
         raise UsageError(
-            f"{target} has no known picture format", remedies=[f"end the name in {', '.join(PICTURES)}"]
+            f"{target} has no known format", remedies=[f"end the name in {', '.join((PAGE, *PICTURES))}"]
         )
     found = HistoryStore.open(_folder(options)).points(
         options.kernel, device=options.device, kind=options.kind
     )
     if not found:
         raise UsageError("no kernel of the history matches", remedies=["gemmprof history list shows them"])
-    shown = [(series, changes(series)) for series in found.values()]
+    shown = [(points, changes(series_of(points))) for points in found.values()]
     if options.json:
         _shared.print_json(history.shown(shown))
     elif target is None:
         terminal = _shared.console()
         for part in history.plots(shown, width=terminal.width):
             terminal.print(part)
-    if target is not None:
+    if target is not None and target.suffix.lower() == PAGE:
+        from gemmprof.reports.pages.history import write_history_page
+
+        _shared.announce(write_history_page(shown, target))
+    elif target is not None:
         from gemmprof.reports.figures.history_plot import draw_history
 
         draw_history(shown, target)
@@ -162,30 +173,31 @@ def _show(options: argparse.Namespace) -> int:
 
 def _check(options: argparse.Namespace) -> int:
     from gemmprof.analysis.history.changes import changes
-    from gemmprof.reports.tables.history_store import HistoryStore
+    from gemmprof.analysis.history.overview import series_with_steps
+    from gemmprof.reports.history.store import HistoryStore
     from gemmprof.reports.terminal import history
 
     if options.last is not None and options.last < 1:
         raise UsageError("--last takes a number from 1 on", remedies=["--last 10"])
     store = HistoryStore.open(_folder(options))
-    chosen = options.kernel or options.device or options.kind
-    series = (
-        store.points(options.kernel, device=options.device, kind=options.kind)
-        if chosen
-        else store.points_of(store.unsettled())
-    )
+    if options.kernel or options.device or options.kind:
+        chosen = store.numbers(options.kernel, device=options.device, kind=options.kind)
+        looked_at = len(chosen)
+    else:
+        times = store.times()
+        chosen = series_with_steps(times, options.last)
+        looked_at = len(times.numbers)
     found = [
-        (points, change)
-        for points in series.values()
-        for change in changes(points)
-        if options.last is None or len(points) - change.step.position <= options.last
+        change
+        for series in store.columns_of(chosen)
+        for change in changes(series)
+        if options.last is None or len(series.time_ns) - change.step.position <= options.last
     ]
-    found.sort(key=lambda item: -item[1].step.ratio)
-    looked_at = len(series) if chosen else len(store.series())
+    found.sort(key=lambda change: -change.step.ratio)
     if options.json:
         _shared.print_json(history.checked(found, looked_at))
     else:
         terminal = _shared.console()
         for part in history.changes_found(found, looked_at, width=terminal.width):
             terminal.print(part)
-    return 1 if any(change.is_slower for _, change in found) else 0
+    return 1 if any(change.is_slower for change in found) else 0

@@ -34,6 +34,8 @@ ROOMS = ("parts", "metrics")
 BATCH_REPORTS = 64
 BATCH_BYTES = 48 << 20
 """A part holds so many reports or so many bytes of them, whichever comes first: memory stays flat, parts stay few."""
+SMALLEST_BATCH = 8
+"""Fewer reports make no part of their own while there are more: a search opens every part."""
 SECONDS_PER_REPORT = 120.0
 """A worker that takes longer over a report is given up, and its batch is read again one report at a time."""
 
@@ -237,14 +239,19 @@ def _answers(
 
 
 def _batches(todo: dict[str, tuple[int, int]], processes: int) -> Iterator[list[str]]:
-    """Reports in batches of bounded size; small enough that every process gets some."""
-    most = max(1, min(BATCH_REPORTS, -(-len(todo) // (2 * processes))))
+    """Reports in batches of bounded size, smaller ones towards the end: no process waits long for the last."""
     batch: list[str] = []
     size = 0
-    for path, (bytes_, _) in todo.items():
+    most = 1
+    for done, (path, (bytes_, _)) in enumerate(todo.items()):
         if batch and (len(batch) >= most or size + bytes_ > BATCH_BYTES):
             yield batch
             batch, size = [], 0
+        if not batch:
+            left = len(todo) - done
+            most = min(
+                BATCH_REPORTS, max(min(SMALLEST_BATCH, -(-left // processes)), left // (2 * processes))
+            )
         batch.append(path)
         size += bytes_
     if batch:

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import pairwise
 from pathlib import Path
 from statistics import median
 from typing import Any
 
-from gemmprof.analysis.history.changepoints import NOISE_FLOOR, noise_scale
+from gemmprof.analysis.history.band import levels
 from gemmprof.analysis.history.changes import Change
 from gemmprof.analysis.history.points import Point
 from gemmprof.reports.figures.svg import drawing
@@ -30,19 +29,15 @@ def draw_history(shown: Sequence[tuple[Sequence[Point], Sequence[Change]]], targ
 
 
 def _panel(axes: Any, series: Sequence[Point], found: Sequence[Change]) -> None:
-    import numpy as np
-
     unit, scale = _unit(series)
     values = [point.time_ns / scale for point in series]
     dates = [point.origin.recorded_at for point in series]
-    edges = [0, *(change.step.position for change in found), len(values)]
-    noise = max(noise_scale(np.log(np.asarray(values))), NOISE_FLOOR)
     axes.plot(dates, values, ".", markersize=4)
-    for left, right in pairwise(edges):
-        level = median(values[left:right])
-        span = [dates[left], dates[right - 1]]
-        axes.plot(span, [level, level], "-", linewidth=1.5)
-        low, high = level * (1 - 2 * noise), level * (1 + 2 * noise)
+    _, between = levels([point.time_ns for point in series], [change.step for change in found])
+    for level in between:
+        span = [dates[level.start], dates[level.stop - 1]]
+        axes.plot(span, [level.time_ns / scale] * 2, "-", linewidth=1.5)
+        low, high = level.low_ns / scale, level.high_ns / scale
         axes.fill_between(span, [low, low], [high, high], alpha=0.15, linewidth=0)
     for change in found:
         axes.axvline(change.after.origin.recorded_at, linestyle="--", linewidth=1)

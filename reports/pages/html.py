@@ -195,8 +195,8 @@ def is_our_page(file: Path) -> bool:
         return _OUR_HEAD.match(stream.read(8192)) is not None
 
 
-def document(title: str, articles: Sequence[Markup]) -> str:
-    """A whole HTML document around one article or several."""
+def document(title: str, articles: Sequence[Markup], *, scripts: tuple[str, ...] = ()) -> str:
+    """A whole HTML document around one article or several; ``scripts`` are assets beside those of every page."""
     from jinja2 import TemplateNotFound
 
     def assets(names: tuple[str, ...]) -> tuple[str, ...]:
@@ -208,15 +208,15 @@ def document(title: str, articles: Sequence[Markup]) -> str:
                 continue
         return tuple(texts)
 
-    styles, scripts = assets(STYLES), assets(SCRIPTS)
+    styles, texts = assets(STYLES), assets((*SCRIPTS, *scripts))
     return (
         environment()
         .get_template("document.html")
         .render(
             title=title,
-            policy=content_security_policy(styles, scripts),
+            policy=content_security_policy(styles, texts),
             styles=styles,
-            scripts=scripts,
+            scripts=texts,
             articles=articles,
         )
     )

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from statistics import median
 from typing import TYPE_CHECKING, Any
 
+from gemmprof.analysis.history.band import levels
 from gemmprof.analysis.history.changes import Change
 from gemmprof.analysis.history.points import Point
 from gemmprof.reports.formatting import nanoseconds, short_name, times
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
     from rich.table import Table
 
-    from gemmprof.reports.tables.history_store import SeriesSummary
+    from gemmprof.reports.history.index import SeriesSummary
 
 FORMAT = "gemmprof.history/1"
 PLOT_ROWS = 8
@@ -71,22 +71,20 @@ def sentence(change: Change) -> str:
     return f"{when}{commit}: {times(size)} {direction}, noise {100 * change.step.noise:.1f} %. {why}"
 
 
-def changes_found(
-    found: Sequence[tuple[Sequence[Point], Change]], looked_at: int, *, width: int
-) -> Iterator[RenderableType]:
+def changes_found(found: Sequence[Change], looked_at: int, *, width: int) -> Iterator[RenderableType]:
     """The steps of many series, slower ones first."""
     from rich.text import Text
 
-    for series, change in found:
-        first = series[0]
+    for change in found:
+        first = change.after
         yield Text(f"{first.kernel} {first.grid}".strip() + f" ({first.device}, {first.kind})", style="bold")
         yield Text(f"  {sentence(change)}")
-    slower = sum(change.is_slower for _, change in found)
+    slower = sum(change.is_slower for change in found)
     yield Text(f"{looked_at} kernels looked at: {slower} slower steps, {len(found) - slower} faster")
 
 
 def _plot(series: Sequence[Point], found: Sequence[Change], width: int) -> list[str]:
-    """Times as dots over the runs; the dotted lines are one noise scale around each level."""
+    """Times as dots over the runs; the dotted lines are the band of noise around each level."""
     columns = max(10, width - 12)
     values = [point.time_ns for point in series]
     low, high = min(values), max(values)
@@ -99,18 +97,13 @@ def _plot(series: Sequence[Point], found: Sequence[Change], width: int) -> list[
         share = (value - low) / (high - low)
         return PLOT_ROWS - 1 - min(PLOT_ROWS - 1, max(0, round(share * (PLOT_ROWS - 1))))
 
-    edges = [0, *(change.step.position for change in found), len(values)]
-    noise = found[0].step.noise if found else None
+    _, between = levels(values, [change.step for change in found])
     for column in range(count):
-        start, stop = (
-            column * len(values) // count,
-            max(column * len(values) // count + 1, (column + 1) * len(values) // count),
-        )
-        if noise is not None:
-            left = max(edge for edge in edges[:-1] if edge <= start)
-            right = min(edge for edge in edges if edge > start)
-            level = median(values[left:right])
-            for bound in (level * (1 - noise), level * (1 + noise)):
+        start = column * len(values) // count
+        stop = max(start + 1, (column + 1) * len(values) // count)
+        level = next(level for level in between if start < level.stop)
+        for bound in (level.low_ns, level.high_ns):
+            if low <= bound <= high:
                 cells[row(bound)][column] = _BAND
         for value in values[start:stop]:
             cells[row(value)][column] = _DOT
@@ -168,12 +161,12 @@ def shown(found: Sequence[tuple[Sequence[Point], Sequence[Change]]]) -> dict[str
     }
 
 
-def checked(found: Sequence[tuple[Sequence[Point], Change]], looked_at: int) -> dict[str, Any]:
+def checked(found: Sequence[Change], looked_at: int) -> dict[str, Any]:
     """Steps of many series as records."""
     return {
         "format": FORMAT,
         "kernels": looked_at,
-        "steps": [{**_key(series[0]), **_step(change)} for series, change in found],
+        "steps": [{**_key(change.after), **_step(change)} for change in found],
     }
 
 

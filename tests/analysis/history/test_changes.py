@@ -10,7 +10,9 @@ import pytest
 from recorded_data import DATA, ReadRecorded
 
 from gemmprof.analysis.history.changes import changes
-from gemmprof.analysis.history.points import Origin, Point, code_fingerprint, points
+from gemmprof.analysis.history.points import Origin, Point
+from gemmprof.analysis.history.recording import code_fingerprint, points
+from gemmprof.analysis.history.series import series_of
 from gemmprof.analysis.session import load_session
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
@@ -45,14 +47,14 @@ def series(ratio: float, **after: object) -> list[Point]:
     ids=lambda value: "+".join(value) if isinstance(value, tuple) else "",
 )
 def test_causes(after: dict[str, object], causes: tuple[str, ...]) -> None:
-    (change,) = changes(series(1.1, **after))
+    (change,) = changes(series_of(series(1.1, **after)))
     assert change.causes == causes
     assert change.is_slower
     assert change.after.origin.commit == "c30"
 
 
 def test_a_change_without_a_step_is_no_change() -> None:
-    assert changes(series(1.0, code="bb")) == ()
+    assert changes(series_of(series(1.0, code="bb"))) == ()
 
 
 def test_points_of_a_recorded_report() -> None:

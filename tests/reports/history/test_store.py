@@ -16,8 +16,8 @@ import pytest
 from recorded_data import DATA
 
 from gemmprof.analysis.history.points import Origin, Point
-from gemmprof.reports.tables import history_store
-from gemmprof.reports.tables.history_store import HistoryError, HistoryStore
+from gemmprof.reports.history import store as history_store
+from gemmprof.reports.history.store import HistoryError, HistoryStore
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -25,7 +25,7 @@ WRITER = """
 import sys
 from datetime import UTC, datetime, timedelta
 from gemmprof.analysis.history.points import Origin, Point
-from gemmprof.reports.tables import history_store
+from gemmprof.reports.history import store as history_store
 history_store.COMPACT_AFTER = 5
 store = history_store.HistoryStore.open(sys.argv[1], create=True)
 for run in range(int(sys.argv[3])):

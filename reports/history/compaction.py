@@ -1,0 +1,52 @@
+"""Many records as one file, sorted by series and time, with its index."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from gemmprof.analysis.history.overview import Times, series_with_steps
+from gemmprof.reports.history.files import ROW_GROUP, new_parquet, write_table
+from gemmprof.reports.history.index import index_of, index_table
+from gemmprof.reports.history.listing import REPLACES, Listing
+
+
+def write_compacted(files: Listing, target: Path) -> None:
+    """Write the rows of these files into one, and its index; rows pass through in bounded memory.
+
+    Args:
+        files: what to put together.
+        target: the compacted file; it counts from the moment that it has its name, which is after its index has.
+
+    Raises:
+        duckdb.Error: if a file is damaged.
+    """
+    import duckdb
+    import numpy as np
+    import pyarrow as pa
+
+    piece, names = files.piece(), files.catalogue()
+    kinds = names.column("kind").to_pylist()
+    loud = series_with_steps(
+        Times(piece.numbers, piece.counts, piece.values, [kind == "profiled" for kind in kinds])
+    )
+    quiet = ~np.isin(piece.numbers, loud)
+    order = np.lexsort((piece.numbers, quiet))
+    starts = np.empty(len(order), np.int64)
+    starts[order] = np.cumsum(piece.counts[order]) - piece.counts[order]
+
+    connection = duckdb.connect()
+    connection.execute("SET enable_progress_bar = false; SET TimeZone = 'UTC'")
+    connection.register("loud", pa.table({"number": pa.array(loud, pa.int64())}))
+    connection.register(
+        "points", connection.read_parquet([str(path) for path in files.all], union_by_name=True)
+    )
+    rows = connection.sql(
+        "SELECT * FROM points ORDER BY series NOT IN (SELECT number FROM loud), series, recorded_at"
+    ).to_arrow_reader(16 * ROW_GROUP)
+    write_table(index_table(piece, names, starts), index_of(target))
+    replaces = json.dumps([path.name for path in files.all]).encode()
+    with new_parquet(target, rows.schema.with_metadata({REPLACES: replaces})) as writer:
+        for batch in rows:
+            table = pa.Table.from_batches([batch]).replace_schema_metadata({REPLACES: replaces})
+            writer.write_table(table, row_group_size=ROW_GROUP)

@@ -1,0 +1,138 @@
+"""The files of a store that count, and what they say together."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from gemmprof.analysis.history.overview import Times
+from gemmprof.reports.history.files import read_columns, rows_at, rows_of_series
+from gemmprof.reports.history.index import (
+    NAMES,
+    Piece,
+    catalogue,
+    index_of,
+    index_table,
+    joined,
+    loose_index,
+    piece_of,
+    sorted_piece,
+)
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+COMPACT = "compact-"
+REPLACES = b"gemmprof.replaces"
+"""Key of a compacted file's metadata: the names of the records that are in it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """Files of a store that count.
+
+    Attributes:
+        compacted, records: their paths.
+        replaced: names of records that a compacted file holds too; they do not count, if they are there still.
+    """
+
+    compacted: tuple[Path, ...]
+    records: tuple[Path, ...]
+    replaced: frozenset[str] = frozenset()
+
+    @classmethod
+    def of(cls, present: Iterable[Path]) -> Listing:
+        """Those of the files that are present."""
+        import pyarrow.parquet as pq
+
+        found = sorted(present)
+        compacted = [path for path in found if path.name.startswith(COMPACT)]
+        replaced: set[str] = set()
+        for path in compacted:
+            replaced |= set(json.loads((pq.read_schema(path).metadata or {}).get(REPLACES, b"[]")))
+        return cls(
+            tuple(path for path in compacted if path.name not in replaced),
+            tuple(path for path in found if path not in compacted and path.name not in replaced),
+            frozenset(replaced),
+        )
+
+    @property
+    def all(self) -> tuple[Path, ...]:
+        """Every file that counts."""
+        return (*self.compacted, *self.records)
+
+    def piece(self) -> Piece:
+        """The times of everything, series by series."""
+        pieces = [
+            piece_of(read_index(path, ["series", "count", "first", "last", "times"]))
+            for path in self.compacted
+        ]
+        if self.records:
+            pieces.append(_loose(self.records))
+        return joined(pieces) or _loose(self.all)
+
+    def times(self) -> Times:
+        """The same with what a search for steps needs to know."""
+        whole = self.piece()
+        kinds = self.catalogue().column("kind").to_pylist()
+        return Times(whole.numbers, whole.counts, whole.values, [kind == "profiled" for kind in kinds])
+
+    def catalogue(self) -> pa.Table:
+        """One row a series, by number: names, number of points, first and last time. No compacted file is read."""
+        import numpy as np
+
+        columns = ["series", *NAMES, "count", "first", "last", "last_ns"]
+        indexes = [read_index(path, columns) for path in self.compacted]
+        if not self.records:
+            return catalogue(indexes)
+        loose = _loose(self.records)
+        known = np.concatenate(
+            [np.empty(0, np.int64), *(index.column("series").to_numpy() for index in indexes)]
+        )
+        fresh = loose.numbers[~np.isin(loose.numbers, known)]
+        # The names of the others stand in the indexes; texts are what takes long to read.
+        names = (
+            [rows_of_series(path, fresh, ["series", *NAMES]) for path in self.records] if len(fresh) else []
+        )
+        return catalogue([*indexes, *names, loose_index(loose)])
+
+    def rows(self, numbers: Sequence[int]) -> pa.Table:
+        """The rows of these series, by series and time."""
+        import numpy as np
+        import pyarrow as pa
+
+        wanted = np.asarray(numbers, dtype=np.int64)
+        parts = []
+        for path in self.compacted:
+            index = read_index(path, ["series", "start", "count"])
+            series, starts, counts = (index.column(name).to_numpy() for name in index.column_names)
+            chosen = np.isin(series, wanted)
+            parts.append(rows_at(path, starts[chosen], counts[chosen]))
+        parts += [rows_of_series(path, wanted) for path in self.records]
+        rows = pa.concat_tables(parts, promote_options="default")
+        return rows.sort_by([("series", "ascending"), ("recorded_at", "ascending")])
+
+
+def read_index(compacted: Path, columns: Sequence[str] | None = None) -> pa.Table:
+    """The index of a compacted file, or some columns; the file itself is read where an older gemmprof wrote none."""
+    import numpy as np
+
+    path = index_of(compacted)
+    if path.exists():
+        return read_columns(path, columns)
+    piece = _loose([compacted])
+    names = catalogue([read_columns(compacted, ["series", *NAMES]), loose_index(piece)])
+    index = index_table(piece, names, np.cumsum(piece.counts) - piece.counts)
+    return index.select(columns) if columns is not None else index
+
+
+def _loose(files: Sequence[Path]) -> Piece:
+    """The times of these files, whatever their order."""
+    import pyarrow as pa
+
+    rows = pa.concat_tables(read_columns(path, ["series", "recorded_at", "time_ns"]) for path in files)
+    recorded = rows.column("recorded_at").cast("int64").to_numpy()
+    return sorted_piece(rows.column("series").to_numpy(), recorded, rows.column("time_ns").to_numpy())

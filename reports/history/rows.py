@@ -1,0 +1,148 @@
+"""Points of a history as the rows of a Parquet file, and back."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+from gemmprof.analysis.history.points import Origin, Point
+from gemmprof.analysis.history.series import CLOCKS, TEXTS, Series
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+COUNTER = "counter_"
+_ORIGIN = ("recorded_at", "commit", "branch", "machine", "note")
+_PLAIN = (
+    "kernel",
+    "grid",
+    "device",
+    "kind",
+    "time_ns",
+    "low_ns",
+    "high_ns",
+    "repetitions",
+    "cycles",
+    "sm_clock_hz",
+    "memory_clock_hz",
+    "tools",
+    "code",
+)
+_TEXTS = frozenset(
+    {"kernel", "grid", "device", "kind", "tools", "code", "commit", "branch", "machine", "note"}
+)
+
+
+def series_number(point: Point) -> int:
+    """A number for a series that every writer finds alike; it is not negative."""
+    digest = hashlib.blake2b("\0".join(point.series).encode("utf-8", "replace"), digest_size=8).digest()
+    return int.from_bytes(digest, "big") >> 1
+
+
+def table_of(points: Sequence[Point]) -> pa.Table:
+    """One row a point, sorted by the number of its series."""
+    import pyarrow as pa
+
+    from gemmprof.analysis.history.recording import COUNTERS
+
+    points = sorted(points, key=series_number)
+    columns: dict[str, Any] = {"series": pa.array([series_number(p) for p in points], pa.int64())}
+    columns |= {name: pa.array([getattr(p.origin, name) for p in points], _type(name)) for name in _ORIGIN}
+    columns |= {name: pa.array([getattr(p, name) for p in points], _type(name)) for name in _PLAIN}
+    columns |= {f"{COUNTER}{n}": pa.array([p.counters.get(n) for p in points], _type(n)) for n in COUNTERS}
+    return pa.table(columns)
+
+
+def _type(name: str) -> pa.DataType:
+    import pyarrow as pa
+
+    if name == "recorded_at":
+        return pa.timestamp("us", tz="UTC")
+    return pa.string() if name in _TEXTS else pa.int64() if name == "repetitions" else pa.float64()
+
+
+def points_of(rows: pa.Table) -> list[Point]:
+    """The points of these rows, in their order. A column that an older record lacks is None, or '' for a text."""
+    values = {name: _values(rows, name) for name in (*_ORIGIN, *_PLAIN)}
+    counters = [name for name in rows.column_names if name.startswith(COUNTER)]
+    names = [name.removeprefix(COUNTER) for name in counters]
+    counted = zip(*(_values(rows, name) for name in counters), strict=True) if counters else iter(())
+    origins = zip(*(values[name] for name in _ORIGIN), strict=True)
+    plain = zip(*(values[name] for name in _PLAIN), strict=True)
+    found = []
+    for origin, fields in zip(origins, plain, strict=True):
+        known = {name: v for name, v in zip(names, next(counted, ()), strict=False) if v is not None}
+        found.append(_made(fields, origin, known))
+    return found
+
+
+def _point(row: dict[str, Any]) -> Point:
+    """One row as a point: what `points_of` does for many."""
+
+    def value(name: str) -> Any:
+        return row.get(name) or "" if name in _TEXTS else row.get(name)
+
+    counters = {
+        name.removeprefix(COUNTER): value
+        for name, value in row.items()
+        if name.startswith(COUNTER) and value is not None
+    }
+    return _made([value(name) for name in _PLAIN], [value(name) for name in _ORIGIN], counters)
+
+
+def _made(fields: Sequence[Any], origin: Sequence[Any], counters: dict[str, float]) -> Point:
+    named = dict(zip(_PLAIN, fields, strict=True))
+    return Point(**named, origin=Origin(*origin), counters=counters)
+
+
+def series_in(rows: pa.Table) -> list[Series]:
+    """The series of rows that are sorted by series and time, as columns: no point is made but those asked for."""
+    import numpy as np
+
+    if not len(rows):
+        return []
+    counters = sorted(name for name in rows.column_names if name.startswith(COUNTER))
+    names = (*CLOCKS, *(name.removeprefix(COUNTER) for name in counters))
+    wanted = (*CLOCKS, *counters)
+    numbers = np.column_stack([rows.column(name).to_numpy() for name in wanted]).astype(
+        np.float64, copy=False
+    )
+    times = rows.column("time_ns").to_numpy()
+    kinds = _values(rows, "kind")
+    texts = {name: _values(rows, name) for name in TEXTS}
+    series = rows.column("series").to_numpy()
+    edges = [0, *(np.flatnonzero(series[1:] != series[:-1]) + 1).tolist(), len(series)]
+
+    columns = [(name, rows.column(name).combine_chunks()) for name in rows.column_names]
+
+    def part(start: int, stop: int) -> Series:
+        return Series(
+            is_profiled=kinds[start] == "profiled",
+            time_ns=times[start:stop],
+            names=names,
+            numbers=numbers[start:stop],
+            texts={name: values[start:stop] for name, values in texts.items()},
+            point=lambda at: _point({name: column[start + at].as_py() for name, column in columns}),
+        )
+
+    return [part(start, stop) for start, stop in pairwise(edges)]
+
+
+def _values(rows: pa.Table, name: str) -> list[Any]:
+    """A column as Python values. Texts are few and repeat, numbers are many: each is converted its fast way."""
+    if name not in rows.column_names:
+        return [("" if name in _TEXTS else None)] * len(rows)
+    column = rows.column(name)
+    if name in _TEXTS:
+        coded = column.combine_chunks().dictionary_encode()
+        texts = [text or "" for text in coded.dictionary.to_pylist()]
+        if coded.null_count:
+            return [texts[i] if i is not None else "" for i in coded.indices.to_pylist()]
+        return [texts[i] for i in coded.indices.to_numpy().tolist()]
+    if column.null_count or name == "recorded_at":
+        values: list[Any] = column.to_pylist()
+        return values
+    numbers: list[Any] = column.to_numpy().tolist()
+    return numbers

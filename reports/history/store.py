@@ -1,0 +1,263 @@
+"""The store of a history: a folder of Parquet files that are only ever added.
+
+    <store>/history.json                    format version
+    <store>/records/<time>-<id>.parquet     the points of one `gemmprof history record`
+    <store>/records/compact-<id>.parquet    the points of many records (`reports.history.compaction`)
+    <store>/series/compact-<id>.parquet     one row a series of that file (`reports.history.index`)
+
+A record is written beside its place and takes its name in one step, so any number of writers need no lock, and one that
+is killed leaves either its whole record or a scratch file that a later writer clears away. A compact file names the
+records that it replaces, and readers pass over those: whether they are already deleted makes no difference.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import time
+import uuid
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import UTC
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
+
+from gemmprof.analysis.history.overview import Times
+from gemmprof.analysis.history.points import Point
+from gemmprof.analysis.history.series import Series
+from gemmprof.analysis.selection import expression
+from gemmprof.errors import GemmprofError, UsageError
+from gemmprof.reports.history.files import SCRATCH, write_table
+from gemmprof.reports.history.index import ROOM, SeriesSummary, index_of
+from gemmprof.reports.history.listing import COMPACT, Listing, read_index
+from gemmprof.reports.history.rows import points_of, series_in, table_of
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+Result = TypeVar("Result")
+
+FORMAT = "gemmprof.history/1"
+DEFAULT_STORE = "gemmprof-history"
+COMPACT_AFTER = 16
+"""So many records, and the next writer puts them together: a query opens every file."""
+FORGOTTEN_SECONDS = 3600.0
+"""A scratch file older than this belongs to no living writer."""
+
+
+class HistoryError(GemmprofError):
+    """A store that is missing, of another format, or damaged."""
+
+
+@dataclass(frozen=True, slots=True)
+class HistoryStore:
+    """A store on disk."""
+
+    folder: Path
+
+    @classmethod
+    def open(cls, folder: str | os.PathLike[str], *, create: bool = False) -> HistoryStore:
+        """The store in a folder.
+
+        Raises:
+            HistoryError: if there is none (and ``create`` is not set), or it has another format.
+        """
+        path = Path(folder)
+        marker = path / "history.json"
+        if not marker.is_file():
+            if not create:
+                raise HistoryError(
+                    f"{path} holds no history",
+                    remedies=["record a first run: gemmprof history record RUN", "name a store with --store"],
+                )
+            if path.is_dir() and any(path.iterdir()):
+                raise HistoryError(
+                    f"{path} holds other files", remedies=["name an empty folder with --store"]
+                )
+            (path / "records").mkdir(parents=True, exist_ok=True)
+            _write_whole(marker, (json.dumps({"format": FORMAT}) + "\n").encode())
+        try:
+            found = json.loads(marker.read_text(encoding="utf-8"))
+        except (OSError, ValueError) as error:
+            raise HistoryError(f"{marker} cannot be read", found=str(error)) from None
+        if not isinstance(found, dict) or found.get("format") != FORMAT:
+            shown = found.get("format") if isinstance(found, dict) else found
+            raise HistoryError(
+                f"{path} is a history of another format",
+                found=str(shown)[:200],
+                remedies=["use the gemmprof that wrote it"],
+            )
+        return cls(path)
+
+    def add(self, points: Sequence[Point]) -> Path:
+        """Keep these points as one record; it is whole or not there.
+
+        Raises:
+            UsageError: if there are none.
+        """
+        if not points:
+            raise UsageError("there is no time to record", remedies=["name a run or report with durations"])
+        self._clear_forgotten()
+        stamp = max(point.origin.recorded_at for point in points).astimezone(UTC).strftime("%Y%m%dT%H%M%S")
+        target = self.folder / "records" / f"{stamp}-{uuid.uuid4().hex[:12]}.parquet"
+        try:
+            target.parent.mkdir(exist_ok=True)
+            write_table(table_of(points), target)
+        except OSError as error:
+            raise HistoryError(
+                f"the record could not be written to {self.folder}",
+                found=str(error),
+                remedies=["free some space or name another store with --store; nothing was changed"],
+            ) from None
+        self.compact(at_least=COMPACT_AFTER)
+        return target
+
+    def compact(self, *, at_least: int = 2) -> bool:
+        """Put records together into one file sorted by series, if there are so many; False if another process does.
+
+        Killed at any moment it loses nothing and doubles nothing.
+        """
+        import duckdb
+
+        from gemmprof.reports.history.compaction import write_compacted
+
+        with (self.folder / "compact.lock").open("w") as lock:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError:
+                return False
+            files = self._files()
+            for name in files.replaced:
+                (self.folder / "records" / name).unlink(missing_ok=True)
+            self._mend_indexes(files.compacted)
+            if len(files.records) < at_least:
+                return True
+            # Compact files grow by merging only with ones of their own size, so a point is rewritten few times.
+            size = sum(path.stat().st_size for path in files.records)
+            merged = []
+            for path in sorted(files.compacted, key=lambda path: path.stat().st_size):
+                if path.stat().st_size < 4 * size:
+                    merged.append(path)
+                    size += path.stat().st_size
+            target = self.folder / "records" / f"{COMPACT}{uuid.uuid4().hex[:12]}.parquet"
+            try:
+                write_compacted(Listing(tuple(merged), files.records), target)
+            except duckdb.Error as error:
+                raise HistoryError(f"a record of {self.folder} is damaged", found=str(error)[:500]) from None
+            for path in (*merged, *files.records):
+                path.unlink(missing_ok=True)
+            for path in merged:
+                index_of(path).unlink(missing_ok=True)
+        return True
+
+    def _mend_indexes(self, compacted: Sequence[Path]) -> None:
+        """Write the indexes that an older gemmprof did not, and clear away those that a kill left alone."""
+        (self.folder / ROOM).mkdir(exist_ok=True)
+        wanted = {path.name for path in compacted}
+        for path in (self.folder / ROOM).glob("[!.]*.parquet"):
+            if path.name not in wanted:
+                path.unlink(missing_ok=True)
+        for path in compacted:
+            if not index_of(path).exists():
+                write_table(read_index(path), index_of(path))
+
+    def series(self, pattern: str | None = None) -> list[SeriesSummary]:
+        """The series whose kernel matches a regular expression (all without one), longest last time first.
+
+        Raises:
+            UsageError: if the pattern is no regular expression.
+        """
+        rows = self._selected(pattern).to_pylist()
+        found = [SeriesSummary(**{name: row[name] for name in SeriesSummary.__slots__}) for row in rows]
+        return sorted(found, key=lambda s: (-s.last_ns, s.kernel, s.grid, s.device, s.kind))
+
+    def points(
+        self, pattern: str | None = None, *, device: str | None = None, kind: str | None = None
+    ) -> dict[tuple[str, str, str, str], list[Point]]:
+        """The points of matching series, each in order of time.
+
+        Raises:
+            UsageError: if the pattern is no regular expression.
+        """
+        found: dict[tuple[str, str, str, str], list[Point]] = {}
+        numbers = self.numbers(pattern, device=device, kind=kind)
+        for point in points_of(self._steadily(lambda files: files.rows(numbers))):
+            found.setdefault(point.series, []).append(point)
+        return found
+
+    def numbers(
+        self, pattern: str | None = None, *, device: str | None = None, kind: str | None = None
+    ) -> list[int]:
+        """The numbers of matching series, by which `times` and `columns_of` know them.
+
+        Raises:
+            UsageError: if the pattern is no regular expression.
+        """
+        found: list[int] = self._selected(pattern, device, kind).column("series").to_pylist()
+        return found
+
+    def columns_of(self, numbers: Sequence[int]) -> list[Series]:
+        """Exactly these series."""
+        return series_in(self._steadily(lambda files: files.rows(numbers)))
+
+    def times(self) -> Times:
+        """The times of every series, and nothing else: what a search for steps in all of them reads."""
+        return self._steadily(Listing.times)
+
+    def _selected(self, pattern: str | None, device: str | None = None, kind: str | None = None) -> pa.Table:
+        """The rows of the catalogue whose kernel, card and kind are meant."""
+        import pyarrow as pa
+
+        wanted = expression("REGEX", pattern)
+        rows = self._steadily(Listing.catalogue)
+        columns = [rows.column(name).to_pylist() for name in ("kernel", "device", "kind")]
+        chosen = [
+            (wanted is None or wanted.search(name) is not None)
+            and (device is None or card == device)
+            and (kind is None or what == kind)
+            for name, card, what in zip(*columns, strict=True)
+        ]
+        return rows.filter(pa.array(chosen, pa.bool_()))
+
+    def _files(self) -> Listing:
+        return Listing.of((self.folder / "records").glob("[!.]*.parquet"))
+
+    def _steadily(self, read: Callable[[Listing], Result]) -> Result:
+        """Read the files that count; where a compaction takes one away meanwhile, read those that count then.
+
+        Raises:
+            HistoryError: if there are none, or they cannot be read.
+        """
+        import pyarrow as pa
+
+        for attempt in range(3):
+            files: Listing | None = None
+            try:
+                files = self._files()
+                if not files.all:
+                    raise HistoryError(
+                        f"{self.folder} holds no record yet", remedies=["gemmprof history record RUN"]
+                    )
+                return read(files)
+            except (OSError, pa.ArrowException) as error:
+                if attempt == 2 or (files is not None and all(path.exists() for path in files.all)):
+                    kind = "cannot be read" if isinstance(error, OSError) else "is damaged"
+                    raise HistoryError(f"a record of {self.folder} {kind}", found=str(error)[:500]) from None
+        raise AssertionError("the loop returns or raises")
+
+    def _clear_forgotten(self) -> None:
+        for path in (
+            found for room in ("records", ROOM) for found in (self.folder / room).glob(f"{SCRATCH}*")
+        ):
+            try:
+                if time.time() - path.stat().st_mtime > FORGOTTEN_SECONDS:
+                    path.unlink()
+            except FileNotFoundError:
+                continue
+
+
+def _write_whole(target: Path, content: bytes) -> None:
+    scratch = target.with_name(f"{SCRATCH}{uuid.uuid4().hex}")
+    scratch.write_bytes(content)
+    scratch.replace(target)

@@ -1,0 +1,106 @@
+"""The page of `gemmprof history show -o FILE.html`: a picture a kernel, and its steps in words."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from gemmprof.analysis.history.changes import Change
+from gemmprof.analysis.history.points import Point
+from gemmprof.output import new_file
+from gemmprof.reports.figures.history_svg import HistoryDrawing, history_drawing
+from gemmprof.reports.formatting import nanoseconds, short_name
+from gemmprof.reports.pages.environment import environment
+
+MOST_SERIES = 60
+"""Pictures on one page; a phone does not take more."""
+
+
+@dataclass(frozen=True, slots=True)
+class SeriesCard:
+    """One kernel of the page; names, commits and details are untrusted text.
+
+    Attributes:
+        label, name: shortened and full name of the kernel.
+        facts: grid, card, kind of time, runs.
+        drawing: the picture.
+        steps: the steps, newest first, for the table.
+        summary: the picture in words.
+    """
+
+    label: str
+    name: str
+    facts: str
+    drawing: HistoryDrawing
+    steps: tuple[StepRow, ...]
+    summary: str
+
+
+@dataclass(frozen=True, slots=True)
+class StepRow:
+    """One step in the table."""
+
+    when: str
+    commit: str
+    change: float
+    chip: str
+    causes: tuple[str, ...]
+    details: tuple[str, ...]
+    before: str
+    after: str
+
+
+def page_html(shown: Sequence[tuple[Sequence[Point], Sequence[Change]]]) -> str:
+    """The whole page; it works from a file, without a network."""
+    from markupsafe import Markup
+
+    from gemmprof.reports.pages.html import document
+
+    cards = [_card(series, found) for series, found in shown[:MOST_SERIES]]
+    title = cards[0].label if len(cards) == 1 else f"{len(shown)} kernels over time"
+    article = (
+        environment()
+        .get_template("history.html")
+        .render(cards=cards, title=title, left_out=len(shown) - len(cards))
+    )
+    return document(f"{title} – history", [Markup(article)], scripts=("history.js",))
+
+
+def write_history_page(shown: Sequence[tuple[Sequence[Point], Sequence[Change]]], path: Path) -> Path:
+    """Write the page."""
+    with new_file(path) as temporary:
+        temporary.write_text(page_html(shown), encoding="utf-8")
+    return path
+
+
+def _card(series: Sequence[Point], found: Sequence[Change]) -> SeriesCard:
+    first, last = series[0], series[-1]
+    drawing = history_drawing(series, found)
+    dates = f"{first.origin.recorded_at:%Y-%m-%d} to {last.origin.recorded_at:%Y-%m-%d}"
+    steps = "no step" if not found else f"{len(found)} step{'s' if len(found) > 1 else ''}"
+    return SeriesCard(
+        label=short_name(first.kernel),
+        name=first.kernel,
+        facts=" · ".join(
+            text
+            for text in (first.grid, first.device, f"{first.kind} times", f"{len(series):,} runs, {dates}")
+            if text
+        ),
+        drawing=drawing,
+        steps=tuple(_step(change) for change in reversed(found)),
+        summary=f"{nanoseconds(last.time_ns)} in the last run; {steps}; noise of one run {100 * drawing.noise:.1f} %",
+    )
+
+
+def _step(change: Change) -> StepRow:
+    return StepRow(
+        when=f"{change.after.origin.recorded_at:%Y-%m-%d}",
+        commit=change.after.origin.commit,
+        change=change.step.ratio - 1,
+        chip="bad" if change.is_slower else "good",
+        causes=change.causes,
+        details=change.details,
+        before=nanoseconds(change.before.time_ns),
+        after=nanoseconds(change.after.time_ns),
+    )

@@ -1,0 +1,59 @@
+"""The page of a history: every run with its words, the band, each step with its class."""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from gemmprof.analysis.history.changes import Change, changes
+from gemmprof.analysis.history.points import Origin, Point
+from gemmprof.analysis.history.series import series_of
+from gemmprof.reports.figures.history_svg import history_drawing
+from gemmprof.reports.pages.history import MOST_SERIES, page_html, write_history_page
+
+START = datetime(2025, 11, 20, tzinfo=UTC)
+NAME = "void softmax<float>(</title><script>alert(1)</script>)"
+
+
+def series(runs: int, *, days: float = 1.0, name: str = NAME) -> tuple[list[Point], tuple[Change, ...]]:
+    rng = np.random.default_rng(1)
+    points = []
+    for run in range(runs):
+        time = 56e3 * float(np.exp(rng.normal(0, 0.008))) * (1.1 if run >= runs // 2 else 1)
+        origin = Origin(START + timedelta(days=days * run), commit=f"c{run}<b>", machine="ci-7")
+        code = "b" if run >= runs // 2 else "a"
+        points.append(Point(name, "2x1x1", "H100", "timed", origin, time, time, time * 1.1, 5, code=code))
+    return points, changes(series_of(points))
+
+
+def test_every_run_and_step_stands_on_the_page(tmp_path: Path) -> None:
+    shown = [series(120)]
+    text = write_history_page(shown, tmp_path / "h.html").read_text(encoding="utf-8")
+    assert text.count("<circle") == 120 and text.count('class="level"') == 2
+    assert "<script>alert" not in text and "c7&lt;b&gt;" in text
+    assert re.search(r'<line class="step bad"', text) and "code</text>" in text
+    assert "the instructions differ, since commit c60&lt;b&gt;" in text
+    assert "style=" not in text.partition("<main")[2]
+
+
+@pytest.mark.parametrize(
+    ("runs", "days"), [(1, 1.0), (2, 0.001), (20, 0.01), (30, 1.0), (400, 1.0), (100, 40.0)]
+)
+def test_the_picture_stays_in_its_frame(runs: int, days: float) -> None:
+    drawing = history_drawing(*series(runs, days=days))
+    assert len(drawing.dots) == runs
+    assert all(
+        drawing.left <= dot.x <= drawing.right and 0 <= dot.y <= drawing.bottom + 0.1 for dot in drawing.dots
+    )
+    assert 0 <= len(drawing.across) <= 16 and 2 <= len(drawing.up) <= 8
+    assert len({mark.text for mark in drawing.up}) == len(drawing.up)
+
+
+def test_a_page_holds_so_many_kernels_and_says_how_many_more() -> None:
+    text = page_html([series(3, name=f"kernel {number}") for number in range(MOST_SERIES + 5)])
+    assert text.count('<section class="card history"') == MOST_SERIES
+    assert "5 more kernels" in text

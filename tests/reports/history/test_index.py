@@ -1,0 +1,96 @@
+"""What the indexes say of a store is what its points say, however the records came in."""
+
+from __future__ import annotations
+
+import shutil
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from gemmprof.analysis.history.changes import changes
+from gemmprof.analysis.history.overview import series_with_steps
+from gemmprof.analysis.history.points import Origin, Point
+from gemmprof.analysis.history.series import series_of
+from gemmprof.reports.history.store import HistoryStore
+
+START = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+def record(run: int, kernels: int, rng: np.random.Generator) -> list[Point]:
+    """One run of kernels, of which every seventh became 20 % slower in run 25, with other code."""
+    origin = Origin(START + timedelta(days=run), commit=f"c{run}")
+    points = []
+    for number in range(kernels):
+        stepped = number % 7 == 3 and run >= 25
+        time = 1e4 * (number + 1) * (1.2 if stepped else 1.0) * float(np.exp(rng.normal(0, 0.005)))
+        kind = "profiled" if number % 2 else "timed"
+        points.append(
+            Point(f"kernel {number}", "1x1x1", "H100", kind, origin, time, time, time, 1,
+                  code="b" if stepped else "a", counters={"dram_read": 5.0 + stepped})
+        )  # fmt: skip
+    return points
+
+
+@pytest.fixture(scope="module", params=["in order", "the past later", "one file each"])
+def store(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> HistoryStore:
+    store = HistoryStore.open(tmp_path_factory.mktemp("history") / "h", create=True)
+    rng = np.random.default_rng(2)
+    runs = list(range(40))
+    if request.param == "the past later":
+        runs = [*range(0, 40, 2), *range(1, 40, 2)]
+    for place, run in enumerate(runs):
+        # Some kernels appear late: the newest records know series that no index does.
+        store.add(record(run, 30 if place < 37 else 33, rng))
+        if request.param == "one file each" and place in (19, 35):
+            assert store.compact(at_least=1)
+    return store
+
+
+def slowly(store: HistoryStore) -> dict[str, list[Point]]:
+    return {key[0]: points for key, points in store.points().items()}
+
+
+def test_times_and_catalogue_are_those_of_the_points(store: HistoryStore) -> None:
+    assert list((store.folder / "series").iterdir())
+    points, times = slowly(store), store.times()
+    by_number = dict(zip(times.numbers.tolist(), range(len(times.numbers)), strict=True))
+    starts = np.cumsum(times.counts) - times.counts
+    for name, expected in points.items():
+        assert len(expected) == (40 if int(name.split()[1]) < 30 else 3)
+        (number,) = store.numbers(f"^{name}$")
+        at = by_number[number]
+        found = times.values[starts[at] : starts[at] + times.counts[at]]
+        assert found.tolist() == [point.time_ns for point in expected]
+        assert times.profiled[at] == (expected[0].kind == "profiled")
+    summaries = {summary.kernel: summary for summary in store.series()}
+    assert summaries.keys() == points.keys()
+    for name, summary in summaries.items():
+        expected = points[name]
+        assert (summary.count, summary.last_ns) == (len(expected), expected[-1].time_ns)
+        assert (summary.first, summary.last) == (
+            expected[0].origin.recorded_at,
+            expected[-1].origin.recorded_at,
+        )
+
+
+def test_the_quick_search_finds_what_the_whole_search_finds(store: HistoryStore) -> None:
+    expected = {name: changes(series_of(points)) for name, points in slowly(store).items()}
+    assert {name for name, found in expected.items() if found} == {f"kernel {n}" for n in (3, 10, 17, 24)}
+    found = [
+        change for series in store.columns_of(series_with_steps(store.times())) for change in changes(series)
+    ]
+    assert {change.after.kernel: (change,) for change in found} == {k: v for k, v in expected.items() if v}
+    assert all(change.causes == ("code", "counters") for change in found)
+
+
+def test_a_store_without_indexes_answers_alike_and_gets_them(store: HistoryStore, tmp_path: Path) -> None:
+    older = Path(shutil.copytree(store.folder, tmp_path / "older"))
+    shutil.rmtree(older / "series")
+    other = HistoryStore.open(older)
+    assert other.series() == store.series()
+    assert other.times().values.tolist() == store.times().values.tolist()
+    assert slowly(other) == slowly(store)
+    other.compact(at_least=1000)
+    assert len(list((older / "series").iterdir())) == len(list((older / "records").glob("compact-*")))
