@@ -50,64 +50,108 @@ gemmprof::Kernel kernel_of(const char* label) {
     return {label, as_kernel(&sgemm_fastest<T, BY_THREADS, WIDTH>), T::threads, T::bm, T::bn, T::shared_bytes};
 }
 
+// In the order of `costs`, then those for GPUs before Hopper.
 const gemmprof::Kernel kernels[] = {
     kernel_of<Large, false, 4>("tensor copies"),
     kernel_of<Medium, false, 4>("tensor copies, medium tile"),
     kernel_of<Small, false, 4>("tensor copies, small tile"),
+    kernel_of<LargeTeams, false, 4>("tensor copies, teams"),
+    kernel_of<MediumTeams, false, 4>("tensor copies, medium tile, teams"),
+    kernel_of<WideTeams, false, 4>("tensor copies, wide tile, teams"),
+    kernel_of<SmallTeams, false, 4>("tensor copies, small tile, teams"),
     kernel_of<Large, true, 4>("16-byte copies"),
     kernel_of<Large, true, 1>("4-byte copies"),
     {"alignment of an operand", as_kernel(&align_rows), ALIGN_THREADS, 8, 256, 0},
 };
 
-cudaError_t launch_variant(const gemmprof::Gemm& gemm, cudaStream_t stream, bool tensor_copies, int sms) {
-    const int max_splits = tensor_copies ? MAX_SPLITS : 1;
+// Launches the kernel of a schedule; without tensor maps, the large tile's for GPUs before Hopper.
+cudaError_t launch_schedule(const gemmprof::Gemm& gemm, cudaStream_t stream, const Schedule& schedule, const Gpu& gpu,
+                            const CUtensorMap* maps) {
     const bool wide = aligned(gemm.a, gemm.lda) && aligned(gemm.b, gemm.ldb);
-    Schedule schedule = choose_schedule(gemm, TILES, max_splits, sms);
-    const int box_m = kernels[schedule.tile].tile_m, box_n = kernels[schedule.tile].tile_n;
-    CUtensorMap map_a{}, map_b{};
-    const bool tensor = tensor_copies && wide && gemm.k > 0 &&
-                        describe(&map_a, gemm.a, gemm.m, gemm.k, gemm.lda, box_m, BK, CU_TENSOR_MAP_SWIZZLE_128B) &&
-                        describe(&map_b, gemm.b, gemm.k, gemm.n, gemm.ldb, BK, box_n, CU_TENSOR_MAP_SWIZZLE_NONE);
-    if (!tensor) schedule = choose_schedule(gemm, 1, max_splits, sms);
-    const gemmprof::Kernel& kernel = kernels[tensor ? schedule.tile : wide ? TILES : TILES + 1];
+    const gemmprof::Kernel& kernel = kernels[maps != nullptr ? schedule.tile : wide ? TILES : TILES + 1];
     if (cudaError_t error = gemmprof::allow_shared_memory(kernel)) return error;
     if (cudaError_t error = cudaFuncSetAttribute(reinterpret_cast<const void*>(kernel.function),
                                                  cudaFuncAttributePreferredSharedMemoryCarveout, 100))
         return error;
 
     const int splits = schedule.splits;
-    cudaLaunchAttribute cluster;
-    cluster.id = cudaLaunchAttributeClusterDimension;
-    cluster.val.clusterDim.x = unsigned(splits), cluster.val.clusterDim.y = 1, cluster.val.clusterDim.z = 1;
+    const int tiles = gemmprof::ceil_div(gemm.m, kernel.tile_m) * gemmprof::ceil_div(gemm.n, kernel.tile_n);
     cudaLaunchConfig_t config = {};
-    config.gridDim =
-        dim3(unsigned(gemmprof::ceil_div(gemm.m, kernel.tile_m)) * gemmprof::ceil_div(gemm.n, kernel.tile_n) * splits);
+    config.gridDim = dim3(unsigned(tiles) * splits);
     config.blockDim = dim3(kernel.threads);
     config.dynamicSmemBytes = kernel.dynamic_shared_memory;
     config.stream = stream;
-    config.attrs = &cluster;
+    cudaLaunchAttribute attribute = {};
+    config.attrs = &attribute;
     config.numAttrs = splits > 1 ? 1 : 0;
-    return cudaLaunchKernelEx(&config, reinterpret_cast<Function*>(kernel.function), map_a, map_b, gemm.m, gemm.n,
+    Parts parts = {};
+
+    // Blocks that share a tile form a cluster, or find each other's sums in memory. If all blocks are at work at once,
+    // which a cooperative launch makes sure of, they share out the addition, too; otherwise the last block of a tile
+    // adds up what those launched before it have left.
+    const bool together = std::int64_t(tiles) * splits <= gpu.sms;
+    const int readers = together ? splits : 1;
+    const std::size_t sum_bytes = part_bytes(gemm, schedule);
+    const std::size_t flags = sum_bytes > 0 ? std::size_t(tiles) * splits * readers : 0;
+    const gemmprof::Workspace workspace(gpu.device, sum_bytes + flags * sizeof(*parts.complete), stream);
+    if (sum_bytes > 0) {
+        if (workspace.data == nullptr) return cudaErrorMemoryAllocation;
+        parts.sums = static_cast<float4*>(workspace.data);
+        parts.complete = reinterpret_cast<unsigned long long*>(static_cast<char*>(workspace.data) + sum_bytes);
+        parts.ticket = gemmprof::new_ticket(), parts.readers = readers;
+        attribute.id = cudaLaunchAttributeCooperative;
+        attribute.val.cooperative = together;
+    } else {
+        attribute.id = cudaLaunchAttributeClusterDimension;
+        attribute.val.clusterDim.x = unsigned(splits), attribute.val.clusterDim.y = attribute.val.clusterDim.z = 1;
+    }
+    const CUtensorMap none[2] = {};
+    if (maps == nullptr) maps = none;
+    return cudaLaunchKernelEx(&config, reinterpret_cast<Function*>(kernel.function), maps[0], maps[1], gemm.m, gemm.n,
                               gemm.k, gemm.alpha, static_cast<const float*>(gemm.a), gemm.lda,
                               static_cast<const float*>(gemm.b), gemm.ldb, gemm.beta, static_cast<float*>(gemm.c),
-                              gemm.ldc, splits, aligned(gemm.c, gemm.ldc));
+                              gemm.ldc, splits, aligned(gemm.c, gemm.ldc), parts);
+}
+
+// The same with tensor copies, if the copy engine takes the operands.
+cudaError_t launch_tensor_copies(const gemmprof::Gemm& gemm, cudaStream_t stream, const Schedule& schedule,
+                                 const Gpu& gpu, bool& described) {
+    const int box_m = kernels[schedule.tile].tile_m, box_n = kernels[schedule.tile].tile_n;
+    CUtensorMap maps[2] = {};
+    described = describe(&maps[0], gemm.a, gemm.m, gemm.k, gemm.lda, box_m, BK, CU_TENSOR_MAP_SWIZZLE_128B) &&
+                describe(&maps[1], gemm.b, gemm.k, gemm.n, gemm.ldb, BK, box_n, CU_TENSOR_MAP_SWIZZLE_NONE);
+    return described ? launch_schedule(gemm, stream, schedule, gpu, maps) : cudaSuccess;
+}
+
+cudaError_t launch_variant(const gemmprof::Gemm& gemm, cudaStream_t stream, const Gpu& gpu) {
+    if (gpu.tensor_copies && aligned(gemm.a, gemm.lda) && aligned(gemm.b, gemm.ldb) && gemm.k > 0) {
+        bool described = false;
+        for (const int tiles : {TILES, FIRST_TEAMS}) {
+            const Schedule schedule = choose_schedule(gemm, tiles, gpu, kernels);
+            const cudaError_t error = launch_tensor_copies(gemm, stream, schedule, gpu, described);
+            if (!described) break;
+            if (error != cudaErrorMemoryAllocation) return error;
+        }
+    }
+    return launch_schedule(gemm, stream, choose_schedule(gemm, 1, gpu, kernels), gpu, nullptr);
 }
 
 cudaError_t launch(const gemmprof::Gemm& gemm, cudaStream_t stream) {
     if (gemm.m == 0 || gemm.n == 0) return cudaSuccess;
-    int device = 0, major = 0, sms = 0;
-    if (cudaError_t error = cudaGetDevice(&device)) return error;
-    if (cudaError_t error = cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device)) return error;
-    if (cudaError_t error = cudaDeviceGetAttribute(&sms, cudaDevAttrMultiProcessorCount, device)) return error;
-    const bool tensor_copies = 100 * major >= TENSOR_COPIES_FROM;
+    Gpu gpu = {};
+    int major = 0;
+    if (cudaError_t error = cudaGetDevice(&gpu.device)) return error;
+    if (cudaError_t error = cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, gpu.device)) return error;
+    if (cudaError_t error = cudaDeviceGetAttribute(&gpu.sms, cudaDevAttrMultiProcessorCount, gpu.device)) return error;
+    gpu.tensor_copies = 100 * major >= TENSOR_COPIES_FROM;
 
     gemmprof::Gemm operands = gemm;
     float *a_copy = nullptr, *b_copy = nullptr;
-    if (tensor_copies && gemm.k > 0) {
-        a_copy = make_aligned(operands.a, operands.lda, gemm.m, gemm.k, sms, stream);
-        b_copy = make_aligned(operands.b, operands.ldb, gemm.k, gemm.n, sms, stream);
+    if (gpu.tensor_copies && gemm.k > 0) {
+        a_copy = make_aligned(operands.a, operands.lda, gemm.m, gemm.k, gpu.sms, stream);
+        b_copy = make_aligned(operands.b, operands.ldb, gemm.k, gemm.n, gpu.sms, stream);
     }
-    cudaError_t error = launch_variant(operands, stream, tensor_copies, sms);
+    cudaError_t error = launch_variant(operands, stream, gpu);
     for (float* copy : {a_copy, b_copy})
         if (copy != nullptr)
             if (cudaError_t free_error = cudaFreeAsync(copy, stream); error == cudaSuccess) error = free_error;

@@ -4,6 +4,7 @@
 #include "fastest_epilogue.cuh"
 #include "fastest_multiply.cuh"
 #include "fastest_ptx.cuh"
+#include "fastest_teams.cuh"
 #include "fastest_tile.cuh"
 
 namespace GEMMPROF_STAGE {
@@ -14,14 +15,17 @@ template <class T, bool BY_THREADS, int WIDTH>
 __global__ void __launch_bounds__(T::threads, T::blocks_per_sm)
     sgemm_fastest(const __grid_constant__ CUtensorMap map_a, const __grid_constant__ CUtensorMap map_b, int M, int N,
                   int K, float alpha, const float* __restrict__ A, std::int64_t lda, const float* __restrict__ B,
-                  std::int64_t ldb, float beta, float* __restrict__ C, std::int64_t ldc, int splits, bool aligned_c) {
+                  std::int64_t ldb, float beta, float* __restrict__ C, std::int64_t ldc, int splits, bool aligned_c,
+                  Parts parts) {
 #if __CUDA_ARCH__ < TENSOR_COPIES_FROM
     if constexpr (!BY_THREADS) return;  // never launched there
 #endif
     extern __shared__ char shared[];
-    const unsigned tiles = (shared_address(shared) + SWIZZLE_ATOM - 1) & ~(SWIZZLE_ATOM - 1u);
-    [[maybe_unused]] const unsigned barriers = tiles + STAGES * T::stage_bytes;
-    const int thread = threadIdx.x, lane = thread % 32, warp = thread / 32;
+    const int team = T::teams > 1 ? int(threadIdx.x) / T::team_threads : 0;
+    const int thread = threadIdx.x - team * T::team_threads, lane = thread % 32, warp = thread / 32;
+    const unsigned all_tiles = (shared_address(shared) + SWIZZLE_ATOM - 1) & ~(SWIZZLE_ATOM - 1u);
+    const unsigned tiles = all_tiles + team * STAGES * T::stage_bytes;
+    [[maybe_unused]] const unsigned barriers = all_tiles + T::teams * STAGES * T::stage_bytes + team * STAGES * 8;
 
     // The tile of C: GROUP_ROWS tile rows at a time, down their columns.
     const int tile = blockIdx.x / splits, split = blockIdx.x % splits;
@@ -33,14 +37,19 @@ __global__ void __launch_bounds__(T::threads, T::blocks_per_sm)
 
     // The part of K: steps [first, last) of BK.
     const int steps = K / BK + (K % BK != 0);
-    const int first = int(std::int64_t(steps) * split / splits), last = int(std::int64_t(steps) * (split + 1) / splits);
+    int first = int(std::int64_t(steps) * split / splits), last = int(std::int64_t(steps) * (split + 1) / splits);
+    // Teams take equal parts of it and count from 0, all to the same number, so that no branch depends on the team.
+    [[maybe_unused]] const int block_last = last, team_steps = gemmprof::ceil_div(last - first, T::teams);
+    [[maybe_unused]] const int team_first = first + team * team_steps;
+    if constexpr (T::teams > 1) first = 0, last = team_steps;
 
     const auto stage_address = [&](int step) { return tiles + (step - first) % STAGES * T::stage_bytes; };
 
     // Starts copying the tiles of a step. What lies outside the matrices is filled with zeros.
     const auto copy_tiles = [&](int step) {
         const unsigned to = stage_address(step);
-        const int k = step * BK;
+        int k = step * BK;
+        if constexpr (T::teams > 1) k = (team_first + step < block_last ? team_first + step : steps) * BK;
         if constexpr (!BY_THREADS) {
 #if __CUDA_ARCH__ >= TENSOR_COPIES_FROM
             if (thread == 0 && step < last) {
@@ -56,14 +65,14 @@ __global__ void __launch_bounds__(T::threads, T::blocks_per_sm)
             if (step < last) {
                 const int a_col = thread % (BK / WIDTH) * WIDTH, a_row = thread / (BK / WIDTH);
 #pragma unroll 4
-                for (int row = a_row; row < T::bm; row += T::threads / (BK / WIDTH)) {
+                for (int row = a_row; row < T::bm; row += T::team_threads / (BK / WIDTH)) {
                     const int size = bytes(block_row + row < M, K - k - a_col);
                     const float* from = size > 0 ? A + (block_row + row) * lda + k + a_col : A;
                     copy_async<4 * WIDTH>(to + row * BK * 4 + ((a_col / 4 ^ row % 8) * 4 + a_col % 4) * 4, from, size);
                 }
                 const int b_col = thread % (T::bn / WIDTH) * WIDTH, b_row = thread / (T::bn / WIDTH);
 #pragma unroll 4
-                for (int row = b_row; row < BK; row += T::threads / (T::bn / WIDTH)) {
+                for (int row = b_row; row < BK; row += T::team_threads / (T::bn / WIDTH)) {
                     const int size = bytes(k + row < K, N - block_col - b_col);
                     const float* from = size > 0 ? B + (k + row) * ldb + block_col + b_col : B;
                     copy_async<4 * WIDTH>(to + T::a_bytes + (row * T::bn + b_col) * 4, from, size);
@@ -75,7 +84,10 @@ __global__ void __launch_bounds__(T::threads, T::blocks_per_sm)
     // Returns when the tiles of a step have arrived and every warp has finished with the stage that step + 1 takes.
     const auto wait_for = [&](int step) {
         if constexpr (!BY_THREADS) {
-            __syncthreads();
+            if constexpr (T::teams == 1)
+                __syncthreads();
+            else
+                gemmprof::ptx::named_barrier_sync(1 + team, T::team_threads);
 #if __CUDA_ARCH__ >= TENSOR_COPIES_FROM
             if (step < last) barrier_wait(barriers + (step - first) % STAGES * 8, (step - first) / STAGES % 2);
 #endif
@@ -170,6 +182,11 @@ __global__ void __launch_bounds__(T::threads, T::blocks_per_sm)
     }
 
     const int row = warp_row + lane_row, col = warp_col + lane_col;
+    if constexpr (T::teams > 1) {
+        const TileOfC c = {C, ldc, M, N, block_row, block_col, aligned_c, beta};
+        add_teams<T>(sums, tiles, all_tiles, row, col, team, alpha, splits, parts, c);
+        return;
+    }
     if (splits == 1) {
         store_tile<T>(sums, C, ldc, block_row + row, block_col + col, M, N, aligned_c, alpha, beta);
         return;

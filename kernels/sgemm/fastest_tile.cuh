@@ -9,6 +9,8 @@
 constexpr int SWIZZLE_ATOM = 1024;  // the 128-byte swizzle repeats every 8 rows, counted from an aligned address
 constexpr int GROUP_ROWS = 16;      // tile rows walked together, so that blocks at work share operands in L2
 constexpr int MAX_SPLITS = 8;       // the largest cluster that every Hopper GPU accepts
+constexpr int MAX_PARTS = 32;       // the most blocks that share a tile without a cluster
+constexpr std::size_t MOST_PART_BYTES = 64 << 20;  // of sums that they leave for each other
 
 static_assert(BK == 32, "BK must be 32: a row of the A tile is one 128-byte swizzle span");
 static_assert(BM % WM == 0 && BN % WN == 0, "whole warp tiles must make up the block tile");
@@ -31,15 +33,18 @@ static_assert(STAGES * (BM + BN) * BK * 4 + SWIZZLE_ATOM + 8 * STAGES <= 101376,
 namespace GEMMPROF_STAGE {
 
 // A block computes bm x bn of C, each of its warps wm x wn, each thread tm x TN; an SM holds blocks_per_sm such blocks.
-template <int BM_, int BN_, int WM_, int WN_, int TM_, int BLOCKS_PER_SM_>
+// A block has one or more teams of warps; each computes the whole tile, from a part of K of its own.
+template <int BM_, int BN_, int WM_, int WN_, int TM_, int BLOCKS_PER_SM_, int TEAMS_ = 1>
 struct Tile {
     static constexpr int bm = BM_, bn = BN_, wm = WM_, wn = WN_, tm = TM_, blocks_per_sm = BLOCKS_PER_SM_;
-    static constexpr int threads = (bm / wm) * (bn / wn) * 32;
+    static constexpr int teams = TEAMS_;
+    static constexpr int team_threads = (bm / wm) * (bn / wn) * 32, threads = teams * team_threads;
     static constexpr int lanes_n = wn / TN;       // lanes side by side along a row of C
     static constexpr int lanes_m = 32 / lanes_n;  // and below each other
     static constexpr int held = tm / 4;           // a thread's rows are multiplied in four groups
     static constexpr int a_bytes = bm * BK * 4, b_bytes = BK * bn * 4, stage_bytes = a_bytes + b_bytes;
-    static constexpr int shared_bytes = STAGES * stage_bytes + SWIZZLE_ATOM + 8 * STAGES;
+    static constexpr int shared_bytes = teams * STAGES * stage_bytes + SWIZZLE_ATOM + teams * 8 * STAGES;
+    static constexpr int quads = bm * bn / 4;  // float4 of C
 };
 
 // The catalog's parameters give the large tile. Where it is too coarse, a smaller one computes the problem: more blocks
@@ -47,6 +52,20 @@ struct Tile {
 struct Large : Tile<BM, BN, WM, WN, TM, 2> {};
 struct Medium : Tile<MEDIUM_BM, MEDIUM_BN, MEDIUM_WM, MEDIUM_WN, MEDIUM_TM, 3> {};
 struct Small : Tile<SMALL_BM, SMALL_BN, SMALL_WM, SMALL_WN, SMALL_TM, 4> {};
+
+// As many teams in one block as blocks of the tile that an SM holds: for few tiles and long K.
+struct LargeTeams : Tile<BM, BN, WM, WN, TM, 1, Large::blocks_per_sm> {};
+struct MediumTeams : Tile<MEDIUM_BM, MEDIUM_BN, MEDIUM_WM, MEDIUM_WN, MEDIUM_TM, 1, Medium::blocks_per_sm> {};
+struct WideTeams : Tile<MEDIUM_BN, MEDIUM_BM, MEDIUM_WM, MEDIUM_WN, MEDIUM_TM, 1, Medium::blocks_per_sm> {};
+struct SmallTeams : Tile<SMALL_BM, SMALL_BN, SMALL_WM, SMALL_WN, SMALL_TM, 1, Small::blocks_per_sm> {};
+
+// Where the blocks that share a tile, but no cluster, leave their sums for each other.
+struct Parts {
+    float4* sums;                  // of each block, a tile
+    unsigned long long* complete;  // for each block and reader: `ticket` when the sums are there, reset by the reader
+    unsigned long long ticket;     // differs from launch to launch
+    int readers;                   // how many of a tile's blocks, its last ones, add up shares of it
+};
 
 constexpr int QUADS = TN / 4;  // a thread's columns are QUADS float4, lanes_n float4 apart
 

@@ -1,0 +1,30 @@
+// How many thread block clusters a GPU holds, asked of its driver: cards of one architecture differ, because the SMs
+// that a chip was sold without are not the same in every group of SMs. Host code.
+#pragma once
+
+#include "gemm.cuh"
+
+namespace gemmprof {
+
+// How many clusters of so many blocks the current device holds at a time: an SM that finds no partners near enough
+// stays idle.
+inline int cluster_places(const KernelFacts& kernel, int cluster, int sms) {
+    cudaLaunchConfig_t config = {};
+    config.gridDim = dim3(unsigned(sms / cluster * cluster));
+    config.blockDim = dim3(unsigned(kernel.threads));
+    config.dynamicSmemBytes = std::size_t(kernel.dynamic_shared_memory);
+    cudaLaunchAttribute attribute = {};
+    attribute.id = cudaLaunchAttributeClusterDimension;
+    attribute.val.clusterDim.x = unsigned(cluster);
+    attribute.val.clusterDim.y = attribute.val.clusterDim.z = 1;
+    config.attrs = &attribute;
+    config.numAttrs = 1;
+    int places = 0;
+    if (allow_shared_memory(kernel) == cudaSuccess &&
+        cudaOccupancyMaxActiveClusters(&places, kernel.function, &config) == cudaSuccess && places > 0)
+        return places;
+    cudaGetLastError();
+    return sms / cluster > 1 ? sms / cluster : 1;
+}
+
+}  // namespace gemmprof
