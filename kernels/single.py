@@ -334,7 +334,7 @@ STAGES: tuple[Stage, ...] = (
         number=13,
         name="fastest",
         title="Fastest on Hopper",
-        idea="FFMAs in an order free of register-bank conflicts, tiles by TMA, K split in clusters if tiles are few.",
+        idea="FFMAs in an order free of register-bank conflicts, tiles by TMA, K shared if tiles are few.",
         source="sgemm/fastest.cu",
         parameters={
             "BM": 128,

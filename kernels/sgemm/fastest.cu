@@ -15,8 +15,11 @@
 //    is a layout which the bulk tensor copy (TMA) writes, so one thread copies both tiles with two instructions.
 // 4. Few tiles leave SMs idle. Up to 8 blocks then share a tile: each sums a part of K, and as a thread block cluster
 //    they add their sums through distributed shared memory. No workspace, no atomics, the same result every time.
-// 5. Where these tiles are too coarse, blocks of the same kernel compute 128 x 64 or 64 x 64. `choose_schedule` expects
-//    the time of every tile and number of blocks that share it, and takes the shortest.
+// 5. Clusters leave SMs without partners idle, and long K with few tiles asks for more of them than the GPU holds. Then
+//    teams of warps within a block take parts of K, as many teams as an SM holds blocks otherwise, and up to 32 such
+//    blocks share a tile by way of L2, each adding up a share of it. Also without atomics, and in a fixed order.
+// 6. Where these tiles are too coarse, blocks of the same kernel compute 128 x 64, 64 x 128 or 64 x 64.
+//    `choose_schedule` expects the time of every tile and number of blocks that share it, and takes the shortest.
 //
 // TMA wants rows that begin at multiples of 16 bytes; an operand without them is copied first. GPUs before Hopper run
 // the large tile with cp.async and without clusters.
@@ -26,10 +29,13 @@
 //   fastest_ptx.cuh       instructions without a word in CUDA C++
 //   fastest_multiply.cuh  the order of the FFMAs (1)
 //   fastest_kernel.cuh    the main loop (2, 3), and how a cluster adds up (4)
+//   fastest_teams.cuh     how teams, and blocks that share a tile without a cluster, add up (5)
 //   fastest_epilogue.cuh  from sums to C
-//   fastest_schedule.cuh  the choice of tile and cluster, on the host (4, 5)
+//   fastest_schedule.cuh  the choice of tile and of who shares it, on the host (4, 5, 6)
 //   fastest_operands.cuh  what the copy engine asks of A and B, on the host
 #include <cuda.h>
+
+#include <utility>
 
 #include "fastest_kernel.cuh"
 #include "fastest_operands.cuh"
@@ -130,7 +136,8 @@ cudaError_t launch_variant(const gemmprof::Gemm& gemm, cudaStream_t stream, cons
             const Schedule schedule = choose_schedule(gemm, tiles, gpu, kernels);
             const cudaError_t error = launch_tensor_copies(gemm, stream, schedule, gpu, described);
             if (!described) break;
-            if (error != cudaErrorMemoryAllocation) return error;
+            if (error != cudaErrorMemoryAllocation && error != cudaErrorCooperativeLaunchTooLarge) return error;
+            cudaGetLastError();  // clusters need no memory, and no other blocks at work at the same time
         }
     }
     return launch_schedule(gemm, stream, choose_schedule(gemm, 1, gpu, kernels), gpu, nullptr);
@@ -141,8 +148,10 @@ cudaError_t launch(const gemmprof::Gemm& gemm, cudaStream_t stream) {
     Gpu gpu = {};
     int major = 0;
     if (cudaError_t error = cudaGetDevice(&gpu.device)) return error;
-    if (cudaError_t error = cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, gpu.device)) return error;
-    if (cudaError_t error = cudaDeviceGetAttribute(&gpu.sms, cudaDevAttrMultiProcessorCount, gpu.device)) return error;
+    for (const auto& [value, attribute] :
+         {std::pair{&major, cudaDevAttrComputeCapabilityMajor}, std::pair{&gpu.sms, cudaDevAttrMultiProcessorCount},
+          std::pair{&gpu.shared_limit, cudaDevAttrMaxSharedMemoryPerBlockOptin}})
+        if (cudaError_t error = cudaDeviceGetAttribute(value, attribute, gpu.device)) return error;
     gpu.tensor_copies = 100 * major >= TENSOR_COPIES_FROM;
 
     gemmprof::Gemm operands = gemm;

@@ -21,7 +21,8 @@ __global__ void __launch_bounds__(T::threads, T::blocks_per_sm)
     if constexpr (!BY_THREADS) return;  // never launched there
 #endif
     extern __shared__ char shared[];
-    const int team = T::teams > 1 ? int(threadIdx.x) / T::team_threads : 0;
+    // From lane 0, so that the compiler knows it to be the same in a warp.
+    const int team = T::teams > 1 ? __shfl_sync(~0u, int(threadIdx.x) / T::team_threads, 0) : 0;
     const int thread = threadIdx.x - team * T::team_threads, lane = thread % 32, warp = thread / 32;
     const unsigned all_tiles = (shared_address(shared) + SWIZZLE_ATOM - 1) & ~(SWIZZLE_ATOM - 1u);
     const unsigned tiles = all_tiles + team * STAGES * T::stage_bytes;

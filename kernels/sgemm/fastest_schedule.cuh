@@ -14,18 +14,17 @@ namespace GEMMPROF_STAGE {
 constexpr int TILES = 7;        // kernels for tensor copies; those for GPUs before Hopper have the large tile only
 constexpr int FIRST_TEAMS = 3;  // the first of them whose blocks have several teams
 
-// What the blocks of a tile cost: microseconds, fitted to the times of 38 shapes on an H100 SXM.
+// What the blocks of a tile cost: microseconds, fitted to the times of 47 shapes on an H200 (docs/fastest_sgemm.md).
 struct Cost {
     int tile_m, tile_n, blocks_per_sm, teams;
-    double step[4];   // BK along K, if 1, 2, .. blocks share an SM; together they fill more of its issue slots
+    double step[4];   // BK along K (of each team), if 1, 2, .. blocks share an SM: more of them fill more issue slots
     double block;     // start and end
-    double addition;  // of the sums of the blocks that share a tile, besides
-    double addition_per_block;
+    double addition;  // of the sums of the blocks that share a tile, besides what each block costs
 };
 
 template <class T>
-constexpr Cost cost(std::initializer_list<double> steps, double block, double addition, double addition_per_block) {
-    Cost c = {T::bm, T::bn, T::blocks_per_sm, T::teams, {}, block, addition, addition_per_block};
+constexpr Cost cost(std::initializer_list<double> steps, double block, double addition) {
+    Cost c = {T::bm, T::bn, T::blocks_per_sm, T::teams, {}, block, addition};
     int i = 0;
     for (const double step : steps) c.step[i++] = step;
     return c;
@@ -33,19 +32,24 @@ constexpr Cost cost(std::initializer_list<double> steps, double block, double ad
 
 constexpr double SCALE = BM * BN / (128.0 * 128.0);
 constexpr Cost costs[TILES] = {
-    cost<Large>({2.73 * SCALE, 5.01 * SCALE}, 2.9, 1.5, 0.3),
-    cost<Medium>({1.57, 2.76, 3.90}, 1.9, 0.6, 0.3),
-    cost<Small>({1.02, 1.75, 2.55, 3.15}, 0.5, 1.3, 0.3),
-    cost<LargeTeams>({5.01 * SCALE}, 3.7, 3.0, 0.1),
-    cost<MediumTeams>({3.90}, 2.7, 3.0, 0.1),
-    cost<WideTeams>({3.90}, 2.7, 3.0, 0.1),
-    cost<SmallTeams>({3.15}, 1.5, 3.0, 0.1),
+    cost<Large>({2.72 * SCALE, 5.06 * SCALE}, 5.4, 0.0),  // clusters
+    cost<Medium>({1.62, 2.77, 3.93}, 0.5, 1.8),
+    cost<Small>({1.07, 1.78, 2.54, 3.23}, 0.0, 1.4),
+    cost<LargeTeams>({5.12 * SCALE}, 4.5, 2.9),  // no clusters
+    cost<MediumTeams>({4.04}, 3.1, 3.7),
+    cost<WideTeams>({4.04}, 3.1, 3.7),
+    cost<SmallTeams>({3.29}, 1.2, 3.7),
 };
-constexpr double LAUNCH = 6.0;
+// Of an addition, for each block: in a cluster, by all blocks of a tile through L2, by the last of them alone.
+constexpr double BY_CLUSTER = 0.21, BY_ALL = 0.04, BY_LAST = 0.22;
+constexpr double LAUNCH = 5.5;
+// Clusters of three blocks and more must promise more: not every time do they spread as evenly as they could.
+constexpr double CLUSTER_RISK = 1.04;
 
 // What the schedule has to know of the GPU.
 struct Gpu {
     int device, sms;
+    int shared_limit;  // bytes of shared memory that a block may have
     bool tensor_copies;
 };
 
@@ -64,14 +68,24 @@ double expected_time(const gemmprof::Gemm& gemm, int tile, int splits, int place
     const Cost& cost = costs[tile];
     const std::int64_t blocks =
         std::int64_t(gemmprof::ceil_div(gemm.m, cost.tile_m)) * gemmprof::ceil_div(gemm.n, cost.tile_n) * splits;
-    const int usable = std::max(1, places / cost.blocks_per_sm);
-    const int steps = gemmprof::ceil_div(gemmprof::ceil_div(gemm.k, BK), splits * cost.teams);
-    const double once = cost.block + (splits > 1 ? cost.addition + cost.addition_per_block * splits : 0.0);
+    const int steps = gemmprof::ceil_div(gemmprof::ceil_div(gemmprof::ceil_div(gemm.k, BK), splits), cost.teams);
+    double once = cost.block;
+    if (splits > 1 && tile < FIRST_TEAMS)
+        once += cost.addition + BY_CLUSTER * splits;
+    else if (splits > 1)
+        once += blocks <= places ? cost.addition + BY_ALL * splits : cost.addition / 2 + BY_LAST * splits;
+
+    const std::int64_t full = blocks / places;
+    const int rest = int(blocks % places), usable = std::max(1, places / cost.blocks_per_sm);
+    int on_sm = gemmprof::ceil_div(rest, usable);
+    // Clusters of a last round go where the round before it ends, two to an SM while others are idle.
+    if (tile < FIRST_TEAMS && splits > 1 && full > 0 && 4 * rest > usable) on_sm = std::max(on_sm, 2);
+    on_sm = std::min(on_sm, cost.blocks_per_sm);
     const auto round = [&](int blocks_on_sm) {
         return blocks_on_sm == 0 ? 0.0 : steps * cost.step[blocks_on_sm - 1] + once;
     };
-    return LAUNCH + double(blocks / places) * round(cost.blocks_per_sm) +
-           round(std::min(cost.blocks_per_sm, gemmprof::ceil_div(int(blocks % places), usable)));
+    const double time = LAUNCH + double(full) * round(cost.blocks_per_sm) + round(on_sm);
+    return tile < FIRST_TEAMS && splits > 2 ? CLUSTER_RISK * time : time;
 }
 
 // Which kernel, and how many blocks share a tile.
@@ -87,17 +101,18 @@ std::size_t part_bytes(const gemmprof::Gemm& gemm, const Schedule& schedule) {
            schedule.splits * cost.tile_m * cost.tile_n * sizeof(float);
 }
 
-// The fastest of the first `tiles` kernels by expectation; a smaller tile has to promise 1 % more than the one before.
+// The fastest of the first `tiles` kernels by expectation.
 Schedule choose_schedule(const gemmprof::Gemm& gemm, int tiles, const Gpu& gpu, const gemmprof::Kernel* kernels) {
     Schedule best{0, 1};
     double best_time = 1e300;
     for (int tile = 0; tile < tiles; ++tile) {
+        if (kernels[tile].dynamic_shared_memory > gpu.shared_limit) continue;
         const int most = tile >= FIRST_TEAMS ? MAX_PARTS : gpu.tensor_copies ? MAX_SPLITS : 1;
         for (int splits = 1; splits <= most && (splits == 1 || (splits - 1) * BK * costs[tile].teams < gemm.k);
              ++splits) {
             if (part_bytes(gemm, {tile, splits}) > MOST_PART_BYTES) break;
             const int places = block_places(gpu, tile, splits, kernels[tile]);
-            const double time = expected_time(gemm, tile, splits, places) * (1.0 + 0.01 * tile);
+            const double time = expected_time(gemm, tile, splits, places);
             if (time < best_time) best = {tile, splits}, best_time = time;
         }
     }

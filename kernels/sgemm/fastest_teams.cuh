@@ -69,23 +69,33 @@ __device__ __forceinline__ void add_teams(const float (&sums)[T::tm][TN], unsign
         }
     __syncthreads();
     float4* const left = parts.sums + std::int64_t(blockIdx.x) * T::quads;
-    for (int quad = int(threadIdx.x); quad < T::quads; quad += T::threads) {
-        float4 v[T::teams];
+    constexpr int AT_ONCE = 4;
+    for (int first = int(threadIdx.x); first < T::quads; first += AT_ONCE * T::threads) {
+        float4 v[T::teams][AT_ONCE];
 #pragma unroll
         for (int other = 0; other < T::teams; ++other)
-            v[other] = load_shared(all_tiles + other * STAGES * T::stage_bytes + quad * 16);
 #pragma unroll
-        for (int other = 1; other < T::teams; ++other) add(v[0], v[other]);
-        if (splits == 1)
-            c.store<T>(quad, v[0]);
-        else
-            __stcg(left + quad, v[0]);
+            for (int i = 0; i < AT_ONCE; ++i) {
+                const int quad = min(first + i * T::threads, T::quads - 1);
+                v[other][i] = load_shared(all_tiles + other * STAGES * T::stage_bytes + quad * 16);
+            }
+#pragma unroll
+        for (int i = 0; i < AT_ONCE; ++i) {
+            const int quad = first + i * T::threads;
+#pragma unroll
+            for (int other = 1; other < T::teams; ++other) add(v[0][i], v[other][i]);
+            if (quad >= T::quads) break;
+            if (splits == 1)
+                c.store<T>(quad, v[0][i]);
+            else
+                __stcg(left + quad, v[0][i]);
+        }
     }
     if (splits == 1) return;
 
     const int split = int(blockIdx.x) % splits, reader = split - (splits - parts.readers);
-    __threadfence();
     __syncthreads();
+    // A release after a barrier stands for the whole block.
     if (int(threadIdx.x) < parts.readers)
         gemmprof::ptx::store_release(parts.complete + std::int64_t(blockIdx.x) * parts.readers + threadIdx.x,
                                      parts.ticket);

@@ -17,6 +17,7 @@ static_assert(BM % WM == 0 && BN % WN == 0, "whole warp tiles must make up the b
 static_assert(WM / TM * (WN / TN) == 32 && WN % TN == 0, "the thread tiles of 32 lanes must make up the warp tile");
 static_assert(MEDIUM_BM % MEDIUM_WM == 0 && MEDIUM_BN % MEDIUM_WN == 0,
               "whole warp tiles must make up the medium tile");
+static_assert(MEDIUM_BN % MEDIUM_WM == 0 && MEDIUM_BM % MEDIUM_WN == 0, "whole warp tiles must make up the wide tile");
 static_assert(SMALL_BM % SMALL_WM == 0 && SMALL_BN % SMALL_WN == 0, "whole warp tiles must make up the small tile");
 static_assert(MEDIUM_WM / MEDIUM_TM * (MEDIUM_WN / TN) == 32, "32 lanes must make up the medium tile's warp tile");
 static_assert(SMALL_WM / SMALL_TM * (SMALL_WN / TN) == 32, "32 lanes must make up the small tile's warp tile");
