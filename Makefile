@@ -1,5 +1,5 @@
 # gemmprof: everything runs in .venv, which these targets create.
-#   make report     install without torch and render the recorded H100 run into gemmprof-report/
+#   make report     install without torch and render the recorded run into gemmprof-report/
 #   make test       the tests that need no GPU          (TORCH=torch==2.13.0 also tests the extension)
 #   make lint       ruff and mypy --strict
 #   make docs       the documentation as a site in build/site

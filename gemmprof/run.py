@@ -232,12 +232,12 @@ def load_run(directory: str | Path, *, recorded: bool = False) -> Run:
 
 
 def recorded_run_directory() -> Path:
-    """Where the recorded H100 run lies inside the package."""
+    """Where the recorded run lies inside the package."""
     return Path(__file__).resolve().parent / "recorded"
 
 
 def load_recorded_run() -> Run:
-    """The run of the whole ladder on a real H100 that ships with the package."""
+    """The run of every ladder on a real GPU that ships with the package."""
     return load_run(recorded_run_directory(), recorded=True)
 
 

@@ -88,7 +88,7 @@ class Worker:
         yardstick = run(partial(run_stage, ladder.yardstick))
         if self._bench is None:
             self._bench = Bench(self._device)
-            self._bench.ramp(yardstick)
+        self._bench.ramp(yardstick)
         stage = ladder.stage(number)
         timing = (
             self._bench.time(yardstick, None, budget=self._budget)

@@ -2,7 +2,7 @@
 
     python tools/screenshots.py docs/images [RUN|REPORT ...]
 
-Without inputs the recorded H100 run is rendered. Needs selenium, Chromium and chromedriver.
+Without inputs the recorded run is rendered. Needs selenium, Chromium and chromedriver.
 """
 
 from __future__ import annotations

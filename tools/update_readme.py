@@ -1,4 +1,4 @@
-"""Regenerate what README.md and docs/ show of the recorded run: the ladder, stage 13 against cuBLAS, the commands.
+"""Regenerate what README.md and docs/ show of the recorded run: the ladders, stage 13 against cuBLAS, the commands.
 
 Everything comes from the recorded run that ships with the package (``gemmprof/recorded``), so a figure in the text
 cannot drift from it. ``--check`` writes nothing and exits with 1 if a file is out of date.
@@ -18,9 +18,9 @@ from gemmprof.analysis.explanation.causes import CAUSES, definition
 from gemmprof.analysis.provenance import FIGURES
 from gemmprof.analysis.session import Session, load_session
 from gemmprof.commands import COMMANDS
-from gemmprof.kernels.catalog import SINGLE
-from gemmprof.kernels.compiler import SOURCES
-from gemmprof.model import Problem
+from gemmprof.kernels.catalog import HALF, LADDERS, SINGLE
+from gemmprof.kernels.compiler import SOURCES, source_closure
+from gemmprof.model import Ladder, Problem
 from gemmprof.reports.terminal.summary import SummaryRow, summarise
 from gemmprof.run import Run, load_recorded_run
 
@@ -29,7 +29,8 @@ README = ROOT / "README.md"
 NOTES = ROOT / "docs" / "fastest_sgemm.md"
 EXPLAIN = ROOT / "docs" / "explain.md"
 ANALYSES_NOTES = ROOT / "docs" / "analyses.md"
-SHOWN = Problem(4096, 4096, 4096)
+SHOWN = {ladder.name: Problem(4096, 4096, 4096, ladder.dtypes[0]) for ladder in LADDERS}
+ARITHMETIC = {"single": "FP32 without tensor cores", "half": "BF16 operands and C, float32 sums"}
 GOAL = tuple(
     Problem.parse(text)
     for text in ("1024", "2048", "4096", "8192", "4096x4096x1024", "8192x1024x4096", "1000", "4097")
@@ -96,33 +97,43 @@ def code_of(text: str) -> list[str]:
     return [line for line in lines if line]
 
 
-def changed_since(session: Session) -> list[int]:
+def changed_since(session: Session, ladder: Ladder) -> list[int]:
     """Numbers of the stages whose source or tile parameters are no longer those of the recorded run."""
     run = session.run
     changed = set()
     for result in run.results if run else ():
         kernel = session.kernel_for(result)
-        stage = next((stage for stage in SINGLE.stages if stage.number == result.stage), None)
+        stage = next((stage for stage in ladder.stages if stage.number == result.stage), None)
         if run is None or kernel is None or stage is None or stage.source is None:
             continue
-        files = kernel.profile.source.files
-        then = next((text for path, text in files.items() if Path(path).name == Path(stage.source).name), "")
-        if code_of(then) != code_of((SOURCES / stage.source).read_text(encoding="utf-8")) or dict(
-            run.record(stage.number).stage.parameters
-        ) != dict(stage.parameters):
+        if result.problem.dtype not in stage.dtypes:
+            continue
+        then = {Path(path).name: code_of(text) for path, text in kernel.profile.source.files.items()}
+        now = {
+            path.name: code_of(path.read_text(encoding="utf-8"))
+            for path in source_closure(SOURCES / stage.source)
+        }
+        # A report holds the files that instructions come from, the toolkit's too.
+        ours = then.keys() & now.keys()
+        if (
+            not ours
+            or any(then[name] != now[name] for name in ours)
+            or dict(run.record_of(result).stage.parameters) != dict(stage.parameters)
+        ):
             changed.add(stage.number)
     return sorted(changed)
 
 
-def ladder_table(run: Run, rows: tuple[SummaryRow, ...], changed: list[int]) -> str:
-    """The ladder at `SHOWN` as a Markdown table with the facts of the run under it."""
-    titles = {record.stage.number: record.stage.title for record in run.stages}
+def ladder_table(run: Run, rows: tuple[SummaryRow, ...], ladder: Ladder, changed: list[int]) -> str:
+    """A ladder at `SHOWN` as a Markdown table with the facts of the run under it."""
+    shown = SHOWN[ladder.name]
+    titles = {r.stage.number: r.stage.title for r in run.stages if r.stage.ladder == ladder.name}
     lines = [
         "| stage | | time | TFLOP/s | of cuBLAS | occupancy | limited by | error |",
         "|---:|---|---:|---:|---:|---:|---|---:|",
     ]
     for row in rows:
-        if row.problem != SHOWN or row.seconds is None or row.tflops is None:
+        if row.problem != shown or row.seconds is None or row.tflops is None:
             continue
         share = f"{100 * row.of_cublas:.1f} %" if row.of_cublas is not None else "–"
         occupancy = f"{row.achieved_occupancy:.0f} %" if row.achieved_occupancy is not None else "–"
@@ -139,17 +150,15 @@ def ladder_table(run: Run, rows: tuple[SummaryRow, ...], changed: list[int]) -> 
     )
     lines += [
         "",
-        f"{run.info.device}, M = N = K = {SHOWN.m:,}, FP32 without tensor cores, random normal data; {made}. "
+        f"{run.info.device}, recorded on {run.info.created[:10]}, M = N = K = {shown.m:,}, {ARITHMETIC[ladder.name]}, "
+        f"random normal data; {made}. "
         "Median time, L2 flushed before every repetition, alternating with cuBLAS in one process; the error is the "
         "relative Frobenius distance to a float64 product. Occupancy and limit are from the profiled launch.",
     ]
     if changed:
         numbers = ", ".join(str(number) for number in changed)
-        lines += [
-            "",
-            f"The sources of stages {numbers} changed since the recording. "
-            "[docs/kernels.md](docs/kernels.md) has later measurements of some.",
-        ]
+        sources = "source of stage" if len(changed) == 1 else "sources of stages"
+        lines += ["", f"The {sources} {numbers} changed since the recording."]
     return "\n".join(lines)
 
 
@@ -199,7 +208,11 @@ def main() -> int:
     session = load_session([run.directory])
     rows = summarise(run, session)
     blocks = {
-        README: {"ladder": ladder_table(run, rows, changed_since(session)), "commands": command_table()},
+        README: {
+            "ladder": ladder_table(run, rows, SINGLE, changed_since(session, SINGLE)),
+            "half": ladder_table(run, rows, HALF, changed_since(session, HALF)),
+            "commands": command_table(),
+        },
         NOTES: {"goal": fastest_table(run, rows)},
         ANALYSES_NOTES: {"figures": figure_rows()},
         EXPLAIN: {"latencies": latency_rows(), "causes": cause_sections()},

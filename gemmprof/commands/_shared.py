@@ -39,7 +39,7 @@ def add_input_arguments(parser: argparse.ArgumentParser) -> None:
         nargs="*",
         metavar="RUN|REPORT",
         help="run directories, .ncu-rep files (.ncu-repz, .xz, .gz, .zst too), folders of them, or patterns in quotes; "
-        "without any: the newest run here, else the recorded H100 run",
+        "without any: the newest run here, else the recorded run",
     )
     add_trust_argument(parser)
 
@@ -108,7 +108,7 @@ def chosen_inputs(options: argparse.Namespace) -> tuple[list[Path], str]:
         return [newest], f"Using the newest run here: {newest}"
     return [
         recorded_run_directory()
-    ], "Using the recorded H100 run that ships with gemmprof (no run found here)."
+    ], "Using the recorded run that ships with gemmprof (no run found here)."
 
 
 def load_inputs(options: argparse.Namespace, *, source: bool = True) -> Session:

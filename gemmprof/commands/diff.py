@@ -41,7 +41,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         nargs="*",
         metavar="RUN|REPORT",
         help="before and after; one: a ladder is compared within itself; none: the newest run here, else the "
-        "recorded H100 run",
+        "recorded run",
     )
     sides = parser.add_argument_group("the two sides")
     sides.add_argument(

@@ -295,7 +295,7 @@ def _from_stage(options: argparse.Namespace) -> int:
     newest = newest_run_directory()
     chosen = load_recorded_run() if newest is None else load_run(newest)
     where = (
-        "the recorded H100 run that ships with gemmprof"
+        "the recorded run that ships with gemmprof"
         if newest is None
         else f"the newest run here: {newest}"
     )

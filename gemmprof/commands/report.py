@@ -1,7 +1,7 @@
 """Render HTML pages from a run or any .ncu-rep files.
 
 Writes a folder with an index page and a page for each kernel, or one file with --single-file. The pages need no
-network, no GPU and no server. Without an argument the newest run here is rendered, else the recorded H100 run.
+network, no GPU and no server. Without an argument the newest run here is rendered, else the recorded run.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     _shared.add_input_arguments(parser)
     _shared.add_selection_arguments(parser)
     parser.add_argument(
-        "--recorded", action="store_true", help="render the recorded H100 run that ships with gemmprof"
+        "--recorded", action="store_true", help="render the recorded run that ships with gemmprof"
     )
     _shared.add_output_argument(
         parser, metavar="DIR", text=f"folder to write, or file with --single-file (default: {DEFAULT_FOLDER})"

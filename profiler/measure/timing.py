@@ -25,7 +25,8 @@ Launch = Callable[[], object]
 MINIMUM_REPETITIONS, MAXIMUM_REPETITIONS = 5, 60
 MINIMUM_FLUSH_BYTES = 64 << 20
 CLOCK_POLL_SECONDS = 0.004
-RAMP_SECONDS = 0.3
+RAMP_SECONDS, RAMP_AGAIN_SECONDS = 0.3, 0.1
+"""How long the yardstick runs before the first measurement, and before each later one."""
 HOLD_MARGIN = 1.5
 """Spin this many times as long as queueing took once: Python is not always equally fast."""
 LONGEST_HOLD_SECONDS = 0.5
@@ -79,12 +80,18 @@ class Bench:
         size = max(MINIMUM_FLUSH_BYTES, 2 * int(properties.L2_cache_size))
         self._flush = torch.empty(size, dtype=torch.uint8, device=device)
         self._device = device
+        self._ramped = False
 
-    def ramp(self, launch: Launch, seconds: float = RAMP_SECONDS) -> None:
-        """Keep the GPU busy so that its clocks leave the idle state before the first measurement."""
+    def ramp(self, launch: Launch) -> None:
+        """Keep the GPU busy, so that every measurement begins at the clocks that it grants under load.
+
+        At first they leave the idle state; later on, kernels that draw as much power as the card allows must not look
+        faster where the card rested before.
+        """
         import torch
 
-        end = time.monotonic() + seconds
+        end = time.monotonic() + (RAMP_AGAIN_SECONDS if self._ramped else RAMP_SECONDS)
+        self._ramped = True
         while time.monotonic() < end:
             for _ in range(8):
                 launch()
