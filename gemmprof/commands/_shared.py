@@ -106,9 +106,7 @@ def chosen_inputs(options: argparse.Namespace) -> tuple[list[Path], str]:
     newest = newest_run_directory()
     if newest is not None:
         return [newest], f"Using the newest run here: {newest}"
-    return [
-        recorded_run_directory()
-    ], "Using the recorded run that ships with gemmprof (no run found here)."
+    return [recorded_run_directory()], "Using the recorded run that ships with gemmprof (no run found here)."
 
 
 def load_inputs(options: argparse.Namespace, *, source: bool = True) -> Session:

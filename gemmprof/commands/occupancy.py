@@ -295,9 +295,7 @@ def _from_stage(options: argparse.Namespace) -> int:
     newest = newest_run_directory()
     chosen = load_recorded_run() if newest is None else load_run(newest)
     where = (
-        "the recorded run that ships with gemmprof"
-        if newest is None
-        else f"the newest run here: {newest}"
+        "the recorded run that ships with gemmprof" if newest is None else f"the newest run here: {newest}"
     )
     record = chosen.find_record(options.stage)
     print(f"Stage {record.stage.number} ({record.stage.title}) of {where}", file=sys.stderr)

@@ -18,7 +18,7 @@ from gemmprof.analysis.kernel_analysis import KernelAnalysis
 from gemmprof.analysis.ladder import traffic
 from gemmprof.analysis.ladder.declared import access_patterns
 from gemmprof.analysis.session import Session, load_session
-from gemmprof.kernels.catalog import SINGLE
+from gemmprof.kernels.catalog import LADDERS, ladder_of
 from gemmprof.model import Problem, Stage
 from gemmprof.run import RUN_FILE, recorded_run_directory
 
@@ -26,7 +26,8 @@ RUN = Path(os.environ.get("GEMMPROF_LADDER_RUN") or recorded_run_directory())
 
 pytestmark = pytest.mark.skipif(not (RUN / RUN_FILE).is_file(), reason="no recorded run in this checkout")
 
-OURS = [stage.number for stage in SINGLE.stages if stage.addresses is not None]
+OURS = [stage for ladder in LADDERS for stage in ladder.stages if stage.addresses is not None]
+TILED = [stage for stage in OURS if stage.ladder != "single" or stage.number >= 3]
 EXACT = ("fma_per_output", "global_loads_per_output", "shared_loads_per_output", "shared_bytes", "l1_bytes")
 WIDTH = {4: "32", 8: "64", 16: "128"}
 
@@ -36,28 +37,33 @@ def session() -> Session:
     return load_session([RUN])
 
 
-def measured(session: Session, number: int) -> Iterator[tuple[Stage, Problem, KernelAnalysis]]:
+def measured(session: Session, own: Stage) -> Iterator[tuple[Stage, Problem, KernelAnalysis]]:
     """The profiled launches of one stage, on shapes that are whole multiples of its tile.
 
     Without those in which several blocks share a tile (stage 13 where tiles are few): no model is written for them.
     """
     assert session.run is not None
-    if all(result.stage != number for result in session.run.results):
-        pytest.skip(f"the run has no stage {number}")
-    for result in session.run.results:
+    results = [
+        r
+        for r in session.run.results
+        if (r.stage, own.ladder) == (own.number, ladder_of(r.problem.dtype).name)
+    ]
+    if not results:
+        pytest.skip(f"the run has no stage {own.name}")
+    for result in results:
         analysis = session.kernel_for(result)
-        if result.stage != number or analysis is None:
+        if analysis is None:
             continue
-        stage = session.run.record(number).stage
+        stage = session.run.record_of(result).stage
         model = access_patterns(stage, result.problem)
         if model is not None and model.whole_tiles and model.describes(analysis.profile.launch):
             yield stage, result.problem, analysis
 
 
-@pytest.mark.parametrize("number", OURS)
-def test_loads_and_bytes_are_predicted_exactly(session: Session, number: int) -> None:
+@pytest.mark.parametrize("own", OURS, ids=lambda stage: stage.name)
+def test_loads_and_bytes_are_predicted_exactly(session: Session, own: Stage) -> None:
     compared = 0
-    for stage, problem, analysis in measured(session, number):
+    for stage, problem, analysis in measured(session, own):
         model = traffic.model(stage, problem, analysis)
         patterns = access_patterns(stage, problem)
         assert patterns is not None
@@ -74,9 +80,9 @@ def test_loads_and_bytes_are_predicted_exactly(session: Session, number: int) ->
     assert compared >= 3
 
 
-@pytest.mark.parametrize("number", OURS)
-def test_sectors_are_those_of_the_access_patterns(session: Session, number: int) -> None:
-    launches = list(measured(session, number))
+@pytest.mark.parametrize("own", OURS, ids=lambda stage: stage.name)
+def test_sectors_are_those_of_the_access_patterns(session: Session, own: Stage) -> None:
+    launches = list(measured(session, own))
     assert launches
     for stage, problem, analysis in launches:
         model = access_patterns(stage, problem)
@@ -110,16 +116,16 @@ def shared_wavefronts(result: BankConflicts, opcodes: tuple[str, ...]) -> tuple[
     return sum(a.wavefronts for a in chosen), sum(a.ideal for a in chosen)
 
 
-@pytest.mark.parametrize("number", [number for number in OURS if number >= 3])
-def test_bank_conflicts_are_those_of_the_access_patterns(session: Session, number: int) -> None:
-    launches = list(measured(session, number))
+@pytest.mark.parametrize("own", TILED, ids=lambda stage: stage.name)
+def test_bank_conflicts_are_those_of_the_access_patterns(session: Session, own: Stage) -> None:
+    launches = list(measured(session, own))
     assert launches
     for stage, problem, analysis in launches:
         model = access_patterns(stage, problem)
         result = analysis.get(BankConflicts)
         assert model is not None and isinstance(result, BankConflicts) and result.instructions
         for operation, opcodes in (("store", ("STS", "LDGSTS")), ("load", ("LDS",))):
-            if operation == "load" and number < 6:
+            if operation == "load" and stage.ladder == "single" and stage.number < 6:
                 continue  # the compiler fuses these scalar loads: other instructions, same bytes
             accesses = [a for a in model.accesses if (a.space, a.operation) == ("shared", operation)]
             taken = sum(model.requests(a) * a.wavefronts for a in accesses)
@@ -127,10 +133,10 @@ def test_bank_conflicts_are_those_of_the_access_patterns(session: Session, numbe
             assert shared_wavefronts(result, opcodes) == (taken, needed), (problem.label, operation)
 
 
-@pytest.mark.parametrize("number", [number for number in OURS if number >= 3])
-def test_caches_only_lower_what_l2_must_deliver(session: Session, number: int) -> None:
+@pytest.mark.parametrize("own", TILED, ids=lambda stage: stage.name)
+def test_caches_only_lower_what_l2_must_deliver(session: Session, own: Stage) -> None:
     """A tiled kernel loads each element of its tiles once a block, so L2 delivers that or, where L1 helps, less."""
-    for stage, problem, analysis in measured(session, number):
+    for stage, problem, analysis in measured(session, own):
         row = traffic.model(stage, problem, analysis).row("l2_read_bytes")
         assert row is not None and row.ratio is not None
         assert 0.3 < row.ratio < 1.001, (problem.label, row)
