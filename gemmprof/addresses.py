@@ -30,6 +30,7 @@ class Access:
         once: it happens once, after the loop along K.
         asynchronous: it is the shared half of an asynchronous copy from the same matrix's global load.
         ahead: executions beyond those of the steps: operands loaded for a step that does not come.
+        as_float: shared memory keeps the elements as float32, whatever the matrix's type.
     """
 
     space: Literal["global", "shared"]
@@ -44,17 +45,34 @@ class Access:
     once: bool = False
     asynchronous: bool = False
     ahead: str = "0"
+    as_float: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Copy:
-    """A tile that the copy engine brings, once a step: rows x columns of a matrix, and how it then lies and why."""
+    """What the copy engine brings of a matrix in a step: boxes of rows x columns, and how they then lie and why.
+
+    Attributes:
+        boxes: how many of them a block asks for.
+        receivers: blocks of a cluster that each ask for a part, which is written to all of them.
+    """
 
     matrix: Literal["A", "B"]
     rows: str
     columns: str
     code: str
     layout: str
+    boxes: str = "1"
+    receivers: str = "1"
+
+
+@dataclass(frozen=True, slots=True)
+class OperandRead:
+    """What one warpgroup's wgmma reads of a tile in shared memory in a step: rows x columns, no thread takes part."""
+
+    matrix: Literal["A", "B"]
+    rows: str
+    columns: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +82,9 @@ class Addresses:
     Attributes:
         tile: rows and columns of C that a block computes, and its step along K.
         threads: threads of a block.
+        computing: those of them that execute the accesses, the first ones; '' for all. The others only start copies.
+        resident: the blocks stay and take tile after tile: there are fewer of them than tiles.
+        operand_reads: what each warpgroup that computes reads by wgmma.
         names: shorthands that the other texts use, in an order in which each may use those before it.
         accesses, copies: in the order of the source.
         global_formula, shared_formula: elements loaded an output from global and shared memory, in tile letters, for
@@ -77,3 +98,6 @@ class Addresses:
     names: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
     global_formula: str = ""
     shared_formula: str = ""
+    computing: str = ""
+    resident: bool = False
+    operand_reads: tuple[OperandRead, ...] = ()

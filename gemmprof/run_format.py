@@ -232,11 +232,14 @@ def _check_ranges(found: RunDocument) -> None:
 def _check_addresses(stage: str, addresses: Addresses) -> None:
     """Only integer arithmetic: these texts are evaluated."""
     texts = [*addresses.tile, addresses.threads, *addresses.names.values()]
+    texts += filter(None, [addresses.computing])
     for access in addresses.accesses:
         texts += [access.row, access.column, access.executions, access.ahead, *filter(None, [access.place])]
         _within(f"{stage[:40]}: elements", access.elements, 1, 1024)
     for copy in addresses.copies:
-        texts += [copy.rows, copy.columns]
+        texts += [copy.rows, copy.columns, copy.boxes, copy.receivers]
+    for read in addresses.operand_reads:
+        texts += [read.rows, read.columns]
     for text in texts:
         if not is_arithmetic(text):
             raise ValueError(f"{stage[:40]}: {text[:60]!r} is no integer arithmetic")

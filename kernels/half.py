@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from gemmprof.kernels.half_tiles import float_tiles, fragment_tiles, swizzled_tiles, wgmma_tiles
 from gemmprof.model import Stage
 
 _HOPPER = ("9.0a",)
@@ -22,6 +23,7 @@ STAGES: tuple[Stage, ...] = (
         source="hgemm/hgemm_warptiled.cu",
         remark="Arithmetic on the FP32 pipe decides, so 16 bits gain nothing here: as fast as FP32's warp tiling.",
         parameters={"BM": 128, "BN": 128, "BK": 32, "WM": 64, "WN": 64, "WNITER": 2, "TM": 8, "TN": 4},
+        addresses=float_tiles(),
     ),
     Stage(
         number=2,
@@ -30,6 +32,7 @@ STAGES: tuple[Stage, ...] = (
         idea="A warp multiplies 16 x 16 x 16 fragments on the tensor cores, through CUDA C++'s own words.",
         source="hgemm/hgemm_wmma.cu",
         parameters={"BM": 128, "BN": 128, "BK": 32, "WM": 64, "WN": 32, "PAD": 8},
+        addresses=fragment_tiles(),
     ),
     Stage(
         number=3,
@@ -38,6 +41,7 @@ STAGES: tuple[Stage, ...] = (
         idea="mma.sync with fragments that ldmatrix loads from XOR-swizzled tiles; sums go straight to C.",
         source="hgemm/hgemm_mma.cu",
         parameters={"BM": 128, "BN": 128, "BK": 32, "WM": 64, "WN": 32},
+        addresses=swizzled_tiles(),
     ),
     Stage(
         number=4,
@@ -46,6 +50,7 @@ STAGES: tuple[Stage, ...] = (
         idea="cp.async keeps STAGES - 1 tiles on their way past the registers while one is multiplied.",
         source="hgemm/hgemm_async_copy.cu",
         parameters={"BM": 128, "BN": 128, "BK": 32, "WM": 64, "WN": 32, "STAGES": 4},
+        addresses=swizzled_tiles(asynchronous=True),
     ),
     Stage(
         number=5,
@@ -55,6 +60,7 @@ STAGES: tuple[Stage, ...] = (
         source="hgemm/hgemm_wgmma.cu",
         parameters={"BM": 128, "BN": 128, "BK": 64, "STAGES": 3},
         architectures=_HOPPER,
+        addresses=wgmma_tiles(),
     ),
     Stage(
         number=6,
@@ -64,6 +70,7 @@ STAGES: tuple[Stage, ...] = (
         source="hgemm/hgemm_specialized.cu",
         parameters={"BM": 128, "BN": 256, "BK": 64, "STAGES": 4},
         architectures=_HOPPER,
+        addresses=wgmma_tiles(producer=True),
     ),
     Stage(
         number=7,
@@ -74,6 +81,7 @@ STAGES: tuple[Stage, ...] = (
         remark="Little gained alone: the sums' way to C, 4 bytes a lane, is what costs; stage 8 mends that.",
         parameters={"BM": 128, "BN": 256, "BK": 64, "STAGES": 4, "GROUP": 8},
         architectures=_HOPPER,
+        addresses=wgmma_tiles(producer=True, cluster=2),
     ),
     Stage(
         number=8,

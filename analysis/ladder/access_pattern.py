@@ -18,6 +18,8 @@ LINE_BYTES = 128
 BANKS = 32
 BANK_BYTES = 4
 WARP_SIZE = 32
+WARPS_OF_A_GROUP = 4
+"""A warpgroup issues wgmma together."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +39,7 @@ class WarpAccess:
         executions: how often a warp executes the access in one step along K (``once``: in the whole kernel).
         once: True for what happens once, after the loop along K.
         copied_from: for an asynchronous copy into shared memory, the global address that each lane copies from.
+        element_bytes: size of an element where the access touches it.
         ahead: executions beyond those of the steps: operands loaded ahead of the step that needs them, which after the
             last step nobody needs.
     """
@@ -55,6 +58,7 @@ class WarpAccess:
     once: bool = False
     copied_from: tuple[int, ...] = ()
     ahead: int = 0
+    element_bytes: int = 4
 
     @property
     def sectors(self) -> tuple[int, ...]:
@@ -184,17 +188,19 @@ def _explain_shared(access: WarpAccess) -> str:
 
 @dataclass(frozen=True, slots=True)
 class TensorCopy:
-    """A whole tile copied from global to shared memory by the Tensor Memory Accelerator, once a step.
+    """A tile copied from global to shared memory by the Tensor Memory Accelerator, box by box, once a step.
 
     One thread starts it, and the copy engine moves the box straight from L2: no warp loads or stores anything, so it
     counts in no request, sector or wavefront of a warp.
 
     Attributes:
         matrix: ``A`` or ``B``.
-        rows, columns: the box, in elements.
+        rows, columns: a box, in elements.
         element_bytes: size of an element.
         code: the copy as the kernel's source writes it, in tile letters.
         layout: one sentence on how the tile then lies in shared memory, and why.
+        boxes: boxes that a block asks for.
+        receivers: blocks of a cluster that each ask for so many, which arrive in all of them.
     """
 
     matrix: str
@@ -203,6 +209,8 @@ class TensorCopy:
     element_bytes: int
     code: str
     layout: str
+    boxes: int = 1
+    receivers: int = 1
 
     @property
     def title(self) -> str:
@@ -211,8 +219,8 @@ class TensorCopy:
 
     @property
     def bytes(self) -> int:
-        """Bytes that one copy moves."""
-        return self.rows * self.columns * self.element_bytes
+        """Bytes that arrive in the shared memory of a block in a step."""
+        return self.rows * self.columns * self.element_bytes * self.boxes * self.receivers
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,13 +229,16 @@ class AccessPatterns:
 
     Attributes:
         stage, problem: what was modelled.
-        warps_per_block: warps that execute each access.
-        blocks: blocks of the grid.
+        warps_per_block: warps of a block.
+        blocks: tiles of C: blocks of the grid, unless these are resident and take one tile after another.
         steps: steps along K.
         accesses: in the order of the kernel's source.
         whole_tiles: True if the shape is a whole multiple of the block tile, so that every warp of every block does
             what the first one does and the totals are exact.
         copies: tiles that no warp loads because the copy engine brings them, each once a step.
+        computing_warps: warps of a block that execute each access; 0 for all of them.
+        resident: blocks stay and take one tile after another.
+        operand_bytes_a_step: what wgmma reads from shared memory for one warpgroup in a step, without any thread.
     """
 
     stage: Stage
@@ -238,11 +249,24 @@ class AccessPatterns:
     accesses: tuple[WarpAccess, ...]
     whole_tiles: bool = True
     copies: tuple[TensorCopy, ...] = ()
+    computing_warps: int = 0
+    resident: bool = False
+    operand_bytes_a_step: int = 0
 
     def describes(self, launch: LaunchStatistics) -> bool:
         """Whether a launch has these blocks: stage 13 takes another tile, or several blocks a tile, where few are."""
         warps = -(-launch.threads_per_block // WARP_SIZE)
-        return (self.blocks, self.warps_per_block) == (launch.blocks, warps)
+        return warps == self.warps_per_block and (self.resident or launch.blocks == self.blocks)
+
+    @property
+    def executing_warps(self) -> int:
+        """Warps of all blocks that execute each access."""
+        return self.blocks * (self.computing_warps or self.warps_per_block)
+
+    @property
+    def operand_bytes(self) -> int:
+        """Bytes that wgmma reads from shared memory in the whole launch."""
+        return self.executing_warps // WARPS_OF_A_GROUP * self.steps * self.operand_bytes_a_step
 
     def access(self, name: str) -> WarpAccess | None:
         """The access with this name, or None."""
@@ -250,17 +274,17 @@ class AccessPatterns:
 
     def requests(self, access: WarpAccess) -> int:
         """Warp-level executions of the access in the whole launch."""
-        return self.needed_requests(access) + self.blocks * self.warps_per_block * access.ahead
+        return self.needed_requests(access) + self.executing_warps * access.ahead
 
     def needed_requests(self, access: WarpAccess) -> int:
         """The same without what is loaded ahead in vain."""
         steps = 1 if access.once else self.steps
-        return self.blocks * self.warps_per_block * steps * access.executions
+        return self.executing_warps * steps * access.executions
 
     @property
     def bytes_ahead(self) -> int:
         """Bytes that all threads of the launch load ahead in vain."""
-        threads = self.blocks * self.warps_per_block * WARP_SIZE
+        threads = self.executing_warps * WARP_SIZE
         return sum(threads * access.ahead * access.bytes_per_thread for access in self.accesses)
 
     @property

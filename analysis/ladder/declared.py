@@ -83,7 +83,8 @@ class _Model:
     def patterns(self) -> AccessPatterns:
         """Everything that pages draw and the traffic model adds up."""
         declared = self._declared
-        if max(len(declared.accesses), len(declared.copies), len(declared.names)) > MOST:
+        parts = (declared.accesses, declared.copies, declared.operand_reads, declared.names)
+        if max(map(len, parts)) > MOST:
             raise ExpressionError("more is declared than a stage has")
         names = self._names(0)
         rows, columns, depth = (_positive(text, names) for text in self._declared.tile)
@@ -91,7 +92,9 @@ class _Model:
         return AccessPatterns(
             self._stage,
             problem,
-            warps_per_block=-(-_positive(self._declared.threads, names) // WARP_SIZE),
+            warps_per_block=-(-_positive(declared.threads, names) // WARP_SIZE),
+            computing_warps=-(-_positive(declared.computing or declared.threads, names) // WARP_SIZE),
+            resident=declared.resident,
             blocks=-(-problem.m // rows) * -(-problem.n // columns),
             steps=-(-problem.k // depth),
             accesses=tuple(self._access(access) for access in self._declared.accesses),
@@ -104,8 +107,16 @@ class _Model:
                     self._element_bytes[copy.matrix],
                     copy.code,
                     copy.layout,
+                    _positive(copy.boxes, names),
+                    _positive(copy.receivers, names),
                 )
-                for copy in self._declared.copies
+                for copy in declared.copies
+            ),
+            operand_bytes_a_step=sum(
+                _positive(read.rows, names)
+                * _positive(read.columns, names)
+                * self._element_bytes[read.matrix]
+                for read in declared.operand_reads
             ),
         )
 
@@ -126,7 +137,7 @@ class _Model:
             or type(access.elements) is not int
         ):
             raise ExpressionError("this is no access")
-        size = access.elements * self._element_bytes[access.matrix]
+        size = access.elements * self._size(access)
         if not 1 <= size <= WIDEST:
             raise ExpressionError(f"{size} bytes are no access")
         lanes = self._lanes(access)
@@ -145,6 +156,7 @@ class _Model:
             once=access.once,
             copied_from=self._source_of(access) if access.asynchronous else (),
             ahead=evaluate(access.ahead, names),
+            element_bytes=self._size(access),
         )
 
     def _source_of(self, copy: Access) -> tuple[int, ...]:
@@ -162,5 +174,9 @@ class _Model:
             names = self._names(thread)
             row, column = evaluate(access.row, names), evaluate(access.column, names)
             at = evaluate(place, {**names, "row": row, "column": column})
-            lanes.append(_Lane(row, column, at * self._element_bytes[access.matrix]))
+            lanes.append(_Lane(row, column, at * self._size(access)))
         return lanes
+
+    def _size(self, access: Access) -> int:
+        """Bytes of an element where the access touches it."""
+        return FLOAT32.bytes if access.as_float else self._element_bytes[access.matrix]

@@ -8,8 +8,9 @@ deliver the rows of A and columns of B that a block needs once a block, K/BM + K
 must deliver A and B once and take C once. Where caches work across
 blocks the measured figure is below the model, where a level is too small to keep what is used again it is above.
 
-The tensor copies of stage 13 (TMA) count as elements loaded from global memory, but no warp loads them: they touch no
-sector of L1. What they moved is measured as the copies that were executed times the size of their boxes.
+Tensor copies (TMA) count as elements loaded from global memory, but no warp loads them: they touch no sector of L1.
+What they moved is measured as the copies that were executed times the size of their boxes. What wgmma reads of its
+operands in shared memory is no thread's load either: it has a row of its own.
 """
 
 from __future__ import annotations
@@ -17,12 +18,13 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from gemmprof.analysis import opcodes
+from gemmprof.analysis.bank_conflicts import BankConflicts
 from gemmprof.analysis.coalescing import Coalescing
 from gemmprof.analysis.instruction_mix import InstructionMix
 from gemmprof.analysis.kernel_analysis import KernelAnalysis
 from gemmprof.analysis.ladder.access_pattern import WARP_SIZE, AccessPatterns
 from gemmprof.analysis.ladder.declared import access_patterns, block_tile
-from gemmprof.analysis.memory_chart import SECTOR_BYTES, MemoryChart
+from gemmprof.analysis.memory_chart import SECTOR_BYTES, WAVEFRONT_BYTES, MemoryChart
 from gemmprof.analysis.source_view import SourceView
 from gemmprof.dtypes import ELEMENT_TYPES, FLOAT32
 from gemmprof.model import Problem, Stage
@@ -105,6 +107,7 @@ def _load_rows(
     stage: Stage, problem: Problem, patterns: AccessPatterns | None, measured: _Measured
 ) -> list[TrafficRow]:
     outputs, size = problem.m * problem.n, _bytes_of(problem.dtype)
+    shared_size = _shared_size(patterns, size)
     shared = "from shared memory"
     return [
         TrafficRow(
@@ -127,9 +130,9 @@ def _load_rows(
             "shared_loads_per_output",
             f"Elements loaded {shared} for an output",
             "element",
-            _per(_elements(patterns, "shared", size), outputs),
+            _per(_elements(patterns, "shared", shared_size), outputs),
             stage.addresses.shared_formula if stage.addresses else "",
-            _per(measured.shared_load_bytes, outputs * size),
+            _per(measured.shared_load_bytes, outputs * shared_size),
             _ahead_note(patterns),
         ),
     ]
@@ -139,7 +142,8 @@ def _byte_rows(
     stage: Stage, problem: Problem, patterns: AccessPatterns | None, measured: _Measured
 ) -> list[TrafficRow]:
     size, c_size = _bytes_of(problem.dtype), _bytes_of(problem.c_dtype)
-    elements = _elements(patterns, "shared", size)
+    shared_size = _shared_size(patterns, size)
+    elements = _elements(patterns, "shared", shared_size)
     operands = float(size * (problem.m * problem.k + problem.k * problem.n))
     output = float(c_size * problem.m * problem.n)
     tile = block_tile(stage)
@@ -147,16 +151,24 @@ def _byte_rows(
     if tile is not None and stage.addresses is not None:
         from_l2 = size * problem.m * problem.n * (problem.k / tile[0] + problem.k / tile[1])
         rows_and_columns = "{} M N (K/{} + K/{})".format(size, *stage.addresses.tile)
-        shared = f"{size} M N ({stage.addresses.shared_formula})"
+        shared = f"{shared_size} M N ({stage.addresses.shared_formula})"
     return [
         TrafficRow(
             "shared_bytes",
             "Bytes that threads load from shared memory",
             "byte",
-            None if elements is None else elements * size,
+            None if elements is None else elements * shared_size,
             shared if elements else "",
             measured.shared_load_bytes,
             _ahead_note(patterns),
+        ),
+        TrafficRow(
+            "operand_bytes",
+            "Bytes that wgmma reads from shared memory",
+            "byte",
+            None if patterns is None or not patterns.operand_bytes else float(patterns.operand_bytes),
+            _operand_formula(stage) if patterns is not None and patterns.operand_bytes else "",
+            measured.operand_bytes,
         ),
         TrafficRow(
             "l1_bytes",
@@ -244,13 +256,18 @@ def _elements(patterns: AccessPatterns | None, space: str, size: int) -> float |
     """Elements that all threads, or tensor copies for them, load from a memory space; None without a model."""
     if patterns is None:
         return None
-    loaded = sum(
-        patterns.needed_requests(access) * WARP_SIZE * access.bytes_per_thread
-        for access in patterns.accesses
-        if access.space == space and access.operation == "load"
-    )
+    loads = [a for a in patterns.accesses if a.space == space and a.operation == "load"]
+    if space == "shared" and not loads:
+        return None  # wgmma's reads are no loads, and of WMMA's nothing is declared
+    loaded = sum(patterns.needed_requests(a) * WARP_SIZE * a.bytes_per_thread for a in loads)
     copied = patterns.copied_bytes if space == "global" else 0
     return float((loaded + copied) // size)
+
+
+def _shared_size(patterns: AccessPatterns | None, size: int) -> int:
+    """Bytes of an element in shared memory, where operands may lie as float32."""
+    loads = () if patterns is None else patterns.accesses
+    return max((a.element_bytes for a in loads if (a.space, a.operation) == ("shared", "load")), default=size)
 
 
 def _measured_load_bytes(patterns: AccessPatterns | None, measured: _Measured) -> float | None:
@@ -258,10 +275,16 @@ def _measured_load_bytes(patterns: AccessPatterns | None, measured: _Measured) -
     loaded = measured.global_load_bytes
     if patterns is None or not patterns.copies or loaded is None or measured.tensor_copies is None:
         return loaded
-    # Every step starts each copy once.
-    return loaded + measured.tensor_copies * sum(copy.bytes for copy in patterns.copies) / len(
-        patterns.copies
-    )
+    # Every step starts each box once.
+    boxes = sum(copy.boxes for copy in patterns.copies)
+    return loaded + measured.tensor_copies * sum(copy.bytes for copy in patterns.copies) / boxes
+
+
+def _operand_formula(stage: Stage) -> str:
+    """How often wgmma reads each operand: a warpgroup's 64 rows of C read all columns of B anew."""
+    assert stage.addresses is not None
+    reads = " + ".join(f"{read.rows} {read.columns}" for read in stage.addresses.operand_reads)
+    return f"2 ({reads}) a warpgroup and step"
 
 
 def _ahead_note(patterns: AccessPatterns | None) -> str:
@@ -279,7 +302,8 @@ class _Measured:
         self.fused_multiply_adds = self._threads(("FFMA",)) or None
         self.global_load_bytes = self._bytes(("LDG", "LDGSTS"))
         self.tensor_copies = self._threads(("UTMALDG",))
-        self.shared_load_bytes = self._bytes(("LDS",))
+        self.shared_load_bytes = self._bytes(("LDS", "LDSM"))
+        self.operand_bytes = self._operand_bytes()
         self.l1_bytes = self._l1_bytes()
         self.l2_read_bytes = self._link("l2", "l1", "read")
         self.l2_write_bytes = self._link("l1", "l2", "write")
@@ -320,6 +344,11 @@ class _Measured:
                 if opcode.partition(".")[0] in names
             )
         )
+
+    def _operand_bytes(self) -> float | None:
+        conflicts = None if self._analysis is None else self._analysis.get(BankConflicts)
+        wgmma = conflicts.operation("wgmma") if isinstance(conflicts, BankConflicts) else None
+        return None if wgmma is None or not wgmma.wavefronts else wgmma.wavefronts * WAVEFRONT_BYTES
 
     def _l1_bytes(self) -> float | None:
         coalescing = None if self._analysis is None else self._analysis.get(Coalescing)

@@ -18,7 +18,7 @@ from gemmprof.analysis.kernel_analysis import KernelAnalysis
 from gemmprof.analysis.ladder import traffic
 from gemmprof.analysis.ladder.declared import access_patterns
 from gemmprof.analysis.session import Session, load_session
-from gemmprof.kernels.catalog import LADDERS, ladder_of
+from gemmprof.kernels.catalog import LADDERS, ladder_of, stage_by_number
 from gemmprof.model import Problem, Stage
 from gemmprof.run import RUN_FILE, recorded_run_directory
 
@@ -28,7 +28,21 @@ pytestmark = pytest.mark.skipif(not (RUN / RUN_FILE).is_file(), reason="no recor
 
 OURS = [stage for ladder in LADDERS for stage in ladder.stages if stage.addresses is not None]
 TILED = [stage for stage in OURS if stage.ladder != "single" or stage.number >= 3]
-EXACT = ("fma_per_output", "global_loads_per_output", "shared_loads_per_output", "shared_bytes", "l1_bytes")
+THROUGH_THREADS = [
+    stage for stage in TILED if stage.name != "hgemm_wmma" and not stage.addresses.operand_reads
+]
+"""WMMA's sums go through shared memory in an order that is its own; what wgmma reads, no thread touches."""
+EXACT = (
+    "fma_per_output",
+    "global_loads_per_output",
+    "shared_loads_per_output",
+    "shared_bytes",
+    "operand_bytes",
+    "l1_bytes",
+)
+INSTRUMENTED_IN_PART = frozenset({"hgemm_async_copy"})
+"""ncu's counts of an instruction miss some of its executions: half a per cent of the sectors of one copy, and which
+lines share a wavefront."""
 WIDTH = {4: "32", 8: "64", 16: "128"}
 
 
@@ -69,14 +83,19 @@ def test_loads_and_bytes_are_predicted_exactly(session: Session, own: Stage) -> 
         assert patterns is not None
         ahead = {
             "shared_bytes": patterns.bytes_ahead,
-            "shared_loads_per_output": patterns.bytes_ahead / (4 * problem.m * problem.n),
+            "shared_loads_per_output": patterns.bytes_ahead
+            / (4 * problem.m * problem.n),  # float32 alone has any
         }
         for name in EXACT:
             row = model.row(name)
-            if row is not None and row.measured is not None:
-                assert row.predicted is not None
-                assert row.measured == row.predicted + ahead.get(name, 0), (problem.label, name)
-                compared += 1
+            if row is None or row.measured is None or (name.startswith("shared") and not row.formula):
+                continue  # what WMMA's own words load is not declared
+            assert row.predicted is not None
+            expected = row.predicted + ahead.get(name, 0)
+            if name == "l1_bytes" and stage.name in INSTRUMENTED_IN_PART:
+                expected = pytest.approx(expected, rel=0.01)
+            assert row.measured == expected, (problem.label, name)
+            compared += 1
     assert compared >= 3
 
 
@@ -93,7 +112,9 @@ def test_sectors_are_those_of_the_access_patterns(session: Session, own: Stage) 
         # The hardware's counters move with replays (stores) and between passes (loads: ncu may add up hits of one pass
         # and misses of another); the instrumented count does not.
         assert stores.sectors == pytest.approx(model.sectors("store"), rel=0.02)
-        assert result.sectors == model.sectors("load") + model.sectors("store")
+        sectors = model.sectors("load") + model.sectors("store")
+        exact = stage.name not in INSTRUMENTED_IN_PART
+        assert result.sectors == (sectors if exact else pytest.approx(sectors, rel=0.01))
         requests = {"load": 0, "store": 0}
         for access in model.accesses:
             if access.space == "global":
@@ -102,7 +123,7 @@ def test_sectors_are_those_of_the_access_patterns(session: Session, own: Stage) 
         if loads is None:
             assert not requests["load"]
             continue
-        assert loads.sectors == pytest.approx(model.sectors("load"), rel=0.01)
+        assert loads.sectors == pytest.approx(model.sectors("load"), rel=0.03)
         assert loads.requests == requests["load"]
 
 
@@ -116,7 +137,7 @@ def shared_wavefronts(result: BankConflicts, opcodes: tuple[str, ...]) -> tuple[
     return sum(a.wavefronts for a in chosen), sum(a.ideal for a in chosen)
 
 
-@pytest.mark.parametrize("own", TILED, ids=lambda stage: stage.name)
+@pytest.mark.parametrize("own", THROUGH_THREADS, ids=lambda stage: stage.name)
 def test_bank_conflicts_are_those_of_the_access_patterns(session: Session, own: Stage) -> None:
     launches = list(measured(session, own))
     assert launches
@@ -124,13 +145,17 @@ def test_bank_conflicts_are_those_of_the_access_patterns(session: Session, own: 
         model = access_patterns(stage, problem)
         result = analysis.get(BankConflicts)
         assert model is not None and isinstance(result, BankConflicts) and result.instructions
-        for operation, opcodes in (("store", ("STS", "LDGSTS")), ("load", ("LDS",))):
+        for operation, opcodes in (("store", ("STS", "LDGSTS")), ("load", ("LDS", "LDSM"))):
             if operation == "load" and stage.ladder == "single" and stage.number < 6:
                 continue  # the compiler fuses these scalar loads: other instructions, same bytes
             accesses = [a for a in model.accesses if (a.space, a.operation) == ("shared", operation)]
             taken = sum(model.requests(a) * a.wavefronts for a in accesses)
             needed = sum(model.requests(a) * a.conflict_free_wavefronts for a in accesses)
-            assert shared_wavefronts(result, opcodes) == (taken, needed), (problem.label, operation)
+            found = shared_wavefronts(result, opcodes)
+            if stage.name in INSTRUMENTED_IN_PART:
+                assert needed <= found[0] <= taken and found[1] == needed
+            elif accesses:
+                assert found == (taken, needed), (problem.label, operation)
 
 
 @pytest.mark.parametrize("own", TILED, ids=lambda stage: stage.name)
@@ -143,7 +168,7 @@ def test_caches_only_lower_what_l2_must_deliver(session: Session, own: Stage) ->
 
 
 def test_a_launch_with_another_grid_is_not_held_against_the_tile_of_the_parameters(session: Session) -> None:
-    stage, problem, analysis = next(measured(session, OURS[-1]))
+    stage, problem, analysis = next(measured(session, stage_by_number(13)))
     profile = analysis.profile
     launch = dataclasses.replace(profile.launch, grid=(2 * profile.launch.blocks, 1, 1))
     other = dataclasses.replace(analysis, profile=dataclasses.replace(profile, launch=launch))
