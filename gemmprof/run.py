@@ -89,8 +89,10 @@ class Run:
     def find_record(self, stage: str) -> StageRecord:
         """The stage of this number or name, with its ladder's name before it where the run holds several: ``half:3``.
 
+        A number alone means the run's first ladder that has it, as everywhere.
+
         Raises:
-            RunError: if the run does not hold it, or two ladders do.
+            RunError: if the run does not hold it, or two ladders have a stage of that name.
         """
         ladder, _, selector = stage.rpartition(":")
         found = [
@@ -99,7 +101,7 @@ class Run:
             if selector in (str(record.stage.number), record.stage.name)
             and ladder in ("", record.stage.ladder)
         ]
-        if len(found) > 1:
+        if len(found) > 1 and not selector.isdecimal():
             raise RunError(
                 f"the run {self.directory} holds several stages {stage}",
                 remedies=["name the ladder: " + " or ".join(f"{r.stage.ladder}:{selector}" for r in found)],

@@ -87,7 +87,11 @@ def test_a_selection_of_a_run_knows_its_stages_and_drops_the_other_results() -> 
         [recorded_run_directory()], source=False, selection=selection(kernel="^1 naive|async")
     )
     assert session.run is not None
-    assert {result.stage for result in session.run.results} == {1, 12}
+    assert {(r.stage, r.problem.dtype) for r in session.run.results} == {
+        (1, "float32"),
+        (12, "float32"),
+        (4, "bfloat16"),
+    }
     assert len(session.kernels) == len(session.run.results)
     assert all(session.kernel_for(result) is not None for result in session.run.results)
 
