@@ -175,10 +175,10 @@ def analyse(profile: KernelProfile) -> Roofline | NotCollected:
 
 
 def _product(*factors: float | None) -> float | None:
-    """The product, or None if a factor is absent."""
+    """The product, or None if a factor is absent, or below 0 as no rate or clock of a sound report is."""
     result = 1.0
     for factor in factors:
-        if factor is None:
+        if factor is None or factor < 0:
             return None
         result *= factor
     return result
@@ -216,11 +216,11 @@ def _only_constants(
 
 
 def _scalar_achieved(profile: KernelProfile, factors: dict[str, int]) -> float | None:
-    """Operations per second; None if a counter that every architecture has is absent."""
+    """Operations per second; None if a counter that every architecture has is absent, or one is below 0."""
     per_cycle = 0.0
     for operation, factor in factors.items():
         count = profile.number(metrics.executed_per_cycle(operation))
-        if count is None and operation not in _LATER_OPERATIONS:
+        if (count is None and operation not in _LATER_OPERATIONS) or (count or 0.0) < 0:
             return None
         per_cycle += factor * (count or 0.0)
     return _product(per_cycle, profile.number(metrics.SMSP_CLOCK))
@@ -271,7 +271,7 @@ def _memory_roofs(profile: KernelProfile) -> Iterable[MemoryRoof]:
     number = profile.number
     peak = _product(number(metrics.DRAM_BYTES_PEAK), number(metrics.DRAM_CLOCK))
     if peak:
-        yield MemoryRoof(DRAM, "Device memory", peak, number(metrics.DRAM_BYTES_PER_SECOND))
+        yield MemoryRoof(DRAM, "Device memory", peak, _product(number(metrics.DRAM_BYTES_PER_SECOND)))
     peak = _product(L2_BYTES_PER_CYCLE, number(metrics.L2_TO_XBAR_PEAK), number(metrics.L2_CLOCK))
     if peak:
         achieved = _product(L2_BYTES_PER_CYCLE, number(metrics.L2_TO_XBAR_PER_SECOND))
@@ -303,6 +303,8 @@ def _shared_achieved(profile: KernelProfile) -> float | None:
         return None
     wavefronts = sum(count for count in counts if count is not None)
     wavefronts += profile.number(metrics.SHARED_WAVEFRONTS_GMMA) or 0.0
+    if wavefronts < 0 or duration < 0:
+        return None
     return SHARED_BYTES_PER_WAVEFRONT * wavefronts / (duration * 1e-9)
 
 

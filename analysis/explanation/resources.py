@@ -97,6 +97,6 @@ def loads(profile: KernelProfile) -> Iterator[Load]:
             busy, metric = max(found)
             yield Load(resource, max(0.0, busy / 100.0), metric)
     cycles = profile.number(metrics.SM_ELAPSED_CYCLES_MAX)
-    if cycles and profile.workload == "kernel":
+    if cycles is not None and cycles > 0 and profile.workload == "kernel":
         # One block a cycle leaves the distributor, whatever its size.
         yield Load(BY_KEY["block_launch"], profile.launch.blocks / cycles, metrics.GRID_SIZE)

@@ -85,8 +85,8 @@ class Work:
         return self.number(metrics.ACHIEVED_WARPS)
 
     def number(self, name: str) -> float | None:
-        """A metric of the launch."""
-        return self.profile.number(name)
+        """A metric of the launch, None where it was not collected."""
+        return counted(self.profile, name)
 
     # --- Per instruction ---
 
@@ -251,6 +251,12 @@ class Work:
         return np.zeros(len(self.instructions)) if found is None else found
 
 
+def counted(profile: KernelProfile, name: str) -> float | None:
+    """A metric that counts, times or rates something. Below 0 it is damage, which is as good as absent."""
+    value = profile.number(name)
+    return value if value is not None and value >= 0 else None
+
+
 def work(profile: KernelProfile) -> Work:
     """Read a launch for explanation. What was not collected is absent: no code, no loads, no samples."""
     executed = by_address(profile, metrics.INSTRUCTIONS_BY_ADDRESS)
@@ -269,9 +275,9 @@ def work(profile: KernelProfile) -> Work:
         if threads is None
         else np.array([threads.get(line.address, 0) for line in instructions], dtype=np.float64)
     )
-    elapsed = profile.number(metrics.SM_ELAPSED_CYCLES_MAX) or profile.number(metrics.ELAPSED_CYCLES) or 0.0
-    average = profile.number(metrics.SM_ACTIVE_CYCLES) or elapsed
-    most = profile.number(metrics.ACTIVE_CYCLES_MAX) or average
+    elapsed = counted(profile, metrics.SM_ELAPSED_CYCLES_MAX) or counted(profile, metrics.ELAPSED_CYCLES) or 0.0
+    average = counted(profile, metrics.SM_ACTIVE_CYCLES) or elapsed
+    most = counted(profile, metrics.ACTIVE_CYCLES_MAX) or average
     return Work(
         profile=profile,
         loads={load.resource.key: load for load in loads(profile)},

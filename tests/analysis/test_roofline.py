@@ -222,3 +222,14 @@ def test_paths_of_blackwell_are_read_by_their_names(path: str) -> None:
 )
 def test_labels(path: str, label: str) -> None:
     assert tensor_label(path) == label
+
+
+
+@pytest.mark.parametrize("name", BASIC)
+def test_a_rate_below_nothing_gives_no_point(name: str) -> None:
+    found = roofline.analyse(launch((9, 0), {**BASIC, name: -1.0}))
+    if isinstance(found, NotCollected):
+        return
+    for roof in (*found.compute_roofs, *found.memory_roofs):
+        assert roof.peak > 0 and (roof.achieved is None or roof.achieved >= 0)
+    assert found.points == ()

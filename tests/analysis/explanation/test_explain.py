@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from recorded_data import ReadRecorded
@@ -13,8 +15,20 @@ from gemmprof.analysis.explanation import explain
 from gemmprof.analysis.explanation.causes import CAUSES, definition
 from gemmprof.analysis.explanation.time_model import NOTHING, Mend, TimeModel
 from gemmprof.analysis.explanation.work import work
-from gemmprof.model import Explanation, Finding, KernelProfile
+from gemmprof.model import Explanation, Finding, KernelProfile, MetricValue
 from gemmprof.run import load_recorded_run
+
+
+class Asked(dict[str, MetricValue]):
+    """Metrics that remember which of them were asked for."""
+
+    def __init__(self, metrics: Mapping[str, MetricValue]) -> None:
+        super().__init__(metrics)
+        self.names: dict[str, None] = {}
+
+    def get(self, name: str, default: Any = None) -> Any:
+        self.names[name] = None
+        return super().get(name, default)
 
 
 def launch(recorded: ReadRecorded, report: str, function: str, number: int = 0) -> KernelProfile:
@@ -113,6 +127,19 @@ def test_the_model_is_exact_for_the_launch_as_measured(recorded: ReadRecorded, r
         if profile.workload == "kernel" and found.elapsed and model.known:
             assert model.time(NOTHING) == pytest.approx(1.0, abs=0.02)
             assert model.time(Mend(warps=2.0)) <= model.time(NOTHING) + 1e-9
+
+
+def test_a_counter_below_nothing_counts_as_absent(recorded: ReadRecorded) -> None:
+    whole = launch(recorded, "ladder_simple", "gemm_shared")
+    asked = Asked(whole.metrics)
+    explain(replace(whole, metrics=asked))
+    numbers = [name for name in asked.names if isinstance(whole.metrics.get(name), (int, float))]
+    assert len(numbers) > 50
+    for name in numbers:
+        found = explain(replace(whole, metrics={**whole.metrics, name: -1.0}))
+        for finding in found.findings:
+            assert 0 <= finding.saves_low <= finding.saves <= finding.saves_high <= 1, name
+            assert all(item.value >= 0 for item in finding.evidence), name
 
 
 def test_every_cause_says_what_mended_means() -> None:
