@@ -8,6 +8,7 @@ fewer instructions move the same bytes, and the model shows the source's own acc
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
@@ -77,7 +78,20 @@ class WarpAccess:
     @property
     def ideal_sectors(self) -> int:
         """Sectors that the bytes of all lanes would fill side by side; lanes that share bytes count once."""
-        return -(-len(self.addresses_of_words) * BANK_BYTES // SECTOR_BYTES)
+        return -(-self.distinct_bytes // SECTOR_BYTES)
+
+    @property
+    def distinct_bytes(self) -> int:
+        """Bytes that at least one lane asks for."""
+        return sum(self.bytes_of_sectors.values())
+
+    @property
+    def bytes_of_sectors(self) -> dict[int, int]:
+        """The same by the sector in which they lie, ascending."""
+        asked = {
+            byte for address in self.addresses for byte in range(address, address + self.bytes_per_thread)
+        }
+        return dict(sorted(Counter(byte // SECTOR_BYTES for byte in asked).items()))
 
     @property
     def addresses_of_words(self) -> tuple[int, ...]:
@@ -156,13 +170,16 @@ class WarpAccess:
 
 
 def _explain_global(access: WarpAccess) -> str:
-    touched, ideal = len(access.sectors), access.ideal_sectors
-    words = len(access.addresses_of_words)
-    if words * BANK_BYTES == access.bytes_per_thread:
+    touched, ideal, asked = len(access.sectors), access.ideal_sectors, access.distinct_bytes
+    if asked == access.bytes_per_thread:
         return f"All {WARP_SIZE} threads use the same element: one sector serves the whole warp."
+    sectors = f"{touched} sector" if touched == 1 else f"{touched} sectors"
+    if asked == touched * SECTOR_BYTES:
+        return f"The warp fills every sector that it touches: {sectors}, no byte wasted."
+    used = 100.0 * asked / (touched * SECTOR_BYTES)
     if touched == ideal:
-        return f"The warp fills every sector that it touches: {touched} sectors, no byte wasted."
-    used = 100.0 * words * BANK_BYTES / (touched * SECTOR_BYTES)
+        whole = "it" if touched == 1 else "them"
+        return f"The warp touches no more sectors than its bytes need: {sectors}, {used:.0f} % of {whole} used."
     return f"The warp touches {touched} sectors where {ideal} would do: {used:.0f} % of the bytes moved are used."
 
 

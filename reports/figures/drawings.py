@@ -114,9 +114,10 @@ def _global(access: WarpAccess) -> AccessDrawing:
     step = min(width / max(len(shown), 1), 88.0)
     start = (width - step * len(shown)) / 2
     place = {sector: start + step * (index + 0.5) for index, sector in enumerate(shown)}
+    taken_of = access.bytes_of_sectors
     cells = []
     for sector in shown:
-        taken = _bytes_in(access, sector)
+        taken = taken_of[sector]
         cells.append(
             Cell(
                 place[sector],
@@ -146,11 +147,6 @@ def _global(access: WarpAccess) -> AccessDrawing:
         len(sectors) <= ideal,
         len(sectors) - len(shown),
     )
-
-
-def _bytes_in(access: WarpAccess, sector: int) -> int:
-    """Bytes of this sector that at least one lane asks for."""
-    return BANK_BYTES * sum(word // SECTOR_BYTES == sector for word in access.addresses_of_words)
 
 
 def _shared(access: WarpAccess) -> AccessDrawing:

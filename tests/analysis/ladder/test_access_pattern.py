@@ -16,6 +16,7 @@ from gemmprof.analysis.ladder.access_pattern import BANKS, AccessPatterns, WarpA
 from gemmprof.analysis.ladder.declared import access_patterns
 from gemmprof.kernels.catalog import SINGLE, stage_by_number
 from gemmprof.model import KernelProfile, Problem, Stage
+from gemmprof.reports.figures.drawings import access_patterns as access_drawings
 
 CUBE = Problem(4096, 4096, 4096)
 OURS = [stage for stage in SINGLE.stages if stage.addresses is not None]
@@ -116,6 +117,35 @@ def test_every_stage_moves_every_element_once(stage: Stage) -> None:
         return
     assert found["global_load_a"] == found["shared_store_a"] == bm * bk
     assert found["global_load_b"] == found["shared_store_b"] == bk * bn
+
+
+@pytest.mark.parametrize(
+    ("stride", "size", "used", "ideal", "words"),
+    [
+        (0, 2, 2, 1, "All 32 threads use the same element"),
+        (0, 4, 4, 1, "All 32 threads use the same element"),
+        (2, 2, 64, 2, "fills every sector that it touches: 2 sectors, no byte wasted"),
+        # Each lane uses half of a word: 64 bytes of 4 sectors.
+        (4, 2, 64, 2, "4 sectors where 2 would do: 50 % of the bytes moved are used"),
+        (1, 1, 32, 1, "fills every sector that it touches: 1 sector, no byte wasted"),
+    ],
+)
+def test_sentences_count_bytes(stride: int, size: int, used: int, ideal: int, words: str) -> None:
+    model = replace(
+        access(lambda lane: 0),
+        space="global",
+        bytes_per_thread=size,
+        addresses=tuple(stride * lane for lane in range(32)),
+    )
+    assert (model.distinct_bytes, model.ideal_sectors) == (used, ideal)
+    assert words in model.explanation
+    drawn = access_drawings(replace(patterns(OURS[0]), accesses=(model,)))[0]
+    assert sum(int(cell.text) for cell in drawn.cells if cell.text) == used
+
+
+def test_few_bytes_of_one_sector_are_no_full_sector() -> None:
+    model = replace(access(lambda lane: lane % 3), space="global")
+    assert model.explanation == "The warp touches no more sectors than its bytes need: 1 sector, 38 % of it used."
 
 
 @pytest.mark.parametrize("stage", OURS, ids=lambda stage: stage.name)
