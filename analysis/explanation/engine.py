@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from gemmprof import metrics
 from gemmprof.analysis.explanation.candidate import Candidate
 from gemmprof.analysis.explanation.causes import detect
@@ -77,7 +75,7 @@ def weigh(found: Work, predictor: Predictor) -> list[tuple[Candidate, Prediction
         if rival < candidate.yields * prediction.saves:
             kept.append((candidate, prediction))
         elif candidate.follows and prediction.saves < ALIKE * rival:
-            kept.append((candidate, replace(prediction, saves=min(prediction.saves, rival))))
+            kept.append((candidate, prediction.at_most(rival)))
     kept.sort(key=lambda item: (-item[1].saves, -item[0].rank))
     return kept[:MOST]
 

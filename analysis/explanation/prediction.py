@@ -5,7 +5,7 @@ them together.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from gemmprof.analysis.explanation.candidate import Candidate
 from gemmprof.analysis.explanation.time_model import Mend, TimeModel
@@ -35,6 +35,10 @@ class Prediction:
     saves: float
     low: float
     high: float
+
+    def at_most(self, saves: float) -> Prediction:
+        """The same with no larger saving, which its interval still holds."""
+        return replace(self, saves=min(self.saves, saves), low=min(self.low, saves))
 
 
 class Predictor:

@@ -100,12 +100,12 @@ class Work:
         key = names[0]
         if key not in self._cache:
             found = first_by_address(self.profile, names)
-            self._cache[key] = (
-                None
-                if found is None
-                else np.array([found.get(line.address, 0) for line in self.instructions], dtype=np.float64)
-            )
+            self._cache[key] = None if found is None else self._in_order(found)
         return self._cache[key]  # type: ignore[return-value]
+
+    def _in_order(self, by_address: Mapping[int, float]) -> Array:
+        """A value for each instruction from values by address, 0 where there is none."""
+        return np.array([by_address.get(line.address, 0) for line in self.instructions], dtype=np.float64)
 
     @cached_property
     def total_executed(self) -> float:
@@ -113,22 +113,30 @@ class Work:
         return float(self.executed.sum())
 
     @cached_property
-    def samples(self) -> dict[str, Array]:
-        """Share of the warps' time by stall reason, one entry an instruction; all together are 1.
-
-        The sampler says where, the counters say how much: each reason's samples are scaled to what was
-            counted.
-        """
+    def raw_samples(self) -> dict[str, Array]:
+        """Samples by stall reason, one entry an instruction; reasons without any are left out."""
         by_reason: dict[str, Array] = {}
         for name, metric in metrics.stall_samples(self.profile.instances).items():
-            found = by_address(self.profile, metric) or {}
-            values = np.array([found.get(line.address, 0) for line in self.instructions], dtype=np.float64)
+            values = self._in_order(by_address(self.profile, metric) or {})
             if values.any():
                 by_reason[stall_reasons.reason(name).key] = values
-        counted = {
+        return by_reason
+
+    @cached_property
+    def stall_cycles(self) -> dict[str, float]:
+        """Cycles that warps spent in each state for an instruction that was issued, as counted."""
+        return {
             stall_reasons.reason(name).key: self.number(metric) or 0.0
             for name, metric in metrics.stall_cycles(self.profile.metrics).items()
         }
+
+    @cached_property
+    def samples(self) -> dict[str, Array]:
+        """Share of the warps' time by stall reason, one entry an instruction; all together are 1.
+
+        The sampler says where, the counters say how much: each reason's samples are scaled to what was counted.
+        """
+        by_reason, counted = dict(self.raw_samples), self.stall_cycles
         total = sum(float(values.sum()) for values in by_reason.values())
         if not total:
             return {}
@@ -144,7 +152,10 @@ class Work:
     @cached_property
     def sample_count(self) -> float:
         """Samples that the shares rest on."""
-        return self.number(metrics.SAMPLE_COUNT) or 0.0
+        counted = self.number(metrics.SAMPLE_COUNT)
+        return (
+            sum(float(values.sum()) for values in self.raw_samples.values()) if counted is None else counted
+        )
 
     def stalled(self, *reasons: str) -> float:
         """Share of the warps' time in these states."""
@@ -155,12 +166,8 @@ class Work:
         """Share of the warps' time by state: of the samples, else as counted."""
         if self.samples:
             return {name: float(values.sum()) for name, values in self.samples.items()}
-        counted = {
-            stall_reasons.reason(name).key: self.number(metric) or 0.0
-            for name, metric in metrics.stall_cycles(self.profile.metrics).items()
-        }
-        whole = sum(counted.values())
-        return {key: value / whole for key, value in counted.items()} if whole > 0 else {}
+        whole = sum(self.stall_cycles.values())
+        return {key: value / whole for key, value in self.stall_cycles.items()} if whole > 0 else {}
 
     @cached_property
     def blamed(self) -> dict[str, Array]:
@@ -275,7 +282,9 @@ def work(profile: KernelProfile) -> Work:
         if threads is None
         else np.array([threads.get(line.address, 0) for line in instructions], dtype=np.float64)
     )
-    elapsed = counted(profile, metrics.SM_ELAPSED_CYCLES_MAX) or counted(profile, metrics.ELAPSED_CYCLES) or 0.0
+    elapsed = (
+        counted(profile, metrics.SM_ELAPSED_CYCLES_MAX) or counted(profile, metrics.ELAPSED_CYCLES) or 0.0
+    )
     average = counted(profile, metrics.SM_ACTIVE_CYCLES) or elapsed
     most = counted(profile, metrics.ACTIVE_CYCLES_MAX) or average
     return Work(

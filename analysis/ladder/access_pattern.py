@@ -179,7 +179,9 @@ def _explain_global(access: WarpAccess) -> str:
     used = 100.0 * asked / (touched * SECTOR_BYTES)
     if touched == ideal:
         whole = "it" if touched == 1 else "them"
-        return f"The warp touches no more sectors than its bytes need: {sectors}, {used:.0f} % of {whole} used."
+        return (
+            f"The warp touches no more sectors than its bytes need: {sectors}, {used:.0f} % of {whole} used."
+        )
     return f"The warp touches {touched} sectors where {ideal} would do: {used:.0f} % of the bytes moved are used."
 
 

@@ -224,7 +224,6 @@ def test_labels(path: str, label: str) -> None:
     assert tensor_label(path) == label
 
 
-
 @pytest.mark.parametrize("name", BASIC)
 def test_a_rate_below_nothing_gives_no_point(name: str) -> None:
     found = roofline.analyse(launch((9, 0), {**BASIC, name: -1.0}))

@@ -13,7 +13,8 @@ import numpy.typing as npt
 from gemmprof import metrics
 from gemmprof.analysis.explanation import sequences
 from gemmprof.analysis.explanation.candidate import Candidate, derived, evidence, keep_of, share
-from gemmprof.analysis.explanation.pipes import FMA, FP64
+from gemmprof.analysis.explanation.pipes import FMA
+from gemmprof.analysis.explanation.sass import Sass
 from gemmprof.analysis.explanation.time_model import Mend
 from gemmprof.analysis.explanation.traffic import BELOW_L1
 from gemmprof.analysis.explanation.work import Work
@@ -229,10 +230,8 @@ def non_fused_arithmetic(work: Work) -> Iterator[Candidate]:
         if len(used) != 1:
             continue
         other = work.sass[used[0]]
-        same = 0.7 < share(work.executed[used[0]], work.executed[index]) < 1.4
-        # Both factors and the summand must differ from the product for a fused multiply-add to be the same
-        # thing.
-        if other.opcode in sums and same and "SAT" not in line.modifiers and not gone[used[0]]:
+        alike = 0.7 < share(work.executed[used[0]], work.executed[index]) < 1.4
+        if other.opcode in sums and alike and "SAT" not in line.modifiers and _is_one_summand(line, other):
             gone[used[0]] = True
     keep = keep_of(work)
     keep[gone] = 0.0
@@ -261,6 +260,12 @@ def non_fused_arithmetic(work: Work) -> Iterator[Candidate]:
     )
 
 
+def _is_one_summand(product: Sass, total: Sass) -> bool:
+    """Whether a sum takes the product once: of a product added to itself no multiply-add is left to fuse."""
+    name = re.compile(rf"\b{product.writes[0]}\b")
+    return sum(name.search(operand) is not None for operand in total.operands[1:]) == 1
+
+
 _HALF_LOADS = re.compile(r"\.U16|\.S16")
 
 
@@ -283,12 +288,6 @@ def tensor_cores_idle(work: Work) -> Iterator[Candidate]:
     part = share(float(work.executed[products].sum()), work.total_executed)
     if part < 0.15:
         return
-    converting = work.where(
-        lambda line: (
-            line.opcode in ("HADD2", "F2F", "PRMT", "IMAD", "SHL", "F2FP")
-            and ("F32" in line.full or "U32" in line.full or line.opcode == "PRMT")
-        )
-    )
     converts = work.where(
         lambda line: line.full.startswith("HADD2.F32") or line.full.startswith("F2F.F32.F16")
     )
@@ -299,7 +298,6 @@ def tensor_cores_idle(work: Work) -> Iterator[Candidate]:
     )
     of_halves = float(work.executed[halves & products].sum()) > 0.3 * float(work.executed[products].sum())
     mixed = float(work.executed[converts | narrow].sum()) > 0.2 * float(work.executed[products].sum())
-    del converting
     fma = work.loads.get(FMA)
     busy = (fma.busy if fma is not None else 0.0) * work.imbalance
     if not (of_halves or mixed) and busy < 0.7:
@@ -362,13 +360,3 @@ def _in_loops_of(work: Work, rows: Mask) -> Mask:
     """Instructions that run about as often as these."""
     often = float(work.executed[rows].max(initial=0.0))
     return np.asarray(work.executed > 0.05 * often)
-
-
-__all__ = [
-    "FP64",
-    "double_precision",
-    "expensive_math",
-    "integer_arithmetic",
-    "non_fused_arithmetic",
-    "tensor_cores_idle",
-]

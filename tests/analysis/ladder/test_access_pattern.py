@@ -145,7 +145,10 @@ def test_sentences_count_bytes(stride: int, size: int, used: int, ideal: int, wo
 
 def test_few_bytes_of_one_sector_are_no_full_sector() -> None:
     model = replace(access(lambda lane: lane % 3), space="global")
-    assert model.explanation == "The warp touches no more sectors than its bytes need: 1 sector, 38 % of it used."
+    assert (
+        model.explanation
+        == "The warp touches no more sectors than its bytes need: 1 sector, 38 % of it used."
+    )
 
 
 @pytest.mark.parametrize("stage", OURS, ids=lambda stage: stage.name)
