@@ -9,7 +9,7 @@ what the other warps do meanwhile, by `barrier_work`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable
 
 from gemmprof.analysis.explanation.flow import Program
 from gemmprof.analysis.explanation.sass import Sass
@@ -19,12 +19,7 @@ SHORT = "short_scoreboard"
 WAIT = "wait"
 BARRIER = "barrier"
 SELECTED = "selected"
-NOT_SELECTED = "not_selected"
 NO_INSTRUCTION = "no_instruction"
-THROTTLES = ("lg_throttle", "mio_throttle", "tex_throttle", "math_pipe_throttle", "dispatch_stall")
-
-Blamed = Mapping[tuple[int, str], float]
-"""Share by (index of the blamed instruction, stall reason)."""
 
 
 def producers(code: Program, index: int, reason: str) -> tuple[int, ...]:
@@ -42,11 +37,10 @@ def producers(code: Program, index: int, reason: str) -> tuple[int, ...]:
     return (index,)
 
 
-def _awaited(code: Program, index: int, kind: object) -> tuple[int, ...]:
+def _awaited(code: Program, index: int, kind: Callable[[Sass], bool]) -> tuple[int, ...]:
     """Producers of this kind among what the instruction reads or overwrites; else the nearest one before
     it.
     """
-    assert callable(kind)
     line = code.sass[index]
     found: dict[int, None] = {}
     for register in (*line.reads, *line.writes):
@@ -64,13 +58,3 @@ def _awaited(code: Program, index: int, kind: object) -> tuple[int, ...]:
     if not found and line.opcode in ("DEPBAR", "LDGDEPBAR", "BAR", "ARRIVES", "SYNCS", "EXIT", "BRA"):
         found.update(dict.fromkeys(code.preceding(index, kind)[:4]))
     return tuple(found)
-
-
-def blame(code: Program, weights: Blamed) -> dict[tuple[int, str], float]:
-    """Weights by (stalled instruction, reason) as weights by (blamed instruction, reason); the sum stays."""
-    blamed: dict[tuple[int, str], float] = {}
-    for (index, reason), weight in weights.items():
-        found = producers(code, index, reason)
-        for at in found:
-            blamed[at, reason] = blamed.get((at, reason), 0.0) + weight / len(found)
-    return blamed

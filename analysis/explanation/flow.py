@@ -7,7 +7,7 @@ kernel share it).
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 
@@ -179,11 +179,7 @@ class Program:
 
     def preceding(self, index: int, wanted: Callable[[Sass], bool]) -> tuple[int, ...]:
         """The nearest instructions before this one, on every way to it, that are wanted."""
-        return tuple(self._search(index, wanted, lambda _: True))
-
-    def _search(
-        self, index: int, wanted: Callable[[Sass], bool], final: Callable[[Sass], bool]
-    ) -> Iterator[int]:
+        found: list[int] = []
         seen: set[int] = set()
         waiting = list(self.predecessors[index])
         while waiting and len(seen) < SEARCH:
@@ -191,12 +187,11 @@ class Program:
             if at in seen:
                 continue
             seen.add(at)
-            line = self.sass[at]
-            if wanted(line):
-                yield at
-                if final(line):
-                    continue
-            waiting += self.predecessors[at]
+            if wanted(self.sass[at]):
+                found.append(at)
+            else:
+                waiting += self.predecessors[at]
+        return tuple(found)
 
     def consumers(self, index: int, limit: int = 200) -> tuple[int, ...]:
         """Instructions behind this one, in address order, that read its result before it is written again."""

@@ -65,7 +65,6 @@ MEMORY = (
     "dram",
     "tex",
 )
-QUEUES = (*blame.THROTTLES, blame.NOT_SELECTED)
 
 
 @dataclass(frozen=True)

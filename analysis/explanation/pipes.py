@@ -7,9 +7,7 @@ was.
 
 from __future__ import annotations
 
-from functools import lru_cache
-
-from gemmprof.analysis.explanation.sass import Sass, parse
+from gemmprof.analysis.explanation.sass import Sass
 
 FMA, ALU, FP64, XU, TENSOR, UNIFORM, LSU, ADU, CBU = (
     "fma",
@@ -37,14 +35,8 @@ _CBU = frozenset(
 _LSU_ONLY = frozenset({"SHFL", "LDGDEPBAR", "MEMBAR"})
 
 
-@lru_cache(maxsize=65536)
-def pipe_of(text: str) -> str:
-    """Pipe of an instruction, '' for none (``NOP``)."""
-    return pipe(parse(text))
-
-
 def pipe(line: Sass) -> str:
-    """Pipe that an instruction runs on."""
+    """Pipe that an instruction runs on, '' for none (``NOP``)."""
     opcode = line.opcode
     if opcode in _FMA or opcode in _FMA_HEAVY:
         return FMA

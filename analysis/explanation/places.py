@@ -19,11 +19,6 @@ LEAST = 0.03
 """Share of a finding below which a place is not named."""
 
 
-def owners(work: Work) -> list[tuple[str, int] | None]:
-    """The user's line of each instruction; None without line information."""
-    return own_lines(work.instructions)
-
-
 def places(work: Work, weights: Array | None) -> tuple[CodePlace, ...]:
     """The places that a weight by instruction falls on, heaviest first; at most `MOST`."""
     if weights is None or work.code is None:
@@ -32,7 +27,7 @@ def places(work: Work, weights: Array | None) -> tuple[CodePlace, ...]:
     if total <= 0:
         return ()
     code = Code(work.profile)
-    owned = work_owners(work)
+    owned = work.once("own lines", lambda: own_lines(work.instructions))
     groups: dict[tuple[str, int] | int, list[int]] = {}
     for index in np.flatnonzero(weights):
         at = int(index)
@@ -61,8 +56,3 @@ def places(work: Work, weights: Array | None) -> tuple[CodePlace, ...]:
 
 def _elsewhere(instruction: Instruction, file: str, line: int) -> bool:
     return instruction.file is not None and (instruction.file, instruction.line) != (file, line)
-
-
-def work_owners(work: Work) -> list[tuple[str, int] | None]:
-    """`owners`, once for each launch."""
-    return work.once("owners", lambda: owners(work))

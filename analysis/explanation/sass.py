@@ -23,7 +23,6 @@ TEXTURE = "texture"
 _REGISTER = re.compile(r"(?<![\w.])(UR|R|UP|P|B)(\d+)\b(\.64)?")
 _GUARD = re.compile(r"@(!?)(U?P\d|U?PT)\s+")
 _TARGET = re.compile(r"0x([0-9a-f]{6,})")
-_NUMBER = re.compile(r"(?<![\w.\[])-?(?:\d+\.\d*(?:[eE][+-]?\d+)?|\d+[eE][+-]?\d+|0x[0-9a-f]+|\d+)\b")
 _STORES = frozenset({"STG", "STS", "STL", "ST", "RED", "REDG", "REDS", "STSM", "STAS", "SUST", "SURED"})
 _NO_RESULT = _STORES | {
     *(
@@ -189,11 +188,6 @@ class Sass:
         if self.opcode == "IMAD":
             return "MOV" in self.modifiers or self.operands[1:3] in (("RZ", "RZ"), ("-RZ", "RZ"))
         return self.operands[1:3] in (("-RZ", "RZ"), ("RZ", "RZ"))
-
-    @property
-    def numbers(self) -> tuple[str, ...]:
-        """Immediate operands as text."""
-        return tuple(match[0] for operand in self.operands for match in _NUMBER.finditer(operand))
 
 
 @lru_cache(maxsize=65536)

@@ -216,10 +216,9 @@ class Work:
             self._cache[key] = make()
         return cast(T, self._cache[key])
 
-    def where(self, wanted: object) -> npt.NDArray[np.bool_]:
-        """A mask of the instructions that a test on `Sass` holds for."""
-        assert callable(wanted)
-        return np.fromiter((bool(wanted(line)) for line in self.sass), dtype=bool, count=len(self.sass))
+    def where(self, wanted: Callable[[Sass], bool]) -> npt.NDArray[np.bool_]:
+        """A mask of the instructions that this holds for."""
+        return np.fromiter((wanted(line) for line in self.sass), dtype=bool, count=len(self.sass))
 
     # --- Traffic ---
 

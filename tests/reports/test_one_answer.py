@@ -12,8 +12,8 @@ from recorded_data import ReadRecorded
 
 from gemmprof import metrics
 from gemmprof.analysis.coalescing import Coalescing
-from gemmprof.analysis.comparison.pairs import pair_of
 from gemmprof.analysis.comparison.pairs import subjects as subjects_of
+from gemmprof.analysis.comparison.quantify import compare
 from gemmprof.analysis.instruction_mix import InstructionMix
 from gemmprof.analysis.kernel_analysis import KernelAnalysis, analyse
 from gemmprof.analysis.memory_chart import MemoryChart
@@ -107,9 +107,11 @@ def test_no_occupancy_tile_where_the_page_says_not_collected(name: str, recorded
 def test_the_gate_and_the_page_compare_the_same_time(ladder: Session) -> None:
     timed, profiled = (subjects_of(ladder)[place] for place in (2, 4))
     for before, after in ((timed, profiled), (replace(timed, seconds=None), profiled)):
-        pair = pair_of(before, after)
-        assert pair.comparison is not None and pair.time is pair.comparison.time
-        assert pair.time is not None and pair.time.name == ("time" if before.seconds else "duration")
+        assert before.analysis is not None and after.analysis is not None
+        time = compare(
+            before.analysis, after.analysis, before_seconds=before.seconds, after_seconds=after.seconds
+        ).time
+        assert time is not None and time.name == ("time" if before.seconds else "duration")
 
 
 def test_warps_have_no_bar_without_the_number_of_slots(recorded: ReadRecorded) -> None:

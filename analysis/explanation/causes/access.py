@@ -24,7 +24,7 @@ from gemmprof.analysis.explanation.candidate import (
     share,
 )
 from gemmprof.analysis.explanation.time_model import Mend
-from gemmprof.analysis.explanation.traffic import BELOW_L1, SECTOR, Traffic, traffic
+from gemmprof.analysis.explanation.traffic import BELOW_L1, SECTOR, traffic
 from gemmprof.analysis.explanation.work import Array, Work
 
 Mask = npt.NDArray[np.bool_]
@@ -494,6 +494,3 @@ def cache_locality(work: Work) -> Iterator[Candidate]:
         ),
         blamed=blamed,
     )
-
-
-__all__ = ["Traffic", "cache_locality", "narrow_access", "redundant_loads", "uncoalesced_access"]

@@ -63,8 +63,6 @@ def branch_divergence(work: Work) -> Iterator[Candidate]:
     lost = work.executed * (1.0 - keep)
     if float(lost.sum()) < 0.02 * work.total_executed:
         return
-    branches = work.where(lambda line: line.opcode in ("BRA", "BSSY", "BSYNC", "BREAK", "WARPSYNC"))
-    del branches
     mean = float(work.threads.sum()) / work.total_executed
     resources = dict.fromkeys((*BELOW_L1, "l2_atomics"), 1.0)
     worst = int(np.argmax(lost))

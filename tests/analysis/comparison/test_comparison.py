@@ -11,8 +11,10 @@ from profiles import launch
 from recorded_data import DATA, ReadRecorded
 
 from gemmprof.analysis import kernel_analysis
-from gemmprof.analysis.comparison.pairs import chosen, pair_up, rungs, subjects
+from gemmprof.analysis.comparison.matching import chosen, rungs
+from gemmprof.analysis.comparison.pairs import pair_up
 from gemmprof.analysis.comparison.quantify import Change, Comparison, compare
+from gemmprof.analysis.comparison.sides import load_side
 from gemmprof.analysis.session import load_session
 from gemmprof.errors import UsageError
 
@@ -148,18 +150,18 @@ class TestPairs:
             assert pair.before.analysis is pair.after.analysis is analysis
 
     def test_rungs_follow_the_order_of_the_report(self) -> None:
-        pairs = rungs(load_session([LADDER]))
+        pairs = rungs(load_side([LADDER]))
         assert [pair.label for pair in pairs] == [
             "gemm_naive → gemm_coalesced",
             "gemm_coalesced → gemm_shared",
         ]
 
     def test_selectors(self, tmp_path: Path) -> None:
-        report = load_session([LADDER])
+        report = load_side([LADDER])
         assert chosen(report, "1").label == chosen(report, "coal").label == "gemm_coalesced"
-        run = load_session([make_run(tmp_path / "a", {1: 4e-3, 3: 3e-3})])
-        assert chosen(run, "3").key == chosen(run, "tiling").key == (3, CUBE)
-        assert len(subjects(run)) == 2
+        run = load_side([make_run(tmp_path / "a", {1: 4e-3, 3: 3e-3})])
+        assert chosen(run, "3").key == chosen(run, "tiling").key == ("stage", "3", CUBE.key)
+        assert len(run.kernels) == 2
         for selector in ("gemm", "nothing", "7"):
             with pytest.raises(UsageError, match=selector):
                 chosen(report, selector)
