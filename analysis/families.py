@@ -9,13 +9,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from statistics import median
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from gemmprof import metrics as m
 from gemmprof.analysis.names import labels
 
 if TYPE_CHECKING:
     from gemmprof.analysis.kernel_analysis import KernelAnalysis
+    from gemmprof.model import Finding
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +33,7 @@ class Family:
         share: of the time of all families, 0 to 1; None where that is not known.
         shortest_ns, median_ns, longest_ns: of one launch.
         grids: the different grids, each once.
-        worst: the finding that weighs most in the representative, where launches were explained.
+        worst: what saves most in the representative, None where nothing is worth its work.
     """
 
     name: str
@@ -46,7 +47,7 @@ class Family:
     median_ns: float | None = None
     longest_ns: float | None = None
     grids: tuple[tuple[int, int, int], ...] = ()
-    worst: Any = None
+    worst: Finding | None = None
 
     @property
     def count(self) -> int:
@@ -59,6 +60,11 @@ class Family:
         if self.count < 2 or not self.shortest_ns or self.longest_ns is None:
             return None
         return self.longest_ns / self.shortest_ns
+
+    @property
+    def saves_ns(self) -> float | None:
+        """Time that mending `worst` would save in all launches, if each is like the representative."""
+        return None if self.worst is None or self.total_ns is None else self.worst.saves * self.total_ns
 
     @property
     def path(self) -> str:
@@ -92,18 +98,21 @@ def _family(
 ) -> Family:
     known = {position: duration for position in positions if (duration := durations[position]) is not None}
     total = sum(known.values()) if known else None
+    representative = max(known, key=lambda position: known[position]) if known else positions[0]
+    findings = kernels[representative].explanation.findings
     return Family(
         name=name,
         label=label,
         nvtx=nvtx,
         members=tuple(positions),
-        representative=max(known, key=lambda position: known[position]) if known else positions[0],
+        representative=representative,
         total_ns=total,
         share=total / all_ns if total is not None and all_ns > 0 else None,
         shortest_ns=min(known.values(), default=None),
         median_ns=median(known.values()) if known else None,
         longest_ns=max(known.values(), default=None),
         grids=tuple(dict.fromkeys(kernels[position].profile.launch.grid for position in positions)),
+        worst=findings[0] if findings else None,
     )
 
 

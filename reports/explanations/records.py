@@ -39,12 +39,13 @@ def _kernel(kernel: Explanation) -> dict[str, Any]:
         "duration_ns": _finite(kernel.duration_ns),
         "trust": list(kernel.trust),
         "at_limit": None if limit is None else {"resource": limit.resource, "share": round(limit.share, 4)},
-        "findings": [_finding(finding) for finding in kernel.findings],
+        "findings": [finding_record(finding) for finding in kernel.findings],
         "together": None if kernel.together is None else round(kernel.together, 4),
     }
 
 
-def _finding(finding: Finding) -> dict[str, Any]:
+def finding_record(finding: Finding) -> dict[str, Any]:
+    """One finding, as it stands in a launch's ``findings``."""
     return {
         "cause": finding.cause,
         "saves": round(finding.saves, 4),

@@ -16,7 +16,7 @@ from gemmprof.reports.formatting import hertz, nanoseconds, ratio
 if TYPE_CHECKING:
     from gemmprof.analysis.kernel_analysis import KernelAnalysis
     from gemmprof.analysis.session import Session
-    from gemmprof.model import Finding, SessionDetails
+    from gemmprof.model import SessionDetails
     from gemmprof.reports.pages.contents import KernelPage, Plan
 
 
@@ -28,37 +28,29 @@ class FamilyRow:
         family: its launches; names are untrusted text.
         page: the page of its representative, None if it has none.
         reports: names of the files that its launches are from.
-        finding: what saves most in the representative, None without one.
-        saved_ns: time that mending it would save in the whole family, None if not known.
         limited_by: what holds the representative back, '' if not known.
     """
 
     family: Family
     page: KernelPage | None
     reports: tuple[str, ...]
-    finding: Finding | None
-    saved_ns: float | None
     limited_by: str
 
 
 def family_rows(session: Session, plan: Plan) -> tuple[FamilyRow, ...]:
     """The families of launches that belong to no stage, the one with the most to gain first."""
     rows = [_row(session, plan, family) for family in plan.families]
-    return tuple(sorted(rows, key=lambda row: (-(row.saved_ns or 0.0), -(row.family.total_ns or 0.0))))
+    return tuple(sorted(rows, key=lambda row: (-(row.family.saves_ns or 0.0), -(row.family.total_ns or 0.0))))
 
 
 def _row(session: Session, plan: Plan, family: Family) -> FamilyRow:
     page = plan.by_launch.get(family.representative)
     analysis = session.kernels[family.representative]
-    finding = page.worst if page is not None else None
-    total = family.total_ns
     limit = analysis.verdict.limited_by
     return FamilyRow(
         family=family,
         page=page,
         reports=report_names(session.kernels[member] for member in family.members),
-        finding=finding,
-        saved_ns=finding.saves * total if finding is not None and total is not None else None,
         limited_by="" if limit == "unknown" else limit,
     )
 

@@ -11,6 +11,8 @@ from gemmprof.analysis.families import Family, families
 from gemmprof.analysis.kernel_analysis import ANALYSES, KernelAnalysis
 from gemmprof.analysis.speed_of_light import SpeedOfLight
 from gemmprof.errors import UsageError
+from gemmprof.reports.explanations.records import finding_record
+from gemmprof.reports.explanations.words import title as finding_title
 from gemmprof.reports.formatting import DASH, extent, hertz, nanoseconds, ratio, times, visible
 from gemmprof.reports.pages.environment import moment
 from gemmprof.reports.terminal.records import plain
@@ -112,7 +114,7 @@ def facts(session: Session, found: Sequence[Family]) -> str:
 
 
 def families_table(found: Sequence[Family], session: Session, *, width: int) -> Table:
-    """One row a family, most time first; names fold, so that none is cut."""
+    """One row a family, most time first, with what to change first; names fold, so that none is cut."""
     from rich.table import Table
     from rich.text import Text
 
@@ -124,6 +126,8 @@ def families_table(found: Sequence[Family], session: Session, *, width: int) -> 
     for family in found:
         analysis = session.kernels[family.representative]
         name = visible(family.label) + (f"\n  in {visible(family.path)}" if family.nvtx else "")
+        if family.worst is not None:
+            name += f"\n  {finding_title(family.worst)}: saves {ratio(family.worst.saves, 0)}"
         grids = extent(family.grids[0]) + (f" +{len(family.grids) - 1}" if len(family.grids) > 1 else "")
         table.add_row(
             str(analysis.profile.index),
@@ -211,13 +215,15 @@ def record(session: Session, sections: Sequence[str] = (), *, everything: bool =
 def family_record(family: Family, session: Session) -> dict[str, Any]:
     """One family; times in nanoseconds, launches as report and position."""
     fields = plain(family)
-    del fields["members"], fields["representative"], fields["worst"]
+    del fields["members"], fields["representative"]
     launches = [session.kernels[position].profile for position in family.members]
     best = session.kernels[family.representative].profile
     return {
         **fields,
         "count": family.count,
         "spread": family.spread,
+        "worst": None if family.worst is None else finding_record(family.worst),
+        "saves_ns": family.saves_ns,
         "representative": {"report": best.report, "launch": best.index},
         "launches": [{"report": launch.report, "launch": launch.index} for launch in launches],
     }

@@ -28,6 +28,9 @@ def test_every_launch_is_in_one_family_and_the_shares_make_the_whole() -> None:
         assert family.total_ns == sum(durations)
         assert durations[family.members.index(family.representative)] == max(durations) == family.longest_ns
         assert all(session.kernels[p].profile.nvtx == family.nvtx for p in family.members)
+        findings = session.kernels[family.representative].explanation.findings
+        assert family.worst == (findings[0] if findings else None)
+    assert sum(family.worst is not None for family in found) > 10
 
 
 def test_the_same_kernel_within_another_range_is_another_family() -> None:
