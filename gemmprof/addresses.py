@@ -21,6 +21,9 @@ class Access:
     """One load or store of a kernel, as the threads of warp 0 in block (0, 0) execute it at the first step along K.
 
     Attributes:
+        space: ``global`` or ``shared``.
+        operation: ``load`` or ``store``.
+        matrix: which one it touches, A, B or C.
         code: the access as the source writes it, for people.
         row, column: coordinates of the first element that thread ``t`` touches, in the matrix or its tile.
         place: for shared memory, where the tile keeps that element, counted in elements; it may use ``row`` and
@@ -50,9 +53,13 @@ class Access:
 
 @dataclass(frozen=True, slots=True)
 class Copy:
-    """What the copy engine brings of a matrix in a step: boxes of rows x columns, and how they then lie and why.
+    """What the copy engine brings of a matrix in a step: boxes of rows x columns.
 
     Attributes:
+        matrix: which one it is of, A or B.
+        rows, columns: the size of a box, in the kernel's own letters.
+        code: the copy as the source writes it, for people.
+        layout: how the box then lies in shared memory, and why.
         boxes: how many of them a block asks for.
         receivers: blocks of a cluster that each ask for a part, which is written to all of them.
     """

@@ -31,6 +31,7 @@ class Problem:
     """One matrix product C[m, n] = alpha * A[m, k] @ B[k, n] + beta * C, row-major.
 
     Attributes:
+        m, n, k: rows of C, columns of C, and the length of the sums.
         dtype: name of the type of A and B (`gemmprof.dtypes`).
         c_dtype: of C; the operands' type unless it is given.
     """
@@ -518,6 +519,7 @@ class Card:
     Attributes:
         model: its name as the driver gives it, ``NVIDIA H200``: only results of one model are compared.
         index: its place in nvidia-smi's list, on its host.
+        uuid: by which the driver tells it from every other.
         host: name of the machine, '' for the one that the command ran on.
     """
 
@@ -614,7 +616,18 @@ class StageRecord:
 
 @dataclass(frozen=True, slots=True)
 class RunInfo:
-    """The facts of a run that hold for all its stages: ``run.json`` without stages and results."""
+    """The facts of a run that hold for all its stages: ``run.json`` without stages and results.
+
+    Attributes:
+        created: when it began, ISO 8601.
+        device: name of the GPU, as the driver gives it.
+        compute_capability: major and minor.
+        clock_control: what ncu did about the clocks, ``base`` or ``none``.
+        seed: of the random operands.
+        metric_set: what was profiled, a set of ncu's or ``lean``.
+        command: as it was typed.
+        notes: options, seconds of each part, and what else was noted.
+    """
 
     created: str
     device: str

@@ -8,6 +8,7 @@ text.
 
 from __future__ import annotations
 
+import inspect
 import json
 import os
 import re
@@ -15,29 +16,18 @@ import shlex
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
 from gemmprof.analysis.explanation.causes import CAUSES, definition  # noqa: E402
 from gemmprof.commands import COMMANDS  # noqa: E402
+from gemmprof.reports.formats.fields import FORMATS, fields  # noqa: E402
 
 DOCS = ROOT / "docs"
 RECORDED = DOCS / "examples" / "recorded"
 REPORTS = ("gelu", "gelu_fixed", "softmax_triton", "gemm_cutlass", "transformer", "transformer_launches")
-JSON_EXAMPLES = {
-    "explain": "explain {0}/gelu.ncu-rep.xz --json",
-    "show": "show {0}/gelu.ncu-rep.xz --json --section speed_of_light",
-    "roofline": "roofline {0}/gelu.ncu-rep.xz --json",
-    "occupancy": "occupancy {0}/gelu.ncu-rep.xz --json",
-    "diff": "diff {0}/gelu.ncu-rep.xz {0}/gelu_fixed.ncu-rep.xz --json",
-    "stages": "stages --json",
-    "doctor": "doctor --json",
-    "error": "show no-such.ncu-rep --json",
-}
 _DIRECTIVE = re.compile(r"^\{\{ (file|text|run): (.+?) \}\}$", re.MULTILINE)
 _LINK = re.compile(r"(!?)\[([^\]]*)\]\(([^)\s]+)\)")
 _LANGUAGES = {".cu": "cuda", ".py": "python"}
@@ -106,45 +96,26 @@ def commands_page() -> str:
     return "\n".join(parts)
 
 
-def fields(value: Any, path: str = "") -> Iterator[tuple[str, str, str]]:
-    """Path, type and an example of every field; of a list the first item stands for all."""
-    if isinstance(value, dict):
-        for name, item in value.items():
-            yield from fields(item, f"{path}.{name}" if path else name)
-    elif isinstance(value, list):
-        if value and isinstance(value[0], (dict, list)):
-            yield from fields(value[0], f"{path}[]")
-        else:
-            yield path, "list", json.dumps(value[:3], ensure_ascii=False)
-    else:
-        kinds = {
-            str: "text",
-            bool: "true or false",
-            int: "number",
-            float: "number",
-            type(None): "null or a value",
-        }
-        yield path, kinds[type(value)], json.dumps(value, ensure_ascii=False)
-
-
 def json_page() -> str:
-    """Every field that ``--json`` prints, by command."""
+    """Every field that ``--json`` prints, by command, as `reports.formats` declares them; tests hold output to it."""
     parts = [
         "# JSON",
         "",
         "With `--json` a command prints one object whose first field names its format, `gemmprof.<command>/1`. The",
         "number rises when a field is removed or changes its meaning; new fields may appear at any time. What is not",
-        "known is null.",
+        "known is null. `[]` stands for each item of a list, `.*` for any name.",
         "Units are base units: bytes, nanoseconds under the profiler, seconds outside it, hertz; per cent run to 100.",
         "",
     ]
-    for name, call in JSON_EXAMPLES.items():
-        answer = json.loads(gemmprof(*shlex.split(call.format("docs/examples/recorded"))))
-        parts += [f"## {answer['format']}", "", "| field | type | example |", "|---|---|---|"]
-        for path, kind, example in dict.fromkeys(fields(answer)):
-            shown = example if len(example) <= 60 else example[:57] + "…"
-            parts.append(f"| `{path}` | {kind} | `{shown.replace('|', '¦').replace('`', chr(39))}` |")
-        parts.append("")
+    for name, declared in FORMATS.items():
+        parts += [f"## gemmprof.{name}/1", ""]
+        for record in declared:
+            call = inspect.cleandoc(record.__doc__ or "").rstrip(".").replace("``", "`")
+            parts += [f"{call}:", "", "| field | type | what |", "|---|---|---|"]
+            for field in fields(record):
+                words = field.words.replace("``", "`").replace("|", "¦").replace("<", "&lt;")
+                parts.append(f"| `{field.path}` | {field.kind} | {words} |")
+            parts.append("")
         if name == "explain":
             parts += [
                 "Its JSON schema ships with the package (`reports/explanations/explain-1.schema.json`).",

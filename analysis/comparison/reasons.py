@@ -45,7 +45,12 @@ TOOLS = {
 
 @dataclass(frozen=True, slots=True)
 class Reason:
-    """One thing that differs between the sides, in one sentence (untrusted text may be in it)."""
+    """One thing that differs between the sides.
+
+    Attributes:
+        kind: code, counters, clocks, tools or card.
+        text: one sentence (untrusted text may be in it).
+    """
 
     kind: Kind
     text: str

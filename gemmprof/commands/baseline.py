@@ -57,7 +57,7 @@ def run(options: argparse.Namespace) -> int:
     else:
         found = [(options.name, baseline.read_baseline(options.name, options.baselines))]
     if options.json:
-        _shared.print_json([baselines.record(name, kept) for name, kept in found])
+        _shared.print_json([baselines.record(name, kept) for name, kept in found], "baseline", "baselines")
     elif options.action == "list":
         baselines.print_list(_shared.console(), found, baseline.folder_of(options.baselines))
     else:

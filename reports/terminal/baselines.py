@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 def record(name: str, kept: Baseline) -> dict[str, Any]:
     """A baseline as plain data."""
     return {
-        "format": kept.format,
         "name": name,
         "saved": kept.saved,
         "title": kept.title,

@@ -26,7 +26,12 @@ class SummaryRow:
     """One stage on one problem. What was not measured is None.
 
     Attributes:
-        seconds: median time outside the profiler; seconds_p10, seconds_p90 its spread.
+        stage, name: number and name of the stage.
+        problem: the matrix product.
+        seconds: median time outside the profiler.
+        seconds_p10, seconds_p90: the times that a tenth of the repetitions were below, and above.
+        repetitions: how often it was timed.
+        tflops: TFLOP/s at the median time.
         of_cublas: speed as a share of cuBLAS's in alternating repetitions, 0 to 1 and above.
         peak_percent: rate of the main arithmetic under the profiler, in per cent of its peak at the same clocks.
         achieved_occupancy: per cent, under the profiler.

@@ -370,7 +370,7 @@ class TestBaselines:
         assert main(["baseline", "save", "a", CODE, "--force", *folder]) == 0
         capsys.readouterr()
         assert main(["baseline", "list", "--json", *folder]) == 0
-        (listed,) = json.loads(capsys.readouterr().out)
+        (listed,) = json.loads(capsys.readouterr().out)["baselines"]
         assert listed["name"] == "a" and len(listed["kernels"]) == 5
         assert main(["baseline", "show", "a", *folder]) == 0
         assert "product_tiled" in capsys.readouterr().out
