@@ -75,7 +75,12 @@ class Copy:
 
 @dataclass(frozen=True, slots=True)
 class OperandRead:
-    """What one warpgroup's wgmma reads of a tile in shared memory in a step: rows x columns, no thread takes part."""
+    """What one warpgroup's wgmma reads of a tile in shared memory in a step; no thread takes part.
+
+    Attributes:
+        matrix: which one the tile is of, A or B.
+        rows, columns: what is read of it, in the kernel's own letters.
+    """
 
     matrix: Literal["A", "B"]
     rows: str
