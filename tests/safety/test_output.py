@@ -13,8 +13,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from recorded_data import ROOT
 from reports_in_bytes import content_of
 
+HELPERS = ROOT / "tests" / "helpers"
 SEED = 11
 KILLS = 4
 COMMANDS = {"report": ("report",), "export": ("export", "--format", "csv")}
@@ -272,3 +274,62 @@ def test_a_disk_that_is_removed(command: str, inputs: dict[str, Path], tmp_path:
     _, errors = process.communicate(timeout=60)
     assert process.returncode == 2, errors
     assert "Traceback" not in errors and str(disk / "out") in errors
+
+
+@pytest.fixture(scope="module")
+def slow_writes(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The library that makes a disk slow, where there is a compiler."""
+    library = tmp_path_factory.mktemp("slow") / "slow_disk.so"
+    source = HELPERS / "slow_disk.c"
+    command = ["cc", "-shared", "-fPIC", "-O1", "-o", str(library), str(source), "-ldl"]
+    try:
+        subprocess.run(command, check=True, capture_output=True)
+    except (OSError, subprocess.CalledProcessError):
+        pytest.skip("needs a C compiler")
+    return library
+
+
+def look(folder: Path) -> list[dict[str, str]]:
+    """The state of the folder that has this name, if it still has it afterwards."""
+    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        found = state(Path(f"/proc/self/fd/{handle}"))
+        return [found] if os.path.samestat(os.fstat(handle), folder.stat()) else []
+    except FileNotFoundError:
+        return []  # an old folder that is being removed
+    finally:
+        os.close(handle)
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_a_slow_disk(
+    command: str, inputs: dict[str, Path], slow_writes: Path, tmp_path: Path, environment: dict[str, str]
+) -> None:
+    """Who looks while the disk writes sees the old output or the new; two writers wait for each other."""
+    out, wanted = tmp_path / "disk" / "out", tmp_path / "wanted"
+    out.parent.mkdir()
+    assert call(*COMMANDS[command], inputs["names_templates"], "-o", wanted, env=environment).returncode == 0
+    started = time.monotonic()
+    assert call(*COMMANDS[command], inputs["names_nvtx"], "-o", out, env=environment).returncode == 0
+    quick = time.monotonic() - started
+    old, new = state(out), state(wanted)
+    slow = {**environment, "LD_PRELOAD": str(slow_writes), "SLOW_DISK": str(out.parent)}
+    started = time.monotonic()
+    writers = [
+        subprocess.Popen(
+            [sys.executable, "-m", "gemmprof", *COMMANDS[command], inputs["names_templates"], "-o", out, "--force"],
+            stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, env=slow,
+        )
+        for _ in range(2)
+    ]  # fmt: skip
+    seen = []
+    while any(writer.poll() is None for writer in writers):
+        seen += look(out)
+        time.sleep(0.01)
+    takes = time.monotonic() - started
+    errors = [writer.communicate()[1] for writer in writers]
+    assert [writer.returncode for writer in writers] == [0, 0], errors
+    assert takes > quick, "the disk was not slow"
+    assert seen and all(found in (old, new) for found in seen)
+    assert old in seen and state(out) == new
+    assert [path.name for path in out.parent.iterdir()] == ["out"]

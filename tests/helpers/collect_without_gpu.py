@@ -1,0 +1,31 @@
+"""``gemmprof collect`` where there is no GPU: `fake_gpu` and `slow_ncu` play one; all else is the command itself."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+
+
+def collect() -> int:
+    """The command."""
+    from gemmprof.cli import main
+    from gemmprof.gpus import Gpu
+    from gemmprof.kernels import build
+    from gemmprof.profiler import collect, measuring
+    from gemmprof.toolchain import Tool
+
+    gpu = Gpu(0, "NVIDIA Fake", (9, 0), 80 << 30, "580.1", "GPU-0")
+    ncu = Tool(Path(os.environ["SLOW_NCU"]), (2025, 3, 1))
+    collect.check_machine = lambda **_: collect.Machine(gpu, ncu)  # type: ignore[assignment]
+    build.build = lambda **_: SimpleNamespace(stages={}, compiled=(), failures={}, skipped={})  # type: ignore[assignment]
+    measuring.MODULE = "fake_gpu"
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    return main(["collect", *sys.argv[1:]])
+
+
+if __name__ == "__main__":
+    signal.signal(signal.SIGINT, signal.SIG_DFL)  # what is imported above is not the command
+    sys.exit(collect())
