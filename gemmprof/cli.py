@@ -51,7 +51,9 @@ class Parser(argparse.ArgumentParser):
     """What is being parsed, where it is not the process's own command line."""
 
     def _meant(self, message: str) -> list[str]:
-        """Remedies for a word that is close to one that exists."""
+        """Remedies for a word that is close to one that exists; a value that an option refuses is no such word."""
+        if message.startswith("argument ") and "invalid choice" not in message:
+            return [f"`{self.prog} --help` lists what there is"]
         known = [
             *self._option_string_actions,
             *(name for a in self._actions for name in map(str, a.choices or ())),

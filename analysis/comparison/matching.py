@@ -11,8 +11,7 @@ from typing import Literal
 from gemmprof.analysis.comparison.code import likeness
 from gemmprof.analysis.comparison.records import KernelRecord
 from gemmprof.analysis.comparison.sides import Side, problem_of
-from gemmprof.analysis.selection import some
-from gemmprof.errors import UsageError
+from gemmprof.analysis.one_kernel import Candidate, one_kernel
 from gemmprof.model import Problem
 
 How = Literal["name", "renamed", "only", "chosen", "ladder"]
@@ -126,38 +125,14 @@ def _is_ladder(kernels: Sequence[KernelRecord]) -> bool:
 
 
 def chosen(side: Side, selector: str) -> KernelRecord:
-    """The one kernel that a selector names: a stage's number, a kernel's position, or a part of its name.
-
-    ``5@2048`` is stage 5 on that shape; without a shape a number means the first shape of the run.
+    """The one kernel that a selector names, as `analysis.one_kernel` reads it.
 
     Raises:
         UsageError: if it names none, or several.
     """
-    found = list(_matching(side, selector))
-    if len(found) == 1:
-        return found[0]
-    problem = "matches several" if found else "matches nothing"
-    raise UsageError(
-        f"'{selector}' {problem} in {side.title}",
-        found=some(record.label for record in (found or side.kernels)) or "no kernels",
-        remedies=["give a stage's number (5, or 5@2048), a kernel's position (from 0), or more of the name"],
-    )
-
-
-def _matching(side: Side, selector: str) -> Iterable[KernelRecord]:
-    digits, at, shape = selector.partition("@")
-    if digits.isdecimal() and side.stages:
-        of_stage = [record for record in side.kernels if record.key[1] == digits]
-        if not at:
-            return of_stage[:1]
-        wanted = Problem.parse(shape)
-        exact = [record for record in of_stage if problem_of(record) == wanted.key]
-        # Without a type, the shape alone may tell: in a run of the 16-bit ladder 2048 means its 2048³.
-        return exact or [r for r in of_stage if wanted.is_shape_of(Problem.parse(problem_of(r)))]
-    if selector.isdecimal():
-        return side.kernels[int(selector) : int(selector) + 1]
-    return [
-        record
-        for record in side.kernels
-        if selector.lower() in record.label.lower() or selector.lower() in record.name.lower()
-    ]
+    candidates = []
+    for position, record in enumerate(side.kernels):
+        number = int(record.key[1]) if record.key[0] == "stage" else None
+        problem = Problem.parse(problem_of(record)) if number is not None else None
+        candidates.append(Candidate(record.label, record.name, position, number, problem=problem))
+    return side.kernels[one_kernel(selector, candidates, side.title)]

@@ -7,13 +7,17 @@ import sys
 from pathlib import Path
 
 from gemmprof.commands import _shared
-from gemmprof.errors import UsageError
+from gemmprof.commands._numbers import whole
 
 
 def add_reading_arguments(parser: argparse._ActionsContainer) -> None:
     """Add what steers the reading of many reports."""
     parser.add_argument(
-        "--processes", metavar="N", type=int, default=2, help="reports read at a time (default: %(default)s)"
+        "--processes",
+        metavar="N",
+        type=whole(1),
+        default=2,
+        help="reports read at a time (default: %(default)s)",
     )
     parser.add_argument(
         "--no-findings", action="store_true", help="do not look for what to change: reads faster"
@@ -30,8 +34,6 @@ def refresh(folder: Path, inputs: list[Path], options: argparse.Namespace) -> bo
     from gemmprof.reports.dataset.tree import reports_below
     from gemmprof.reports.terminal import found
 
-    if options.processes < 1:
-        raise UsageError("--processes takes a number from 1 on", remedies=["--processes 2"])
     reports, problems = reports_below(inputs)
     _shared.name_failures(options, problems)
     done = update(

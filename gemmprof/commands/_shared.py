@@ -14,6 +14,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO, cast
 
+from gemmprof.commands._numbers import whole
 from gemmprof.errors import GemmprofError, UsageError
 from gemmprof.printable import GuardedStream, json_safe, one_line, printable
 from gemmprof.run import newest_run_directory, recorded_run_directory
@@ -73,7 +74,10 @@ def add_selection_arguments(parser: argparse.ArgumentParser) -> None:
         help="those in an NVTX range; nested ranges are joined by /, outermost first",
     )
     group.add_argument(
-        "--top", metavar="N", type=int, help="those of the N kernels that took the most time in all"
+        "--top",
+        metavar="N",
+        type=whole(1),
+        help="those of the N kernels that took the most time in all",
     )
 
 

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gemmprof.commands._ladder import add_type_arguments, chosen_ladder
+from gemmprof.commands._numbers import whole
 from gemmprof.commands._places import add_place_arguments
 from gemmprof.commands._shared import add_json_argument, announce, console, print_json
 from gemmprof.errors import GemmprofError, UsageError
@@ -62,7 +63,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help=f"problem size (default {DEFAULT_SHAPE}); may be repeated",
     )
     add_type_arguments(what)
-    what.add_argument("--seed", type=int, help="seed of the random operands (default 0)")
+    what.add_argument("--seed", type=whole(0), help="seed of the random operands (default 0)")
     how = parser.add_argument_group("how to measure")
     how.add_argument("--no-bench", action="store_true", help="do not time")
     how.add_argument("--no-profile", action="store_true", help="do not run Nsight Compute")

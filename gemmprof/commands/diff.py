@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gemmprof.commands import _shared
+from gemmprof.commands._numbers import percentage, whole
 from gemmprof.errors import UsageError
 from gemmprof.output import new_file
 from gemmprof.printable import GuardedStream, github_command
@@ -73,7 +74,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     sides.add_argument(
         "--threads",
-        type=int,
+        type=whole(1),
         metavar="N",
         help="with --build: block size to work the occupancy out for (default 256)",
     )
@@ -91,7 +92,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "(+NAME: a new one); may be repeated",
     )
     gate.add_argument(
-        "--fail-slower", type=_percent, metavar="PCT", help="short for --fail-if 'time > +PCT%%'"
+        "--fail-slower", type=percentage, metavar="PCT", help="short for --fail-if 'time > +PCT%%'"
     )
     gate.add_argument("--fail-unclear", action="store_true", help="CAN'T TELL breaks the gate, too")
     gate.add_argument("--allow-new", action="store_true", help="kernels that only the later side has pass")
@@ -103,21 +104,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     how.add_argument("--json", action="store_true", help="short for --format json")
     how.add_argument("--details", action="store_true", help="every quantity of every pair")
     how.add_argument(
-        "--same-within", type=_percent, metavar="PCT", default=1.0, help="SAME is less than this (default 1)"
+        "--same-within",
+        type=percentage,
+        metavar="PCT",
+        default=1.0,
+        help="SAME is less than this (default 1)",
     )
     _shared.add_output_argument(
         parser, metavar="FILE", text="write the document there instead of printing it"
     )
-
-
-def _percent(text: str) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        value = -1.0
-    if not 0 <= value < float("inf"):
-        raise argparse.ArgumentTypeError(f"'{text}' is no number of per cent, 0 or more")
-    return value
 
 
 def run(options: argparse.Namespace) -> int:

@@ -12,7 +12,7 @@ import argparse
 import sys
 
 from gemmprof.commands import _shared
-from gemmprof.errors import UsageError
+from gemmprof.commands._numbers import whole
 from gemmprof.printable import one_line
 
 FORMATS = ("text", "markdown", "json")
@@ -27,7 +27,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--budget",
         metavar="TOKENS",
-        type=int,
+        type=whole(50),
         help=(
             "at most about so many tokens, for an issue or a language model (markdown unless said otherwise)"
         ),
@@ -39,8 +39,6 @@ def run(options: argparse.Namespace) -> int:
     """Print the explanations; exit code 0, or 1 if some input could not be read."""
     from gemmprof.analysis.explanation.reports import explain_reports
 
-    if options.budget is not None and options.budget < 50:
-        raise UsageError(f"--budget {options.budget} is too small", remedies=["give 50 tokens or more"])
     paths, notice = _shared.chosen_inputs(options)
     if notice:
         print(one_line(notice), file=sys.stderr)

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from gemmprof.commands import _dataset, _shared
+from gemmprof.commands._numbers import whole
 from gemmprof.errors import UsageError
 
 
@@ -33,7 +34,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--names", action="store_true", help="list the figures and findings, and stop")
     parser.add_argument(
-        "--limit", metavar="N", type=int, default=50, help="show the N longest (default: %(default)s)"
+        "--limit",
+        metavar="N",
+        type=whole(1),
+        default=50,
+        help="show the N longest (default: %(default)s)",
     )
     _dataset.add_reading_arguments(parser)
     _shared.add_json_argument(parser)
@@ -54,8 +59,6 @@ def run(options: argparse.Namespace) -> int:
         raise UsageError(
             "no condition was given", remedies=["gemmprof find 'time > 1ms' FOLDER", "gemmprof find --names"]
         )
-    if options.limit < 1:
-        raise UsageError("--limit takes a number from 1 on", remedies=["--limit 50"])
     condition = parse_condition(options.condition)
     inputs = [Path(item) for item in options.inputs] or [Path()]
     with ExitStack() as stack:

@@ -18,6 +18,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from gemmprof.commands import _shared
+from gemmprof.commands._numbers import whole
 from gemmprof.errors import UsageError
 
 STORE_VARIABLE = "GEMMPROF_HISTORY"
@@ -62,7 +63,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     check.add_argument(
         "--last",
         metavar="N",
-        type=int,
+        type=whole(1),
         default=None,
         help="only steps within the last N runs of a kernel, as CI wants them",
     )
@@ -177,8 +178,6 @@ def _check(options: argparse.Namespace) -> int:
     from gemmprof.reports.history.store import HistoryStore
     from gemmprof.reports.terminal import history
 
-    if options.last is not None and options.last < 1:
-        raise UsageError("--last takes a number from 1 on", remedies=["--last 10"])
     store = HistoryStore.open(_folder(options))
     if options.kernel or options.device or options.kind:
         chosen = store.numbers(options.kernel, device=options.device, kind=options.kind)

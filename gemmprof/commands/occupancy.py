@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING
 
 from gemmprof.analysis.occupancy.calculator import Occupancy, occupancy
 from gemmprof.arch import LIMITS, Product, find_product, parse_compute_capability
+from gemmprof.commands._numbers import whole
 from gemmprof.commands._shared import (
     add_json_argument,
     add_selection_arguments,
@@ -48,16 +49,26 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_trust_argument(parser)
     add_selection_arguments(parser)
     kernel = parser.add_argument_group("the kernel")
-    kernel.add_argument("-t", "--threads", type=int, metavar="N", help="threads per block")
+    kernel.add_argument("-t", "--threads", type=whole(1), metavar="N", help="threads per block")
     kernel.add_argument(
-        "-r", "--regs", type=int, metavar="N", help="registers per thread, as ptxas reports them"
+        "-r",
+        "--regs",
+        type=whole(0),
+        metavar="N",
+        help="registers per thread, as ptxas reports them",
     )
     kernel.add_argument(
         "-s", "--smem", type=size, default=None, metavar="BYTES",
         help="shared memory per block, static plus dynamic (with --ptxas and --cubin: dynamic only); 48k is 49152",
     )  # fmt: skip
-    kernel.add_argument("--barriers", type=int, metavar="N", help="barriers per block (default 1)")
-    kernel.add_argument("--cluster", type=int, default=1, metavar="N", help="blocks per cluster (default 1)")
+    kernel.add_argument("--barriers", type=whole(0), metavar="N", help="barriers per block (default 1)")
+    kernel.add_argument(
+        "--cluster",
+        type=whole(1),
+        default=1,
+        metavar="N",
+        help="blocks per cluster (default 1)",
+    )
     kernel.add_argument(
         "--carveout", type=size, metavar="BYTES", help="shared memory of an SM (default: the largest)"
     )

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gemmprof.commands import _shared
+from gemmprof.commands._numbers import whole
 from gemmprof.errors import UsageError
 from gemmprof.run import timestamped
 
@@ -45,14 +46,23 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     which.add_argument(
         "--nvtx", metavar="REGEX", help="those in an NVTX range; nested ranges are joined by /"
     )
-    which.add_argument("--top", metavar="N", type=int, help="the N kernels and grids that take most time")
     which.add_argument(
-        "--skip", metavar="N", type=_count, default=0, help="not the first N launches of the program"
+        "--top",
+        metavar="N",
+        type=whole(1),
+        help="the N kernels and grids that take most time",
+    )
+    which.add_argument(
+        "--skip",
+        metavar="N",
+        type=whole(0),
+        default=0,
+        help="not the first N launches of the program",
     )
     which.add_argument(
         "--count",
         metavar="N",
-        type=_count,
+        type=whole(1),
         default=DEFAULT_COUNT,
         help="at most N kernels and grids, the most expensive ones (default: %(default)s)",
     )
@@ -78,7 +88,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="base locks the clocks at their base",
     )
     how.add_argument(
-        "--repeat", metavar="N", type=_count, default=1, help="profile N times, for gemmprof diff"
+        "--repeat",
+        metavar="N",
+        type=whole(1),
+        default=1,
+        help="profile N times, for gemmprof diff",
     )
     how.add_argument(
         "--no-count",
@@ -102,12 +116,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     _shared.add_json_argument(parser)
 
 
-def _count(text: str) -> int:
-    if not text.isdecimal() or len(text) > 9:
-        raise argparse.ArgumentTypeError(f"'{text}' is no number of launches; write 0, 1, 2 …")
-    return int(text)
-
-
 def run(options: argparse.Namespace) -> int:
     """Count, profile, explain; exit code 0, or 1 if not all that was chosen could be profiled."""
     from gemmprof.analysis.selection import selection
@@ -118,8 +126,6 @@ def run(options: argparse.Namespace) -> int:
         require_profiler,
     )
 
-    if options.repeat < 1 or options.count < 1:
-        raise UsageError("--repeat and --count must be 1 or more")
     wanted = selection(options.kernel, None, options.nvtx, options.top)
     program = tuple(options.program) if options.print_command else check_program(options.program)
     if not program:

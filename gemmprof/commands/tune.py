@@ -13,6 +13,7 @@ import os
 import sys
 
 from gemmprof.commands._ladder import add_type_arguments, chosen_ladder
+from gemmprof.commands._numbers import whole
 from gemmprof.commands._places import add_place_arguments
 from gemmprof.commands._shared import add_json_argument, announce, console, print_json
 from gemmprof.errors import UsageError
@@ -37,20 +38,20 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--limit",
-        type=_count,
+        type=whole(0),
         default=DEFAULT_LIMIT,
         metavar="N",
         help=f"parameter sets to try beyond those tried before (default {DEFAULT_LIMIT})",
     )
     parser.add_argument(
         "--jobs",
-        type=_count,
+        type=whole(0),
         default=os.cpu_count() or 1,
         metavar="N",
         help="compilers at a time (default: cores)",
     )
     parser.add_argument(
-        "--seed", type=int, default=0, help="seed of the search and of the operands (default 0)"
+        "--seed", type=whole(0), default=0, help="seed of the search and of the operands (default 0)"
     )
     parser.add_argument(
         "--constraints",
@@ -60,13 +61,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--reset", action="store_true", help="only forget the stage's winner on this machine")
     add_place_arguments(parser.add_argument_group("where to run"))
     add_json_argument(parser)
-
-
-def _count(text: str) -> int:
-    value = int(text)
-    if value < 0:
-        raise argparse.ArgumentTypeError("must not be negative")
-    return value
 
 
 def run(options: argparse.Namespace) -> int:

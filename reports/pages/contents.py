@@ -12,8 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from gemmprof.analysis.families import Family, families
-from gemmprof.analysis.selection import natural, some
-from gemmprof.errors import UsageError
+from gemmprof.analysis.one_kernel import Candidate, one_kernel
 from gemmprof.model import Explanation, Finding, Problem, StageRecord, StageResult, Timing
 from gemmprof.reports.formatting import short_name
 
@@ -214,31 +213,22 @@ def stage_before(pages: Sequence[KernelPage], page: KernelPage) -> KernelPage | 
 
 
 def choose(pages: Sequence[KernelPage], name: str) -> KernelPage:
-    """The page that a user means by a stage number, a stage name or a part of the kernel's name.
-
-    A number means a stage of the first ladder that has it; ``half:3`` names the ladder.
+    """The page that a user means, as `analysis.one_kernel` reads it.
 
     Raises:
         UsageError: if none or several match.
     """
-    ladder, _, selector = name.rpartition(":")
-    exact = [
-        page
-        for page in pages
-        if page.record is not None
-        and selector in (str(page.record.stage.number), page.record.stage.name)
-        and ladder in ("", page.record.stage.ladder)
-    ]
-    exact = [page for page in exact if same_ladder(page, exact[0])]
-    found = exact or [page for page in pages if name in page.analysis.profile.name]
-    distinct = {page.record.stage.number if page.record else page.key for page in found}
-    if not found or len(distinct) > 1:
-        raise UsageError(
-            f"'{name}' names {'no kernel' if not found else 'several kernels'} of this report",
-            remedies=["give a stage number, a stage name, or a part of one kernel's name"],
-            found=some(sorted({page.label for page in (found or pages)}, key=natural), limit=12),
-        )
-    return found[0]
+    candidates = []
+    for page in pages:
+        profile = page.analysis.profile
+        candidate = Candidate(page.label, profile.name, profile.index)
+        if page.record is not None:
+            stage = page.record.stage
+            candidate = replace(
+                candidate, number=stage.number, stage=stage.name, ladder=stage.ladder, problem=page.problem
+            )
+        candidates.append(candidate)
+    return pages[one_kernel(name, candidates, "this report")]
 
 
 def same_ladder(page: KernelPage, other: KernelPage) -> bool:
