@@ -60,7 +60,7 @@ def test_in_a_report_a_number_is_a_position(selector: str, meant: str) -> None:
         ("3@2048", "3"),
         ("3@2048x2048x2048", "3"),
         ("99", "'99' matches nothing"),
-        ("Warp til", "10"),
+        ("Linearised", "7"),
     ],
 )
 def test_in_a_run_a_number_is_a_stage(selector: str, meant: str) -> None:
