@@ -32,19 +32,22 @@ constexpr Cost cost(std::initializer_list<double> steps, double block, double ad
 
 constexpr double SCALE = BM * BN / (128.0 * 128.0);
 constexpr Cost costs[TILES] = {
-    cost<Large>({2.72 * SCALE, 5.06 * SCALE}, 5.4, 0.0),  // clusters
-    cost<Medium>({1.62, 2.77, 3.93}, 0.5, 1.8),
-    cost<Small>({1.07, 1.78, 2.54, 3.23}, 0.0, 1.4),
-    cost<LargeTeams>({5.12 * SCALE}, 4.5, 2.9),  // no clusters
-    cost<MediumTeams>({4.04}, 3.1, 3.7),
-    cost<WideTeams>({4.04}, 3.1, 3.7),
-    cost<SmallTeams>({3.29}, 1.2, 3.7),
+    cost<Large>({2.72 * SCALE, 5.07 * SCALE}, 4.9, 0.0),  // clusters
+    cost<Medium>({1.61, 2.78, 3.95}, 0.0, 1.8),
+    cost<Small>({1.06, 1.78, 2.54, 3.24}, 0.0, 0.9),
+    cost<LargeTeams>({5.14 * SCALE}, 1.5, 5.2),  // no clusters
+    cost<MediumTeams>({4.05}, 1.9, 4.4),
+    cost<WideTeams>({4.05}, 1.9, 4.4),
+    cost<SmallTeams>({3.29}, 0.7, 3.5),
 };
-// Of an addition, for each block: in a cluster, by all blocks of a tile through L2, by the last of them alone.
-constexpr double BY_CLUSTER = 0.21, BY_ALL = 0.04, BY_LAST = 0.22;
-constexpr double LAUNCH = 5.5;
-// Clusters of three blocks and more must promise more: not every time do they spread as evenly as they could.
-constexpr double CLUSTER_RISK = 1.04;
+// Of an addition, for each block: in a cluster; through L2, by all blocks of a tile.
+constexpr double BY_CLUSTER = 0.25, BY_ALL = 0.05;
+// Through L2, by the last block of a tile alone: for itself, and for each block that has 128 x 128 sums.
+constexpr double BY_LAST = 3.6, BY_LAST_EACH = 0.3;
+constexpr double LAUNCH = 5.9;
+// What other tiles than the large one must promise more, and clusters of three blocks and more, which do not spread as
+// evenly as they could every time.
+constexpr double TILE_RISK = 1.01, CLUSTER_RISK = 1.04;
 
 // What the schedule has to know of the GPU.
 struct Gpu {
@@ -73,19 +76,19 @@ double expected_time(const gemmprof::Gemm& gemm, int tile, int splits, int place
     if (splits > 1 && tile < FIRST_TEAMS)
         once += cost.addition + BY_CLUSTER * splits;
     else if (splits > 1)
-        once += blocks <= places ? cost.addition + BY_ALL * splits : cost.addition / 2 + BY_LAST * splits;
+        once += blocks <= places ? cost.addition + BY_ALL * splits
+                                 : BY_LAST + BY_LAST_EACH * splits * cost.tile_m * cost.tile_n / 16384;
 
     const std::int64_t full = blocks / places;
     const int rest = int(blocks % places), usable = std::max(1, places / cost.blocks_per_sm);
     int on_sm = gemmprof::ceil_div(rest, usable);
     // Clusters of a last round go where the round before it ends, two to an SM while others are idle.
-    if (tile < FIRST_TEAMS && splits > 1 && full > 0 && 4 * rest > usable) on_sm = std::max(on_sm, 2);
+    if (tile < FIRST_TEAMS && splits > 1 && full > 0 && 2 * rest > usable) on_sm = std::max(on_sm, 2);
     on_sm = std::min(on_sm, cost.blocks_per_sm);
     const auto round = [&](int blocks_on_sm) {
         return blocks_on_sm == 0 ? 0.0 : steps * cost.step[blocks_on_sm - 1] + once;
     };
-    const double time = LAUNCH + double(full) * round(cost.blocks_per_sm) + round(on_sm);
-    return tile < FIRST_TEAMS && splits > 2 ? CLUSTER_RISK * time : time;
+    return LAUNCH + double(full) * round(cost.blocks_per_sm) + round(on_sm);
 }
 
 // Which kernel, and how many blocks share a tile.
@@ -112,7 +115,8 @@ Schedule choose_schedule(const gemmprof::Gemm& gemm, int tiles, const Gpu& gpu, 
              ++splits) {
             if (part_bytes(gemm, {tile, splits}) > MOST_PART_BYTES) break;
             const int places = block_places(gpu, tile, splits, kernels[tile]);
-            const double time = expected_time(gemm, tile, splits, places);
+            const double time = expected_time(gemm, tile, splits, places) * (tile > 0 ? TILE_RISK : 1.0) *
+                                (tile < FIRST_TEAMS && splits > 2 ? CLUSTER_RISK : 1.0);
             if (time < best_time) best = {tile, splits}, best_time = time;
         }
     }
