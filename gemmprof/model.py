@@ -10,6 +10,7 @@ import math
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from types import MappingProxyType
 from typing import Any, Literal
 
@@ -350,6 +351,14 @@ class SessionDetails:
     versions: Mapping[str, str] = field(default_factory=dict)
     settings: Mapping[str, str] = field(default_factory=dict, repr=False)
     device_attributes: Mapping[str, MetricValue] = field(default_factory=dict, repr=False)
+
+    @property
+    def moment(self) -> datetime | None:
+        """`created` as a date; None if the report does not say, or says what no calendar has."""
+        try:
+            return None if self.created is None else datetime.fromtimestamp(self.created, UTC)
+        except (ValueError, OverflowError, OSError):
+            return None
 
 
 @dataclass(frozen=True, slots=True)

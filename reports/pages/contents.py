@@ -83,6 +83,12 @@ class KernelPage:
         return self.record is not None and self.record.stage.yardstick
 
     @property
+    def launched(self) -> tuple[str, tuple[int, ...], tuple[int, ...]]:
+        """Full name, grid and block: what repetitions of one kernel have in common."""
+        profile = self.analysis.profile
+        return profile.name, profile.launch.grid, profile.launch.block
+
+    @property
     def file(self) -> str:
         """Name of the page's file."""
         return f"{self.key}.html"
@@ -237,11 +243,17 @@ def same_ladder(page: KernelPage, other: KernelPage) -> bool:
 
 
 def twin(pages: Sequence[KernelPage], page: KernelPage) -> KernelPage | None:
-    """The page of another report that shows the same stage on the same problem, else the same kernel."""
+    """The page of another report that shows the same stage on the same problem, else the same kernel.
+
+    Of several launches of a kernel the one with the same grid and block, else the first.
+    """
+    alike: KernelPage | None = None
     for other in pages:
         if page.record is not None and other.record is not None:
             if (page.record.stage.number, page.problem) == (other.record.stage.number, other.problem):
                 return other
-        elif page.analysis.profile.name == other.analysis.profile.name:
+        elif page.launched == other.launched:
             return other
-    return None
+        elif page.analysis.profile.name == other.analysis.profile.name:
+            alike = alike or other
+    return alike

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from statistics import median
 from typing import TYPE_CHECKING
 
@@ -74,8 +73,8 @@ def session_facts(session: Session, plan: Plan) -> list[tuple[str, str]]:
             span = f"{hertz(median(clocks))} in the middle, {span} to {hertz(max(clocks))}"
         facts.append(("SM clock under the profiler", span))
     facts += [(name, version) for name, version in _versions(details) if version]
-    if details.created is not None:
-        facts.append(("Profiled", _day(details.created)))
+    if details.moment is not None:
+        facts.append(("Profiled", f"{details.moment:%Y-%m-%d %H:%M} UTC"))
     facts.append(("Captured", _captured(plan, len(kernels))))
     return facts
 
@@ -93,11 +92,6 @@ def _versions(details: SessionDetails) -> list[tuple[str, str]]:
         ("CUDA", known.get("CUDA Version", "")),
         ("Driver", known.get("Display Driver Version", "")),
     ]
-
-
-def _day(seconds: int) -> str:
-    moment = datetime.fromtimestamp(seconds, tz=UTC)
-    return f"{moment:%Y-%m-%d %H:%M} UTC"
 
 
 def _captured(plan: Plan, launches: int) -> str:

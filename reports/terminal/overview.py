@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Iterator, Sequence
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from gemmprof.analysis.families import Family, families
@@ -108,8 +107,8 @@ def facts(session: Session, found: Sequence[Family]) -> str:
         parts.append(f"SM clock {hertz(low)}" + (f" to {hertz(high)}" if high > 1.005 * low else ""))
     if version := details.versions.get("Nsight Compute Target") or details.versions.get("Nsight Compute"):
         parts.append(f"ncu {version.partition(' (')[0]}")
-    if details.created:
-        parts.append(moment(datetime.fromtimestamp(details.created, UTC).isoformat()))
+    if details.moment is not None:
+        parts.append(moment(details.moment.isoformat()))
     return " · ".join(parts)
 
 

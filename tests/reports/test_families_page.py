@@ -16,6 +16,7 @@ from gemmprof.reports.pages.contents import PAGE_LIMIT, plan
 from gemmprof.reports.pages.explained import explained
 from gemmprof.reports.pages.families import family_rows, session_facts
 from gemmprof.reports.pages.html import render
+from gemmprof.reports.terminal.overview import facts
 
 
 @pytest.fixture(scope="module")
@@ -39,6 +40,15 @@ def test_families_hold_every_launch_once_and_all_the_time(training: Session) -> 
     facts = dict(session_facts(training, pages))
     assert facts["GPU"] == "NVIDIA H100 80GB HBM3" and facts["Nsight Compute"] == "2025.3.1.0"
     assert facts["Captured"].startswith("100 launches, 673 µs in all")
+
+
+@pytest.mark.parametrize("created", [-(2**62), 2**62, 2**40])
+def test_a_moment_that_no_calendar_has_is_left_out(training: Session, created: int) -> None:
+    (kernel, *_) = training.kernels
+    profile = replace(kernel.profile, session=replace(kernel.profile.session, created=created))
+    session = replace(training, kernels=(replace(kernel, profile=profile),))
+    assert "Profiled" not in dict(session_facts(session, plan(session)))
+    assert "UTC" not in facts(session, ())
 
 
 def test_the_most_to_gain_stands_first(training: Session) -> None:

@@ -38,6 +38,16 @@ def test_a_baseline_is_found_by_number_name_or_part_of_a_name(ladder: Session) -
         choose(pages, "nothing")
 
 
+def test_a_twin_has_the_same_grid_where_there_is_one(load: Callable[[str], Session]) -> None:
+    pages = plan(load("launches_same_kernel")).pages
+    other = tuple(reversed(pages))
+    for page in pages:
+        found = twin(other, page)
+        assert found is not None
+        assert found.analysis.profile.launch.grid == page.analysis.profile.launch.grid
+    assert twin(other[:1], pages[0]) is other[0]
+
+
 def test_twins_are_the_same_stage_or_the_same_kernel(ladder: Session, load: Callable[[str], Session]) -> None:
     pages = plan(ladder).pages
     other = plan(load("ladder_simple")).pages
