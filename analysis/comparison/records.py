@@ -6,7 +6,6 @@ and block.
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import median
@@ -15,12 +14,13 @@ from typing import TYPE_CHECKING, Annotated
 from msgspec import Meta
 
 from gemmprof import metrics as m
+from gemmprof.analysis.collected import clock_control, collected_by
 from gemmprof.analysis.comparison.code import Code
 from gemmprof.analysis.comparison.noise import limit_of
 from gemmprof.analysis.comparison.quantify import Measures
 
 if TYPE_CHECKING:
-    from gemmprof.model import KernelProfile, SessionDetails
+    from gemmprof.model import KernelProfile
 
 Positive = Annotated[float, Meta(gt=0)]
 """Times and clocks are compared as ratios: a baseline that holds another number is refused where it is read."""
@@ -152,47 +152,7 @@ class KernelRecord:
 def origin_of(profile: KernelProfile) -> Origin:
     """Where a launch was profiled."""
     session = profile.session
-    arguments = _arguments(session)
-    clock = session.settings.get("clock control") or _option(arguments, "--clock-control")
-    # Without the option ncu fixes the base clock.
-    return Origin(
-        profile.device.name,
-        (clock or "base" if arguments or clock else "").lower(),
-        collected_by(session),
-        dict(session.versions),
-    )
-
-
-def collected_by(session: SessionDetails) -> tuple[str, ...]:
-    """Sets, sections and metrics that ncu was asked for; () where the report does not say."""
-    arguments = _arguments(session)
-    found = set()
-    for option in ("--set", "--section", "--metrics"):
-        found |= {f"{option} {value}" for value in _values(arguments, option)}
-    if arguments and not found:
-        found = {"--set basic"}
-    return tuple(sorted(found))
-
-
-def _arguments(session: SessionDetails) -> list[str]:
-    try:
-        return shlex.split(session.command_line)
-    except ValueError:
-        return session.command_line.split()
-
-
-def _option(arguments: list[str], name: str) -> str:
-    return next(iter(_values(arguments, name)), "")
-
-
-def _values(arguments: list[str], name: str) -> list[str]:
-    values = []
-    for position, argument in enumerate(arguments):
-        if argument == name and position + 1 < len(arguments):
-            values.append(arguments[position + 1])
-        elif argument.startswith(f"{name}="):
-            values.append(argument.partition("=")[2])
-    return values
+    return Origin(profile.device.name, clock_control(session), collected_by(session), dict(session.versions))
 
 
 def times_of(profiles: Iterable[KernelProfile]) -> Times:

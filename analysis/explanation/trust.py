@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterator
 
 from gemmprof import metrics
+from gemmprof.analysis.collected import clock_control
 from gemmprof.analysis.explanation.work import Work
 from gemmprof.analysis.occupancy.profile import LaunchOccupancy, analyse
 from gemmprof.model import KernelProfile
@@ -124,11 +125,9 @@ def _not_numbers(profile: KernelProfile) -> Iterator[str]:
 
 def _clocks(work: Work) -> Iterator[str]:
     profile = work.profile
-    control = profile.session.settings.get("clock control", "")
-    command = profile.session.command_line
     clock = work.number(metrics.SM_CLOCK)
     most = profile.device.max_clock_hz
-    if control.lower() == "base" or "--clock-control base" in command:
+    if clock_control(profile.session) == "base":
         yield (
             "ncu held the clocks at their base (--clock-control base): shares hold, times in use are shorter."
         )

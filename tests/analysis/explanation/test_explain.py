@@ -113,6 +113,22 @@ def test_lines_need_line_information(recorded: ReadRecorded) -> None:
     assert place.file is None and place.line is None and place.sass.startswith("LDG")
 
 
+@pytest.mark.parametrize(
+    ("options", "held"),
+    [
+        ("", True),
+        ("--clock-control=base", True),
+        ("--clock-control base", True),
+        ("--clock-control none", False),
+    ],
+)
+def test_clocks_that_ncu_held_are_told(recorded: ReadRecorded, options: str, held: bool) -> None:
+    profile = launch(recorded, "ladder_simple", "gemm_shared")
+    session = replace(profile.session, command_line=f"ncu {options} --set full ./app --clock-control base")
+    explanation = explain(replace(profile, session=session))
+    assert any("held the clocks" in sentence for sentence in explanation.trust) is held
+
+
 def test_a_value_above_its_peak_is_remarked_on(recorded: ReadRecorded) -> None:
     profile = launch(recorded, "ladder_simple", "gemm_shared")
     name = metrics.BUSY["l1_data"][0]
