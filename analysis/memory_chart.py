@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from gemmprof import metrics
+from gemmprof.analysis.by_line import operand_wavefronts
 from gemmprof.analysis.coalescing import async_copy_sectors
 from gemmprof.model import KernelProfile, NotCollected
 
@@ -20,7 +21,7 @@ GROUP = metrics.MEMORY_CHART
 
 SECTOR_BYTES = 32
 WAVEFRONT_BYTES = 128
-_SHARED_KINDS = ("load", "store", "atomic", "async_copy", "wgmma")
+_SHARED_KINDS = ("load", "store", "atomic", "async_copy")
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,8 +214,8 @@ def _request_links(profile: KernelProfile) -> Iterable[MemoryLink]:
                 percent_of_peak=profile.number(name + metrics.PERCENT_SUFFIX),
             ),
         )
-    kinds = (metrics.SHARED_WAVEFRONTS_OF[kind] for kind in _SHARED_KINDS)
-    wavefronts = [count for count in map(profile.number, kinds) if count is not None]
+    counts = [profile.number(metrics.SHARED_WAVEFRONTS_OF[kind]) for kind in _SHARED_KINDS]
+    wavefronts = [count for count in (*counts, operand_wavefronts(profile)) if count is not None]
     yield _with_bandwidth(
         profile,
         MemoryLink(

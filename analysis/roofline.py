@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from gemmprof import metrics
-from gemmprof.analysis.by_line import constants_set
+from gemmprof.analysis.by_line import constants_set, operand_wavefronts
 from gemmprof.arch import LIMITS
 from gemmprof.model import KernelProfile, NotCollected
 
@@ -302,7 +302,7 @@ def _shared_achieved(profile: KernelProfile) -> float | None:
     if None in counts or not duration:
         return None
     wavefronts = sum(count for count in counts if count is not None)
-    wavefronts += profile.number(metrics.SHARED_WAVEFRONTS_GMMA) or 0.0
+    wavefronts += operand_wavefronts(profile) or 0.0
     if wavefronts < 0 or duration < 0:
         return None
     return SHARED_BYTES_PER_WAVEFRONT * wavefronts / (duration * 1e-9)

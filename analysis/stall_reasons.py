@@ -123,7 +123,7 @@ _REASONS = (
         "barrier",
         "Stall Barrier",
         "synchronisation",
-        "Waits at a barrier (__syncthreads, a named barrier or an mbarrier) for other warps of the block.",
+        "Waits at a barrier of its block (__syncthreads) or cluster, or for the results of wgmma.",
         "Even out the work between barriers, use smaller blocks, or double-buffer to need fewer barriers.",
     ),
     StallReason(

@@ -133,7 +133,7 @@ def _limited_by(findings: _Findings) -> str:
 
 
 def _latency(stall: StateShare | None) -> str:
-    return "latency" if stall is None else _LATENCY_OF_GROUP.get(stall.reason.group, "latency")
+    return "latency" if stall is None else _LATENCY_OF_GROUP.get(stall.group, "latency")
 
 
 def _closeness(findings: _Findings) -> str:
@@ -195,7 +195,7 @@ def _waiting(findings: _Findings) -> str:
     sentences = []
     stall, states, scheduler = findings.stall, findings.states, findings.scheduler
     if states is not None and stall is not None:
-        what = f"{_lower_first(stall.reason.meaning)[:-1]} ({stall.reason.title.removeprefix('Stall ')})"
+        what = f"{_lower_first(stall.meaning)[:-1]} ({stall.reason.title.removeprefix('Stall ')})"
         cycles = states.cycles_per_issued_instruction
         if cycles is not None and stall.cycles_per_issue is not None:
             sentences.append(

@@ -5,13 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from gemmprof import metrics
-from gemmprof.analysis import stall_reasons
+from gemmprof.analysis import stall_reasons, waits
 from gemmprof.analysis.stall_reasons import StallReason
+from gemmprof.analysis.waits import WaitShare
 from gemmprof.model import KernelProfile, NotCollected
 
 NAME = "warp_states"
 TITLE = "Warp states"
 GROUP = metrics.WARP_STATES
+MOSTLY = 0.9
+"""A state of which so much is one wait is called by that wait."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +30,33 @@ class StateShare:
     """Those among them in whose cycle the scheduler issued nothing: the stalls that cost time."""
     share: float
     """Of the warp's cycles per issue (of all samples where there are no cycles), 0 to 1."""
+    waits: tuple[WaitShare, ...] = ()
+    """What the warps of this state wait for, where the instructions tell it."""
+
+    @property
+    def meaning(self) -> str:
+        """What a warp in this state waits for: what most of them do where that is known, else what ncu's name says."""
+        if not self.waits:
+            return self.reason.meaning
+        named = sum(part.share for part in self.waits)
+        if self.waits[0].share >= MOSTLY:
+            return self.waits[0].wait.meaning
+        parts = [f"{100 * part.share:.0f} % {part.wait.title}" for part in self.waits]
+        if named < 1 - waits.LEAST and self.reason.group == "memory":
+            parts.append(f"{100 * (1 - named):.0f} % other data")
+        return f"Waits: {', '.join(parts)}."
+
+    @property
+    def advice(self) -> str:
+        """What to try against the largest of its waits."""
+        if self.waits and (self.waits[0].share >= 0.5 or self.reason.group != "memory"):
+            return self.waits[0].wait.advice
+        return self.reason.advice
+
+    @property
+    def group(self) -> str:
+        """Group of the state, or of the wait that most of it is."""
+        return self.waits[0].wait.group if self.waits and self.waits[0].share >= 0.5 else self.reason.group
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +98,9 @@ RESULT = WarpStates
 def analyse(profile: KernelProfile) -> WarpStates | NotCollected:
     """Warp states of one launch, from the counters, the sampler, or both."""
     cycles = _by_reason(profile, metrics.stall_cycles(profile.metrics))
-    samples = _by_reason(profile, metrics.stall_samples(profile.metrics))
+    sampled = metrics.stall_samples(profile.metrics)
+    samples = _by_reason(profile, sampled)
+    told = waits.waits_by_state(profile, sampled)
     not_issued = _by_reason(profile, metrics.stall_samples(profile.metrics, not_issued=True))
     latency = profile.number(metrics.CYCLES_PER_ISSUE)
     if not cycles and not samples and latency is None:
@@ -84,6 +116,7 @@ def analyse(profile: KernelProfile) -> WarpStates | NotCollected:
             samples=_whole_number(samples.get(key)),
             samples_not_issued=_whole_number(not_issued.get(key)),
             share=weights.get(key, 0.0) / whole if whole > 0 else 0.0,
+            waits=told.get(key, ()),
         )
         for key in dict.fromkeys((*cycles, *samples))
     ]

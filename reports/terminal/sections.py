@@ -158,7 +158,7 @@ def _scheduler(result: Scheduler, most: int) -> Iterator[Row]:
 def _warp_states(result: WarpStates, most: int) -> Iterator[Row]:
     yield "Cycles between issues", number(result.cycles_per_issued_instruction), "of one warp"
     for state in [state for state in result.states if state.share >= 0.005][:most]:
-        yield state.reason.title.removeprefix("Stall "), ratio(state.share), state.reason.meaning
+        yield state.reason.title.removeprefix("Stall "), ratio(state.share), state.meaning
     yield "Threads", number(result.threads_per_instruction), "per warp instruction, of 32"
 
 

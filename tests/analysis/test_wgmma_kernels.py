@@ -9,11 +9,13 @@ import pytest
 from recorded_data import DATA
 
 from gemmprof import metrics
+from gemmprof.analysis import waits
 from gemmprof.analysis.instruction_mix import InstructionMix
 from gemmprof.analysis.kernel_analysis import analyse
 from gemmprof.analysis.memory_chart import MemoryChart
 from gemmprof.analysis.reading.report import read_report
 from gemmprof.analysis.roofline import Roofline
+from gemmprof.analysis.warp_states import WarpStates
 
 SIZE = 4096
 FLOPS = 2 * SIZE**3
@@ -49,6 +51,53 @@ def test_bulk_copies_are_in_the_memory_chart(analyses):
         links = {link.label: link for link in analysis.get(MemoryChart).links if link.label.startswith("tma")}
         assert links["tma_load"].bytes == tiles * (SIZE // 64) * STEP_BYTES
         assert links["tma_store"].bytes == 2 * SIZE**2
+
+
+@pytest.mark.parametrize(("place", "wavefronts"), [(0, 12), (1, 20)])
+def test_operand_reads_are_shared_memory_traffic(analyses, place, wavefronts):
+    """64 x 16 of A and 16 x columns of B for four warps: 16 and 32 or 64 wavefronts of 128 bytes."""
+    analysis = analyses[place]
+    mix = {count.opcode: count.executed for count in analysis.get(InstructionMix).opcodes}
+    reads = mix["HGMMA"] * wavefronts * 128
+    access = analysis.get(MemoryChart).link("shared", "shared_memory")
+    assert reads < access.bytes < 1.1 * reads
+    shared = next(roof for roof in analysis.get(Roofline).memory_roofs if roof.level == "shared")
+    assert shared.percent == pytest.approx(access.percent_of_peak, rel=0.05)
+
+
+def test_waits_are_called_by_what_is_waited_for(analyses):
+    """ncu's "Barrier" holds waits for wgmma's results, and its "Long Scoreboard" those at mbarriers."""
+    library, ours = ({s.reason.key: s for s in a.get(WarpStates).states} for a in analyses)
+    shares = {part.wait: part.share for part in library["barrier"].waits}
+    assert set(shares) == {waits.WGMMA, waits.BLOCK} and min(shares.values()) > 0.4
+    shares = {part.wait: part.share for part in ours["barrier"].waits}
+    assert shares[waits.WGMMA] > 0.4 and shares[waits.CLUSTER] > 0.4
+    assert ours["barrier"].meaning == "Waits: 53 % wgmma results, 46 % cluster barrier."
+    for states, least in (
+        (library, 0.5),
+        (ours, 0.8),
+    ):  # a loop of the library's asks far from where it waits
+        (arrivals,) = states["long_scoreboard"].waits
+        assert arrivals.wait is waits.MBARRIER and arrivals.share > least
+        assert "mbarrier" in states["long_scoreboard"].meaning
+        assert sum(part.samples for part in states["barrier"].waits) <= states["barrier"].samples
+
+
+def test_a_barrier_of_the_block_is_called_so(recorded):
+    """Stage 3 of the FP32 ladder waits in __syncthreads, and for nothing but memory."""
+    states = {
+        s.reason.key: s for s in analyse(recorded("ladder_simple", source=True)[2]).get(WarpStates).states
+    }
+    (barrier,) = states["barrier"].waits
+    assert barrier.wait is waits.BLOCK and barrier.share == 1.0
+    assert "__syncthreads" in states["barrier"].meaning
+    assert states["long_scoreboard"].waits == () and "mbarrier" not in states["long_scoreboard"].meaning
+
+
+def test_without_source_the_state_keeps_its_name():
+    profile = read_report(DATA / "wgmma" / "gemm_4096.ncu-rep.xz", source=False)[1]
+    states = {s.reason.key: s for s in analyse(profile).get(WarpStates).states}
+    assert states["barrier"].waits == () and "wgmma" in states["barrier"].meaning
 
 
 def test_the_verdict_speaks_of_tensor_cores(analyses):

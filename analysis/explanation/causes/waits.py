@@ -183,8 +183,11 @@ def barriers(work: Work) -> Iterator[Candidate]:
     waits = work.samples.get(blame.BARRIER)
     if waits is None or float(waits.sum()) < 0.03:
         return
-    part = float(waits.sum())
     bars = work.where(lambda line: line.opcode == "BAR")
+    others = work.where(lambda line: line.opcode in ("WARPGROUP", "UCGABAR_WAIT"))
+    part = float(waits[~others].sum())
+    if part < max(0.03, 0.5 * float(waits.sum())):
+        return  # ncu counts the waits for wgmma's results and at a cluster's barrier to the same state
     count = float(work.executed[bars].sum())
     if not count:
         return
