@@ -131,22 +131,11 @@ inline int report_kernel(const KernelFacts& kernel, KernelReport* report) {
 }
 
 // `kernels` is an array of KernelOf<In, Out> or of KernelFacts; the first is the one that large, whole problems run.
-// Those that need more shared memory than a block may have on the current device are left out.
 template <class K>
 int report_kernels(const K* kernels, int count, KernelReport* reports, int capacity) {
-    int device = 0, limit = 0;
-    if (cudaError_t error = cudaGetDevice(&device)) return -int(error);
-    if (cudaError_t error = cudaDeviceGetAttribute(&limit, cudaDevAttrMaxSharedMemoryPerBlockOptin, device))
-        return -int(error);
-    int found = 0;
-    for (int i = 0; i < count; ++i) {
-        const KernelFacts facts = kernels[i];
-        if (facts.dynamic_shared_memory > limit) continue;
-        if (found < capacity)
-            if (int error = report_kernel(facts, &reports[found])) return error;
-        ++found;
-    }
-    return found;
+    for (int i = 0; i < count && i < capacity; ++i)
+        if (int error = report_kernel(kernels[i], &reports[i])) return error;
+    return count;
 }
 
 // alpha * sum + beta * C, where beta = 0 means that C is not read: it may hold NaN.

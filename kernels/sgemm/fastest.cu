@@ -167,6 +167,27 @@ cudaError_t launch(const gemmprof::Gemm& gemm, cudaStream_t stream) {
     return error;
 }
 
+// Of `kernels`, those for which a block finds enough shared memory on the current device.
+int report_kernels(gemmprof::KernelReport* reports, int capacity) {
+    int device = 0, limit = 0, found = 0;
+    if (cudaError_t error = cudaGetDevice(&device)) return -int(error);
+    if (cudaError_t error = cudaDeviceGetAttribute(&limit, cudaDevAttrMaxSharedMemoryPerBlockOptin, device))
+        return -int(error);
+    for (const gemmprof::Kernel& kernel : kernels) {
+        if (kernel.dynamic_shared_memory > limit) continue;
+        if (found < capacity)
+            if (int error = gemmprof::report_kernel(kernel, &reports[found])) return error;
+        ++found;
+    }
+    return found;
+}
+
 }  // namespace GEMMPROF_STAGE
 
-GEMMPROF_EXPORT_STAGE(launch, kernels)
+// As GEMMPROF_EXPORT_STAGE does it, but for the kernels that are reported.
+extern "C" int GEMMPROF_PASTE(gemmprof_launch_, GEMMPROF_STAGE)(const gemmprof::Gemm* gemm, void* stream) {
+    return int(GEMMPROF_STAGE::launch(*gemm, static_cast<cudaStream_t>(stream)));
+}
+extern "C" int GEMMPROF_PASTE(gemmprof_kernels_, GEMMPROF_STAGE)(gemmprof::KernelReport * reports, int capacity) {
+    return GEMMPROF_STAGE::report_kernels(reports, capacity);
+}
