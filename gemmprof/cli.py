@@ -13,7 +13,7 @@ import signal
 import sys
 import threading
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from importlib import import_module
 from typing import Any, NoReturn
 
@@ -43,7 +43,9 @@ class Parser(argparse.ArgumentParser):
         if _wants_json(sys.argv[1:] if self.arguments is None else self.arguments):
             _print_error(self.prog.removeprefix("gemmprof").strip(), problem, as_json=True)
         else:
-            self.print_usage(sys.stderr)
+            # Somebody who typed no command wants to know which there are.
+            lost = self.prog == "gemmprof" and message.endswith("required: COMMAND")
+            (self.print_help if lost else self.print_usage)(sys.stderr)
             print(f"{self.prog}: error: {problem}", file=sys.stderr)
         raise SystemExit(EXIT_ERROR)
 
@@ -143,17 +145,21 @@ def _run(argv: Sequence[str]) -> int:
         return error.exit_code
     except OSError as error:
         # The file system said no: a full disk, a folder that may not be written.
-        print(f"gemmprof {options.command}: error: {_advice(error)}", file=sys.stderr)
-        return EXIT_ERROR
+        return _no_luck(options, _advice(error))
     except MemoryError:
-        print(f"gemmprof {options.command}: error: not enough memory", file=sys.stderr)
-        return EXIT_ERROR
+        return _no_luck(options, UsageError("not enough memory"))
     except KeyboardInterrupt:
         print(f"gemmprof {options.command}: interrupted", file=sys.stderr)
         return 128 + signal.SIGINT
     except _Terminated as ending:
         print(f"gemmprof {options.command}: ended by {signal.Signals(ending.number).name}", file=sys.stderr)
         return 128 + ending.number
+
+
+def _no_luck(options: argparse.Namespace, problem: GemmprofError) -> int:
+    with suppress(OSError):  # standard output itself may be what fails
+        _print_error(options.command, problem, as_json=getattr(options, "json", False))
+    return EXIT_ERROR
 
 
 def _wants_json(argv: Sequence[str]) -> bool:
@@ -189,11 +195,11 @@ _REMEDIES = {
 }
 
 
-def _advice(error: OSError) -> str:
+def _advice(error: OSError) -> UsageError:
     """What the file system said, where, and what to do about it."""
     where = f"{one_line(error.filename)}: " if error.filename else ""
     remedy = _REMEDIES.get(error.errno or 0)
-    return f"{where}{error.strerror or error}" + (f"\n  fix: {remedy}" if remedy else "")
+    return UsageError(f"{where}{error.strerror or error}", remedies=[remedy] if remedy else [])
 
 
 class _Terminated(BaseException):

@@ -16,10 +16,14 @@ import argparse
 import os
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from gemmprof.commands import _shared
 from gemmprof.commands._numbers import whole
 from gemmprof.errors import UsageError
+
+if TYPE_CHECKING:
+    from gemmprof.reports.history.store import HistoryStore
 
 STORE_VARIABLE = "GEMMPROF_HISTORY"
 PAGE, PICTURES = ".html", (".png", ".svg", ".pdf")
@@ -148,11 +152,10 @@ def _show(options: argparse.Namespace) -> int:
         raise UsageError(
             f"{target} has no known format", remedies=[f"end the name in {', '.join((PAGE, *PICTURES))}"]
         )
-    found = HistoryStore.open(_folder(options)).points(
-        options.kernel, device=options.device, kind=options.kind
-    )
+    store = HistoryStore.open(_folder(options))
+    found = store.points(options.kernel, device=options.device, kind=options.kind)
     if not found:
-        raise UsageError("no kernel of the history matches", remedies=["gemmprof history list shows them"])
+        raise _none_matches(store, options)
     shown = [(points, changes(series_of(points))) for points in found.values()]
     if options.json:
         _shared.print_json(history.shown(shown))
@@ -170,6 +173,26 @@ def _show(options: argparse.Namespace) -> int:
         draw_history(shown, target)
         _shared.announce(target)
     return 0
+
+
+def _none_matches(store: HistoryStore, options: argparse.Namespace) -> UsageError:
+    """What to say where no series is meant: what there is, the closest first."""
+    import difflib
+
+    from gemmprof.analysis.selection import some
+    from gemmprof.reports.formatting import short_name
+
+    series = store.series()
+    names = list(dict.fromkeys(short_name(item.kernel) for item in series))
+    close = difflib.get_close_matches(options.kernel, names, n=1, cutoff=0.4)
+    what = [f"'{options.kernel}'"]
+    what += [f"{name} {value}" for name, value in (("on", options.device), ("kind", options.kind)) if value]
+    meant = [f"did you mean '{close[0]}'?"] if close else []
+    return UsageError(
+        f"no kernel of the history matches {' '.join(what)}",
+        found=f"{len(series):,} series: {some(names)}",
+        remedies=[*meant, "`gemmprof history list` shows all"],
+    )
 
 
 def _check(options: argparse.Namespace) -> int:

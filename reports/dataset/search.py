@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from gemmprof.analysis.comparison.quantities import ALIASES
 from gemmprof.analysis.conditions import (
     Both,
     Comparison,
@@ -151,18 +152,20 @@ def column(name: str, known: set[str]) -> str:
             f"no report here holds what '{name}' needs",
             remedies=["collect more: ncu --set full", "findings need a data set made without --no-findings"],
         )
-    raise UsageError(
-        f"'{name}' is no figure, finding or metric of these reports",
-        found=some(_close(name, known)),
-        remedies=["`gemmprof find --names` lists the figures and findings; metrics have ncu's names"],
-    )
+    raise _unknown(name, {c.partition(":")[2] or c for c in known})
 
 
-def _close(name: str, known: set[str]) -> list[str]:
+def _unknown(name: str, known: set[str]) -> UsageError:
+    """What to say of a name that nothing has, with what was probably meant."""
     from difflib import get_close_matches
 
-    plain = {c.partition(":")[2] or c for c in known}
-    return get_close_matches(name, plain, n=5, cutoff=0.4) or sorted(UNITS)
+    close = get_close_matches(name, known | set(ALIASES), n=5, cutoff=0.5)
+    meant = [f"did you mean {close[0]}?"] if close else []
+    return UsageError(
+        f"'{name}' is no figure, finding or metric of these reports",
+        found=some(close or sorted(UNITS)),
+        remedies=[*meant, "`gemmprof find --names` lists the figures and findings; metrics have ncu's names"],
+    )
 
 
 def _metrics(path: Path, names: Sequence[str], rows: int) -> dict[str, pa.Array]:

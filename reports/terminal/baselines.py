@@ -37,25 +37,21 @@ def record(name: str, kept: Baseline) -> dict[str, Any]:
 
 def print_list(console: Console, found: Sequence[tuple[str, Baseline]], folder: Path) -> None:
     """One line a baseline."""
-    from rich import box
     from rich.table import Table
     from rich.text import Text
 
     if not found:
         console.print(Text(f"no baseline in {folder}; gemmprof baseline save NAME REPORT makes one"))
         return
-    table = Table(box=box.SIMPLE_HEAD)
-    for column in ("Baseline", "Saved", "From", "GPU", "Kernels", "Launches", "Processes"):
-        table.add_column(
-            column, justify="right" if column in ("Kernels", "Launches", "Processes") else "left"
-        )
+    table = Table(box=None, pad_edge=False)
+    table.add_column("baseline", overflow="fold")
+    for column in ("kernels", "launches", "processes"):
+        table.add_column(column, justify="right", no_wrap=True)
     for name, kept in found:
-        devices = dict.fromkeys(kernel.origin.device for kernel in kept.kernels)
+        devices = ", ".join(dict.fromkeys(kernel.origin.device for kernel in kept.kernels))
+        saved = kept.saved[:16].replace("T", " ")
         table.add_row(
-            Text(name),
-            Text(kept.saved[:16].replace("T", " ")),
-            Text(kept.title),
-            Text(", ".join(devices)),
+            Text(f"{name}\n  {saved}, {kept.title}\n  {devices}"),
             str(len(kept.kernels)),
             str(sum(kernel.launches for kernel in kept.kernels)),
             str(kept.processes),

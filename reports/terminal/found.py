@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -36,7 +37,7 @@ def parts(answer: Answer, *, width: int) -> Iterator[RenderableType]:
         for name in shown:
             table.add_column(name, justify="right", overflow="fold")
         for item in answer.found:
-            where = f"{item.report} launch {item.launch}"
+            where = f"{_nearby(item.report)} launch {item.launch}"
             values = [quantity(item.values[name], UNITS.get(canonical(name), "")) for name in shown]
             name_of = Text(f"{short_name(item.kernel)}\n  {where}")
             table.add_row(name_of, nanoseconds(item.duration_ns), *values)
@@ -46,19 +47,26 @@ def parts(answer: Answer, *, width: int) -> Iterator[RenderableType]:
     yield Text(f"{answer.matches:,} of {answer.looked_at:,} launches{tail}")
 
 
+def _nearby(path: str) -> str:
+    """A path as one would type it here; the JSON has it whole."""
+    here = os.getcwd() + os.sep  # noqa: PTH109 (text: paths of reports are kept as text)
+    return path.removeprefix(here)
+
+
 def names_table() -> Table:
     """Every figure and finding that a condition may name."""
     from rich.table import Table
 
     other = {name: word for word, name in ALIASES.items()}
     table = Table(box=None, pad_edge=False)
-    for name in ("name", "also", "unit"):
-        table.add_column(name)
+    table.add_column("name", no_wrap=True)
+    for name in ("also", "unit"):
+        table.add_column(name, overflow="fold")
     for name, unit in UNITS.items():
         if name not in CAUSES:
             table.add_row(name, other.get(name, ""), unit)
     for cause in CAUSES:
-        table.add_row(cause, "", "% of the time that mending it saves")
+        table.add_row(cause, "", "% of time saved")
     return table
 
 

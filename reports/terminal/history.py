@@ -80,7 +80,9 @@ def changes_found(found: Sequence[Change], looked_at: int, *, width: int) -> Ite
         yield Text(f"{first.kernel} {first.grid}".strip() + f" ({first.device}, {first.kind})", style="bold")
         yield Text(f"  {sentence(change)}")
     slower = sum(change.is_slower for change in found)
-    yield Text(f"{looked_at} kernels looked at: {slower} slower steps, {len(found) - slower} faster")
+    faster = len(found) - slower
+    steps = f"{slower} slower step{'s' if slower != 1 else ''}, {faster} faster"
+    yield Text(f"{looked_at:,} kernel{'s' if looked_at != 1 else ''} looked at: {steps}")
 
 
 def _plot(series: Sequence[Point], found: Sequence[Change], width: int) -> list[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from gemmprof.model import Stage
@@ -11,13 +11,15 @@ if TYPE_CHECKING:
     from rich.table import Table
 
 
-def table(stages: Iterable[Stage]) -> Table:
+def table(stages: Sequence[Stage]) -> Table:
     """A row a stage: number, name, idea (and the GPUs that it is written for, if not all), tile parameters."""
     from rich.table import Table
 
     result = Table(box=None, pad_edge=False)
     result.add_column("stage", justify="right")
-    result.add_column("name")
+    result.add_column(
+        "name", overflow="fold", min_width=max((len(stage.name) for stage in stages), default=4)
+    )
     result.add_column("its one idea", overflow="fold")
     result.add_column("tile parameters", overflow="fold", max_width=60)
     for stage in stages:
