@@ -31,7 +31,7 @@ STAGES: tuple[Stage, ...] = (
         title="WMMA",
         idea="A warp multiplies 16 x 16 x 16 fragments on the tensor cores, through CUDA C++'s own words.",
         source="hgemm/hgemm_wmma.cu",
-        parameters={"BM": 128, "BN": 128, "BK": 32, "WM": 64, "WN": 32, "PAD": 8},
+        parameters={"BM": 256, "BN": 128, "BK": 32, "WM": 64, "WN": 64, "PAD": 8},
         addresses=fragment_tiles(),
     ),
     Stage(
@@ -40,7 +40,7 @@ STAGES: tuple[Stage, ...] = (
         title="mma.sync, ldmatrix",
         idea="mma.sync with fragments that ldmatrix loads from XOR-swizzled tiles; sums go straight to C.",
         source="hgemm/hgemm_mma.cu",
-        parameters={"BM": 128, "BN": 128, "BK": 32, "WM": 64, "WN": 32},
+        parameters={"BM": 128, "BN": 256, "BK": 32, "WM": 64, "WN": 64},
         addresses=swizzled_tiles(),
     ),
     Stage(
@@ -49,7 +49,7 @@ STAGES: tuple[Stage, ...] = (
         title="Asynchronous copies",
         idea="cp.async keeps STAGES - 1 tiles on their way past the registers while one is multiplied.",
         source="hgemm/hgemm_async_copy.cu",
-        parameters={"BM": 128, "BN": 128, "BK": 32, "WM": 64, "WN": 32, "STAGES": 4},
+        parameters={"BM": 256, "BN": 128, "BK": 32, "WM": 64, "WN": 64, "STAGES": 4},
         addresses=swizzled_tiles(asynchronous=True),
     ),
     Stage(
@@ -87,7 +87,7 @@ STAGES: tuple[Stage, ...] = (
         number=8,
         name="hgemm_fastest",
         title="Fastest on Hopper",
-        idea="Consumers in turn, C stored by the copy engine, K split in clusters, the last tiles cut, tiles by shape.",
+        idea="Consumers in turn, C stored by the copy engine, K split in clusters or tiles cut, tiles by shape.",
         source="hgemm/hgemm_fastest.cu",
         parameters={"BM": 128, "BN": 256, "BK": 64, "STAGES": 4, "GROUP": 8},
         architectures=_HOPPER,

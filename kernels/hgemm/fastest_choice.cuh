@@ -15,38 +15,58 @@ constexpr int MAX_DEVICES = 64;  // whose facts are remembered
 
 namespace GEMMPROF_STAGE {
 
-// What the model needs to know of a tile. Microseconds, fitted to times of 44 shapes on an H200
+// What the model needs to know of a tile. Microseconds, fitted to times of 53 shapes on an H200
 // (docs/fastest_hgemm.md).
 struct TileFacts {
     int bm, bn, pair;
     bool in_turn;
-    double step;   // BK along K, of a block that waits for nobody
-    double block;  // start and end of a tile; of all tiles together where consumers take turns
+    int part_bytes;          // of the sums that a block may leave to another
+    double step;             // BK along K, of a block that waits for nobody
+    double block;            // start and end of a tile; of all tiles together where consumers take turns
+    double bandwidth = 1.0;  // share of the device memory's bandwidth that its copies reach
 };
 
 template <class TILE>
-constexpr TileFacts facts(double step, double block) {
-    return {TILE::bm, TILE::bn, TILE::pair, TILE::in_turn, step, block};
+constexpr TileFacts facts(double step, double block, double bandwidth = 1.0) {
+    return {TILE::bm, TILE::bn, TILE::pair, TILE::in_turn, TILE::part_floats * 4, step, block, bandwidth};
 }
 
-enum TileName { kLarge, kTurn128, kTurn160, kTurn192, kWide, kMedium, kSmall, kTiny, kTiles };
-
-constexpr TileFacts tile_facts[kTiles] = {
-    facts<Large>(0.643, 2.3), facts<Turn128>(0.334, 2.1), facts<Turn160>(0.422, 2.2), facts<Turn192>(0.477, 2.7),
-    facts<Wide>(0.480, 2.0),  facts<Medium>(0.329, 2.0),  facts<Small>(0.214, 1.1),   facts<Tiny>(0.193, 0.8),
+enum TileName {
+    kLarge,
+    kTurn128,
+    kTurn160,
+    kTurn192,
+    kMedium,
+    kSmall,
+    kTiny,
+    kLone192,
+    kLone128,
+    kLone64,
+    kLone16,
+    kTiles
 };
 
-constexpr double LAUNCH = 5.5;
-constexpr double BANDWIDTH = 3.66e6;                         // bytes a microsecond from device memory
-constexpr double STORE = 0.217e-6;                           // a byte of C
-constexpr double EXCHANGE = 5.6, EXCHANGE_PER_BLOCK = 0.59;  // of the sums of blocks that share a tile
-// Clusters that compute pieces of tiles are at different places of K and share fewer operands in L2.
-constexpr double CUT = 0.4, CUT_LONG = 0.9, LONG_K = 4096;
+constexpr TileFacts tile_facts[kTiles] = {
+    facts<Large>(0.647, 2.76),       facts<Turn128>(0.342, 2.04), facts<Turn160>(0.422, 2.26),
+    facts<Turn192>(0.476, 2.86),     facts<Medium>(0.350, 1.84),  facts<Small>(0.282, 1.56),
+    facts<Tiny>(0.234, 0.90, 0.851), facts<Lone192>(0.477, 2.37), facts<Lone128>(0.334, 1.98),
+    facts<Lone64>(0.245, 1.41),      facts<Lone16>(0.253, 1.40),
+};
+
+constexpr double LAUNCH = 4.67;
+constexpr double BANDWIDTH = 2.73e6;       // bytes a microsecond from device memory
+constexpr double BANDWIDTH_ONCE = 3.64e6;  // where B is read once, and what L2 holds is not written back for it
+constexpr double STORE = 0.223e-6;         // a byte of C
+constexpr double EXCHANGE = 1.29, EXCHANGE_PER_BLOCK = 0.534;  // of the sums of blocks that share a tile
+// Clusters that compute pieces of tiles are at different places of K and share fewer operands in L2: a part of their
+// time more, up to LONG_K, beyond, and where all tiles are cut. Then the sums that they leave are fetched.
+constexpr double CUT = 0.362, CUT_LONG = 0.429, CUT_ALL = 0.430, LONG_K = 4096;
+constexpr double FETCH = 2.91, FETCH_PER_PART = 1.0;  // microseconds, and more for each 64 KiB
 
 struct Choice {
     int tile = kLarge;
     int splits = 1;    // blocks (or pairs) that share every tile
-    bool cut = false;  // the last tiles are cut into equal pieces, one for each cluster
+    bool cut = false;  // the last tiles, or all if few, are cut into equal pieces, one for each cluster
 };
 
 // How many clusters of this size the device holds at a time: an SM that finds no partners near enough stays idle.
@@ -81,28 +101,32 @@ inline double expected_time(const gemmprof::Gemm& g, const Choice& choice, int p
     const int rows = gemmprof::ceil_div(g.m, tile.bm * tile.pair), columns = gemmprof::ceil_div(g.n, tile.bn);
     const std::int64_t count = std::int64_t(rows) * columns, full = count / places, rest = count % places;
     const double steps = gemmprof::ceil_div(gemmprof::ceil_div(g.k, BK), choice.splits) * tile.step;
-    const auto round = [&](std::int64_t tiles) {
+    const double bandwidth = (rows == 1 ? BANDWIDTH_ONCE : BANDWIDTH) * tile.bandwidth;
+    const auto read = [&](std::int64_t tiles) {
+        if (tiles == 0) return 0.0;
         const double high = std::min(rows, GROUP);
         const double wide = std::min<double>(columns, std::ceil(double(tiles) / high));
-        const double bytes = (high * std::min(g.m, tile.bm * tile.pair) + wide * tile.bn) * 2.0 * g.k;
-        return std::max(steps, bytes / BANDWIDTH);
+        return (high * std::min(g.m, tile.bm * tile.pair) + wide * tile.bn) * 2.0 * g.k / bandwidth;
     };
     double time = LAUNCH + STORE * 2.0 * g.m * g.n;
     if (choice.cut) {
-        const double rounds = double(count) / places, pieces = rounds - double(full - 1);
-        time += (rounds + (g.k <= LONG_K ? CUT : CUT_LONG) * pieces) * round(places);
+        const double rounds = double(count) / places, pieces = rounds - double(std::max<std::int64_t>(0, full - 1));
+        const double more = full == 0 ? CUT_ALL : g.k <= LONG_K ? CUT : CUT_LONG;
+        const double parts = full == 0 ? tile.part_bytes / 65536.0 * std::ceil(1.0 / rounds) : 1.0;
+        time += std::max((rounds + more * pieces) * steps, double(full) * read(places) + read(rest));
+        time += FETCH + FETCH_PER_PART * parts;
     } else {
-        time += double(full) * round(places) + (rest > 0 ? round(rest) : 0.0);
+        time += double(full) * std::max(steps, read(places)) + (rest > 0 ? std::max(steps, read(rest)) : 0.0);
     }
     time += tile.block * (tile.in_turn ? 1.0 : double(full + (rest > 0)));
     return choice.splits > 1 ? time + EXCHANGE + EXCHANGE_PER_BLOCK * choice.splits : time;
 }
 
-// Whether the last tiles can be cut: at most two tiles a cluster are, and their steps along K are counted in 32 bits.
+// Whether tiles can be cut: at most two a cluster are, and their steps along K are counted in 32 bits.
 inline bool can_cut(const gemmprof::Gemm& g, const TileFacts& tile, int places) {
     const std::int64_t count =
         std::int64_t(gemmprof::ceil_div(g.m, tile.bm * tile.pair)) * gemmprof::ceil_div(g.n, tile.bn);
-    return tile.in_turn && count > places && count % places != 0 &&
+    return tile.in_turn && count % places != 0 && count * gemmprof::ceil_div(g.k, BK) >= 4 * places &&
            2.0 * places * gemmprof::ceil_div(g.k, BK) < 2147483647.0;
 }
 

@@ -36,7 +36,7 @@ __device__ __forceinline__ void store_bulk(const float (&sums)[COUNT], unsigned 
     }
 }
 
-// Leaves the sums of the last steps of a tile to the block that computes the first ones.
+// Leaves the sums of steps of a tile that are not its first to the block that computes those.
 template <int HALVES, int COUNT>
 __device__ __forceinline__ void leave_part(const float (&sums)[HALVES][COUNT], float4* part,
                                            unsigned long long* complete, unsigned long long ticket, int barrier) {
@@ -93,10 +93,11 @@ __device__ __forceinline__ void exchange_and_store(const float (&sums)[COUNT], u
                                                    int part, int splits, int pair_rank, int row, int col,
                                                    const gemmprof::Output& out) {
     constexpr int LANES = CONSUMERS * 128 * 16;  // bytes that all threads' four sums take
+    const bool active = threadIdx.x / 32 % 4 < TILE::warps;
     const Share share = {COUNT / 4, splits};
     const unsigned mine = exchange + threadIdx.x * 16;
     const int first = share.first(part), count = share.first(part + 1) - first;
-    if (threadIdx.x == 0) ptx::barrier_expect(barrier, splits * count * LANES);
+    if (threadIdx.x == 0) ptx::barrier_expect(barrier, splits * count * LANES / 4 * TILE::warps);
     // All blocks have read their last tiles, whose memory the sums now take.
     ptx::cluster_meet();
     int owner = 0, start = 0, end = share.first(1);
@@ -105,10 +106,12 @@ __device__ __forceinline__ void exchange_and_store(const float (&sums)[COUNT], u
         while (i >= end) ++owner, start = end, end = share.first(owner + 1);
         const unsigned rank = unsigned(owner * TILE::pair + pair_rank);
         const unsigned slot = unsigned(part * (end - start) + i - start);
-        ptx::send(ptx::address_at(mine + slot * LANES, rank),
-                  make_float4(sums[4 * i], sums[4 * i + 1], sums[4 * i + 2], sums[4 * i + 3]),
-                  ptx::address_at(barrier, rank));
+        if (active)
+            ptx::send(ptx::address_at(mine + slot * LANES, rank),
+                      make_float4(sums[4 * i], sums[4 * i + 1], sums[4 * i + 2], sums[4 * i + 3]),
+                      ptx::address_at(barrier, rank));
     }
+    if (!active) return;
     ptx::barrier_wait(barrier, 0);
     row += int(threadIdx.x) / 32 % 4 * 16 + int(threadIdx.x) % 32 / 4, col += int(threadIdx.x) % 4 * 2;
     for (int i = 0; i < count; ++i) {

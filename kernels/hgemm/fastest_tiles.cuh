@@ -15,40 +15,49 @@ enum class Consumers {
     kInTurn,    // each computes tiles of its own: one multiplies while the other stores
 };
 
-// A block computes bm x bn of C. PAIR: 2 where blocks below each other share B.
+// A block computes bm x bn of C. PAIR: 2 where blocks below each other share B. A tile may have fewer rows than the 64
+// that wgmma multiplies: then only those are copied, and it reads what lies behind them into sums that nobody stores.
 template <int BM_, int BN_, int STAGES_, int PAIR_, Consumers CONSUMERS_ = Consumers::kTogether>
 struct Tile {
     static constexpr int bm = BM_, bn = BN_, stages = STAGES_, pair = PAIR_;
     static constexpr bool in_turn = CONSUMERS_ == Consumers::kInTurn;
-    static constexpr int halves = in_turn ? bm / 64 : 1;           // times 64 rows that a consumer computes
+    static constexpr int halves = in_turn && bm == 128 ? 2 : 1;    // times 64 rows that a consumer computes
     static constexpr int wn = in_turn || bm == 128 ? bn : bn / 2;  // columns that a consumer computes
+    static constexpr int warps = bm < 64 ? bm / 16 : 4;            // of a consumer whose rows lie in the tile
     static constexpr int store_columns = wn % 64 == 0 ? 64 : 32;   // that a warp hands over at a time
     static constexpr int store_bytes = 16 * store_columns * 2;
     static constexpr int stage_bytes = (bm + (bn + 63) / 64 * 64) * BK * 2;
     static constexpr int needed_bytes = stages * stage_bytes + SWIZZLE_ATOM + 16 * stages + 8;
     static constexpr int store_buffers = needed_bytes + CONSUMERS * 4 * 2 * store_bytes <= SHARED_LIMIT ? 2 : 1;
     static constexpr int warp_staging = store_buffers * store_bytes;
+    static constexpr int part_floats = 64 * halves * bn;  // sums of a consumer in turn
     static constexpr int shared_bytes = needed_bytes + CONSUMERS * 4 * warp_staging;
 };
 
-// The catalog's parameters give the large tile. The others are for problems that it would leave SMs idle in.
-struct Large : Tile<BM, BN, STAGES, 2> {};
+// The catalog's parameters give the large tile. The others are for problems that it would leave SMs idle in, or store
+// too much in. In turn: in pairs (Turn) or alone (Lone).
+struct Large : Tile<BM, BN, STAGES, 1> {};
 struct Turn128 : Tile<128, 128, 6, 2, Consumers::kInTurn> {};
 struct Turn160 : Tile<128, 160, 5, 2, Consumers::kInTurn> {};
 struct Turn192 : Tile<128, 192, 5, 2, Consumers::kInTurn> {};
-struct Wide : Tile<128, 192, 5, 1> {};
 struct Medium : Tile<128, 128, 6, 1> {};
 struct Small : Tile<64, 128, 8, 1> {};
 struct Tiny : Tile<64, 64, 12, 1> {};
+struct Lone192 : Tile<128, 192, 5, 1, Consumers::kInTurn> {};
+struct Lone128 : Tile<128, 128, 6, 1, Consumers::kInTurn> {};
+struct Lone64 : Tile<64, 128, 8, 1, Consumers::kInTurn> {};
+struct Lone16 : Tile<16, 128, 11, 1, Consumers::kInTurn> {};
 
 // How a problem is divided among the clusters of a launch. `rows` counts rows of tiles, of pairs where blocks are
 // paired.
 struct Schedule {
     int rows, columns;
-    int group;   // rows that are walked together
-    int splits;  // blocks (or pairs) of a cluster that share a tile along K; then a cluster has one tile to do
-    int whole;   // tiles that are computed one after the other by one cluster each
-    bool bulk;   // the copy engine stores C
+    int group;    // rows that are walked together
+    int splits;   // blocks (or pairs) of a cluster that share a tile along K; then a cluster has one tile to do
+    int whole;    // tiles that are computed one after the other by one cluster each
+    bool bulk;    // the copy engine stores C
+    bool a_once;  // each element of A is read by one block (or pair) only, and L2 need not keep it
+    bool b_once;
     // The tiles after those, as one long row of steps along K, are cut into equal pieces, one for each cluster.
     float4* parts;                 // room for the sums of a block, for each block
     unsigned long long* complete;  // for each block: `ticket` when its sums are there, reset by who takes them
@@ -68,16 +77,22 @@ struct Pieces {
     int tile, first, last;  // this piece: a tile, and steps along K from first up to last
     int steps;              // of a whole tile
     int next_tile, stride, whole, part_first, part_last;
-    int position, end;  // in the row of steps that is cut into equal pieces
+    int row;            // steps that are cut into equal pieces
+    int position, end;  // in that row
 
     __device__ __forceinline__ Pieces(const Schedule& schedule, int all_steps, int cluster, int clusters, int part) {
         steps = all_steps;
         next_tile = cluster, stride = clusters, whole = schedule.whole;
-        part_first = share(steps, part, schedule.splits), part_last = share(steps, part + 1, schedule.splits);
-        // Backwards: a cluster that waits for sums waits for one that was launched before it.
-        const int turn = clusters - 1 - cluster;
-        const int row = (schedule.rows * schedule.columns - whole) * steps;
-        position = share(row, turn, clusters), end = share(row, turn + 1, clusters);
+        part_first = 0, part_last = steps, position = 0, end = 0;
+        if (schedule.splits > 1)
+            part_first = share(steps, part, schedule.splits), part_last = share(steps, part + 1, schedule.splits);
+        row = (schedule.rows * schedule.columns - whole) * steps;
+        if (row > 0) position = cut(cluster, clusters), end = cut(cluster - 1, clusters);
+    }
+    // Where a cluster's piece of the row begins. Backwards, and where one ends the piece of the cluster before it
+    // begins: a cluster that waits for sums waits for those that were launched before it.
+    __device__ __forceinline__ int cut(int cluster, int clusters) const {
+        return share(row, clusters - 1 - cluster, clusters);
     }
     // Where the index-th of `shares` equal parts begins, in 32 bits throughout.
     static __device__ __forceinline__ int share(int total, int index, int shares) {

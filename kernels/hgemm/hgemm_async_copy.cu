@@ -1,7 +1,7 @@
 // Stage 4, 16-bit pipeline of asynchronous copies: tiles are on their way while others are multiplied.
 //
-// One thing changed against stage 3: cp.async copies the tiles past the registers, STAGES - 1 steps ahead, and a step
-// has one barrier instead of two.
+// One thing changed against stage 3: cp.async copies the tiles past the registers, STAGES - 1 steps ahead. A step has
+// one barrier instead of two, and its first fragments are loaded while the last ones of the step before are multiplied.
 #include "mma_tile.cuh"
 
 constexpr int STAGE_BYTES = A_BYTES + B_BYTES;
@@ -12,7 +12,7 @@ static_assert(STAGES * 2 * BK * (BM + BN) <= 101376, "STAGES tiles must fit 99 K
 namespace GEMMPROF_STAGE {
 
 template <class T>
-__global__ void __launch_bounds__(THREADS)
+__global__ void __launch_bounds__(THREADS, BLOCKS)
     hgemm_async_copy(int M, int N, int K, const T* __restrict__ A, std::int64_t lda, const T* __restrict__ B,
                      std::int64_t ldb, gemmprof::Output out) {
     extern __shared__ __align__(128) unsigned char shared[];
@@ -41,16 +41,27 @@ __global__ void __launch_bounds__(THREADS)
 
 #pragma unroll
     for (int stage = 0; stage < STAGES - 1; ++stage) copy_tiles(stage, stage * BK);
+    // This thread's part of the first tiles has arrived; the barrier says so of the others.
+    gemmprof::ptx::copy_async_wait<STAGES - 2>();
+    __syncthreads();
+    Fragments fragments[2];
+    fragments[0].load(tiles, tiles + A_BYTES, 0);
     int stage = 0;
     for (int k = 0; k < K; k += BK) {
-        // This thread's part of the tiles at k has arrived; the barrier says so of the others, and that all have
-        // finished with the stage multiplied last, which the next copy overwrites.
-        gemmprof::ptx::copy_async_wait<STAGES - 2>();
-        __syncthreads();
+        // The barrier at the end of the last step also said that all have read the stage before this one.
         copy_tiles(stage == 0 ? STAGES - 1 : stage - 1, k + (STAGES - 1) * BK);
-        const unsigned a_tile = tiles + stage * STAGE_BYTES;
-        multiply_tiles<T>(a_tile, a_tile + A_BYTES, sums);
-        stage = stage + 1 == STAGES ? 0 : stage + 1;
+#pragma unroll
+        for (int step = 0; step < K_STEPS; ++step) {
+            if (step + 1 == K_STEPS) {
+                gemmprof::ptx::copy_async_wait<STAGES - 2>();
+                __syncthreads();
+                stage = stage + 1 == STAGES ? 0 : stage + 1;
+            }
+            // After the last step, the first fragments of the next tiles; past the end of K, of what nobody multiplies.
+            const unsigned a_tile = tiles + stage * STAGE_BYTES;
+            fragments[(step + 1) % 2].load(a_tile, a_tile + A_BYTES, (step + 1) % K_STEPS);
+            fragments[step % 2].multiply<T>(sums);
+        }
     }
     store_sums<T>(sums, block_row, block_col, out);
 }

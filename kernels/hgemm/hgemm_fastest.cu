@@ -2,29 +2,29 @@
 //
 // What this stage does over stage 7:
 // 1. Sums leave by way of shared memory: stmatrix writes them as rows of 16-bit elements, the copy engine stores those,
-// and
-//    the warps go on meanwhile (fastest_sums.cuh).
+//    and the warps go on meanwhile (fastest_sums.cuh).
 // 2. Consumers in turn: each of the two warpgroups computes tiles of its own, and one multiplies while the other
-// stores.
-//    A tile has 128 rows then, two wgmma side by side for each step, and the producer fills the stages for one tile
+//    stores. A tile of 128 rows is two wgmma side by side for each step, and the producer fills the stages for one tile
 //    after the other.
 // 3. Few tiles leave SMs idle. Up to 8 blocks then share a tile: each sums a part of K, and as a cluster they send
-// their
-//    sums through distributed shared memory to the one that adds them. No workspace, the same result every time.
-// 4. The last round of tiles rarely fills the GPU. Where that pays, the tiles of the last two rounds, as one long row
-// of
-//    steps along K, are cut into equal pieces, one for each cluster (stream-K). A cluster leaves the sums of a tile's
-//    last steps in memory; the one that computes its first steps takes them from there. The order of additions is
-//    fixed.
-// 5. Tiles of several sizes. `choose_schedule` expects the time of each, whole, shared or cut (fastest_choice.cuh).
+//    their sums through distributed shared memory to the one that adds them. No workspace, the same result every time.
+// 4. Or tiles are cut (stream-K): those of the last two rounds, which rarely fill the GPU, or all where they are fewer
+//    than the SMs. As one long row of steps along K they are cut into equal pieces, one for each cluster. A cluster
+//    leaves the sums of steps that are not a tile's first in memory; the one that computes the first takes them from
+//    there. The order of additions is fixed.
+// 5. Tiles of several sizes, of 16 to 128 rows. `choose_schedule` expects the time of each, whole, shared or cut
+//    (fastest_choice.cuh).
+// 6. Weights that are read once do not drive out what L2 holds of others: few rows of A, and each element of B passes
+//    L2 with the lowest priority.
+// 7. The first stages are on their way while the other warps and blocks still prepare.
 //
-// A pair of blocks below each other shares its tile of B as in stage 7. In a cluster whose blocks also share K, block r
-// computes row r % PAIR of the pair, and part r / PAIR of K.
+// A pair of blocks below each other shares its tile of B as in stage 7, where B is read once; else a block alone is as
+// fast. In a cluster whose blocks also share K, block r computes row r % PAIR of the pair, and part r / PAIR of K.
 #include "fastest_choice.cuh"
 #include "fastest_sums.cuh"
 
 static_assert(BM == 128, "BM must be 128: two consumer warpgroups multiply 64 rows each");
-static_assert(BN == 128 || BN == 256, "BN must be 128 or 256: each block of a pair copies half of the columns");
+static_assert(BN == 128 || BN == 256, "BN must be 128 or 256: what wgmma multiplies");
 static_assert(GROUP >= 1, "GROUP must be at least 1: rows of tile pairs that are walked together");
 static_assert(STAGES >= 3, "STAGES must be at least 3: one is multiplied, one is waited for, one is being copied");
 static_assert(STAGES * 2 * BK * (BM + BN) + 16384 + 1032 + 16 * STAGES <= SHARED_LIMIT,
@@ -53,16 +53,48 @@ __global__ void __launch_bounds__(THREADS, 1)
     Pieces pieces(schedule, gemmprof::ceil_div(K, BK), index, clusters, part);
     const int group = __shfl_sync(~0u, int(threadIdx.x) / 128, 0);
 
+    // A policy also for what is read more than once would cost up to a third of the speed: only a copy that needs one
+    // has one.
+    const auto copy_a = [&](unsigned tile, int row, int k, unsigned barrier) {
+        if (schedule.a_once)
+            A::copy(tile, &map_a, row, k, barrier, 0, 1, ptx::read_once_policy());
+        else
+            A::copy(tile, &map_a, row, k, barrier);
+    };
+    const auto copy_b = [&](unsigned tile, int col, int k, unsigned barrier) {
+        if (schedule.b_once)
+            B::copy(tile, &map_b, col, k, barrier, pair_rank, 3u << part * PAIR, ptx::read_once_policy());
+        else
+            B::copy(tile, &map_b, col, k, barrier, pair_rank, 3u << part * PAIR);
+    };
+    // The first stages are on their way before the blocks have met; of a pair that is A, one stage, because B has to
+    // wait for the partner.
+    int ahead = 0;
     if (threadIdx.x == CONSUMERS * 128) {
         ptx::prefetch_map(&map_a);
         ptx::prefetch_map(&map_b);
+        if (schedule.bulk) ptx::prefetch_map(&map_c);
         for (int stage = 0; stage < ST; ++stage) {
             ptx::barrier_init(full + 8 * stage, 1);
             ptx::barrier_init(empty + 8 * stage, RELEASES);
         }
         ptx::barrier_init(summed, 1);
         ptx::barrier_init_fence();
+        Pieces start = pieces;  // a copy: what one thread alone changed would not be uniform for the others, either
+        if (start.next()) {
+            int tile_row, tile_col;
+            schedule.place(start.tile, tile_row, tile_col);
+            const int row = (tile_row * PAIR + pair_rank) * TILE::bm, col = tile_col * TILE::bn;
+            for (; ahead < min(PAIR == 1 ? ST : 1, start.last - start.first); ++ahead) {
+                const unsigned tile = tiles + ahead * STAGE_BYTES, barrier = full + 8 * ahead;
+                const int k = (start.first + ahead) * BK;
+                ptx::barrier_expect(barrier, STAGE_BYTES);
+                copy_a(tile, row, k, barrier);
+                if constexpr (PAIR == 1) copy_b(tile + A::bytes, col, k, barrier);
+            }
+        }
     }
+    __syncwarp();
     if constexpr (PAIR > 1)
         ptx::cluster_meet();
     else
@@ -77,11 +109,16 @@ __global__ void __launch_bounds__(THREADS, 1)
                 schedule.place(pieces.tile, tile_row, tile_col);
                 const int row = (tile_row * PAIR + pair_rank) * TILE::bm, col = tile_col * TILE::bn;
                 for (int step = pieces.first; step < pieces.last; ++step) {
-                    ptx::barrier_wait(empty + 8 * stage, parity ^ 1);
                     const unsigned tile = tiles + stage * STAGE_BYTES, barrier = full + 8 * stage;
-                    ptx::barrier_expect(barrier, STAGE_BYTES);
-                    A::copy(tile, &map_a, row, step * BK, barrier);
-                    B::copy(tile + A::bytes, &map_b, col, step * BK, barrier, pair_rank, 3u << part * PAIR);
+                    const bool begun = ahead > 0;
+                    if (begun) {
+                        --ahead;
+                    } else {
+                        ptx::barrier_wait(empty + 8 * stage, parity ^ 1);
+                        ptx::barrier_expect(barrier, STAGE_BYTES);
+                        copy_a(tile, row, step * BK, barrier);
+                    }
+                    if (PAIR > 1 || !begun) copy_b(tile + A::bytes, col, step * BK, barrier);
                     if (++stage == ST) stage = 0, parity ^= 1;
                 }
             }
@@ -106,11 +143,13 @@ __global__ void __launch_bounds__(THREADS, 1)
         int position = 0;                                                   // steps that lie before this piece
         int stored = 0;                                                     // parts that this warp has handed over
         for (int turn = 0; pieces.next(); ++turn) {
-            const int steps = pieces.last - pieces.first;
-            int stage = position % ST, parity = position / ST & 1;
+            // Shuffled, so that the compiler sees that they are the same for all lanes: the loop is counted, and
+            // wgmma's descriptors are made, in uniform registers.
+            const int steps = __shfl_sync(~0u, pieces.last - pieces.first, 0);
+            int stage = __shfl_sync(~0u, position % ST, 0), parity = __shfl_sync(~0u, position / ST & 1, 0);
             position += steps;
             if (TILE::in_turn && turn % CONSUMERS != group) continue;
-            float sums[TILE::halves][TILE::wn / 2] = {};
+            float sums[TILE::halves][TILE::wn / 2];
             if constexpr (TILE::in_turn) ptx::named_barrier_sync(1 + group, CONSUMERS * 128);
             int step = 0;
             do {  // a piece has at least one step
@@ -122,7 +161,7 @@ __global__ void __launch_bounds__(THREADS, 1)
 #pragma unroll
                 for (int half = 0; half < TILE::halves; ++half)
                     multiply_step<T, A, B>(sums[half], A::descriptor(a_tile, group_row + 64 * half),
-                                           B::descriptor(b_tile, group_col), 1);
+                                           B::descriptor(b_tile, group_col), step > 0);
                 ptx::wgmma_commit();
                 ptx::wgmma_wait<1>();
 #pragma unroll
@@ -143,28 +182,36 @@ __global__ void __launch_bounds__(THREADS, 1)
             const int row = (tile_row * PAIR + pair_rank) * TILE::bm + group_row;
             const int col = tile_col * TILE::bn + group_col;
             if constexpr (TILE::in_turn) {
-                constexpr int PART = TILE::bm * TILE::bn / 4;
+                constexpr int PART = TILE::part_floats / 4;
                 const int block = int(blockIdx.x);
                 if (pieces.first > 0) {
                     leave_part(sums, schedule.parts + block * PART, schedule.complete + block, schedule.ticket,
                                3 + group);
                     continue;
                 }
-                // The cluster before this one has computed the rest of this tile.
-                if (pieces.last < pieces.steps)
-                    take_part(sums, schedule.parts + (block - PAIR) * PART, schedule.complete + block - PAIR,
-                              schedule.ticket, 3 + group);
+                // Clusters before this one have computed the rest of this tile, each a piece.
+                for (int from = index, done = pieces.last; done < pieces.steps;) {
+                    const int begin = pieces.cut(--from, clusters), end = pieces.cut(from - 1, clusters);
+                    const int theirs = block - (index - from) * PAIR;
+                    if (begin < end)
+                        take_part(sums, schedule.parts + theirs * PART, schedule.complete + theirs, schedule.ticket,
+                                  3 + group);
+                    done += end - begin;
+                }
             } else if (schedule.splits > 1) {
                 exchange_and_store<T, TILE>(sums[0], tiles, summed, part, schedule.splits, pair_rank, row, col, out);
                 break;
             }
+            if (!schedule.bulk) {
+                gemmprof::Output rows = out;
+                if constexpr (TILE::bm < 64) rows.m = min(out.m, row + TILE::bm);
 #pragma unroll
-            for (int half = 0; half < TILE::halves; ++half) {
-                if (schedule.bulk)
+                for (int half = 0; half < TILE::halves; ++half) store_sums<T>(sums[half], row + 64 * half, col, rows);
+            } else if (thread / 32 < TILE::warps) {
+#pragma unroll
+                for (int half = 0; half < TILE::halves; ++half)
                     store_bulk<T, TILE>(sums[half], my_staging, &map_c, row + 64 * half + thread / 32 * 16, col,
                                         out.alpha, stored);
-                else
-                    store_sums<T>(sums[half], row + 64 * half, col, out);
             }
         }
         if (threadIdx.x % 32 == 0) ptx::store_box_wait<0>();
@@ -188,8 +235,9 @@ __global__ void __launch_bounds__(THREADS, 1)
 
 const gemmprof::KernelFacts kernels[] = {
     GEMMPROF_FOUR(Large, false),   GEMMPROF_FOUR(Turn128, false), GEMMPROF_FOUR(Turn160, false),
-    GEMMPROF_FOUR(Turn192, false), GEMMPROF_FOUR(Wide, false),    GEMMPROF_FOUR(Medium, false),
-    GEMMPROF_FOUR(Small, false),   GEMMPROF_FOUR(Tiny, false),    GEMMPROF_FOUR(Large, true),
+    GEMMPROF_FOUR(Turn192, false), GEMMPROF_FOUR(Medium, false),  GEMMPROF_FOUR(Small, false),
+    GEMMPROF_FOUR(Tiny, false),    GEMMPROF_FOUR(Lone192, false), GEMMPROF_FOUR(Lone128, false),
+    GEMMPROF_FOUR(Lone64, false),  GEMMPROF_FOUR(Lone16, false),  GEMMPROF_FOUR(Large, true),
     GEMMPROF_FOUR(Small, true),
 };
 
@@ -204,11 +252,13 @@ using Describe = cudaError_t(CUtensorMap (&maps)[3], bool bulk, const gemmprof::
 template <class TILE>
 cudaError_t describe(CUtensorMap (&maps)[3], bool bulk, const gemmprof::Gemm& g) {
     if (cudaError_t error = describe_operands<TILE::bm, TILE::bn, TILE::pair>(maps[0], maps[1], g)) return error;
-    return bulk ? gemmprof::describe(maps[2], g.c, g.m, g.n, g.ldc, TILE::store_columns, 16) : cudaSuccess;
+    if (!bulk) return cudaSuccess;
+    return gemmprof::describe(maps[2], g.c, g.m, g.n, g.ldc, TILE::store_columns, 16);
 }
 
-Describe* const describe_tile[kTiles] = {describe<Large>, describe<Turn128>, describe<Turn160>, describe<Turn192>,
-                                         describe<Wide>,  describe<Medium>,  describe<Small>,   describe<Tiny>};
+Describe* const describe_tile[kTiles] = {describe<Large>,   describe<Turn128>, describe<Turn160>, describe<Turn192>,
+                                         describe<Medium>,  describe<Small>,   describe<Tiny>,    describe<Lone192>,
+                                         describe<Lone128>, describe<Lone64>,  describe<Lone16>};
 
 cudaError_t launch_prepared(const gemmprof::Gemm& g, cudaStream_t stream) {
     int device = 0, sms = 0;
@@ -226,12 +276,13 @@ cudaError_t launch_prepared(const gemmprof::Gemm& g, cudaStream_t stream) {
     const int cluster = tile.pair * choice.splits;
     const int rows = gemmprof::ceil_div(g.m, tile.bm * tile.pair), columns = gemmprof::ceil_div(g.n, tile.bn);
     const int count = rows * columns, places = cluster_places(device, sms, cluster, kernel_for(g, kSmall));
-    const int clusters = choice.splits > 1 ? count : std::min(count, places);
-    Schedule schedule = {rows, columns, GROUP, choice.splits, count, bulk, nullptr, nullptr, 0};
+    const int clusters = choice.splits > 1 ? count : choice.cut ? places : std::min(count, places);
+    Schedule schedule = {rows,         columns,   GROUP,   choice.splits, count, bulk,
+                         columns == 1, rows == 1, nullptr, nullptr,       0};
 
-    const Parts parts(device, choice.cut ? clusters * cluster : 0, std::size_t(tile.bm) * tile.bn * 4, stream);
+    const Parts parts(device, choice.cut ? clusters * cluster : 0, std::size_t(tile.part_bytes), stream);
     if (parts.complete != nullptr) {
-        schedule.whole = (count / places - 1) * places;
+        schedule.whole = std::max(0, count / places - 1) * places;
         schedule.parts = parts.parts, schedule.complete = parts.complete, schedule.ticket = new_ticket();
     }
     return gemmprof::launch_kernel(kernel_for(g, choice.tile), unsigned(clusters * cluster), unsigned(cluster), stream,

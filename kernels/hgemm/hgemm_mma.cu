@@ -1,8 +1,8 @@
 // Stage 3, 16-bit mma.sync: the tensor cores' own instruction, fed by ldmatrix from swizzled tiles.
 //
 // One thing changed against stage 2: it is known which lane holds what (mma_tile.cuh). ldmatrix loads four 8 x 8
-// matrices an instruction and transposes B on its way, swizzled rows need no padding, and sums go from registers
-// straight to C.
+// matrices an instruction and transposes B on its way, one set of fragments while another is multiplied; swizzled rows
+// need no padding, and sums go from registers straight to C.
 #include "mma_tile.cuh"
 
 static_assert(A_BYTES + B_BYTES <= 101376, "the tiles must fit 99 KiB of shared memory");
@@ -10,8 +10,9 @@ static_assert(A_BYTES + B_BYTES <= 101376, "the tiles must fit 99 KiB of shared 
 namespace GEMMPROF_STAGE {
 
 template <class T>
-__global__ void __launch_bounds__(THREADS) hgemm_mma(int M, int N, int K, const T* __restrict__ A, std::int64_t lda,
-                                                     const T* __restrict__ B, std::int64_t ldb, gemmprof::Output out) {
+__global__ void __launch_bounds__(THREADS, BLOCKS)
+    hgemm_mma(int M, int N, int K, const T* __restrict__ A, std::int64_t lda, const T* __restrict__ B, std::int64_t ldb,
+              gemmprof::Output out) {
     extern __shared__ __align__(128) unsigned char shared[];
     unsigned char* const As = shared;
     unsigned char* const Bs = shared + A_BYTES;
@@ -20,21 +21,36 @@ __global__ void __launch_bounds__(THREADS) hgemm_mma(int M, int N, int K, const 
     const int block_row = int(blockIdx.x / tiles_n) * BM, block_col = int(blockIdx.x % tiles_n) * BN;
     WarpSums sums = {};
 
+    // The next tiles wait in registers while these are multiplied.
+    uint4 next_a[A_BYTES / 16 / THREADS], next_b[B_BYTES / 16 / THREADS];
+    const auto load_tiles = [&](int k) {
+        int i = 0;
+        for_each_chunk<BM, BK>([&](int row, int col, int) {
+            const bool inside = block_row + row < M && k + col < K;
+            next_a[i++] = inside ? *reinterpret_cast<const uint4*>(A + (block_row + row) * lda + k + col) : uint4{};
+        });
+        i = 0;
+        for_each_chunk<BK, BN>([&](int row, int col, int) {
+            const bool inside = k + row < K && block_col + col < N;
+            next_b[i++] = inside ? *reinterpret_cast<const uint4*>(B + (k + row) * ldb + block_col + col) : uint4{};
+        });
+    };
+    load_tiles(0);
     for (int k = 0; k < K; k += BK) {
-        for_each_chunk<BM, BK>([&](int row, int col, int to) {
-            uint4 bits = {};
-            if (block_row + row < M && k + col < K)
-                bits = *reinterpret_cast<const uint4*>(A + (block_row + row) * lda + k + col);
-            *reinterpret_cast<uint4*>(As + to) = bits;
-        });
-        for_each_chunk<BK, BN>([&](int row, int col, int to) {
-            uint4 bits = {};
-            if (k + row < K && block_col + col < N)
-                bits = *reinterpret_cast<const uint4*>(B + (k + row) * ldb + block_col + col);
-            *reinterpret_cast<uint4*>(Bs + to) = bits;
-        });
+        int i = 0;
+        for_each_chunk<BM, BK>([&](int, int, int to) { *reinterpret_cast<uint4*>(As + to) = next_a[i++]; });
+        i = 0;
+        for_each_chunk<BK, BN>([&](int, int, int to) { *reinterpret_cast<uint4*>(Bs + to) = next_b[i++]; });
         __syncthreads();
-        multiply_tiles<T>(gemmprof::ptx::shared_address(As), gemmprof::ptx::shared_address(Bs), sums);
+        load_tiles(k + BK);
+        const unsigned a_tile = gemmprof::ptx::shared_address(As), b_tile = gemmprof::ptx::shared_address(Bs);
+        Fragments fragments[2];
+        fragments[0].load(a_tile, b_tile, 0);
+#pragma unroll
+        for (int step = 0; step < K_STEPS; ++step) {
+            if (step + 1 < K_STEPS) fragments[(step + 1) % 2].load(a_tile, b_tile, step + 1);
+            fragments[step % 2].multiply<T>(sums);
+        }
         __syncthreads();
     }
     store_sums<T>(sums, block_row, block_col, out);

@@ -2,7 +2,8 @@
 //
 // One thing changed against stage 1: a warp multiplies 16 x 16 x 16 fragments on the tensor cores, so the tiles stay 16
 // bits wide in shared memory. Which lane holds what of a fragment is not ours to know: rows of shared memory are padded
-// by PAD elements against bank conflicts, and the sums go through shared memory on their way to C.
+// by PAD elements against bank conflicts, and the sums go through shared memory on their way to C. The tensor cores are
+// fast enough to wait for memory, so the next tiles are already on their way, in registers.
 #include <mma.h>
 
 #include "../include/hgemm.cuh"
@@ -28,11 +29,12 @@ namespace GEMMPROF_STAGE {
 using gemmprof::CHUNK;
 namespace wmma = nvcuda::wmma;
 
-template <class T>
-__device__ __forceinline__ void load_chunk(T* to, const T* from, bool inside) {
-    uint4 bits = {};
-    if (inside) bits = *reinterpret_cast<const uint4*>(from);
-    *reinterpret_cast<uint4*>(to) = bits;
+// Calls each(row, column) for the chunks of a tile of ROWS x COLUMNS that this thread copies.
+template <int ROWS, int COLUMNS, class Each>
+__device__ __forceinline__ void for_each_chunk(Each each) {
+#pragma unroll
+    for (int i = 0; i < ROWS * COLUMNS / CHUNK; i += THREADS)
+        each((i + int(threadIdx.x)) / (COLUMNS / CHUNK), (i + int(threadIdx.x)) % (COLUMNS / CHUNK) * CHUNK);
 }
 
 template <class T>
@@ -53,30 +55,42 @@ __global__ void __launch_bounds__(THREADS) hgemm_wmma(int M, int N, int K, const
 #pragma unroll
         for (int j = 0; j < WN / 16; ++j) wmma::fill_fragment(sums[i][j], 0.0f);
 
+    // The next tiles wait in registers while these are multiplied.
+    uint4 next_a[BM * BK / CHUNK / THREADS], next_b[BK * BN / CHUNK / THREADS];
+    const auto load_tiles = [&](int k) {
+        int i = 0;
+        for_each_chunk<BM, BK>([&](int row, int col) {
+            const bool inside = block_row + row < M && k + col < K;
+            next_a[i++] = inside ? *reinterpret_cast<const uint4*>(A + (block_row + row) * lda + k + col) : uint4{};
+        });
+        i = 0;
+        for_each_chunk<BK, BN>([&](int row, int col) {
+            const bool inside = k + row < K && block_col + col < N;
+            next_b[i++] = inside ? *reinterpret_cast<const uint4*>(B + (k + row) * ldb + block_col + col) : uint4{};
+        });
+    };
+    load_tiles(0);
     for (int k = 0; k < K; k += BK) {
-#pragma unroll
-        for (int i = 0; i < BM * BK / CHUNK; i += THREADS) {
-            const int row = (i + threadIdx.x) / (BK / CHUNK), col = (i + threadIdx.x) % (BK / CHUNK) * CHUNK;
-            load_chunk(As + row * LDA + col, A + (block_row + row) * lda + k + col, block_row + row < M && k + col < K);
-        }
-#pragma unroll
-        for (int i = 0; i < BK * BN / CHUNK; i += THREADS) {
-            const int row = (i + threadIdx.x) / (BN / CHUNK), col = (i + threadIdx.x) % (BN / CHUNK) * CHUNK;
-            load_chunk(Bs + row * LDB + col, B + (k + row) * ldb + block_col + col, k + row < K && block_col + col < N);
-        }
+        int i = 0;
+        for_each_chunk<BM, BK>(
+            [&](int row, int col) { *reinterpret_cast<uint4*>(As + row * LDA + col) = next_a[i++]; });
+        i = 0;
+        for_each_chunk<BK, BN>(
+            [&](int row, int col) { *reinterpret_cast<uint4*>(Bs + row * LDB + col) = next_b[i++]; });
         __syncthreads();
+        load_tiles(k + BK);
 #pragma unroll
         for (int kk = 0; kk < BK; kk += 16) {
             wmma::fragment<wmma::matrix_a, 16, 16, 16, T, wmma::row_major> a[WM / 16];
-            wmma::fragment<wmma::matrix_b, 16, 16, 16, T, wmma::row_major> b[WN / 16];
 #pragma unroll
             for (int i = 0; i < WM / 16; ++i) wmma::load_matrix_sync(a[i], As + (warp_row + 16 * i) * LDA + kk, LDA);
 #pragma unroll
-            for (int j = 0; j < WN / 16; ++j) wmma::load_matrix_sync(b[j], Bs + kk * LDB + warp_col + 16 * j, LDB);
+            for (int j = 0; j < WN / 16; ++j) {
+                wmma::fragment<wmma::matrix_b, 16, 16, 16, T, wmma::row_major> b;
+                wmma::load_matrix_sync(b, Bs + kk * LDB + warp_col + 16 * j, LDB);
 #pragma unroll
-            for (int i = 0; i < WM / 16; ++i)
-#pragma unroll
-                for (int j = 0; j < WN / 16; ++j) wmma::mma_sync(sums[i][j], a[i], b[j], sums[i][j]);
+                for (int i = 0; i < WM / 16; ++i) wmma::mma_sync(sums[i][j], a[i], b, sums[i][j]);
+            }
         }
         __syncthreads();
     }

@@ -10,6 +10,9 @@
 #include "../include/ptx.cuh"
 
 constexpr int THREADS = (BM / WM) * (BN / WN) * 32;
+// Blocks that an SM's 65,536 registers are to hold: a thread with up to 64 sums may use 128 of them, else 255.
+constexpr int ROOM = WM * WN / 32 <= 64 ? 512 : 256;
+constexpr int BLOCKS = ROOM > THREADS ? ROOM / THREADS : 1;
 constexpr int A_BYTES = BM * BK * 2;
 constexpr int B_BYTES = BK * BN * 2;
 
@@ -51,29 +54,38 @@ __device__ __forceinline__ int warp_tile_col() { return threadIdx.x / 32 % (BN /
 
 using WarpSums = float[WM / 16][WN / 8][4];
 
-// sums += A tile @ B tile, both at byte addresses in shared memory.
-template <class T>
-__device__ __forceinline__ void multiply_tiles(unsigned a_tile, unsigned b_tile, WarpSums& sums) {
-    constexpr bool BFLOAT16 = sizeof(T) == 2 && __is_same(T, __nv_bfloat16);
-    const int lane = threadIdx.x % 32, half = lane / 16;
-    const int a_row = warp_tile_row() + lane % 16, b_col = warp_tile_col() / CHUNK;
-#pragma unroll
-    for (int k = 0; k < BK; k += 16) {
-        unsigned a[WM / 16][4], b[WN / 16][4];
+constexpr int K_STEPS = BK / 16;
+
+// What a warp multiplies in a step of 16 along K. There are two of them, so that one is loaded while the other is
+// multiplied.
+struct Fragments {
+    unsigned a[WM / 16][4], b[WN / 16][4];
+
+    // From the tiles at byte addresses in shared memory.
+    __device__ __forceinline__ void load(unsigned a_tile, unsigned b_tile, int step) {
+        const int lane = threadIdx.x % 32, half = lane / 16;
+        const int a_row = warp_tile_row() + lane % 16, b_col = warp_tile_col() / CHUNK;
 #pragma unroll
         for (int i = 0; i < WM / 16; ++i)
-            gemmprof::ptx::load_matrices<false>(a[i], a_tile + swizzled<BK / CHUNK>(a_row + 16 * i, k / CHUNK + half));
+            gemmprof::ptx::load_matrices<false>(a[i], a_tile + swizzled<BK / CHUNK>(a_row + 16 * i, 2 * step + half));
 #pragma unroll
         for (int j = 0; j < WN / 16; ++j)
-            gemmprof::ptx::load_matrices<true>(b[j],
-                                               b_tile + swizzled<BN / CHUNK>(k + lane % 16, b_col + 2 * j + half));
+            gemmprof::ptx::load_matrices<true>(
+                b[j], b_tile + swizzled<BN / CHUNK>(16 * step + lane % 16, b_col + 2 * j + half));
+    }
+    template <class T>
+    __device__ __forceinline__ void multiply(WarpSums& sums) const {
+        constexpr bool BFLOAT16 = __is_same(T, __nv_bfloat16);
+        // Back and forth along the columns, so that neighbouring instructions share an operand.
 #pragma unroll
         for (int i = 0; i < WM / 16; ++i)
 #pragma unroll
-            for (int j = 0; j < WN / 8; ++j)
+            for (int n = 0; n < WN / 8; ++n) {
+                const int j = i % 2 ? WN / 8 - 1 - n : n;
                 gemmprof::ptx::mma_16x8x16<BFLOAT16>(sums[i][j], a[i], b[j / 2][j % 2 * 2], b[j / 2][j % 2 * 2 + 1]);
+            }
     }
-}
+};
 
 template <class T>
 __device__ __forceinline__ void store_sums(const WarpSums& sums, int block_row, int block_col,

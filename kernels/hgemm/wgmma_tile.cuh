@@ -29,18 +29,20 @@ struct OperandTile {
     static constexpr int transposed = ALONG_K ? 0 : 1;                  // as wgmma counts it
 
     // Starts copying this sharer's part of the tile at (start, k). The barrier of every sharer at this place counts
-    // what arrives in its own memory; `sharers` has a bit for each of them.
+    // what arrives in its own memory; `sharers` has a bit for each of them. A `policy` for L2 may follow.
+    template <class... Policy>
     static __device__ __forceinline__ void copy(unsigned tile, const CUtensorMap* map, int start, int k,
-                                                unsigned barrier, int sharer = 0, unsigned sharers = 1) {
+                                                unsigned barrier, int sharer = 0, unsigned sharers = 1,
+                                                Policy... policy) {
 #pragma unroll
         for (int box = 0; box < boxes; ++box) {
             const int x = ALONG_K ? k : start + box * 64;
             const int y = (ALONG_K ? start : k) + sharer * box_rows;
             const unsigned to = tile + (box * BK + sharer * box_rows) * 128;
             if constexpr (SHARERS == 1)
-                ptx::copy_box(to, map, x, y, barrier);
+                ptx::copy_box(to, map, x, y, barrier, policy...);
             else
-                ptx::copy_box_to(to, map, x, y, barrier, static_cast<unsigned short>(sharers));
+                ptx::copy_box_to(to, map, x, y, barrier, static_cast<unsigned short>(sharers), policy...);
         }
     }
 
@@ -75,8 +77,19 @@ __device__ __forceinline__ void multiply_step(float (&sums)[COUNT], std::uint64_
 template <class T, int COUNT>
 __device__ __forceinline__ void store_sums(const float (&sums)[COUNT], int row, int col, const gemmprof::Output& out) {
     const int lane = threadIdx.x % 32, warp = threadIdx.x / 32 % 4;
+    const bool inside = row + 64 <= out.m && col + COUNT * 2 <= out.n;
     row += warp * 16 + lane / 4, col += lane % 4 * 2;
-    if (out.plain) {
+    if (out.plain && !out.is_float && inside) {
+        // What large problems run: one test for all.
+        T* const above = static_cast<T*>(out.c) + row * out.ldc + col;
+        T* const below = above + 8 * out.ldc;
+#pragma unroll
+        for (int j = 0; j < COUNT / 4; ++j) {
+            const float* const s = &sums[4 * j];
+            *reinterpret_cast<unsigned*>(above + 8 * j) = gemmprof::pack<T>(out.alpha * s[0], out.alpha * s[1]);
+            *reinterpret_cast<unsigned*>(below + 8 * j) = gemmprof::pack<T>(out.alpha * s[2], out.alpha * s[3]);
+        }
+    } else if (out.plain) {
 #pragma unroll
         for (int j = 0; j < COUNT / 4; ++j) gemmprof::store_fragment<T>(out, row, col + 8 * j, &sums[4 * j]);
     } else {
