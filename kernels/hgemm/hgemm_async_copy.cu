@@ -12,7 +12,7 @@ static_assert(STAGES * 2 * BK * (BM + BN) <= 101376, "STAGES tiles must fit 99 K
 namespace GEMMPROF_STAGE {
 
 template <class T>
-__global__ void __launch_bounds__(THREADS, BLOCKS)
+__global__ void __launch_bounds__(THREADS, blocks_of_an_sm())
     hgemm_async_copy(int M, int N, int K, const T* __restrict__ A, std::int64_t lda, const T* __restrict__ B,
                      std::int64_t ldb, gemmprof::Output out) {
     extern __shared__ __align__(128) unsigned char shared[];

@@ -10,7 +10,7 @@ static_assert(A_BYTES + B_BYTES <= 101376, "the tiles must fit 99 KiB of shared 
 namespace GEMMPROF_STAGE {
 
 template <class T>
-__global__ void __launch_bounds__(THREADS, BLOCKS)
+__global__ void __launch_bounds__(THREADS, blocks_of_an_sm())
     hgemm_mma(int M, int N, int K, const T* __restrict__ A, std::int64_t lda, const T* __restrict__ B, std::int64_t ldb,
               gemmprof::Output out) {
     extern __shared__ __align__(128) unsigned char shared[];

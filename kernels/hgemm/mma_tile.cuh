@@ -11,8 +11,10 @@
 
 constexpr int THREADS = (BM / WM) * (BN / WN) * 32;
 // Blocks that an SM's 65,536 registers are to hold: a thread with up to 64 sums may use 128 of them, else 255.
-constexpr int ROOM = WM * WN / 32 <= 64 ? 512 : 256;
-constexpr int BLOCKS = ROOM > THREADS ? ROOM / THREADS : 1;
+constexpr int blocks_of_an_sm() {
+    const int threads = WM * WN <= 64 * 32 ? 512 : 256;
+    return threads > THREADS ? threads / THREADS : 1;
+}
 constexpr int A_BYTES = BM * BK * 2;
 constexpr int B_BYTES = BK * BN * 2;
 
