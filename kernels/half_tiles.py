@@ -61,18 +61,23 @@ def _stores(how: str, layout: Layout, *, asynchronous: bool = False) -> tuple[Ac
     )  # fmt: skip
 
 
-def _matrix_loads(layout: Layout) -> tuple[Access, ...]:
-    """ldmatrix: four 8 x 8 matrices an instruction, the lanes' addresses their rows; B is transposed on its way."""
+def _matrix_loads(layout: Layout, *, ahead: bool = False) -> tuple[Access, ...]:
+    """ldmatrix: four 8 x 8 matrices an instruction, the lanes' addresses their rows; B is transposed on its way.
+
+    Args:
+        layout: of both tiles.
+        ahead: fragments are loaded a step of 16 before they are multiplied, also after the last.
+    """
     return (
         Access(
             "shared", "load", "A", f"ldmatrix.x4 As[{layout.code_a}]",
             f"{_WARP_ROW} + t % 16", "t % 32 / 16 * 8", layout.place_a,
-            elements=8, executions="BK / 16 * (WM / 16)",
+            elements=8, executions="BK / 16 * (WM / 16)", ahead="WM / 16" if ahead else "0",
         ),
         Access(
             "shared", "load", "B", f"ldmatrix.x4.trans Bs[{layout.code_b}]",
             "t % 16", f"{_WARP_COLUMN} + t % 32 / 16 * 8", layout.place_b,
-            elements=8, executions="BK / 16 * (WN / 16)",
+            elements=8, executions="BK / 16 * (WN / 16)", ahead="WN / 16" if ahead else "0",
         ),
     )  # fmt: skip
 
@@ -149,7 +154,7 @@ def swizzled_tiles(*, asynchronous: bool = False) -> Addresses:
         (
             *_loads(how),
             *_stores(how, SWIZZLED, asynchronous=asynchronous),
-            *_matrix_loads(SWIZZLED),
+            *_matrix_loads(SWIZZLED, ahead=asynchronous),
             _store_pairs(
                 f"{_WARP_ROW} + t % 32 / 4", f"{_WARP_COLUMN} + t % 4 * 2", "WM / 16 * (WN / 8) * 2"
             ),
