@@ -4,6 +4,8 @@
   const start = (svg) => {
     const told = svg.closest("figure").querySelector(".readout"), usual = told.textContent;
     const dots = [...svg.querySelectorAll("circle")].map((dot) => ({ dot, x: dot.cx.baseVal.value, y: dot.cy.baseVal.value }));
+    // Where the picture is wider than the screen, the newest runs are what one came for.
+    svg.parentElement.scrollLeft = svg.parentElement.scrollWidth;
     let chosen = null;
     const choose = (next) => {
       if (next === chosen) return;

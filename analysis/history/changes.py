@@ -127,7 +127,11 @@ def _counters(names: Sequence[str], before: _Level, after: _Level) -> list[str]:
         size = np.abs(now - was) / np.maximum(np.abs(was), np.abs(now))
         moved = np.flatnonzero((size > COUNTER_CHANGE) & (np.abs(now - was) > 3 * own))
     chosen = sorted((at for at in moved.tolist() if at >= len(CLOCKS)), key=lambda at: -size[at])
-    return [f"{names[at].replace('_', ' ')} {was[at]:,.4g} became {now[at]:,.4g}" for at in chosen]
+    return [f"{names[at].replace('_', ' ')} {_number(was[at])} became {_number(now[at])}" for at in chosen]
+
+
+def _number(value: float) -> str:
+    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
 
 
 def _mode(values: Iterable[str]) -> str:
