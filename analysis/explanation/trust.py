@@ -27,8 +27,7 @@ def doubts(work: Work) -> Iterator[str]:
     if profile.workload != "kernel":
         yield (
             f"This is a {profile.workload} of several launches: its counters are sums, so no cause can be "
-            "told apart. "
-            "Profile its kernels one by one (--replay-mode kernel, --graph-profiling node)."
+            "told apart. Profile its kernels one by one (--replay-mode kernel, --graph-profiling node)."
         )
     yield from (f"{doubt[:1].upper()}{doubt[1:]}." for doubt in profile.doubts)
     yield from _missing(work)
@@ -93,9 +92,8 @@ def _from_the_launch(profile: KernelProfile) -> Iterator[str]:
         if limit.blocks <= found.blocks_per_sm
     ]
     yield (
-        f"Known from the launch alone: {' and '.join(binding)} let {found.theoretical_warps:.0f} warps on "
-        "an SM "
-        f"({found.theoretical_percent:.0f} %)"
+        f"Known from the launch alone: {' and '.join(binding)} let {found.theoretical_warps:.0f} warps on an "
+        f"SM ({found.theoretical_percent:.0f} %)"
         + (f", and the grid is {found.waves:.2f} waves." if found.waves is not None else ".")
     )
 
@@ -117,9 +115,8 @@ def _not_numbers(profile: KernelProfile) -> Iterator[str]:
     ]
     if important:
         yield (
-            f"{len(important)} counters are not a number (ncu could not measure them), {important[0]} "
-            "among them; what rests on "
-            "them is left out."
+            f"{len(important)} counters are not a number (ncu could not measure them), {important[0]} among "
+            "them; what rests on them is left out."
         )
 
 
@@ -133,8 +130,8 @@ def _clocks(work: Work) -> Iterator[str]:
         )
     if clock and most and clock < 0.6 * most and (work.duration or 0) > SHORT:
         yield (
-            f"The SMs ran at {clock / 1e6:.0f} of {most / 1e6:.0f} MHz while it was profiled: memory "
-            "looks faster than in use."
+            f"The SMs ran at {clock / 1e6:.0f} of {most / 1e6:.0f} MHz while it was profiled: memory looks "
+            "faster than in use."
         )
     sides = [
         value
@@ -144,8 +141,7 @@ def _clocks(work: Work) -> Iterator[str]:
     if len(sides) > 1 and max(sides) / min(sides) > 1.08:
         yield (
             f"Clocks drifted between the passes ({min(sides) / 1e6:.0f} to {max(sides) / 1e6:.0f} MHz): "
-            "counters of different "
-            "passes do not quite belong together."
+            "counters of different passes do not quite belong together."
         )
 
 
@@ -159,8 +155,7 @@ def _passes(work: Work) -> Iterator[str]:
         if first and second and abs(first - second) / max(first, second) > DISAGREE:
             yield (
                 f"Its passes disagree: {one} is {first:,.0f}, {other} is {second:,.0f} cycles. The kernel "
-                "does not run alike "
-                "each time; profile it again."
+                "does not run alike each time; profile it again."
             )
             return
     latency = work.number(metrics.CYCLES_PER_ISSUE)
@@ -183,8 +178,8 @@ def _short(work: Work) -> Iterator[str]:
     dropped = work.number(metrics.SAMPLES_DROPPED_BYTES)
     if dropped:
         yield (
-            f"The sampler's buffer overflowed ({dropped:,.0f} bytes lost): raise --sampling-buffer-size "
-            "or --sampling-interval."
+            f"The sampler's buffer overflowed ({dropped:,.0f} bytes lost): raise --sampling-buffer-size or "
+            "--sampling-interval."
         )
 
 
@@ -201,9 +196,8 @@ def _over(profile: KernelProfile) -> Iterator[str]:
     if over:
         value, name = max(over)
         yield (
-            f"{name} is {value:.0f} % of its peak, which cannot be: counters of different passes met, or "
-            "the peak is not the "
-            "hardware's. It is taken as full."
+            f"{name} is {value:.0f} % of its peak, which cannot be: counters of different passes met, or the "
+            "peak is not the hardware's. It is taken as full."
         )
 
 
@@ -211,8 +205,8 @@ def _source(work: Work) -> Iterator[str]:
     if work.code is None:
         if metrics.INSTRUCTIONS_BY_ADDRESS in work.profile.instances:
             yield (
-                "The code of the kernel is not in the report: what its instructions are to blame for "
-                "cannot be told."
+                "The code of the kernel is not in the report: what its instructions are to blame for cannot "
+                "be told."
             )
         return
     if not any(line.file for line in work.instructions):

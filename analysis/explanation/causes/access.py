@@ -53,8 +53,7 @@ def uncoalesced_access(work: Work) -> Iterator[Candidate]:
     """Each request in the fewest sectors that its bytes need.
 
     Mended: sectors, tag lookups and L1 passes of the wasteful requests fall to the ideal; L2 and DRAM carry
-        no more than
-    what is asked for then; loads wait for one line instead of many.
+    no more than what is asked for then; loads wait for one line instead of many.
     """
     if work.code is None or not work.global_sectors.any():
         return
@@ -193,10 +192,8 @@ def _how_to_coalesce(work: Work, wasteful: Mask) -> str:
     kind = "store" if line.is_store else "load"
     return (
         f"Let neighbouring threads {kind} neighbouring addresses: its worst {kind} touches {each:.0f} "
-        "sectors where "
-        f"{max(1.0, ideal):.0f} would hold the bytes. Swap the loop order, store structures as arrays, or "
-        "go through "
-        "shared memory."
+        f"sectors where {max(1.0, ideal):.0f} would hold the bytes. Swap the loop order, store structures as "
+        "arrays, or go through shared memory."
     )
 
 
@@ -204,8 +201,7 @@ def narrow_access(work: Work) -> Iterator[Candidate]:
     """The same bytes in accesses of 16 bytes a thread.
 
     Mended: of each narrow, coalesced load and store ``bytes / 16`` stays, and so of the address arithmetic
-        and the loop
-    around it; the sectors stay the same.
+    and the loop around it; the sectors stay the same.
     """
     if work.code is None:
         return
@@ -316,9 +312,8 @@ def _overhead(work: Work, accesses: Mask) -> Mask:
 def redundant_loads(work: Work) -> Iterator[Candidate]:
     """Each byte loaded once, into registers or shared memory.
 
-    Mended: loads whose address does not change in a loop leave it. Of the others ``fetched / asked``
-        sectors stay on the
-    way from L1, and what threads share is read from shared memory instead, a pass a request.
+    Mended: loads whose address does not change in a loop leave it. Of the others ``fetched / asked`` sectors
+    stay on the way from L1, and what threads share is read from shared memory instead, a pass a request.
     """
     if work.code is None:
         return
@@ -434,8 +429,7 @@ def cache_locality(work: Work) -> Iterator[Candidate]:
     """Each sector fetched from device memory, and by each SM, once as long as it is in use.
 
     Known only where it cannot be otherwise: more was read from DRAM than the program has allocated, so that
-        some of it was
-    read again. Mended: DRAM reads what is allocated, L2 serves the rest.
+    some of it was read again. Mended: DRAM reads what is allocated, L2 serves the rest.
     """
     flows = traffic(work)
     if flows.local > 0.3 * flows.l2:
@@ -455,9 +449,8 @@ def cache_locality(work: Work) -> Iterator[Candidate]:
             ),
             cautious=Mend(resources={"dram": 0.5 * (1.0 + factors["dram"])}),
             change=(
-                f"Work on what lies in L2 before moving on: {again:.1f} times all allocated memory was "
-                "read from DRAM. Order "
-                "the blocks in tiles, so that blocks that share data run at the same time."
+                f"Work on what lies in L2 before moving on: {again:.1f} times all allocated memory was read "
+                "from DRAM. Order the blocks in tiles, so that blocks that share data run at the same time."
             ),
             evidence=evidence(
                 work, metrics.DRAM_READ_BYTES[0], metrics.ACCESSIBLE_BYTES, metrics.L2_HIT_RATE
@@ -484,9 +477,8 @@ def cache_locality(work: Work) -> Iterator[Candidate]:
         cautious=Mend(resources=flows.factors(0.75 * flows.missed, flows.written, dram_read=flows.dram_read)),
         change=(
             "Let a block use what it shares with its neighbours while L1 holds it: "
-            f"{flows.missed / flows.dram_read:.1f} "
-            "times what comes from DRAM is fetched from L2, which is full. Give blocks square tiles, or "
-            "sort the look-ups."
+            f"{flows.missed / flows.dram_read:.1f} times what comes from DRAM is fetched from L2, which is "
+            "full. Give blocks square tiles, or sort the look-ups."
         ),
         evidence=(
             derived("sectors fetched from L2 / sectors read from DRAM", flows.missed / flows.dram_read),

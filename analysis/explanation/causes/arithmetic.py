@@ -32,9 +32,9 @@ SUBROUTINE = 0.4
 def double_precision(work: Work) -> Iterator[Candidate]:
     """FP32 for FP64.
 
-    Mended: each FP64 instruction becomes one FP32 instruction (those of division and square root
-        subroutines: four in
-    ten), conversions between the two are gone, and where the loads feed FP64 half their bytes are gone, too.
+    Mended: each FP64 instruction becomes one FP32 instruction (those of division and square root subroutines:
+    four in ten), conversions between the two are gone, and where the loads feed FP64 half their bytes are
+    gone, too.
     """
     if work.code is None:
         return
@@ -86,9 +86,8 @@ def double_precision(work: Work) -> Iterator[Candidate]:
             added=added,
         ),
         change=(
-            "Write constants as FP32 (1.0f) and call the f-functions: FP32 values are converted to FP64 "
-            "and back "
-            f"({share(converted, d_count):.1f} conversions an FP64 instruction)."
+            "Write constants as FP32 (1.0f) and call the f-functions: FP32 values are converted to FP64 and "
+            f"back ({share(converted, d_count):.1f} conversions an FP64 instruction)."
             if converted > 0.1 * d_count
             else "Compute in FP32 where its precision suffices, or keep FP64 for the sums alone."
         ),
@@ -176,9 +175,8 @@ def integer_arithmetic(work: Work) -> Iterator[Candidate]:
 def expensive_math(work: Work) -> Iterator[Candidate]:
     """Fast functions or algebra for precise ones.
 
-    Mended: of each sequence that computes a precise function (sine, power, logarithm, exponential,
-        division, square root
-    and the like) as many instructions stay as the fast one takes.
+    Mended: of each sequence that computes a precise function (sine, power, logarithm, exponential, division,
+    square root and the like) as many instructions stay as the fast one takes.
     """
     if work.code is None:
         return
@@ -199,8 +197,7 @@ def expensive_math(work: Work) -> Iterator[Candidate]:
         change=(
             f"Use fast functions ({found.remedy}) or algebra where their accuracy suffices: {names} "
             f"{'take' if len(found.names) != 1 else 'takes'} {100 * part:.0f} % more of all instructions "
-            "than the fast "
-            "ones would."
+            "than the fast ones would."
         ),
         evidence=(
             derived(
@@ -245,8 +242,8 @@ def non_fused_arithmetic(work: Work) -> Iterator[Candidate]:
         cautious=Mend(keep=np.where(gone, 0.3, 1.0)),
         change=(
             "Let products and sums fuse: drop -fmad=false and __fmul_rn/__fadd_rn, or write "
-            f"{'fma' if double else 'fmaf'}(a, b, c). {100 * part:.0f} % of all instructions add a "
-            "product that nothing else uses."
+            f"{'fma' if double else 'fmaf'}(a, b, c). {100 * part:.0f} % of all instructions add a product "
+            "that nothing else uses."
         ),
         evidence=(
             derived("sums of a single product / instructions executed", part),
@@ -315,9 +312,8 @@ def tensor_cores_idle(work: Work) -> Iterator[Candidate]:
         cautious=Mend(keep=0.5 * (1.0 + keep), resources={"tensor": 1.0}),
         bold=Mend(keep=np.where(fed, 0.2, keep), resources={"tensor": 1.0}),
         change=(
-            "Multiply on the tensor cores (wmma, mma.sync, cuBLAS): its 16-bit operands go through the "
-            "FMA pipe, a sixteenth "
-            "as fast."
+            "Multiply on the tensor cores (wmma, mma.sync, cuBLAS): its 16-bit operands go through the FMA "
+            "pipe, a sixteenth as fast."
             if of_halves or mixed
             else "Where TF32's ten bits of mantissa suffice, multiply on the tensor cores (mma.sync, "
             "wmma, cuBLAS with TF32): "

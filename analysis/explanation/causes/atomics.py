@@ -41,9 +41,8 @@ def global_atomics(work: Work) -> Iterator[Candidate]:
     """Atomics on global memory combined in the warp or block first.
 
     Mended: one of 32 stays, retries of compare-and-swap loops go with them; a few shuffles are added. Where
-        each request
-    touches many words and no slice of L2 is busier than the others, there is little to combine, and half of
-    them stay.
+    each request touches many words and no slice of L2 is busier than the others, there is little to combine,
+    and half of them stay.
     """
     if work.code is None:
         return
@@ -92,8 +91,7 @@ def global_atomics(work: Work) -> Iterator[Candidate]:
         ),
         change=(
             "Combine before updating global memory: sum in the warp (shuffles, __reduce_add_sync) or in "
-            "shared memory, then "
-            "let one thread of the block do the atomic."
+            "shared memory, then let one thread of the block do the atomic."
             if not scattered
             else "Gather updates of the same word first (sort or bin by address in shared memory): each "
             "request's threads "
@@ -156,8 +154,7 @@ def shared_atomics(work: Work) -> Iterator[Candidate]:
         ),
         change=(
             "Reduce in the warp before touching shared memory: its compare-and-swap loop retries until "
-            "every thread has had "
-            "its turn."
+            "every thread has had its turn."
             if retries.any()
             else "Give each warp bins of its own, or combine equal ones in the warp first: threads meet "
             "at the same words of "

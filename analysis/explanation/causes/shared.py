@@ -26,8 +26,7 @@ def shared_bank_conflicts(work: Work) -> Iterator[Candidate]:
     """One pass through the data stage where one suffices for the bytes.
 
     Mended: wavefronts of shared loads and stores fall to the ideal; a conflicted load returns after the
-        latency of a
-    straight one.
+    latency of a straight one.
     """
     if work.code is None or not work.shared_wavefronts.any():
         return
@@ -52,8 +51,7 @@ def shared_bank_conflicts(work: Work) -> Iterator[Candidate]:
         ),
         change=(
             f"Pad or swizzle the shared array: its worst {what} takes {way:.1f} times the passes that its "
-            "bytes need, "
-            "because threads of a warp meet in one bank."
+            "bytes need, because threads of a warp meet in one bank."
         ),
         evidence=(
             derived(metrics.SHARED_EXCESS, total, "wavefront"),
@@ -98,8 +96,7 @@ def shared_memory_bandwidth(work: Work) -> Iterator[Candidate]:
         bold=mend(0.2),
         change=(
             f"Compute more results a thread from each value read from shared memory: there are {each:.1f} "
-            "arithmetic "
-            "instructions to a shared load. Larger tiles in registers need fewer loads a result."
+            "arithmetic instructions to a shared load. Larger tiles in registers need fewer loads a result."
         ),
         evidence=(
             *evidence(
@@ -134,9 +131,8 @@ def local_memory(work: Work) -> Iterator[Candidate]:
     spilled = float(work.executed[local & ~indexed].sum())
     arrays = float(work.executed[indexed].sum())
     what = (
-        "The compiler ran out of registers and spills them: raise the limit (launch bounds, "
-        "-maxrregcount), or keep fewer "
-        "values alive at once."
+        "The compiler ran out of registers and spills them: raise the limit (launch bounds, -maxrregcount), "
+        "or keep fewer values alive at once."
         if spilled > arrays
         else "An array indexed at run time lies in local memory: unroll its loops so that every index is "
         "a constant, or put "
@@ -170,8 +166,7 @@ def constant_divergence(work: Work) -> Iterator[Candidate]:
     """One constant address a warp at a time.
 
     The constant cache serves one address a cycle: a load whose threads want several takes as many turns.
-        Mended: its turns
-    are as many as there are loads.
+    Mended: its turns are as many as there are loads.
     """
     busy = work.loads.get("idc")
     if work.code is None or busy is None:
@@ -204,9 +199,8 @@ def constant_divergence(work: Work) -> Iterator[Candidate]:
         cause="constant_divergence",
         mend=Mend(resources=resources, latency=np.where(loads, straight, 1.0)),
         change=(
-            "Read this table from shared memory (or through L1) instead of constant memory: the threads "
-            "of a warp want "
-            f"{each:.1f} addresses at once, and the constant cache serves one at a time."
+            "Read this table from shared memory (or through L1) instead of constant memory: the threads of "
+            f"a warp want {each:.1f} addresses at once, and the constant cache serves one at a time."
         ),
         evidence=(
             derived("turns of the constant cache / divergent constant loads", each),

@@ -73,8 +73,8 @@ def branch_divergence(work: Work) -> Iterator[Candidate]:
         bold=Mend(keep=np.where(keep < 1.0, active, 1.0), resources=resources),
         change=(
             f"Let the threads of a warp take the same way: {active[worst] * entry:.1f} of {entry:.0f} are "
-            "active where it "
-            "costs most. Sort or regroup the work by its branch, or make both sides one computation."
+            "active where it costs most. Sort or regroup the work by its branch, or make both sides one "
+            "computation."
         ),
         evidence=(
             derived("thread_inst_executed / inst_executed", mean, "thread"),
@@ -96,8 +96,7 @@ def uneven_work(work: Work) -> Iterator[Candidate]:
     whichever it is.
 
     Mended: the busiest SM works as long as the average one does now. Within an SM, warps that finish early
-        leave it
-    half empty; mended, as many warps are resident as the launch allows.
+    leave it half empty; mended, as many warps are resident as the launch allows.
     """
     occupancy = _occupancy(work)
     launch = work.profile.launch
@@ -124,9 +123,8 @@ def uneven_work(work: Work) -> Iterator[Candidate]:
             cautious=Mend(imbalance=of_blocks + 0.15 * (imbalance - of_blocks)),
             change=(
                 f"Launch more blocks: {blocks:.0f} leave {work.sms - blocks:.0f} of {work.sms:.0f} SMs "
-                "without work. Cut "
-                "the work finer, or split the longest dimension over several blocks and combine their "
-                "results."
+                "without work. Cut the work finer, or split the longest dimension over several blocks and "
+                "combine their results."
             ),
             evidence=(*evidence(work, metrics.GRID_SIZE, metrics.SM_COUNT, metrics.WAVES_PER_SM), *cycles),
         )
@@ -136,9 +134,8 @@ def uneven_work(work: Work) -> Iterator[Candidate]:
                 mend=Mend(imbalance=work.sms / blocks),
                 cautious=Mend(imbalance=work.sms / blocks + 0.3 * (imbalance - work.sms / blocks)),
                 change=(
-                    f"Deal the work out evenly: the block with the most to do works {of_blocks:.1f} times "
-                    "as long as the "
-                    "average one."
+                    f"Deal the work out evenly: the block with the most to do works {of_blocks:.1f} times as "
+                    "long as the average one."
                 ),
                 evidence=cycles,
             )
@@ -158,9 +155,8 @@ def uneven_work(work: Work) -> Iterator[Candidate]:
             bold=Mend(imbalance=1.0, warps=max(1.0, min(tail, _gap(work, occupancy)))),
             change=(
                 f"Avoid the partial last wave: {waves:.2f} waves leave {last:.0f} blocks for a wave of "
-                f"{work.sms * per_sm:.0f}. "
-                "Use smaller blocks, a grid that fills whole waves, or one wave of blocks that loop over "
-                "the work."
+                f"{work.sms * per_sm:.0f}. Use smaller blocks, a grid that fills whole waves, or one wave of "
+                "blocks that loop over the work."
             ),
             evidence=(*evidence(work, metrics.WAVES_PER_SM, metrics.GRID_SIZE), *cycles),
         )
@@ -206,8 +202,7 @@ def low_occupancy(work: Work) -> Iterator[Candidate]:
     """The named occupancy limit lifted: as many warps as the next limit admits.
 
     Mended: the latency is shared by more warps, nothing else changes. A grid that gives each SM fewer warps
-        than it could
-    hold is a limit like registers or shared memory.
+    than it could hold is a limit like registers or shared memory.
     """
     occupancy = _occupancy(work)
     launch = work.profile.launch
@@ -232,8 +227,7 @@ def low_occupancy(work: Work) -> Iterator[Candidate]:
         rank = ANY_WARPS
         how = (
             f"Launch more or larger blocks: {launch.blocks:,} of {warps_each} warps give an SM "
-            f"{resident:.0f} warps, where "
-            f"{now:.0f} would fit. Cut the work finer."
+            f"{resident:.0f} warps, where {now:.0f} would fit. Cut the work finer."
         )
     elif binding and now < most:
         others = [blocks for resource, blocks in limits.items() if resource not in binding]
@@ -279,13 +273,12 @@ def _how_to_lift(work: Work, binding: list[str], now: float, most: float) -> str
         return f"Use less shared memory a block ({used / 1024:.0f} KiB now): because of it {here}."
     if "registers" in binding:
         return (
-            f"Use fewer registers a thread ({launch.registers_per_thread} now): because of them {here}. "
-            "Keep fewer values "
-            "alive, or bound them with __launch_bounds__."
+            f"Use fewer registers a thread ({launch.registers_per_thread} now): because of them {here}. Keep "
+            "fewer values alive, or bound them with __launch_bounds__."
         )
     return (
-        f"Use larger blocks ({launch.threads_per_block} threads now): an SM holds a limited number, "
-        f"and {here}."
+        f"Use larger blocks ({launch.threads_per_block} threads now): an SM holds a limited number, and "
+        f"{here}."
     )
 
 
@@ -293,8 +286,7 @@ def launch_overhead(work: Work) -> Iterator[Candidate]:
     """One launch for many: what passes before the first and behind the last instruction is paid once.
 
     Mended: the share of the time in which no SM works is gone, and so are the waits of a cold start: first
-        instructions
-    and constants, and loads that later blocks of the same launch would hide.
+    instructions and constants, and loads that later blocks of the same launch would hide.
     """
     duration = work.duration
     if duration is None or work.profile.workload != "kernel":
@@ -312,8 +304,8 @@ def launch_overhead(work: Work) -> Iterator[Candidate]:
         cautious=Mend(idle=0.2),
         change=(
             f"Do more in one launch: of {duration / 1000:.1f} us, no SM works for "
-            f"{100 * work.idle_start:.0f} %. Fuse it with "
-            "its neighbours, give it more data at once, or capture the launches in a CUDA graph."
+            f"{100 * work.idle_start:.0f} %. Fuse it with its neighbours, give it more data at once, or "
+            "capture the launches in a CUDA graph."
         ),
         evidence=(
             *evidence(work, metrics.DURATION, metrics.ACTIVE_CYCLES_MAX),

@@ -35,7 +35,7 @@ def instruction_latency(work: Work) -> Iterator[Candidate]:
     """Four independent chains of arithmetic.
 
     Mended: a quarter of the waits for fixed latencies, special functions, conversions, shuffles and FP64
-        stays.
+    stays.
     """
     if work.code is None or not work.samples or not work.warp_cycles:
         return
@@ -71,8 +71,7 @@ def instruction_latency(work: Work) -> Iterator[Candidate]:
         bold=mend(1.0 / max(in_chains, 0.7)),
         change=(
             "Give each thread several independent chains: unroll with separate accumulators. Each "
-            "instruction waits "
-            f"{cycles:.1f} cycles for the one before it."
+            f"instruction waits {cycles:.1f} cycles for the one before it."
         ),
         evidence=(
             *evidence(
@@ -137,10 +136,8 @@ def memory_latency(work: Work) -> Iterator[Candidate]:
         bold=mend(0.4 * least),
         change=(
             f"Have more loads in flight: warps spend {100 * part:.0f} % of their time waiting for loads, "
-            f"{each:.0f} cycles "
-            "each. Unroll so that several loads are issued before the first is used, prefetch the next "
-            "iteration, or use "
-            "asynchronous copies."
+            f"{each:.0f} cycles each. Unroll so that several loads are issued before the first is used, "
+            "prefetch the next iteration, or use asynchronous copies."
         ),
         evidence=(
             derived("long_scoreboard samples blamed on loads", part),
@@ -176,7 +173,7 @@ def barriers(work: Work) -> Iterator[Candidate]:
     """No wait at barriers (a reduction through shuffles, warps that need not meet).
 
     Mended: the time that warps spend at barriers is gone. What it counts against is what the late warps do
-        meanwhile.
+    meanwhile.
     """
     if work.code is None:
         return
@@ -205,9 +202,8 @@ def barriers(work: Work) -> Iterator[Candidate]:
             mend=Mend(reasons={blame.BARRIER: 0.05}),
             cautious=Mend(reasons={blame.BARRIER: 0.5}),
             change=(
-                f"Share the work out among the warps of a block: the others wait {each:,.0f} cycles at "
-                "each barrier for "
-                "the one with the most to do."
+                f"Share the work out among the warps of a block: the others wait {each:,.0f} cycles at each "
+                "barrier for the one with the most to do."
             ),
             evidence=numbers,
             blamed=_between_barriers(work, bars),
@@ -283,8 +279,7 @@ def instruction_cache(work: Work) -> Iterator[Candidate]:
     """Code that fits the instruction cache.
 
     Mended: a tenth of the waits for instructions stays. Only where the code that runs often is larger than
-        the caches
-    next to the schedulers; the first instructions of a short kernel always come from far.
+    the caches next to the schedulers; the first instructions of a short kernel always come from far.
     """
     if work.code is None or not work.samples:
         return
@@ -302,8 +297,7 @@ def instruction_cache(work: Work) -> Iterator[Candidate]:
         cautious=Mend(reasons={blame.NO_INSTRUCTION: 0.5}),
         change=(
             f"Make the hot code smaller: {hot / 1024:.0f} KiB run often, more than the instruction cache "
-            "holds. Unroll less, "
-            "or call a function instead of inlining it many times."
+            "holds. Unroll less, or call a function instead of inlining it many times."
         ),
         evidence=(
             *evidence(work, metrics.stalled_per_issue("no_instruction")),
