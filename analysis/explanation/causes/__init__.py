@@ -6,7 +6,7 @@ import inspect
 from collections.abc import Callable, Iterator
 
 from gemmprof.analysis.explanation.candidate import Candidate
-from gemmprof.analysis.explanation.causes import access, arithmetic, atomics, shared, threads, waits
+from gemmprof.analysis.explanation.causes import access, arithmetic, atomics, reuse, shared, threads, waits
 from gemmprof.analysis.explanation.work import Work
 
 Detector = Callable[[Work], Iterator[Candidate]]
@@ -14,8 +14,8 @@ Detector = Callable[[Work], Iterator[Candidate]]
 DETECTORS: tuple[Detector, ...] = (
     access.uncoalesced_access,
     access.narrow_access,
-    access.redundant_loads,
-    access.cache_locality,
+    reuse.redundant_loads,
+    reuse.cache_locality,
     shared.shared_bank_conflicts,
     shared.shared_memory_bandwidth,
     shared.local_memory,

@@ -1,6 +1,4 @@
-"""Global memory: requests that waste sectors, narrow requests, bytes asked for again, and reuse that caches
-lose.
-"""
+"""Global memory: requests that waste sectors, and narrow requests."""
 
 from __future__ import annotations
 
@@ -15,7 +13,6 @@ from gemmprof.analysis.explanation import latency
 from gemmprof.analysis.explanation.candidate import (
     ANY_WARPS,
     LATENCY,
-    ORDER,
     SPECIFIC,
     Candidate,
     derived,
@@ -39,12 +36,6 @@ coalescing.
 """
 BUSY_THREAD = 24.0
 """Instructions for each access, from which on a thread does more than to move data."""
-AGAIN = 1.2
-"""DRAM reads over allocated memory from which on memory was read again."""
-SHARED_SECTORS = 1.8
-"""Sectors fetched from L2 for each that DRAM delivers, from which on they are fetched again."""
-FULL_L2 = 0.75
-"""Busy share of L2 from which on that matters."""
 REDUNDANT = 1.6
 """Sectors asked of L1 for each that L1 fetched, from which on loads are called redundant."""
 
@@ -148,13 +139,17 @@ def gathers(work: Work, rows: Mask) -> Mask:
         loop = code.loop_of(at)
         line = work.sass[at]
         address = [
-            name for operand in line.operands if "[" in operand for name in line.reads if name in _in(operand)
+            name
+            for operand in line.operands
+            if "[" in operand
+            for name in line.reads
+            if name in address_registers(operand)
         ]
         found[at] = _loaded(work, at, address, None if loop is None else (loop.first, loop.last))
     return found
 
 
-def _in(operand: str) -> set[str]:
+def address_registers(operand: str) -> set[str]:
     """Vector registers in the brackets of an operand, the second half of a pair included."""
     names = set()
     for number, wide in re.findall(r"(?<![\w.])R(\d+)(\.64)?", operand):
@@ -307,182 +302,3 @@ def _overhead(work: Work, accesses: Mask) -> Mask:
     often = work.executed[accesses].max(initial=0.0)
     near: Mask = (work.executed > 0.3 * often) & (work.executed < 2.0 * often)
     return plain & near
-
-
-def redundant_loads(work: Work) -> Iterator[Candidate]:
-    """Each byte loaded once, into registers or shared memory.
-
-    Mended: loads whose address does not change in a loop leave it. Of the others ``fetched / asked`` sectors
-    stay on the way from L1, and what threads share is read from shared memory instead, a pass a request.
-    """
-    if work.code is None:
-        return
-    flows = traffic(work)
-    loads = work.where(lambda line: line.is_load and line.space == "global") & (work.executed > 0)
-    asked = float(work.global_ideal[loads].sum())
-    if not flows.missed or not asked:
-        return
-    invariant = _invariant(work, loads)
-    ratio = share(asked, flows.missed)
-    same = _same_address(work, loads) & ~invariant
-    if ratio < REDUNDANT and not invariant.any() and not same.any():
-        return
-    once = min(1.0, flows.missed / asked)
-    keep = keep_of(work)
-    again = np.zeros(len(keep), dtype=bool)
-    if ratio >= REDUNDANT:
-        again = loads & ~invariant & ~same
-        keep[again] = once
-    keep[invariant] = 0.05
-    keep[same] = 0.0
-    gone = work.executed * (1.0 - keep)
-    if not gone.any():
-        return
-    bold, middle, cautious = keep.copy(), keep.copy(), keep.copy()
-    bold[again] = 0.4 + 0.6 * once
-    middle[again] = 0.6 + 0.4 * once
-    cautious[again] = 0.8 + 0.2 * once
-    reuse = np.where(again, 0.4, 1.0)
-    stays = dict.fromkeys(BELOW_L1, 1.0)
-    if same.any():
-        left = asked - float(work.global_ideal[same].sum())
-        stays = flows.factors(min(flows.missed, left), flows.written, dram_read=flows.dram_read)
-    yield Candidate(
-        cause="redundant_loads",
-        mend=Mend(keep=middle, latency=reuse, resources=stays),
-        cautious=Mend(keep=cautious, latency=np.sqrt(reuse), resources=stays),
-        bold=Mend(keep=bold, latency=reuse, resources=stays),
-        change=(
-            "Load it before the loop and keep it in a register: its address does not change there."
-            if invariant.any() and not again.any()
-            else "Keep what was loaded in a register: the same address is loaded again. Say __restrict__ "
-            "if a "
-            "store between them cannot touch it, and drop volatile."
-            if same.any() and not again.any()
-            else f"Load each byte once: L1 is asked for {ratio:.1f} times the sectors that it fetches. "
-            "Keep what a thread "
-            "uses again in registers, and what its block shares in shared memory."
-        ),
-        evidence=(
-            derived("sectors asked of L1 / sectors fetched from L2", ratio),
-            *evidence(work, metrics.GLOBAL_LOAD_HIT_RATE),
-            derived(
-                "global loads / instructions executed",
-                share(float(work.executed[loads].sum()), work.total_executed),
-            ),
-        ),
-        blamed=gone,
-        # Sharing through shared memory is a rewrite; what is wrong with the code as it stands comes first.
-        rank=SPECIFIC if invariant.any() or same.any() else LATENCY,
-    )
-
-
-def _same_address(work: Work, loads: Mask) -> Mask:
-    """Loads that repeat an earlier one of the same thread: the same registers with the same values in the
-    address.
-    """
-    code = work.code
-    assert code is not None
-    found = np.zeros(len(work.sass), dtype=bool)
-    seen: dict[tuple[object, ...], int] = {}
-    for index in np.flatnonzero(loads):
-        at = int(index)
-        line = work.sass[at]
-        address = next((operand for operand in line.operands if "[R" in operand), None)
-        loop = code.loop_of(at)
-        if address is None or line.guard:
-            continue
-        sources = tuple(code.producers(at, name) for name in sorted(_in(address)))
-        if not all(sources):
-            continue
-        inside = None if loop is None else (loop.first, loop.last)
-        if inside is not None and not any(
-            inside[0] <= source <= inside[1] for group in sources for source in group
-        ):
-            continue  # it does not change in the loop: `_invariant` tells
-        key = (address.rpartition("[R")[2], sources, line.access_bytes, inside)
-        first = seen.setdefault(key, at)
-        alike = 0.9 * work.executed[first] <= work.executed[at] <= 1.1 * work.executed[first]
-        found[at] = first != at and alike
-    return found
-
-
-def _invariant(work: Work, loads: Mask) -> Mask:
-    """Loads in a loop whose address registers the loop does not write."""
-    assert work.code is not None
-    found = np.zeros(len(work.sass), dtype=bool)
-    for index in np.flatnonzero(loads):
-        loop = work.code.loop_of(int(index))
-        if loop is None:
-            continue
-        first = max(1.0, work.executed[loop.first : loop.last + 1].max())
-        before = work.executed[: loop.first].max(initial=0.0)
-        if first < 2.0 * max(1.0, before):
-            continue
-        reads = {name for name in work.sass[index].reads if name[0] in "RU"}
-        written = {name for at in range(loop.first, loop.last + 1) for name in work.sass[at].writes}
-        found[index] = bool(reads) and not reads & written
-    return found
-
-
-def cache_locality(work: Work) -> Iterator[Candidate]:
-    """Each sector fetched from device memory, and by each SM, once as long as it is in use.
-
-    Known only where it cannot be otherwise: more was read from DRAM than the program has allocated, so that
-    some of it was read again. Mended: DRAM reads what is allocated, L2 serves the rest.
-    """
-    flows = traffic(work)
-    if flows.local > 0.3 * flows.l2:
-        return  # what comes from DRAM again is local memory
-    loads = work.where(lambda line: line.is_load and line.space == "global")
-    blamed = np.where(loads, work.global_sectors, 0.0) if len(loads) else None
-    accessible = work.number(metrics.ACCESSIBLE_BYTES)
-    footprint = accessible / SECTOR if accessible else None
-    if footprint and flows.dram_read > AGAIN * footprint:
-        again = flows.dram_read / footprint
-        factors = {"dram": share(footprint + flows.dram_written, flows.dram_read + flows.dram_written)}
-        yield Candidate(
-            cause="cache_locality",
-            mend=Mend(
-                resources=factors,
-                latency=np.where(loads, 1.0 - 0.5 * (1.0 - 1.0 / again), 1.0) if len(loads) else None,
-            ),
-            cautious=Mend(resources={"dram": 0.5 * (1.0 + factors["dram"])}),
-            change=(
-                f"Work on what lies in L2 before moving on: {again:.1f} times all allocated memory was read "
-                "from DRAM. Order the blocks in tiles, so that blocks that share data run at the same time."
-            ),
-            evidence=evidence(
-                work, metrics.DRAM_READ_BYTES[0], metrics.ACCESSIBLE_BYTES, metrics.L2_HIT_RATE
-            ),
-            blamed=blamed,
-        )
-        return
-    if not flows.dram_read or flows.missed < SHARED_SECTORS * flows.dram_read:
-        return
-    busy = max(
-        (work.loads[key].share for key in ("l2", "l2_in", "l2_out", "l2_tags") if key in work.loads),
-        default=0.0,
-    )
-    if busy < FULL_L2:
-        return
-    # Half of what L1 fetches again is found there instead.
-    missed = 0.5 * (flows.missed + flows.dram_read)
-    factors = flows.factors(missed, flows.written, dram_read=flows.dram_read)
-    yield Candidate(
-        cause="cache_locality",
-        mend=Mend(resources=factors),
-        rank=ORDER,
-        bold=Mend(resources=flows.factors(flows.dram_read, flows.written, dram_read=flows.dram_read)),
-        cautious=Mend(resources=flows.factors(0.75 * flows.missed, flows.written, dram_read=flows.dram_read)),
-        change=(
-            "Let a block use what it shares with its neighbours while L1 holds it: "
-            f"{flows.missed / flows.dram_read:.1f} times what comes from DRAM is fetched from L2, which is "
-            "full. Give blocks square tiles, or sort the look-ups."
-        ),
-        evidence=(
-            derived("sectors fetched from L2 / sectors read from DRAM", flows.missed / flows.dram_read),
-            *evidence(work, metrics.BUSY["l2_in"][0], metrics.BUSY["l2_out"][0], metrics.L1_HIT_RATE),
-        ),
-        blamed=blamed,
-    )

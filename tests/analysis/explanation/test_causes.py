@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from profiles import BASE, code, launch
+from made_code import made
 from recorded_data import ReadRecorded
 
 from gemmprof import metrics
@@ -17,15 +17,6 @@ from gemmprof.analysis.explanation.engine import weigh
 from gemmprof.analysis.explanation.prediction import Prediction, Predictor
 from gemmprof.analysis.explanation.time_model import Mend, TimeModel
 from gemmprof.analysis.explanation.work import Work, work
-
-
-def made(*sass: str, executed: int = 100) -> Work:
-    """A launch of these instructions, each run as often."""
-    lines = code(*((text, "made.cu", 1 + index) for index, text in enumerate(sass)))
-    per_instruction = {
-        metrics.INSTRUCTIONS_BY_ADDRESS: {16 * index: executed for index in range(len(lines))},
-    }
-    return work(launch(per_instruction=per_instruction, instructions=lines))
 
 
 class TestNotFused:
@@ -92,7 +83,3 @@ def test_samples_that_nobody_summed_up_are_counted(recorded: ReadRecorded) -> No
     without = replace(whole, metrics=kept, instances=instances)
     assert work(without).sample_count == work(whole).sample_count > 0
     assert explain(without).trust == explain(whole).trust
-
-
-def test_addresses_of_made_code_are_those_of_its_counters() -> None:
-    assert made("EXIT ;").instructions[0].address == BASE
