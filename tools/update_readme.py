@@ -15,18 +15,21 @@ from pathlib import Path
 
 from gemmprof.analysis.explanation import latency
 from gemmprof.analysis.explanation.causes import CAUSES, definition
+from gemmprof.analysis.ladder.predictions import Rung
+from gemmprof.analysis.ladder.predictions import steps as ladder_steps
 from gemmprof.analysis.provenance import FIGURES
 from gemmprof.analysis.session import Session, load_session
 from gemmprof.commands import COMMANDS
 from gemmprof.kernels.catalog import HALF, LADDERS, SINGLE
 from gemmprof.kernels.compiler import SOURCES, source_closure
-from gemmprof.model import Ladder, Problem
+from gemmprof.model import Finding, Ladder, Problem
 from gemmprof.reports.terminal.summary import SummaryRow, summarise
 from gemmprof.run import Run, load_recorded_run
 
 ROOT = Path(__file__).resolve().parent.parent
 README = ROOT / "README.md"
 NOTES = ROOT / "docs" / "fastest_sgemm.md"
+HALF_NOTES = ROOT / "docs" / "fastest_hgemm.md"
 EXPLAIN = ROOT / "docs" / "explain.md"
 ANALYSES_NOTES = ROOT / "docs" / "analyses.md"
 SHOWN = {ladder.name: Problem(4096, 4096, 4096, ladder.dtypes[0]) for ladder in LADDERS}
@@ -155,6 +158,16 @@ def ladder_table(run: Run, rows: tuple[SummaryRow, ...], ladder: Ladder, changed
         "Median time, L2 flushed before every repetition, alternating with cuBLAS in one process; the error is the "
         "relative Frobenius distance to a float64 product. Occupancy and limit are from the profiled launch.",
     ]
+    clocks = [
+        result.timing.sm_clock_mhz
+        for result in run.results
+        if result.problem == shown and result.timing is not None and result.timing.sm_clock_mhz
+    ]
+    if clocks and max(clocks) > 1.05 * min(clocks):
+        lines[-1] += (
+            f" Under this load the card sets the SM clock, {min(clocks):.0f} to {max(clocks):.0f} MHz here: compare "
+            "the shares of cuBLAS, measured in turns, rather than the times of two rows."
+        )
     if changed:
         numbers = ", ".join(str(number) for number in changed)
         sources = "source of stage" if len(changed) == 1 else "sources of stages"
@@ -190,6 +203,48 @@ def fastest_table(run: Run, rows: tuple[SummaryRow, ...]) -> str:
     )
 
 
+def explained_table(session: Session, ladder: Ladder) -> str:
+    """What `gemmprof explain` says of each stage's report at `SHOWN`, beside what the next stage brought."""
+    run, shown = session.run, SHOWN[ladder.name]
+    assert run is not None
+    rungs = []
+    for result in run.results:
+        kernel = session.kernel_for(result)
+        stage = run.record_of(result).stage
+        if (
+            result.problem == shown
+            and not stage.yardstick
+            and kernel
+            and kernel.explanation
+            and result.timing
+        ):
+            rungs.append(Rung(stage, kernel.explanation, result.timing))
+    lines = [
+        "| stage | explain's first, of its report | mended by the next | predicted | came | inside |",
+        "|---:|---|---|---:|---:|---|",
+    ]
+    steps = {step.before.number: step for step in ladder_steps(rungs)}
+    for rung in rungs:
+        first = next(iter(rung.explanation.findings), None)
+        said = "nothing left to gain" if first is None else f"{CAUSES[first.cause].lower()}, {saving(first)}"
+        cells = ["–"] * 4
+        if step := steps.get(rung.stage.number):
+            cells[2] = f"{100 * step.came_out:.0f} %"
+            if step.mended is not None:
+                held = "yes" if step.held else "no"
+                cells = [CAUSES[step.mended.cause].lower(), saving(step.mended), cells[2], held]
+        lines.append(f"| {rung.stage.number} | {said} | {' | '.join(cells)} |")
+    told = [step.held for step in steps.values() if step.held is not None]
+    lines += ["", f"{run.info.device}, {shown.label}; {sum(told)} of {len(told)} inside the interval."]
+    return "\n".join(lines)
+
+
+def saving(finding: Finding) -> str:
+    """A finding's share of the time with its interval: ``19 % (10 to 26)``."""
+    low, high = 100 * finding.saves_low, 100 * finding.saves_high
+    return f"{100 * finding.saves:.0f} % ({low:.0f} to {high:.0f})"
+
+
 def command_table() -> str:
     """The commands with their one-line summaries."""
     lines = ["| command | what it does |", "|---|---|"]
@@ -214,6 +269,7 @@ def main() -> int:
             "commands": command_table(),
         },
         NOTES: {"goal": fastest_table(run, rows)},
+        HALF_NOTES: {"explained": explained_table(session, HALF)},
         ANALYSES_NOTES: {"figures": figure_rows()},
         EXPLAIN: {"latencies": latency_rows(), "causes": cause_sections()},
     }

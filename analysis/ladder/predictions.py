@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from gemmprof.model import Explanation, Finding, Stage
+from gemmprof.model import Explanation, Finding, Stage, Timing
 
 LEAST = 0.02
 """A saving that shrank by less than this share of the time is not taken for mended."""
@@ -44,19 +44,28 @@ class LadderStep:
 
 @dataclass(frozen=True, slots=True)
 class Rung:
-    """A stage with its explanation and its median time in seconds outside the profiler."""
+    """A stage with its explanation, and how it was timed outside the profiler."""
 
     stage: Stage
     explanation: Explanation
-    seconds: float
+    timing: Timing
 
 
 def steps(rungs: Sequence[Rung]) -> tuple[LadderStep, ...]:
     """The steps from each rung to the next, in the order given."""
     return tuple(
-        LadderStep(first.stage, second.stage, _mended(first, second), 1.0 - second.seconds / first.seconds)
+        LadderStep(first.stage, second.stage, _mended(first, second), _saved(first.timing, second.timing))
         for first, second in pairwise(rungs)
     )
+
+
+def _saved(first: Timing, second: Timing) -> float:
+    """Share of the first's time that the second saved, each held against the yardstick that it took turns with.
+
+    Clocks move between two measurements where a kernel draws all the power that the card grants, but not between turns.
+    """
+    one, other = first.of_yardstick, second.of_yardstick
+    return 1.0 - (one / other if one and other else second.median / first.median)
 
 
 def _mended(first: Rung, second: Rung) -> Finding | None:

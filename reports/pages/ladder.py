@@ -265,7 +265,7 @@ def _steps(rows: Sequence[StageRow]) -> tuple[LadderStep, ...]:
         page = row.launch.page if row.launch is not None else None
         if row.yardstick or row.result.timing is None or page is None or page.explanation is None:
             continue
-        rungs.append(Rung(row.record.stage, page.explanation, row.result.timing.median))
+        rungs.append(Rung(row.record.stage, page.explanation, row.result.timing))
     return ladder_steps(rungs)
 
 

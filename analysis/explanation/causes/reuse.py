@@ -40,6 +40,8 @@ def redundant_loads(work: Work) -> Iterator[Candidate]:
         return
     flows = traffic(work)
     loads = work.where(lambda line: line.is_load and line.space == "global") & (work.executed > 0)
+    # Generic loads that touched no sector read shared memory (WMMA's do), which others write between two of them.
+    loads &= ~(work.where(lambda line: line.opcode == "LD") & (work.global_ideal == 0))
     asked = float(work.global_ideal[loads].sum())
     if not flows.missed or not asked:
         return
