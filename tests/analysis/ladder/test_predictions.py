@@ -9,15 +9,20 @@ from gemmprof.analysis.explanation import explain
 from gemmprof.analysis.explanation.causes import CAUSES
 from gemmprof.analysis.ladder.predictions import ANOTHER_ARITHMETIC, Rung, steps
 from gemmprof.kernels.catalog import SINGLE
+from gemmprof.model import Timing
 
 SECONDS = (4.3e-3, 0.34e-3, 0.235e-3)
+
+
+def timed(seconds: float, yardstick: float | None = None) -> Timing:
+    return Timing(seconds, seconds, seconds, seconds, 5, None, yardstick)
 
 
 @pytest.fixture(scope="module")
 def rungs(recorded: ReadRecorded) -> tuple[Rung, ...]:
     """Naive, coalesced and shared-memory tiling, explained from their reports."""
     explained = map(explain, recorded("ladder_simple", source=True))
-    return tuple(map(Rung, SINGLE.stages[1:4], explained, SECONDS))
+    return tuple(map(Rung, SINGLE.stages[1:4], explained, map(timed, SECONDS)))
 
 
 def test_the_finding_that_a_stage_mends_is_the_one_that_shrank(rungs: tuple[Rung, ...]) -> None:
@@ -29,14 +34,22 @@ def test_the_finding_that_a_stage_mends_is_the_one_that_shrank(rungs: tuple[Rung
 
 def test_what_came_out_is_from_the_times_alone(rungs: tuple[Rung, ...]) -> None:
     assert [step.came_out for step in steps(rungs)] == pytest.approx([1 - 0.34 / 4.3, 1 - 0.235 / 0.34])
-    slower = replace(rungs[1], seconds=8.6e-3)
+    slower = replace(rungs[1], timing=timed(8.6e-3))
     step = steps((rungs[0], slower))[0]
     assert step.came_out == pytest.approx(-1.0) and step.held is False
     assert step.mended == steps(rungs)[0].mended, "times choose no finding"
 
 
+def test_times_are_held_against_the_yardstick_of_their_own_turns(rungs: tuple[Rung, ...]) -> None:
+    """The second ran at nine tenths of the first's clock, and so did its yardstick."""
+    fast, slow = (
+        replace(rungs[0], timing=timed(*pair)) for pair in ((1.0e-3, 0.8e-3), (0.9e-3, 0.8e-3 / 0.9))
+    )
+    assert steps((fast, slow))[0].came_out == pytest.approx(1 - 0.9 * 0.9)
+
+
 def test_without_a_finding_that_shrank_nothing_was_predicted(rungs: tuple[Rung, ...]) -> None:
-    step = steps((rungs[0], replace(rungs[0], seconds=2e-3)))[0]
+    step = steps((rungs[0], replace(rungs[0], timing=timed(2e-3))))[0]
     assert step.mended is None and step.held is None
 
 
