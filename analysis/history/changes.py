@@ -48,10 +48,10 @@ class Change:
         return self.step.ratio > 1
 
 
-def changes(series: Series) -> tuple[Change, ...]:
-    """The steps of one series, oldest first."""
-    resolution = CLOCK_RESOLUTION_NS if series.is_profiled else 0.0
-    steps = find_steps(series.time_ns, resolution=resolution)
+def changes(series: Series, steps: Sequence[Step] | None = None) -> tuple[Change, ...]:
+    """The steps of one series, oldest first; ``steps`` are those of the same times, if they were found before."""
+    if steps is None:
+        steps = find_steps(series.time_ns, resolution=CLOCK_RESOLUTION_NS if series.is_profiled else 0.0)
     edges = [0, *(step.position for step in steps), len(series.time_ns)]
     levels = [_level(series, start, stop) for start, stop in pairwise(edges)]
     return tuple(

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from gemmprof.analysis.history.changepoints import (
     MINIMUM_AFTER,
     MINIMUM_BEFORE,
+    Step,
     find_steps,
     quiet_series,
 )
@@ -41,8 +42,8 @@ class Times:
     profiled: Sequence[bool]
 
 
-def series_with_steps(times: Times, last: int | None = None) -> list[int]:
-    """Numbers of the series that hold a step.
+def series_with_steps(times: Times, last: int | None = None) -> dict[int, tuple[Step, ...]]:
+    """The series that hold a step: their numbers, rising, and all their steps.
 
     Args:
         times: of all series.
@@ -51,12 +52,12 @@ def series_with_steps(times: Times, last: int | None = None) -> list[int]:
     import numpy as np
 
     starts = np.cumsum(times.counts) - times.counts
-    found = []
+    found = {}
     for at in _not_quiet(times, starts):
         values = times.values[starts[at] : starts[at] + times.counts[at]]
         steps = find_steps(values, resolution=CLOCK_RESOLUTION_NS if times.profiled[at] else 0.0)
         if any(last is None or len(values) - step.position <= last for step in steps):
-            found.append(int(times.numbers[at]))
+            found[int(times.numbers[at])] = steps
     return found
 
 

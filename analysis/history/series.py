@@ -27,6 +27,7 @@ class Series:
         numbers: one row a point, NaN where it was not recorded.
         texts: for each of `TEXTS` one text a point, '' where it was not recorded.
         point: the whole point at a position.
+        number: by which a store knows the series, 0 where there is none.
     """
 
     is_profiled: bool
@@ -35,6 +36,7 @@ class Series:
     numbers: npt.NDArray[np.float64]
     texts: dict[str, Sequence[str]]
     point: Callable[[int], Point]
+    number: int = 0
 
 
 def series_of(points: Sequence[Point]) -> Series:

@@ -23,6 +23,7 @@ from gemmprof.commands._numbers import whole
 from gemmprof.errors import UsageError
 
 if TYPE_CHECKING:
+    from gemmprof.analysis.history.changepoints import Step
     from gemmprof.reports.history.store import HistoryStore
 
 STORE_VARIABLE = "GEMMPROF_HISTORY"
@@ -202,17 +203,18 @@ def _check(options: argparse.Namespace) -> int:
     from gemmprof.reports.terminal import history
 
     store = HistoryStore.open(_folder(options))
+    known: dict[int, tuple[Step, ...]] = {}
     if options.kernel or options.device or options.kind:
         chosen = store.numbers(options.kernel, device=options.device, kind=options.kind)
         looked_at = len(chosen)
     else:
         times = store.times()
-        chosen = series_with_steps(times, options.last)
-        looked_at = len(times.numbers)
+        known = series_with_steps(times, options.last)
+        chosen, looked_at = list(known), len(times.numbers)
     found = [
         change
         for series in store.columns_of(chosen)
-        for change in changes(series)
+        for change in changes(series, known.get(series.number))
         if options.last is None or len(series.time_ns) - change.step.position <= options.last
     ]
     found.sort(key=lambda change: -change.step.ratio)

@@ -27,9 +27,8 @@ def write_compacted(files: Listing, target: Path) -> None:
 
     piece, names = files.piece(), files.catalogue()
     kinds = names.column("kind").to_pylist()
-    loud = series_with_steps(
-        Times(piece.numbers, piece.counts, piece.values, [kind == "profiled" for kind in kinds])
-    )
+    times = Times(piece.numbers, piece.counts, piece.values, [kind == "profiled" for kind in kinds])
+    loud = list(series_with_steps(times))
     quiet = ~np.isin(piece.numbers, loud)
     order = np.lexsort((piece.numbers, quiet))
     starts = np.empty(len(order), np.int64)
@@ -44,9 +43,9 @@ def write_compacted(files: Listing, target: Path) -> None:
     rows = connection.sql(
         "SELECT * FROM points ORDER BY series NOT IN (SELECT number FROM loud), series, recorded_at"
     ).to_arrow_reader(16 * ROW_GROUP)
-    write_table(index_table(piece, names, starts), index_of(target))
-    replaces = json.dumps([path.name for path in files.all]).encode()
-    with new_parquet(target, rows.schema.with_metadata({REPLACES: replaces})) as writer:
+    replaces = {REPLACES: json.dumps([path.name for path in files.all]).encode()}
+    write_table(index_table(piece, names, starts).replace_schema_metadata(replaces), index_of(target))
+    with new_parquet(target, rows.schema.with_metadata(replaces)) as writer:
         for batch in rows:
-            table = pa.Table.from_batches([batch]).replace_schema_metadata({REPLACES: replaces})
+            table = pa.Table.from_batches([batch]).replace_schema_metadata(replaces)
             writer.write_table(table, row_group_size=ROW_GROUP)

@@ -52,7 +52,11 @@ class Listing:
         compacted = [path for path in found if path.name.startswith(COMPACT)]
         replaced: set[str] = set()
         for path in compacted:
-            replaced |= set(json.loads((pq.read_schema(path).metadata or {}).get(REPLACES, b"[]")))
+            # The index says it too, and its foot is short.
+            metadata = (pq.read_schema(index_of(path)).metadata or {}) if index_of(path).exists() else {}
+            if REPLACES not in metadata:
+                metadata = pq.read_schema(path).metadata or {}
+            replaced |= set(json.loads(metadata.get(REPLACES, b"[]")))
         return cls(
             tuple(path for path in compacted if path.name not in replaced),
             tuple(path for path in found if path not in compacted and path.name not in replaced),
@@ -66,29 +70,33 @@ class Listing:
 
     def piece(self) -> Piece:
         """The times of everything, series by series."""
-        pieces = [
-            piece_of(read_index(path, ["series", "count", "first", "last", "times"]))
-            for path in self.compacted
-        ]
-        if self.records:
-            pieces.append(_loose(self.records))
-        return joined(pieces) or _loose(self.all)
+        return self._piece(_loose(self.records))
 
     def times(self) -> Times:
         """The same with what a search for steps needs to know."""
-        whole = self.piece()
-        kinds = self.catalogue().column("kind").to_pylist()
+        loose = _loose(self.records)
+        whole = self._piece(loose)
+        kinds = self._catalogue(loose).column("kind").to_pylist()
         return Times(whole.numbers, whole.counts, whole.values, [kind == "profiled" for kind in kinds])
 
     def catalogue(self) -> pa.Table:
         """One row a series, by number: names, number of points, first and last time. No compacted file is read."""
+        return self._catalogue(_loose(self.records))
+
+    def _piece(self, loose: Piece | None) -> Piece:
+        columns = ["series", "count", "first", "last", "times"]
+        pieces = [piece_of(read_index(path, columns)) for path in self.compacted]
+        found = joined(pieces if loose is None else [*pieces, loose]) or _loose(self.all)
+        assert found is not None, "somebody asked for the times of no file"
+        return found
+
+    def _catalogue(self, loose: Piece | None) -> pa.Table:
         import numpy as np
 
         columns = ["series", *NAMES, "count", "first", "last", "last_ns"]
         indexes = [read_index(path, columns) for path in self.compacted]
-        if not self.records:
+        if loose is None:
             return catalogue(indexes)
-        loose = _loose(self.records)
         known = np.concatenate(
             [np.empty(0, np.int64), *(index.column("series").to_numpy() for index in indexes)]
         )
@@ -124,15 +132,18 @@ def read_index(compacted: Path, columns: Sequence[str] | None = None) -> pa.Tabl
     if path.exists():
         return read_columns(path, columns)
     piece = _loose([compacted])
+    assert piece is not None
     names = catalogue([read_columns(compacted, ["series", *NAMES]), loose_index(piece)])
     index = index_table(piece, names, np.cumsum(piece.counts) - piece.counts)
     return index.select(columns) if columns is not None else index
 
 
-def _loose(files: Sequence[Path]) -> Piece:
-    """The times of these files, whatever their order."""
+def _loose(files: Sequence[Path]) -> Piece | None:
+    """The times of these files, whatever their order; None without any."""
     import pyarrow as pa
 
+    if not files:
+        return None
     rows = pa.concat_tables(read_columns(path, ["series", "recorded_at", "time_ns"]) for path in files)
     recorded = rows.column("recorded_at").cast("int64").to_numpy()
     return sorted_piece(rows.column("series").to_numpy(), recorded, rows.column("time_ns").to_numpy())

@@ -125,6 +125,7 @@ def series_in(rows: pa.Table) -> list[Series]:
             numbers=numbers[start:stop],
             texts={name: values[start:stop] for name, values in texts.items()},
             point=lambda at: _point({name: column[start + at].as_py() for name, column in columns}),
+            number=int(series[start]),
         )
 
     return [part(start, stop) for start, stop in pairwise(edges)]

@@ -40,7 +40,7 @@ Result = TypeVar("Result")
 
 FORMAT = "gemmprof.history/1"
 DEFAULT_STORE = "gemmprof-history"
-COMPACT_AFTER = 16
+COMPACT_AFTER = 8
 """So many records, and the next writer puts them together: a query opens every file."""
 FORGOTTEN_SECONDS = 3600.0
 """A scratch file older than this belongs to no living writer."""

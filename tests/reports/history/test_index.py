@@ -79,7 +79,9 @@ def test_the_quick_search_finds_what_the_whole_search_finds(store: HistoryStore)
     expected = {name: changes(series_of(points)) for name, points in slowly(store).items()}
     assert {name for name, found in expected.items() if found} == {f"kernel {n}" for n in (3, 10, 17, 24)}
     found = [
-        change for series in store.columns_of(series_with_steps(store.times())) for change in changes(series)
+        change
+        for series in store.columns_of(list(series_with_steps(store.times())))
+        for change in changes(series)
     ]
     assert {change.after.kernel: (change,) for change in found} == {k: v for k, v in expected.items() if v}
     assert all(change.causes == ("code", "counters") for change in found)
