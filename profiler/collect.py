@@ -14,86 +14,33 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gemmprof.errors import DeviceError, GemmprofError, RunError
-from gemmprof.gpus import Gpu, list_gpus, selected_gpus
-from gemmprof.model import Card
-from gemmprof.profiler import machine
+from gemmprof.profiler.here import HERE
 from gemmprof.profiler.keeper import STOP_FILE, Interrupted, Keeper
 from gemmprof.profiler.lock import collecting
 from gemmprof.profiler.measuring import Measuring, measuring_work
-from gemmprof.profiler.ncu.command import require_ncu
 from gemmprof.profiler.ncu.profile_pass import (
     LOGS,
     REPORTS,
 )
-from gemmprof.profiler.places.local import LocalPlaces
-from gemmprof.profiler.profiling import Profiling
 from gemmprof.profiler.run_records import continued, new_info, stage_record
 from gemmprof.profiler.settings import Settings
+from gemmprof.profiler.site import Machine, Site
 from gemmprof.progress import Progress
 from gemmprof.run import Run, load_run
-from gemmprof.toolchain import Tool
 
 if TYPE_CHECKING:
     from gemmprof.kernels.build import BuildResult
 
-__all__ = ["Interrupted", "Machine", "check_machine", "collect"]
+__all__ = ["Interrupted", "collect"]
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Machine:
-    """The tools that a collection uses, after they were checked.
-
-    Attributes:
-        gpu: the one that is profiled.
-        helpers: more of the same model that help to verify and time.
-        pinned: programs are shown their GPU alone; else they take the one that CUDA uses first.
-    """
-
-    gpu: Gpu
-    ncu: Tool | None
-    helpers: tuple[Gpu, ...] = ()
-    pinned: bool = False
-
-    @property
-    def cards(self) -> tuple[Card, ...]:
-        """All GPUs, the one that is profiled first."""
-        return tuple(gpu.card for gpu in (self.gpu, *self.helpers))
-
-
-def check_machine(*, profile: bool, runs: Path, gpus: str = "") -> Machine:
-    """Make sure that this machine can do what is asked.
-
-    Args:
-        gpus: which GPUs (`gemmprof.gpus.selected_gpus`).
-
-    Raises:
-        DeviceError: naming the first thing that is missing, with its remedy.
-        UsageError: ``gpus`` names GPUs that are not there, or of several models.
-    """
-    gpu, *helpers = selected_gpus(list_gpus(), gpus)
-    torch_version, torch_cuda = machine.torch_build()
-    checks = [
-        machine.check_torch(torch_version, torch_cuda),
-        machine.check_driver(gpu, torch_cuda),
-        machine.check_nvcc(gpu),
-        machine.check_host_compiler(),
-        machine.check_space(runs),
-    ]
-    ncu = None
-    if profile:
-        ncu = require_ncu()
-        checks.append(machine.check_counters(gpu))
-    for check in checks:
-        if check.ok is False:
-            raise DeviceError(f"{check.name}: {check.found}", remedies=check.remedies)
-    return Machine(gpu, ncu, tuple(helpers), pinned=bool(gpus))
-
-
-def collect(settings: Settings, directory: Path, *, resume: bool, progress: Progress, gpus: str = "") -> Run:
+def collect(
+    settings: Settings, directory: Path, *, resume: bool, progress: Progress, site: Site = HERE
+) -> Run:
     """Do everything that ``settings`` ask for and that the run in ``directory`` does not have yet.
 
     Args:
-        gpus: which GPUs verify and time (`gemmprof.gpus.selected_gpus`); the first of them is profiled.
+        site: where the work is done.
 
     Returns:
         The run. Stages that failed carry their ``failure``.
@@ -103,7 +50,7 @@ def collect(settings: Settings, directory: Path, *, resume: bool, progress: Prog
         RunError: the directory holds another run, or one that these settings do not fit.
         Interrupted: Ctrl-C; finished parts are saved.
     """
-    found = check_machine(profile=settings.profile, runs=directory, gpus=gpus)
+    found = site.check(profile=settings.profile, runs=directory)
     try:
         for folder in (directory, directory / REPORTS, directory / LOGS):
             folder.mkdir(parents=True, exist_ok=True)
@@ -117,7 +64,7 @@ def collect(settings: Settings, directory: Path, *, resume: bool, progress: Prog
 
     with collecting(directory, waiting=waiting) as lock:
         stop_file.unlink(missing_ok=True)
-        collection = Collection(settings, directory, found, progress, lock)
+        collection = Collection(settings, directory, found, progress, lock, site)
         return collection.do(resume)
 
 
@@ -125,11 +72,18 @@ class Collection:
     """One collection at work: its steps in order."""
 
     def __init__(
-        self, settings: Settings, directory: Path, found: Machine, progress: Progress, lock: int
+        self,
+        settings: Settings,
+        directory: Path,
+        found: Machine,
+        progress: Progress,
+        lock: int,
+        site: Site = HERE,
     ) -> None:
         self._machine = found
         self._keeper = Keeper(settings, directory, progress, lock)
-        self._profiling = Profiling(self._keeper, found.ncu, found.gpu.card, pinned=found.pinned)
+        self._site = site
+        self._profiling = site.profiler(self._keeper, found)
         self._skipped: Mapping[str, str] = {}
 
     def do(self, resume: bool) -> Run:
@@ -162,23 +116,16 @@ class Collection:
         if not tasks:
             return False
         keeper.progress.phase("verify and time", sum(task.verify + task.time for task in tasks))
-        with LocalPlaces(
-            measuring_work(keeper.settings),
-            machine.cards,
-            keeper.progress,
-            pinned=machine.pinned,
-            keep_open=(keeper.lock,),
-        ) as places:
+        work = measuring_work(keeper.settings)
+        with self._site.places(work, keeper.progress, (keeper.lock,)) as places:
             measuring = Measuring(keeper, places)
             measuring.verify()
             waiting = [task for task in keeper.unmeasured() if task.time]
             profile = keeper.unprofiled() if keeper.settings.profile else ()
-            others = [card for card in places.cards if card != machine.gpu.card]
-            if not (waiting and profile and others):
+            if not (waiting and profile and self._site.make_room(places, machine)):
                 measuring.time()
                 return False
             keeper.progress.phase("time and profile", len(waiting) + len(profile))
-            places.leave(machine.gpu.card)
             with ThreadPoolExecutor(1) as beside:
                 timing = beside.submit(measuring.time)
                 try:
@@ -193,14 +140,9 @@ class Collection:
             return True
 
     def _build(self) -> BuildResult:
-        from gemmprof.kernels.build import build
-
         self._keeper.progress.phase("build", 1)
         started = time.monotonic()
-        capability = self._machine.gpu.compute_capability
-        # The GPUs of one model: what a program that sees one of them alone would build.
-        targets = ["{}.{}".format(*capability)] if self._machine.pinned else None
-        result = build(architectures=targets, progress=self._keeper.progress)
+        result = self._site.build(self._machine, self._keeper.progress)
         self._leave_out(result.skipped)
         what = f"compiled {len(result.compiled)} files" if result.compiled else "nothing to compile"
         self._keeper.progress.done(f"{what}, {time.monotonic() - started:.1f} s")
@@ -236,7 +178,7 @@ class Collection:
                 load_run(self._keeper.directory), self._keeper.settings, gpu.name, records
             )
         else:
-            info = new_info(self._keeper.settings, gpu, self._machine.ncu)
+            info = new_info(self._keeper.settings, gpu, self._machine.versions)
             self._keeper.run = Run(self._keeper.directory, info, records, self._keeper.settings.problems)
         if self._skipped:
             self._keeper.note(skipped={**self._keeper.run.info.notes.get("skipped", {}), **self._skipped})

@@ -20,6 +20,7 @@ from gemmprof.profiler.ncu.command import OLDEST_NCU
 from gemmprof.profiler.ncu.errors import COUNTER_REMEDIES
 from gemmprof.toolchain import (
     NCU_VARIABLE,
+    Tool,
     find_ncu,
     find_nvcc,
     find_torch,
@@ -268,6 +269,19 @@ def check_nvml() -> Check:
             needed=False,
         )
     return Check("nvidia-ml-py", True, version, needed=False)
+
+
+def versions(gpu: Gpu, ncu: Tool | None) -> dict[str, str]:
+    """Versions of what decides the numbers of a run on this machine, by name; what is not there is left out."""
+    nvcc, torch = find_nvcc(), find_torch()
+    found = {
+        "driver": gpu.driver,
+        "torch": torch.version if torch else None,
+        "cuda": torch.cuda if torch else None,
+        "nvcc": nvcc.version_text if nvcc else None,
+        "ncu": ncu.version_text if ncu else None,
+    }
+    return {name: version for name, version in found.items() if version}
 
 
 def examine(runs: Path) -> tuple[Check, ...]:

@@ -6,7 +6,7 @@ import dataclasses
 import datetime
 import platform
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import gemmprof
@@ -16,30 +16,18 @@ from gemmprof.kernels import plugin
 from gemmprof.model import RunInfo, Stage, StageRecord
 from gemmprof.profiler.settings import Settings, differences
 from gemmprof.run import Run
-from gemmprof.toolchain import Tool, find_nvcc, find_torch
 
 if TYPE_CHECKING:
     from gemmprof.kernels.build import BuildResult
 
 
-def new_info(settings: Settings, gpu: Gpu, ncu: Tool | None) -> RunInfo:
-    """The facts of a run that begins now on this machine."""
-    nvcc = find_nvcc()
-    torch = find_torch()
-    versions = {
-        "gemmprof": gemmprof.__version__,
-        "python": platform.python_version(),
-        "driver": gpu.driver,
-        "torch": torch.version if torch else None,
-        "cuda": torch.cuda if torch else None,
-        "nvcc": nvcc.version_text if nvcc else None,
-        "ncu": ncu.version_text if ncu else None,
-    }
+def new_info(settings: Settings, gpu: Gpu, versions: Mapping[str, str]) -> RunInfo:
+    """The facts of a run that begins now with this GPU and these tools."""
     return RunInfo(
         created=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
         device=gpu.name,
         compute_capability=gpu.compute_capability,
-        versions={name: version for name, version in versions.items() if version},
+        versions={"gemmprof": gemmprof.__version__, "python": platform.python_version(), **versions},
         clock_control=settings.clock_control,
         seed=settings.seed,
         metric_set=settings.metric_set,

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import argparse
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from argparse import _ActionsContainer
+
+    from gemmprof.profiler.site import Site
 
 
 def add_place_arguments(parser: _ActionsContainer) -> None:
@@ -17,3 +20,10 @@ def add_place_arguments(parser: _ActionsContainer) -> None:
         help="GPUs of this machine that share the work, of one model, by their index in nvidia-smi (default: the one "
         "that CUDA uses first)",
     )
+
+
+def chosen_site(options: argparse.Namespace) -> Site:
+    """Where the options have the work done."""
+    from gemmprof.profiler.here import Here
+
+    return Here(options.gpus)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from gemmprof.commands._ladder import add_type_arguments, chosen_ladder
 from gemmprof.commands._numbers import whole
-from gemmprof.commands._places import add_place_arguments
+from gemmprof.commands._places import add_place_arguments, chosen_site
 from gemmprof.commands._shared import add_json_argument, announce, console, print_json
 from gemmprof.errors import GemmprofError, UsageError
 from gemmprof.kernels import catalog
@@ -114,7 +114,7 @@ def run(options: argparse.Namespace) -> int:
     )
     try:
         with progress:
-            result = collect(settings, directory, resume=resume, progress=progress, gpus=options.gpus)
+            result = collect(settings, directory, resume=resume, progress=progress, site=chosen_site(options))
     except (Interrupted, KeyboardInterrupt):
         print(
             f"gemmprof collect: interrupted; `gemmprof collect --resume {directory}` goes on", file=sys.stderr

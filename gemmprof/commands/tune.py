@@ -14,7 +14,7 @@ import sys
 
 from gemmprof.commands._ladder import add_type_arguments, chosen_ladder
 from gemmprof.commands._numbers import whole
-from gemmprof.commands._places import add_place_arguments
+from gemmprof.commands._places import add_place_arguments, chosen_site
 from gemmprof.commands._shared import add_json_argument, announce, console, print_json
 from gemmprof.errors import UsageError
 from gemmprof.kernels.catalog import Variant, stage_variants
@@ -85,7 +85,7 @@ def run(options: argparse.Namespace) -> int:
     search = Search(variant, problems, limit=options.limit, jobs=max(1, options.jobs), seed=options.seed)
     bars = sys.stderr.isatty() and not options.json
     with BarProgress(console(stderr=True)) if bars else PlainProgress(quiet=options.json) as progress:
-        result = tune(search, progress, gpus=options.gpus)
+        result = tune(search, progress, chosen_site(options))
     if options.json:
         print_json(result, "tune")
     else:

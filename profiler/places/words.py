@@ -9,12 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from concurrent.futures import Future
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Protocol
 
 from gemmprof.errors import DeviceError
 from gemmprof.model import Card
+from gemmprof.ptxas import KernelResources
 
 START_SECONDS = 180.0
 """How long a child may take to load torch and to make a CUDA context."""
@@ -52,21 +53,34 @@ class Answer:
 
 
 @dataclass(frozen=True, slots=True)
+class Compiled:
+    """A compiled candidate.
+
+    Attributes:
+        kernels: what the assembler said of them.
+        library: its path, or what stands for it where the compiler runs elsewhere.
+    """
+
+    kernels: tuple[KernelResources, ...]
+    library: Any
+
+
+@dataclass(frozen=True, slots=True)
 class Request:
     """A request with the seconds that a child may take for it.
 
     Attributes:
-        files: files of this machine that the request speaks of, by the name of the field that holds their path.
+        candidate: the library that it is about, if any; the child finds its path under ``library``.
     """
 
     record: Mapping[str, Any]
     seconds: float
-    files: Mapping[str, str] = field(default_factory=dict)
+    candidate: Compiled | None = None
 
     @property
     def local(self) -> dict[str, Any]:
         """What a child on this machine is asked."""
-        return {**self.record, **self.files}
+        return {**self.record, **({"library": self.candidate.library} if self.candidate else {})}
 
 
 class Places(Protocol):

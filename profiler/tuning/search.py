@@ -13,23 +13,21 @@ import random
 import time
 from collections import deque
 from collections.abc import Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from concurrent.futures import FIRST_COMPLETED, Future, wait
 from dataclasses import astuple, dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from gemmprof.cache import cache_directory
 from gemmprof.errors import BuildError, ProfilerError
-from gemmprof.gpus import list_gpus, selected_gpus
 from gemmprof.kernels import compiler
-from gemmprof.kernels.candidates import Candidate, compile_candidate
 from gemmprof.kernels.catalog import Variant
 from gemmprof.kernels.main_kernel import main_kernels
-from gemmprof.kernels.toolchain import require_nvcc
 from gemmprof.kernels.tuned import Tuned, save_tuned
 from gemmprof.model import Card, Problem
-from gemmprof.profiler.places.local import LocalPlaces
-from gemmprof.profiler.places.words import Answer, Places, Request, Work
+from gemmprof.profiler.here import HERE
+from gemmprof.profiler.places.words import Answer, Compiled, Places, Request, Work
+from gemmprof.profiler.site import Compilers, Site
 from gemmprof.profiler.tuning.outcomes import Journal, Outcome, Parameters, describe, identity
 from gemmprof.profiler.tuning.proposals import propose, search_space
 from gemmprof.progress import Progress
@@ -108,30 +106,28 @@ class SearchResult:
         return self.best / self.default
 
 
-def tune(search: Search, progress: Progress, *, gpus: str = "") -> SearchResult:
+def tune(search: Search, progress: Progress, site: Site = HERE) -> SearchResult:
     """Search, and keep the winner where the build finds it.
 
     Args:
-        gpus: which GPUs take part (`gemmprof.gpus.selected_gpus`).
+        site: where the work is done.
 
     Raises:
         BuildError: no compiler, or the stage does not compile as the catalog has it.
         DeviceError: no GPU, or none is left.
         ProfilerError: the catalog's parameters fail on it.
-        UsageError: the stage has no parameters to search, or ``gpus`` cannot be used together.
+        UsageError: the stage has no parameters to search, or GPUs were chosen that cannot be used together.
     """
-    cards = [gpu.card for gpu in selected_gpus(list_gpus(), gpus)]
-    with LocalPlaces(tuning_work(search), cards, progress, pinned=bool(gpus)) as places:
-        return tune_on(places, search, progress)
+    with site.places(tuning_work(search), progress) as places, site.compilers(_jobs(search)) as compilers:
+        return _tune(search, places, compilers, progress)
 
 
-def tune_on(places: Places, search: Search, progress: Progress) -> SearchResult:
-    """`tune` on places that are open."""
+def _tune(search: Search, places: Places, compilers: Compilers, progress: Progress) -> SearchResult:
     started = time.perf_counter()
     space = search_space(search.variant)
     default = dict(search.variant.parameters)
     device, architecture = str(places.facts["device"]), str(places.facts["architecture"])
-    journal = Journal(_journal_path(search, device, architecture))
+    journal = Journal(_journal_path(search, device, architecture, compilers.banner))
     outcomes = journal.read()
     progress.note(
         f"{_named(places)}: {len(space)} parameter sets satisfy the constraints, {len(outcomes)} tried before"
@@ -139,9 +135,9 @@ def tune_on(places: Places, search: Search, progress: Progress) -> SearchResult:
     before = len(outcomes)
     progress.phase("search", min(search.limit, max(0, len(space) - before)))
     explored = time.perf_counter()
-    _Exploration(search, space, outcomes, journal, places, progress).do()
+    _Exploration(search, space, outcomes, journal, places, compilers, progress).do()
     search_seconds = time.perf_counter() - explored
-    scores = _finals(search, default, outcomes, places, progress)
+    scores = _finals(search, default, outcomes, places, compilers, progress)
     winner = max(scores, key=lambda key: scores[key])
     kept = None
     gain = scores[winner] / scores[identity(default)]
@@ -194,13 +190,13 @@ def _jobs(search: Search) -> int:
     return search.jobs or os.cpu_count() or 1
 
 
-def _journal_path(search: Search, device: str, architecture: str) -> Path:
+def _journal_path(search: Search, device: str, architecture: str, banner: str) -> Path:
     """One file for each source, compiler, model of GPU and set of problems."""
     key = compiler.digest(
         search.variant.name,
         compiler.code_hash(search.variant),
         compiler.DEVICE_FLAGS,
-        require_nvcc().banner,
+        banner,
         device,
         architecture,
         [problem.key for problem in search.problems],
@@ -218,14 +214,15 @@ class _Exploration:
         outcomes: list[Outcome],
         journal: Journal,
         places: Places,
+        compilers: Compilers,
         progress: Progress,
     ) -> None:
         self._search, self._space, self._outcomes = search, space, outcomes
-        self._journal, self._places, self._progress = journal, places, progress
+        self._journal, self._places, self._compilers, self._progress = journal, places, compilers, progress
         self._architecture = str(places.facts["architecture"])
         self._rng = random.Random(search.seed + len(outcomes))
-        self._compiling: dict[Future[Candidate], Parameters] = {}
-        self._compiled: deque[tuple[Parameters, Candidate]] = deque()
+        self._compiling: dict[Future[Compiled], Parameters] = {}
+        self._compiled: deque[tuple[Parameters, Compiled]] = deque()
         self._measuring: dict[Future[Answer], Parameters] = {}
 
     def do(self) -> None:
@@ -233,22 +230,21 @@ class _Exploration:
         end = len(self._outcomes) + self._search.limit
         default = identity(self._search.variant.parameters)
         first = [] if any(identity(o.parameters) == default for o in self._outcomes) else [dict(default)]
-        with ThreadPoolExecutor(max_workers=_jobs(self._search)) as pool:
-            try:
-                while len(self._outcomes) < end:
-                    self._propose(pool, first, end)
-                    first = []
-                    self._lend()
-                    waiting: list[Future[Any]] = [*self._compiling, *self._measuring]
-                    if not waiting:
-                        break
-                    for future in wait(waiting, return_when=FIRST_COMPLETED).done:
-                        self._take(future)
-            finally:
-                for future in self._compiling:
-                    future.cancel()
+        try:
+            while len(self._outcomes) < end:
+                self._propose(first, end)
+                first = []
+                self._lend()
+                waiting: list[Future[Any]] = [*self._compiling, *self._measuring]
+                if not waiting:
+                    break
+                for future in wait(waiting, return_when=FIRST_COMPLETED).done:
+                    self._take(future)
+        finally:
+            for future in self._compiling:
+                future.cancel()
 
-    def _propose(self, pool: ThreadPoolExecutor, first: Sequence[Parameters], end: int) -> None:
+    def _propose(self, first: Sequence[Parameters], end: int) -> None:
         """Have candidates compiled: a few more than there are compilers and GPUs, so that none of them waits."""
         pending = [*self._compiling.values(), *self._measuring.values(), *(p for p, _ in self._compiled)]
         ahead = _jobs(self._search) + 4 + 2 * AHEAD * len(self._places.cards)
@@ -259,7 +255,7 @@ class _Exploration:
         ]
         for parameters in chosen:
             variant = replace(self._search.variant, parameters=parameters)
-            self._compiling[pool.submit(compile_candidate, variant, self._architecture)] = parameters
+            self._compiling[self._compilers.submit(variant, self._architecture)] = parameters
 
     def _lend(self) -> None:
         """Give the GPUs what is compiled, as late as they allow: what is known of the best by then saves time."""
@@ -291,10 +287,10 @@ class _Exploration:
         self._progress.done(describe(outcome, several=len(self._places.cards) > 1))
 
 
-def candidate_request(search: Search, candidate: Candidate, best: float | None, budget: float) -> Request:
+def candidate_request(search: Search, candidate: Compiled, best: float | None, budget: float) -> Request:
     """Verify and time a candidate; one far slower than ``best`` is dropped after a short look."""
     record = {"name": search.variant.name, "best": best, "budget": budget}
-    return Request(record, CANDIDATE_SECONDS, {"library": str(candidate.library)})
+    return Request(record, CANDIDATE_SECONDS, candidate)
 
 
 def outcome_of(parameters: Parameters, answer: Answer) -> Outcome:
@@ -308,6 +304,7 @@ def _finals(
     default: Parameters,
     outcomes: Sequence[Outcome],
     places: Places,
+    compilers: Compilers,
     progress: Progress,
 ) -> dict[tuple[tuple[str, int], ...], float]:
     """Median score of the best few and of the catalog's parameters over alternating rounds."""
@@ -318,12 +315,12 @@ def _finals(
     finalists[identity(default)] = default
     progress.phase("finals", FINAL_ROUNDS * len(finalists))
     scores: dict[tuple[tuple[str, int], ...], list[float]] = {key: [] for key in finalists}
-    candidates = {
-        key: compile_candidate(
-            replace(search.variant, parameters=parameters), str(places.facts["architecture"])
-        )
+    architecture = str(places.facts["architecture"])
+    compiling = {
+        key: compilers.submit(replace(search.variant, parameters=parameters), architecture)
         for key, parameters in finalists.items()
     }
+    candidates = {key: future.result() for key, future in compiling.items()}
     asked = [
         (key, places.submit(candidate_request(search, candidates[key], None, FINAL_BUDGET)))
         for _ in range(FINAL_ROUNDS)

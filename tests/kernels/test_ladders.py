@@ -256,7 +256,8 @@ def test_ladder_and_types_on_the_command_line(two_ladders, capsys):
 
 def test_a_collection_goes_on_without_the_stages_for_other_gpus(two_ladders, tmp_path):
     from gemmprof.gpus import Gpu
-    from gemmprof.profiler.collect import Collection, Machine
+    from gemmprof.profiler.collect import Collection
+    from gemmprof.profiler.site import Machine
     from gemmprof.progress import Silent
 
     def collection(stages):

@@ -16,9 +16,10 @@ from gemmprof.kernels import build as build_module
 from gemmprof.kernels import catalog
 from gemmprof.model import Problem
 from gemmprof.profiler import collect as collecting
-from gemmprof.profiler import measuring
+from gemmprof.profiler import here, measuring
 from gemmprof.profiler.job import Task
 from gemmprof.profiler.settings import Settings
+from gemmprof.profiler.site import Machine
 from gemmprof.progress import Silent
 from gemmprof.run import load_run
 from gemmprof.toolchain import Tool
@@ -32,13 +33,17 @@ def play(tmp_path, monkeypatch, plan, gpus):
 
     def start(stages, skipped=(), resume=False, count=1, ncu=None, problems=(PROBLEM,)):
         built = SimpleNamespace(stages={}, compiled=(), failures={}, skipped=dict(skipped))
-        machine = collecting.Machine(gpus[0], ncu, gpus[1:count], pinned=count > 1)
-        monkeypatch.setattr(collecting, "check_machine", lambda **_: machine)
+        chosen = ",".join(str(gpu.index) for gpu in gpus[:count])
+        machine = Machine(gpus[0], ncu, gpus[1:count], pinned=True)
+        monkeypatch.setattr(here, "check_machine", lambda **_: machine)
+        monkeypatch.setattr(here, "list_gpus", lambda: gpus)
         monkeypatch.setattr(build_module, "build", lambda **_: built)
         monkeypatch.setattr(measuring, "MODULE", "fake_gpu")
         monkeypatch.setattr(catalog, "LADDERS", (catalog.SINGLE, TINY))
         settings = Settings(tuple(stages), tuple(problems), profile=ncu is not None)
-        return collecting.collect(settings, tmp_path / "run", resume=resume, progress=Silent())
+        return collecting.collect(
+            settings, tmp_path / "run", resume=resume, progress=Silent(), site=here.Here(chosen)
+        )
 
     return start
 

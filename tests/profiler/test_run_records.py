@@ -22,7 +22,7 @@ FINE = Verification(1e-7, 1e-5, True)
 
 def a_run(*results: StageResult) -> Run:
     settings = Settings(SINGLE.stages[:3], (CUBE,))
-    run = Run(Path("run"), new_info(settings, GPU, None), RECORDS, settings.problems)
+    run = Run(Path("run"), new_info(settings, GPU, {}), RECORDS, settings.problems)
     for result in results:
         run = run.with_result(result)
     return run

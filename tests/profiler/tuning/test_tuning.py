@@ -12,6 +12,7 @@ import pytest
 from gemmprof.cli import main
 from gemmprof.kernels.catalog import HALF, TUNING_VALUES, all_variants, stage_variants
 from gemmprof.model import Card, Problem
+from gemmprof.profiler import here
 from gemmprof.profiler.tuning import search as searching
 from gemmprof.profiler.tuning.outcomes import Journal, Outcome, identity
 from gemmprof.profiler.tuning.proposals import distance, propose, search_space
@@ -94,12 +95,12 @@ def searched(tmp_path, monkeypatch, plan, gpus):
 
     def start(name, chosen, limit=1000, cache="cache"):
         monkeypatch.setenv("GEMMPROF_CACHE", str(tmp_path / cache))
-        monkeypatch.setattr(searching, "compile_candidate", compiled)
-        monkeypatch.setattr(searching, "require_nvcc", lambda: SimpleNamespace(banner="nvcc"))
-        monkeypatch.setattr(searching, "list_gpus", lambda: gpus)
+        monkeypatch.setattr(here, "compile_candidate", compiled)
+        monkeypatch.setattr(here, "require_nvcc", lambda: SimpleNamespace(banner="nvcc"))
+        monkeypatch.setattr(here, "list_gpus", lambda: gpus)
         monkeypatch.setattr(searching, "MODULE", "fake_gpu")
         search = Search(VARIANTS[name], (Problem(64, 64, 64),), limit=limit, jobs=2)
-        return tune(search, Silent(), gpus=chosen)
+        return tune(search, Silent(), here.Here(chosen))
 
     return start
 

@@ -1,0 +1,129 @@
+"""This machine as the place where work runs: the GPU that CUDA uses first, or several."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from gemmprof.errors import DeviceError
+from gemmprof.gpus import list_gpus, selected_gpus
+from gemmprof.kernels.candidates import compile_candidate
+from gemmprof.kernels.catalog import Variant
+from gemmprof.kernels.toolchain import require_nvcc
+from gemmprof.profiler import machine as machine_checks
+from gemmprof.profiler.keeper import Keeper
+from gemmprof.profiler.ncu.command import require_ncu
+from gemmprof.profiler.places.local import LocalPlaces
+from gemmprof.profiler.places.words import Compiled, Places, Work
+from gemmprof.profiler.profiling import Profiling
+from gemmprof.profiler.site import Machine
+from gemmprof.progress import Progress
+
+if TYPE_CHECKING:
+    from gemmprof.kernels.build import BuildResult
+
+
+@dataclass(frozen=True, slots=True)
+class Here:
+    """This machine.
+
+    Attributes:
+        gpus: which GPUs (`gemmprof.gpus.selected_gpus`); the first of them is profiled.
+    """
+
+    gpus: str = ""
+
+    def check(self, *, profile: bool, runs: Path) -> Machine:
+        """Make sure that this machine can do what is asked.
+
+        Raises:
+            DeviceError: naming the first thing that is missing, with its remedy.
+            UsageError: ``gpus`` names GPUs that are not there, or of several models.
+        """
+        return check_machine(profile=profile, runs=runs, gpus=self.gpus)
+
+    def build(self, machine: Machine, progress: Progress) -> BuildResult:
+        """Build the extension; for GPUs that were chosen as a program would that sees one of them alone."""
+        from gemmprof.kernels.build import build
+
+        targets = ["{}.{}".format(*machine.gpu.compute_capability)] if machine.pinned else None
+        return build(architectures=targets, progress=progress)
+
+    def places(self, work: Work, progress: Progress, keep_open: Sequence[int] = ()) -> LocalPlaces:
+        """A child on each GPU."""
+        cards = [gpu.card for gpu in selected_gpus(list_gpus(), self.gpus)]
+        return LocalPlaces(work, cards, progress, pinned=bool(self.gpus), keep_open=keep_open)
+
+    def make_room(self, places: Places, machine: Machine) -> bool:
+        """The first GPU is profiled, if there are others."""
+        if all(card == machine.gpu.card for card in places.cards):
+            return False
+        places.leave(machine.gpu.card)
+        return True
+
+    def profiler(self, keeper: Keeper, machine: Machine) -> Profiling:
+        """One ncu for all."""
+        return Profiling(keeper, machine.ncu, machine.gpu.card, pinned=machine.pinned)
+
+    @contextmanager
+    def compilers(self, jobs: int) -> Iterator[LocalCompilers]:
+        """So many compilers at a time."""
+        with ThreadPoolExecutor(max_workers=jobs) as pool:
+            try:
+                yield LocalCompilers(pool)
+            finally:
+                pool.shutdown(wait=False, cancel_futures=True)
+
+
+HERE = Here()
+
+
+@dataclass(frozen=True, slots=True)
+class LocalCompilers:
+    """Compilers on this machine."""
+
+    pool: ThreadPoolExecutor
+
+    @property
+    def banner(self) -> str:
+        """The build of this machine's nvcc."""
+        return require_nvcc().banner
+
+    def submit(self, variant: Variant, architecture: str) -> Future[Compiled]:
+        """Compile a variant, or find it in the cache."""
+        return self.pool.submit(_compiled, variant, architecture)
+
+
+def _compiled(variant: Variant, architecture: str) -> Compiled:
+    candidate = compile_candidate(variant, architecture)
+    return Compiled(candidate.kernels, str(candidate.library))
+
+
+def check_machine(*, profile: bool, runs: Path, gpus: str = "") -> Machine:
+    """Make sure that this machine can do what is asked.
+
+    Raises:
+        DeviceError: naming the first thing that is missing, with its remedy.
+        UsageError: ``gpus`` names GPUs that are not there, or of several models.
+    """
+    gpu, *helpers = selected_gpus(list_gpus(), gpus)
+    torch_version, torch_cuda = machine_checks.torch_build()
+    checks = [
+        machine_checks.check_torch(torch_version, torch_cuda),
+        machine_checks.check_driver(gpu, torch_cuda),
+        machine_checks.check_nvcc(gpu),
+        machine_checks.check_host_compiler(),
+        machine_checks.check_space(runs),
+    ]
+    ncu = None
+    if profile:
+        ncu = require_ncu()
+        checks.append(machine_checks.check_counters(gpu))
+    for check in checks:
+        if check.ok is False:
+            raise DeviceError(f"{check.name}: {check.found}", remedies=check.remedies)
+    return Machine(gpu, ncu, tuple(helpers), pinned=bool(gpus), versions=machine_checks.versions(gpu, ncu))
