@@ -6,8 +6,8 @@ counts as missing and is made again. (The seal finds accidents. Who can write to
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
-import shutil
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -18,16 +18,25 @@ SEAL = "seal"
 
 @contextmanager
 def new_entry(target: Path) -> Iterator[Path]:
-    """A folder to fill that takes the target's name, sealed, at the end: a reader sees all of it or nothing."""
+    """A folder to fill that takes the target's name, sealed, at the end: a reader sees all of it or nothing.
+
+    The name stands for the content: where somebody else was faster, what they made stays, and is read undisturbed.
+    """
     target.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=target.parent, prefix=".scratch-") as scratch:
         folder = Path(scratch) / "result"
         folder.mkdir()
         yield folder
         (folder / SEAL).write_text(_content(folder), encoding="ascii")
-        if target.exists():
-            shutil.rmtree(target)
-        folder.rename(target)
+        if is_whole(target):
+            return
+        with contextlib.suppress(FileNotFoundError):
+            target.rename(Path(scratch) / "damaged")
+        try:
+            folder.rename(target)
+        except OSError:
+            if not is_whole(target):
+                raise
 
 
 def is_whole(entry: Path) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -100,6 +101,9 @@ def query_kernels(library: ctypes.CDLL, name: str) -> tuple[KernelOccupancy, ...
 
 _loaded: Extension | None = None
 
+EXTENSION_VARIABLE = "GEMMPROF_EXTENSION"
+"""Names a library to helper programs on machines that did not build it: what a cluster's workers are given."""
+
 
 def load(built: BuildResult | None = None) -> Extension:
     """Load the extension into this process and register shape functions for fake tensors; once a process.
@@ -116,6 +120,10 @@ def load(built: BuildResult | None = None) -> Extension:
     if built is None:
         if _loaded is not None:
             return _loaded
+        if named := os.environ.get(EXTENSION_VARIABLE):
+            _load_library(Path(named))
+            _loaded = Extension(Path(named), ())
+            return _loaded
         from gemmprof.kernels.build import build
 
         built = build()
@@ -127,19 +135,25 @@ def load(built: BuildResult | None = None) -> Extension:
                 found=str(_loaded.library),
             )
         return _loaded
-    try:
-        torch.ops.load_library(str(built.library))
-    except (OSError, RuntimeError) as error:
-        raise BuildError(
-            f"{built.library} cannot be loaded",
-            remedies=["build it again (force=True), with the torch that loads it"],
-            found=str(error),
-        ) from error
+    _load_library(built.library)
     for name in built.stages:
         torch.library.register_fake(f"gemmprof::{name}", _fake_gemm)
         torch.library.register_fake(f"gemmprof::{name}_out", _fake_gemm_out)
     _loaded = Extension(built.library, tuple(built.stages))
     return _loaded
+
+
+def _load_library(library: Path) -> None:
+    import torch
+
+    try:
+        torch.ops.load_library(str(library))
+    except (OSError, RuntimeError) as error:
+        raise BuildError(
+            f"{library} cannot be loaded",
+            remedies=["build it again (force=True), with the torch that loads it"],
+            found=str(error),
+        ) from error
 
 
 def _check_fake(a: Tensor, b: Tensor, c: Tensor | None) -> None:

@@ -93,7 +93,7 @@ class Measuring:
             return error
         keeper, key, record = self._keeper, task.key, answer.record
         label = keeper.label(key)
-        where = f" ({answer.card.label})" if len(self._places.cards) > 1 else ""
+        where = f" ({answer.card.label})" if self._places.width > 1 else ""
         if answer.status == CRASHED:
             keeper.fail(key, "measure", f"the program ended: {record.get('detail', '')}{where}")
         elif answer.status == "timed":

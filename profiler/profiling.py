@@ -67,15 +67,22 @@ class Profiling:
 
     def do(self) -> None:
         """Profile what is missing: all tasks in one ncu process, the rest in another if one of them fails."""
-        tasks = self._keeper.unprofiled()
-        if not tasks:
-            return
+        self._do(self._keeper.unprofiled())
+
+    def _do(self, share: Sequence[Task]) -> None:
+        """`do` for these tasks."""
+        keys = {task.key for task in share}
+
+        def missing() -> list[Task]:
+            return [task for task in self._keeper.unprofiled() if task.key in keys]
+
+        tasks = missing()
         one_by_one = False
         given_another_try: set[Key] = set()
         while tasks:
             result = self._once(tasks[:1] if one_by_one else tasks)
             for profiled in result.finished:
-                self._keeper.keep_report(profiled, self._card)
+                self._keeper.keep_report(profiled, result.card or self._card)
             if result.interrupted:
                 raise Interrupted
             if result.error is not None:
@@ -86,13 +93,13 @@ class Profiling:
                     if isinstance(result.error, KilledError) and blamed.key not in given_another_try:
                         # Somebody, or the kernel's out-of-memory killer, ended ncu: hardly this stage's fault.
                         given_another_try.add(blamed.key)
-                        tasks = self._keeper.unprofiled()
+                        tasks = missing()
                         continue
                     self._keeper.fail(blamed.key, "profile", str(result.error))
                 elif not result.finished:
                     # The launches of this pass cannot be told apart: find the culprit one by one.
                     one_by_one = True
-            tasks = self._keeper.unprofiled()
+            tasks = missing()
 
     def _once(self, tasks: Sequence[Task]) -> PassOutcome:
         program, files = self._program or self._start_pass()
@@ -134,8 +141,9 @@ class Profiling:
             yield
             return
         with ExitStack() as stack:
-            if self._keeper.settings.metric_set == LEAN:
-                self._section_folder = self._lean_sections(self._ncu, stack)
+            self._section_folder = stack.enter_context(
+                section_folder(self._ncu, self._keeper.settings.metric_set)
+            )
             self._program = self._start_pass()
             try:
                 yield
@@ -143,20 +151,24 @@ class Profiling:
                 if self._program is not None:
                     self._program[0].end()
 
-    def _lean_sections(self, ncu: Tool, stack: ExitStack) -> Path | None:
-        """A folder with ncu's sections for the lean set, there as long as ``stack``; None for ncu's own folder."""
-        installation = ncu_installation(ncu.path)
-        if installation is None:
-            return None
+    def _with_kept(self, error: ProfilerError) -> GemmprofError:
+        """The error, with the way to continue."""
+        kept = f"verification and timing are kept: `gemmprof collect --resume {self._keeper.directory}` continues"
+        return type(error)(error.message, remedies=(*error.remedies, kept), found=error.found)
+
+
+@contextmanager
+def section_folder(ncu: Tool, metric_set: str) -> Iterator[Path | None]:
+    """A folder with ncu's sections for the lean set, there as long as the context; None for ncu's own folder."""
+    installation = ncu_installation(ncu.path)
+    if metric_set != LEAN or installation is None:
+        yield None
+        return
+    with ExitStack() as stack:
         try:
             folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="gemmprof-sections-")))
             lean = write_lean_sections(installation / "sections", folder, metrics.LEAN_WITHOUT)
         except OSError:
             # No room for temporary files. ncu's own sections take longer, and do as well.
-            return None
-        return folder if lean else None
-
-    def _with_kept(self, error: ProfilerError) -> GemmprofError:
-        """The error, with the way to continue."""
-        kept = f"verification and timing are kept: `gemmprof collect --resume {self._keeper.directory}` continues"
-        return type(error)(error.message, remedies=(*error.remedies, kept), found=error.found)
+            lean = False
+        yield folder if lean else None

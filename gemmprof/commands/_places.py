@@ -1,29 +1,86 @@
-"""``--gpus``: where `collect` and `tune` have their work done."""
+"""``--gpus``, ``--cluster``, ``--slurm``, ``--pbs``: where `collect` and `tune` have their work done."""
 
 from __future__ import annotations
 
 import argparse
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from gemmprof.errors import UsageError
+
 if TYPE_CHECKING:
-    from argparse import _ActionsContainer
-
     from gemmprof.profiler.site import Site
+    from gemmprof.progress import Progress
+
+DEFAULT_WAIT = 300.0
 
 
-def add_place_arguments(parser: _ActionsContainer) -> None:
+def add_place_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options that say where work runs."""
-    parser.add_argument(
+    group = parser.add_argument_group("where to run")
+    where = group.add_mutually_exclusive_group()
+    where.add_argument(
         "--gpus",
         default="",
         metavar="0,1|all",
         help="GPUs of this machine that share the work, of one model, by their index in nvidia-smi (default: the one "
         "that CUDA uses first)",
     )
+    where.add_argument(
+        "--cluster",
+        metavar="ADDRESS",
+        help="a Dask scheduler (tcp://host:8786, or its scheduler file) whose workers have the resource GPU=1",
+    )
+    for system, title in (("slurm", "Slurm"), ("pbs", "PBS")):
+        where.add_argument(
+            f"--{system}",
+            type=_jobs,
+            metavar="N",
+            help=f"start N workers through {title}, a GPU each, for this command",
+        )
+    group.add_argument(
+        "--job",
+        action="append",
+        metavar="NAME=VALUE",
+        help="option of dask-jobqueue for --slurm and --pbs (queue, account, walltime, memory, directive …); may be "
+        "repeated",
+    )
+    group.add_argument(
+        "--wait",
+        type=float,
+        default=DEFAULT_WAIT,
+        metavar="SECONDS",
+        help=f"wait so long for workers of a cluster (default {DEFAULT_WAIT:.0f})",
+    )
 
 
-def chosen_site(options: argparse.Namespace) -> Site:
-    """Where the options have the work done."""
-    from gemmprof.profiler.here import Here
+def _jobs(text: str) -> int:
+    value = int(text)
+    if value < 1:
+        raise argparse.ArgumentTypeError("must be 1 or more")
+    return value
 
-    return Here(options.gpus)
+
+@contextmanager
+def chosen_site(options: argparse.Namespace, progress: Progress) -> Iterator[Site]:
+    """Where the options have the work done.
+
+    Raises:
+        UsageError: options that do not go together.
+        DeviceError: no cluster, or no worker.
+    """
+    system = "slurm" if options.slurm else "pbs" if options.pbs else ""
+    if options.job and not system:
+        raise UsageError("--job belongs to --slurm or --pbs", remedies=["add --slurm N", "leave --job out"])
+    if not system and not options.cluster:
+        from gemmprof.profiler.here import Here
+
+        yield Here(options.gpus)
+        return
+    from gemmprof.profiler.cluster.connection import Jobs
+    from gemmprof.profiler.cluster.site import cluster_site
+
+    jobs = Jobs(system, options.slurm or options.pbs, tuple(options.job or ())) if system else None
+    with cluster_site(jobs or options.cluster, wait=options.wait, progress=progress) as site:
+        yield site

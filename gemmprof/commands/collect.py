@@ -84,7 +84,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         choices=CLOCK_CONTROLS,
         help="ncu's clock control: none (default) measures at the clocks of real life, base locks the base clock",
     )
-    add_place_arguments(parser.add_argument_group("where to run"))
+    add_place_arguments(parser)
     where = parser.add_argument_group("where to")
     where.add_argument(
         "-o", "--output", metavar="RUN", help="run directory (default: a new one in gemmprof-runs)"
@@ -113,8 +113,8 @@ def run(options: argparse.Namespace) -> int:
         console(stderr=True), bars=sys.stderr.isatty() and not options.json, quiet=options.json
     )
     try:
-        with progress:
-            result = collect(settings, directory, resume=resume, progress=progress, site=chosen_site(options))
+        with progress, chosen_site(options, progress) as site:
+            result = collect(settings, directory, resume=resume, progress=progress, site=site)
     except (Interrupted, KeyboardInterrupt):
         print(
             f"gemmprof collect: interrupted; `gemmprof collect --resume {directory}` goes on", file=sys.stderr

@@ -20,10 +20,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="only say whether one can collect here, and how; always exits with 0",
     )
+    parser.add_argument(
+        "--cluster",
+        metavar="ADDRESS",
+        help="look at the workers of a Dask cluster instead (tcp://host:8786, or its scheduler file)",
+    )
 
 
 def run(options: argparse.Namespace) -> int:
-    """Examine the machine and print the findings."""
+    """Examine the machine, or the workers of a cluster, and print the findings."""
+    if options.cluster:
+        return _cluster(options)
     from gemmprof.profiler.machine import examine
 
     checks = examine(runs_directory())
@@ -40,3 +47,17 @@ def run(options: argparse.Namespace) -> int:
 
     print_checks(console(), checks)
     return 1 if missing else 0
+
+
+def _cluster(options: argparse.Namespace) -> int:
+    from gemmprof.profiler.cluster.doctor import examine_cluster
+    from gemmprof.reports.terminal.checks import print_workers
+
+    workers = examine_cluster(options.cluster)
+    missing = [check for worker in workers for check in worker.checks if check.needed and check.ok is False]
+    can_collect = bool(workers) and not missing
+    if options.json:
+        print_json({"can_collect": can_collect, "workers": workers}, "doctor")
+    else:
+        print_workers(console(), workers)
+    return 0 if can_collect else 1

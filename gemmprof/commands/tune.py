@@ -59,7 +59,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="only list what the stage asks of its parameters, and how many fit",
     )
     parser.add_argument("--reset", action="store_true", help="only forget the stage's winner on this machine")
-    add_place_arguments(parser.add_argument_group("where to run"))
+    add_place_arguments(parser)
     add_json_argument(parser)
 
 
@@ -84,8 +84,11 @@ def run(options: argparse.Namespace) -> int:
     )
     search = Search(variant, problems, limit=options.limit, jobs=max(1, options.jobs), seed=options.seed)
     bars = sys.stderr.isatty() and not options.json
-    with BarProgress(console(stderr=True)) if bars else PlainProgress(quiet=options.json) as progress:
-        result = tune(search, progress, chosen_site(options))
+    with (
+        BarProgress(console(stderr=True)) if bars else PlainProgress(quiet=options.json) as progress,
+        chosen_site(options, progress) as site,
+    ):
+        result = tune(search, progress, site)
     if options.json:
         print_json(result, "tune")
     else:

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from gemmprof.children import python_command
 from gemmprof.errors import ProfilerError
+from gemmprof.model import Card
 from gemmprof.profiler.job import Event, Job, Task, read_events
 from gemmprof.profiler.ncu.command import NcuCommand
 from gemmprof.profiler.ncu.errors import KernelFaultError, NcuLog, translate
@@ -77,12 +78,14 @@ class PassOutcome:
         blamed: the task that was being profiled when the pass failed.
         error: why it failed, None if it did not.
         interrupted: Ctrl-C ended it early.
+        card: the GPU, where it was not chosen in advance.
     """
 
     finished: tuple[ProfiledTask, ...] = ()
     blamed: Task | None = None
     error: ProfilerError | None = None
     interrupted: bool = False
+    card: Card | None = None
 
 
 def next_pass(directory: Path) -> PassFiles:

@@ -23,16 +23,25 @@ class GpuChild:
     Args:
         pinned: show it this GPU alone; else it takes the one that CUDA uses first.
         keep_open: file handles that it inherits.
+        environment: more variables that it has.
     """
 
-    def __init__(self, work: Work, card: Card, *, pinned: bool, keep_open: Sequence[int] = ()) -> None:
+    def __init__(
+        self,
+        work: Work,
+        card: Card,
+        *,
+        pinned: bool,
+        keep_open: Sequence[int] = (),
+        environment: Mapping[str, str] | None = None,
+    ) -> None:
         self.card = card
         self.facts: Mapping[str, Any] = {}
         self._work = work
         self._worker = LineWorker(
             python_command(work.module),
             name=work.name,
-            environment={VISIBLE: card.uuid} if pinned else {},
+            environment={**(environment or {}), **({VISIBLE: card.uuid} if pinned else {})},
             keep_open=keep_open,
             own_group=True,
         )

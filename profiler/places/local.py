@@ -98,6 +98,11 @@ class LocalPlaces:
             return tuple(self._alive)
 
     @property
+    def width(self) -> int:
+        """One request a GPU."""
+        return max(1, len(self._alive))
+
+    @property
     def facts(self) -> Mapping[str, Any]:
         """What the first child said of its GPU."""
         return self._facts

@@ -95,6 +95,10 @@ class Places(Protocol):
         """The GPUs that answer at present."""
 
     @property
+    def width(self) -> int:
+        """How many requests are answered at once."""
+
+    @property
     def facts(self) -> Mapping[str, Any]:
         """What the first child said of its GPU."""
 

@@ -247,7 +247,7 @@ class _Exploration:
     def _propose(self, first: Sequence[Parameters], end: int) -> None:
         """Have candidates compiled: a few more than there are compilers and GPUs, so that none of them waits."""
         pending = [*self._compiling.values(), *self._measuring.values(), *(p for p, _ in self._compiled)]
-        ahead = _jobs(self._search) + 4 + 2 * AHEAD * len(self._places.cards)
+        ahead = _jobs(self._search) + 4 + 2 * AHEAD * self._places.width
         room = min(ahead, end - len(self._outcomes)) - len(pending)
         chosen = [
             *first,
@@ -259,7 +259,7 @@ class _Exploration:
 
     def _lend(self) -> None:
         """Give the GPUs what is compiled, as late as they allow: what is known of the best by then saves time."""
-        while self._compiled and len(self._measuring) < AHEAD * max(1, len(self._places.cards)):
+        while self._compiled and len(self._measuring) < AHEAD * self._places.width:
             parameters, candidate = self._compiled.popleft()
             scores = [o.score for o in self._outcomes if o.status == "timed" and o.score is not None]
             request = candidate_request(self._search, candidate, max(scores, default=None), BUDGET)
@@ -284,7 +284,7 @@ class _Exploration:
     def _keep(self, outcome: Outcome) -> None:
         self._journal.add(outcome)
         self._outcomes.append(outcome)
-        self._progress.done(describe(outcome, several=len(self._places.cards) > 1))
+        self._progress.done(describe(outcome, several=self._places.width > 1))
 
 
 def candidate_request(search: Search, candidate: Compiled, best: float | None, budget: float) -> Request:
@@ -328,7 +328,7 @@ def _finals(
     ]
     for key, future in asked:
         outcome = outcome_of(finalists[key], future.result())
-        progress.done(describe(outcome, several=len(places.cards) > 1))
+        progress.done(describe(outcome, several=places.width > 1))
         if outcome.score is not None:
             scores[key].append(outcome.score)
         elif key == identity(default):

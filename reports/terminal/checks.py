@@ -32,21 +32,7 @@ def _missing(checks: Sequence[Check]) -> str:
 
 def print_checks(console: Console, checks: Sequence[Check]) -> None:
     """Everything that was looked for, then the remedies, then whether one can collect here."""
-    from rich.table import Table
-
-    table = Table(box=None, pad_edge=False, show_header=False)
-    table.add_column()
-    table.add_column()
-    table.add_column(overflow="fold")
-    for check in checks:
-        mark = "optional" if check.ok is False and not check.needed else _MARKS[check.ok]
-        table.add_row(mark, check.name, check.found)
-    console.print(table)
-    for check in checks:
-        if check.ok is not True and check.remedies:
-            console.print(f"\n{check.name}:")
-            for remedy in check.remedies:
-                console.print(f"  fix: {remedy}")
+    _print_all(console, checks)
     if missing := _missing(checks):
         console.print(
             f"\n`gemmprof collect` cannot run here: {missing}. Reports can be read without any of it."
@@ -68,3 +54,46 @@ def hint(checks: Sequence[Check]) -> str:
     if missing := _missing(checks):
         return f"{here}\nTo collect here, first see `gemmprof doctor`: {missing}."
     return f"{here}\nCollect on it with `gemmprof collect --all-stages`."
+
+
+class Worker(Protocol):
+    """A worker of a cluster and what was looked for on it."""
+
+    @property
+    def worker(self) -> str: ...  # noqa: D102
+    @property
+    def host(self) -> str: ...  # noqa: D102
+    @property
+    def checks(self) -> Sequence[Check]: ...  # noqa: D102
+
+
+def print_workers(console: Console, workers: Sequence[Worker]) -> None:
+    """Every worker with what was looked for, then how many of them can work."""
+    for worker in workers:
+        console.print(f"worker {worker.worker} on {worker.host}", markup=False, highlight=False)
+        _print_all(console, worker.checks)
+        console.print()
+    good = sum(1 for worker in workers if not _missing(worker.checks))
+    if not workers:
+        console.print("The scheduler answers, and has no workers.")
+    else:
+        console.print(f"{good} of {len(workers)} workers can verify, time and profile.")
+
+
+def _print_all(console: Console, checks: Sequence[Check]) -> None:
+    """The checks as a table, then the remedies."""
+    from rich.table import Table
+
+    table = Table(box=None, pad_edge=False, show_header=False)
+    table.add_column()
+    table.add_column()
+    table.add_column(overflow="fold")
+    for check in checks:
+        mark = "optional" if check.ok is False and not check.needed else _MARKS[check.ok]
+        table.add_row(mark, check.name, check.found)
+    console.print(table)
+    for check in checks:
+        if check.ok is not True and check.remedies:
+            console.print(f"\n{check.name}:")
+            for remedy in check.remedies:
+                console.print(f"  fix: {remedy}")

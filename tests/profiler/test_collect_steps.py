@@ -12,6 +12,7 @@ from profiler_fakes import fake_ncu, launched, profiling_line, real_report
 from tiny_ladder import TINY
 
 from gemmprof.errors import DeviceError
+from gemmprof.integrity import check, report_record
 from gemmprof.kernels import build as build_module
 from gemmprof.kernels import catalog
 from gemmprof.model import Problem
@@ -116,6 +117,8 @@ def test_one_gpu_is_profiled_while_the_others_time(play, tmp_path: Path, cards, 
     assert {result.timing.card for result in run.results} == {cards[1]}
     assert {result.verification.card for result in run.results} == set(cards[:2])
     assert {record.card for record in run.reports.values()} == {cards[0]}
+    for name, record in run.reports.items():
+        check(run.report_path(name), record, report_record(run.report_path(name)))
     assert load_run(tmp_path / "run") == run
 
 

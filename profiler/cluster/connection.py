@@ -1,0 +1,228 @@
+"""The way to a cluster: a scheduler that runs already, or one that starts workers through Slurm or PBS."""
+
+from __future__ import annotations
+
+import logging
+import re
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from gemmprof.errors import DeviceError, GemmprofError, UsageError
+
+if TYPE_CHECKING:
+    from distributed import Client
+
+RESOURCE = "GPU"
+CONNECT_SECONDS = 15.0
+
+RESULT_SECONDS = 15.0
+"""How long the result of a task that has ended may take to arrive."""
+
+RESULT_TRIES = 5
+START_WORKER = f"dask worker ADDRESS --nthreads 4 --resources {RESOURCE}=1"
+
+SYSTEMS = ("slurm", "pbs")
+
+_ADDRESS = re.compile(r"[a-z]+://\S+|[^\s/]+:\d+")
+
+_LISTS = {"directive": "job_extra_directives", "prologue": "job_script_prologue"}
+"""Options of dask-jobqueue that take several values, by the name they have here."""
+
+
+@dataclass(frozen=True, slots=True)
+class Jobs:
+    """Workers that a batch system starts.
+
+    Attributes:
+        system: one of `SYSTEMS`.
+        count: jobs, each with one worker and one GPU.
+        options: dask-jobqueue's, as ``name=value``.
+    """
+
+    system: str
+    count: int
+    options: tuple[str, ...] = ()
+
+    def arguments(self) -> dict[str, Any]:
+        """What dask-jobqueue is called with: a worker a job, one GPU, what the user said on top.
+
+        Raises:
+            UsageError: an option is no ``name=value``.
+        """
+        found: dict[str, Any] = {}
+        for option in self.options:
+            name, equals, value = option.partition("=")
+            if not equals or not name.isidentifier():
+                raise UsageError(
+                    f"--job {option}: not of the form name=value",
+                    remedies=["--job queue=gpu --job walltime=01:00:00 --job directive=--gres=gpu:h200:1"],
+                )
+            if name in _LISTS:
+                found.setdefault(_LISTS[name], []).append(value)
+            else:
+                found[name] = int(value) if value.isdecimal() and name in ("cores", "processes") else value
+        found.setdefault("cores", 8)
+        found.setdefault("memory", "32GB")
+        found.setdefault("processes", 1)
+        if self.system == "slurm" and not any("gpu" in text for text in found.get(_LISTS["directive"], ())):
+            found.setdefault(_LISTS["directive"], []).append("--gres=gpu:1")
+        if self.system == "pbs":
+            found.setdefault("resource_spec", f"select=1:ncpus={found['cores']}:ngpus=1")
+        found.setdefault("scheduler_options", {"dashboard_address": None})
+        found["worker_extra_args"] = ["--resources", f"{RESOURCE}=1"]
+        return found
+
+
+@contextmanager
+def connected(where: str | Jobs) -> Iterator[Client]:
+    """A client of the cluster, for as long as the context.
+
+    Raises:
+        UsageError: the extra is not installed, or an option is not known.
+        DeviceError: nobody answers.
+    """
+    _quiet()
+    with ExitStack() as stack:
+        address = stack.enter_context(_started(where)) if isinstance(where, Jobs) else where
+        yield stack.enter_context(_client(address))
+
+
+def _quiet() -> None:
+    """What Dask tells its log is for its own debugging; what matters is said by us."""
+    for name in ("distributed", "distributed.client", "distributed.core", "tornado"):
+        logging.getLogger(name).setLevel(logging.CRITICAL)
+
+
+@contextmanager
+def _client(address: Any) -> Iterator[Client]:
+    try:
+        from distributed import Client
+    except ImportError as error:
+        raise missing_extra(error) from None
+    named: dict[str, Any] = {"address": address}
+    if isinstance(address, str) and address.endswith(".json"):
+        if not Path(address).exists():
+            raise UsageError(
+                f"--cluster: there is no scheduler file {address}",
+                remedies=["start one: dask scheduler --scheduler-file FILE"],
+            )
+        named = {"scheduler_file": address}
+    elif isinstance(address, str) and not _ADDRESS.fullmatch(address):
+        raise UsageError(
+            f"--cluster: '{address}' is no address of a scheduler",
+            remedies=[
+                "--cluster tcp://HOST:8786, as `dask scheduler` prints it, or its scheduler file (.json)"
+            ],
+        )
+    try:
+        client = Client(**named, timeout=CONNECT_SECONDS, set_as_default=False, name="gemmprof")
+    except (OSError, TimeoutError, ValueError) as error:
+        raise DeviceError(
+            f"no Dask scheduler answers at {address}",
+            found=str(error).splitlines()[0] if str(error) else type(error).__name__,
+            remedies=["start one: dask scheduler (it prints its address), then on each GPU: " + START_WORKER],
+        ) from error
+    try:
+        yield client
+    finally:
+        client.close(timeout=5)
+
+
+def missing_extra(error: ImportError) -> UsageError:
+    """The error where Dask is not installed."""
+    return UsageError(
+        "a cluster needs Dask, which is not installed here",
+        found=str(error),
+        remedies=["pip install 'gemmprof[cluster]', here and on the workers, in the same versions"],
+    )
+
+
+@contextmanager
+def _started(jobs: Jobs) -> Iterator[Any]:
+    """A scheduler in this process whose workers the batch system starts, and ends with the context."""
+    try:
+        from dask_jobqueue import PBSCluster, SLURMCluster
+    except ImportError as error:
+        raise missing_extra(error) from None
+    kind: Callable[..., Any] = {"slurm": SLURMCluster, "pbs": PBSCluster}[jobs.system]
+    try:
+        cluster = kind(**jobs.arguments())
+    except GemmprofError:
+        raise
+    except Exception as error:
+        # dask-jobqueue checks its options with whatever error comes first.
+        raise UsageError(
+            f"--{jobs.system}: these options make no job",
+            found=f"{type(error).__name__}: {error}",
+            remedies=[
+                "--job name=value takes the options of dask-jobqueue: queue, account, walltime, cores, memory"
+            ],
+        ) from error
+    try:
+        cluster.scale(jobs=jobs.count)
+        yield cluster
+    finally:
+        cluster.close(timeout=10)
+
+
+def gpu_workers(client: Client) -> dict[str, Mapping[str, Any]]:
+    """The workers that declare a GPU, by address."""
+    workers = client.scheduler_info(n_workers=-1)["workers"]
+    return {
+        address: facts
+        for address, facts in workers.items()
+        if facts.get("resources", {}).get(RESOURCE, 0) >= 1
+    }
+
+
+class ResultLost(Exception):
+    """A task ended, and the worker that held its result is gone: it has to be done again."""
+
+
+def result_of(task: Any) -> Any:
+    """What a task returned that has ended; raises what it raised.
+
+    Raises:
+        ResultLost: its worker is gone. Dask does such a task again by itself, but now and then waits for ever for it.
+    """
+    try:
+        return task.result(timeout=RESULT_SECONDS)
+    except TimeoutError:
+        raise ResultLost from None
+
+
+def completed(send: Callable[[], Any], seconds: float | None = None) -> Any:
+    """Wait for the task that ``send`` submits, and return what it returns, whichever workers come and go.
+
+    Args:
+        seconds: after these it is sent again.
+
+    Raises:
+        DeviceError: the result was lost again and again.
+    """
+    for _ in range(RESULT_TRIES):
+        task, done = send(), threading.Event()
+        task.add_done_callback(lambda _, done=done: done.set())
+        if not done.wait(seconds):
+            task.cancel()
+            continue
+        with suppress(ResultLost):
+            return result_of(task)
+    raise DeviceError("the cluster loses its workers faster than they work")
+
+
+def no_workers(seconds: float, others: Sequence[str]) -> DeviceError:
+    """The error where no worker offers a GPU."""
+    found = f"{len(others)} workers without it" if others else f"none after {seconds:.0f} s"
+    return DeviceError(
+        f"no worker of the cluster has the resource {RESOURCE}",
+        found=found,
+        remedies=[
+            f"start one on each GPU: {START_WORKER}",
+            "a batch system may not have started the jobs yet: --wait SECONDS waits longer",
+        ],
+    )

@@ -1,0 +1,352 @@
+"""What a worker of the cluster does for us: it asks children, builds, compiles, and looks at its machine.
+
+These functions travel by name, so gemmprof must be installed on the workers, the same as here. A worker has as many
+GPUs as CUDA shows it; a task that carries the resource GPU = 1 takes a free one, and the child on it stays for the
+next.
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import fcntl
+import os
+import platform
+import shutil
+import socket
+import tempfile
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import gemmprof
+from gemmprof.errors import BuildError, DeviceError, GemmprofError
+from gemmprof.gpus import Gpu, list_gpus, visible_gpus
+from gemmprof.kernels import compiler
+from gemmprof.kernels.catalog import Variant
+from gemmprof.model import Card
+from gemmprof.profiler import machine
+from gemmprof.profiler.cluster.content import Content, FileElsewhere
+from gemmprof.profiler.places.child import ChildFailed, GpuChild
+from gemmprof.profiler.places.words import Work
+from gemmprof.ptxas import KernelResources
+from gemmprof.toolchain import Tool, find_ncu, find_nvcc
+
+if TYPE_CHECKING:
+    from gemmprof.kernels.build import BuildResult
+
+IDLE_SECONDS = 60.0
+"""How long a child stays that nobody asks anything: it holds memory of its GPU."""
+
+Carried = Mapping[str, Content | None]
+"""Files that children need, by the environment variable that tells them the path."""
+
+
+class GpuGone(Exception):
+    """This worker's GPU cannot be used (any more): the task is none the worse and belongs elsewhere.
+
+    Args:
+        message: why.
+        worker: the address of the worker, this one if it is not said.
+    """
+
+    def __init__(self, message: str, worker: str = "") -> None:
+        self.worker = worker or own_address()
+        super().__init__(message, self.worker)
+
+    def __str__(self) -> str:
+        return str(self.args[0])
+
+
+def own_address() -> str:
+    """The address of the worker that this runs on."""
+    from distributed import get_worker
+
+    return str(get_worker().address)
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerFacts:
+    """What a worker is like.
+
+    Attributes:
+        gpus: those that CUDA shows it.
+        versions: of gemmprof, Python and what decides the numbers.
+        sources: hash of the kernels' sources, which must be the same everywhere.
+        banner: the build of its nvcc, '' without one.
+        checks: what `gemmprof doctor` finds there.
+    """
+
+    host: str
+    gpus: tuple[Gpu, ...]
+    versions: Mapping[str, str]
+    sources: str
+    banner: str
+    ncu: Tool | None
+    checks: tuple[machine.Check, ...] = field(repr=False)
+
+
+def look() -> WorkerFacts:
+    """What this machine is like; takes a fraction of a second and starts nothing on the GPU."""
+    try:
+        gpus = visible_gpus(list_gpus())
+    except DeviceError:
+        gpus = ()
+    ncu, nvcc = find_ncu(), find_nvcc()
+    versions = {"gemmprof": gemmprof.__version__, "python": platform.python_version()}
+    if gpus:
+        versions |= machine.versions(gpus[0], ncu)
+    return WorkerFacts(
+        host=socket.gethostname(),
+        gpus=gpus,
+        versions=versions,
+        sources=sources_hash(),
+        banner=nvcc.banner if nvcc else "",
+        ncu=ncu,
+        checks=machine.examine(Path(tempfile.gettempdir())),
+    )
+
+
+def sources_hash() -> str:
+    """Hash of every source of the kernels."""
+    files = sorted(path for path in compiler.SOURCES.rglob("*.cu*") if path.is_file())
+    return compiler.digest([(path.name, path.read_text(encoding="utf-8")) for path in files])
+
+
+class _Gpus:
+    """The GPUs of this worker and the children on them, handed out one task at a time."""
+
+    def __init__(self) -> None:
+        self._changed = threading.Condition()
+        self._free: list[Card] | None = None
+        self._children: dict[Card, tuple[tuple[object, ...], GpuChild]] = {}
+        self._reaper: threading.Timer | None = None
+
+    @contextlib.contextmanager
+    def one(self) -> Iterator[Card]:
+        """A GPU that nobody else of this worker uses meanwhile.
+
+        Raises:
+            GpuGone: CUDA shows this worker none.
+        """
+        with self._changed:
+            if self._free is None:
+                host = socket.gethostname()
+                seen = look().gpus
+                self._free = [Card(gpu.name, gpu.index, gpu.uuid, host) for gpu in seen]
+                if not self._free:
+                    self._free = None
+                    raise GpuGone(f"CUDA shows no GPU to the worker on {host}")
+            if self._reaper is not None:
+                self._reaper.cancel()
+            self._changed.wait_for(lambda: bool(self._free))
+            card = self._free.pop(0)
+        try:
+            yield card
+        finally:
+            with self._changed:
+                self._free.insert(0, card)  # the one whose child is there already comes first
+                self._changed.notify_all()
+                self._reaper = threading.Timer(IDLE_SECONDS, self.close)
+                self._reaper.daemon = True
+                self._reaper.start()
+
+    def child(self, card: Card, work: Work, carried: Carried) -> GpuChild:
+        """The child for this work on a GPU of ours, ready.
+
+        Raises:
+            GpuGone: it does not start.
+        """
+        key = (repr(work), *sorted((name, content.sha256) for name, content in carried.items() if content))
+        known = self._children.get(card)
+        if known is not None and known[0] == key and known[1].running:
+            return known[1]
+        if known is not None:
+            known[1].stop()
+        child = GpuChild(work, card, pinned=True, environment=environment(carried))
+        try:
+            child.start()
+        except ChildFailed as error:
+            raise GpuGone(f"{card.label}: {error}") from None
+        self._children[card] = key, child
+        return child
+
+    def drop(self, card: Card) -> None:
+        """End the child on a GPU: the profiler needs it for itself."""
+        if (known := self._children.pop(card, None)) is not None:
+            known[1].stop()
+
+    def close(self) -> None:
+        """End the children that are not being asked."""
+        with self._changed:
+            for card in list(self._free or ()):
+                self.drop(card)
+
+
+_gpus = _Gpus()
+atexit.register(_gpus.close)
+
+
+def environment(carried: Carried) -> dict[str, str]:
+    """The variables that tell children where their files are, each file fetched if it is not here yet."""
+    return {name: str(content.place()) for name, content in carried.items() if content is not None}
+
+
+def ask(
+    work: Work,
+    record: Mapping[str, Any],
+    seconds: float,
+    model: str,
+    carried: Mapping[str, Content],
+    extension: Extension | None,
+    candidate: Library | None,
+) -> tuple[dict[str, Any], Card, str]:
+    """Have a child answer a request; the record of its answer, the GPU, and the worker's address.
+
+    Args:
+        model: the GPU must be one of these.
+
+    Raises:
+        GpuGone: no GPU of that model can be used here.
+    """
+    files = {**carried, **(extension.carried if extension else {})}
+    request = dict(record)
+    if candidate is not None and candidate.content is not None:
+        request["library"] = str(candidate.content.place())
+    with _gpus.one() as card:
+        if card.model != model:
+            raise GpuGone(f"{card.label} is of another model: {card.model}")
+        child = _gpus.child(card, work, files)
+        return child.ask(request, seconds), card, own_address()
+
+
+def start(
+    work: Work, model: str, carried: Mapping[str, Content], extension: Extension | None
+) -> dict[str, Any]:
+    """Have a child ready for work that will come; what it says of its GPU.
+
+    Raises:
+        GpuGone: no GPU of that model can be used here.
+    """
+    files = {**carried, **(extension.carried if extension else {})}
+    with _gpus.one() as card:
+        if card.model != model:
+            raise GpuGone(f"{card.label} is of another model: {card.model}")
+        return dict(_gpus.child(card, work, files).facts)
+
+
+@dataclass(frozen=True, slots=True)
+class Extension:
+    """The extension as one worker built it, for all of its architecture."""
+
+    record: BuildResult
+    library: Content
+    variable: str
+
+    @property
+    def carried(self) -> dict[str, Content]:
+        """What children are told."""
+        return {self.variable: self.library}
+
+
+def build_extension(architecture: str, parameters: Mapping[str, Mapping[str, int]]) -> Extension:
+    """Build the extension here, with these tile parameters in place of the catalog's.
+
+    Raises:
+        BuildError: see `gemmprof.kernels.build.build`.
+    """
+    from gemmprof.kernels.build import build
+    from gemmprof.kernels.operators import EXTENSION_VARIABLE
+
+    record = build(architectures=[architecture], parameters=parameters)
+    return Extension(record, Content.of(record.library), EXTENSION_VARIABLE)
+
+
+def record_of(extension: Extension) -> BuildResult:
+    """What is known of the extension, without its bytes."""
+    return extension.record
+
+
+@dataclass(frozen=True, slots=True)
+class Library:
+    """A candidate as a worker compiled it, or the compiler's error."""
+
+    kernels: tuple[KernelResources, ...] = ()
+    content: Content | None = None
+    error: BuildError | None = None
+
+
+def compile_library(variant: Variant, architecture: str) -> Library:
+    """Compile a candidate of a search, or find it in this machine's cache."""
+    from gemmprof.kernels.candidates import compile_candidate
+
+    try:
+        candidate = compile_candidate(variant, architecture)
+    except BuildError as error:
+        return Library(error=error)
+    return Library(candidate.kernels, Content.of(candidate.library))
+
+
+def kernels_of(library: Library) -> tuple[tuple[KernelResources, ...], BuildError | None]:
+    """What the assembler said of a candidate, or the compiler's error, without its bytes."""
+    return library.kernels, library.error
+
+
+@contextlib.contextmanager
+def alone_on_host() -> Iterator[None]:
+    """One ncu at a time on a machine: two take about as long as one after the other, each on its GPU."""
+    path = Path(tempfile.gettempdir()) / f"gemmprof-ncu-{os.getuid()}.lock"
+    with path.open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
+def profiled_gpu() -> contextlib.AbstractContextManager[Card]:
+    """A GPU of this worker to profile."""
+    return _gpus.one()
+
+
+def free_for_profiler(card: Card) -> None:
+    """Have nothing else of ours on a GPU."""
+    _gpus.drop(card)
+
+
+def file_elsewhere(path: Path) -> FileElsewhere:
+    """A file of this worker, for the client to fetch."""
+    return FileElsewhere.at(own_address(), path)
+
+
+def discard(folder: str) -> None:
+    """Remove a folder that `new_folder` made."""
+    if Path(folder).name.startswith(FOLDER_PREFIX):
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+FOLDER_PREFIX = "gemmprof-pass-"
+
+
+def new_folder() -> Path:
+    """A folder for a pass on this worker's disk, there until it is discarded."""
+    return Path(tempfile.mkdtemp(prefix=FOLDER_PREFIX))
+
+
+def as_gemmprof_error(error: BaseException) -> GemmprofError:
+    """What a task raised, as an error of ours."""
+    if isinstance(error, GemmprofError):
+        return error
+    return DeviceError("a task of the cluster failed", found=f"{type(error).__name__}: {error}")
+
+
+def close() -> None:
+    """End what runs on this worker's GPUs."""
+    _gpus.close()
+
+
+def needed_checks(facts: WorkerFacts, *, profile: bool) -> Sequence[machine.Check]:
+    """The checks of a worker without which it cannot work for us."""
+    names = {"GPU", "driver", "torch", "nvcc", "C++ compiler"} | (
+        {"ncu", "counter permission"} if profile else set()
+    )
+    return [check for check in facts.checks if check.name in names and check.ok is False]

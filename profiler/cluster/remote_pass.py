@@ -1,0 +1,126 @@
+"""One ncu process on a worker: the same pass as at home, in a folder of the worker's disk."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+
+from gemmprof.errors import ProfilerError
+from gemmprof.model import Card
+from gemmprof.profiler.cluster import remote
+from gemmprof.profiler.cluster.content import Content, FileElsewhere
+from gemmprof.profiler.job import Job, Task
+from gemmprof.profiler.keeper import STOP_FILE
+from gemmprof.profiler.lock import collecting
+from gemmprof.profiler.ncu.command import require_ncu
+from gemmprof.profiler.ncu.profile_pass import (
+    LOGS,
+    REPORTS,
+    PassOutcome,
+    finish_pass,
+    next_pass,
+    start_pass,
+)
+from gemmprof.profiler.places.child import VISIBLE
+from gemmprof.profiler.profiling import section_folder
+from gemmprof.toolchain import Tool
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """What to profile and how."""
+
+    tasks: tuple[Task, ...]
+    collection: tuple[str, ...]
+    metric_set: str
+    clock_control: str
+    seed: int
+    model: str
+
+
+@dataclass(frozen=True, slots=True)
+class Delivery:
+    """What a pass left on the worker.
+
+    Attributes:
+        outcome: as at home; its report and launches are named as in the worker's folder.
+        report: None where nothing was profiled.
+        texts: ncu's log and the program's output, by the end of the file's name.
+        worker, folder: where it lies until it is discarded.
+    """
+
+    outcome: PassOutcome
+    card: Card
+    report: FileElsewhere | None
+    texts: Mapping[str, str]
+    worker: str
+    folder: str
+
+
+def profile(order: Order, carried: Mapping[str, Content], extension: remote.Extension | None) -> Delivery:
+    """Profile the tasks of an order on a free GPU of this worker.
+
+    Raises:
+        GpuGone: no GPU of that model can be used here.
+        DeviceError: there is no ncu here.
+    """
+    ncu = require_ncu()
+    folder = remote.new_folder()
+    try:
+        return _in_folder(folder, ncu, order, carried, extension)
+    except BaseException:
+        remote.discard(str(folder))
+        raise
+
+
+def _in_folder(
+    folder: Path,
+    ncu: Tool,
+    order: Order,
+    carried: Mapping[str, Content],
+    extension: remote.Extension | None,
+) -> Delivery:
+    for name in (REPORTS, LOGS):
+        (folder / name).mkdir()
+    files = next_pass(folder)
+    environment = remote.environment({**carried, **(extension.carried if extension else {})})
+    with ExitStack() as stack:
+        card = stack.enter_context(remote.profiled_gpu())
+        if card.model != order.model:
+            raise remote.GpuGone(f"{card.label} is of another model: {card.model}")
+        stack.enter_context(remote.alone_on_host())
+        remote.free_for_profiler(card)
+        lock = stack.enter_context(collecting(folder))
+        job = Job(order.tasks, folder, files.events, folder / STOP_FILE, order.seed)
+        program = start_pass(
+            ncu,
+            files,
+            collection=order.collection,
+            clock_control=order.clock_control,
+            section_folder=stack.enter_context(section_folder(ncu, order.metric_set)),
+            lock=lock,
+            environment={**environment, VISIBLE: card.uuid},
+        )
+        outcome = finish_pass(program, files, job, on_event=lambda event: None, on_interrupt=lambda: None)
+    report = remote.file_elsewhere(files.report) if outcome.finished else None
+    texts = {
+        path.name.removeprefix(files.name): _text(path) for path in (files.log, files.output, files.events)
+    }
+    return Delivery(outcome, card, report, texts, remote.own_address(), str(folder))
+
+
+LONGEST_TEXT = 256 << 10
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_bytes()[-LONGEST_TEXT:].decode("utf-8", errors="replace")
+    except OSError:
+        return ""
+
+
+def lost(message: str) -> ProfilerError:
+    """The error where no worker is left to profile."""
+    return ProfilerError(message, remedies=["start more workers, then `gemmprof collect --resume`"])

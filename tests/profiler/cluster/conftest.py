@@ -1,0 +1,118 @@
+"""A real scheduler and real workers in processes of their own; GPUs, compiler and ncu are played."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from profiler_fakes import real_report
+from recorded_data import ROOT
+
+MOST_KERNELS = 5
+
+
+class Farm:
+    """A scheduler, and workers that come and go."""
+
+    def __init__(self, folder: Path, environment: dict[str, str]) -> None:
+        self.folder, self.environment = folder, environment
+        self.file = folder / "scheduler.json"
+        self.workers: dict[int, subprocess.Popen[bytes]] = {}
+        self.started = 0
+        self._scheduler = self._run(
+            "dask_scheduler", "--host", "127.0.0.1", "--port", "0", "--no-dashboard", "--no-show",
+            "--scheduler-file", str(self.file),
+        )  # fmt: skip
+
+    def _run(self, module: str, *arguments: str, **more: str) -> subprocess.Popen[bytes]:
+        self.started += 1
+        with (self.folder / f"{self.started}.log").open("wb") as log:
+            return subprocess.Popen(
+                [sys.executable, "-P", "-m", f"distributed.cli.{module}", *arguments],
+                stdout=log, stderr=subprocess.STDOUT, env={**os.environ, **self.environment, **more},
+            )  # fmt: skip
+
+    @property
+    def address(self) -> str:
+        """The scheduler's, as soon as it listens."""
+        import json
+
+        wait_for(self.file.exists)
+        return str(json.loads(self.file.read_text())["address"])
+
+    def start(self, gpu: int, resources: str = "GPU=1") -> None:
+        """Start the worker of a GPU."""
+        self.workers[gpu] = self._run(
+            "dask_worker", self.address, "--no-nanny", "--no-dashboard", "--nthreads", "2",
+            "--local-directory", str(self.folder / f"work-{self.started}"),
+            *(("--resources", resources) if resources else ()),
+            CUDA_VISIBLE_DEVICES=f"GPU-{gpu}", GEMMPROF_CACHE=str(self.folder / f"cache-{gpu}"),
+        )  # fmt: skip
+
+    def kill(self, gpu: int) -> None:
+        """As the out-of-memory killer does."""
+        process = self.workers.pop(gpu)
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+
+    def stop(self) -> None:
+        """End everything."""
+        for process in (*self.workers.values(), self._scheduler):
+            process.kill()
+            process.wait()
+
+
+def wait_for(holds) -> None:
+    end = time.monotonic() + 30
+    while not holds():
+        assert time.monotonic() < end
+        time.sleep(0.02)
+
+
+@pytest.fixture(scope="module")
+def farm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Farm]:
+    """A scheduler with the workers of GPUs 0 and 1."""
+    pytest.importorskip("distributed")
+    import fake_cluster
+
+    folder = tmp_path_factory.mktemp("farm")
+    for name in ("gpus", "bin", "packages/torch", "reports"):
+        (folder / name).mkdir(parents=True)
+    (folder / "packages/torch/__init__.py").touch()
+    (folder / "packages/torch/version.py").write_text("__version__ = '2.11.0+cu130'\ncuda = '13.0'\n")
+    for kernels in range(1, MOST_KERNELS + 1):
+        real_report(folder / "reports", kernels)
+    ncu = fake_cluster.NCU.format(python=sys.executable, reports=str(folder / "reports"))
+    scripts = {
+        "nvidia-smi": fake_cluster.NVIDIA_SMI,
+        "nvcc": fake_cluster.NVCC,
+        "ncu": ncu,
+        "c++": "#!/bin/sh\n",
+    }
+    for name, text in scripts.items():
+        (folder / "bin" / name).write_text(text)
+        (folder / "bin" / name).chmod(0o755)
+    paths = [folder / "packages", ROOT, ROOT / "tests" / "helpers"]
+    farm = Farm(
+        folder,
+        {
+            "PATH": f"{folder / 'bin'}{os.pathsep}{os.environ['PATH']}",
+            "PYTHONPATH": os.pathsep.join(map(str, paths)),
+            "FAKE_GPU_PLAN": str(folder / "gpus"),
+            "CUDACXX": str(folder / "bin" / "nvcc"),
+            "GEMMPROF_NCU": str(folder / "bin" / "ncu"),
+            "TMPDIR": str(folder),
+        },
+    )
+    try:
+        for gpu in (0, 1):
+            farm.start(gpu)
+        yield farm
+    finally:
+        farm.stop()
