@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from gemmprof.commands._numbers import whole
 from gemmprof.errors import UsageError
 
 if TYPE_CHECKING:
@@ -35,7 +36,7 @@ def add_place_arguments(parser: argparse.ArgumentParser) -> None:
     for system, title in (("slurm", "Slurm"), ("pbs", "PBS")):
         where.add_argument(
             f"--{system}",
-            type=_jobs,
+            type=whole(1),
             metavar="N",
             help=f"start N workers through {title}, a GPU each, for this command",
         )
@@ -53,13 +54,6 @@ def add_place_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="SECONDS",
         help=f"wait so long for workers of a cluster (default {DEFAULT_WAIT:.0f})",
     )
-
-
-def _jobs(text: str) -> int:
-    value = int(text)
-    if value < 1:
-        raise argparse.ArgumentTypeError("must be 1 or more")
-    return value
 
 
 @contextmanager

@@ -43,7 +43,7 @@ FORMATS: Mapping[str, tuple[type, ...]] = {
     "stages": (ladder.StagesRecord,),
     "collect": (ladder.CollectRecord,),
     "tune": (ladder.TuneRecord, ladder.TuneConstraintsRecord),
-    "doctor": (ladder.DoctorRecord,),
+    "doctor": (ladder.DoctorRecord, ladder.DoctorClusterRecord),
     "error": (many.ErrorRecord,),
 }
 """What each command prints under ``--json``: one declaration a form."""

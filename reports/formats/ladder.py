@@ -104,3 +104,19 @@ class DoctorRecord(TypedDict):
     format: Annotated[str, "gemmprof.doctor/1"]
     can_collect: Annotated[bool, "nothing that is needed is missing"]
     checks: Annotated[list[CheckRecord], "everything that was looked for"]
+
+
+class WorkerRecord(TypedDict):
+    """A worker of a cluster."""
+
+    worker: Annotated[str, "its address"]
+    host: Annotated[str, "its machine"]
+    checks: Annotated[list[CheckRecord], "everything that was looked for on it"]
+
+
+class DoctorClusterRecord(TypedDict):
+    """``gemmprof doctor --cluster``."""
+
+    format: Annotated[str, "gemmprof.doctor/1"]
+    can_collect: Annotated[bool, "there are workers, and none lacks what is needed"]
+    workers: Annotated[list[WorkerRecord], "every worker, in the order of their machines"]

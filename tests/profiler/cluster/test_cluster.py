@@ -28,6 +28,8 @@ from gemmprof.profiler.tuning import search as searching
 from gemmprof.profiler.tuning.outcomes import identity
 from gemmprof.profiler.tuning.search import Search, tune
 from gemmprof.progress import Silent
+from gemmprof.reports.formats import ladder
+from gemmprof.reports.formats.fields import mismatches
 from gemmprof.run import load_run
 
 pytest.importorskip("distributed")
@@ -193,6 +195,7 @@ def test_doctor_looks_at_every_worker(farm) -> None:
         farm.kill(1)
     answer = json.loads(with_one_that_declares_nothing.stdout)
     assert with_one_that_declares_nothing.returncode == 1 and not answer["can_collect"]
+    assert list(mismatches(answer, ladder.DoctorClusterRecord)) == []
     checks = [check for worker in answer["workers"] for check in worker["checks"]]
     missing = [check["name"] for check in checks if check["ok"] is False and check["needed"]]
     assert missing == ["resource GPU"]
