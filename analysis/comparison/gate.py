@@ -91,58 +91,79 @@ def check(
     """
     day = today or datetime.date.today()
     given = tuple(waivers)
-    valid = [waiver for waiver in given if waiver.until >= day]
-    broken: list[Break] = []
-    undecided: list[tuple[Compared, str]] = []
-    checked: set[int] = set()
-    met: dict[str, bool] = {condition.text: False for condition in conditions}
-
-    def breaks(kernel: Compared, condition: str, text: str) -> None:
-        waiver = next((waiver for waiver in valid if waiver.covers(kernel, condition)), None)
-        broken.append(Break(kernel, condition, text, waiver))
-
-    for position, kernel in enumerate(outcome.kernels):
+    gate = _Gate(conditions, [waiver for waiver in given if waiver.until >= day])
+    for kernel in outcome.kernels:
         if kernel.verdict == "gone":
-            if allow_gone:
-                undecided.append((kernel, "is gone"))
-            else:
-                breaks(kernel, "gone", "is missing after (--allow-gone lets it pass)")
+            gate.absent(kernel, "is gone", "is missing after (--allow-gone lets it pass)", allow_gone)
             continue
         if kernel.verdict == "new":
-            if allow_new:
-                undecided.append((kernel, "is new"))
-            else:
-                breaks(kernel, "new", "has no counterpart before (--allow-new lets it pass)")
-        for condition in conditions:
-            if kernel.verdict == "new" and condition.needs_both_sides:
-                met[condition.text] = True
-                continue
-            if _has_no_time(condition, kernel):
-                met[condition.text] = True
-                breaks(kernel, condition.name, f"no time on both sides ({condition.text})")
-                continue
-            answer, words = _holds(condition, kernel)
-            met[condition.text] |= answer is not None or words != NOT_THERE
-            if answer is None:
-                undecided.append((kernel, f"{condition.text}: {words}"))
-                continue
-            checked.add(position)
-            if answer:
-                breaks(kernel, condition.name, f"{words} ({condition.text})")
+            gate.absent(kernel, "is new", "has no counterpart before (--allow-new lets it pass)", allow_new)
+        gate.hold(kernel)
         if kernel.verdict == "unclear" and fail_unclear:
-            breaks(kernel, "unclear", "CAN'T TELL (--fail-unclear)")
+            gate.breaks(kernel, "unclear", "CAN'T TELL (--fail-unclear)")
     # Of kernels that are gone nothing can be asked.
     askable = any(kernel.verdict != "gone" for kernel in outcome.kernels)
-    unknown = [text for text, seen in met.items() if askable and not seen]
+    unknown = [condition for condition in conditions if askable and condition.text not in gate.known]
     if unknown:
         raise _unknown(outcome, unknown[0])
     return GateResult(
         tuple(condition.text for condition in conditions),
-        tuple(broken),
-        tuple(undecided),
+        tuple(gate.broken),
+        tuple(gate.undecided),
         tuple(waiver for waiver in given if waiver.until < day),
-        len(checked),
+        gate.checked,
     )
+
+
+class _Gate:
+    """What is found while kernel after kernel is held against the conditions.
+
+    Attributes:
+        broken, undecided, checked: see `GateResult`.
+        known: conditions, as written, whose figure at least one kernel has.
+    """
+
+    def __init__(self, conditions: Sequence[Condition], waivers: Sequence[Waiver]) -> None:
+        self._conditions, self._waivers = conditions, waivers
+        self.broken: list[Break] = []
+        self.undecided: list[tuple[Compared, str]] = []
+        self.checked = 0
+        self.known: set[str] = set()
+
+    def breaks(self, kernel: Compared, condition: str, text: str) -> None:
+        """The kernel meets a condition; the first waiver that covers it lets it pass."""
+        waiver = next((waiver for waiver in self._waivers if waiver.covers(kernel, condition)), None)
+        self.broken.append(Break(kernel, condition, text, waiver))
+
+    def absent(self, kernel: Compared, allowed_words: str, words: str, allowed: bool) -> None:
+        """Only one side has the kernel."""
+        if allowed:
+            self.undecided.append((kernel, allowed_words))
+        else:
+            self.breaks(kernel, kernel.verdict, words)
+
+    def hold(self, kernel: Compared) -> None:
+        """Hold a kernel against every condition."""
+        answers = [self._answer(kernel, condition) for condition in self._conditions]
+        self.checked += any(answers)
+
+    def _answer(self, kernel: Compared, condition: Condition) -> bool:
+        """Note what one condition says of a kernel; returns whether it could be decided by its figure."""
+        if kernel.verdict == "new" and condition.needs_both_sides:
+            self.known.add(condition.text)
+            return False
+        if _has_no_time(condition, kernel):
+            self.known.add(condition.text)
+            self.breaks(kernel, condition.name, f"no time on both sides ({condition.text})")
+            return False
+        met, words = _holds(condition, kernel)
+        if met is not None or words != NOT_THERE:
+            self.known.add(condition.text)
+        if met is None:
+            self.undecided.append((kernel, f"{condition.text}: {words}"))
+        elif met:
+            self.breaks(kernel, condition.name, f"{words} ({condition.text})")
+        return met is not None
 
 
 NOT_THERE = "not collected"
@@ -234,15 +255,15 @@ def _finding(
     return there, f"{condition.name} {'is found' if there else 'is not found'}"
 
 
-def _unknown(outcome: Outcome, text: str) -> UsageError:
-    condition = Condition.parse(text)
+def _unknown(outcome: Outcome, condition: Condition) -> UsageError:
     names = {name for quantities in QUANTITIES.values() for name, *_ in quantities} | {TIME, *ALIASES}
     for kernel in outcome.kernels:
         names |= kernel.record.metrics.keys()
     near = difflib.get_close_matches(condition.name, names, 3)
+    asked = "the figure" if condition.compare else "been looked at for"
     figures = ", ".join(sorted(name for name in names if "__" not in name))
     return UsageError(
-        f"'{text}': no kernel has {'the figure' if condition.compare else 'been looked at for'} {condition.name}",
+        f"'{condition.text}': no kernel has {asked} {condition.name}",
         found=f"near it: {', '.join(near)}" if near else "",
         remedies=[
             f"figures: {figures}",
