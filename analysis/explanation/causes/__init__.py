@@ -6,7 +6,16 @@ import inspect
 from collections.abc import Callable, Iterator
 
 from gemmprof.analysis.explanation.candidate import Candidate
-from gemmprof.analysis.explanation.causes import access, arithmetic, atomics, reuse, shared, threads, waits
+from gemmprof.analysis.explanation.causes import (
+    access,
+    arithmetic,
+    atomics,
+    grid,
+    reuse,
+    shared,
+    threads,
+    waits,
+)
 from gemmprof.analysis.explanation.work import Work
 
 Detector = Callable[[Work], Iterator[Candidate]]
@@ -23,7 +32,7 @@ DETECTORS: tuple[Detector, ...] = (
     atomics.global_atomics,
     atomics.shared_atomics,
     threads.branch_divergence,
-    threads.uneven_work,
+    grid.uneven_work,
     threads.low_occupancy,
     threads.launch_overhead,
     arithmetic.double_precision,
@@ -68,9 +77,9 @@ CAUSES: dict[str, str] = {
 
 
 _SHARED_DETECTORS = {
-    "workload_imbalance": threads.uneven_work,
-    "tail_effect": threads.uneven_work,
-    "small_grid": threads.uneven_work,
+    "workload_imbalance": grid.uneven_work,
+    "tail_effect": grid.uneven_work,
+    "small_grid": grid.uneven_work,
 }
 
 

@@ -1,6 +1,4 @@
-"""How work is dealt out: over the threads of a warp, the warps of an SM, the SMs of the GPU, and over
-launches.
-"""
+"""How work meets the machine: the threads of a warp, the warps that an SM holds, and what a launch costs."""
 
 from __future__ import annotations
 
@@ -11,37 +9,18 @@ import numpy as np
 from gemmprof import metrics
 from gemmprof.analysis.explanation import latency
 from gemmprof.analysis.explanation.candidate import ANY_WARPS, SPECIFIC, Candidate, derived, evidence, share
+from gemmprof.analysis.explanation.causes.grid import ALMOST, occupancy_of
 from gemmprof.analysis.explanation.time_model import Mend
 from gemmprof.analysis.explanation.traffic import BELOW_L1
 from gemmprof.analysis.explanation.work import Work
-from gemmprof.analysis.occupancy.profile import LaunchOccupancy, analyse
+from gemmprof.analysis.occupancy.reasoning import in_words
 
 MIXED = 0.1
 """Share of the divided warps that stay."""
-ALMOST = 0.95
-"""Blocks for each SM from which on a grid is small for its warps, not for its blocks."""
-UNEVEN_BLOCKS = 1.4
-"""The same among the blocks of a small grid, from which on they are uneven."""
-UNEVEN = 1.04
-"""Cycles of the busiest SM over the average one below which the SMs are even."""
 SHORT_LAUNCH = 10_000.0
 """Nanoseconds above which a launch's overhead is no finding."""
 MOSTLY_IDLE = 0.3
 """Share of the time without a working SM from which on it is."""
-SHORT_BLOCK = 6000.0
-"""Blocks that live for fewer cycles leave their places empty for a visible time between them."""
-RESOURCE_WORDS = {
-    "registers": "registers",
-    "shared_memory": "shared memory",
-    "warps": "warps",
-    "blocks": "block slots",
-    "barriers": "barriers",
-}
-
-
-def _occupancy(work: Work) -> LaunchOccupancy | None:
-    found = analyse(work.profile)
-    return found if isinstance(found, LaunchOccupancy) else None
 
 
 def branch_divergence(work: Work) -> Iterator[Candidate]:
@@ -91,120 +70,13 @@ def branch_divergence(work: Work) -> Iterator[Candidate]:
     )
 
 
-def uneven_work(work: Work) -> Iterator[Candidate]:
-    """Work that is dealt out unevenly over the SMs: tail_effect, small_grid or workload_imbalance,
-    whichever it is.
-
-    Mended: the busiest SM works as long as the average one does now. Within an SM, warps that finish early
-    leave it half empty; mended, as many warps are resident as the launch allows.
-    """
-    occupancy = _occupancy(work)
-    launch = work.profile.launch
-    blocks = float(launch.blocks)
-    if work.profile.workload != "kernel" or not blocks or work.elapsed <= 0:
-        return
-    per_sm = occupancy.blocks_per_sm if occupancy is not None else 0
-    waves = (
-        blocks / (work.sms * per_sm)
-        if per_sm
-        else (occupancy.waves if occupancy is not None else None) or 0.0
-    )
-    imbalance = work.imbalance
-    cycles = evidence(work, metrics.SM_ACTIVE_CYCLES, metrics.ACTIVE_CYCLES_MAX, metrics.ACTIVE_CYCLES_MIN)
-    if blocks < work.sms:
-        # What is uneven beyond the missing blocks is the blocks' own.
-        of_blocks = max(1.0, imbalance * blocks / work.sms)
-        uneven = of_blocks > UNEVEN_BLOCKS
-        possible = occupancy.theoretical_warps if occupancy is not None else None
-        warps = max(1.0, (possible or 1.0) / max(1.0, work.resident_warps or 1.0))
-        yield Candidate(
-            cause="small_grid",
-            mend=Mend(imbalance=of_blocks, warps=1.0 if uneven or blocks > ALMOST * work.sms else warps),
-            cautious=Mend(imbalance=of_blocks + 0.15 * (imbalance - of_blocks)),
-            change=(
-                f"Launch more blocks: {blocks:.0f} leave {work.sms - blocks:.0f} of {work.sms:.0f} SMs "
-                "without work. Cut the work finer, or split the longest dimension over several blocks and "
-                "combine their results."
-            ),
-            evidence=(*evidence(work, metrics.GRID_SIZE, metrics.SM_COUNT, metrics.WAVES_PER_SM), *cycles),
-        )
-        if uneven:
-            yield Candidate(
-                cause="workload_imbalance",
-                mend=Mend(imbalance=work.sms / blocks),
-                cautious=Mend(imbalance=work.sms / blocks + 0.3 * (imbalance - work.sms / blocks)),
-                change=(
-                    f"Deal the work out evenly: the block with the most to do works {of_blocks:.1f} times as "
-                    "long as the average one."
-                ),
-                evidence=cycles,
-            )
-        return
-    # An SM that is given a block more than another works for a block longer.
-    even = blocks / work.sms
-    rounds = float(np.ceil(blocks / (work.sms * per_sm))) if per_sm else 1.0
-    tail = rounds / waves if waves > 1 else 1.0
-    steps = float(np.ceil(even)) / even
-    of_the_grid = min(imbalance, max(tail if waves > 1 else 1.0, steps))
-    if imbalance >= UNEVEN and waves > 1.0 and of_the_grid > 1.0 + 0.4 * (imbalance - 1.0):
-        last = blocks - np.floor(waves) * work.sms * per_sm
-        yield Candidate(
-            cause="tail_effect",
-            mend=Mend(imbalance=1.0),
-            cautious=Mend(imbalance=1.0 + 0.3 * (imbalance - 1.0)),
-            bold=Mend(imbalance=1.0, warps=max(1.0, min(tail, _gap(work, occupancy)))),
-            change=(
-                f"Avoid the partial last wave: {waves:.2f} waves leave {last:.0f} blocks for a wave of "
-                f"{work.sms * per_sm:.0f}. Use smaller blocks, a grid that fills whole waves, or one wave of "
-                "blocks that loop over the work."
-            ),
-            evidence=(*evidence(work, metrics.WAVES_PER_SM, metrics.GRID_SIZE), *cycles),
-        )
-        return
-    gap = _gap(work, occupancy)
-    lives = (occupancy.block_cycles if occupancy is not None else None) or 0.0
-    warps = gap if lives > SHORT_BLOCK and gap > 1.15 else 1.0
-    if waves > 1.0 and tail > 1.1:
-        warps = max(1.0, warps / tail)
-    if imbalance < UNEVEN and warps <= 1.0:
-        return
-    cause = "workload_imbalance"
-    if waves > 1.0 and tail >= 0.8 * gap and imbalance < 1.15 and warps <= 1.0 and tail > 1.1:
-        cause = "tail_effect"
-    yield Candidate(
-        cause=cause,
-        mend=Mend(imbalance=1.0, warps=warps),
-        cautious=Mend(imbalance=1.0 + 0.4 * (imbalance - 1.0), warps=1.0 + 0.5 * (warps - 1.0)),
-        change=(
-            f"Deal the work out evenly: the busiest SM works {imbalance:.2f} times as long as the average one"
-            + (f", and {gap:.1f} times as many warps could be resident as are." if warps > 1.0 else ".")
-            + " Give each warp and block an equal share (sort by size, split the long ones), or let "
-            "blocks fetch work from a queue."
-        ),
-        evidence=(
-            *cycles,
-            *evidence(work, metrics.ACHIEVED_OCCUPANCY, metrics.THEORETICAL_OCCUPANCY),
-        ),
-        blamed=None,
-        least=0.03,
-    )
-
-
-def _gap(work: Work, occupancy: LaunchOccupancy | None) -> float:
-    """Warps that equal blocks would keep resident, over those that were."""
-    if occupancy is None or occupancy.even_percent is None or not occupancy.achieved_percent:
-        return 1.0
-    possible = 0.97 * occupancy.even_percent
-    return max(1.0, possible / occupancy.achieved_percent)
-
-
 def low_occupancy(work: Work) -> Iterator[Candidate]:
     """The named occupancy limit lifted: as many warps as the next limit admits.
 
     Mended: the latency is shared by more warps, nothing else changes. A grid that gives each SM fewer warps
     than it could hold is a limit like registers or shared memory.
     """
-    occupancy = _occupancy(work)
+    occupancy = occupancy_of(work)
     launch = work.profile.launch
     if occupancy is None or not occupancy.blocks_per_sm or not launch.threads_per_block:
         return
@@ -233,7 +105,7 @@ def low_occupancy(work: Work) -> Iterator[Candidate]:
         others = [blocks for resource, blocks in limits.items() if resource not in binding]
         lifted = min(min(others, default=occupancy.blocks_per_sm) * warps_each, most, on_each * warps_each)
         factor = lifted / now
-        name = " and ".join(RESOURCE_WORDS.get(resource, resource) for resource in binding)
+        name = in_words(binding)
         how = _how_to_lift(work, binding, now, most)
     else:
         return

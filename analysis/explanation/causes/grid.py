@@ -1,0 +1,189 @@
+"""How a grid's blocks are dealt out over the SMs: too few of them, a last wave that is not full, unequal ones."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from gemmprof import metrics
+from gemmprof.analysis.explanation.candidate import Candidate, evidence
+from gemmprof.analysis.explanation.time_model import Mend
+from gemmprof.analysis.explanation.work import Work
+from gemmprof.analysis.occupancy.profile import LaunchOccupancy, analyse
+from gemmprof.model import Evidence
+
+ALMOST = 0.95
+"""Blocks for each SM from which on a grid is small for its warps, not for its blocks."""
+UNEVEN_BLOCKS = 1.4
+"""Cycles of the longest block of a small grid over those of the average one, from which on its blocks are uneven."""
+UNEVEN = 1.04
+"""Cycles of the busiest SM over the average one below which the SMs are even."""
+SHORT_BLOCK = 6000.0
+"""Blocks that live for fewer cycles leave their places empty for a visible time between them."""
+
+
+def occupancy_of(work: Work) -> LaunchOccupancy | None:
+    """The launch's occupancy, None where it was not collected."""
+    found = analyse(work.profile)
+    return found if isinstance(found, LaunchOccupancy) else None
+
+
+@dataclass(frozen=True, slots=True)
+class _Dealt:
+    """How a launch's blocks were dealt out over the SMs.
+
+    Attributes:
+        blocks: of the grid.
+        per_sm: blocks that an SM holds at once; 0 if not known.
+        waves: how often the grid fills the GPU.
+        tail: rounds of blocks that the busiest SM runs over those of an even share; 1 within one wave.
+        gap: warps that equal blocks would keep resident, over those that were.
+        evidence: cycles of the average, the busiest and the idlest SM.
+    """
+
+    occupancy: LaunchOccupancy | None
+    blocks: float
+    per_sm: int
+    waves: float
+    tail: float
+    gap: float
+    evidence: tuple[Evidence, ...]
+
+
+def _dealt(work: Work) -> _Dealt | None:
+    occupancy = occupancy_of(work)
+    blocks = float(work.profile.launch.blocks)
+    if work.profile.workload != "kernel" or not blocks or work.elapsed <= 0:
+        return None
+    per_sm = occupancy.blocks_per_sm if occupancy is not None else 0
+    waves = (
+        blocks / (work.sms * per_sm)
+        if per_sm
+        else (occupancy.waves if occupancy is not None else None) or 0.0
+    )
+    rounds = float(np.ceil(blocks / (work.sms * per_sm))) if per_sm else 1.0
+    return _Dealt(
+        occupancy,
+        blocks,
+        per_sm,
+        waves,
+        rounds / waves if waves > 1 else 1.0,
+        _gap(work, occupancy),
+        evidence(work, metrics.SM_ACTIVE_CYCLES, metrics.ACTIVE_CYCLES_MAX, metrics.ACTIVE_CYCLES_MIN),
+    )
+
+
+def uneven_work(work: Work) -> Iterator[Candidate]:
+    """Work that is dealt out unevenly over the SMs: tail_effect, small_grid or workload_imbalance,
+    whichever it is.
+
+    Mended: the busiest SM works as long as the average one does now. Within an SM, warps that finish early leave it
+    half empty; mended, as many warps are resident as the launch allows.
+    """
+    dealt = _dealt(work)
+    if dealt is None:
+        return
+    if dealt.blocks < work.sms:
+        yield from _small_grid(work, dealt)
+        return
+    # An SM that is given a block more than another works for a block longer.
+    even = dealt.blocks / work.sms
+    steps = float(np.ceil(even)) / even
+    of_the_grid = min(work.imbalance, max(dealt.tail, steps))
+    whole = work.imbalance >= UNEVEN and of_the_grid > 1.0 + 0.4 * (work.imbalance - 1.0)
+    yield from _partial_wave(work, dealt) if whole and dealt.waves > 1.0 else _unequal_blocks(work, dealt)
+
+
+def _small_grid(work: Work, dealt: _Dealt) -> Iterator[Candidate]:
+    """Fewer blocks than SMs."""
+    blocks, imbalance = dealt.blocks, work.imbalance
+    # What is uneven beyond the missing blocks is the blocks' own.
+    of_blocks = max(1.0, imbalance * blocks / work.sms)
+    uneven = of_blocks > UNEVEN_BLOCKS
+    possible = dealt.occupancy.theoretical_warps if dealt.occupancy is not None else None
+    warps = max(1.0, (possible or 1.0) / max(1.0, work.resident_warps or 1.0))
+    yield Candidate(
+        cause="small_grid",
+        mend=Mend(imbalance=of_blocks, warps=1.0 if uneven or blocks > ALMOST * work.sms else warps),
+        cautious=Mend(imbalance=of_blocks + 0.15 * (imbalance - of_blocks)),
+        change=(
+            f"Launch more blocks: {blocks:.0f} leave {work.sms - blocks:.0f} of {work.sms:.0f} SMs "
+            "without work. Cut the work finer, or split the longest dimension over several blocks and "
+            "combine their results."
+        ),
+        evidence=(
+            *evidence(work, metrics.GRID_SIZE, metrics.SM_COUNT, metrics.WAVES_PER_SM),
+            *dealt.evidence,
+        ),
+    )
+    if not uneven:
+        return
+    at_best = work.sms / blocks
+    yield Candidate(
+        cause="workload_imbalance",
+        mend=Mend(imbalance=at_best),
+        cautious=Mend(imbalance=at_best + 0.3 * (imbalance - at_best)),
+        change=(
+            f"Deal the work out evenly: the block with the most to do works {of_blocks:.1f} times "
+            "as long as the average one."
+        ),
+        evidence=dealt.evidence,
+    )
+
+
+def _partial_wave(work: Work, dealt: _Dealt) -> Iterator[Candidate]:
+    """The last wave does not fill the GPU, which explains most of what is uneven."""
+    wave = work.sms * dealt.per_sm
+    last = dealt.blocks - np.floor(dealt.waves) * wave
+    yield Candidate(
+        cause="tail_effect",
+        mend=Mend(imbalance=1.0),
+        cautious=Mend(imbalance=1.0 + 0.3 * (work.imbalance - 1.0)),
+        bold=Mend(imbalance=1.0, warps=max(1.0, min(dealt.tail, dealt.gap))),
+        change=(
+            f"Avoid the partial last wave: {dealt.waves:.2f} waves leave {last:.0f} blocks for a wave of "
+            f"{wave:.0f}. Use smaller blocks, a grid that fills whole waves, or one wave of blocks that "
+            "loop over the work."
+        ),
+        evidence=(*evidence(work, metrics.WAVES_PER_SM, metrics.GRID_SIZE), *dealt.evidence),
+    )
+
+
+def _unequal_blocks(work: Work, dealt: _Dealt) -> Iterator[Candidate]:
+    """Blocks, or the warps within them, that take longer than others."""
+    imbalance, waves, tail, gap = work.imbalance, dealt.waves, dealt.tail, dealt.gap
+    lives = (dealt.occupancy.block_cycles if dealt.occupancy is not None else None) or 0.0
+    warps = gap if lives > SHORT_BLOCK and gap > 1.15 else 1.0
+    if waves > 1.0 and tail > 1.1:
+        warps = max(1.0, warps / tail)
+    if imbalance < UNEVEN and warps <= 1.0:
+        return
+    cause = "workload_imbalance"
+    if waves > 1.0 and tail >= 0.8 * gap and imbalance < 1.15 and warps <= 1.0 and tail > 1.1:
+        cause = "tail_effect"
+    yield Candidate(
+        cause=cause,
+        mend=Mend(imbalance=1.0, warps=warps),
+        cautious=Mend(imbalance=1.0 + 0.4 * (imbalance - 1.0), warps=1.0 + 0.5 * (warps - 1.0)),
+        change=(
+            f"Deal the work out evenly: the busiest SM works {imbalance:.2f} times as long as the average one"
+            + (f", and {gap:.1f} times as many warps could be resident as are." if warps > 1.0 else ".")
+            + " Give each warp and block an equal share (sort by size, split the long ones), or let "
+            "blocks fetch work from a queue."
+        ),
+        evidence=(
+            *dealt.evidence,
+            *evidence(work, metrics.ACHIEVED_OCCUPANCY, metrics.THEORETICAL_OCCUPANCY),
+        ),
+        least=0.03,
+    )
+
+
+def _gap(work: Work, occupancy: LaunchOccupancy | None) -> float:
+    """Warps that equal blocks would keep resident, over those that were."""
+    if occupancy is None or occupancy.even_percent is None or not occupancy.achieved_percent:
+        return 1.0
+    possible = 0.97 * occupancy.even_percent
+    return max(1.0, possible / occupancy.achieved_percent)
