@@ -13,12 +13,9 @@ from collections import deque
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from gemmprof.analysis.explanation.sass import Sass
-from gemmprof.analysis.explanation.work import Array, Work
-
-Mask = npt.NDArray[np.bool_]
+from gemmprof.analysis.explanation.work import Array, Mask, Work
 
 COUNTED = 0.1
 """Share of a division's instructions that counting an index along takes."""
@@ -138,7 +135,7 @@ def precise_functions(work: Work) -> Found:
     return Found(taken, keep, names, remedy)
 
 
-def _guards(work: Work, taken: npt.NDArray[np.bool_], keep: Array) -> None:
+def _guards(work: Work, taken: Mask, keep: Array) -> None:
     """The branches around a precise function's slow path go with it, and where they meet again."""
     code = work.code
     assert code is not None

@@ -25,6 +25,9 @@ from gemmprof.analysis.explanation.sass import Sass
 from gemmprof.model import Instruction, KernelProfile
 
 Array = npt.NDArray[np.float64]
+"""A number for each instruction."""
+Mask = npt.NDArray[np.bool_]
+"""Whether something holds, for each instruction."""
 T = TypeVar("T")
 
 
@@ -216,7 +219,7 @@ class Work:
             self._cache[key] = make()
         return cast(T, self._cache[key])
 
-    def where(self, wanted: Callable[[Sass], bool]) -> npt.NDArray[np.bool_]:
+    def where(self, wanted: Callable[[Sass], bool]) -> Mask:
         """A mask of the instructions that this holds for."""
         return np.fromiter((wanted(line) for line in self.sass), dtype=bool, count=len(self.sass))
 

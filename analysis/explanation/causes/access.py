@@ -6,7 +6,6 @@ import re
 from collections.abc import Iterator
 
 import numpy as np
-import numpy.typing as npt
 
 from gemmprof import metrics
 from gemmprof.analysis.explanation import latency
@@ -22,9 +21,7 @@ from gemmprof.analysis.explanation.candidate import (
 )
 from gemmprof.analysis.explanation.time_model import Mend
 from gemmprof.analysis.explanation.traffic import BELOW_L1, SECTOR, traffic
-from gemmprof.analysis.explanation.work import Array, Work
-
-Mask = npt.NDArray[np.bool_]
+from gemmprof.analysis.explanation.work import Array, Mask, Work
 
 WIDE = 16
 """Bytes of the widest access of a thread."""

@@ -8,7 +8,6 @@ import re
 from collections.abc import Iterator
 
 import numpy as np
-import numpy.typing as npt
 
 from gemmprof import metrics
 from gemmprof.analysis.explanation import sequences
@@ -17,9 +16,7 @@ from gemmprof.analysis.explanation.pipes import FMA
 from gemmprof.analysis.explanation.sass import Sass
 from gemmprof.analysis.explanation.time_model import Mend
 from gemmprof.analysis.explanation.traffic import BELOW_L1
-from gemmprof.analysis.explanation.work import Work
-
-Mask = npt.NDArray[np.bool_]
+from gemmprof.analysis.explanation.work import Mask, Work
 
 FRAGMENTS = 0.5
 """Loads of operands that stay: fragments are read less often, their results go through shared memory."""

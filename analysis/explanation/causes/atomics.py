@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import numpy as np
-import numpy.typing as npt
 
 from gemmprof import metrics
 from gemmprof.analysis.explanation.candidate import Candidate, derived, evidence, keep_of, share
 from gemmprof.analysis.explanation.time_model import Mend
 from gemmprof.analysis.explanation.traffic import traffic
-from gemmprof.analysis.explanation.work import Work
+from gemmprof.analysis.explanation.work import Mask, Work
 
 COMBINED = 1.0 / 32.0
 """Share of the atomics that stays when a warp combines its own first."""
@@ -21,8 +20,6 @@ BEFORE = 4.0
 """Shared atomics for each global one, from which on blocks combine before they update global memory."""
 HOT = 3.0
 """The busiest slice of L2 over the average one, from which on its atomics meet at few words."""
-
-Mask = npt.NDArray[np.bool_]
 
 
 def _retries(work: Work, atomics: Mask) -> Mask:

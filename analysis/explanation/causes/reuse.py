@@ -17,10 +17,10 @@ from gemmprof.analysis.explanation.candidate import (
     keep_of,
     share,
 )
-from gemmprof.analysis.explanation.causes.access import REDUNDANT, Mask, address_registers
+from gemmprof.analysis.explanation.causes.access import REDUNDANT, address_registers
 from gemmprof.analysis.explanation.time_model import Mend
 from gemmprof.analysis.explanation.traffic import BELOW_L1, SECTOR, traffic
-from gemmprof.analysis.explanation.work import Work
+from gemmprof.analysis.explanation.work import Mask, Work
 
 AGAIN = 1.2
 """DRAM reads over allocated memory from which on memory was read again."""

@@ -6,14 +6,13 @@ import itertools
 from collections.abc import Iterator
 
 import numpy as np
-import numpy.typing as npt
 
 from gemmprof import metrics
 from gemmprof.analysis.explanation import blame
 from gemmprof.analysis.explanation.candidate import LATENCY, Candidate, derived, evidence, keep_of, share
 from gemmprof.analysis.explanation.time_model import Mend
 from gemmprof.analysis.explanation.traffic import BELOW_L1
-from gemmprof.analysis.explanation.work import Array, Work
+from gemmprof.analysis.explanation.work import Array, Mask, Work
 
 CHAINS = 4.0
 """Independent chains, or loads in flight, of the mended kernel for each one now."""
@@ -88,7 +87,7 @@ def instruction_latency(work: Work) -> Iterator[Candidate]:
     )
 
 
-def _chained(work: Work) -> npt.NDArray[np.bool_]:
+def _chained(work: Work) -> Mask:
     """Instructions that read what one of the two just before them wrote."""
     lines = work.sass
     found = np.zeros(len(lines), dtype=bool)
@@ -100,7 +99,7 @@ def _chained(work: Work) -> npt.NDArray[np.bool_]:
     return found
 
 
-def _shorts(work: Work) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+def _shorts(work: Work) -> Mask:
     return work.where(lambda line: line.short_latency and not line.space)
 
 
@@ -156,7 +155,7 @@ def memory_latency(work: Work) -> Iterator[Candidate]:
     )
 
 
-def _under_way(work: Work, loads: npt.NDArray[np.bool_], waits: Array) -> float:
+def _under_way(work: Work, loads: Mask, waits: Array) -> float:
     """Loads that a warp has issued before it needs the first of them, on average over the waits."""
     assert work.code is not None
     places = [int(at) for at in np.flatnonzero(loads & (work.executed > 0))]
@@ -243,7 +242,7 @@ def barriers(work: Work) -> Iterator[Candidate]:
     )
 
 
-def _steps(work: Work, bars: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
+def _steps(work: Work, bars: Mask) -> Mask:
     """The steps of reductions and scans: short stretches between barriers that read and write shared memory
     only.
     """
@@ -269,7 +268,7 @@ def _is_step(work: Work, first: int, last: int) -> bool:
     )
 
 
-def _between_barriers(work: Work, bars: npt.NDArray[np.bool_]) -> Array:
+def _between_barriers(work: Work, bars: Mask) -> Array:
     """What the late warps do while the others wait: their time outside of barriers."""
     outside = work.blamed_total - work.samples.get(blame.BARRIER, np.zeros(len(bars)))
     return np.where(bars, 0.0, np.maximum(outside, 0.0))
