@@ -7,16 +7,21 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from made_code import made
+from profiles import BASE
 from recorded_data import ReadRecorded
 
 from gemmprof import metrics
 from gemmprof.analysis.explanation import explain
 from gemmprof.analysis.explanation.candidate import LATENCY, SPECIFIC, Candidate
+from gemmprof.analysis.explanation.causes.access import uncoalesced_access
 from gemmprof.analysis.explanation.causes.arithmetic import non_fused_arithmetic
+from gemmprof.analysis.explanation.causes.grid import uneven_work
+from gemmprof.analysis.explanation.causes.reuse import redundant_loads
 from gemmprof.analysis.explanation.engine import weigh
 from gemmprof.analysis.explanation.prediction import Prediction, Predictor
 from gemmprof.analysis.explanation.time_model import Mend, TimeModel
 from gemmprof.analysis.explanation.work import Work, work
+from gemmprof.model import Instances
 
 
 class TestNotFused:
@@ -83,3 +88,56 @@ def test_samples_that_nobody_summed_up_are_counted(recorded: ReadRecorded) -> No
     without = replace(whole, metrics=kept, instances=instances)
     assert work(without).sample_count == work(whole).sample_count > 0
     assert explain(without).trust == explain(whole).trust
+
+
+LOOP = (
+    "S2R R9, SR_TID.X ;",
+    "LDG.E R2, [R4.64] ;",
+    "FFMA R6, R2, R2, R6 ;",
+    "IADD3 R9, R9, 0x1, RZ ;",
+    "@P0 BRA 0x000010 ;",
+    "STG.E [R10.64], R6 ;",
+    "EXIT ;",
+)
+"""A loop that loads from an address which it never changes."""
+
+
+def with_sectors(found: Work, sectors: dict[int, int], ideal: dict[int, int]) -> Work:
+    """The same launch, with sectors and the ideal number by place of the instruction."""
+    by_place = {metrics.GLOBAL_SECTORS_BY_ADDRESS: sectors, metrics.GLOBAL_IDEAL_BY_ADDRESS: ideal}
+    counted = {
+        name: Instances(tuple(BASE + 16 * at for at in values), tuple(values.values()))
+        for name, values in by_place.items()
+    }
+    return work(replace(found.profile, instances={**found.profile.instances, **counted}))
+
+
+class TestGlobalMemory:
+    def test_a_load_that_does_not_change_in_its_loop_leaves_it(self) -> None:
+        times = (10, 1000, 1000, 1000, 1000, 10, 10)
+        moved = metrics.LSU_SECTORS.format(space="global", operation="ld", lookup="_lookup_miss")
+        found = with_sectors(made(*LOOP, executed=times, counted={moved: 1000.0}), {1: 1000}, {1: 1000})
+        (candidate,) = redundant_loads(found)
+        assert "before the loop" in candidate.change
+        assert candidate.mend.keep is not None and candidate.mend.keep.tolist() == [1, 0.05, 1, 1, 1, 1, 1]
+        # Once the loop counts the address along, there is nothing to move out of it.
+        along = tuple(text.replace("IADD3 R9, R9", "IADD3 R4, R4") for text in LOOP)
+        counted = with_sectors(made(*along, executed=times, counted={moved: 1000.0}), {1: 1000}, {1: 1000})
+        assert list(redundant_loads(counted)) == []
+
+    def test_atomics_are_not_called_uncoalesced(self) -> None:
+        load, atomic = "LDG.E R2, [R4.64] ;", "ATOMG.E.ADD R2, [R4.64], R6 ;"
+        sectors, ideal = {0: 3200}, {0: 400}
+        assert len(list(uncoalesced_access(with_sectors(made(load, "EXIT ;"), sectors, ideal)))) == 1
+        assert list(uncoalesced_access(with_sectors(made(atomic, "EXIT ;"), sectors, ideal))) == []
+
+
+class TestGrid:
+    @pytest.mark.parametrize(("blocks", "causes"), [(9, ["small_grid"]), (10, []), (11, ["workload_imbalance"])])
+    def test_fewer_blocks_than_sms(self, blocks: int, causes: list[str]) -> None:
+        cycles = {metrics.SM_ELAPSED_CYCLES_MAX: 1000.0, metrics.SM_COUNT: 10.0, metrics.ACTIVE_CYCLES_MAX: 1000.0}
+        # Blocks of equal length: the average SM works as long as it has blocks.
+        cycles[metrics.SM_ACTIVE_CYCLES] = 1000.0 * blocks / 10 if blocks <= 10 else 550.0
+        found = made("EXIT ;", counted=cycles)
+        statistics = replace(found.profile.launch, grid=(blocks, 1, 1))
+        assert [one.cause for one in uneven_work(work(replace(found.profile, launch=statistics)))] == causes
