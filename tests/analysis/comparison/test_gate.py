@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
+import datetime
+import math
 from collections.abc import Mapping
+from dataclasses import replace
 
 import pytest
 
 from gemmprof.analysis.comparison import sides
-from gemmprof.analysis.comparison.code import Code
+from gemmprof.analysis.comparison.code import Code, code_of, likeness
 from gemmprof.analysis.comparison.conditions import Condition
+from gemmprof.analysis.comparison.distributions import t_quantile, t_tail
 from gemmprof.analysis.comparison.gate import GateResult, check
+from gemmprof.analysis.comparison.judgement import FALSE_DISCOVERY_RATE, Batch, estimate, judge
 from gemmprof.analysis.comparison.matching import chosen, match, rungs
-from gemmprof.analysis.comparison.outcome import Outcome, compare_matches
+from gemmprof.analysis.comparison.noise_classes import UNDER_NCU
+from gemmprof.analysis.comparison.outcome import Outcome, batches, compare_matches
 from gemmprof.analysis.comparison.quantify import Measures
-from gemmprof.analysis.comparison.reasons import reasons
+from gemmprof.analysis.comparison.reasons import changed_counters, reasons
 from gemmprof.analysis.comparison.records import KernelRecord, Origin, Range, Times
 from gemmprof.analysis.comparison.sides import Side
+from gemmprof.analysis.comparison.waivers import Waiver
 from gemmprof.errors import UsageError
 
 METRIC = "sm__made_up.sum"
@@ -150,3 +157,152 @@ class TestReasons:
         assert "the machine code differs" in texts and "local memory" not in texts
         counted = record(code=Code("a"), measures={"local_accesses": 0.0})
         assert "local memory accesses 0 → 50" in reasons(counted, after)[0].text
+
+
+INSTRUCTIONS = "smsp__inst_executed.sum"
+TRAFFIC = "lts__t_sectors.sum"
+
+
+def same_work(**more: object) -> dict[str, object]:
+    """What two records have in common whose code and counters are the same."""
+    return {"code": Code("a"), "metrics": {INSTRUCTIONS: (1e6, 1e6, 1e6)}, **more}
+
+
+def with_clocks(of: KernelRecord, hz: float, cycles: float) -> KernelRecord:
+    times = tuple(replace(one, sm_hz=(hz,) * one.count, cycles=(cycles,) * one.count) for one in of.times)
+    return replace(of, times=times)
+
+
+class TestVerdicts:
+    def test_what_would_have_shown_is_found_nineteen_times_of_twenty(self) -> None:
+        noise = UNDER_NCU.of(1e6)
+        times = [Batch.of_times([1e6 * (1 + 0.001 * n) for n in range(8)])]
+        one = estimate(times, times, noise)
+        (judged,) = judge([one])
+        width = t_quantile(FALSE_DISCOVERY_RATE, one.freedom) * one.error
+        least = math.log1p(judged.detectable)
+        # A slowdown of that size is missed where the noise takes it back below the width: 5 % on one side.
+        assert t_tail((least - width) / one.error, one.freedom) / 2 == pytest.approx(0.05, rel=1e-6)
+
+    def test_a_clock_of_32_ns_is_told_by_multiples_of_it(self) -> None:
+        coarse, fine = (
+            batches(record(nanoseconds=(times,)), False) for times in ((3200.0, 3232.0), (3200.0, 3233.0))
+        )
+        assert coarse[0].step == pytest.approx(0.01, rel=0.02) and fine[0].step == 0
+
+    def test_five_unchanged_kernels_that_moved_widen_every_interval(self) -> None:
+        def outcome(controls: int) -> Outcome:
+            names = [f"kernel_{n}(int)" for n in range(controls)]
+            before = side(*(record(name, nanoseconds=((1e5,) * 6,), **same_work()) for name in names))
+            after = side(*(record(name, nanoseconds=((1.3e5,) * 6,), **same_work()) for name in names))
+            return compare_matches(match(before, after))
+
+        assert any("moved" in note for note in outcome(5).notes)
+        assert outcome(4).notes == ()
+
+    def test_time_that_moved_with_the_clock_is_the_same(self) -> None:
+        def judged(hz: float, cycles: float) -> tuple[str, str]:
+            before = with_clocks(record(nanoseconds=((1e5,) * 9,), **same_work()), 2e9, 2e5)
+            after = with_clocks(record(nanoseconds=((1.1e5,) * 9,), **same_work()), hz, cycles)
+            (one,) = compared(before, after).kernels
+            return one.verdict, one.note
+
+        assert judged(1.8e9, 2e5)[0] == "same" and "SM clock (-10.0 %)" in judged(1.8e9, 2e5)[1]
+        # More cycles, or the same clock: then it is not the clock.
+        assert judged(1.8e9, 2.1e5)[0] == judged(2e9, 2e5)[0] == "unclear"
+
+    def test_sides_that_ncu_was_run_for_otherwise_compare_only_where_both_were_timed(self) -> None:
+        timed = (Times(timed=(1e-3, 1e-3, 1e-3), repetitions=9),)
+        one = replace(record(), origin=Origin(clock_control="base"))
+        other = replace(record(), origin=Origin(clock_control="none"))
+        assert compared(replace(one, times=timed), replace(other, times=timed)).kernels
+        for two in ((one, other), (replace(one, times=timed), other), (one, replace(other, times=timed))):
+            with pytest.raises(UsageError, match="clock control"):
+                compared(*two)
+
+
+class TestCounters:
+    @pytest.mark.parametrize(
+        ("after", "launches", "differs"),
+        [(1.12e6, 3, True), (1.10e6, 3, False), (1.12e6, 1, False), (1.26e6, 1, True)],
+    )
+    def test_amounts_behind_l1_may_differ_by_a_tenth_and_of_few_launches_by_two(
+        self, after: float, launches: int, differs: bool
+    ) -> None:
+        times = ((1000.0,) * launches,)
+        sides = [
+            record(nanoseconds=times, metrics={INSTRUCTIONS: (5.0, 5.0, 5.0), TRAFFIC: (value, value, value)})
+            for value in (1e6, after)
+        ]
+        found = changed_counters(*sides)
+        assert found is not None and bool(found) is differs
+
+    def test_small_amounts_are_left_over_from_other_work(self) -> None:
+        before = record(metrics={INSTRUCTIONS: (5.0, 5.0, 5.0), TRAFFIC: (1000.0,) * 3})
+        after = record(metrics={INSTRUCTIONS: (5.0, 5.0, 5.0), TRAFFIC: (5000.0,) * 3})
+        assert changed_counters(before, after) == ()
+        assert changed_counters(record(), record()) is None
+
+    def test_instructions_are_named_before_traffic(self) -> None:
+        before = record(metrics={INSTRUCTIONS: (100.0,) * 3, TRAFFIC: (1e6,) * 3})
+        after = record(metrics={INSTRUCTIONS: (101.0,) * 3, TRAFFIC: (9e6,) * 3})
+        (reason,) = reasons(before, after)
+        assert reason.kind == "counters" and reason.text.index("+1.0 %") < reason.text.index("+800.0 %")
+
+    def test_clocks_that_differ_and_that_drift(self) -> None:
+        steady = with_clocks(record(), 2e9, 1.0)
+        assert reasons(steady, with_clocks(record(), 2.009e9, 1.0)) == ()
+        (reason,) = reasons(steady, with_clocks(record(), 2.02e9, 1.0))
+        assert reason.text == "SM clock 2,000 → 2,020 MHz (+1.0 %)"
+        drifting = replace(steady, times=(replace(steady.times[0], sm_hz=(1.96e9, 2e9, 2.04e9)),))
+        (reason,) = reasons(steady, drifting)
+        assert reason.text == "SM clock moved between 1,960 and 2,040 MHz after"
+
+
+class TestRenamed:
+    ALIKE = tuple(f"OP{n} R1, R2 ;" for n in range(100))
+
+    def test_like_code_of_the_same_grid_under_another_name(self) -> None:
+        first, second = code_of("a", self.ALIKE), code_of("b", (*self.ALIKE[:95], "NOP ;"))
+        assert likeness(first, first) == 1.0 and 0.75 < likeness(first, second) < 1.0
+        kernels = (
+            [record("one(int)", code=first), record("stays(int)")],
+            [record("two(int)", code=second), record("stays(int)")],
+        )
+        found = match(side(*kernels[0]), side(*kernels[1]))
+        assert [pair.how for pair in found] == ["name", "renamed"]
+        elsewhere = replace(kernels[1][0], grid=(2, 1, 1))
+        assert [pair.how for pair in match(side(*kernels[0]), side(elsewhere, kernels[1][1]))] == ["name"] * 3
+
+    def test_a_tail_of_the_code_is_not_the_code(self) -> None:
+        whole = code_of("a", self.ALIKE * 4)
+        assert likeness(whole, code_of("b", self.ALIKE * 2)) == pytest.approx(0.5, abs=0.05)
+
+    def test_the_most_alike_are_paired(self) -> None:
+        gone = record("old(int)", code=code_of("a", self.ALIKE))
+        near = record("near(int)", code=code_of("b", self.ALIKE[:97]))
+        far = record("far(int)", code=code_of("c", self.ALIKE[:85]))
+        found = match(side(gone, record("stays(int)")), side(far, near, record("stays(int)")))
+        assert [pair.label for pair in found if pair.how == "renamed"] == ["old → near"]
+
+
+class TestWaivers:
+    def test_the_last_day_counts_and_another_condition_does_not(self) -> None:
+        day = datetime.date(2027, 3, 31)
+        before, after = (record(metrics={METRIC: (value,) * 3}) for value in (1.0, 9.0))
+        outcome = compared(before, after)
+        condition = [Condition.parse(f"{METRIC} > +0")]
+        for name, today, holds in (
+            ("", day, True),
+            (METRIC, day, True),
+            ("time", day, False),
+            ("", day + datetime.timedelta(1), False),
+        ):
+            waiver = Waiver("kernel", name, "agreed", day)
+            found = check(outcome, condition, waivers=[waiver], today=today)
+            assert found.holds is holds and bool(found.expired) is (today > day)
+
+    def test_cannot_tell_alone_breaks_where_it_must_not_stand(self) -> None:
+        one = compared(record(nanoseconds=((1e5,) * 9,)), record(nanoseconds=((1e5,) * 9,)))
+        assert [kernel.verdict for kernel in one.kernels] == ["same"]
+        assert check(one, [], fail_unclear=True).holds

@@ -133,9 +133,15 @@ class TestGlobalMemory:
 
 
 class TestGrid:
-    @pytest.mark.parametrize(("blocks", "causes"), [(9, ["small_grid"]), (10, []), (11, ["workload_imbalance"])])
+    @pytest.mark.parametrize(
+        ("blocks", "causes"), [(9, ["small_grid"]), (10, []), (11, ["workload_imbalance"])]
+    )
     def test_fewer_blocks_than_sms(self, blocks: int, causes: list[str]) -> None:
-        cycles = {metrics.SM_ELAPSED_CYCLES_MAX: 1000.0, metrics.SM_COUNT: 10.0, metrics.ACTIVE_CYCLES_MAX: 1000.0}
+        cycles = {
+            metrics.SM_ELAPSED_CYCLES_MAX: 1000.0,
+            metrics.SM_COUNT: 10.0,
+            metrics.ACTIVE_CYCLES_MAX: 1000.0,
+        }
         # Blocks of equal length: the average SM works as long as it has blocks.
         cycles[metrics.SM_ACTIVE_CYCLES] = 1000.0 * blocks / 10 if blocks <= 10 else 550.0
         found = made("EXIT ;", counted=cycles)
