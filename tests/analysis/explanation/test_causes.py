@@ -15,8 +15,10 @@ from gemmprof.analysis.explanation import explain
 from gemmprof.analysis.explanation.candidate import LATENCY, SPECIFIC, Candidate
 from gemmprof.analysis.explanation.causes.access import uncoalesced_access
 from gemmprof.analysis.explanation.causes.arithmetic import non_fused_arithmetic
+from gemmprof.analysis.explanation.causes.atomics import global_atomics
 from gemmprof.analysis.explanation.causes.grid import uneven_work
 from gemmprof.analysis.explanation.causes.reuse import redundant_loads
+from gemmprof.analysis.explanation.causes.waits import instruction_cache, memory_latency
 from gemmprof.analysis.explanation.engine import weigh
 from gemmprof.analysis.explanation.prediction import Prediction, Predictor
 from gemmprof.analysis.explanation.time_model import Mend, TimeModel
@@ -147,3 +149,30 @@ class TestGrid:
         found = made("EXIT ;", counted=cycles)
         statistics = replace(found.profile.launch, grid=(blocks, 1, 1))
         assert [one.cause for one in uneven_work(work(replace(found.profile, launch=statistics)))] == causes
+
+
+class TestWaits:
+    @pytest.mark.parametrize(("instructions", "found"), [(1500, 0), (1540, 1)])
+    def test_code_that_the_instruction_cache_holds_is_not_too_large(
+        self, instructions: int, found: int
+    ) -> None:
+        # 16 bytes each: 1,536 of them fill 24 KiB.
+        hot = made(*["FADD R1, R2, R3 ;"] * instructions, stalls={"no_instructions": {5: 90}})
+        assert len(list(instruction_cache(hot))) == found
+
+    def test_loads_under_way_together_leave_little_to_gain(self) -> None:
+        loads = [f"LDG.E R{10 + n}, [R4.64+0x{n:x}] ;" for n in range(5)]
+        uses = [f"FADD R{20 + n}, R{10 + n}, R1 ;" for n in range(5)]
+        one_by_one = [text for pair in zip(loads, uses, strict=True) for text in pair]
+        waits = {place: 20 for place, text in enumerate(one_by_one) if text.startswith("FADD")}
+        (candidate,) = memory_latency(made(*one_by_one, stalls={"long_scoreboard": waits}))
+        assert candidate.evidence[2].value == 1.0 and candidate.mend.latency is not None
+        assert candidate.mend.latency.tolist() == [0.25, 1.0] * 5
+        together = made(*loads, *uses, stalls={"long_scoreboard": {5: 100}})
+        assert list(memory_latency(together)) == []
+
+
+def test_atomics_that_the_block_combined_in_shared_memory_are_no_flaw() -> None:
+    code = ("ATOMS.ADD R2, [R4], R6 ;", "RED.E.ADD.S32 [R8.64], R6 ;", "EXIT ;")
+    assert len(list(global_atomics(made(*code, executed=(400, 100, 100))))) == 1
+    assert list(global_atomics(made(*code, executed=(401, 100, 100)))) == []
