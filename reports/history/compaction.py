@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import json
+import tempfile
 from pathlib import Path
 
 from gemmprof.analysis.history.overview import Times, series_with_steps
 from gemmprof.reports.history.files import ROW_GROUP, new_parquet, write_table
 from gemmprof.reports.history.index import index_of, index_table
 from gemmprof.reports.history.listing import REPLACES, Listing
+
+MEMORY = "1GB"
+"""What sorting may take; more rows than fit go through files."""
 
 
 def write_compacted(files: Listing, target: Path) -> None:
@@ -34,18 +38,19 @@ def write_compacted(files: Listing, target: Path) -> None:
     starts = np.empty(len(order), np.int64)
     starts[order] = np.cumsum(piece.counts[order]) - piece.counts[order]
 
-    connection = duckdb.connect()
-    connection.execute("SET enable_progress_bar = false; SET TimeZone = 'UTC'")
-    connection.register("loud", pa.table({"number": pa.array(loud, pa.int64())}))
-    connection.register(
-        "points", connection.read_parquet([str(path) for path in files.all], union_by_name=True)
-    )
-    rows = connection.sql(
-        "SELECT * FROM points ORDER BY series NOT IN (SELECT number FROM loud), series, recorded_at"
-    ).to_arrow_reader(16 * ROW_GROUP)
     replaces = {REPLACES: json.dumps([path.name for path in files.all]).encode()}
     write_table(index_table(piece, names, starts).replace_schema_metadata(replaces), index_of(target))
-    with new_parquet(target, rows.schema.with_metadata(replaces)) as writer:
-        for batch in rows:
-            table = pa.Table.from_batches([batch]).replace_schema_metadata(replaces)
-            writer.write_table(table, row_group_size=ROW_GROUP)
+    with tempfile.TemporaryDirectory(prefix="gemmprof-") as spill, duckdb.connect() as connection:
+        connection.execute("SET enable_progress_bar = false; SET TimeZone = 'UTC'")
+        connection.execute(f"SET memory_limit = '{MEMORY}'")
+        connection.execute("SET temp_directory = $1", [spill])
+        connection.register("loud", pa.table({"number": pa.array(loud, pa.int64())}))
+        paths = [str(path) for path in files.all]
+        connection.register("points", connection.read_parquet(paths, union_by_name=True))
+        rows = connection.sql(
+            "SELECT * FROM points ORDER BY series NOT IN (SELECT number FROM loud), series, recorded_at"
+        ).to_arrow_reader(16 * ROW_GROUP)
+        with new_parquet(target, rows.schema.with_metadata(replaces)) as writer:
+            for batch in rows:
+                table = pa.Table.from_batches([batch]).replace_schema_metadata(replaces)
+                writer.write_table(table, row_group_size=ROW_GROUP)
