@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from gemmprof.profiler.site import Site
     from gemmprof.progress import Progress
 
-DEFAULT_WAIT = 300.0
+DEFAULT_WAIT = 300
 
 
 def add_place_arguments(parser: argparse.ArgumentParser) -> None:
@@ -49,10 +49,10 @@ def add_place_arguments(parser: argparse.ArgumentParser) -> None:
     )
     group.add_argument(
         "--wait",
-        type=float,
+        type=whole(0),
         default=DEFAULT_WAIT,
         metavar="SECONDS",
-        help=f"wait so long for workers of a cluster (default {DEFAULT_WAIT:.0f})",
+        help=f"wait so long for workers of a cluster (default {DEFAULT_WAIT})",
     )
 
 
