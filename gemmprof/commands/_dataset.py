@@ -36,13 +36,17 @@ def refresh(folder: Path, inputs: list[Path], options: argparse.Namespace) -> bo
 
     reports, problems = reports_below(inputs)
     _shared.name_failures(options, problems)
-    done = update(
-        folder,
-        reports,
-        explained=not options.no_findings,
-        processes=options.processes,
-        progress=lambda *state: print(found.progress(*state), file=sys.stderr),
-    )
+    try:
+        done = update(
+            folder,
+            reports,
+            explained=not options.no_findings,
+            processes=options.processes,
+            progress=lambda *state: print(found.progress(*state), file=sys.stderr),
+        )
+    except KeyboardInterrupt:
+        print("what was read is kept: the same command goes on from there", file=sys.stderr)
+        raise
     for line in found.summary(done):
         print(line, file=sys.stderr)
     return bool(done.errors or problems)
