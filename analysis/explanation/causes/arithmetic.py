@@ -10,7 +10,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from gemmprof import metrics
-from gemmprof.analysis.explanation import sequences
+from gemmprof.analysis.explanation import divisions, sequences
 from gemmprof.analysis.explanation.candidate import Candidate, derived, evidence, keep_of, share
 from gemmprof.analysis.explanation.pipes import FMA
 from gemmprof.analysis.explanation.sass import Sass
@@ -135,16 +135,16 @@ def integer_arithmetic(work: Work) -> Iterator[Candidate]:
     """
     if work.code is None:
         return
-    divisions = sequences.integer_divisions(work)
-    found = divisions.instructions
+    divided = divisions.integer_divisions(work)
+    found = divided.instructions
     if not found.any():
         return
-    keep = divisions.keep
+    keep = divided.keep
     gone = work.executed * (1.0 - keep)
     part = share(float(gone.sum()), work.total_executed)
     if part < 0.02:
         return
-    wide = divisions.wide
+    wide = divided.wide
     bits = "64-bit" if wide else "32-bit"
     yield Candidate(
         cause="integer_arithmetic",

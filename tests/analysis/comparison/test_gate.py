@@ -15,7 +15,7 @@ from gemmprof.analysis.comparison.conditions import Condition
 from gemmprof.analysis.comparison.distributions import t_quantile, t_tail
 from gemmprof.analysis.comparison.gate import GateResult, check
 from gemmprof.analysis.comparison.judgement import FALSE_DISCOVERY_RATE, Batch, estimate, judge
-from gemmprof.analysis.comparison.matching import chosen, match, rungs
+from gemmprof.analysis.comparison.matching import ALIKE, chosen, match, rungs
 from gemmprof.analysis.comparison.noise_classes import UNDER_NCU
 from gemmprof.analysis.comparison.outcome import Outcome, batches, compare_matches
 from gemmprof.analysis.comparison.quantify import Measures
@@ -93,6 +93,27 @@ class TestGate:
         outcome = compare_matches(match(side(record("a"), record("b")), Side("after", ())))
         found = check(outcome, [Condition.parse("time > +3%")])
         assert not found.holds and {item.condition for item in found.broken} == {"gone"}
+
+    def test_a_finding_is_new_where_the_earlier_side_was_looked_at_and_had_none(self) -> None:
+        looked = replace(record(), rules=("Rule",))
+        found = replace(looked, findings=("Rule",))
+        assert not gate(looked, found, "+Rule").holds and not gate(found, found, "Rule").holds
+        assert gate(found, found, "+Rule").holds and gate(found, looked, "Rule").holds
+
+    def test_what_cannot_be_told_is_not_decided_however_large(self) -> None:
+        before, after = record(nanoseconds=((100.0,),)), record(nanoseconds=((104.0,),))
+        found = gate(before, after, "time > +3%")
+        assert found.holds and [text.split(":")[1] for _, text in found.undecided] == [" CAN'T TELL"]
+        assert found.checked == 0
+        assert gate(before, after, "time > +3%", "time > 0").checked == 1
+
+    def test_a_small_rise_that_is_sure_is_slower(self) -> None:
+        sure = ((1e7,) * 20, (1e7,) * 20, (1e7,) * 20)
+        slower = tuple(tuple(1.006 * time for time in times) for times in sure)
+        (one,) = compare_matches(
+            match(side(record(nanoseconds=sure)), side(record(nanoseconds=slower))), margin=0.001
+        ).kernels
+        assert one.verdict == "slower"
 
 
 class TestNotes:
@@ -274,6 +295,17 @@ class TestRenamed:
         elsewhere = replace(kernels[1][0], grid=(2, 1, 1))
         assert [pair.how for pair in match(side(*kernels[0]), side(elsewhere, kernels[1][1]))] == ["name"] * 3
 
+    def test_other_code_is_another_kernel(self) -> None:
+        stays = record("stays(int)")
+        old = record("one(int)", code=code_of("a", self.ALIKE))
+        new = record("two(int)", code=code_of("b", self.ALIKE[:50]))
+        assert [pair.how for pair in match(side(old, stays), side(new, stays))] == ["name"] * 3
+        assert [pair.before is None for pair in match(side(old, stays), side(new, stays))] == [
+            False,
+            False,
+            True,
+        ]
+
     def test_a_tail_of_the_code_is_not_the_code(self) -> None:
         whole = code_of("a", self.ALIKE * 4)
         assert likeness(whole, code_of("b", self.ALIKE * 2)) == pytest.approx(0.5, abs=0.05)
@@ -281,7 +313,8 @@ class TestRenamed:
     def test_the_most_alike_are_paired(self) -> None:
         gone = record("old(int)", code=code_of("a", self.ALIKE))
         near = record("near(int)", code=code_of("b", self.ALIKE[:97]))
-        far = record("far(int)", code=code_of("c", self.ALIKE[:85]))
+        far = record("far(int)", code=code_of("c", self.ALIKE[:92]))
+        assert far.code is not None and likeness(gone.code, far.code) > ALIKE
         found = match(side(gone, record("stays(int)")), side(far, near, record("stays(int)")))
         assert [pair.label for pair in found if pair.how == "renamed"] == ["old → near"]
 
