@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 from recorded_data import DATA
 
+from gemmprof.analysis.comparison.builds import load_build
+from gemmprof.analysis.occupancy.calculator import occupancy
 from gemmprof.analysis.occupancy.cubin import find_cuobjdump
 from gemmprof.cli import main
 from gemmprof.errors import DeviceError
@@ -92,3 +94,17 @@ def test_wrong_builds_are_one_message(tmp_path: Path, capsys: pytest.CaptureFixt
     for arguments in ([OLD], [OLD, str(empty)], [OLD, str(tmp_path / "missing.log")], [OLD, NEW, NEW]):
         assert main(["diff", "--build", *arguments]) == 2
         assert "fix:" in capsys.readouterr().err or arguments[-1].endswith("missing.log")
+
+
+@pytest.mark.parametrize("threads", [64, 1024])
+def test_the_occupancy_of_a_built_kernel_is_the_calculator_s(threads: int) -> None:
+    for record in load_build([OLD], threads).kernels:
+        figures = {name: figure.middle for name, figure in record.metrics.items()}
+        answer = occupancy(
+            record.key[2],
+            threads,
+            int(figures["registers"]),
+            int(figures["shared_memory"]),
+            block_barriers=int(figures.get("barriers", 1)),
+        )
+        assert figures["theoretical_occupancy"] == pytest.approx(100 * answer.theoretical_occupancy)

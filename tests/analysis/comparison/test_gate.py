@@ -115,6 +115,11 @@ class TestGate:
         ).kernels
         assert one.verdict == "slower"
 
+    def test_local_accesses_that_nobody_counted_are_those_of_the_code(self) -> None:
+        code = Code("a", 9, {"LDL": 1, "LDL.64": 2, "STL.128": 3, "STG.E": 3})
+        held = gate(record(), record(code=code), "local_memory > 5", "spills > 6")
+        assert [item.text for item in held.broken] == ["local_accesses is 6 (local_memory > 5)"]
+
 
 class TestNotes:
     def test_launches_of_several_reports_are_not_one_launch(self) -> None:
