@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 
 from gemmprof.model import SessionDetails
 
@@ -53,11 +54,8 @@ def _own_arguments(session: SessionDetails) -> list[str]:
     The program is the first word that is neither an option nor the value of one. Behind a flag that is not among
     `_FLAGS` it is taken for a value, and the words behind it up to its first bare one for ncu's.
     """
-    try:
-        words = shlex.split(session.command_line)
-    except ValueError:
-        words = session.command_line.split()
-    own = words[:1]
+    words = _words(session.command_line)
+    own = [*words[:1]]
     for word in words[1:]:
         before = own[-1]
         has_value = len(own) > 1 and before.startswith("-") and "=" not in before and before not in _FLAGS
@@ -65,6 +63,15 @@ def _own_arguments(session: SessionDetails) -> list[str]:
             break
         own.append(word)
     return own
+
+
+@lru_cache(maxsize=64)
+def _words(command_line: str) -> tuple[str, ...]:
+    """The words of a command line, which all launches of a report share."""
+    try:
+        return tuple(shlex.split(command_line))
+    except ValueError:
+        return tuple(command_line.split())
 
 
 def _values(words: Sequence[str], name: str) -> Iterator[str]:

@@ -15,8 +15,8 @@ analysis does, to `gemmprof.metrics.GROUPS`.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
@@ -83,24 +83,86 @@ ANALYSES: tuple[Analysis, ...] = (
 """Every analysis, in the order of the pages."""
 
 
+class Results(Mapping[str, Any]):
+    """The result of each analysis by its ``NAME``, in the order of `ANALYSES`, made when it is first looked at."""
+
+    def __init__(self, profile: KernelProfile) -> None:
+        self._profile = profile
+        self._made: dict[str, Any] = {}
+
+    def __getitem__(self, name: str) -> Any:
+        if name not in self._made:
+            self._made[name] = _analyses_by_name()[name].analyse(self._profile)
+        return self._made[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(_analyses_by_name())
+
+    def __len__(self) -> int:
+        return len(ANALYSES)
+
+    def __contains__(self, name: object) -> bool:
+        return name in _analyses_by_name()
+
+
+@cache
+def _analyses_by_name() -> dict[str, Analysis]:
+    return {analysis.NAME: analysis for analysis in ANALYSES}
+
+
 @dataclass(frozen=True, slots=True)
 class KernelAnalysis:
-    """Everything that gemmprof has to say about one profiled launch.
+    """Everything that gemmprof has to say about one profiled launch; what is not looked at costs nothing.
 
     Attributes:
         profile: the launch as the report holds it.
         results: result of each analysis by its ``NAME``, in the order of `ANALYSES`; `NotCollected` where the
             report lacks the metrics.
-        verdict: the kernel in one paragraph.
-        explanation: what to change first, where, and what it brings.
         slimmed: True where the profile's instance values were dropped after the analyses, to save memory.
     """
 
     profile: KernelProfile
     results: Mapping[str, Any] = field(repr=False)
-    verdict: Verdict
-    explanation: Explanation
     slimmed: bool = False
+    _made: dict[str, Any] = field(default_factory=dict, repr=False, compare=False)
+
+    @property
+    def explanation(self) -> Explanation:
+        """What to change first, where, and what it brings."""
+        if "explanation" not in self._made:
+            self._made["explanation"] = explain(self.profile)
+        found: Explanation = self._made["explanation"]
+        return found
+
+    @property
+    def is_explained(self) -> bool:
+        """Whether the explanation is there already."""
+        return "explanation" in self._made
+
+    def take_explanation(self, found: Explanation) -> None:
+        """Take an explanation that another process made of the same launch."""
+        self._made["explanation"] = found
+
+    @property
+    def verdict(self) -> Verdict:
+        """The kernel in one paragraph."""
+        if "verdict" not in self._made:
+            self._made["verdict"] = judge(self.results, self.explanation)
+        found: Verdict = self._made["verdict"]
+        return found
+
+    def complete(self) -> KernelAnalysis:
+        """The same with everything made."""
+        dict(self.results)
+        _ = self.verdict
+        return self
+
+    def slim(self) -> KernelAnalysis:
+        """The same with everything made and without instance values, which take most of the memory."""
+        self.complete()
+        return replace(
+            self, profile=replace(self.profile, instances={}), results=dict(self.results), slimmed=True
+        )
 
     def get(self, kind: type[Result]) -> Result | NotCollected:
         """The result of this type, for example ``analysis.get(Roofline)``.
@@ -150,7 +212,7 @@ def no_launch(given: object) -> UsageError:
 
 
 def analyse(profile: KernelProfile) -> KernelAnalysis:
-    """Run every analysis on one launch.
+    """Every analysis of one launch.
 
     Raises:
         UsageError: something else was given, a path for example.
@@ -158,6 +220,4 @@ def analyse(profile: KernelProfile) -> KernelAnalysis:
     given: object = profile
     if not isinstance(given, KernelProfile):
         raise no_launch(given)
-    results = {analysis.NAME: analysis.analyse(profile) for analysis in ANALYSES}
-    explanation = explain(profile)
-    return KernelAnalysis(profile, results, judge(results, explanation), explanation)
+    return KernelAnalysis(profile, Results(profile))

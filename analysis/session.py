@@ -255,9 +255,7 @@ def _analysed(
         with_source = (lambda profile: source and _is_measured_by_address(profile)) if many else source
         for profile in reader.profiles(source=with_source, units=True, only=only):
             analysis = analyse(profile)
-            yield (
-                replace(analysis, profile=replace(profile, instances={}), slimmed=True) if many else analysis
-            )
+            yield analysis.slim() if many else analysis
 
 
 def _is_measured_by_address(profile: KernelProfile) -> bool:

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from gemmprof import metrics
-from gemmprof.analysis import opcodes, roofline, speed_of_light
+from gemmprof.analysis import instruction_mix, opcodes, roofline, scheduler, speed_of_light, warp_states
 from gemmprof.analysis.by_line import base_name
 from gemmprof.analysis.explanation.causes import CAUSES
 from gemmprof.analysis.instruction_mix import InstructionMix
@@ -20,6 +20,8 @@ from gemmprof.analysis.scheduler import Scheduler
 from gemmprof.analysis.speed_of_light import BreakdownEntry, SpeedOfLight
 from gemmprof.analysis.warp_states import StateShare, WarpStates
 from gemmprof.model import Explanation
+
+Found = TypeVar("Found")
 
 UNKNOWN = "unknown"
 
@@ -111,13 +113,17 @@ def judge(results: Mapping[str, Any], explanation: Explanation | None = None) ->
         results: result of each analysis by name (`KernelAnalysis.results`); missing and not collected ones are fine.
         explanation: what to change first, which the last sentence names.
     """
-    found = {type(result): result for result in results.values()}
+
+    def result(name: str, kind: type[Found]) -> Found | None:
+        found = results.get(name)
+        return found if isinstance(found, kind) else None
+
     findings = _Findings(
-        light=found.get(SpeedOfLight),
-        roofs=found.get(Roofline),
-        states=found.get(WarpStates),
-        scheduler=found.get(Scheduler),
-        mix=found.get(InstructionMix),
+        light=result(speed_of_light.NAME, SpeedOfLight),
+        roofs=result(roofline.NAME, Roofline),
+        states=result(warp_states.NAME, WarpStates),
+        scheduler=result(scheduler.NAME, Scheduler),
+        mix=result(instruction_mix.NAME, InstructionMix),
     )
     return Verdict(_limited_by(findings), _closeness(findings), _waiting(findings), _advice(explanation))
 

@@ -67,7 +67,7 @@ from gemmprof.analysis.kernel_analysis import analyse
 from gemmprof.analysis.reading.report import read_report
 started = time.perf_counter()
 for profile in read_report(sys.argv[1]):
-    analyse(profile)
+    analyse(profile).complete()
 print(time.perf_counter() - started)
 """
 

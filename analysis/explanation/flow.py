@@ -11,6 +11,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 
+import numpy as np
+import numpy.typing as npt
+
 from gemmprof.analysis.explanation.sass import Sass, parse
 from gemmprof.model import Instruction
 
@@ -49,6 +52,9 @@ class Program:
     _producers: dict[tuple[int, str], tuple[int, ...]] = field(
         default_factory=dict, repr=False, compare=False
     )
+
+    masks: dict[object, npt.NDArray[np.bool_]] = field(default_factory=dict, repr=False, compare=False)
+    """Which instructions a question is true for, by the code of the question (`Work.where`)."""
 
     @cached_property
     def index_of(self) -> dict[int, int]:

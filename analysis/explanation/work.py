@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import repeat
 from typing import TypeVar, cast
 
 import numpy as np
@@ -108,7 +109,11 @@ class Work:
 
     def _in_order(self, by_address: Mapping[int, float]) -> Array:
         """A value for each instruction from values by address, 0 where there is none."""
-        return np.array([by_address.get(line.address, 0) for line in self.instructions], dtype=np.float64)
+        return np.array(list(map(by_address.get, self._addresses, repeat(0))), dtype=np.float64)
+
+    @cached_property
+    def _addresses(self) -> tuple[int, ...]:
+        return tuple(line.address for line in self.instructions)
 
     @cached_property
     def total_executed(self) -> float:
@@ -221,7 +226,15 @@ class Work:
 
     def where(self, wanted: Callable[[Sass], bool]) -> Mask:
         """A mask of the instructions that this holds for."""
-        return np.fromiter((wanted(line) for line in self.sass), dtype=bool, count=len(self.sass))
+        if self.code is None:
+            return np.zeros(0, dtype=bool)
+        # What depends on the code alone is the same for every launch of it.
+        key = getattr(wanted, "__code__", None)
+        if key is None or getattr(wanted, "__closure__", None) or getattr(wanted, "__defaults__", None):
+            return np.fromiter(map(wanted, self.sass), dtype=bool, count=len(self.sass))
+        if key not in self.code.masks:
+            self.code.masks[key] = np.fromiter(map(wanted, self.sass), dtype=bool, count=len(self.sass))
+        return self.code.masks[key].copy()
 
     # --- Traffic ---
 

@@ -2,9 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from gemmprof.reports.pages.contents import Plan
+from gemmprof.reports.pages.workers import ordered
+
+if TYPE_CHECKING:
+    from gemmprof.analysis.session import Session
+
+
+def explain_all(sessions: Iterable[Session], *, processes: int) -> None:
+    """Explain every launch that is not yet, several at the same time (see `workers.ordered`)."""
+    waiting = [kernel for session in sessions for kernel in session.kernels if not kernel.is_explained]
+    made = ordered(lambda place: waiting[place].explanation, len(waiting), processes=processes)
+    for kernel, found in zip(waiting, made, strict=True):
+        kernel.take_explanation(found)
 
 
 def explained(pages: Plan) -> Plan:

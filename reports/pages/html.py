@@ -28,7 +28,7 @@ from gemmprof.reports.pages.contents import (
     twin,
 )
 from gemmprof.reports.pages.environment import asset, content_security_policy, environment
-from gemmprof.reports.pages.explained import explained
+from gemmprof.reports.pages.explained import explain_all, explained
 from gemmprof.reports.pages.workers import ordered, session_set_aside
 
 if TYPE_CHECKING:
@@ -129,17 +129,17 @@ def render(
     Raises:
         UsageError: if ``baseline`` names no kernel of the session.
     """
-    pages = plan(session, every=every)
-    chosen = choose(pages.pages, baseline) if isinstance(baseline, str) else None
     with session_set_aside():
+        other = None if baseline is None or isinstance(baseline, str) else baseline
+        explain_all([session] if other is None else [session, other], processes=processes)
+        pages = plan(session, every=every)
+        chosen = choose(pages.pages, baseline) if isinstance(baseline, str) else None
         report = Report(
             session=session,
             plan=explained(pages),
             links=Links(single_file),
             baseline=chosen,
-            other=plan(baseline, every=True)
-            if baseline is not None and not isinstance(baseline, str)
-            else None,
+            other=plan(other, every=True) if other is not None else None,
             outcome=outcome,
         )
         if single_file:
