@@ -11,9 +11,9 @@ import json
 import os
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from gemmprof.cache import cache_directory
 from gemmprof.dtypes import element_type
@@ -148,13 +148,18 @@ def build(
     if force or not is_whole(plan.library.parent):
         with compiler.locked(cache):
             made = _make(plan, cache, force, jobs or os.cpu_count() or 1, progress)
-    records = json.loads((made.plan.library.parent / RECORDS_NAME).read_text(encoding="utf-8"))
+    notes = compiler.read_note(made.plan.library.parent / RECORDS_NAME, dict[str, compiler.Compiled])
+    if lacking := [variant.name for variant in plan.variants if variant.name not in notes]:
+        raise BuildError(
+            f"the note of the build in {made.plan.library.parent} lacks {lacking[0]}",
+            remedies=["remove that folder; it is made again"],
+        )
     return BuildResult(
         library=made.plan.library,
         architectures=tuple(f"sm_{number}" for number in numbers),
         compiler=nvcc.banner,
         stages={
-            variant.name: _stage_build(records[variant.name], variant, unit, variant.name in made.compiled)
+            variant.name: _stage_build(notes[variant.name], variant, unit, variant.name in made.compiled)
             for variant, unit in zip(made.plan.variants, made.plan.units, strict=True)
         },
         compiled=made.compiled,
@@ -286,7 +291,7 @@ def _link(cache: Path, plan: _Plan) -> None:
     """Link the objects, and note beside the library what its stages are made of."""
     library, units = plan.library, plan.everything
     with new_entry(library.parent) as folder:
-        records = {unit.name: compiler.read_record(cache, unit) for unit in units}
+        records = {unit.name: asdict(compiler.read_record(cache, unit)) for unit in units}
         (folder / RECORDS_NAME).write_text(json.dumps(records, indent=1), encoding="utf-8")
         objects = [str(compiler.object_directory(cache, unit) / compiler.OBJECT_NAME) for unit in units]
         # The static CUDA runtime: torch may bring another one, or (a CPU build) none.
@@ -304,8 +309,7 @@ def _link(cache: Path, plan: _Plan) -> None:
             raise compiler.compiler_error(library.name, completed.stderr + completed.stdout)
 
 
-def _stage_build(record: Mapping[str, Any], variant: Variant, unit: Unit, compiled: bool) -> StageBuild:
-    kernels = tuple(KernelResources(**item) for item in record["kernels"])
+def _stage_build(record: compiler.Compiled, variant: Variant, unit: Unit, compiled: bool) -> StageBuild:
     return StageBuild(
-        variant.name, unit.source_hash, dict(variant.parameters), compiled, record["seconds"], kernels
+        variant.name, unit.source_hash, dict(variant.parameters), compiled, record.seconds, record.kernels
     )

@@ -61,8 +61,7 @@ def compile_candidate(variant: Variant, architecture: str) -> Candidate:
             completed = compiler.run_tool(command)
             if completed.returncode != 0:
                 raise compiler.compiler_error(variant.source, completed.stderr + completed.stdout)
-    kernels = compiler.read_record(cache, unit)["kernels"]
-    return Candidate(library, tuple(KernelResources(**kernel) for kernel in kernels))
+    return Candidate(library, compiler.read_record(cache, unit).kernels)
 
 
 class _Gemm(ctypes.Structure):

@@ -18,15 +18,18 @@ from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import TypeVar
 
+from gemmprof.documents import DocumentError, read_json
 from gemmprof.errors import BuildError
 from gemmprof.kernels.catalog import Variant
 from gemmprof.kernels.entries import is_whole, new_entry
 from gemmprof.kernels.toolchain import target_number, why_skipped
 from gemmprof.progress import Progress
-from gemmprof.ptxas import parse_ptxas, with_short_names
+from gemmprof.ptxas import KernelResources, parse_ptxas, with_short_names
 from gemmprof.toolchain import Tool
+
+Note = TypeVar("Note")
 
 SOURCES = Path(__file__).resolve().parent
 """Where the device and host sources lie: ``include/`` for what all ladders share, and one folder a ladder."""
@@ -148,10 +151,37 @@ def is_compiled(cache: Path, unit: Unit) -> bool:
     return is_whole(object_directory(cache, unit))
 
 
-def read_record(cache: Path, unit: Unit) -> dict[str, Any]:
-    """What was noted when the unit was compiled: ``seconds`` and ``kernels``."""
-    text = (object_directory(cache, unit) / RECORD_NAME).read_text(encoding="utf-8")
-    return dict(json.loads(text))
+@dataclass(frozen=True, slots=True)
+class Compiled:
+    """What was noted when a unit was compiled: seconds, and what its kernels take."""
+
+    seconds: float
+    kernels: tuple[KernelResources, ...]
+
+
+def read_record(cache: Path, unit: Unit) -> Compiled:
+    """What was noted when the unit was compiled.
+
+    Raises:
+        BuildError: the note is damaged.
+    """
+    return read_note(object_directory(cache, unit) / RECORD_NAME, Compiled)
+
+
+def read_note(path: Path, kind: type[Note]) -> Note:
+    """A note of the build cache, which its seal says is whole.
+
+    Raises:
+        BuildError: it is not what a build writes.
+    """
+    try:
+        return read_json(path.read_bytes(), kind)
+    except (OSError, DocumentError) as error:
+        raise BuildError(
+            f"{path} in the build cache is damaged",
+            found=str(error),
+            remedies=[f"remove {path.parent}; it is made again"],
+        ) from None
 
 
 @contextmanager

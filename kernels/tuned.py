@@ -6,17 +6,23 @@ as the stage's source is the one that it was found with.
 
 from __future__ import annotations
 
+import contextlib
 import json
-import math
-import re
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated
 
+import msgspec
+
+from gemmprof.documents import DocumentError, read_json
 from gemmprof.run import write_atomically
 
 FILE_NAME = "tuned.json"
+
+
+LARGEST_PARAMETER = 1 << 16
+_Name = Annotated[str, msgspec.Meta(pattern=r"^[A-Za-z_][A-Za-z0-9_]*\Z")]
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,10 +38,10 @@ class Tuned:
         gain: how many times faster than the catalog's parameters, geometric mean over the shapes.
     """
 
-    name: str
-    architecture: str
+    name: _Name
+    architecture: Annotated[str, msgspec.Meta(pattern=r"^sm_[0-9]{2,3}[af]?\Z")]
     source: str
-    parameters: Mapping[str, int]
+    parameters: Mapping[_Name, Annotated[int, msgspec.Meta(ge=0, le=LARGEST_PARAMETER)]]
     shapes: tuple[str, ...]
     gain: float
 
@@ -47,40 +53,15 @@ def load_tuned(cache: Path) -> dict[tuple[str, str], Tuned]:
     writes is left out.
     """
     try:
-        entries = json.loads((cache / FILE_NAME).read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError):
+        entries = read_json((cache / FILE_NAME).read_bytes(), list[msgspec.Raw])
+    except (OSError, DocumentError):
         return {}
-    found = map(_checked, entries if isinstance(entries, list) else ())
-    return {(entry.name, entry.architecture): entry for entry in found if entry is not None}
-
-
-_NAME = re.compile(r"[A-Za-z_]\w*", re.ASCII)
-_TARGET = re.compile(r"sm_\d{2,3}[af]?", re.ASCII)
-LARGEST_PARAMETER = 1 << 16
-
-
-def _checked(entry: Any) -> Tuned | None:
-    """The entry of a file that anybody may have written, None unless it is what `save_tuned` writes."""
-    if not isinstance(entry, dict) or set(entry) != {field.name for field in fields(Tuned)}:
-        return None
-    parameters, shapes, gain = entry["parameters"], entry["shapes"], entry["gain"]
-    good = (
-        _matches(_NAME, entry["name"])
-        and _matches(_TARGET, entry["architecture"])
-        and isinstance(entry["source"], str)
-        and isinstance(parameters, dict)
-        and all(_matches(_NAME, letter) for letter in parameters)
-        and all(type(value) is int and 0 <= value <= LARGEST_PARAMETER for value in parameters.values())
-        and isinstance(shapes, list)
-        and all(isinstance(shape, str) for shape in shapes)
-        and type(gain) in (int, float)
-        and math.isfinite(gain)
-    )
-    return Tuned(**{**entry, "shapes": tuple(shapes)}) if good else None
-
-
-def _matches(pattern: re.Pattern[str], value: Any) -> bool:
-    return isinstance(value, str) and pattern.fullmatch(value) is not None
+    found: dict[tuple[str, str], Tuned] = {}
+    for entry in entries:
+        with contextlib.suppress(DocumentError):
+            kept = read_json(bytes(entry), Tuned)
+            found[kept.name, kept.architecture] = kept
+    return found
 
 
 def save_tuned(cache: Path, winner: Tuned) -> Path:

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from gemmprof.documents import read_json
 from gemmprof.line_worker import LineReader, append_line
 from gemmprof.model import Problem
 from gemmprof.profiler.lock import collection_lives
@@ -32,6 +33,18 @@ class Task:
     def key(self) -> tuple[int, Problem]:
         """What identifies the task's result in a run."""
         return self.stage, self.problem
+
+
+@dataclass(frozen=True, slots=True)
+class _WrittenJob:
+    """A job as its file holds it."""
+
+    tasks: tuple[Task, ...]
+    run_directory: str
+    events: str
+    stop_file: str
+    seed: int
+    time_budget: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,19 +77,14 @@ class Job:
 
     @classmethod
     def load(cls, path: Path) -> Job:
-        """Read a job that `save` wrote."""
-        document = json.loads(path.read_text(encoding="utf-8"))
-        tasks = tuple(
-            Task(**{**item, "problem": Problem(**item["problem"])}) for item in document.pop("tasks")
-        )
-        return cls(
-            tasks=tasks,
-            run_directory=Path(document["run_directory"]),
-            events=Path(document["events"]),
-            stop_file=Path(document["stop_file"]),
-            seed=int(document["seed"]),
-            time_budget=float(document["time_budget"]),
-        )
+        """Read a job that `save` wrote.
+
+        Raises:
+            DocumentError: it is damaged.
+        """
+        written = read_json(path.read_bytes(), _WrittenJob)
+        places = {name: Path(getattr(written, name)) for name in ("run_directory", "events", "stop_file")}
+        return cls(written.tasks, **places, seed=written.seed, time_budget=written.time_budget)
 
     def should_stop(self) -> bool:
         """Whether the collection asked to stop, or is gone."""

@@ -8,6 +8,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from gemmprof import metrics
+from gemmprof.documents import DocumentError
 from gemmprof.errors import GemmprofError, ProfilerError
 from gemmprof.model import Card
 from gemmprof.profiler.job import Event, Job, Task
@@ -56,7 +57,7 @@ class Profiling:
                 continue
             try:
                 tasks = Job.load(files.job).tasks
-            except (ValueError, TypeError, KeyError):
+            except (OSError, DocumentError):
                 continue  # a damaged job: which tasks it had is not known
             missing = {task.key for task in self._keeper.unprofiled()}
             kept = [task for task in outcome(files, tasks).finished if task.task.key in missing]

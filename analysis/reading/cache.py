@@ -15,9 +15,12 @@ import tempfile
 import zlib
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from gemmprof.cache import cache_directory, cache_is_off
+from gemmprof.documents import DocumentError, read_json
+
+T = TypeVar("T")
 
 MAX_ENTRIES = 2000
 """When the cache holds more entries than this, the older half is deleted."""
@@ -58,16 +61,15 @@ def cache_key(*parts: object) -> str:
     return digest.hexdigest()[:40]
 
 
-def load(key: str) -> dict[str, Any] | None:
-    """The entry, None if there is none or it is damaged."""
+def load(key: str, kind: type[T]) -> T | None:
+    """The entry of this type, None if there is none or it is damaged."""
     folder = entries_directory()
     if folder is None:
         return None
     try:
-        value = json.loads(zlib.decompress((folder / key).read_bytes()))
-    except (OSError, ValueError, zlib.error):
+        return read_json(zlib.decompress((folder / key).read_bytes()), kind)
+    except (OSError, DocumentError, zlib.error):
         return None
-    return value if isinstance(value, dict) else None
 
 
 def store(key: str, value: dict[str, Any]) -> None:

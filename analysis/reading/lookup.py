@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -57,6 +58,24 @@ def _as_file(content: bytes) -> Iterator[str]:
         path = Path(folder) / "kernel.ncu-rep"
         path.write_bytes(content)
         yield str(path)
+
+
+@dataclass(frozen=True, slots=True)
+class _Disassembly:
+    """What the cache holds of a kernel: SASS and the place (file, line) of each instruction, and the files' names."""
+
+    sass: list[str]
+    lines: list[tuple[int, int] | None]
+    files: list[str]
+
+    def fits(self, pcs: Sequence[int]) -> bool:
+        """Whether it says something of each of these instructions."""
+        known = range(len(self.files))
+        return (
+            len(self.sass) == len(self.lines) == len(pcs)
+            and _is_disassembled(self.sass)
+            and all(line is None or line[0] in known for line in self.lines)
+        )
 
 
 class Lookup:
@@ -121,8 +140,8 @@ class Lookup:
             raise damaged(self.frame.path, "a launch of it cannot be read", str(error)) from None
         # What the native reader sees is the chip and these names, no values.
         key = cache.cache_key("units", cache.module_version(), content)
-        answer = cache.load(key)
-        if answer is None or len(answer) != len(names):
+        answer = cache.load(key, dict[str, str])
+        if answer is None or answer.keys() != set(names):
             # In a fresh process, which is faster beside another one at work, and whose answer is always the same.
             with ExitStack() as fresh:
                 found = self._ask(content, lambda folder: _one_shot(fresh, folder), units=names)["units"]
@@ -149,26 +168,22 @@ class Lookup:
         self, profile: KernelProfile, workload: Item, module: Module, base: int, pcs: list[int]
     ) -> tuple[Instruction, ...]:
         key = cache.cache_key("sass", cache.module_version(), module.digest, profile.mangled_name, base, pcs)
-        answer = cache.load(key)
-        if (
-            answer is None
-            or len(answer.get("sass", ())) != len(pcs)
-            or not _is_disassembled(answer["sass"])
-            or len(answer.get("lines", ())) != len(pcs)
-        ):
+        answer = cache.load(key, _Disassembly)
+        if answer is None or not answer.fits(pcs):
             try:
                 content = kernel_report(self.frame, workload, module.items)
             except WireError as error:
                 raise damaged(self.frame.path, f"launch {profile.index} cannot be read", str(error)) from None
-            answer = self._ask(content, native_reader, pcs=pcs)
-            if answer["name"] != profile.function_name:
-                raise self._error(f"launch {profile.index} is {answer['name']!r} there")
-            if _is_disassembled(answer["sass"]):  # else another version of the library may know this code
-                cache.store(key, {part: answer[part] for part in ("sass", "lines", "files")})
-        files = answer["files"]
+            said = self._ask(content, native_reader, pcs=pcs)
+            if said["name"] != profile.function_name:
+                raise self._error(f"launch {profile.index} is {said['name']!r} there")
+            answer = _Disassembly(said["sass"], said["lines"], said["files"])
+            if _is_disassembled(answer.sass):  # else another version of the library may know this code
+                cache.store(key, asdict(answer))
+        files = answer.files
         return tuple(
             Instruction(pc, sass.strip(), files[line[0]] if line else None, line[1] if line else None)
-            for pc, sass, line in zip(pcs, answer["sass"], answer["lines"], strict=True)
+            for pc, sass, line in zip(pcs, answer.sass, answer.lines, strict=True)
         )
 
     def _ask(

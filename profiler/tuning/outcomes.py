@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from gemmprof.documents import DocumentError, read_json
 from gemmprof.model import Card
 
 Parameters = Mapping[str, int]
@@ -60,16 +62,12 @@ class Journal:
         """All outcomes so far; a last line that a kill cut off is left out."""
         outcomes = []
         try:
-            lines = self.path.read_text(encoding="utf-8").splitlines()
+            lines = self.path.read_bytes().splitlines()
         except FileNotFoundError:
             return []
         for line in lines:
-            try:
-                record = json.loads(line)
-                card = record.pop("card", None)
-                outcomes.append(Outcome(**record, card=Card(**card) if card else None))
-            except (ValueError, TypeError):
-                continue
+            with contextlib.suppress(DocumentError):
+                outcomes.append(read_json(line, Outcome))
         return outcomes
 
     def add(self, outcome: Outcome) -> None:

@@ -24,9 +24,11 @@ from typing import Any
 
 from gemmprof import __version__
 from gemmprof.children import python_command
+from gemmprof.documents import DocumentError, read_json
 from gemmprof.errors import GemmprofError
 from gemmprof.line_worker import LineWorker, WorkerError
 from gemmprof.reports.dataset.rows import MODULE, SCRATCH
+from gemmprof.run import write_atomically
 
 FORMAT = "gemmprof.dataset/1"
 MANIFEST = "dataset.json"
@@ -60,6 +62,13 @@ class Entry:
     part: str = ""
     launches: int = 0
     error: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class _Format:
+    """What every manifest begins with."""
+
+    format: str
 
 
 @dataclass(slots=True)
@@ -105,21 +114,22 @@ def load_manifest(folder: Path) -> Manifest:
         DatasetError: if there is none, or it cannot be read.
     """
     try:
-        found = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
-        if found["format"] != FORMAT:
+        data = (folder / MANIFEST).read_bytes()
+        found = read_json(data, _Format).format
+        if found != FORMAT:
             raise DatasetError(
                 f"{folder} is a data set of another format",
-                found=str(found["format"])[:100],
+                found=found[:100],
                 remedies=["write a new one: gemmprof export --format dataset -o OTHER"],
             )
-        reports = {str(path): Entry(**entry) for path, entry in found["reports"].items()}
-        for entry in reports.values():
-            if Path(entry.part).name != entry.part or not isinstance(entry.launches, int):
-                raise ValueError(f"'{entry.part}' is no part's name")
-        return Manifest(bool(found["explained"]), str(found["version"]), reports, set(found["metrics"]))
+        manifest = read_json(data, Manifest)
+        for entry in manifest.reports.values():
+            if Path(entry.part).name != entry.part or entry.launches < 0:
+                raise DocumentError(f"'{entry.part[:100]}' with {entry.launches} launches is no part")
+        return manifest
     except OSError as error:
         raise DatasetError(f"{folder} holds no data set", found=str(error)) from None
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
+    except ValueError as error:
         raise DatasetError(
             f"{folder / MANIFEST} is damaged",
             found=str(error)[:200],
@@ -278,12 +288,9 @@ def _save(folder: Path, manifest: Manifest) -> None:
         "metrics": sorted(manifest.metrics),
         "reports": {path: asdict(entry) for path, entry in manifest.reports.items()},
     }
-    scratch = folder / f"{SCRATCH}{MANIFEST}"
     try:
-        scratch.write_text(json.dumps(content), encoding="utf-8")
-        scratch.replace(folder / MANIFEST)
+        write_atomically(folder / MANIFEST, json.dumps(content))
     except OSError as error:
-        scratch.unlink(missing_ok=True)
         raise DatasetError(
             f"{folder} cannot be written",
             found=str(error),

@@ -27,11 +27,13 @@ from gemmprof.analysis.history.overview import Times
 from gemmprof.analysis.history.points import Point
 from gemmprof.analysis.history.series import Series
 from gemmprof.analysis.selection import expression
+from gemmprof.documents import DocumentError, read_json
 from gemmprof.errors import GemmprofError, UsageError
 from gemmprof.reports.history.files import SCRATCH, write_table
 from gemmprof.reports.history.index import ROOM, SeriesSummary, index_of
 from gemmprof.reports.history.listing import COMPACT, Listing, read_index
 from gemmprof.reports.history.rows import points_of, series_in, table_of
+from gemmprof.run import write_atomically
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -39,6 +41,15 @@ if TYPE_CHECKING:
 Result = TypeVar("Result")
 
 FORMAT = "gemmprof.history/1"
+
+
+@dataclass(frozen=True, slots=True)
+class _Marker:
+    """What stands in ``history.json``."""
+
+    format: str
+
+
 DEFAULT_STORE = "gemmprof-history"
 COMPACT_AFTER = 8
 """So many records, and the next writer puts them together: a query opens every file."""
@@ -76,16 +87,19 @@ class HistoryStore:
                     f"{path} holds other files", remedies=["name an empty folder with --store"]
                 )
             (path / "records").mkdir(parents=True, exist_ok=True)
-            _write_whole(marker, (json.dumps({"format": FORMAT}) + "\n").encode())
+            write_atomically(marker, json.dumps({"format": FORMAT}) + "\n")
         try:
-            found = json.loads(marker.read_text(encoding="utf-8"))
-        except (OSError, ValueError) as error:
-            raise HistoryError(f"{marker} cannot be read", found=str(error)) from None
-        if not isinstance(found, dict) or found.get("format") != FORMAT:
-            shown = found.get("format") if isinstance(found, dict) else found
+            found = read_json(marker.read_bytes(), _Marker).format
+        except (OSError, DocumentError) as error:
+            raise HistoryError(
+                f"{marker} cannot be read",
+                found=str(error),
+                remedies=[f'the times beside it are whole: write {{"format": "{FORMAT}"}} into it'],
+            ) from None
+        if found != FORMAT:
             raise HistoryError(
                 f"{path} is a history of another format",
-                found=str(shown)[:200],
+                found=found[:200],
                 remedies=["use the gemmprof that wrote it"],
             )
         return cls(path)
@@ -255,9 +269,3 @@ class HistoryStore:
                     path.unlink()
             except FileNotFoundError:
                 continue
-
-
-def _write_whole(target: Path, content: bytes) -> None:
-    scratch = target.with_name(f"{SCRATCH}{uuid.uuid4().hex}")
-    scratch.write_bytes(content)
-    scratch.replace(target)
