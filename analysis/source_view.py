@@ -35,12 +35,9 @@ class Counters:
 
     Attributes:
         executed: warp-level executions.
-        threads_executed: thread-level executions.
-        threads_predicated_on: the same, threads switched off by a predicate not counted.
+        threads_predicated_on: thread-level executions, threads switched off by a predicate not counted.
         samples: warp samples, all stall reasons.
-        samples_not_issued: those among them in whose cycle the scheduler issued nothing.
         stalls: samples by stall reason (``long_scoreboard``, …), most first, zeros left out.
-        stalls_not_issued: the same for ``samples_not_issued``.
         shared_wavefronts, shared_ideal: shared-memory passes taken and needed.
         global_sectors, global_ideal: 32-byte sectors touched and needed.
         global_tags: L1 tag look-ups of global accesses.
@@ -49,12 +46,9 @@ class Counters:
     """
 
     executed: int | None = None
-    threads_executed: int | None = None
     threads_predicated_on: int | None = None
     samples: int | None = None
-    samples_not_issued: int | None = None
     stalls: Mapping[str, int] = field(default_factory=dict)
-    stalls_not_issued: Mapping[str, int] = field(default_factory=dict)
     shared_wavefronts: int | None = None
     shared_ideal: int | None = None
     global_sectors: int | None = None
@@ -83,13 +77,8 @@ class Counters:
         return self._per_execution(self.shared_wavefronts)
 
     @property
-    def threads_per_instruction(self) -> float | None:
-        """Average active threads of a warp; None if nothing was executed."""
-        return self._per_execution(self.threads_executed)
-
-    @property
     def threads_predicated_on_per_instruction(self) -> float | None:
-        """The same, threads switched off by a predicate not counted."""
+        """Average active threads of a warp, those switched off by a predicate not counted; None if nothing ran."""
         return self._per_execution(self.threads_predicated_on)
 
     def _per_execution(self, count: int | None) -> float | None:
@@ -122,6 +111,13 @@ class SassLine:
     spaces: tuple[str, ...] = ()
     operations: tuple[str, ...] = ()
     access_bits: int | None = None
+
+    @property
+    def access(self) -> str:
+        """What it does to memory, in words: ``global load, 128 bits a thread``; '' for nothing."""
+        words = " and ".join(self.spaces) + "".join(f" {operation}" for operation in self.operations)
+        width = f", {self.access_bits} bits a thread" if self.access_bits else ""
+        return f"{words}{width}" if words else ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,11 +168,9 @@ class _Tables:
 
     def __init__(self, profile: KernelProfile) -> None:
         self.executed = by_address(profile, metrics.INSTRUCTIONS_BY_ADDRESS)
-        self.threads_executed = by_address(profile, metrics.THREADS_BY_ADDRESS)
         self.threads_predicated_on = by_address(profile, metrics.THREADS_PREDICATED_BY_ADDRESS)
         self.samples = by_address(profile, metrics.SAMPLE_COUNT)
-        self.stalls = _stalls(profile, not_issued=False)
-        self.stalls_not_issued = _stalls(profile, not_issued=True)
+        self.stalls = _stalls(profile)
         self.shared_wavefronts = by_address(profile, metrics.SHARED_WAVEFRONTS_BY_ADDRESS)
         self.shared_ideal = by_address(profile, metrics.SHARED_IDEAL_BY_ADDRESS)
         self.global_sectors = by_address(profile, metrics.GLOBAL_SECTORS_BY_ADDRESS)
@@ -195,15 +189,11 @@ class _Tables:
 
     def counters(self, addresses: Sequence[int]) -> Counters:
         """The sums over these addresses."""
-        not_issued = _by_reason(self.stalls_not_issued, addresses)
         return Counters(
             executed=total(self.executed, addresses),
-            threads_executed=total(self.threads_executed, addresses),
             threads_predicated_on=total(self.threads_predicated_on, addresses),
             samples=total(self.samples, addresses),
-            samples_not_issued=None if self.stalls_not_issued is None else sum(not_issued.values()),
             stalls=_by_reason(self.stalls, addresses),
-            stalls_not_issued=not_issued,
             shared_wavefronts=total(self.shared_wavefronts, addresses),
             shared_ideal=total(self.shared_ideal, addresses),
             global_sectors=total(self.global_sectors, addresses),
@@ -223,18 +213,12 @@ class _Tables:
         def reasons(table: _StallTable | None) -> Iterable[dict[str, int]]:
             return repeat(nothing) if table is None else map(table.get, addresses, repeat(nothing))
 
-        not_issued = [
-            _most_first(found) for _, found in zip(addresses, reasons(self.stalls_not_issued), strict=False)
-        ]
         return map(
             Counters,
             column(self.executed),
-            column(self.threads_executed),
             column(self.threads_predicated_on),
             column(self.samples),
-            repeat(None) if self.stalls_not_issued is None else [sum(found.values()) for found in not_issued],
             map(_most_first, reasons(self.stalls)),
-            not_issued,
             column(self.shared_wavefronts),
             column(self.shared_ideal),
             column(self.global_sectors),
@@ -248,13 +232,13 @@ class _Tables:
 _StallTable = dict[int, dict[str, int]]
 
 
-def _stalls(profile: KernelProfile, *, not_issued: bool) -> _StallTable | None:
+def _stalls(profile: KernelProfile) -> _StallTable | None:
     """Samples by address and stall reason, zeros left out; None if no reason was sampled per instruction.
 
     By address first, because a kernel has thousands of addresses, dozens of reasons and mostly zeros.
     """
     table: _StallTable | None = None
-    for reason, name in metrics.stall_samples(profile.instances, not_issued=not_issued).items():
+    for reason, name in metrics.stall_samples(profile.instances).items():
         table = {} if table is None else table
         if not any(profile.instances[name].values):
             continue

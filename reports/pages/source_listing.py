@@ -55,6 +55,7 @@ class Row:
         target: anchor of the instruction that a branch leads to, ''.
         target_text: the branch's target as an offset in the function.
         rest: what stands behind the target.
+        access: what an instruction does to memory, in words.
         left_out: above 0 for a row that stands for this many left-out ones.
     """
 
@@ -70,6 +71,7 @@ class Row:
     target: str = ""
     target_text: str = ""
     rest: str = ""
+    access: str = ""
     left_out: int = 0
 
 
@@ -325,6 +327,7 @@ def _sass(view: SourceView, at: At, columns: Sequence[Column]) -> Iterator[Row]:
                 target="" if target is None else _sass_anchor(target),
                 target_text="" if target is None else f"0x{target:04x}",
                 rest=rest,
+                access=item.access,
             )
 
 

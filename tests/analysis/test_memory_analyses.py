@@ -385,7 +385,6 @@ class TestSourceView:
                     metrics.SAMPLE_COUNT: {0: 6, 16: 1, 32: 2},
                     stall + "short_scoreboard": {0: 5},
                     stall + "wait": {0: 1, 16: 1, 32: 2},
-                    stall + "wait_not_issued": {32: 1},
                     metrics.SHARED_WAVEFRONTS_BY_ADDRESS: {0: 320},
                     metrics.SHARED_IDEAL_BY_ADDRESS: {0: 10},
                 },
@@ -398,7 +397,7 @@ class TestSourceView:
         assert second.text == "x = tile[i];"
         assert second.counters.samples == 8
         assert dict(second.counters.stalls) == {"short_scoreboard": 5, "wait": 3}
-        assert (second.counters.samples_not_issued, second.counters.shared_excess) == (1, 310)
+        assert second.counters.shared_excess == 310
         assert second.counters.global_sectors is None
         assert view.hottest_lines == (1, 0)
         assert view.share(second.counters) == pytest.approx(100 * 8 / 9)

@@ -125,3 +125,10 @@ def test_every_anchor_is_one_row(load: Callable[[str], Session]) -> None:
                 row.anchor for file in rows.files for row in file.rows if row.anchor
             ]
             assert len(anchors) == len(set(anchors)) and set(rows.anchors.values()) <= set(anchors)
+
+
+def test_instructions_say_what_they_do_to_memory(view: SourceView) -> None:
+    said = {row.code.split()[0]: row.access for row in listing(view).sass if row.access}
+    assert said["LDG.E"] == "global load, 32 bits a thread"
+    assert said["STS"] == "shared store, 32 bits a thread"
+    assert all(name.lstrip("@!P0123456 ").startswith(("LD", "ST", "@")) for name in said)

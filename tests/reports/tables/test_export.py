@@ -180,7 +180,7 @@ def test_two_processes_write_what_one_writes(bench: ModuleType, tmp_path: Path) 
 
 def test_damage_in_the_second_half_refuses_the_report(bench: ModuleType, tmp_path: Path) -> None:
     content = bytearray(b"".join(bench.repeated(lzma.decompress(BASIC.read_bytes()), 400)))
-    content[-60_000:-59_000] = b"\xff" * 1000
+    content[-90_000:-89_000] = b"\xff" * 1000  # within the metrics of a launch
     bad = tmp_path / "bad.ncu-rep"
     bad.write_bytes(content)
     with pytest.raises(ReportError, match=r"bad\.ncu-rep is damaged"):
