@@ -32,3 +32,15 @@ def read_json(data: bytes | str, kind: type[T]) -> T:
         return msgspec.json.decode(data, type=kind)
     except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:
         raise DocumentError(str(error)[:300]) from None
+
+
+def checked(value: object, kind: type[T]) -> T:
+    """The same for what JSON was decoded to already.
+
+    Raises:
+        DocumentError: naming the first place that does not fit.
+    """
+    try:
+        return msgspec.convert(value, type=kind)
+    except (msgspec.MsgspecError, RecursionError) as error:
+        raise DocumentError(str(error)[:300]) from None

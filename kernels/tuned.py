@@ -9,13 +9,13 @@ from __future__ import annotations
 import contextlib
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Annotated
 
 import msgspec
 
-from gemmprof.documents import DocumentError, read_json
+from gemmprof.documents import DocumentError, checked
 from gemmprof.run import write_atomically
 
 FILE_NAME = "tuned.json"
@@ -43,7 +43,7 @@ class Tuned:
     source: str
     parameters: Mapping[_Name, Annotated[int, msgspec.Meta(ge=0, le=LARGEST_PARAMETER)]]
     shapes: tuple[str, ...]
-    gain: float
+    gain: Annotated[float, msgspec.Meta(ge=0, le=1e6)]
 
 
 def load_tuned(cache: Path) -> dict[tuple[str, str], Tuned]:
@@ -53,14 +53,16 @@ def load_tuned(cache: Path) -> dict[tuple[str, str], Tuned]:
     writes is left out.
     """
     try:
-        entries = read_json((cache / FILE_NAME).read_bytes(), list[msgspec.Raw])
-    except (OSError, DocumentError):
+        # Not `read_json`: a number that JSON does not know (NaN) costs its own entry only.
+        entries = json.loads((cache / FILE_NAME).read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError):
         return {}
     found: dict[tuple[str, str], Tuned] = {}
-    for entry in entries:
+    for entry in entries if isinstance(entries, list) else ():
         with contextlib.suppress(DocumentError):
-            kept = read_json(bytes(entry), Tuned)
-            found[kept.name, kept.architecture] = kept
+            kept = checked(entry, Tuned)
+            if set(entry) == {field.name for field in fields(Tuned)}:
+                found[kept.name, kept.architecture] = kept
     return found
 
 
