@@ -9,6 +9,7 @@ from gemmprof import metrics
 from gemmprof.analysis.collected import clock_control
 from gemmprof.analysis.explanation.work import Work
 from gemmprof.analysis.occupancy.profile import LaunchOccupancy, analyse
+from gemmprof.analysis.occupancy.reasoning import in_words
 from gemmprof.model import KernelProfile
 
 FEW_SAMPLES = 300
@@ -86,13 +87,8 @@ def _from_the_launch(profile: KernelProfile) -> Iterator[str]:
         or found.achieved_warps is not None
     ):
         return
-    binding = [
-        limit.resource.replace("_", " ")
-        for limit in found.block_limits
-        if limit.blocks <= found.blocks_per_sm
-    ]
     yield (
-        f"Known from the launch alone: {' and '.join(binding)} let {found.theoretical_warps:.0f} warps on an "
+        f"Known from the launch alone: {in_words(found.limited_by)} let {found.theoretical_warps:.0f} warps on an "
         f"SM ({found.theoretical_percent:.0f} %)"
         + (f", and the grid is {found.waves:.2f} waves." if found.waves is not None else ".")
     )

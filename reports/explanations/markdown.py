@@ -35,7 +35,8 @@ def document(kernels: Sequence[Explanation], *, budget: int | None = None) -> st
             break
         kept.append(part)
     left = len(parts) - len(kept)
-    end = f"\n\n{left} more kernels are left out.\n" if left else "\n"
+    more = f"{left} more {'kernel is' if left == 1 else 'kernels are'} left out."
+    end = f"\n\n{more}\n" if left else "\n"
     return ("\n\n".join(kept) + end)[:limit]
 
 

@@ -41,9 +41,8 @@ def screen(kernels: Sequence[Explanation], *, width: int = WIDTH, lines: int | N
         left = room - len(out) - (1 if more else 0)
         block = list(_fitting(group, width, left, first=number == 0))
         if not block:
-            out.append(
-                _cut(f"{more + 1} more kernels: --top {len(found)} or --kernel NAME shows them.", width)
-            )
+            what, them = (f"{more + 1} more kernels", "them") if more else ("1 more kernel", "it")
+            out.append(_cut(f"{what}: --top {len(found)} or --kernel NAME shows {them}.", width))
             break
         out += block
     return "\n".join(out)

@@ -18,6 +18,7 @@ from rich.console import Console
 from gemmprof.analysis.explanation import explain
 from gemmprof.analysis.explanation.causes import CAUSES
 from gemmprof.analysis.session import load_session
+from gemmprof.model import Explanation
 from gemmprof.reports.explanations.markdown import code, document
 from gemmprof.reports.explanations.records import FORMAT, record, schema
 from gemmprof.reports.explanations.text import screen
@@ -175,3 +176,14 @@ def test_the_summary_of_a_run_says_what_to_change_first() -> None:
     console = Console(width=100, record=True, file=io.StringIO())
     summary.print_run(console, rows, {})
     assert "To change first" in console.export_text()
+
+
+def test_one_kernel_that_is_left_out_is_one() -> None:
+    def kernel(number: int) -> Explanation:
+        return Explanation(number, "a.ncu-rep", f"kernel_{number}(int)", (), 1e3, (), None, ())
+
+    two, three = [kernel(1), kernel(2)], [kernel(1), kernel(2), kernel(3)]
+    assert "1 more kernel is left out." in document(two, budget=45)
+    assert "2 more kernels are left out." in document(three, budget=45)
+    assert screen(two, lines=1).endswith("1 more kernel: --top 2 or --kernel NAME shows it.")
+    assert screen(three, lines=1).endswith("2 more kernels: --top 3 or --kernel NAME shows them.")

@@ -87,3 +87,13 @@ def test_a_range_is_told_before_all_else(sound: KernelProfile) -> None:
     assert first.startswith("This is a range of several launches")
     first, *_ = doubts(work(replace(sound, doubts=("it contradicts itself",))))
     assert first == "It contradicts itself."
+
+
+def test_the_launch_alone_tells_its_limits_in_words(sound: KernelProfile) -> None:
+    first, second, *_ = lines(
+        replace(sound, instances={}), {metrics.ACHIEVED_WARPS: "", metrics.ACHIEVED_OCCUPANCY: ""}
+    )
+    assert first.startswith("Not collected:")
+    assert second.startswith(
+        "Known from the launch alone: registers and warp slots let 64 warps on an SM (100 %)"
+    )
