@@ -15,11 +15,9 @@ from __future__ import annotations
 
 import argparse
 import json
-import lzma
 import os
 import re
 import shutil
-import signal
 import subprocess
 import sys
 import time
@@ -27,6 +25,8 @@ from collections.abc import Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
+
+from recording import compress, run_to_end
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "tools")]
@@ -67,7 +67,6 @@ NCU = (
     "ncu", "--clock-control", "none", "--profile-from-start", "off", "--import-source", "yes", "--force-overwrite",
     *(word for section in SECTIONS for word in ("--section", section)), "--metrics", ",".join(OF_TABLES),
 )  # fmt: skip
-CHUNK = 16 << 20  # bytes of input per xz stream, so that a large report is compressed by several cores
 SIZES = {"all": slice(None), "largest": slice(-1, None), "smaller": slice(-1)}
 
 Record = dict[str, Any]
@@ -123,33 +122,8 @@ def lines_of(text: str) -> list[Record]:
 
 
 def run(command: Sequence[str], timeout: float) -> subprocess.CompletedProcess[str]:
-    """Run to the end or to the timeout, which is a result with return code 124.
-
-    ``ncu`` is a script that starts the profiler, which starts the program: one process group, ended together, by an
-    interrupt first, for then ncu closes a report of the launches profiled so far.
-    """
-    process = subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=BUILD, start_new_session=True
-    )
-    try:
-        output, errors = process.communicate(timeout=max(timeout, 1.0))
-        return subprocess.CompletedProcess(command, process.returncode, output, errors)
-    except subprocess.TimeoutExpired:
-        os.killpg(process.pid, signal.SIGINT)
-    try:
-        output, errors = process.communicate(timeout=15.0)
-    except subprocess.TimeoutExpired:
-        os.killpg(process.pid, signal.SIGKILL)
-        output, errors = process.communicate()
-    return subprocess.CompletedProcess(command, 124, output, errors)
-
-
-def compress(source: Path, target: Path) -> None:
-    """Write ``source`` as xz; several streams, made at once."""
-    content = source.read_bytes()
-    chunks = [content[start : start + CHUNK] for start in range(0, len(content), CHUNK)]
-    with ThreadPoolExecutor(os.cpu_count()) as pool:
-        target.write_bytes(b"".join(pool.map(lambda chunk: lzma.compress(chunk, preset=9), chunks)))
+    """Run in the build folder, to the end or to the timeout."""
+    return run_to_end(command, timeout, folder=BUILD)
 
 
 def first(command: Sequence[str], pattern: str) -> str:
@@ -300,7 +274,7 @@ def measure(folder: Path, options: argparse.Namespace) -> list[str]:
             launches += [{**line, "report": f"{report.name}.xz", "launch": i} for i, line in enumerate(found)]
             save()
             if report.exists():
-                packing.append(pool.submit(compress, report, folder / f"{report.name}.xz"))
+                packing.append(pool.submit(compress, report, folder / f"{report.name}.xz", preset=9))
                 size = report.stat().st_size / 1e6
                 say(
                     f"profiled {name}: {count} launches, {max(passes, default=0)} passes at most, {size:.0f} MB"

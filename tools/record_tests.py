@@ -19,13 +19,14 @@ import lzma
 import os
 import re
 import shutil
-import signal
 import subprocess
 import sys
 import time
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
+
+from recording import compress, run_to_end
 
 SOURCES = Path(__file__).resolve().parent.parent / "tests" / "cuda"
 # Reports keep the paths of sources and programs: build in a place that is the same on every machine.
@@ -37,7 +38,7 @@ FULL = ("--set", "full", "--import-source", "yes")
 ODD_SOURCES = {"odd_path": "odd folder/kern&l 'q' é.cu", "odd_text": "odd folder/mark<b>up 'q'.cu"}
 TRAINING = "train_step.py"
 TRAINING_LAUNCHES = 843
-CHUNK = 16 << 20  # bytes of input per xz stream, so that a large report is compressed by several cores
+PRESET = 9 | lzma.PRESET_EXTREME
 
 
 @dataclass(frozen=True)
@@ -150,43 +151,8 @@ class Outcome:
 
 
 def execute(command: tuple[str, ...], timeout: float) -> subprocess.CompletedProcess[str]:
-    """Run ``command`` in the build folder; a timeout is a result with return code 124, not an exception.
-
-    ``ncu`` is a shell script that starts the real profiler, which starts the program: all of them are one process
-    group and are ended together. An interrupt first, for then ncu closes a report of the launches profiled so far.
-    """
-    process = subprocess.Popen(
-        command,
-        cwd=BUILD,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        errors="replace",
-        start_new_session=True,
-    )
-    try:
-        output, errors = process.communicate(timeout=max(timeout, 1.0))
-        return subprocess.CompletedProcess(command, process.returncode, output, errors)
-    except subprocess.TimeoutExpired:
-        os.killpg(process.pid, signal.SIGINT)
-    try:
-        output, errors = process.communicate(timeout=8.0)
-    except subprocess.TimeoutExpired:
-        os.killpg(process.pid, signal.SIGKILL)
-        output, errors = process.communicate()
-    return subprocess.CompletedProcess(command, 124, output, errors)
-
-
-def compress(source: Path, target: Path) -> int:
-    """Compress ``source`` into ``target`` as xz; return the size. Large files become several streams, made at once."""
-    content = source.read_bytes()
-    chunks = [content[start : start + CHUNK] for start in range(0, len(content), CHUNK)] or [b""]
-    with ThreadPoolExecutor(os.cpu_count()) as pool:
-        packed = b"".join(
-            pool.map(lambda chunk: lzma.compress(chunk, preset=9 | lzma.PRESET_EXTREME), chunks)
-        )
-    target.write_bytes(packed)
-    return len(packed)
+    """Run in the build folder, to the end or to the timeout."""
+    return run_to_end(command, timeout, folder=BUILD, grace=8.0)
 
 
 def build_programs() -> list[str]:
@@ -238,12 +204,12 @@ def export(report: Path, name: str, folder: Path) -> tuple[int, str]:
         return 0, f"{name}: {(result.stderr or result.stdout or 'printed nothing').strip().splitlines()[0]}"
     text = BUILD / f"{report.stem}.{name}.csv"
     text.write_text(result.stdout, encoding="utf-8")
-    return compress(text, folder / f"{report.stem}.{name}.csv.xz"), ""
+    return compress(text, folder / f"{report.stem}.{name}.csv.xz", preset=PRESET), ""
 
 
 def pack(outcome: Outcome, report: Path, exports: tuple[str, ...], folder: Path) -> None:
     """Compress a report and its exports into ``folder``; sizes and problems go into ``outcome``."""
-    outcome.packed_bytes += compress(report, folder / f"{report.name}.xz")
+    outcome.packed_bytes += compress(report, folder / f"{report.name}.xz", preset=PRESET)
     for name in exports:
         size, problem = export(report, name, folder)
         outcome.packed_bytes += size

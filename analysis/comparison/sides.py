@@ -23,7 +23,7 @@ from gemmprof.analysis.comparison.records import (
 from gemmprof.analysis.inputs import expand, is_run
 from gemmprof.analysis.kernel_analysis import KernelAnalysis, analyse
 from gemmprof.analysis.names import labels
-from gemmprof.analysis.reading.report import ReportReader
+from gemmprof.analysis.reading.report import ReportReader, code_digests
 from gemmprof.analysis.selection import EVERYTHING, Selection
 from gemmprof.analysis.session import load_session, selected_reports
 from gemmprof.errors import GemmprofError, ReportError, RunError
@@ -196,7 +196,7 @@ def _of_runs(paths: Sequence[Path], title: str, selection: Selection) -> Side:
         if run is None:
             raise RunError(f"{path} holds no run")
         launches = [(result, session.kernel_for(result)) for result in run.results if result.failure is None]
-        digests = _digests(analysis.profile for _, analysis in launches if analysis is not None)
+        digests = code_digests(analysis.profile for _, analysis in launches if analysis is not None)
         parts.append([_of_stage(run, result, analysis, digests) for result, analysis in launches])
     return Side(title, _merged(parts), tuple(failures), stages=True, processes=len(parts))
 
@@ -251,21 +251,6 @@ def problem_of(record: KernelRecord) -> str:
 
 def _timing(timing: Timing) -> Times:
     return Times(timed=(timing.median, timing.p10, timing.p90), repetitions=timing.repetitions)
-
-
-def _digests(profiles: Iterable[KernelProfile]) -> dict[tuple[str, int], str]:
-    """Fingerprints of the code of launches by report and position, each report read once."""
-    positions: dict[str, set[int]] = {}
-    for profile in profiles:
-        positions.setdefault(profile.report, set()).add(profile.index)
-    found: dict[tuple[str, int], str] = {}
-    for path, only in positions.items():
-        try:
-            with ReportReader(path) as reader:
-                found.update({(path, index): digest for index, digest in reader.code_digests(only).items()})
-        except GemmprofError:
-            continue  # code that cannot be read costs the reason of a change, not the comparison
-    return found
 
 
 def disassembled(record: KernelRecord) -> KernelRecord:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterable, Sequence
 from statistics import median
 
@@ -11,6 +10,7 @@ from gemmprof.analysis.comparison.quantities import QUANTITIES
 from gemmprof.analysis.history.points import Origin, Point
 from gemmprof.analysis.kernel_analysis import KernelAnalysis
 from gemmprof.analysis.named_figures import figures
+from gemmprof.analysis.reading.report import code_digests
 from gemmprof.analysis.session import Session
 from gemmprof.model import KernelProfile
 
@@ -21,22 +21,13 @@ COUNTERS = tuple(
 )
 """The quantities of a comparison that a history keeps, by name: what tells a changed kernel from a changed machine."""
 
+CODE_DIGITS = 16
+"""Digits of a code's fingerprint that a history keeps."""
+
 
 def points(session: Session, origin: Origin) -> tuple[Point, ...]:
     """The points of everything in a session, timed stages first."""
     return (*_timed(session, origin), *_profiled(session.kernels, origin))
-
-
-def code_fingerprint(profile: KernelProfile) -> str:
-    """A short hash of the kernel's instructions: the same for a kernel that was only renamed or moved in its file."""
-    if not profile.source.instructions:
-        return ""
-    base = profile.source.function_address
-    text = "\n".join(
-        f"{instruction.address - base} {instruction.sass.strip()}"
-        for instruction in profile.source.instructions
-    )
-    return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:16]
 
 
 def _profiled(kernels: Sequence[KernelAnalysis], origin: Origin) -> Iterable[Point]:
@@ -45,9 +36,11 @@ def _profiled(kernels: Sequence[KernelAnalysis], origin: Origin) -> Iterable[Poi
         profile = kernel.profile
         if profile.number(m.DURATION):
             groups.setdefault((profile.name, profile.launch.grid, profile.device.name), []).append(kernel)
+    middles = {key: _middle(members) for key, members in groups.items()}
+    codes = code_digests(middle.profile for middle in middles.values())
     for (name, grid, device), members in groups.items():
         times = [kernel.profile.number(m.DURATION) or 0.0 for kernel in members]
-        middle = members[times.index(sorted(times)[len(times) // 2])]
+        middle = middles[name, grid, device]
         yield Point(
             kernel=name,
             grid="x".join(map(str, grid)),
@@ -62,9 +55,15 @@ def _profiled(kernels: Sequence[KernelAnalysis], origin: Origin) -> Iterable[Poi
             sm_clock_hz=_median(kernel.profile.number(m.SM_CLOCK) for kernel in members),
             memory_clock_hz=_median(kernel.profile.number(m.DRAM_CLOCK) for kernel in members),
             tools=_tools(middle.profile),
-            code=code_fingerprint(middle.profile),
+            code=codes.get((middle.profile.report, middle.profile.index), "")[:CODE_DIGITS],
             counters=_counters(middle),
         )
+
+
+def _middle(kernels: Sequence[KernelAnalysis]) -> KernelAnalysis:
+    """The launch with the median time."""
+    ordered = sorted(kernels, key=lambda kernel: kernel.profile.number(m.DURATION) or 0.0)
+    return ordered[len(ordered) // 2]
 
 
 def _timed(session: Session, origin: Origin) -> Iterable[Point]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 from collections import deque
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
 
@@ -21,7 +21,7 @@ from gemmprof.analysis.reading.frame import Frame, open_frame
 from gemmprof.analysis.reading.lookup import Lookup
 from gemmprof.analysis.reading.messages import Result, ResultDecoder
 from gemmprof.analysis.reading.unpack import damaged
-from gemmprof.errors import ReportError
+from gemmprof.errors import GemmprofError, ReportError
 from gemmprof.integrity import doubt_of
 from gemmprof.model import KernelProfile, SessionDetails, Source
 from gemmprof.ncu_frame import Item
@@ -199,6 +199,24 @@ class ReportReader:
                 *values.doubts(result.profile),
             )
             yield replace(result, profile=replace(result.profile, doubts=found)) if found else result, item
+
+
+def code_digests(profiles: Iterable[KernelProfile]) -> dict[tuple[str, int], str]:
+    """Fingerprints of the machine code of launches by report and position, each report read once.
+
+    They know nothing of names, lines, addresses or disassemblers. What cannot be read has none.
+    """
+    positions: dict[str, set[int]] = {}
+    for profile in profiles:
+        positions.setdefault(profile.report, set()).add(profile.index)
+    found: dict[tuple[str, int], str] = {}
+    for path, only in positions.items():
+        try:
+            with ReportReader(path) as reader:
+                found.update({(path, index): digest for index, digest in reader.code_digests(only).items()})
+        except GemmprofError:
+            continue  # code that cannot be read costs the reason of a change, nothing else
+    return found
 
 
 def units_of_report(path: str | os.PathLike[str]) -> Mapping[str, str]:

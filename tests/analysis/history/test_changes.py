@@ -7,11 +7,12 @@ from datetime import UTC, datetime, timedelta
 
 import numpy as np
 import pytest
-from recorded_data import DATA, ReadRecorded
+from recorded_data import DATA
 
+from gemmprof.analysis.comparison.sides import load_side
 from gemmprof.analysis.history.changes import changes
 from gemmprof.analysis.history.points import Origin, Point
-from gemmprof.analysis.history.recording import code_fingerprint, points
+from gemmprof.analysis.history.recording import points
 from gemmprof.analysis.history.series import series_of
 from gemmprof.analysis.session import load_session
 
@@ -68,19 +69,14 @@ def test_points_of_a_recorded_report() -> None:
     assert "CUDA 13.0" in repeated.tools
 
 
-def test_fingerprint_does_not_know_where_the_code_lay(recorded: ReadRecorded) -> None:
-    profile = recorded("ladder_simple", source=True)[0]
-    moved = replace(
-        profile,
-        name="another",
-        source=replace(
-            profile.source,
-            function_address=profile.source.function_address + 4096,
-            instructions=tuple(
-                replace(i, address=i.address + 4096, line=7) for i in profile.source.instructions
-            ),
-        ),
-    )
-    assert code_fingerprint(moved) == code_fingerprint(profile)
-    shorter = replace(profile, source=replace(profile.source, instructions=profile.source.instructions[1:]))
-    assert code_fingerprint(shorter) != code_fingerprint(profile)
+def test_a_fingerprint_is_of_the_machine_code_and_not_of_how_it_is_written() -> None:
+    report = DATA / "ladder_simple.ncu-rep.xz"
+    kept = points(load_session([report]), Origin(START, commit="abc"))
+    assert len({point.code for point in kept}) == len(kept) == 3 and all(point.code for point in kept)
+    # The disassembler has no part in it: another version of it is no change of the code.
+    without = points(load_session([report], source=False), Origin(START, commit="abc"))
+    assert [point.code for point in without] == [point.code for point in kept]
+    side = load_side([report])
+    assert {record.code.digest[:16] for record in side.kernels if record.code} == {
+        point.code for point in kept
+    }

@@ -17,6 +17,7 @@ from pathlib import Path
 import pytest
 import zstandard
 from recorded_data import DATA
+from reports_in_bytes import varint_at
 
 from gemmprof.analysis.reading import worker as report_worker
 from gemmprof.analysis.reading.frame import open_frame
@@ -74,24 +75,14 @@ def boundaries(content: bytes) -> list[int]:
         at = 0
         # Every field of a block header but the payload's size is either a varint or bytes.
         while at < len(header):
-            tag, at = _varint(header, at)
-            value, at = _varint(header, at)
+            tag, at = varint_at(header, at)
+            value, at = varint_at(header, at)
             if tag & 7 == 2:
                 at += value
             elif tag >> 3 == 5:
                 payload = value
         position += 4 + len(header) + payload
     return [*found, position]
-
-
-def _varint(data: bytes, at: int) -> tuple[int, int]:
-    value = shift = 0
-    while True:
-        value |= (data[at] & 0x7F) << shift
-        at += 1
-        shift += 7
-        if data[at - 1] < 0x80:
-            return value, at
 
 
 def test_every_class_of_truncation_is_refused(content: bytes, written: Written) -> None:
