@@ -14,12 +14,14 @@ def collect() -> int:
     from gemmprof.cli import main
     from gemmprof.gpus import Gpu
     from gemmprof.kernels import build
-    from gemmprof.profiler import collect, measuring
+    from gemmprof.profiler import here, measuring
+    from gemmprof.profiler.site import Machine
     from gemmprof.toolchain import Tool
 
     gpu = Gpu(0, "NVIDIA Fake", (9, 0), 80 << 30, "580.1", "GPU-0")
     ncu = Tool(Path(os.environ["SLOW_NCU"]), (2025, 3, 1))
-    collect.check_machine = lambda **_: collect.Machine(gpu, ncu)  # type: ignore[assignment]
+    here.check_machine = lambda **_: Machine(gpu, ncu)
+    here.list_gpus = lambda: (gpu,)
     build.build = lambda **_: SimpleNamespace(stages={}, compiled=(), failures={}, skipped={})  # type: ignore[assignment]
     measuring.MODULE = "fake_gpu"
     signal.signal(signal.SIGINT, signal.default_int_handler)
