@@ -149,7 +149,7 @@ def build(
         with compiler.locked(cache):
             made = _make(plan, cache, force, jobs or os.cpu_count() or 1, progress)
     notes = compiler.read_note(made.plan.library.parent / RECORDS_NAME, dict[str, compiler.Compiled])
-    if lacking := [variant.name for variant in plan.variants if variant.name not in notes]:
+    if lacking := [variant.name for variant in made.plan.variants if variant.name not in notes]:
         raise BuildError(
             f"the note of the build in {made.plan.library.parent} lacks {lacking[0]}",
             remedies=["remove that folder; it is made again"],
