@@ -115,7 +115,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; returns the exit code."""
     argv = list(sys.argv[1:] if arguments is None else arguments)
     with guarded_output(), _orderly_endings():
-        code = _run(argv)
+        try:
+            code = _run(argv)
+        except (KeyboardInterrupt, _Terminated) as ending:
+            # Before the command itself began: while its modules were loading.
+            return _ended("gemmprof", ending)
         try:
             sys.stdout.flush()
         except OSError as error:
@@ -148,12 +152,8 @@ def _run(argv: Sequence[str]) -> int:
         return _no_luck(options, _advice(error))
     except MemoryError:
         return _no_luck(options, UsageError("not enough memory"))
-    except KeyboardInterrupt:
-        print(f"gemmprof {options.command}: interrupted", file=sys.stderr)
-        return 128 + signal.SIGINT
-    except _Terminated as ending:
-        print(f"gemmprof {options.command}: ended by {signal.Signals(ending.number).name}", file=sys.stderr)
-        return 128 + ending.number
+    except (KeyboardInterrupt, _Terminated) as ending:
+        return _ended(f"gemmprof {options.command}", ending)
 
 
 def _no_luck(options: argparse.Namespace, problem: GemmprofError) -> int:
@@ -208,6 +208,15 @@ class _Terminated(BaseException):
     def __init__(self, number: int) -> None:
         super().__init__(number)
         self.number = number
+
+
+def _ended(who: str, ending: KeyboardInterrupt | _Terminated) -> int:
+    """Say that somebody stopped us; the exit code is the shell's for a process that the signal ended."""
+    if isinstance(ending, _Terminated):
+        print(f"{who}: ended by {signal.Signals(ending.number).name}", file=sys.stderr)
+        return 128 + ending.number
+    print(f"{who}: interrupted", file=sys.stderr)
+    return 128 + signal.SIGINT
 
 
 @contextmanager

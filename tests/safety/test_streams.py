@@ -67,3 +67,15 @@ def test_sigterm_ends_a_command_in_order() -> None:
     _, errors = process.communicate(timeout=30)
     assert process.returncode in (0, 128 + signal.SIGTERM, -signal.SIGTERM)
     assert "Traceback" not in errors
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_stopped_while_its_modules_load_it_says_so(number: signal.Signals) -> None:
+    program = (
+        "import os, sys\nimport gemmprof.cli as cli\n"
+        f"cli.build_parser = lambda only: os.kill(os.getpid(), {int(number)})\n"
+        "sys.exit(cli.main(['show', 'x.ncu-rep']))"
+    )
+    stopped = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert stopped.returncode == 128 + number
+    assert stopped.stderr.startswith("gemmprof: ") and "Traceback" not in stopped.stderr
