@@ -25,7 +25,7 @@ def test_old_disassembly_makes_room_without_touching_tuned_stages(
     (tmp_path / "tuned.json").write_text("{}", encoding="utf-8")
     for number in range(12):
         report_cache.store(f"entry{number}", {"number": number})
-    assert report_cache.load("entry11") == {"number": 11}
+    assert report_cache.load("entry11", dict[str, int]) == {"number": 11}
     folder = report_cache.entries_directory()
     assert folder is not None and len(list(folder.iterdir())) <= 4
     assert (tmp_path / "tuned.json").read_text(encoding="utf-8") == "{}"

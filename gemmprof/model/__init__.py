@@ -1,0 +1,53 @@
+"""The words that pass between the rooms: frozen dataclasses in CUDA's and Nsight Compute's own terms.
+
+Units are base units throughout: bytes, bytes per second, nanoseconds for durations that ncu measured, seconds
+for durations that gemmprof timed, hertz, cycles. Percentages run from 0 to 100, ratios from 0 to 1.
+"""
+
+from __future__ import annotations
+
+from gemmprof.model.explanation import AtLimit, CodePlace, Evidence, Explanation, Finding
+from gemmprof.model.gpu import ArchLimits, Card
+from gemmprof.model.ladder import Ladder, Problem, Stage
+from gemmprof.model.report import (
+    Device,
+    Instances,
+    Instruction,
+    KernelProfile,
+    LaunchStatistics,
+    MetricValue,
+    NotCollected,
+    RuleResult,
+    SessionDetails,
+    Source,
+)
+from gemmprof.model.run import ReportRecord, RunInfo, StageRecord, StageResult, Timing, Verification
+
+__all__ = [
+    "ArchLimits",
+    "AtLimit",
+    "Card",
+    "CodePlace",
+    "Device",
+    "Evidence",
+    "Explanation",
+    "Finding",
+    "Instances",
+    "Instruction",
+    "KernelProfile",
+    "Ladder",
+    "LaunchStatistics",
+    "MetricValue",
+    "NotCollected",
+    "Problem",
+    "ReportRecord",
+    "RuleResult",
+    "RunInfo",
+    "SessionDetails",
+    "Source",
+    "Stage",
+    "StageRecord",
+    "StageResult",
+    "Timing",
+    "Verification",
+]

@@ -1,0 +1,74 @@
+"""A GPU: what its architecture allows, and which of several cards it is."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class ArchLimits:
+    """One compute capability: the limits that decide occupancy, and every other fact that differs between GPUs.
+
+    Source of the limits: the table inside Nsight Compute's occupancy calculator (2025.3.1). Shared memory sizes are
+    bytes and include the driver's reserve of ``reserved_shared_memory_per_block``.
+
+    Attributes:
+        oldest_nvcc: first CUDA release that compiles for it (PTX ISA's table of releases).
+        built: the ladders are compiled and tested for it.
+        dram_counters: ncu has ``dram__*`` metrics; False where the memory is not the GPU's own.
+        clusters: it has thread block clusters, distributed shared memory and bulk tensor copies.
+        barriers_limit_occupancy: the official calculator looks at block barriers.
+        cubin_counts_reserve: the shared memory that cuobjdump counts includes the driver's reserve, because the
+            compiler lays it out in the file (section ``.nv.shared.reserved.0``; compared over sm_75 to sm_121).
+    """
+
+    compute_capability: tuple[int, int]
+    chip: str
+    max_warps_per_sm: int
+    max_blocks_per_sm: int
+    max_barriers_per_sm: int
+    shared_memory_per_sm: int
+    max_shared_memory_per_block: int
+    registers_per_sm: int
+    max_registers_per_block: int
+    max_registers_per_thread: int
+    register_allocation_unit: int
+    warp_allocation_granularity: int
+    shared_memory_allocation_unit: int
+    max_threads_per_block: int
+    shared_memory_configs: tuple[int, ...]
+    reserved_shared_memory_per_block: int
+    oldest_nvcc: tuple[int, int]
+    built: bool = False
+    dram_counters: bool = True
+    clusters: bool = False
+    barriers_limit_occupancy: bool = False
+    cubin_counts_reserve: bool = False
+    warp_size: int = 32
+
+    @property
+    def label(self) -> str:
+        """Compute capability as people write it, for example ``9.0``."""
+        return f"{self.compute_capability[0]}.{self.compute_capability[1]}"
+
+
+@dataclass(frozen=True, slots=True)
+class Card:
+    """A GPU that a result came from.
+
+    Attributes:
+        model: its name as the driver gives it, ``NVIDIA H200``: only results of one model are compared.
+        index: its place in nvidia-smi's list, on its host.
+        uuid: by which the driver tells it from every other.
+        host: name of the machine, '' for the one that the command ran on.
+    """
+
+    model: str
+    index: int
+    uuid: str
+    host: str = ""
+
+    @property
+    def label(self) -> str:
+        """``GPU 1``, with its machine where that is another."""
+        return f"GPU {self.index}" + (f" of {self.host}" if self.host else "")

@@ -1,0 +1,166 @@
+"""What is computed: a problem, the stages that compute it, and the ladders that they stand on."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+
+from gemmprof.addresses import Addresses
+from gemmprof.dtypes import DTYPES, FLOAT32
+from gemmprof.errors import UsageError
+
+_SHAPE = re.compile(
+    r"^\s*([0-9]{1,9})\s*(?:[xX×*,]\s*([0-9]{1,9})\s*[xX×*,]\s*([0-9]{1,9})\s*)?"
+    rf"(?:-({'|'.join(DTYPES)})(?:-({'|'.join(DTYPES)}))?\s*)?$"
+)
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Problem:
+    """One matrix product C[m, n] = alpha * A[m, k] @ B[k, n] + beta * C, row-major.
+
+    Attributes:
+        m, n, k: rows of C, columns of C, and the length of the sums.
+        dtype: name of the type of A and B (`gemmprof.dtypes`).
+        c_dtype: of C; the operands' type unless it is given.
+    """
+
+    m: int
+    n: int
+    k: int
+    dtype: str = FLOAT32.name
+    c_dtype: str = ""
+
+    def __post_init__(self) -> None:
+        # So that a problem which names C's type equals one that leaves it open.
+        object.__setattr__(self, "c_dtype", self.c_dtype or self.dtype)
+
+    @classmethod
+    def parse(cls, text: str, dtype: str = FLOAT32.name, c_dtype: str = "") -> Problem:
+        """Read ``4096``, ``4096x4096x4096`` or ``4096,4096,1024`` (M, N, K), or any problem's `key`.
+
+        Types that the text names (``4096-bfloat16``) go before the arguments.
+
+        Raises:
+            UsageError: if the text is no shape, or M or N is 0.
+        """
+        match = _SHAPE.match(text)
+        if match is None:
+            raise UsageError(
+                f"'{text[:60]}' is not a matrix shape",
+                remedies=["write MxNxK, for example --shape 4096x4096x1024, or one number for a cube"],
+            )
+        m = int(match.group(1))
+        n, k = (int(match.group(2)), int(match.group(3))) if match.group(2) else (m, m)
+        if m < 1 or n < 1:
+            raise UsageError(f"shape '{text}' has no output element", remedies=["M and N must be at least 1"])
+        return cls(m, n, k, match.group(4) or dtype, match.group(5) or ("" if match.group(4) else c_dtype))
+
+    def is_shape_of(self, other: Problem) -> bool:
+        """Whether both are products of the same size, of whatever types."""
+        return (self.m, self.n, self.k) == (other.m, other.n, other.k)
+
+    @property
+    def flops(self) -> int:
+        """Floating-point operations of the product, a multiply-add counted as two."""
+        return 2 * self.m * self.n * self.k
+
+    @property
+    def label(self) -> str:
+        """Short name: ``4096³`` for a cube, else ``4096×4096×1024``; other types than float32 are named behind it."""
+        shape = f"{self.m}³" if self.m == self.n == self.k else f"{self.m}×{self.n}×{self.k}"
+        return " ".join([shape, " → ".join(self._named_types)]).rstrip()
+
+    @property
+    def key(self) -> str:
+        """Name that is safe in file names and command lines: ``4096x4096x1024``, ``4096x4096x1024-bfloat16``.
+
+        float32 goes without saying, and C's type where it is the operands'.
+        """
+        return "-".join([f"{self.m}x{self.n}x{self.k}", *self._named_types])
+
+    @property
+    def _named_types(self) -> tuple[str, ...]:
+        if self.c_dtype != self.dtype:
+            return self.dtype, self.c_dtype
+        return () if self.dtype == FLOAT32.name else (self.dtype,)
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """One rung of a ladder.
+
+    Attributes:
+        number: its place in the ladder.
+        name: short identifier, also the operator's name (``torch.ops.gemmprof.<name>``).
+        title: the name in words.
+        idea: the one thing that this stage changes, as one sentence.
+        source: the ``.cu`` file under ``kernels/`` (``sgemm/naive.cu``), or None where the kernel is not ours.
+        parameters: the tile letters and other compile-time parameters (BM BN BK WM WN TM TN THREADS …).
+        variants: other parameter sets that are built under ``<name>_<key>``, for comparison.
+        remark: what came of the idea on an H100, where that needs a word; '' elsewhere.
+        compiler_flags: what nvcc gets beyond the flags that all stages share.
+        ladder: name of the ladder that it belongs to.
+        dtypes: operand types that it computes in.
+        yardstick: True for the stage that the others of its ladder are measured against.
+        addresses: where its threads go, None where that is not declared: then its pages leave the sections out.
+        architectures: compute capabilities that it is written for, with the compiler's suffix where it needs the
+            instructions of one architecture alone (``9.0a``); () for every one that is built for.
+    """
+
+    number: int
+    name: str
+    title: str
+    idea: str
+    source: str | None = None
+    parameters: Mapping[str, int] = field(default_factory=lambda: MappingProxyType({}))
+    variants: Mapping[str, Mapping[str, int]] = field(default_factory=lambda: MappingProxyType({}))
+    remark: str = ""
+    compiler_flags: tuple[str, ...] = ()
+    ladder: str = "single"
+    dtypes: tuple[str, ...] = (FLOAT32.name,)
+    yardstick: bool = False
+    architectures: tuple[str, ...] = ()
+    addresses: Addresses | None = field(default=None, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Ladder:
+    """Stages of one kind of arithmetic, each a step over the one before, and what they are measured against.
+
+    Attributes:
+        name: short identifier, for ``--ladder``.
+        title: the name in words.
+        dtypes: operand types, the one that is taken where none is asked for first.
+        stages: the rungs in order, the yardstick among them.
+    """
+
+    name: str
+    title: str
+    dtypes: tuple[str, ...]
+    stages: tuple[Stage, ...]
+
+    @property
+    def yardstick(self) -> Stage:
+        """The stage that the others are measured against.
+
+        Raises:
+            KeyError: none is marked as such.
+        """
+        for stage in self.stages:
+            if stage.yardstick:
+                return stage
+        raise KeyError(f"ladder {self.name} has no yardstick")
+
+    def stage(self, number: int) -> Stage:
+        """The rung with this number.
+
+        Raises:
+            KeyError: if there is none.
+        """
+        for stage in self.stages:
+            if stage.number == number:
+                return stage
+        raise KeyError(number)

@@ -1,0 +1,117 @@
+"""What a run knows: of each stage on each problem, of its reports, of itself."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from gemmprof.model.gpu import Card
+from gemmprof.model.ladder import Problem, Stage
+
+
+@dataclass(frozen=True, slots=True)
+class Verification:
+    """Outcome of comparing a stage with a float64 reference on fresh random data."""
+
+    relative_error: float
+    """Frobenius norm of the difference over that of the reference; NaN if the output holds NaN."""
+    tolerance: float
+    passed: bool
+    detail: str = ""
+    card: Card | None = None
+    """Where it was computed; None in runs from before this was noted."""
+
+
+@dataclass(frozen=True, slots=True)
+class Timing:
+    """Times of one stage in seconds, warm, L2 flushed before each repetition, interleaved with the yardstick."""
+
+    median: float
+    minimum: float
+    p10: float
+    p90: float
+    repetitions: int
+    sm_clock_mhz: float | None = None
+    yardstick_median: float | None = None
+    """Median time of the yardstick in the repetitions that alternated with this stage's, in seconds."""
+    card: Card | None = None
+    """Where stage and yardstick were timed, both; None in runs from before this was noted."""
+
+    @property
+    def of_yardstick(self) -> float | None:
+        """Speed as a share of the yardstick's in alternating repetitions; None where that was not timed."""
+        return self.yardstick_median / self.median if self.yardstick_median else None
+
+    def tflops(self, problem: Problem) -> float:
+        """TFLOP/s at the median time."""
+        return problem.flops / self.median / 1e12
+
+
+@dataclass(frozen=True, slots=True)
+class StageResult:
+    """What a run knows of one stage on one problem. A part that was not asked for or failed is None."""
+
+    stage: int
+    problem: Problem
+    verification: Verification | None = None
+    timing: Timing | None = None
+    report: str | None = None
+    """Report file in the run directory."""
+    launch_index: int | None = None
+    """Position of the stage's launch in that report."""
+    failure: str | None = None
+    """What went wrong, in one or more lines; None if nothing did."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReportRecord:
+    """A report of a run as it was when the run was made.
+
+    Attributes:
+        sha256: of its uncompressed bytes, in hexadecimal digits.
+        launches: how many it holds.
+        card: what was profiled, None where that was not noted.
+    """
+
+    sha256: str
+    launches: int
+    card: Card | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class StageRecord:
+    """A stage as it was when the run was made: the catalog entry, and what the build made of it."""
+
+    stage: Stage
+    source_hash: str = ""
+    registers_per_thread: int | None = None
+    static_shared_memory: int | None = None
+    spill_bytes: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RunInfo:
+    """The facts of a run that hold for all its stages: ``run.json`` without stages and results.
+
+    Attributes:
+        created: when it began, ISO 8601.
+        device: name of the GPU, as the driver gives it.
+        compute_capability: major and minor.
+        clock_control: what ncu did about the clocks, ``base`` or ``none``.
+        seed: of the random operands.
+        metric_set: what was profiled, a set of ncu's or ``lean``.
+        command: as it was typed.
+        notes: options, seconds of each part, and what else was noted.
+    """
+
+    created: str
+    device: str
+    compute_capability: tuple[int, int]
+    versions: Mapping[str, str]
+    """Keys: gemmprof, driver, cuda, torch, ncu, python, nvcc where known."""
+    clock_control: str
+    seed: int
+    metric_set: str
+    command: str = ""
+    notes: Mapping[str, Any] = field(default_factory=dict)
