@@ -41,6 +41,7 @@ if TYPE_CHECKING:
 Result = TypeVar("Result")
 
 FORMAT = "gemmprof.history/1"
+MARKER = "history.json"
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +62,11 @@ class HistoryError(GemmprofError):
     """A store that is missing, of another format, or damaged."""
 
 
+def _is_ours(name: str) -> bool:
+    """Whether a store that has no marker yet may hold it: another first writer is at work, or one was killed there."""
+    return name in (MARKER, "records", ROOM, "compact.lock") or name.startswith(f".{MARKER}.")
+
+
 @dataclass(frozen=True, slots=True)
 class HistoryStore:
     """A store on disk."""
@@ -75,14 +81,14 @@ class HistoryStore:
             HistoryError: if there is none (and ``create`` is not set), or it has another format.
         """
         path = Path(folder)
-        marker = path / "history.json"
+        marker = path / MARKER
         if not marker.is_file():
             if not create:
                 raise HistoryError(
                     f"{path} holds no history",
                     remedies=["record a first run: gemmprof history record RUN", "name a store with --store"],
                 )
-            if path.is_dir() and any(path.iterdir()):
+            if path.is_dir() and not all(_is_ours(entry.name) for entry in path.iterdir()):
                 raise HistoryError(
                     f"{path} holds other files", remedies=["name an empty folder with --store"]
                 )

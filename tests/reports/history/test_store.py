@@ -106,6 +106,13 @@ def test_forgotten_scratch_files_are_cleared(tmp_path: Path) -> None:
     assert len(store.points()) == 1
 
 
+@pytest.mark.parametrize("begun", ["records", ".history.json.gemmprof-1"])
+def test_a_store_that_another_first_writer_begins_is_no_stranger(tmp_path: Path, begun: str) -> None:
+    (tmp_path / begun).mkdir()
+    HistoryStore.open(tmp_path, create=True).add([point(0)])
+    assert len(HistoryStore.open(tmp_path).points()) == 1
+
+
 def test_refusals_name_the_remedy(tmp_path: Path) -> None:
     with pytest.raises(HistoryError, match="holds no history"):
         HistoryStore.open(tmp_path / "none")
