@@ -6,12 +6,12 @@
 #include <atomic>
 #include <cmath>
 #include <cstdint>
-#include <mutex>
 
+#include "clusters.cuh"
 #include "fastest_tiles.cuh"
+#include "workspace.cuh"
 
-constexpr int MAX_CLUSTER = 8;   // the largest that every Hopper GPU accepts
-constexpr int MAX_DEVICES = 64;  // whose facts are remembered
+constexpr int MAX_CLUSTER = 8;  // the largest that every Hopper GPU accepts
 
 namespace GEMMPROF_STAGE {
 
@@ -69,28 +69,13 @@ struct Choice {
     bool cut = false;  // the last tiles, or all if few, are cut into equal pieces, one for each cluster
 };
 
-// How many clusters of this size the device holds at a time: an SM that finds no partners near enough stays idle.
+// How many clusters of this size the device holds at a time, asked once a device and size.
 inline int cluster_places(int device, int sms, int cluster, const gemmprof::KernelFacts& kernel) {
-    static std::atomic<int> known[MAX_DEVICES][MAX_CLUSTER + 1];
+    static std::atomic<int> known[gemmprof::MAX_DEVICES][MAX_CLUSTER + 1];
     if (cluster == 1) return sms;
-    if (device < MAX_DEVICES && known[device][cluster] > 0) return known[device][cluster];
-    cudaLaunchConfig_t config = {};
-    config.gridDim = dim3(unsigned(sms / cluster * cluster));
-    config.blockDim = dim3(unsigned(kernel.threads));
-    config.dynamicSmemBytes = std::size_t(kernel.dynamic_shared_memory);
-    cudaLaunchAttribute attribute = {};
-    attribute.id = cudaLaunchAttributeClusterDimension;
-    attribute.val.clusterDim.x = unsigned(cluster);
-    attribute.val.clusterDim.y = attribute.val.clusterDim.z = 1;
-    config.attrs = &attribute;
-    config.numAttrs = 1;
-    int places = 0;
-    if (gemmprof::allow_shared_memory(kernel) != cudaSuccess ||
-        cudaOccupancyMaxActiveClusters(&places, kernel.function, &config) != cudaSuccess || places < 1) {
-        cudaGetLastError();
-        return std::max(1, sms / cluster);
-    }
-    if (device < MAX_DEVICES) known[device][cluster] = places;
+    if (device >= gemmprof::MAX_DEVICES) return gemmprof::cluster_places(kernel, cluster, sms);
+    std::atomic<int>& places = known[device][cluster];
+    if (places == 0) places = gemmprof::cluster_places(kernel, cluster, sms);
     return places;
 }
 
@@ -151,58 +136,24 @@ inline Choice choose_schedule(const gemmprof::Gemm& g, int device, int sms, cons
     return best;
 }
 
-// Room for the sums that blocks leave each other, from a pool that keeps its memory from launch to launch.
+// Room for the sums that blocks leave each other, and a word for each that says they are complete. Without room (null),
+// tiles are not cut.
 class Parts {
   public:
     float4* parts = nullptr;
     unsigned long long* complete = nullptr;
 
-    Parts(int device, int blocks, std::size_t part_bytes, cudaStream_t stream) : stream_(stream) {
-        if (blocks == 0) return;
-        const cudaMemPool_t from = pool(device);
-        const std::size_t flags = (std::size_t(blocks) * 8 + 255) / 256 * 256;
-        void* memory = nullptr;
-        if (from == nullptr ||
-            cudaMallocFromPoolAsync(&memory, flags + blocks * part_bytes, from, stream) != cudaSuccess) {
-            cudaGetLastError();  // without room, tiles are not cut
-            return;
-        }
-        complete = static_cast<unsigned long long*>(memory);
-        parts = reinterpret_cast<float4*>(static_cast<char*>(memory) + flags);
-    }
-    Parts(const Parts&) = delete;
-    Parts& operator=(const Parts&) = delete;
-    ~Parts() {
-        if (complete != nullptr) cudaFreeAsync(complete, stream_);
+    Parts(int device, int blocks, std::size_t part_bytes, cudaStream_t stream)
+        : memory_(device, blocks == 0 ? 0 : flag_bytes(blocks) + blocks * part_bytes, stream) {
+        if (memory_.data == nullptr) return;
+        complete = static_cast<unsigned long long*>(memory_.data);
+        parts = reinterpret_cast<float4*>(static_cast<char*>(memory_.data) + flag_bytes(blocks));
     }
 
   private:
-    static cudaMemPool_t pool(int device) {
-        static std::mutex mutex;
-        static cudaMemPool_t pools[MAX_DEVICES] = {};
-        if (device >= MAX_DEVICES) return nullptr;
-        const std::lock_guard<std::mutex> lock(mutex);
-        if (pools[device] == nullptr) {
-            cudaMemPoolProps properties = {};
-            properties.allocType = cudaMemAllocationTypePinned;
-            properties.location.type = cudaMemLocationTypeDevice;
-            properties.location.id = device;
-            unsigned long long keep = 64 << 20;
-            if (cudaMemPoolCreate(&pools[device], &properties) != cudaSuccess)
-                pools[device] = nullptr;
-            else
-                cudaMemPoolSetAttribute(pools[device], cudaMemPoolAttrReleaseThreshold, &keep);
-        }
-        return pools[device];
-    }
+    static std::size_t flag_bytes(int blocks) { return (std::size_t(blocks) * 8 + 255) / 256 * 256; }
 
-    cudaStream_t stream_;
+    gemmprof::Workspace memory_;
 };
-
-// Memory that was never written may hold anything, but hardly this.
-inline unsigned long long new_ticket() {
-    static std::atomic<unsigned long long> launches{1};
-    return launches.fetch_add(1) * 0x9E3779B97F4A7C15ull;
-}
 
 }  // namespace GEMMPROF_STAGE

@@ -283,7 +283,7 @@ cudaError_t launch_prepared(const gemmprof::Gemm& g, cudaStream_t stream) {
     const Parts parts(device, choice.cut ? clusters * cluster : 0, std::size_t(tile.part_bytes), stream);
     if (parts.complete != nullptr) {
         schedule.whole = std::max(0, count / places - 1) * places;
-        schedule.parts = parts.parts, schedule.complete = parts.complete, schedule.ticket = new_ticket();
+        schedule.parts = parts.parts, schedule.complete = parts.complete, schedule.ticket = gemmprof::new_ticket();
     }
     return gemmprof::launch_kernel(kernel_for(g, choice.tile), unsigned(clusters * cluster), unsigned(cluster), stream,
                                    maps[0], maps[1], maps[2], schedule, g.k, gemmprof::output_of(g));
