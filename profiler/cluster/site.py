@@ -95,7 +95,7 @@ class ClusterSite:
         space = machine_checks.check_space(runs)
         if space.ok is False:
             raise DeviceError(f"{space.name}: {space.found}", remedies=space.remedies)
-        mine = {address: facts for address, facts in self._facts.items() if self._is_mine(facts)}
+        mine = self._mine()
         for address, facts in mine.items():
             for check in remote.needed_checks(facts, profile=profile):
                 raise DeviceError(
@@ -108,8 +108,13 @@ class ClusterSite:
         ncu = first.ncu if profile else None
         return Machine(gpus[0], ncu, tuple(gpus[1:]), pinned=True, versions=dict(first.versions))
 
-    def _is_mine(self, facts: remote.WorkerFacts) -> bool:
-        return any(gpu.name == self._model for gpu in facts.gpus)
+    def _mine(self) -> dict[str, remote.WorkerFacts]:
+        """The workers that have the model of GPU that is worked on, by address."""
+        return {
+            address: facts
+            for address, facts in self._facts.items()
+            if any(gpu.name == self._model for gpu in facts.gpus)
+        }
 
     def build(self, machine: Machine, progress: Progress) -> BuildResult:
         """Have one worker build the extension; the others fetch it by its content.
@@ -134,9 +139,6 @@ class ClusterSite:
         except Exception as error:
             raise remote.as_gemmprof_error(error) from error
         return record
-
-    def _good(self) -> list[str]:
-        return [address for address, facts in self._facts.items() if self._is_mine(facts)]
 
     def places(self, work: Work, progress: Progress, keep_open: Sequence[int] = ()) -> ClusterPlaces:
         """A child on each GPU of the workers."""
@@ -171,7 +173,7 @@ class ClusterSite:
     @contextmanager
     def compilers(self, jobs: int) -> Iterator[ClusterCompilers]:
         """The workers compile; how many at a time is theirs to say (``--nthreads``)."""
-        banners = {address: self._facts[address].banner for address in self._good()}
+        banners = {address: facts.banner for address, facts in self._mine().items()}
         _agree("nvcc", banners)
         with ThreadPoolExecutor(FETCHERS) as pool:
             try:
