@@ -42,7 +42,7 @@ def ordered(make: Callable[[int], Made], count: int, *, processes: int) -> Itera
         return
     _make = make
     # Not a Pool: that one is terminated where the reader of this iterator fails, and can hang in it.
-    workers = ProcessPoolExecutor(processes, multiprocessing.get_context("fork"), initializer=_left_to_parent)
+    workers = ProcessPoolExecutor(processes, multiprocessing.get_context("fork"), _left_to_parent, (os.getpid(),))
     try:
         yield from workers.map(_in_worker, range(count))
     finally:
@@ -50,10 +50,14 @@ def ordered(make: Callable[[int], Made], count: int, *, processes: int) -> Itera
         _make = None
 
 
-def _left_to_parent() -> None:
+def _left_to_parent(parent: int) -> None:
     """A worker leaves Ctrl-C to its parent, and ends without a word when it is told to or its parent is killed."""
     with contextlib.suppress(OSError, AttributeError):
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != parent:
+        # Killed since it made this worker and before the line above: no signal comes any more, and as this worker
+        # holds both ends of the pipe from which it takes its work, it would wait there for ever.
+        os._exit(1)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
 

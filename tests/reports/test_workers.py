@@ -1,0 +1,59 @@
+"""Pages made by several processes: in order, and none of them outlives the one that is killed."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+
+import pytest
+from recorded_data import ROOT
+
+from gemmprof.reports.pages.workers import WORTH_IT_FROM
+
+# An alarm ends the parent after it has made its workers and before they ask to be told of its end: the sleep stands
+# for a machine with other work to do. Children inherit no alarm.
+KILLED_AT_ONCE = f"""
+import signal, time
+from gemmprof.reports.pages import workers
+
+begin = workers._left_to_parent
+
+def late(*arguments):
+    time.sleep(1)
+    begin(*arguments)
+
+workers._left_to_parent = late
+signal.setitimer(signal.ITIMER_REAL, 0.25)
+next(iter(workers.ordered(lambda index: index, {WORTH_IT_FROM}, processes=2)))
+"""
+
+
+IN_ORDER = f"""
+import os
+from gemmprof.reports.pages.workers import ordered
+
+made = list(ordered(lambda index: (index, os.getpid()), {3 * WORTH_IT_FROM}, processes=2))
+print([index for index, _ in made], os.getpid() in {{pid for _, pid in made}})
+"""
+
+several = pytest.mark.skipif(
+    sys.platform != "linux" or os.cpu_count() == 1, reason="pages are made by one process here"
+)
+
+
+@several
+def test_what_several_processes_make_comes_in_order() -> None:
+    made = subprocess.run(
+        [sys.executable, "-c", IN_ORDER], capture_output=True, text=True, cwd=ROOT, timeout=60, check=True
+    )
+    assert made.stdout.split("\n")[0] == f"{list(range(3 * WORTH_IT_FROM))} False"
+
+
+@several
+def test_a_worker_whose_parent_was_killed_before_it_began_ends() -> None:
+    process = subprocess.Popen([sys.executable, "-c", KILLED_AT_ONCE], stdout=subprocess.PIPE, cwd=ROOT)
+    assert process.wait(30) == -signal.SIGALRM
+    output, _ = process.communicate(timeout=30)  # ends when nobody holds the pipe open any more
+    assert not output
