@@ -60,7 +60,7 @@ def wait_until() -> Callable[[Callable[[], bool]], None]:
     """Wait until something holds."""
 
     def wait(holds: Callable[[], bool]) -> None:
-        end = time.monotonic() + 20
+        end = time.monotonic() + 60
         while not holds():
             assert time.monotonic() < end
             time.sleep(0.01)

@@ -138,4 +138,4 @@ def test_a_gpu_that_goes_while_the_other_is_profiled_leaves_its_times_to_a_resum
     started = time.monotonic()
     run = play(TINY.stages, problems=PROBLEMS, count=2, resume=True)
     assert all(result.failure is None and result.timing is not None for result in run.results)
-    assert time.monotonic() - started < 20
+    assert time.monotonic() - started < 60

@@ -64,7 +64,7 @@ def test_sigterm_ends_a_command_in_order() -> None:
     )  # fmt: skip
     time.sleep(0.6)
     process.send_signal(signal.SIGTERM)
-    _, errors = process.communicate(timeout=30)
+    _, errors = process.communicate(timeout=60)
     assert process.returncode in (0, 128 + signal.SIGTERM, -signal.SIGTERM)
     assert "Traceback" not in errors
 

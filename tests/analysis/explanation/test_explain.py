@@ -169,7 +169,7 @@ def test_the_fastest_stage_has_nothing_cheap_left() -> None:
     run = load_recorded_run()
     report = run.report_path(next(r.report for r in run.results if r.report is not None))
     profile = next(p for p in read_report(report) if "fastest" in p.function_name)
-    started = time.perf_counter()
+    started = time.process_time()
     explanation = explain(profile)
-    assert time.perf_counter() - started < 5.0
+    assert time.process_time() - started < 5.0
     assert all(f.cause in ("tensor_cores_idle",) or f.saves < 0.06 for f in explanation.findings)

@@ -69,7 +69,7 @@ class Farm:
 
 
 def wait_for(holds) -> None:
-    end = time.monotonic() + 30
+    end = time.monotonic() + 60
     while not holds():
         assert time.monotonic() < end
         time.sleep(0.02)

@@ -53,7 +53,7 @@ def start(tmp_path: Path) -> Callable[[str], tuple[Keeper, Profiling]]:
 
 def arguments_of(folder: Path) -> list[str]:
     """What the waiting ncu was called with."""
-    end = time.monotonic() + 20
+    end = time.monotonic() + 60
     while not (folder / "arguments").exists():
         assert time.monotonic() < end
         time.sleep(0.02)

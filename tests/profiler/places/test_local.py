@@ -132,7 +132,7 @@ def test_a_gpu_that_is_needed_elsewhere_leaves_after_the_request_at_hand(plan: A
         futures = [places.submit(request) for request in requests(20)]
         places.leave(cards[0])
         before = plan.answered(0)
-        assert [future.result(30).status for future in futures] == ["verified"] * 20
+        assert [future.result(90).status for future in futures] == ["verified"] * 20
         assert plan.answered(0) == before and places.cards == (cards[1],)
 
 
@@ -142,7 +142,7 @@ def test_leaving_does_not_wait_for_a_request(plan: Any, cards: Any, wait_until: 
         places.submit(requests(1, seconds=500)[0])
         wait_until(lambda: (plan.folder / "GPU-0").read_text() == "")
         started = time.monotonic()
-    assert time.monotonic() - started < 5
+    assert time.monotonic() - started < 30
 
 
 def test_an_orphan_ends_in_the_middle_of_a_request(tmp_path: Path, wait_until: Any) -> None:
