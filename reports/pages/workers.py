@@ -42,7 +42,9 @@ def ordered(make: Callable[[int], Made], count: int, *, processes: int) -> Itera
         return
     _make = make
     # Not a Pool: that one is terminated where the reader of this iterator fails, and can hang in it.
-    workers = ProcessPoolExecutor(processes, multiprocessing.get_context("fork"), _left_to_parent, (os.getpid(),))
+    workers = ProcessPoolExecutor(
+        processes, multiprocessing.get_context("fork"), _left_to_parent, (os.getpid(),)
+    )
     try:
         yield from workers.map(_in_worker, range(count))
     finally:
