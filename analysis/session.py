@@ -14,6 +14,7 @@ from gemmprof.analysis.ladder.stage_launch import stage_launch
 from gemmprof.analysis.reading.collector import few_collections
 from gemmprof.analysis.reading.frame import open_frame
 from gemmprof.analysis.reading.report import ReportReader
+from gemmprof.analysis.reading.unpack import unpacked_once
 from gemmprof.analysis.selection import EVERYTHING, Candidate, Selection, nothing_selected, within_top
 from gemmprof.errors import GemmprofError, ReportError, UsageError
 from gemmprof.integrity import check, record_of
@@ -70,7 +71,7 @@ def load_session(
         GemmprofError: the first failure, if nothing could be read. Else failures are in the session.
     """
     inputs = _listed(paths)
-    with few_collections():
+    with few_collections(), unpacked_once():
         found = _find(inputs)
         return _load(inputs, found, _select(found.reports, selection), selection, source=source)
 
@@ -91,11 +92,12 @@ def selected_reports(
     Raises:
         UsageError: if nothing matches the selection.
     """
-    found = _find(_listed(paths))
-    failures = list(found.failures)
-    if not found.reports and not failures:
-        failures.append(ReportError("the run holds no report", remedies=["collect it with profiling"]))
-    chosen = _select(found.reports, selection)
+    with unpacked_once():
+        found = _find(_listed(paths))
+        failures = list(found.failures)
+        if not found.reports and not failures:
+            failures.append(ReportError("the run holds no report", remedies=["collect it with profiling"]))
+        chosen = _select(found.reports, selection)
     return {Path(path): only for path, only in chosen.items() if only is None or only}, tuple(failures)
 
 

@@ -14,6 +14,8 @@ import stat
 import tempfile
 import zlib
 from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from contextvars import ContextVar
 from pathlib import Path
 from typing import BinaryIO, cast
 
@@ -35,6 +37,9 @@ _CHUNK = 1 << 20
 _ZSTD_CHUNK = 1 << 10
 """Few bytes of zstd at a time: each three may stand for 128 KiB."""
 _MAX_NESTED_COMPRESSION = 2
+
+KEPT_BYTES = 256 << 20
+"""What `unpacked_once` keeps on the disk at most."""
 
 _KNOWN_FORMATS = (
     (b"\x7fELF", "an ELF file (a program or a cubin)"),
@@ -58,6 +63,52 @@ def damaged(path: str | os.PathLike[str], what: str, found: str = "") -> ReportE
     )
 
 
+class _Kept(ExitStack):
+    """Unpacked reports, by what tells a file from any other and from itself when it has changed."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._files: dict[tuple[int, ...], BinaryIO] = {}
+        self._bytes = 0
+
+    def find(self, packed: os.stat_result) -> BinaryIO | None:
+        """The bytes that this file unpacked to."""
+        file = self._files.get(_identity(packed))
+        return None if file is None else _again(file)
+
+    def keep(self, packed: os.stat_result, file: BinaryIO) -> None:
+        """Keep what this file unpacked to, if there is room."""
+        size = os.fstat(file.fileno()).st_size
+        if self._bytes + size <= KEPT_BYTES:
+            self._bytes += size
+            self._files[_identity(packed)] = self.enter_context(_again(file))
+
+
+_kept: ContextVar[_Kept | None] = ContextVar("_kept", default=None)
+
+
+@contextmanager
+def unpacked_once() -> Iterator[None]:
+    """Inside this context a compressed report is unpacked once, however often it is opened."""
+    if _kept.get() is not None:
+        yield
+        return
+    with _Kept() as kept:
+        token = _kept.set(kept)
+        try:
+            yield
+        finally:
+            _kept.reset(token)
+
+
+def _identity(packed: os.stat_result) -> tuple[int, ...]:
+    return packed.st_dev, packed.st_ino, packed.st_size, packed.st_mtime_ns, packed.st_ctime_ns
+
+
+def _again(file: BinaryIO) -> BinaryIO:
+    return os.fdopen(os.dup(file.fileno()), "rb", buffering=0)
+
+
 def open_unpacked(path: Path) -> BinaryIO:
     """The uncompressed bytes of a report, as an unbuffered file: its own, or a temporary one without a name.
 
@@ -65,6 +116,21 @@ def open_unpacked(path: Path) -> BinaryIO:
         ReportError: if the file is missing, of another kind, damaged, or grows past what a report may.
     """
     file = _open_regular(path)
+    kept = _kept.get()
+    if kept is None:
+        return _unpacked(path, file)
+    status = os.fstat(file.fileno())
+    known = kept.find(status)
+    if known is not None:
+        file.close()
+        return known
+    unpacked = _unpacked(path, file)
+    if unpacked is not file:
+        kept.keep(status, unpacked)
+    return unpacked
+
+
+def _unpacked(path: Path, file: BinaryIO) -> BinaryIO:
     try:
         head = os.pread(file.fileno(), 64, 0)
         limit = FREE_BYTES + MAX_RATIO * os.fstat(file.fileno()).st_size

@@ -16,8 +16,9 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Any
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
-from markupsafe import Markup
+from jinja2 import Environment, PackageLoader, StrictUndefined, nodes
+from jinja2.compiler import CodeGenerator, Frame
+from markupsafe import Markup, escape
 
 from gemmprof.analysis import opcodes, provenance, rules
 from gemmprof.analysis.occupancy.reasoning import in_words
@@ -25,17 +26,41 @@ from gemmprof.model import NotCollected
 from gemmprof.reports import formatting
 from gemmprof.reports.explanations import words as explanations
 
+_PLAIN = re.compile(r"[ !#-%(-;=?-~]*")
+"""Printable ASCII without ``&``, ``<``, ``>`` and quotes: text that is the same on a page."""
 
-def _printed(value: Any) -> Any:
-    """What a template prints: markup as it is, text made visible, nothing for None. Called a million times a report."""
+
+def printed(value: Any) -> str:
+    """What a page gets for a value that a template prints: markup as it is, text made visible and escaped.
+
+    Nothing for None. Called a million times a report.
+    """
     kind = type(value)
     if kind is str:
-        return value if value.isascii() and value.isprintable() else formatting.visible(value)
-    if kind is Markup or kind is int or kind is float:
-        return value
+        return value if _PLAIN.fullmatch(value) else str(escape(formatting.visible(value)))
+    if kind is Markup or isinstance(value, Markup):
+        return str.__str__(value)
     if value is None:
         return ""
-    return value if isinstance(value, Markup) else formatting.visible(str(value))
+    return printed(str(value))
+
+
+class _CodeGenerator(CodeGenerator):
+    """Prints through `printed` alone.
+
+    jinja2 would call ``finalize``, then ``escape``, and make a `Markup` of every piece only to join them.
+    """
+
+    def _output_child_pre(self, node: nodes.Expr, frame: Frame, finalize: Any) -> None:
+        self.write("environment.printed(")
+
+    def _output_child_post(self, node: nodes.Expr, frame: Frame, finalize: Any) -> None:
+        self.write(")")
+
+
+class _Environment(Environment):
+    code_generator_class = _CodeGenerator
+    printed = staticmethod(printed)
 
 
 def _shown(value: Any) -> Any:
@@ -127,10 +152,10 @@ def _is_missing(value: Any) -> bool:
 @cache
 def environment() -> Environment:
     """The environment; templates come from the package ``gemmprof.templates``."""
-    env = Environment(
+    env = _Environment(
         loader=PackageLoader("gemmprof.templates", ""),
         autoescape=True,
-        finalize=_printed,
+        finalize=printed,  # of what is constant in a template
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,

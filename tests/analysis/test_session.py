@@ -5,18 +5,25 @@ from __future__ import annotations
 import importlib.util
 import json
 import lzma
+import os
 import shutil
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
+from typing import BinaryIO
 
 import pytest
 from recorded_data import ROOT
 
 from gemmprof.analysis import session as sessions
+from gemmprof.analysis.reading import unpack
+from gemmprof.analysis.reading.unpack import open_unpacked, unpacked_once
 from gemmprof.analysis.reading.worker import NativeReader, NativeReaderMissing
+from gemmprof.analysis.selection import Selection
 from gemmprof.analysis.session import load_session, reports_of
 from gemmprof.errors import ReportError, UsageError
+from gemmprof.integrity import report_record
 from gemmprof.model import Problem, RunInfo, Stage, StageRecord, StageResult
 from gemmprof.run import Run, load_run, save_run
 
@@ -159,3 +166,56 @@ def test_reading_leaves_no_process_behind(tmp_path: Path) -> None:
         [sys.executable, "-c", program], capture_output=True, text=True, check=True, env=environment
     )
     assert not Path(f"/proc/{answer.stdout.strip()}").exists()
+
+
+@pytest.fixture
+def unpackings(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
+    """The reports that were unpacked, one entry each time."""
+    done: list[Path] = []
+    unpack_file = unpack._decompress
+
+    def counted(path: Path, packed: BinaryIO, limit: int) -> BinaryIO:
+        done.append(path)
+        return unpack_file(path, packed, limit)
+
+    monkeypatch.setattr(unpack, "_decompress", counted)
+    return done
+
+
+def test_a_report_is_checked_selected_from_and_read_from_one_unpacked_copy(
+    run: Run, unpackings: list[Path]
+) -> None:
+    packed = run.directory / "reports" / "all.ncu-rep.xz"
+    save_run(replace(run, reports={"reports/all.ncu-rep": report_record(unpacked(packed, run.directory))}))
+    session = load_session([run.directory], selection=Selection(launches=(range(2),)))
+    assert len(session.kernels) == 2 and unpackings == [packed]
+
+
+def test_a_report_that_changed_is_unpacked_again(tmp_path: Path, unpackings: list[Path]) -> None:
+    report = tmp_path / "a.ncu-rep.xz"
+    shutil.copy(REPORT, report)
+    with unpacked_once():
+        with open_unpacked(report) as first, open_unpacked(report) as second:
+            assert os.pread(first.fileno(), 1 << 30, 0) == os.pread(second.fileno(), 1 << 30, 0)
+        assert unpackings == [report]
+        report.write_bytes((DATA / "names_nvtx.ncu-rep.xz").read_bytes())
+        with open_unpacked(report) as other:
+            assert os.pread(other.fileno(), 1 << 30, 0) == lzma.decompress(report.read_bytes())
+    assert unpackings == [report] * 2
+
+
+def test_what_finds_no_room_is_unpacked_each_time(
+    unpackings: list[Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(unpack, "KEPT_BYTES", 1000)
+    with unpacked_once():
+        for _ in range(2):
+            open_unpacked(REPORT).close()
+    assert unpackings == [REPORT] * 2
+
+
+def unpacked(packed: Path, folder: Path) -> Path:
+    """The report without its compression, beside the run."""
+    path = folder / "plain.ncu-rep"
+    path.write_bytes(lzma.decompress(packed.read_bytes()))
+    return path

@@ -4,8 +4,10 @@ import base64
 import hashlib
 import json
 
+from markupsafe import Markup, escape
 from page_sessions import HOSTILE
 
+from gemmprof.reports.formatting import visible
 from gemmprof.reports.pages import environment as e
 
 
@@ -54,3 +56,13 @@ def test_moments_are_short() -> None:
     assert e.moment("2026-01-02T03:04:05+00:00") == "2026-01-02 03:04 UTC"
     assert e.moment("2026-01-02T03:04:05.123456Z") == "2026-01-02 03:04 UTC"
     assert e.moment("yesterday") == "yesterday"
+
+
+def test_every_character_is_printed_as_it_is_shown_and_escaped() -> None:
+    for code in (*range(0x250), 0x2028, 0x202E, 0xD800, 0xFEFF, 0x1F600):
+        text = f"a{chr(code)}b"
+        assert e.printed(text) == str(escape(visible(text)))
+    values = (0, -1.5, True, Markup("<b>"), "", None)
+    assert [e.printed(value) for value in values] == ["0", "-1.5", "True", "<b>", "", ""]
+    template = "{% set bold %}<b>{{ x }}</b>{% endset %}{{ bold }}{{ x }}{{ none }}"
+    assert render(template, x="<i>") == "<b>&lt;i&gt;</b>&lt;i&gt;"
