@@ -115,7 +115,6 @@ _FLOAT = {
         "UTCMXQMMA": "tensor-memory matrix multiply-add, block-scaled FP8",
         "UTCOMMA": "tensor-memory matrix multiply-add, FP4",
         "UTCQMMA": "tensor-memory matrix multiply-add, FP8, FP6 or FP4",
-        "WARPGROUP": "wait or fence around warpgroup matrix multiply-adds",
     },
 }
 
@@ -353,6 +352,7 @@ _CONTROL = {
         "SYNCS": "shared-memory barrier (mbarrier)",
         "UCGABAR_ARV": "arrive at the cluster barrier",
         "UCGABAR_WAIT": "wait at the cluster barrier",
+        "WARPGROUP": "fence before, or wait for, warpgroup matrix multiply-adds",
         "WARPSYNC": "synchronise the warp",
     },
     "control": {

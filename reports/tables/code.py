@@ -68,11 +68,14 @@ class Columns:
 def column(values: list[Any], kind: type | None = None) -> pa.Array:
     """An array of the narrowest type that holds the values: 64-bit integers, else doubles, else text.
 
-    Without any value, ``kind`` decides; ``int`` as ``kind`` is signed where the values allow it.
+    Without any value, ``kind`` decides, and without a kind the type stays open (null), for other launches to decide;
+    ``int`` as ``kind`` is signed where the values allow it.
     """
     import pyarrow as pa
 
-    kinds = set(map(type, values)) - {type(None)} or {kind or float}
+    kinds = set(map(type, values)) - {type(None)} or {kind}
+    if kinds == {None}:
+        return pa.nulls(len(values))
     if kinds == {int}:
         signed = kind is int and max((value for value in values if value is not None), default=0) < 1 << 63
         return pa.array(values, pa.int64() if signed else pa.uint64())

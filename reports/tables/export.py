@@ -76,7 +76,7 @@ def export_tables(
     folder = Path(directory)
     names = {name: f"{name}.{format}" for name in tables}
     failures: list[GemmprofError] = []
-    units: dict[str, str] = {}
+    units: dict[str, Mapping[str, str]] = {}
     launches = 0
     with new_folder(folder, is_ours=lambda file: file.name in names.values()) as staging:
         scratch = str(staging / "slices")
@@ -88,7 +88,7 @@ def export_tables(
                     # The native reader works on the units while the values are read.
                     known = background.submit(units_of_report, path) if "metrics" in tables else _nothing()
                     count, slices = _spool_report(path, only, number, scratch, tables, processes)
-                    units.update(known.result())
+                    units[os.fspath(path)] = known.result()
             except ReportError as error:
                 failures.append(error)
                 continue
@@ -105,8 +105,8 @@ def export_tables(
     return Exported(files, launches, tuple(failures))
 
 
-def _nothing() -> Future[dict[str, str]]:
-    done: Future[dict[str, str]] = Future()
+def _nothing() -> Future[Mapping[str, str]]:
+    done: Future[Mapping[str, str]] = Future()
     done.set_result({})
     return done
 

@@ -64,7 +64,10 @@ class Spool:
             with pa.OSFile(str(path), "rb") as source:
                 found = pa.ipc.open_file(source).schema
             schema = found if schema is None else _unified(schema, found)
-        return schema if schema is not None else pa.schema([])
+        # A column without any value in any slice: a number is as good as anything.
+        return pa.schema(
+            [(part.name, pa.float64() if pa.types.is_null(part.type) else part.type) for part in schema or ()]
+        )
 
     def tables(self, schema: pa.Schema) -> Iterator[pa.Table]:
         """The slices, each with the columns of the schema."""
@@ -108,13 +111,18 @@ class Spool:
 
 
 def _unified(known: pa.Schema, new: pa.Schema) -> pa.Schema:
-    """All columns of both; where types differ, numbers become doubles and anything with text becomes text."""
+    """All columns of both; where types differ, numbers become doubles and anything with text becomes text.
+
+    A column that is null throughout in one of them has the other's type.
+    """
     import pyarrow as pa
 
     types = {part.name: part.type for part in known}
     for part in new:
         old = types.setdefault(part.name, part.type)
-        if old != part.type:
+        if pa.types.is_null(old):
+            types[part.name] = part.type
+        elif old != part.type and not pa.types.is_null(part.type):
             numeric = all(pa.types.is_floating(t) or pa.types.is_integer(t) for t in (old, part.type))
             types[part.name] = pa.float64() if numeric else pa.string()
     return pa.schema(list(types.items()))

@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 
 TABLES = ("kernels", "metrics", "metrics_wide", "instructions", "lines")
 
+KERNEL_COLUMNS: dict[str, type] = {"report": str, "launch": int, "doubts": str, "nvtx": str}
+"""Those whose type is not told by the values of every slice; ``launch`` is of one type in all tables, to join them."""
+
 SLICE_ROWS = 1 << 17
 """A slice ends with the launch that brings its metrics to this number of rows, or its code to 16 times as many
 values."""
@@ -37,7 +40,7 @@ class TableBuilder:
 
     report: str
     names: tuple[str, ...]
-    kernels: Columns = field(default_factory=lambda: Columns({"doubts": str, "nvtx": str}))
+    kernels: Columns = field(default_factory=lambda: Columns(KERNEL_COLUMNS))
     metrics: MetricRows = field(default_factory=MetricRows)
     instructions: Columns = field(default_factory=lambda: Columns(CODE_COLUMNS))
     lines: Columns = field(default_factory=lambda: Columns(LINE_COLUMNS))

@@ -184,14 +184,20 @@ def _doubles(rows: list[_Row], width: int) -> npt.NDArray[np.float64]:
     return np.array([row.values[0] for row in rows], np.float64).reshape(len(rows), width)
 
 
-def with_units(table: pa.Table, units: Mapping[str, str]) -> pa.Table:
-    """The long table with the unit of each metric beside its name."""
+def with_units(table: pa.Table, units: Mapping[str, Mapping[str, str]]) -> pa.Table:
+    """The long table of one report with the unit of each metric beside its name.
+
+    Args:
+        units: unit by metric, by report: another GPU or ncu may know another one, or none.
+    """
     import pyarrow as pa
 
+    of_report = next(iter(table["report"].combine_chunks().dictionary.to_pylist()), "")
+    known = units.get(of_report, {})
     metric = table["metric"].combine_chunks()
     names = metric.dictionary.to_pylist()
     numbers: dict[str, int] = {}
-    by_name = pa.array([numbers.setdefault(units.get(name, ""), len(numbers)) for name in names], pa.int32())
+    by_name = pa.array([numbers.setdefault(known.get(name, ""), len(numbers)) for name in names], pa.int32())
     column = pa.DictionaryArray.from_arrays(
         by_name.take(metric.indices), pa.array(list(numbers), pa.string())
     )

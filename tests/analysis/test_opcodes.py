@@ -23,6 +23,7 @@ def test_every_class_has_members_and_every_member_a_class() -> None:
         ("HFMA2.MMA", "HFMA2_MMA", "fp16"),
         ("HFMA2.BF16_V2", "HFMA2", "fp16"),
         ("HGMMA.64x128x16.F32", "HGMMA", "tensor"),
+        ("WARPGROUP.DEPBAR.LE", "WARPGROUP", "synchronisation"),
         ("UTCHMMA.2CTA", "UTCHMMA", "tensor"),
         ("UTMALDG.2D", "UTMALDG", "async_copy"),
         ("LDTM.x32", "LDTM", "tensor_memory"),

@@ -25,11 +25,14 @@ from recorded_data import ROOT
 from reports_in_bytes import blocks
 
 from gemmprof import metrics as m
-from gemmprof.analysis.reading.report import read_report
+from gemmprof.analysis.reading.report import read_report, units_of_report
 from gemmprof.analysis.session import load_session
 from gemmprof.errors import ReportError, UsageError
+from gemmprof.reports.tables.code import Columns
 from gemmprof.reports.tables.export import export_tables
+from gemmprof.reports.tables.files import Spool
 from gemmprof.reports.tables.launches import TABLES
+from gemmprof.reports.tables.metrics import MetricRows, with_units
 
 DATA = ROOT / "tests" / "data"
 FULL = DATA / "flaws_divergence.ncu-rep.xz"
@@ -302,3 +305,53 @@ def test_doubts_are_exported_beside_the_launch(tmp_path: Path) -> None:
     export_tables([moved], tmp_path / "out", tables=["kernels"])
     doubts = pq.read_table(tmp_path / "out" / "kernels.parquet")["doubts"].to_pylist()
     assert "moved or doubled" in doubts[-1] and doubts[0] is None
+
+
+def test_counters_stay_whole_where_another_report_lacks_them(tmp_path: Path) -> None:
+    # A range has no stream: its slice knows nothing of that column's type.
+    export_tables([DATA / "modes_range.ncu-rep.xz", BASIC], tmp_path, tables=("kernels",))
+    kernels = pq.read_table(tmp_path / "kernels.parquet")
+    assert kernels.schema.field("stream").type == pa.uint64()
+    assert kernels["stream"].null_count and kernels["stream"].drop_null().to_pylist()
+
+
+def test_a_large_counter_keeps_every_digit_beside_slices_without_it(tmp_path: Path) -> None:
+    spool = Spool(tmp_path / "spool")
+    for number, values in enumerate(([None, None], [2**64 - 1, None], [None])):
+        columns = Columns({})
+        columns.extend(len(values), {"count": values, "never": [None] * len(values)})
+        spool.write(columns.take(), f"{number}")
+    spool.finish(tmp_path / "t.parquet", "parquet")
+    found = pq.read_table(tmp_path / "t.parquet")
+    assert found["count"].to_pylist() == [None, None, 2**64 - 1, None, None]
+    assert found.schema.field("never").type == pa.float64() and found["never"].null_count == 5
+
+
+def test_report_and_launch_join_all_tables(tables: Callable[[str], pa.Table]) -> None:
+    kernels = tables("kernels").select(["report", "launch", "grid_x"])
+    for name in TABLES[1:]:
+        table = tables(name).unify_dictionaries()
+        joined = table.select(["report", "launch"]).join(kernels, ["report", "launch"])
+        assert len(joined) == len(table) and not joined["grid_x"].null_count
+
+
+def test_units_are_those_of_each_report() -> None:
+    rows = MetricRows()
+    rows.add(0, "kernel", {"duration": 1.0})
+    units = {"known": {"duration": "ns"}, "unknown": {"duration": ""}}
+    shown = {name: with_units(rows.long_table(name), units)["unit"].to_pylist() for name in (*units, "other")}
+    assert shown == {"known": ["ns"], "unknown": [""], "other": [""]}
+
+
+def test_reports_of_which_ncu_says_other_units_keep_theirs(tmp_path: Path) -> None:
+    reports = [DATA / "flaws_async_copy.ncu-rep.xz", DATA / "launches_same_kernel.ncu-rep.xz"]
+    export_tables(reports, tmp_path, tables=("metrics",))
+    found = pq.read_table(tmp_path / "metrics.parquet").to_pandas()
+    told = {}
+    for report in reports:
+        rows = found[found["report"] == str(report)]
+        told[report] = dict(zip(rows["metric"], rows["unit"], strict=True))
+        known = units_of_report(report)
+        assert told[report] == {name: known[name] for name in told[report]}
+    one, other = told.values()
+    assert any(one[name] != other[name] for name in one.keys() & other.keys())
