@@ -64,5 +64,5 @@ def test_every_character_is_printed_as_it_is_shown_and_escaped() -> None:
         assert e.printed(text) == str(escape(visible(text)))
     values = (0, -1.5, True, Markup("<b>"), "", None)
     assert [e.printed(value) for value in values] == ["0", "-1.5", "True", "<b>", "", ""]
-    template = "{% set bold %}<b>{{ x }}</b>{% endset %}{{ bold }}{{ x }}{{ none }}"
-    assert render(template, x="<i>") == "<b>&lt;i&gt;</b>&lt;i&gt;"
+    template = "{% set bold %}<b>{{ x }}</b>{% endset %}{{ bold }}{{ x }}{{ y }}"
+    assert render(template, x="<i>", y=None) == "<b>&lt;i&gt;</b>&lt;i&gt;"
