@@ -13,6 +13,7 @@ from gemmprof.reports.pages.environment import moment
 
 if TYPE_CHECKING:
     from gemmprof.analysis.kernel_analysis import KernelAnalysis
+    from gemmprof.model import Problem
     from gemmprof.run import Run
 
 Tile = tuple[str, str, str]
@@ -94,10 +95,7 @@ def run_facts(run: Run) -> list[tuple[str, str]]:
     )
     facts = [
         ("GPU", f"{info.device}, compute capability {'.'.join(map(str, info.compute_capability))}"),
-        (
-            "Shapes (M×N×K)",
-            f"{', '.join(p.label for p in run.problems)} ({', '.join(sorted({p.dtype for p in run.problems}))})",
-        ),
+        *_shapes(run),
         ("Collected", moment(info.created)),
     ]
     if clocks:
@@ -112,3 +110,17 @@ def run_facts(run: Run) -> list[tuple[str, str]]:
     if isinstance(skipped, Mapping):
         facts += [(f"Not run here: {name}", str(reason)) for name, reason in skipped.items()]
     return facts
+
+
+def _shapes(run: Run) -> list[tuple[str, str]]:
+    """The shapes by the types that they were computed in, the smallest first."""
+    by_types: dict[str, list[Problem]] = {}
+    for problem in run.problems:
+        by_types.setdefault(problem.types_label, []).append(problem)
+    return [
+        (
+            f"Shapes in {types} (M×N×K)",
+            ", ".join(problem.shape_label for problem in sorted(problems, key=lambda item: item.flops)),
+        )
+        for types, problems in by_types.items()
+    ]

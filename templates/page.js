@@ -143,9 +143,12 @@
     named();
 
     for (const box of area.querySelectorAll("input[data-column]")) {
-      box.addEventListener("change", () => {
+      const apply = () => {
         for (const table of area.querySelectorAll("table")) table.classList.toggle(`hide-${box.dataset.column}`, !box.checked);
-      });
+      };
+      box.addEventListener("change", apply);
+      // On a phone the code itself comes first; a column is a tap away.
+      if (box.checked && matchMedia("(max-width: 40rem)").matches) { box.checked = false; apply(); }
     }
     finder(area);
   };
@@ -195,6 +198,26 @@
       }
       setTimeout(() => { button.textContent = label; }, 2000);
     });
+  };
+
+  // A link to what is folded unfolds it: the parts around the target, or the whole section that it names.
+  const unfold = (id) => {
+    const target = id && document.getElementById(id);
+    if (!target) return;
+    const closed = [...target.querySelectorAll(":scope > details.fold")];
+    for (let around = target; around; around = around.parentElement) if (around.tagName === "DETAILS") closed.push(around);
+    const shut = closed.filter((part) => !part.open);
+    for (const part of shut) part.open = true;
+    if (shut.length) target.scrollIntoView({ behavior: "instant" });
+  };
+  const unfolding = () => {
+    addEventListener("hashchange", () => unfold(decoded(location.hash)));
+    // The link of the place where the reader already is changes no address.
+    document.addEventListener("click", (event) => {
+      const link = event.target.closest("a[href^='#']");
+      if (link) unfold(decoded(link.hash));
+    });
+    unfold(decoded(location.hash));
   };
 
   // Contents: the section in view is marked.
@@ -252,6 +275,7 @@
     const pages = document.querySelectorAll(".page[data-page]");
     if (pages.length > 1) router();
     else if (pages.length) spy(pages[0]);
+    unfolding();
     root.dataset.ready = "true";
   });
 })();

@@ -70,8 +70,17 @@ class Problem:
     @property
     def label(self) -> str:
         """Short name: ``4096³`` for a cube, else ``4096×4096×1024``; other types than float32 are named behind it."""
-        shape = f"{self.m}³" if self.m == self.n == self.k else f"{self.m}×{self.n}×{self.k}"
-        return " ".join([shape, " → ".join(self._named_types)]).rstrip()
+        return " ".join([self.shape_label, " → ".join(self._named_types)]).rstrip()
+
+    @property
+    def shape_label(self) -> str:
+        """The label without types, for where they stand once for many shapes: ``4096³``, ``4096×4096×1024``."""
+        return f"{self.m}³" if self.m == self.n == self.k else f"{self.m}×{self.n}×{self.k}"
+
+    @property
+    def types_label(self) -> str:
+        """The operands' type, and C's where it is another one: ``float32``, ``bfloat16 → float32``."""
+        return " → ".join(self._named_types) or self.dtype
 
     @property
     def key(self) -> str:

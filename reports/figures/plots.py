@@ -161,6 +161,7 @@ def performance_over_size(
         axes.set_xticks(range(len(sizes)), [visible(size) for size in sizes])
         axes.set_xlim(-0.2, len(sizes) - 1 + 0.2)
         axes.set_ylim(bottom=0)
+        axes.set_xlabel("size of the product, M×N×K")
         axes.set_ylabel("TFLOP/s")
         axes.grid(axis="x", visible=False)
         _end_labels(axes, ends, len(sizes) - 1)

@@ -242,6 +242,7 @@ def index_article(report: Report) -> Markup:
             session=report.session,
             links=report.links,
             row_link=lambda row: report.links.to(row.launch.page) if row.launch and row.launch.page else "",
+            nowhere=lambda place: "",
             p=prefix,
             page_key=INDEX,
             title=report.title,
@@ -299,12 +300,16 @@ def _line_links(shown: Sequence[Section], prefix: str) -> Callable[[CodePlace], 
 
 def _index_contents(view: Overview, prefix: str) -> list[tuple[str, str]]:
     """Fragment and title of each section of the run page."""
-    items = [
+    items = [(f"{prefix}summary", "In short")] if len(view.groups) > 1 else []
+    items += [
         (f"{prefix}ladder-{group.problem.key}", f"Ladder at {group.problem.label}") for group in view.groups
     ]
     several = len(view.sizes) > 1
     items += [
-        (f"{prefix}over-size-{sizes.ladder}", f"Over size, {sizes.ladder}" if several else "Over size")
+        (
+            f"{prefix}over-size-{sizes.ladder}",
+            f"Over size, {sizes.types or sizes.ladder}" if several else "Over size",
+        )
         for sizes in view.sizes
     ]
     if view.launches:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from gemmprof.analysis.by_line import base_name
@@ -16,10 +16,11 @@ from gemmprof.analysis.warp_states import WarpStates
 from gemmprof.model import Problem, StageRecord, StageResult
 from gemmprof.reports.facts import achieved_occupancy
 from gemmprof.reports.figures import ladder_figure
-from gemmprof.reports.figures import plots as figures
 from gemmprof.reports.figures.svg import page_svg
+from gemmprof.reports.formatting import tflops
 from gemmprof.reports.pages.contents import KernelPage, Plan
 from gemmprof.reports.pages.families import FamilyRow, family_rows, report_names, session_facts
+from gemmprof.reports.pages.over_size import SizeTable, size_table
 
 if TYPE_CHECKING:
     from markupsafe import Markup
@@ -91,11 +92,25 @@ class ProblemGroup:
     story: str
     steps: tuple[LadderStep, ...] = ()
     """What each stage was predicted to gain, beside what the next one brought."""
+    folded: bool = False
+    """True where the page opens with the section closed, because another of its ladder stands above it."""
 
     @property
     def ladder(self) -> str:
         """Name of the ladder."""
         return self.rows[0].record.stage.ladder
+
+    @property
+    def fastest(self) -> StageRow | None:
+        """The fastest stage beside the yardstick, None where none was timed."""
+        timed = [row for row in self.rows if not row.yardstick and row.tflops is not None]
+        return max(timed, key=lambda row: row.tflops or 0.0, default=None)
+
+    @property
+    def gain(self) -> float | None:
+        """Speed of the fastest stage over the first one, None with less than two timed ones."""
+        timed = [row.tflops for row in self.rows if not row.yardstick and row.tflops is not None]
+        return max(timed) / timed[0] if len(timed) > 1 and timed[0] else None
 
     @property
     def timed(self) -> bool:
@@ -106,29 +121,6 @@ class ProblemGroup:
     def profiled(self) -> bool:
         """True if at least one stage was profiled."""
         return any(row.launch is not None or row.result.report is not None for row in self.rows)
-
-
-@dataclass(frozen=True, slots=True)
-class SizeTable:
-    """Every problem of one ladder beside the others, the smallest first.
-
-    Attributes:
-        ladder: its name.
-        rows: one a stage; None where it was not run on the problem.
-        figure: speed over size, None with less than two timed problems.
-    """
-
-    ladder: str
-    problems: tuple[Problem, ...]
-    rows: tuple[tuple[StageRecord, tuple[StageRow | None, ...]], ...]
-    figure: Markup | None
-
-    @property
-    def failures(self) -> tuple[StageRow, ...]:
-        """The cells whose stage failed."""
-        return tuple(
-            cell for _, cells in self.rows for cell in cells if cell is not None and cell.result.failure
-        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,9 +165,9 @@ def overview(session: Session, plan: Plan, prefix: str) -> Overview:
     by_ladder: dict[str, list[ProblemGroup]] = {}
     for group in groups:
         by_ladder.setdefault(group.ladder, []).append(group)
-    sizes = (_sizes(ladder, members, prefix) for ladder, members in by_ladder.items() if len(members) > 1)
+    sizes = (size_table(ladder, members, prefix) for ladder, members in by_ladder.items() if len(members) > 1)
     return Overview(
-        tuple(at_length),
+        _first_of_each_ladder_open(at_length),
         tuple(sizes),
         tuple(rest),
         plan.left_out,
@@ -183,6 +175,16 @@ def overview(session: Session, plan: Plan, prefix: str) -> Overview:
         report_names(session.kernels),
         session_facts(session, plan),
     )
+
+
+def _first_of_each_ladder_open(groups: Sequence[ProblemGroup]) -> tuple[ProblemGroup, ...]:
+    """The groups as the page shows them: of each ladder the first at length, the others folded."""
+    met: set[str] = set()
+    shown = []
+    for group in groups:
+        shown.append(replace(group, folded=group.ladder in met))
+        met.add(group.ladder)
+    return tuple(shown)
 
 
 def launch_row(analysis: KernelAnalysis, page: KernelPage | None, place: int = 0) -> LaunchRow:
@@ -248,7 +250,7 @@ def _story(rows: Sequence[StageRow]) -> str:
     steps = [row for row in ladder if row.step is not None]
     largest = max(steps, key=lambda row: row.step or 0.0, default=None)
     sentence = (
-        f"From {first.tflops:.2f} TFLOP/s ({first.record.stage.title}) to {best.tflops:.1f} TFLOP/s "
+        f"From {tflops(first.tflops)} TFLOP/s ({first.record.stage.title}) to {tflops(best.tflops)} TFLOP/s "
         f"({best.record.stage.title}), {best.tflops / first.tflops:.0f} times as fast"
     )
     if best.of_yardstick is not None:
@@ -291,49 +293,3 @@ def _roofline(rows: Sequence[StageRow], problem: Problem, prefix: str) -> Ladder
         tips=tips,
     )
     return LadderRoofline(svg, ladder_figure.ladder_data(figure, steps))
-
-
-def _sizes(ladder: str, groups: Sequence[ProblemGroup], prefix: str) -> SizeTable:
-    """The stages of one ladder on every problem."""
-    smallest_first = tuple(reversed(groups))
-    cells = [{row.record.stage.number: row for row in group.rows} for group in smallest_first]
-    records = {number: row.record for column in cells for number, row in column.items()}
-    return SizeTable(
-        ladder,
-        tuple(group.problem for group in smallest_first),
-        tuple(
-            (record, tuple(column.get(number) for column in cells))
-            for number, record in sorted(records.items())
-        ),
-        _over_size(ladder, groups, prefix),
-    )
-
-
-def _over_size(ladder: str, groups: Sequence[ProblemGroup], prefix: str) -> Markup | None:
-    """TFLOP/s over problem size, where at least two problems were timed; only cubes, if there are two of them."""
-    timed = [group for group in reversed(groups) if group.timed]
-    cubes = [group for group in timed if group.problem.m == group.problem.n == group.problem.k]
-    timed = cubes if len(cubes) > 1 else timed
-    if len(timed) < 2:
-        return None
-    stages = {row.record.stage.number: row.record.stage for group in timed for row in group.rows}
-    series = []
-    for number, stage in sorted(stages.items()):
-        points = [
-            (group.problem.label, row.tflops)
-            for group in timed
-            for row in group.rows
-            if row.record.stage.number == number and row.tflops is not None
-        ]
-        if points:
-            series.append((f"{number} {stage.title}", points))
-    sizes = [group.problem.label for group in timed]
-    return page_svg(
-        figures.performance_over_size(series, sizes),
-        identifier=f"{prefix}over-size-{ladder}-figure",
-        title="Performance over size",
-        description="; ".join(
-            f"{label}: " + ", ".join(f"{size} {value:.1f} TFLOP/s" for size, value in points)
-            for label, points in series
-        ),
-    )

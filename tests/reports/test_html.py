@@ -10,9 +10,10 @@ from pathlib import Path
 
 import pytest
 from page_sessions import HOSTILE
+from recorded_data import DATA
 
 from gemmprof.analysis.kernel_analysis import ANALYSES, analyse
-from gemmprof.analysis.session import Session
+from gemmprof.analysis.session import Session, load_session
 from gemmprof.analysis.speed_of_light import SpeedOfLight
 from gemmprof.model import KernelProfile
 from gemmprof.reports.formatting import nanoseconds, percent
@@ -101,7 +102,7 @@ def test_every_recorded_report_becomes_pages(
         light = kernel.get(SpeedOfLight)
         if isinstance(light, SpeedOfLight):
             assert nanoseconds(light.duration_ns) in listed.words
-            assert percent(light.sm_percent) in listed.words
+            assert light.sm_percent is None or percent(light.sm_percent) in listed.words
 
 
 @pytest.fixture(scope="module")
@@ -257,3 +258,23 @@ def test_two_processes_write_the_same_pages_as_one(load: Callable[[str], Session
     assert len(pages) == 11
     for page in pages:
         assert page.read_bytes() == (tmp_path / "two" / page.name).read_bytes(), page.name
+
+
+def test_a_report_of_one_kernel_opens_on_what_to_change(tmp_path: Path) -> None:
+    session = load_session([DATA / "flaws_precision.ncu-rep.xz"])
+    only = replace(session, kernels=session.kernels[:1])
+    render(only, tmp_path)
+    page = check(tmp_path / "index.html")
+    finding = only.kernels[0].explanation.findings[0]
+    assert "What to change first" in page.words and finding.change[:30] in page.words
+    assert "most to gain first" not in page.words, "of one there is no order"
+
+
+def test_a_count_of_launches_says_that_nothing_explains_them(tmp_path: Path) -> None:
+    examples = Path(__file__).parents[2] / "docs" / "examples" / "recorded"
+    session = load_session([examples / "transformer_launches.ncu-rep.xz"])
+    render(replace(session, kernels=session.kernels[:60]), tmp_path)
+    words = check(tmp_path / "index.html").words
+    assert "Only durations were collected" in words and "gemmprof profile" in words
+    assert "the most time first" in words and "most to gain" not in words
+    assert "Limited by" not in words, "a column without a value"

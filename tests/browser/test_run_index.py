@@ -1,0 +1,106 @@
+"""The index of a run with two ladders at two sizes in Chromium: what matters first, the rest a tap away."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from recorded_data import DATA
+
+from gemmprof.analysis.session import load_session
+from gemmprof.reports.pages.contents import plan
+from gemmprof.reports.pages.html import Links, Report, document, index_article, render
+from gemmprof.run import recorded_run_directory
+
+FOLDED = "ladder-2048x2048x2048"
+
+
+@pytest.fixture(scope="module")
+def index(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The index of the recorded run, a page of its own (kernel pages are looked at elsewhere)."""
+    session = load_session([recorded_run_directory()])
+    page = tmp_path_factory.mktemp("recorded") / "index.html"
+    article = index_article(Report(session, plan(session), Links(single_file=False)))
+    page.write_text(document("recorded", [article]), encoding="utf-8")
+    return page
+
+
+@pytest.mark.parametrize(("width", "longest"), [(390, 9500), (1440, 6500), (2560, 6500)])
+def test_the_first_screen_says_what_matters_and_the_page_stays_short(
+    index: Path, browser: Any, width: int, longest: int
+) -> None:
+    browser.viewport(width, 1000)
+    browser.open(index)
+    assert browser.script("return document.documentElement.scrollHeight") < longest
+    rows = browser.find_all("#summary tbody tr")
+    assert [row.find_element("css selector", "th").text for row in rows] == [
+        "4096³, float32",
+        "4096³, bfloat16",
+        "2048³, float32",
+        "2048³, bfloat16",
+    ]
+    shown = "return arguments[0].getBoundingClientRect().bottom <= innerHeight"
+    assert all(browser.script(shown, row) for row in rows[:2]), "both ladders without scrolling"
+    assert "% of cuBLAS" in browser.find(".heading").text
+
+
+def test_what_is_folded_opens_for_who_asks_for_it(index: Path, browser: Any) -> None:
+    opened = f"return document.querySelector('#{FOLDED} > details').open"
+    top = f"return document.getElementById('{FOLDED}').getBoundingClientRect().top"
+    with browser.media(prefers_reduced_motion="reduce"):
+        browser.open(index)
+        assert not browser.script(opened)
+        link = browser.find(f"#summary a[href='#{FOLDED}']")
+        link.click()
+        assert browser.script(opened) and 0 <= browser.script(top) < 120
+        browser.script(f"document.querySelector('#{FOLDED} > details').open = false")
+        browser.script("arguments[0].click()", link)
+        assert browser.script(opened), "the address is the same, the wish is not"
+        browser.open(index, FOLDED)
+        assert browser.script(opened) and 0 <= browser.script(top) < 120
+
+
+def test_no_label_of_a_figure_covers_its_neighbour(index: Path, browser: Any) -> None:
+    browser.viewport(1440, 900)
+    browser.open(index)
+    covered = browser.script("""
+      const met = [];
+      for (const svg of document.querySelectorAll('section[id^="over-size"] figure svg')) {
+        const boxes = [...svg.querySelectorAll('text')].map(e => [e.textContent.trim(), e.getBoundingClientRect()]);
+        boxes.forEach(([name, a], i) => boxes.slice(i + 1).forEach(([other, b]) => {
+          if (a.left < b.right - 1 && b.left < a.right - 1 && a.top < b.bottom - 4 && b.top < a.bottom - 4)
+            met.push(`${name} × ${other}`);
+        }));
+      }
+      return met;""")
+    assert covered == []
+    assert len(browser.find_all("section[id^='over-size'] figure svg")) == 2
+
+
+@pytest.mark.parametrize("width", [1280, 1440])
+def test_no_table_hides_a_column_on_a_desk(tmp_path: Path, browser: Any, width: int) -> None:
+    """Only code may be wider than its box, and the metrics' long names."""
+    render(load_session([DATA / "flaws_precision.ncu-rep.xz"]), tmp_path)
+    browser.viewport(width, 900)
+    for page in sorted(tmp_path.glob("*.html"))[:2]:
+        browser.open(page)
+        hidden = browser.script(
+            "document.querySelectorAll('details').forEach(d => d.open = true);"
+            "return [...document.querySelectorAll('.scroll')].filter(e => e.scrollWidth > e.clientWidth + 1)"
+            ".map(e => e.getAttribute('aria-label'))"
+        )
+        assert hidden == [], page.name
+
+
+def test_on_a_phone_the_code_is_in_sight(tmp_path: Path, browser: Any) -> None:
+    render(load_session([DATA / "flaws_precision.ncu-rep.xz"]), tmp_path)
+    browser.viewport(390, 900, phone=True)
+    browser.open(sorted(tmp_path.glob("0*.html"))[0])
+    for box in browser.find_all(".code .listing")[:2]:
+        left = browser.script(
+            "const b = arguments[0]; return b.querySelector('td.code').getBoundingClientRect().left"
+            " - b.getBoundingClientRect().left",
+            box,
+        )
+        assert left < 200, "half of the screen is left for the code"
