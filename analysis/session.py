@@ -19,7 +19,7 @@ from gemmprof.analysis.selection import EVERYTHING, Candidate, Selection, nothin
 from gemmprof.errors import GemmprofError, ReportError, UsageError
 from gemmprof.integrity import check, record_of
 from gemmprof.model import KernelProfile, StageResult
-from gemmprof.run import Run, load_run
+from gemmprof.run import RUN_FILE, Run, load_run
 
 MANY_LAUNCHES = 64
 """A report with more launches keeps no instance values once they are analysed, and source only where measured."""
@@ -130,8 +130,9 @@ def _listed(paths: Iterable[str | os.PathLike[str]]) -> list[Path]:
 
 
 def _find(inputs: Sequence[Path]) -> _Found:
-    """Every report behind the inputs, in their order."""
+    """Every report behind the inputs, each once and in their order."""
     found = _Found([], [], [])
+    known: set[Path] = set()
     for item in inputs:
         try:
             paths = expand([item])
@@ -139,6 +140,11 @@ def _find(inputs: Sequence[Path]) -> _Found:
             found.failures.append(error)
             continue
         for path in paths:
+            place = _place(path)
+            place = place.parent if place.name == RUN_FILE else place
+            if place in known:
+                continue
+            known.add(place)
             if not is_run(path):
                 found.reports.append(_Report(path, path.name))
                 continue
@@ -155,7 +161,17 @@ def _find(inputs: Sequence[Path]) -> _Found:
                     found.reports.append(_Report(report, name, run))
                 except GemmprofError as error:
                     found.failures.append(error)
+    of_runs = {_place(report.path) for report in found.reports if report.run is not None}
+    found.reports[:] = [r for r in found.reports if r.run is not None or _place(r.path) not in of_runs]
     return found
+
+
+def _place(path: Path) -> Path:
+    """Where a path leads to, whatever it is written like; the path itself where that cannot be told."""
+    try:
+        return path.resolve()
+    except (OSError, RuntimeError, ValueError):
+        return path
 
 
 def _check(run: Run, name: str, report: Path) -> None:

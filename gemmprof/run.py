@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 RUN_FILE = "run.json"
 DEFAULT_RUNS_DIRECTORY = "gemmprof-runs"
 COMPRESSIONS = (".xz", ".gz", ".zst")
+NVTX_PREFIX = "gemmprof/"
+"""How the names of the NVTX ranges of a run begin (`nvtx_range`)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -258,7 +260,7 @@ def nvtx_range(stage_name: str, problem: Problem) -> str:
 
     It ties a launch in a report to the stage and problem of the run, whatever else the report holds.
     """
-    return f"gemmprof/{stage_name}/{problem.key}"
+    return f"{NVTX_PREFIX}{stage_name}/{problem.key}"
 
 
 def newest_run_directory(candidates: Iterable[Path] | None = None) -> Path | None:

@@ -175,7 +175,11 @@ class Collection:
                     remedies=["add --resume to continue it", "choose another --output"],
                 )
             self._keeper.run = continued(
-                load_run(self._keeper.directory), self._keeper.settings, gpu.name, records
+                load_run(self._keeper.directory),
+                self._keeper.settings,
+                gpu.name,
+                records,
+                self._machine.versions,
             )
         else:
             info = new_info(self._keeper.settings, gpu, self._machine.versions)

@@ -45,6 +45,7 @@ class _WrittenJob:
     stop_file: str
     seed: int
     time_budget: float
+    sources: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +59,7 @@ class Job:
         stop_file: the helper stops before the next task once this file exists.
         seed: seed of the operands.
         time_budget: seconds for timing one task.
+        sources: hash of what each task's kernel was built from, so that its report is never taken for another's.
     """
 
     tasks: tuple[Task, ...]
@@ -66,6 +68,7 @@ class Job:
     stop_file: Path
     seed: int = 0
     time_budget: float = 0.5
+    sources: tuple[str, ...] = ()
 
     def save(self, path: Path) -> None:
         """Write the job for the helper, at once: one that waits for the file never sees a part of it."""
@@ -84,7 +87,13 @@ class Job:
         """
         written = read_json(path.read_bytes(), _WrittenJob)
         places = {name: Path(getattr(written, name)) for name in ("run_directory", "events", "stop_file")}
-        return cls(written.tasks, **places, seed=written.seed, time_budget=written.time_budget)
+        return cls(
+            written.tasks,
+            **places,
+            seed=written.seed,
+            time_budget=written.time_budget,
+            sources=written.sources,
+        )
 
     def should_stop(self) -> bool:
         """Whether the collection asked to stop, or is gone."""

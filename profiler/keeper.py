@@ -144,7 +144,12 @@ class Keeper:
             stop_file=(self.directory / STOP_FILE).resolve(),
             seed=self.settings.seed,
             time_budget=self.settings.time_budget,
+            sources=tuple(map(self.source_hash, tasks)),
         )
+
+    def source_hash(self, task: Task) -> str:
+        """Hash of what the task's kernel is built from now."""
+        return self.run.record(task.stage, task.problem).source_hash
 
     def tell_interrupt(self) -> None:
         """Say that Ctrl-C was heard, and have nothing new begun."""

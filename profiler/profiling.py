@@ -50,17 +50,25 @@ class Profiling:
         self._program: tuple[Program, PassFiles] | None = None
 
     def adopt(self) -> None:
-        """Take over the reports that passes of an interrupted collection finished."""
+        """Take over the reports that passes of an interrupted collection finished.
+
+        A kernel whose source changed since is left: what it was built from then stands in the job.
+        """
         known = {result.report for result in self._keeper.run.results}
         for files in earlier_passes(self._keeper.directory):
             if str(files.report.relative_to(self._keeper.directory)) in known or not files.job.exists():
                 continue
             try:
-                tasks = Job.load(files.job).tasks
+                job = Job.load(files.job)
             except (OSError, DocumentError):
                 continue  # a damaged job: which tasks it had is not known
-            missing = {task.key for task in self._keeper.unprofiled()}
-            kept = [task for task in outcome(files, tasks).finished if task.task.key in missing]
+            built_from = {task.key: made for task, made in zip(job.tasks, job.sources, strict=False)}
+            missing = {
+                task.key
+                for task in self._keeper.unprofiled()
+                if built_from.get(task.key) == self._keeper.source_hash(task)
+            }
+            kept = [task for task in outcome(files, job.tasks).finished if task.task.key in missing]
             for profiled in kept:
                 self._keeper.keep_report(profiled, None)
             if kept:

@@ -7,18 +7,23 @@ import datetime
 import platform
 import sys
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 import gemmprof
 from gemmprof.errors import BuildError, RunError
 from gemmprof.gpus import Gpu
 from gemmprof.kernels import plugin
-from gemmprof.model import RunInfo, Stage, StageRecord
+from gemmprof.model import RunInfo, Stage, StageRecord, StageResult
 from gemmprof.profiler.settings import Settings, differences
 from gemmprof.run import Run
 
 if TYPE_CHECKING:
     from gemmprof.kernels.build import BuildResult
+
+
+_DECIDE_TIMES = ("driver", "cuda", "torch", "nvcc")
+"""Tools of whose versions the times of a kernel, and of cuBLAS, may depend."""
 
 
 def new_info(settings: Settings, gpu: Gpu, versions: Mapping[str, str]) -> RunInfo:
@@ -55,8 +60,18 @@ def stage_record(stage: Stage, built: BuildResult, compute_capability: tuple[int
     )
 
 
-def continued(old: Run, settings: Settings, device: str, records: Sequence[StageRecord]) -> Run:
+def continued(
+    old: Run,
+    settings: Settings,
+    device: str,
+    records: Sequence[StageRecord],
+    versions: Mapping[str, str] = MappingProxyType({}),
+) -> Run:
     """The older run with this call's stages and problems added, its failures cleared for another try.
+
+    Args:
+        versions: of this machine's tools and driver, by name; one that the run or the machine does not know is passed
+            over.
 
     Raises:
         RunError: something that the older numbers depend on is different now.
@@ -64,6 +79,7 @@ def continued(old: Run, settings: Settings, device: str, records: Sequence[Stage
     reasons = list(differences(settings, old))
     if old.info.device != device:
         reasons.append(f"GPU: the run has {old.info.device}, this machine {device}")
+    reasons += _other_tools(old, versions)
     known = {(record.stage.ladder, record.stage.number): record for record in old.stages}
     for record in records:
         before = known.get((record.stage.ladder, record.stage.number))
@@ -89,10 +105,23 @@ def continued(old: Run, settings: Settings, device: str, records: Sequence[Stage
     )
 
 
+def _other_tools(old: Run, versions: Mapping[str, str]) -> list[str]:
+    """What else than in the run decides numbers now: only of what the run holds numbers of."""
+    names = [*(_DECIDE_TIMES if any(_is_kept(r) for r in old.results) else ())]
+    names += ["ncu"] if any(r.report is not None for r in old.results) else []
+    return [
+        f"{name}: the run has {old.info.versions[name]}, this machine {versions[name]}"
+        for name in names
+        if name in versions and old.info.versions.get(name, versions[name]) != versions[name]
+    ]
+
+
 def _has_results(run: Run, record: StageRecord) -> bool:
-    """Whether anything of the stage is kept that its source decided; a failed verification is made again anyway."""
-    return any(
-        (r.verification is not None and r.verification.passed) or r.timing is not None or r.report is not None
-        for r in run.results
-        if run.record_of(r) == record
-    )
+    """Whether anything of the stage is kept that its source decided."""
+    return any(_is_kept(result) for result in run.results if run.record_of(result) == record)
+
+
+def _is_kept(result: StageResult) -> bool:
+    """Whether a result holds numbers; a failed verification is made again anyway."""
+    verified = result.verification is not None and result.verification.passed
+    return verified or result.timing is not None or result.report is not None

@@ -96,9 +96,8 @@ def next_pass(directory: Path) -> PassFiles:
 
 def earlier_passes(directory: Path) -> Iterator[PassFiles]:
     """The passes that the run directory has seen, oldest first."""
-    for name in sorted(
-        {match.group(0) for path in _pass_paths(directory) if (match := _NAME.match(path.name))}
-    ):
+    found = {int(match[1]): match[0] for path in _pass_paths(directory) if (match := _NAME.match(path.name))}
+    for _, name in sorted(found.items()):
         yield PassFiles(directory, name)
 
 

@@ -17,7 +17,9 @@ import pytest
 from recorded_data import ROOT
 
 from gemmprof.analysis import session as sessions
+from gemmprof.analysis.ladder.stage_launch import stage_launch
 from gemmprof.analysis.reading import unpack
+from gemmprof.analysis.reading.report import read_report
 from gemmprof.analysis.reading.unpack import open_unpacked, unpacked_once
 from gemmprof.analysis.reading.worker import NativeReader, NativeReaderMissing
 from gemmprof.analysis.selection import Selection
@@ -25,7 +27,7 @@ from gemmprof.analysis.session import load_session, reports_of
 from gemmprof.errors import ReportError, UsageError
 from gemmprof.integrity import report_record
 from gemmprof.model import Problem, RunInfo, Stage, StageRecord, StageResult
-from gemmprof.run import Run, load_run, save_run
+from gemmprof.run import Run, load_recorded_run, load_run, save_run
 
 DATA = ROOT / "tests" / "data"
 REPORT = DATA / "partial_basic.ncu-rep.xz"
@@ -62,6 +64,19 @@ def test_launches_are_tied_to_their_stages(run: Run) -> None:
     assert session.kernel_for(session.run.results[3]) is None
 
 
+def test_a_selected_launch_alone_is_no_other_stages() -> None:
+    """Where a library launches several kernels for a stage, a run knows no positions: the ranges tell."""
+    recorded = load_recorded_run()
+    name = next(result.report for result in recorded.results if result.report is not None)
+    results = [replace(r, launch_index=None) for r in recorded.results if r.report == name]
+    launches = read_report(recorded.report_path(str(name)), source=False, units=False, instances=False)
+    for wanted in launches:
+        found = [result.stage for result in results if stage_launch(recorded, result, [wanted]) is not None]
+        assert found == [wanted.index]
+    bare = replace(launches[0], nvtx=())
+    assert stage_launch(recorded, results[1], [bare]) is bare
+
+
 def test_a_run_with_a_missing_report_keeps_the_rest(run: Run) -> None:
     lost = StageResult(3, CUBE, report="reports/lost.ncu-rep", launch_index=0)
     save_run(load_run(run.directory).with_result(lost))
@@ -88,6 +103,14 @@ def test_runs_and_reports_load_together(run: Run) -> None:
     assert len(session.kernels) == 6
     assert session.run is not None and session.title == "run and 1 more"
     assert session.kernel_for(session.run.results[0]) is session.kernels[0]
+
+
+def test_what_is_named_twice_is_read_once(run: Run) -> None:
+    named = [run.directory, run.directory / "run.json", REPORT, REPORT.parent / ".." / "data" / REPORT.name]
+    session = load_session([*named, run.directory / "reports" / "all.ncu-rep.xz"], source=False)
+    assert len(session.kernels) == 6 and session.run is not None
+    within = load_session([run.directory / "reports" / "all.ncu-rep.xz", run.directory], source=False)
+    assert len(within.kernels) == 3 and within.kernel_for(run.results[0]) is within.kernels[0]
 
 
 def test_nothing_to_read_is_an_error(tmp_path: Path) -> None:

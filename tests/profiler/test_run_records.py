@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -18,20 +19,25 @@ CUBE, FLAT = Problem(64, 64, 64), Problem(8, 4, 2)
 GPU = Gpu(0, "NVIDIA H100 80GB HBM3", (9, 0), 80 << 30, "580.1", "GPU-0")
 RECORDS = tuple(StageRecord(stage, f"hash of {stage.name}") for stage in SINGLE.stages[:3])
 FINE = Verification(1e-7, 1e-5, True)
+VERSIONS = {"driver": "580.1", "torch": "2.11.0", "ncu": "2025.3.1"}
 
 
 def a_run(*results: StageResult) -> Run:
     settings = Settings(SINGLE.stages[:3], (CUBE,))
-    run = Run(Path("run"), new_info(settings, GPU, {}), RECORDS, settings.problems)
+    run = Run(Path("run"), new_info(settings, GPU, VERSIONS), RECORDS, settings.problems)
     for result in results:
         run = run.with_result(result)
     return run
 
 
 def go_on(
-    run: Run, settings: Settings, records: tuple[StageRecord, ...] = RECORDS, device: str = GPU.name
+    run: Run,
+    settings: Settings,
+    records: tuple[StageRecord, ...] = RECORDS,
+    device: str = GPU.name,
+    versions: Mapping[str, str] = {},
 ) -> Run:
-    return continued(run, settings, device, records)
+    return continued(run, settings, device, records, versions)
 
 
 def test_finished_parts_are_kept_and_failures_are_tried_again() -> None:
@@ -83,3 +89,26 @@ def test_another_gpu_or_seed_forbids_it() -> None:
     with pytest.raises(RunError) as caught:
         go_on(a_run(), Settings(SINGLE.stages[:3], (CUBE,), seed=4), device="NVIDIA A100")
     assert "--seed" in caught.value.found and "A100" in caught.value.found
+
+
+@pytest.mark.parametrize(
+    ("name", "kept", "refused"),
+    [
+        ("driver", {"verification": FINE}, True),
+        ("torch", {"timing": Timing(1e-3, 1e-3, 1e-3, 1e-3, 5)}, True),
+        ("torch", {"failure": "profile: the kernel failed"}, False),
+        ("ncu", {"report": "reports/profile-01.ncu-rep"}, True),
+        ("ncu", {"verification": FINE}, False),
+        ("nvcc", {"verification": FINE}, False),
+    ],
+)
+def test_numbers_of_other_tools_are_not_mixed(name: str, kept: dict[str, object], refused: bool) -> None:
+    """A run names one version of each tool; of what it does not name, nothing can be said."""
+    run, settings = a_run(StageResult(1, CUBE, **kept)), Settings(SINGLE.stages[:3], (CUBE,))  # type: ignore[arg-type]
+    assert go_on(run, settings, versions=VERSIONS).results
+    if not refused:
+        assert go_on(run, settings, versions={**VERSIONS, name: "0.1"}).results
+        return
+    with pytest.raises(RunError) as caught:
+        go_on(run, settings, versions={**VERSIONS, name: "0.1"})
+    assert caught.value.found == f"{name}: the run has {VERSIONS[name]}, this machine 0.1"

@@ -1,0 +1,67 @@
+"""Reports of a killed collection are taken over for the kernels that they are of, and for no others."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+
+import pytest
+from profiler_fakes import launched, profiling_line, real_report
+
+from gemmprof.kernels.catalog import SINGLE
+from gemmprof.line_worker import append_line
+from gemmprof.model import Problem, RunInfo, StageRecord
+from gemmprof.profiler.job import Task
+from gemmprof.profiler.keeper import Keeper
+from gemmprof.profiler.ncu.profile_pass import earlier_passes, next_pass
+from gemmprof.profiler.profiling import Profiling
+from gemmprof.profiler.settings import Settings
+from gemmprof.progress import Silent
+from gemmprof.run import Run
+
+PROBLEM = Problem(64, 64, 64)
+STAGES = SINGLE.stages[1:3]
+INFO = RunInfo("2026-01-01T00:00:00+00:00", "H100", (9, 0), {}, "none", 0, "lean")
+
+
+@pytest.fixture
+def keeper(tmp_path: Path) -> Keeper:
+    """A run whose collection was killed after ncu had profiled both stages, and before it noted so."""
+    keeper = Keeper(Settings(STAGES, (PROBLEM,)), tmp_path, Silent(), lock=0)
+    records = tuple(StageRecord(stage, f"hash of {stage.name}") for stage in STAGES)
+    keeper.run = Run(tmp_path, INFO, records, (PROBLEM,))
+    for folder in ("reports", "logs"):
+        (tmp_path / folder).mkdir()
+    files = next_pass(tmp_path)
+    tasks = [Task(stage.number, PROBLEM) for stage in STAGES]
+    keeper.job(tasks, files.events).save(files.job)
+    for record in launched(tasks):
+        append_line(files.events, record)
+    files.log.write_text("".join(map(profiling_line, range(len(tasks)))))
+    real_report(tmp_path, len(tasks)).rename(files.report)
+    return keeper
+
+
+def adopted(keeper: Keeper) -> dict[int, int | None]:
+    """Position of the launch of each stage that was taken over."""
+    Profiling(keeper, None).adopt()
+    return {result.stage: result.launch_index for result in keeper.run.results if result.report}
+
+
+def test_what_was_profiled_is_taken_over(keeper: Keeper) -> None:
+    assert adopted(keeper) == {STAGES[0].number: 0, STAGES[1].number: 1}
+
+
+def test_a_kernel_whose_source_changed_since_is_profiled_again(keeper: Keeper) -> None:
+    changed = dataclasses.replace(keeper.run.stages[0], source_hash="another")
+    keeper.run = dataclasses.replace(keeper.run, stages=(changed, *keeper.run.stages[1:]))
+    assert adopted(keeper) == {STAGES[1].number: 1}
+    assert [task.stage for task in keeper.unprofiled()] == [STAGES[0].number]
+
+
+def test_passes_are_in_their_order_also_beyond_a_hundred(tmp_path: Path) -> None:
+    (tmp_path / "logs").mkdir()
+    for number in (100, 2, 99):
+        (tmp_path / "logs" / f"profile-{number:02d}.job.json").touch()
+    assert [files.name for files in earlier_passes(tmp_path)] == ["profile-02", "profile-99", "profile-100"]
+    assert next_pass(tmp_path).name == "profile-101"
