@@ -96,7 +96,7 @@ def loads(profile: KernelProfile) -> Iterator[Load]:
         if found:
             busy, metric = max(found)
             yield Load(resource, max(0.0, busy / 100.0), metric)
-    cycles = profile.number(metrics.SM_ELAPSED_CYCLES_MAX)
+    cycles = profile.number(metrics.SM_ELAPSED_CYCLES_MAX) or profile.number(metrics.ELAPSED_CYCLES)
     if cycles is not None and cycles > 0 and profile.workload == "kernel":
         # One block a cycle leaves the distributor, whatever its size.
         yield Load(BY_KEY["block_launch"], profile.launch.blocks / cycles, metrics.GRID_SIZE)

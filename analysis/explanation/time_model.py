@@ -26,7 +26,7 @@ from gemmprof import metrics
 from gemmprof.analysis.explanation import latency
 from gemmprof.analysis.explanation.blame import BARRIER, LONG, SHORT
 from gemmprof.analysis.explanation.pipes import is_heavy
-from gemmprof.analysis.explanation.resources import GPU
+from gemmprof.analysis.explanation.resources import BY_KEY, GPU
 from gemmprof.analysis.explanation.work import Array, Work
 
 OVERLAP = 4.0
@@ -37,7 +37,9 @@ SHARPNESS = 2.0
 MOST_UNEXPLAINED = 10.0
 """Time over what all terms explain, from which on too little was recorded to say anything."""
 
-LATENCY = "latency"
+LATENCY, LINES = "latency", "l1_lines"
+ESTIMATED = (LATENCY, LINES)
+"""Terms that rest on latencies of an idle machine; all others are counted."""
 WAITS_FOR_RESULTS = (LONG, SHORT, "drain")
 """The states that `Mend.latency` scales."""
 
@@ -132,9 +134,7 @@ class TimeModel:
             found[key] = busy / ceiling * (1.0 if load.resource.scope == GPU else imbalance)
         lines = self.work.once("lines of L1 under way", lambda: latency.lines_under_way(self.work))
         if lines:
-            found["l1_lines"] = (
-                lines * self.factor("l1_lines", mend) * self.settings.latency_scale * imbalance
-            )
+            found[LINES] = lines * self.factor(LINES, mend) * self.settings.latency_scale * imbalance
         if self.unloaded is not None:
             average = work.active_average / work.elapsed if work.elapsed else 1.0
             found[LATENCY] = self.latency_share(mend) * average * imbalance / mend.warps
@@ -208,9 +208,14 @@ class TimeModel:
         """Time with a change made, as a share of the measured one."""
         if not self.known:
             return 1.0
-        apart = _apart(self.terms(mend))
-        inner = self._norm({key: term * self.scales.get(key, 1.0) for key, term in apart.items()})
-        return self.work.idle_start * mend.idle + inner
+        terms = self.terms(mend)
+        inner = self._norm({key: term * self.scales.get(key, 1.0) for key, term in _apart(terms).items()})
+        return self.work.idle_start * mend.idle + max(inner, self._least(terms))
+
+    def _least(self, terms: Mapping[str, float]) -> float:
+        """The time that the busiest resource needs at its peak: a counted share, which no overlap takes away."""
+        shares = (term * BY_KEY[key].ceiling for key, term in terms.items() if key not in ESTIMATED)
+        return min(self.inner, max(shares, default=0.0))
 
     def saves(self, mend: Mend) -> float:
         """Share of the time that a change saves; negative where it costs."""

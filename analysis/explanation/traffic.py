@@ -8,9 +8,11 @@ from dataclasses import dataclass
 
 from gemmprof import metrics
 from gemmprof.analysis.explanation.candidate import share
+from gemmprof.analysis.explanation.roles import tensor_copies
 from gemmprof.analysis.explanation.work import Work
 
 SECTOR = 32.0
+SECTORS_OF_A_LINE = 4.0
 BELOW_L1 = ("l2_to_l1", "l1_to_l2", "l2", "l2_in", "l2_out", "l2_tags", "l1_lines", "dram")
 """Resources behind L1, whose work does not follow from the number of instructions."""
 
@@ -21,11 +23,12 @@ class Traffic:
 
     Attributes:
         asked: by global and local loads, at L1.
-        missed: of those, fetched from L2.
+        missed: fetched from L2 by those, and by tensor copies.
+        copied: those of ``missed`` that no load asked for: tensor copies (TMA) brought them.
         written: by stores, which L1 passes on to L2.
         atomics: by atomics and reductions.
         dram_read, dram_written: at device memory.
-        lines_read, lines_written: 128-byte lines of the requests that L1 passes on.
+        lines_read, lines_written: 128-byte lines of the loads and stores that L1 passes on.
         local: those of ``missed`` and ``written`` that local memory is to blame for.
     """
 
@@ -38,6 +41,7 @@ class Traffic:
     local: float
     lines_read: float = 0.0
     lines_written: float = 0.0
+    copied: float = 0.0
 
     @property
     def l2(self) -> float:
@@ -73,10 +77,12 @@ class Traffic:
         wrote = min(self.dram_written, written) if self.written else self.dram_written
         # A fetch is a request of a line; a write is one, too, and brings its sectors along.
         lines_read, lines_written = self.lines_read, self.lines_written
-        into = lines_read + lines_written + self.written + 2.0 * self.atomics
-        into_now = lines_read * read_lines + lines_written * written_lines + written + 2.0 * self.atomics
-        tags = lines_read + lines_written + self.atomics
-        tags_now = lines_read * read_lines + lines_written * written_lines + self.atomics
+        stays = 2.0 * self.atomics + self.copied / SECTORS_OF_A_LINE
+        into = lines_read + lines_written + self.written + stays
+        into_now = lines_read * read_lines + lines_written * written_lines + written + stays
+        stays = self.atomics + self.copied / SECTORS_OF_A_LINE
+        tags = lines_read + lines_written + stays
+        tags_now = lines_read * read_lines + lines_written * written_lines + stays
         return {
             "l2_to_l1": reads,
             "l1_to_l2": _ratio(into_now, into),
@@ -84,7 +90,7 @@ class Traffic:
             "l2_in": _ratio(into_now, into),
             "l2_out": _ratio(missed + self.atomics, self.missed + self.atomics),
             "l2_tags": _ratio(tags_now, tags),
-            "l1_lines": read_lines,
+            "l1_lines": read_lines,  # a tensor copy's data go to shared memory and hold no line
             "dram": _ratio(read + wrote, self.dram_read + self.dram_written),
         }
 
@@ -104,6 +110,8 @@ def traffic(work: Work) -> Traffic:
 
     asked = sectors("global", "ld") + sectors("local", "ld")
     local_missed = sectors("local", "ld", "_lookup_miss")
+    if not local_missed and (hit := work.number(metrics.LOCAL_LOAD_HIT_RATE)) is not None:
+        local_missed = sectors("local", "ld") * (1.0 - min(100.0, hit) / 100.0)
     local_written = sectors("local", "st")
     missed = number(metrics.L1_LOAD_SECTORS_FETCHED)
     if not missed:
@@ -115,7 +123,11 @@ def traffic(work: Work) -> Traffic:
         written = sectors("global", "st") + local_written
     loads = work.where(lambda line: line.is_load or line.opcode == "LDGSTS")
     stores = work.where(lambda line: line.is_store and not line.is_atomic)
-    miss = min(1.0, share(missed, asked)) if asked else 1.0
+    by_loads = float(work.global_sectors[loads].sum()) if len(loads) else missed
+    copied = (
+        max(0.0, missed - max(by_loads + sectors("local", "ld"), asked)) if tensor_copies(work).any() else 0.0
+    )
+    miss = min(1.0, share(missed - copied, asked)) if asked else 1.0
     tags = work.global_tags + work.local_sectors / 4.0
     local_written = min(local_written, max(0.0, written - sectors("global", "st")))
     return Traffic(
@@ -128,4 +140,5 @@ def traffic(work: Work) -> Traffic:
         local=min(missed, local_missed) + local_written,
         lines_read=miss * float(tags[loads].sum()),
         lines_written=float(tags[stores].sum()),
+        copied=copied,
     )

@@ -55,6 +55,7 @@ MAX_WARPS_PER_SM = "device__attribute_max_warps_per_multiprocessor"
 SHARED_MEMORY_PER_BLOCK = "launch__shared_mem_per_block"
 
 GLOBAL_LOAD_HIT_RATE = "l1tex__t_sector_pipe_lsu_mem_global_op_ld_hit_rate.pct"
+LOCAL_LOAD_HIT_RATE = "l1tex__t_sector_pipe_lsu_mem_local_op_ld_hit_rate.pct"
 L2_READ_HIT_RATE = "lts__t_sector_op_read_hit_rate.pct"
 L1_LOAD_SECTORS_FETCHED = "l1tex__m_xbar2l1tex_read_sectors_mem_lg_op_ld.sum"
 L1_STORE_SECTORS_WRITTEN = "l1tex__m_l1tex2xbar_write_sectors_mem_lg_op_st.sum"

@@ -44,6 +44,7 @@ DETECTORS: tuple[Detector, ...] = (
     waits.instruction_cache,
     waits.memory_latency,
     waits.instruction_latency,
+    waits.serial_wgmmas,
 )
 
 CAUSES: dict[str, str] = {

@@ -59,7 +59,9 @@ def uncoalesced_access(work: Work) -> Iterator[Candidate]:
     stores = work.where(lambda line: line.is_store and not line.is_atomic)
     sectors = np.where(wasteful, work.global_ideal, work.global_sectors)
     asked = float(sectors[loads].sum())
-    missed = min(flows.missed, asked) if flows.missed else 0.0
+    fetched = flows.missed - flows.copied
+    left = min(fetched, asked)
+    missed = left + flows.copied
     written = flows.written * (_left(sectors, work.global_sectors, stores))
     tags = np.where(
         wasteful,
@@ -71,10 +73,9 @@ def uncoalesced_access(work: Work) -> Iterator[Candidate]:
         written,
         read_lines=min(
             1.0,
-            _left(tags, work.global_tags, loads)
-            * share(share(missed, asked), share(flows.missed, flows.asked)),
+            _left(tags, work.global_tags, loads) * share(share(left, asked), share(fetched, flows.asked)),
         )
-        if flows.missed and asked
+        if fetched and asked
         else 1.0,
         written_lines=_left(tags, work.global_tags, stores),
     )
@@ -82,7 +83,7 @@ def uncoalesced_access(work: Work) -> Iterator[Candidate]:
     factors["l1_data"] = share(shared + float(tags.sum()), shared + float(work.global_tags.sum()))
     cycles = latency.load_cycles(work)
     # What lanes found in L1 after one another, all fetch at once: fewer requests, each of which misses more.
-    hit = 1.0 - min(1.0, share(missed, asked))
+    hit = 1.0 - min(1.0, share(left, asked))
     fetching = np.minimum(cycles, latency.load_cycles(work, lines=1.0, hit=hit))
     straight = np.minimum(cycles, latency.load_cycles(work, lines=1.0))
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from gemmprof import metrics
 from gemmprof.analysis.explanation.candidate import Candidate, evidence
+from gemmprof.analysis.explanation.roles import specialised
 from gemmprof.analysis.explanation.time_model import Mend
 from gemmprof.analysis.explanation.work import Work
 from gemmprof.analysis.occupancy.profile import LaunchOccupancy, analyse
@@ -182,8 +183,16 @@ def _unequal_blocks(work: Work, dealt: _Dealt) -> Iterator[Candidate]:
 
 
 def _gap(work: Work, occupancy: LaunchOccupancy | None) -> float:
-    """Warps that equal blocks would keep resident, over those that were."""
-    if occupancy is None or occupancy.even_percent is None or not occupancy.achieved_percent:
+    """Warps that equal blocks would keep resident, over those that were.
+
+    Nothing is read from warps that leave early where they have a role of their own.
+    """
+    if (
+        specialised(work)
+        or occupancy is None
+        or occupancy.even_percent is None
+        or not occupancy.achieved_percent
+    ):
         return 1.0
     possible = 0.97 * occupancy.even_percent
     return max(1.0, possible / occupancy.achieved_percent)

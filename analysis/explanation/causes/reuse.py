@@ -18,9 +18,10 @@ from gemmprof.analysis.explanation.candidate import (
     share,
 )
 from gemmprof.analysis.explanation.causes.access import REDUNDANT, address_registers
+from gemmprof.analysis.explanation.roles import tensor_copies
 from gemmprof.analysis.explanation.time_model import Mend
 from gemmprof.analysis.explanation.traffic import BELOW_L1, SECTOR, traffic
-from gemmprof.analysis.explanation.work import Mask, Work
+from gemmprof.analysis.explanation.work import Array, Mask, Work
 
 AGAIN = 1.2
 """DRAM reads over allocated memory from which on memory was read again."""
@@ -158,7 +159,10 @@ def cache_locality(work: Work) -> Iterator[Candidate]:
     if flows.local > 0.3 * flows.l2:
         return  # what comes from DRAM again is local memory
     loads = work.where(lambda line: line.is_load and line.space == "global")
-    blamed = np.where(loads, work.global_sectors, 0.0) if len(loads) else None
+    copied = flows.copied > 0.5 * flows.missed
+    blamed: Array | None = None
+    if len(loads):
+        blamed = tensor_copies(work) * work.executed if copied else np.where(loads, work.global_sectors, 0.0)
     accessible = work.number(metrics.ACCESSIBLE_BYTES)
     footprint = accessible / SECTOR if accessible else None
     if footprint and flows.dram_read > AGAIN * footprint:
@@ -199,9 +203,17 @@ def cache_locality(work: Work) -> Iterator[Candidate]:
         bold=Mend(resources=flows.factors(flows.dram_read, flows.written, dram_read=flows.dram_read)),
         cautious=Mend(resources=flows.factors(0.75 * flows.missed, flows.written, dram_read=flows.dram_read)),
         change=(
-            "Let a block use what it shares with its neighbours while L1 holds it: "
-            f"{flows.missed / flows.dram_read:.1f} times what comes from DRAM is fetched from L2, which is "
-            "full. Give blocks square tiles, or sort the look-ups."
+            (
+                "Fetch once what neighbouring blocks share: "
+                if copied
+                else "Let a block use what it shares with its neighbours while L1 holds it: "
+            )
+            + f"{flows.missed / flows.dram_read:.1f} times what comes from DRAM is fetched from L2, which is full. "
+            + (
+                "Launch clusters whose blocks multicast their tensor copies, or use larger tiles."
+                if copied
+                else "Give blocks square tiles, or sort the look-ups."
+            )
         ),
         evidence=(
             derived("sectors fetched from L2 / sectors read from DRAM", flows.missed / flows.dram_read),

@@ -10,6 +10,7 @@ from gemmprof import metrics
 from gemmprof.analysis.explanation import latency
 from gemmprof.analysis.explanation.candidate import ANY_WARPS, SPECIFIC, Candidate, derived, evidence, share
 from gemmprof.analysis.explanation.causes.grid import ALMOST, occupancy_of
+from gemmprof.analysis.explanation.roles import elected
 from gemmprof.analysis.explanation.time_model import Mend
 from gemmprof.analysis.explanation.traffic import BELOW_L1
 from gemmprof.analysis.explanation.work import Work
@@ -37,8 +38,8 @@ def branch_divergence(work: Work) -> Iterator[Candidate]:
     # Sorted work leaves some warps mixed, and sorting it costs.
     together = MIXED + (1.0 - MIXED) * active
     keep = np.where((work.executed > 0) & (active < 0.97), together, 1.0)
-    atomics = work.where(lambda line: line.is_atomic)
-    keep[atomics] = 1.0
+    keep[work.where(lambda line: line.is_atomic)] = 1.0
+    keep[elected(work)] = 1.0
     lost = work.executed * (1.0 - keep)
     if float(lost.sum()) < 0.02 * work.total_executed:
         return

@@ -16,6 +16,9 @@ from gemmprof.analysis.explanation.work import Array, Mask, Work
 
 CHAINS = 4.0
 """Independent chains, or loads in flight, of the mended kernel for each one now."""
+WGMMAS = ("HGMMA", "QGMMA", "IGMMA", "BGMMA")
+SERIAL = 0.9
+"""Waits for all wgmmas under way, for each wgmma, from which on they run in series."""
 STEP = 36
 """Instructions between two barriers up to which they may be a step of a reduction."""
 MET_AGAIN = 0.3
@@ -34,7 +37,7 @@ def instruction_latency(work: Work) -> Iterator[Candidate]:
     """Four independent chains of arithmetic.
 
     Mended: a quarter of the waits for fixed latencies, special functions, conversions, shuffles and FP64
-    stays.
+    stays; where each wgmma waits for the one before (`serial_wgmmas`), a quarter of those waits.
     """
     if work.code is None or not work.samples or not work.warp_cycles:
         return
@@ -82,6 +85,48 @@ def instruction_latency(work: Work) -> Iterator[Candidate]:
             ),
         ),
         blamed=work.blamed[blame.WAIT] + (np.where(arithmetic, short, 0.0) if short is not None else 0.0),
+        least=0.03,
+        rank=LATENCY,
+    )
+
+
+def serial_wgmmas(work: Work) -> Iterator[Candidate]:
+    """Four independent chains of arithmetic: wgmmas that run one behind another.
+
+    Mended: of the waits for a wgmma's result before the next one starts a quarter stays, that of every fourth.
+    """
+    waits = work.samples.get(blame.BARRIER)
+    if work.code is None or waits is None:
+        return
+    wgmmas = work.where(lambda line: line.opcode in WGMMAS)
+    ends = work.where(lambda line: line.opcode == "WARPGROUP" and line.text.endswith("gsb0, 0x0"))
+    count, ended = float(work.executed[wgmmas].sum()), float(work.executed[ends].sum())
+    part, whole = float(waits[ends].sum()), float(waits.sum())
+    if not count or ended < SERIAL * count or part < 0.05:
+        return
+
+    def mend(stays: float) -> Mend:
+        return Mend(
+            reasons={blame.BARRIER: 1.0 - (1.0 - stays) * part / whole},
+            resources=dict.fromkeys(work.loads, 1.0),
+        )
+
+    yield Candidate(
+        cause="instruction_latency",
+        mend=mend(1.0 / CHAINS),
+        cautious=mend(0.7),
+        bold=mend(0.0),
+        change=(
+            f"Let wgmmas run one behind another: warps spend {100 * part:.0f} % of their time waiting for the one "
+            "just started. Commit several as one group, keep a group in flight (warpgroup_wait<1>), and leave the "
+            "accumulators alone between them: ptxas says where it puts them in series (warning C7510)."
+        ),
+        evidence=(
+            derived("waits for all wgmmas / wgmmas", share(ended, count)),
+            derived("barrier samples at WARPGROUP.DEPBAR / all samples", part),
+            *evidence(work, metrics.BUSY["tensor"][0], metrics.stalled_per_issue("barrier")),
+        ),
+        blamed=np.where(ends, waits, 0.0),
         least=0.03,
         rank=LATENCY,
     )
@@ -181,9 +226,12 @@ def barriers(work: Work) -> Iterator[Candidate]:
         return
     bars = work.where(lambda line: line.opcode == "BAR")
     others = work.where(lambda line: line.opcode in ("WARPGROUP", "UCGABAR_WAIT"))
-    part = float(waits[~others].sum())
-    if part < max(0.03, 0.5 * float(waits.sum())):
-        return  # ncu counts the waits for wgmma's results and at a cluster's barrier to the same state
+    # ncu counts the waits for wgmma's results and at a cluster's barrier to the same state.
+    whole = float(waits.sum())
+    waits = np.where(others, 0.0, waits)
+    part = float(waits.sum())
+    if part < max(0.03, 0.5 * whole):
+        return
     count = float(work.executed[bars].sum())
     if not count:
         return
@@ -194,12 +242,16 @@ def barriers(work: Work) -> Iterator[Candidate]:
         derived("cycles waited per barrier", each, "cycle"),
         derived("barrier samples / all samples", part),
     )
+
+    def of_all(stays: float) -> float:
+        return 1.0 - (1.0 - stays) * part / whole
+
     if each > LONG_WAIT:
         # The barrier is not to blame: some warps of the block have far more to do than the others.
         yield Candidate(
             cause="workload_imbalance",
-            mend=Mend(reasons={blame.BARRIER: 0.05}),
-            cautious=Mend(reasons={blame.BARRIER: 0.5}),
+            mend=Mend(reasons={blame.BARRIER: of_all(0.05)}),
+            cautious=Mend(reasons={blame.BARRIER: of_all(0.5)}),
             change=(
                 f"Share the work out among the warps of a block: the others wait {each:,.0f} cycles at each "
                 "barrier for the one with the most to do."
@@ -222,11 +274,13 @@ def barriers(work: Work) -> Iterator[Candidate]:
         cause="barriers",
         mend=Mend(
             keep=keep,
-            reasons={blame.BARRIER: waits_left, "membar": 0.3},
+            reasons={blame.BARRIER: of_all(waits_left), "membar": 0.3},
             resources=dict.fromkeys(BELOW_L1, 1.0),
         ),
         cautious=Mend(
-            keep=0.5 * (1.0 + keep), reasons={blame.BARRIER: 0.6}, resources=dict.fromkeys(BELOW_L1, 1.0)
+            keep=0.5 * (1.0 + keep),
+            reasons={blame.BARRIER: of_all(0.6)},
+            resources=dict.fromkeys(BELOW_L1, 1.0),
         ),
         change=(
             f"Meet less often: warps wait at barriers for {100 * part:.0f} % of their time. "
