@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import lru_cache
 
 
 @dataclass(frozen=True, slots=True)
@@ -415,6 +416,7 @@ def opcode_of(sass: str) -> str:
     return words[0].rstrip(";") if words else ""
 
 
+@lru_cache(maxsize=4096)
 def info(opcode: str) -> OpcodeInfo:
     """What an opcode (modifiers allowed: ``LDG.E.128``) is; class ``other`` and no meaning if it is unknown."""
     bare = opcode.partition(".")[0].strip().upper()
@@ -437,6 +439,7 @@ _WIDTHS = {"U8": 1, "S8": 1, "U16": 2, "S16": 2, "64": 8, "128": 16, "256": 32}
 _MATRICES = {"1": 4, "2": 8, "4": 16}
 
 
+@lru_cache(maxsize=4096)
 def bytes_per_thread(opcode: str) -> int:
     """Bytes that one thread moves with one load or store, from its modifiers: 16 for ``LDS.128``, 4 for ``LDS``."""
     bare, *modifiers = opcode.upper().split(".")

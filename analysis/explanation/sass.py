@@ -23,6 +23,8 @@ TEXTURE = "texture"
 _REGISTER = re.compile(r"(?<![\w.])(UR|R|UP|P|B)(\d+)\b(\.64)?")
 _GUARD = re.compile(r"@(!?)(U?P\d|U?PT)\s+")
 _TARGET = re.compile(r"0x([0-9a-f]{6,})")
+_PREDICATE = re.compile(r"U?P(\d|T)")
+_ANY_PREDICATE = re.compile(r"!?U?P(\d|T)")
 _STORES = frozenset({"STG", "STS", "STL", "ST", "RED", "REDG", "REDS", "STSM", "STAS", "SUST", "SURED"})
 _NO_RESULT = _STORES | {
     *(
@@ -246,15 +248,16 @@ def _split(rest: str) -> Iterator[str]:
     yield rest[start:]
 
 
-def _names(operand: str, width: int = 1) -> list[str]:
+@lru_cache(maxsize=8192)
+def _names(operand: str, width: int = 1) -> tuple[str, ...]:
     """Registers of an operand; ``.64`` and a width of more make several of one."""
-    found = []
+    found: list[str] = []
     for kind, number, wide in _REGISTER.findall(operand):
         if kind == "B":
             continue
         count = max(width, 2 if wide else 1) if kind in ("R", "UR") else 1
         found += [f"{kind}{int(number) + offset}" for offset in range(count)]
-    return found
+    return tuple(found)
 
 
 def _result_width(opcode: str, full: str) -> int:
@@ -275,11 +278,9 @@ def _registers(opcode: str, full: str, operands: tuple[str, ...]) -> tuple[tuple
         reads += _names(operands[-1], width) if operands else []
         return (), tuple(dict.fromkeys(reads))
     count = 1
-    first_is_predicate = re.fullmatch(r"!?U?P(\d|T)", operands[0]) is not None
+    first_is_predicate = _ANY_PREDICATE.fullmatch(operands[0]) is not None
     for operand in operands[1:]:
-        if re.fullmatch(r"U?P(\d|T)", operand) is None and not (
-            first_is_predicate and count == 1 and _two(opcode)
-        ):
+        if _PREDICATE.fullmatch(operand) is None and not (first_is_predicate and count == 1 and _two(opcode)):
             break
         if first_is_predicate and count == 2:
             break

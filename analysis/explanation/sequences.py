@@ -81,6 +81,7 @@ FUNCTIONS = (
     ),
 )
 """Signatures and costs, from nvcc 13.0 for compute capability 9.0."""
+_SOME_SIGNATURE = re.compile("|".join(f"(?:{function.signature.pattern})" for function in FUNCTIONS))
 
 LONGEST_GUARDED = 150
 """Instructions between the branch around a slow path and where the ways meet again."""
@@ -109,7 +110,7 @@ def precise_functions(work: Work) -> Found:
     weight: dict[str, float] = {}
     remedies: dict[str, str] = {}
     for index, line in enumerate(work.sass):
-        if not work.executed[index]:
+        if not work.executed[index] or not _SOME_SIGNATURE.search(line.text):
             continue
         for function in FUNCTIONS:
             if not function.signature.search(line.text):

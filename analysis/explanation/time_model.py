@@ -113,7 +113,8 @@ class TimeModel:
     def __init__(self, work: Work, settings: Settings | None = None) -> None:
         self.work = work
         self.settings = settings or Settings()
-        self.unloaded = latency.unloaded(work, self.settings.latency_scale)
+        scale = self.settings.latency_scale
+        self.unloaded = work.once(f"unloaded, latencies x {scale}", lambda: latency.unloaded(work, scale))
         terms = self.terms(NOTHING)
         self.inner = 1.0 - work.idle_start
         sum_of_terms = self._combined(terms)

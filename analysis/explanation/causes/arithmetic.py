@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from functools import lru_cache
 
 import numpy as np
 
@@ -328,6 +329,16 @@ def tensor_cores_idle(work: Work) -> Iterator[Candidate]:
     )
 
 
+_REGISTER = re.compile(r"R\d+")
+_DRESS = re.compile(r"[-|]|\..*")
+
+
+@lru_cache(maxsize=8192)
+def _bare(operand: str) -> str:
+    """A register without sign, bars and modifiers."""
+    return _DRESS.sub("", operand)
+
+
 def _accumulating(work: Work, products: Mask) -> Mask:
     """Multiply-adds into their own summand, both factors fresh: the inner loop of a matrix product."""
     assert work.code is not None
@@ -335,8 +346,8 @@ def _accumulating(work: Work, products: Mask) -> Mask:
     memory = {"LDS", "LDG", "LDSM", "LDL", "HADD2", "F2F", "PRMT", "IMAD", "SHF", "SHFL"}
     for index in np.flatnonzero(products & (work.executed > 0)):
         line = work.sass[int(index)]
-        registers = [re.sub(r"[-|]|\..*", "", operand) for operand in line.operands]
-        if len(registers) < 4 or not all(re.fullmatch(r"R\d+", name) for name in registers[1:4]):
+        registers = [_bare(operand) for operand in line.operands]
+        if len(registers) < 4 or not all(_REGISTER.fullmatch(name) for name in registers[1:4]):
             continue
         if registers[1] == registers[2] or registers[3] in registers[1:3]:
             continue
