@@ -27,28 +27,30 @@ class Selection:
         launches: positions in the report, counted from 0 (``range`` objects; an open end is a very large one).
         nvtx: searched in the NVTX ranges around the launch, joined by ``/``, outermost first.
         top: keep the launches of the so many kernels (full names) that took the most time in all.
+        within: the selection that this one is a part of: its ``top``, too, is decided first.
     """
 
     kernel: re.Pattern[str] | None = None
     launches: tuple[range, ...] = ()
     nvtx: re.Pattern[str] | None = None
     top: int | None = None
+    within: Selection | None = None
 
     def __bool__(self) -> bool:
         """False where everything is selected."""
-        return any((self.kernel, self.launches, self.nvtx, self.top))
+        return any((self.kernel, self.launches, self.nvtx, self.top, self.within))
 
-    def matches(self, profile: KernelProfile, stage: str = "") -> bool:
-        """Whether a launch is meant, but for ``top``, which needs the others too.
+    def matches(self, launch: KernelProfile | Candidate, stage: str = "") -> bool:
+        """Whether a launch is meant, but for ``top``, which needs the others too, and for ``within``.
 
         Args:
-            profile: the launch; instance values are not looked at.
+            launch: only its position, name and ranges are looked at.
             stage: name and title of the stage that it belongs to.
         """
         return (
-            (not self.launches or any(profile.index in wanted for wanted in self.launches))
-            and (self.kernel is None or bool(self.kernel.search(profile.name) or self.kernel.search(stage)))
-            and (self.nvtx is None or self.nvtx.search("/".join(profile.nvtx)) is not None)
+            (not self.launches or any(launch.index in wanted for wanted in self.launches))
+            and (self.kernel is None or bool(self.kernel.search(launch.name) or self.kernel.search(stage)))
+            and (self.nvtx is None or self.nvtx.search("/".join(launch.nvtx)) is not None)
         )
 
     def __str__(self) -> str:
@@ -62,7 +64,7 @@ class Selection:
             parts.append(f"--nvtx '{self.nvtx.pattern}'")
         if self.top is not None:
             parts.append(f"--top {self.top}")
-        return " ".join(parts)
+        return " ".join([str(self.within), *parts] if self.within else parts)
 
 
 EVERYTHING = Selection()
@@ -144,25 +146,31 @@ class Candidate:
     report: str
     index: int
     name: str
-    duration_ns: float
+    nvtx: tuple[str, ...] = ()
+    duration_ns: float = 0.0
+    stage: str = ""
 
     @classmethod
-    def of(cls, profile: KernelProfile, report: str) -> Candidate:
+    def of(cls, profile: KernelProfile, report: str, stage: str = "") -> Candidate:
         """The launch as a candidate; a duration that was not collected counts as none."""
-        return cls(report, profile.index, profile.name, profile.number(m.DURATION) or 0.0)
+        duration = profile.number(m.DURATION) or 0.0
+        return cls(report, profile.index, profile.name, profile.nvtx, duration, stage)
 
 
-def within_top(candidates: Sequence[Candidate], top: int | None) -> dict[str, set[int]]:
-    """Positions by report, of the launches whose kernels are among the ``top`` that took the most time (None: all)."""
+def selected(candidates: Sequence[Candidate], wanted: Selection) -> list[Candidate]:
+    """Those that a selection means, ``top`` and ``within`` heeded."""
+    if wanted.within is not None:
+        candidates = selected(candidates, wanted.within)
+    return _within_top([c for c in candidates if wanted.matches(c, c.stage)], wanted.top)
+
+
+def _within_top(candidates: Sequence[Candidate], top: int | None) -> list[Candidate]:
+    """The launches whose kernels are among the ``top`` that took the most time (None: all)."""
     total: dict[str, float] = {}
     for candidate in candidates:
         total[candidate.name] = total.get(candidate.name, 0.0) + candidate.duration_ns
     kept = set(sorted(total, key=lambda name: total[name], reverse=True)[:top])
-    found: dict[str, set[int]] = {}
-    for candidate in candidates:
-        if candidate.name in kept:
-            found.setdefault(candidate.report, set()).add(candidate.index)
-    return found
+    return [candidate for candidate in candidates if candidate.name in kept]
 
 
 def nothing_selected(wanted: Selection, names: Mapping[str, int]) -> UsageError:

@@ -15,7 +15,7 @@ from gemmprof.analysis.reading.collector import few_collections
 from gemmprof.analysis.reading.frame import open_frame
 from gemmprof.analysis.reading.report import ReportReader
 from gemmprof.analysis.reading.unpack import unpacked_once
-from gemmprof.analysis.selection import EVERYTHING, Candidate, Selection, nothing_selected, within_top
+from gemmprof.analysis.selection import EVERYTHING, Candidate, Selection, nothing_selected, selected
 from gemmprof.errors import GemmprofError, ReportError, UsageError
 from gemmprof.integrity import check, record_of
 from gemmprof.model import KernelProfile, StageResult
@@ -210,12 +210,13 @@ def _select(reports: Sequence[_Report], selection: Selection) -> dict[str, set[i
         stages = {} if report.run is None else _stage_names(report.run, report.name, profiles)
         for profile in profiles:
             names[profile.name] = names.get(profile.name, 0) + 1
-            if selection.matches(profile, stages.get(profile.index, "")):
-                candidates.append(Candidate.of(profile, path))
-    if not candidates and not unread:
+            candidates.append(Candidate.of(profile, path, stages.get(profile.index, "")))
+    kept = selected(candidates, selection)
+    if not kept and not unread:
         raise nothing_selected(selection, names)
-    kept = within_top(candidates, selection.top)
-    return {path: None if path in unread else kept.get(path, set()) for path in chosen}
+    for path in chosen.keys() - unread:
+        chosen[path] = {candidate.index for candidate in kept if candidate.report == path}
+    return chosen
 
 
 def _stage_names(run: Run, report: str, profiles: Sequence[KernelProfile]) -> dict[int, str]:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gemmprof.analysis.families import Family, families
 from gemmprof.analysis.kernel_analysis import KernelAnalysis, no_launch
-from gemmprof.analysis.selection import selection
+from gemmprof.analysis.selection import EVERYTHING, Selection, selection
 from gemmprof.analysis.session import Session, load_session
 from gemmprof.errors import GemmprofError, UsageError
 from gemmprof.model import KernelProfile
@@ -50,10 +50,12 @@ class Report:
     Attributes:
         paths: what was opened.
         session: the same in the words of the analysis.
+        selection: which of the launches were asked for.
     """
 
     paths: tuple[Path, ...]
     session: Session = field(repr=False)
+    selection: Selection = field(default=EVERYTHING, repr=False)
 
     @property
     def launches(self) -> tuple[KernelAnalysis, ...]:
@@ -114,13 +116,13 @@ class Report:
         nvtx: str | None = None,
         top: int | None = None,
     ) -> Report:
-        """A report of a part of the launches, by the words of the command line.
+        """A report of a part of these launches, by the words of the command line.
 
         Raises:
             UsageError: a text is no regular expression or position, or nothing matches.
         """
-        wanted = selection(kernel, launch, nvtx, top)
-        return Report(self.paths, load_session(self.paths, selection=wanted))
+        wanted = replace(selection(kernel, launch, nvtx, top), within=self.selection or None)
+        return Report(self.paths, load_session(self.paths, selection=wanted), wanted)
 
     def diff(self, other: Report | AnyPath) -> tuple[Pair, ...]:
         """What changed from this report to another: pairs of launches (or stages of runs) with every quantity.
@@ -149,8 +151,8 @@ class Report:
         from gemmprof.analysis.comparison.outcome import compare_matches
         from gemmprof.analysis.comparison.sides import load_side
 
-        after = load_side(other.paths if isinstance(other, Report) else [other])
-        before = load_side(self.paths)
+        after = load_side(other.paths, other.selection) if isinstance(other, Report) else load_side([other])
+        before = load_side(self.paths, self.selection)
         return compare_matches(
             match(before, after), before=before.title, after=after.title, across=tuple(across)
         )
@@ -258,4 +260,5 @@ def open(  # noqa: A001 (the word that users look for)
         raise UsageError(
             f"a path is expected, not {type(path).__name__}", remedies=['gemmprof.open("my_kernel.ncu-rep")']
         ) from None
-    return Report(paths, load_session(paths, selection=selection(kernel, launch, nvtx, top)))
+    wanted = selection(kernel, launch, nvtx, top)
+    return Report(paths, load_session(paths, selection=wanted), wanted)

@@ -48,8 +48,9 @@ def run(options: argparse.Namespace) -> int:
         )
     if target is not None:
         drawn = roofline_table.one_shape(rows)
-        if len(drawn) < len(rows):
-            print(f"Drawing {drawn[0].name.rsplit(' ', 1)[-1]} (--shape chooses another)", file=sys.stderr)
+        problem = drawn[0].page.problem
+        if len(drawn) < len(rows) and problem is not None:
+            print(f"Drawing {problem.label} (--shape chooses another)", file=sys.stderr)
         roofline_table.draw(drawn, target)
         _shared.announce(target)
     if options.json:

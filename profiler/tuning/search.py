@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 import random
+import statistics
 import time
 from collections import deque
 from collections.abc import Sequence
@@ -307,7 +308,10 @@ def _finals(
     compilers: Compilers,
     progress: Progress,
 ) -> dict[tuple[tuple[str, int], ...], float]:
-    """Median score of the best few and of the catalog's parameters over alternating rounds."""
+    """Median score of the best few and of the catalog's parameters over alternating rounds.
+
+    Each round verifies again: a candidate that is wrong or fails in one of them is out, however fast it was in others.
+    """
     timed = sorted(
         (o for o in outcomes if o.status == "timed" and o.score is not None), key=lambda o: -(o.score or 0.0)
     )
@@ -336,4 +340,4 @@ def _finals(
                 f"stage {search.variant.name} does not run with the catalog's parameters",
                 found=f"{outcome.status}: {outcome.detail}",
             )
-    return {key: sorted(values)[len(values) // 2] for key, values in scores.items() if values}
+    return {key: statistics.median(values) for key, values in scores.items() if len(values) == FINAL_ROUNDS}

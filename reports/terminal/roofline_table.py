@@ -57,13 +57,15 @@ def kernels(session: Session, *, shape: Problem | None = None) -> tuple[KernelRo
 
     Args:
         session: what was loaded.
-        shape: only stages on this problem.
+        shape: only stages on this problem; where none is of its type, on its size: 2048 in a run of the 16-bit ladder.
     """
-    return tuple(
-        KernelRoofline(page, page.analysis.get(Roofline))
-        for page in plan(session, every=True).pages
-        if shape in (None, page.problem)
-    )
+    pages = plan(session, every=True).pages
+    if shape is not None:
+        exact = [page for page in pages if page.problem == shape]
+        pages = tuple(exact) or tuple(
+            page for page in pages if page.problem is not None and shape.is_shape_of(page.problem)
+        )
+    return tuple(KernelRoofline(page, page.analysis.get(Roofline)) for page in pages)
 
 
 def one_shape(rows: Sequence[KernelRoofline]) -> tuple[KernelRoofline, ...]:

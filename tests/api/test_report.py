@@ -73,6 +73,24 @@ def test_the_words_of_the_command_line_select(train: gemmprof.Report) -> None:
         train.select("nothing")
 
 
+def test_a_part_of_a_part(train: gemmprof.Report, ladder: gemmprof.Report) -> None:
+    """What was selected stays selected: the two kernels that take most of those in the forward pass."""
+    forward = train.select(nvtx="forward")
+    top = forward.select(top=2)
+    known = {launch.profile.index for launch in forward}
+    assert {launch.profile.index for launch in top} < known
+    time: dict[str, float] = {}
+    for launch in forward:
+        name = launch.profile.name
+        time[name] = time.get(name, 0.0) + (launch.profile.number("gpu__time_duration.sum") or 0.0)
+    assert {launch.profile.name for launch in top} == set(sorted(time, key=time.__getitem__)[-2:])
+    outside = next(launch.profile.index for launch in train if launch.profile.index not in known)
+    with pytest.raises(gemmprof.UsageError, match=f"matches --nvtx 'forward' --launch {outside}\n"):
+        forward.select(launch=str(outside))
+    one = ladder.select("naive")
+    assert [kernel.match.label for kernel in one.compare(one).kernels] == ["gemm_naive"]
+
+
 def test_two_reports_are_compared(ladder: gemmprof.Report) -> None:
     pairs = ladder.diff(LADDER)
     assert len(pairs) == 3

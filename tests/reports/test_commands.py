@@ -7,6 +7,7 @@ import pytest
 from recorded_data import DATA
 
 from gemmprof.cli import main
+from gemmprof.run import recorded_run_directory
 
 LADDER = str(DATA / "ladder_simple.ncu-rep.xz")
 
@@ -110,3 +111,14 @@ def test_roofline_explains_what_it_cannot_do(tmp_path: Path, capsys: pytest.Capt
 def test_roofline_chooses_kernels_by_shape(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["roofline", LADDER, "--shape", "1024"]) == 2, "a plain report knows no shapes"
     assert "the shape 1024" in capsys.readouterr().err
+
+
+def test_a_shape_without_its_type_means_the_stages_of_that_size(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    chosen = ["roofline", str(recorded_run_directory()), "--kernel", "hgemm_wmma"]
+    assert main([*chosen, "--shape", "2048", "--json"]) == 0
+    kernels = json.loads(capsys.readouterr().out)["kernels"]
+    assert [kernel["problem"] for kernel in kernels] == ["2048x2048x2048-bfloat16"]
+    assert main([*chosen, "-o", str(tmp_path / "r.svg")]) == 0
+    assert "Drawing 4096³ bfloat16 (--shape chooses another)" in capsys.readouterr().err

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import random
+from concurrent.futures import Future
 from types import SimpleNamespace
 
 import pytest
@@ -13,6 +14,7 @@ from gemmprof.cli import main
 from gemmprof.kernels.catalog import HALF, TUNING_VALUES, all_variants, stage_variants
 from gemmprof.model import Card, Problem
 from gemmprof.profiler import here
+from gemmprof.profiler.places.words import Answer
 from gemmprof.profiler.tuning import search as searching
 from gemmprof.profiler.tuning.outcomes import Journal, Outcome, identity
 from gemmprof.profiler.tuning.proposals import distance, propose, search_space
@@ -148,3 +150,37 @@ def test_stages_of_the_16_bit_ladder_are_tuned_by_name_alone(stage, capsys):
 def test_a_number_alone_means_the_first_ladder(capsys):
     assert main(["tune", "--stage", "5", "--constraints", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["stage"] == "block2d"
+
+
+@pytest.mark.parametrize("trouble", ["wrong", "failed", "crashed"])
+def test_a_finalist_that_is_wrong_once_does_not_win(trouble: str, cards) -> None:
+    """The fastest of all races: two of its three rounds are right."""
+    variant = VARIANTS["block2d"]
+    default = dict(variant.parameters)
+    racing, sound = ({**default, "TM": value} for value in (1, 2))
+    speed = {identity(default): [0.5, 0.7, 0.6], identity(sound): [0.8] * 3, identity(racing): [0.9] * 3}
+    asked: dict[object, int] = {}
+
+    def submit(request) -> Future[Answer]:
+        key, answer = request.candidate, Future()
+        asked[key] = asked.get(key, 0) + 1
+        record = {"status": "timed", "score": speed[key][asked[key] - 1]}
+        if key == identity(racing) and asked[key] == 2:
+            record = {"status": trouble, "detail": "4096³: C holds NaN"}
+        answer.set_result(Answer(record, cards[0]))
+        return answer
+
+    def compiled(made, _) -> Future[object]:
+        future: Future[object] = Future()
+        future.set_result(identity(made.parameters))
+        return future
+
+    scores = searching._finals(
+        Search(variant, (Problem(64, 64, 64),)),
+        default,
+        [Outcome(racing, "timed", 0.9), Outcome(sound, "timed", 0.8), Outcome(default, "timed", 0.6)],
+        SimpleNamespace(facts={"architecture": "9.0"}, width=1, submit=submit),  # type: ignore[arg-type]
+        SimpleNamespace(submit=compiled),  # type: ignore[arg-type]
+        Silent(),
+    )
+    assert scores == {identity(default): 0.6, identity(sound): 0.8}
