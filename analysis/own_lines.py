@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Protocol
 
 _TOOLKIT = re.compile(
@@ -26,6 +27,7 @@ class Line(Protocol):
     def line(self) -> int | None: ...  # noqa: D102
 
 
+@lru_cache(maxsize=1024)
 def is_users(path: str | None) -> bool:
     """Whether a source file is the user's own, not a header of a toolkit."""
     return path is not None and not _TOOLKIT.search("/" + path.replace("\\", "/"))
@@ -33,14 +35,13 @@ def is_users(path: str | None) -> bool:
 
 def own_lines(instructions: Sequence[Line]) -> list[tuple[str, int] | None]:
     """File and line of the user's for each instruction, in address order; None without line information."""
-    users: dict[str, bool] = {}
     found: list[tuple[str, int] | None] = []
     last: tuple[str, int] | None = None
     for item in instructions:
         if item.file is None or item.line is None:
             found.append(None)
             continue
-        if users.setdefault(item.file, is_users(item.file)):
+        if is_users(item.file):
             last = (item.file, item.line)
         found.append(last)
     # A header's code before the first line of the user's counts against that line.

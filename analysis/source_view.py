@@ -7,8 +7,10 @@ sums over its instructions, keyed by (file, line).
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import repeat
+from types import MappingProxyType
+from typing import NamedTuple
 
 from gemmprof import metrics
 from gemmprof.analysis.by_line import (
@@ -27,11 +29,11 @@ TITLE = "Source"
 GROUP = metrics.SOURCE_VIEW
 
 
-@dataclass(frozen=True, slots=True)
-class Counters:
+class Counters(NamedTuple):
     """What the report knows of one instruction, or summed over the instructions of one line.
 
-    A counter that was not collected is None; one that was collected and has no entry for an address is 0.
+    A counter that was not collected is None; one that was collected and has no entry for an address is 0. A tuple,
+    because a frozen dataclass takes three times as long to make, and a report has a hundred thousand instructions.
 
     Attributes:
         executed: warp-level executions.
@@ -48,7 +50,7 @@ class Counters:
     executed: int | None = None
     threads_predicated_on: int | None = None
     samples: int | None = None
-    stalls: Mapping[str, int] = field(default_factory=dict)
+    stalls: Mapping[str, int] = MappingProxyType({})
     shared_wavefronts: int | None = None
     shared_ideal: int | None = None
     global_sectors: int | None = None
@@ -187,6 +189,14 @@ class _Tables:
         tables = (self.executed, self.samples, self.stalls)
         return {address for table in tables if table is not None for address in table}
 
+    def access(self, address: int) -> tuple[tuple[str, ...], tuple[str, ...], int | None]:
+        """Memory spaces, operations and width of what the instruction at this address accesses."""
+        return (
+            flags(self.memory_types.get(address), MEMORY_SPACES),
+            flags(self.access_types.get(address), ACCESS_OPERATIONS),
+            self.access_sizes.get(address) or None,
+        )
+
     def counters(self, addresses: Sequence[int]) -> Counters:
         """The sums over these addresses."""
         return Counters(
@@ -213,8 +223,7 @@ class _Tables:
         def reasons(table: _StallTable | None) -> Iterable[dict[str, int]]:
             return repeat(nothing) if table is None else map(table.get, addresses, repeat(nothing))
 
-        return map(
-            Counters,
+        columns = zip(
             column(self.executed),
             column(self.threads_predicated_on),
             column(self.samples),
@@ -226,7 +235,9 @@ class _Tables:
             column(self.global_tags),
             column(self.local_sectors),
             column(self.divergent_branches),
+            strict=False,
         )
+        return map(Counters._make, columns)
 
 
 _StallTable = dict[int, dict[str, int]]
@@ -280,20 +291,13 @@ def analyse(profile: KernelProfile) -> SourceView | NotCollected:
     sass = []
     for index, (address, counters) in enumerate(zip(addresses, tables.each(addresses), strict=True)):
         instruction = known.get(address)
-        sass.append(
-            SassLine(
-                index,
-                address,
-                address - base,
-                sass=instruction.sass if instruction is not None else "",
-                file=instruction.file if instruction is not None else None,
-                line=instruction.line if instruction is not None else None,
-                counters=counters,
-                spaces=flags(tables.memory_types.get(address), MEMORY_SPACES),
-                operations=flags(tables.access_types.get(address), ACCESS_OPERATIONS),
-                access_bits=tables.access_sizes.get(address) or None,
-            )
+        code = (
+            ("", None, None)
+            if instruction is None
+            else (instruction.sass, instruction.file, instruction.line)
         )
+        access = tables.access(address)
+        sass.append(SassLine(index, address, address - base, *code, counters, *access))
     lines = _lines(profile, addresses, tables)
     interval = profile.number(metrics.SAMPLING_INTERVAL_CYCLES)
     return SourceView(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Container, Iterable, Mapping
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from markupsafe import Markup
@@ -114,9 +114,24 @@ def columns_of(counters: Iterable[Counters]) -> tuple[Column, ...]:
     return tuple(column for column in COLUMNS if any(column.value(row) for row in rows))
 
 
-def cells_of(columns: Iterable[Column], counters: Counters) -> Markup:
-    """The cells of a row: numbers of ours, nothing of the report's text."""
-    return Markup("".join([f'<td class="n">{column.text(counters)}</td>' for column in columns]))
+class Cells:
+    """The cells of rows: numbers of ours, nothing of the report's text.
+
+    Instructions of one basic block count alike, so most rows have the cells of another one.
+    """
+
+    def __init__(self, columns: Sequence[Column]) -> None:
+        self.columns = columns
+        self._made: dict[tuple[int | None, ...], Markup] = {}
+
+    def of(self, counters: Counters) -> Markup:
+        """The cells of these counters; no column shows samples or stalls."""
+        executed, threads, _, _, *others = counters
+        key = (executed, threads, *others)
+        if key not in self._made:
+            cells = [f'<td class="n">{column.text(counters)}</td>' for column in self.columns]
+            self._made[key] = Markup("".join(cells))
+        return self._made[key]
 
 
 @dataclass(frozen=True, slots=True)

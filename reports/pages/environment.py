@@ -12,6 +12,7 @@ import dataclasses
 import hashlib
 import json
 import re
+from bisect import bisect_right
 from collections.abc import Mapping
 from functools import cache
 from typing import Any
@@ -84,11 +85,14 @@ def json_for_script(value: Any) -> Markup:
     return Markup(text)
 
 
+_HEAT = (0.5, 2.0, 4.0, 8.0, 14.0, 22.0, 35.0)
+
+
 def heat(percent: float | None) -> str:
     """CSS class of a heat cell for a share in per cent: seven steps, '' below half a per cent."""
     if percent is None or percent < 0.5:
         return ""
-    return f"h{sum(percent >= edge for edge in (0.5, 2, 4, 8, 14, 22, 35))}"
+    return f"h{bisect_right(_HEAT, percent)}"
 
 
 def rule_text(message: str) -> str:

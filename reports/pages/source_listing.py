@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from markupsafe import Markup
 
@@ -18,7 +18,7 @@ from gemmprof.analysis.by_line import base_name
 from gemmprof.analysis.own_lines import is_users, own_lines
 from gemmprof.analysis.source_view import Counters, CudaLine, SourceView
 from gemmprof.model import CodePlace
-from gemmprof.reports.pages.code_columns import Column, Mix, branch, cells_of, columns_of, mix_of
+from gemmprof.reports.pages.code_columns import Cells, Column, Mix, branch, columns_of, mix_of
 
 SASS_BUDGET = 2200
 """Most SASS rows of a page."""
@@ -38,9 +38,8 @@ At = Callable[[str | None, int | None], str]
 Item = TypeVar("Item")
 
 
-@dataclass(frozen=True, slots=True)
-class Row:
-    """One row of a listing.
+class Row(NamedTuple):
+    """One row of a listing; a tuple, because a page has thousands.
 
     Attributes:
         at: joins source lines and instructions (``file index:line``), '' without line information.
@@ -166,9 +165,10 @@ def listing(view: SourceView) -> Listing:
 
     rolled = _Rolled(view)
     columns = columns_of(item.counters for item in view.sass)
-    sass = tuple(_sass(view, at, columns))
+    cells = Cells(columns)
+    sass = tuple(_sass(view, at, cells))
     budget = SOURCE_BUDGET // max(len(files), 1)
-    shown = tuple(_file(view, path, names[path], at, budget, columns, rolled) for path in files)
+    shown = tuple(_file(view, path, names[path], at, budget, cells, rolled) for path in files)
     anchors: dict[tuple[str, int] | int, str] = {
         (file.path, int(row.number)): row.anchor for file in shown for row in file.rows if row.anchor
     }
@@ -255,11 +255,11 @@ def _file(
     name: str,
     at: At,
     budget: int,
-    columns: Sequence[Column],
+    cells: Cells,
     rolled: _Rolled,
 ) -> File:
     known: dict[int, CudaLine] = {line.line: line for line in view.lines if line.file == path}
-    empty = Markup("<td></td>") * len(columns)
+    empty = Markup("<td></td>") * len(cells.columns)
     text = view.files.get(path, "")
 
     def row(number: int, code: str) -> Row:
@@ -273,7 +273,7 @@ def _file(
             code,
             share,
             inlined,
-            cells_of(columns, line.counters),
+            cells.of(line.counters),
             mix=mix_of(stalls) if (share or 0.0) >= MIX_FROM_PERCENT else None,
             flags=_remarks(line.counters),
             anchor=f"{name}-{number}",
@@ -302,7 +302,7 @@ def _file(
     return File(base_name(path), path, tuple(rows), with_text=True, own=own)
 
 
-def _sass(view: SourceView, at: At, columns: Sequence[Column]) -> Iterator[Row]:
+def _sass(view: SourceView, at: At, cells: Cells) -> Iterator[Row]:
     kept = _keep(
         [(bool(item.counters.executed), item.counters.samples or 0) for item in view.sass], SASS_BUDGET
     )
@@ -320,7 +320,7 @@ def _sass(view: SourceView, at: At, columns: Sequence[Column]) -> Iterator[Row]:
                 f"{item.offset:04x}",
                 before,
                 share,
-                cells=cells_of(columns, counters),
+                cells=cells.of(counters),
                 mix=mix_of(counters.stalls) if (share or 0.0) >= MIX_FROM_PERCENT else None,
                 flags=_remarks(counters),
                 anchor=_sass_anchor(item.offset),

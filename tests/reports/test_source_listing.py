@@ -7,6 +7,7 @@ import pytest
 from gemmprof.analysis.session import Session
 from gemmprof.analysis.source_view import SourceView
 from gemmprof.reports.pages import source_listing
+from gemmprof.reports.pages.code_columns import Cells, columns_of
 from gemmprof.reports.pages.source_listing import listing
 
 
@@ -132,3 +133,16 @@ def test_instructions_say_what_they_do_to_memory(view: SourceView) -> None:
     assert said["LDG.E"] == "global load, 32 bits a thread"
     assert said["STS"] == "shared store, 32 bits a thread"
     assert all(name.lstrip("@!P0123456 ").startswith(("LD", "ST", "@")) for name in said)
+
+
+@pytest.mark.parametrize("report", ["ladder_simple", "flaws_bank_conflicts", "flaws_spills"])
+def test_rows_that_share_their_cells_have_the_same_numbers(
+    load: Callable[[str], Session], report: str
+) -> None:
+    for kernel in load(report).kernels:
+        view = kernel.get(SourceView)
+        assert isinstance(view, SourceView)
+        columns = columns_of(item.counters for item in view.sass)
+        assert len(columns) > 1
+        cells = Cells(columns)
+        assert all(cells.of(item.counters) == Cells(columns).of(item.counters) for item in view.sass)
