@@ -18,12 +18,13 @@ LARGEST = 1 << 62
 """No value may be larger than this."""
 
 _ALLOWED = re.compile(r"[\w\s()+\-*/%<>=!&|^]+", re.ASCII)
-_WORDS = ((r"&&", " and "), (r"\|\|", " or "), (r"!(?!=)", " not "), (r"/", "//"))
+_WORDS = ((r"&&", " and "), (r"\|\|", " or "), (r"!(?!=)", "~"), (r"/", "//"))
+"""C's operators in Python's letters: ``!`` as the one that binds as tightly, which no text holds by itself."""
 
 _NODES = (
     *(ast.Expression, ast.BinOp, ast.UnaryOp, ast.BoolOp, ast.Compare, ast.Name, ast.Load, ast.Constant),
     *(ast.Add, ast.Sub, ast.Mult, ast.FloorDiv, ast.Mod, ast.BitXor, ast.BitAnd, ast.BitOr),
-    *(ast.USub, ast.Not, ast.And, ast.Or, ast.Eq, ast.NotEq, ast.Lt, ast.LtE, ast.Gt, ast.GtE),
+    *(ast.USub, ast.Invert, ast.And, ast.Or, ast.Eq, ast.NotEq, ast.Lt, ast.LtE, ast.Gt, ast.GtE),
 )
 """All that an expression may consist of: nothing that calls, looks up or grows faster than its text."""
 
@@ -66,13 +67,46 @@ def _compiled(expression: str) -> CodeType:
     text = expression
     for pattern, replacement in _WORDS:
         text = re.sub(pattern, replacement, text)
+    text = " ".join(text.split())
     try:
-        tree = ast.parse(" ".join(text.split()), mode="eval")
-        code = compile(tree, "<expression>", "eval")
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        tree = ast.parse(text, mode="eval")
+        for node in ast.walk(tree):
+            whole = not isinstance(node, ast.Constant) or (type(node.value) is int and node.value <= LARGEST)
+            if not isinstance(node, _NODES) or not whole:
+                raise ExpressionError(f"'{expression}' is not plain integer arithmetic")
+            if isinstance(node, ast.Compare) and _reads_otherwise_in_c(node, text):
+                raise ExpressionError(f"'{expression}' reads otherwise in C: put its comparisons in parentheses")
+        return compile(ast.fix_missing_locations(_AsInC().visit(tree)), "<expression>", "eval")
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+        if isinstance(error, ExpressionError):
+            raise
         raise ExpressionError(f"'{expression}' is not plain integer arithmetic") from None
-    for node in ast.walk(tree):
-        whole = not isinstance(node, ast.Constant) or (type(node.value) is int and node.value <= LARGEST)
-        if not isinstance(node, _NODES) or not whole:
-            raise ExpressionError(f"'{expression}' is not plain integer arithmetic")
-    return code
+
+
+def _reads_otherwise_in_c(comparison: ast.Compare, text: str) -> bool:
+    """Whether C groups the operands of a comparison in another way: ``a & b == c`` is ``a & (b == c)`` there.
+
+    A chain, ``a < b < c``, asks something else there, too.
+    """
+    if len(comparison.ops) > 1:
+        return True
+    left, right = comparison.left, comparison.comparators[0]
+    bare_left = _is_bitwise(left) and not text[left.end_col_offset :].lstrip().startswith(")")
+    bare_right = _is_bitwise(right) and not text[: right.col_offset].rstrip().endswith("(")
+    return bare_left or bare_right
+
+
+def _is_bitwise(node: ast.expr) -> bool:
+    return isinstance(node, ast.BinOp) and isinstance(node.op, (ast.BitAnd, ast.BitOr, ast.BitXor))
+
+
+class _AsInC(ast.NodeTransformer):
+    """Gives ``!``, ``&&`` and ``||`` C's values: 0 or 1."""
+
+    def visit_UnaryOp(self, node: ast.UnaryOp) -> ast.AST:  # noqa: N802 (ast's name)
+        self.generic_visit(node)
+        return ast.UnaryOp(ast.Not(), node.operand) if isinstance(node.op, ast.Invert) else node
+
+    def visit_BoolOp(self, node: ast.BoolOp) -> ast.AST:  # noqa: N802 (ast's name)
+        self.generic_visit(node)
+        return ast.UnaryOp(ast.Not(), ast.UnaryOp(ast.Not(), node))

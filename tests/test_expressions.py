@@ -16,6 +16,15 @@ from gemmprof.expressions import ExpressionError, evaluate, is_arithmetic
         ("BM % TM == 0 && !(BN < 8) || 0", 1),
         ("-3 + 4", 1),
         ("row * 4\n + column", 9),
+        ("!BM == row", 0),
+        ("!(BM - 128) % 2", 1),
+        ("!!row", 1),
+        ("(BM && TM) * 4 + (0 || row)", 5),
+        ("(BM & (BM - 1)) == 0", 1),
+        ("1 + (TM > 4)", 2),
+        ("(TM & TN) == (TM | TN)", 1),
+        ("TM == (TM & TN)", 1),
+        ("BM & TM ^ TM", 8),
     ],
 )
 def test_values(text: str, value: int) -> None:
@@ -49,6 +58,13 @@ def test_anything_else_is_refused(text: str) -> None:
     assert not is_arithmetic(text)
     with pytest.raises(ExpressionError, match="is not plain integer arithmetic"):
         evaluate(text, {"x": 1})
+
+
+@pytest.mark.parametrize("text", ["a & 1 == 0", "0 < a < 8", "a == 1 ^ 1", "a < (b) | 1", "a == b != 0"])
+def test_what_python_reads_otherwise_than_c_is_refused(text: str) -> None:
+    assert not is_arithmetic(text)
+    with pytest.raises(ExpressionError, match="reads otherwise in C"):
+        evaluate(text, {"a": 3, "b": 4})
 
 
 @pytest.mark.parametrize("text", ["1 / 0", "1 % (t - t)", "missing + 1", "t * t * t"])
