@@ -75,7 +75,9 @@ def _compiled(expression: str) -> CodeType:
             if not isinstance(node, _NODES) or not whole:
                 raise ExpressionError(f"'{expression}' is not plain integer arithmetic")
             if isinstance(node, ast.Compare) and _reads_otherwise_in_c(node, text):
-                raise ExpressionError(f"'{expression}' reads otherwise in C: put its comparisons in parentheses")
+                raise ExpressionError(
+                    f"'{expression}' reads otherwise in C: put its comparisons in parentheses"
+                )
         return compile(ast.fix_missing_locations(_AsInC().visit(tree)), "<expression>", "eval")
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         if isinstance(error, ExpressionError):
@@ -103,10 +105,10 @@ def _is_bitwise(node: ast.expr) -> bool:
 class _AsInC(ast.NodeTransformer):
     """Gives ``!``, ``&&`` and ``||`` C's values: 0 or 1."""
 
-    def visit_UnaryOp(self, node: ast.UnaryOp) -> ast.AST:  # noqa: N802 (ast's name)
+    def visit_UnaryOp(self, node: ast.UnaryOp) -> ast.AST:
         self.generic_visit(node)
         return ast.UnaryOp(ast.Not(), node.operand) if isinstance(node.op, ast.Invert) else node
 
-    def visit_BoolOp(self, node: ast.BoolOp) -> ast.AST:  # noqa: N802 (ast's name)
+    def visit_BoolOp(self, node: ast.BoolOp) -> ast.AST:
         self.generic_visit(node)
         return ast.UnaryOp(ast.Not(), ast.UnaryOp(ast.Not(), node))

@@ -77,10 +77,11 @@ def _changed(
 def _same_threads(present: Occupancy) -> list[Suggestion]:
     """Fewer registers, bytes and barriers, as many of them as it takes, for the next block and for the last."""
     most = min(present.block_limits["warps"], present.block_limits["blocks"])
-    targets = dict.fromkeys(
-        blocks for blocks in (present.blocks_per_sm + 1, most) if present.blocks_per_sm < blocks <= most
-    )
-    return [suggestion for blocks in targets if (suggestion := _reach(present, blocks)) is not None]
+    more = range(present.blocks_per_sm + 1, most + 1)
+    nearest = (_reach(present, blocks) for blocks in more[:1])
+    # Not every number can be reached: a small carve-out holds the driver's reserve for some blocks only.
+    best = next((found for blocks in reversed(more) if (found := _reach(present, blocks)) is not None), None)
+    return [suggestion for suggestion in (*nearest, best) if suggestion is not None]
 
 
 def _reach(present: Occupancy, blocks: int) -> Suggestion | None:

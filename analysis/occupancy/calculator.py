@@ -118,6 +118,10 @@ class Occupancy:
         """
         return sm_count * self.blocks_per_sm // self.cluster_size
 
+    def max_active_blocks(self, sm_count: int) -> int:
+        """Blocks that can run at once on ``sm_count`` SMs, of whole clusters: with clusters an upper bound."""
+        return self.max_active_clusters(sm_count) * self.cluster_size
+
     def __str__(self) -> str:
         return (
             f"{self.blocks_per_sm} {'block' if self.blocks_per_sm == 1 else 'blocks'} per SM, "
@@ -157,71 +161,40 @@ def occupancy(
             does not exist or is too small for one block. The message names limit and architecture.
     """
     limits = limits_of(compute_capability)
-    if type(threads_per_block) is not int or type(registers_per_thread) is not int:
-        threads_per_block = _whole("threads per block", threads_per_block)
-        registers_per_thread = _whole("registers per thread", registers_per_thread)
-    if type(shared_memory_per_block) is not int:
-        shared_memory_per_block = _whole("bytes of shared memory per block", shared_memory_per_block)
-    if type(block_barriers) is not int or type(cluster_size) is not int:
-        block_barriers = _whole("barriers per block", block_barriers)
-        cluster_size = _whole("blocks per cluster", cluster_size)
+    asked = (
+        _whole("threads per block", threads_per_block),
+        _whole("registers per thread", registers_per_thread),
+        _whole("bytes of shared memory per block", shared_memory_per_block),
+        _whole("barriers per block", block_barriers),
+        _whole("blocks per cluster", cluster_size),
+    )
     if shared_memory_config is None:
-        shared_memory_config = limits.shared_memory_configs[0]
-    elif type(shared_memory_config) is not int:
-        shared_memory_config = _whole("bytes of the shared memory configuration", shared_memory_config)
-    if shared_memory_config not in limits.shared_memory_configs:
-        raise _no_such_config(limits, shared_memory_config)
-    if not (
-        1 <= threads_per_block <= limits.max_threads_per_block
-        and 1 <= registers_per_thread <= limits.max_registers_per_thread
-        and shared_memory_per_block >= 0
-        and shared_memory_per_block + limits.reserved_shared_memory_per_block
-        <= limits.max_shared_memory_per_block
-        and 0 <= block_barriers <= MAX_BARRIERS_PER_BLOCK
-        and (cluster_size == 1 or _cluster_is_legal(limits, cluster_size))
-    ):
-        raise _beyond_a_limit(
-            limits,
-            threads_per_block,
-            registers_per_thread,
-            shared_memory_per_block,
-            block_barriers,
-            cluster_size,
-        )
+        config = limits.shared_memory_configs[0]
+    else:
+        config = _whole("bytes of the shared memory configuration", shared_memory_config)
+    if config not in limits.shared_memory_configs:
+        raise _no_such_config(limits, config)
+    if not _is_legal(limits, *asked):
+        raise _beyond_a_limit(limits, *asked)
+    threads_per_block, registers_per_thread, shared_memory_per_block, block_barriers, cluster_size = asked
 
     # A warp's registers come in units of 256 (CUDA C++ Programming Guide, "Hardware multithreading").
     warps = -(-threads_per_block // limits.warp_size)
     unit = limits.register_allocation_unit
     registers_per_warp = -(-registers_per_thread * limits.warp_size // unit) * unit
-    # Each of the SM's four partitions holds a quarter of the registers and whole warps, so the warps that fit come in
-    # fours (cuda_occupancy.h, cudaOccMaxBlocksPerSMRegsLimit).
-    partitions = limits.warp_allocation_granularity
-    warps_by_registers = limits.registers_per_sm // registers_per_warp // partitions * partitions
     unit = limits.shared_memory_allocation_unit
     shared = -(-(shared_memory_per_block + limits.reserved_shared_memory_per_block) // unit) * unit
-
-    # A kernel that uses none of a resource is admitted as often as there are block slots: so the official calculator
-    # and ncu's launch__occupancy_limit_shared_mem.
-    block_limits = {
-        "registers": warps_by_registers // warps,
-        "shared_memory": shared_memory_config // shared if shared else limits.max_blocks_per_sm,
-        "warps": limits.max_warps_per_sm // warps,
-        "blocks": limits.max_blocks_per_sm,
-    }
-    if limits.barriers_limit_occupancy:
-        block_limits["barriers"] = (
-            limits.max_barriers_per_sm // block_barriers if block_barriers else limits.max_blocks_per_sm
-        )
+    block_limits = _block_limits(limits, warps, registers_per_warp, shared, config, block_barriers)
     blocks = min(block_limits.values())
-    if shared > shared_memory_config and block_limits["registers"] > 0:
-        raise _config_too_small(limits, shared_memory_config, shared, shared_memory_per_block)
+    if shared > config and block_limits["registers"] > 0:
+        raise _config_too_small(limits, config, shared, shared_memory_per_block)
 
     return Occupancy(
         limits,
         threads_per_block,
         registers_per_thread,
         shared_memory_per_block,
-        shared_memory_config,
+        config,
         block_barriers,
         cluster_size,
         blocks,
@@ -234,6 +207,42 @@ def occupancy(
     )
 
 
+def _is_legal(
+    limits: ArchLimits, threads: int, registers: int, shared: int, barriers: int, cluster_size: int
+) -> bool:
+    """Whether a device of the architecture accepts the values."""
+    return (
+        1 <= threads <= limits.max_threads_per_block
+        and 1 <= registers <= limits.max_registers_per_thread
+        and 0 <= shared <= most_shared_memory_per_block(limits)
+        and 0 <= barriers <= MAX_BARRIERS_PER_BLOCK
+        and (cluster_size == 1 or (limits.clusters and 1 <= cluster_size <= MAX_CLUSTER_SIZE))
+    )
+
+
+def _block_limits(
+    limits: ArchLimits, warps: int, registers_per_warp: int, shared: int, config: int, barriers: int
+) -> dict[str, int]:
+    """How many blocks each resource alone admits.
+
+    A kernel that uses none of a resource is admitted as often as there are block slots: so the official calculator and
+    ncu's launch__occupancy_limit_shared_mem.
+    """
+    # Each of the SM's four partitions holds a quarter of the registers and whole warps, so the warps that fit come in
+    # fours (cuda_occupancy.h, cudaOccMaxBlocksPerSMRegsLimit).
+    partitions = limits.warp_allocation_granularity
+    warps_by_registers = limits.registers_per_sm // registers_per_warp // partitions * partitions
+    found = {
+        "registers": warps_by_registers // warps,
+        "shared_memory": config // shared if shared else limits.max_blocks_per_sm,
+        "warps": limits.max_warps_per_sm // warps,
+        "blocks": limits.max_blocks_per_sm,
+    }
+    if limits.barriers_limit_occupancy:
+        found["barriers"] = limits.max_barriers_per_sm // barriers if barriers else limits.max_blocks_per_sm
+    return found
+
+
 def _limiters(block_limits: Mapping[str, int], blocks: int) -> tuple[str, ...]:
     """The official calculator's names of the limits that are reached, in alphabetical order."""
     reached = {
@@ -244,6 +253,8 @@ def _limiters(block_limits: Mapping[str, int], blocks: int) -> tuple[str, ...]:
 
 def _whole(what: str, value: Any) -> int:
     """``value`` as an int; numpy's integers pass, anything that is not a whole number does not."""
+    if type(value) is int:
+        return value
     try:
         if not isinstance(value, bool):
             return index(value)
@@ -253,10 +264,6 @@ def _whole(what: str, value: Any) -> int:
     if hasattr(value, "__len__") and not isinstance(value, str):
         remedies = ["for many configurations at once use gemmprof.occupancy_table"]
     raise OccupancyError(f"{what}: {value!r} is not a whole number", remedies=remedies)
-
-
-def _cluster_is_legal(limits: ArchLimits, cluster_size: int) -> bool:
-    return limits.clusters and 1 <= cluster_size <= MAX_CLUSTER_SIZE
 
 
 def most_shared_memory_per_block(limits: ArchLimits) -> int:

@@ -6,6 +6,7 @@ A million configurations take about a second; numpy and pandas are imported only
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from gemmprof.analysis.occupancy.calculator import occupancy
@@ -90,57 +91,122 @@ def occupancy_table(
     }
     columns = _columns(configurations, given)
     row_index = configurations.index if isinstance(configurations, pd.DataFrame) else None
+    rows = _rows(columns)
+    legal = rows.legal()
+    # Rows that are not legal go through the same arithmetic with harmless values and are taken out at the end.
+    answers, fits = _answers(rows.harmless(legal))
+    legal &= fits
+    problems = None
+    if not legal.all():
+        wrong = np.flatnonzero(~legal)
+        problems = _problems(columns, wrong, len(legal), row_index, raise_first=invalid == "raise")
+    result = pd.DataFrame(answers, index=row_index, copy=False)
+    if invalid == "mark":
+        if problems is not None:
+            result = result.mask(pd.Series(~legal, index=result.index))
+        result["problem"] = "" if problems is None else problems
+    return result
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Rows:
+    """The configurations as columns of whole numbers: ``architectures[which]`` is the architecture of each row."""
+
+    architectures: list[ArchLimits]
+    which: Integers
+    threads: Integers
+    registers: Integers
+    asked: Integers
+    config: Integers
+    barriers: Integers
+
+    def limit(self, name: str) -> Integers:
+        """One limit of every row's architecture."""
+        import numpy as np
+
+        return np.array([getattr(row, name) for row in self.architectures], dtype=np.int64)[self.which]
+
+    def legal(self) -> NDArray[np.bool_]:
+        """Which rows a device of their architecture accepts, as far as single values tell."""
+        import numpy as np
+
+        config_exists = np.zeros(len(self.which), dtype=bool)
+        for position, row in enumerate(self.architectures):
+            config_exists |= (self.which == position) & np.isin(self.config, row.shared_memory_configs)
+        most = self.limit("max_shared_memory_per_block") - self.limit("reserved_shared_memory_per_block")
+        legal: NDArray[np.bool_] = (
+            config_exists
+            & (self.threads >= 1)
+            & (self.threads <= self.limit("max_threads_per_block"))
+            & (self.registers >= 1)
+            & (self.registers <= self.limit("max_registers_per_thread"))
+            & (self.asked >= 0)
+            & (self.asked <= most)
+            & (self.barriers >= 0)
+            & (self.barriers <= MAX_BARRIERS_PER_BLOCK)
+        )
+        return legal
+
+    def harmless(self, legal: NDArray[np.bool_]) -> _Rows:
+        """The same with values that any arithmetic bears where a row is not legal."""
+        import numpy as np
+
+        return replace(
+            self,
+            threads=np.where(legal, self.threads, 1),
+            registers=np.where(legal, self.registers, 1),
+            asked=np.where(legal, self.asked, 0),
+            barriers=np.where(legal, self.barriers, 0),
+        )
+
+
+def _rows(columns: Mapping[str, Any]) -> _Rows:
+    """The columns as whole numbers of one length.
+
+    Raises:
+        OccupancyError: they are of different lengths, or hold something else.
+    """
+    import numpy as np
+
     size = _common_length(columns)
     architectures, which = _architectures(columns["compute_capability"], size)
-    threads, registers, asked, barriers = (
-        _integers(name, columns[name], size)
-        for name in ("threads_per_block", "registers_per_thread", "shared_memory_per_block", "block_barriers")
+    whole = {name: _integers(name, columns[name], size) for name in INPUTS if name != "compute_capability"}
+    config = whole["shared_memory_config"]
+    largest = np.array([row.shared_memory_per_sm for row in architectures], dtype=np.int64)[which]
+    return _Rows(
+        architectures,
+        which,
+        threads=whole["threads_per_block"],
+        registers=whole["registers_per_thread"],
+        asked=whole["shared_memory_per_block"],
+        config=np.where(config == _LARGEST_CONFIG, largest, config),
+        barriers=whole["block_barriers"],
     )
 
-    def limit(name: str) -> Integers:
-        """One limit of every row's architecture."""
-        return np.array([getattr(row, name) for row in architectures], dtype=np.int64)[which]
 
-    config = _integers("shared_memory_config", columns["shared_memory_config"], size)
-    config = np.where(config == _LARGEST_CONFIG, limit("shared_memory_per_sm"), config)
-    config_exists = np.zeros(size, dtype=bool)
-    for position, row in enumerate(architectures):
-        config_exists |= (which == position) & np.isin(config, row.shared_memory_configs)
-    reserve = limit("reserved_shared_memory_per_block")
-    legal = (
-        config_exists
-        & (threads >= 1)
-        & (threads <= limit("max_threads_per_block"))
-        & (registers >= 1)
-        & (registers <= limit("max_registers_per_thread"))
-        & (asked >= 0)
-        & (asked <= limit("max_shared_memory_per_block") - reserve)
-        & (barriers >= 0)
-        & (barriers <= MAX_BARRIERS_PER_BLOCK)
-    )
-    # Rows that are not legal go through the same arithmetic with harmless values and are taken out at the end.
-    threads, registers = np.where(legal, threads, 1), np.where(legal, registers, 1)
-    asked, barriers = np.where(legal, asked, 0), np.where(legal, barriers, 0)
+def _answers(rows: _Rows) -> tuple[dict[str, Any], NDArray[np.bool_]]:
+    """The columns of the result, by the arithmetic of `calculator`, and whether each row's carve-out holds a block."""
+    import numpy as np
+    import pandas as pd
 
-    warps = -(-threads // 32)
+    limit = rows.limit
+    warps = -(-rows.threads // 32)
     unit = limit("register_allocation_unit")
-    per_warp = -(-registers * 32 // unit) * unit
+    per_warp = -(-rows.registers * 32 // unit) * unit
     partitions = limit("warp_allocation_granularity")
     limit_registers = limit("registers_per_sm") // per_warp // partitions * partitions // warps
     unit = limit("shared_memory_allocation_unit")
-    shared = -(-(asked + reserve) // unit) * unit
-    block_slots = limit("max_blocks_per_sm")
-    limit_shared = np.where(shared > 0, config // np.maximum(shared, 1), block_slots)
-    warp_slots = limit("max_warps_per_sm")
+    shared = -(-(rows.asked + limit("reserved_shared_memory_per_block")) // unit) * unit
+    block_slots, warp_slots = limit("max_blocks_per_sm"), limit("max_warps_per_sm")
+    limit_shared = np.where(shared > 0, rows.config // np.maximum(shared, 1), block_slots)
     limit_warps = warp_slots // warps
-    counts_barriers = np.array([row.barriers_limit_occupancy for row in architectures], dtype=bool)[which]
+    counted = [row.barriers_limit_occupancy for row in rows.architectures]
+    counts_barriers = np.array(counted, dtype=bool)[rows.which]
     limit_barriers = np.where(
-        barriers > 0, limit("max_barriers_per_sm") // np.maximum(barriers, 1), block_slots
+        rows.barriers > 0, limit("max_barriers_per_sm") // np.maximum(rows.barriers, 1), block_slots
     )
     blocks = np.minimum(np.minimum(limit_registers, limit_shared), np.minimum(limit_warps, block_slots))
     blocks = np.where(counts_barriers, np.minimum(blocks, limit_barriers), blocks)
-    legal &= (shared <= config) | (limit_registers == 0)
-
     reached: Integers = (
         (counts_barriers & (limit_barriers == blocks)) * 1
         + ((block_slots == blocks) | (limit_warps == blocks)) * 2
@@ -149,34 +215,22 @@ def occupancy_table(
     )
     active = blocks * warps
     reached[active == warp_slots] = 0
-    problems = None
-    if not legal.all():
-        problems = _problems(columns, np.flatnonzero(~legal), size, row_index, raise_first=invalid == "raise")
-
-    result = pd.DataFrame(
-        {
-            "blocks_per_sm": blocks,
-            "active_warps_per_sm": active,
-            "theoretical_occupancy": active / warp_slots,
-            "limiters": pd.Categorical.from_codes(reached, categories=pd.Index(_limiter_categories())),
-            "registers_allocated_per_block": per_warp * warps,
-            "shared_memory_allocated_per_block": shared,
-            "registers_left": limit("registers_per_sm") - blocks * per_warp * warps,
-            "shared_memory_left": config - blocks * shared,
-            "limit_registers": limit_registers,
-            "limit_shared_memory": limit_shared,
-            "limit_warps": limit_warps,
-            "limit_blocks": block_slots,
-            "limit_barriers": pd.arrays.IntegerArray(limit_barriers, ~counts_barriers),
-        },
-        index=row_index,
-        copy=False,
-    )
-    if invalid == "mark":
-        if problems is not None:
-            result = result.mask(pd.Series(~legal, index=result.index))
-        result["problem"] = "" if problems is None else problems
-    return result
+    answers = {
+        "blocks_per_sm": blocks,
+        "active_warps_per_sm": active,
+        "theoretical_occupancy": active / warp_slots,
+        "limiters": pd.Categorical.from_codes(reached, categories=pd.Index(_limiter_categories())),
+        "registers_allocated_per_block": per_warp * warps,
+        "shared_memory_allocated_per_block": shared,
+        "registers_left": limit("registers_per_sm") - blocks * per_warp * warps,
+        "shared_memory_left": rows.config - blocks * shared,
+        "limit_registers": limit_registers,
+        "limit_shared_memory": limit_shared,
+        "limit_warps": limit_warps,
+        "limit_blocks": block_slots,
+        "limit_barriers": pd.arrays.IntegerArray(limit_barriers, ~counts_barriers),
+    }
+    return answers, (shared <= rows.config) | (limit_registers == 0)
 
 
 def _columns(configurations: Any, given: Mapping[str, Any]) -> dict[str, Any]:
@@ -298,7 +352,7 @@ def _problems(
         for name, value in columns.items()
     }
     for place, row in enumerate(rows.tolist()):
-        configuration = {name: _plain(values[place]) for name, values in picked.items()}
+        configuration = {name: _plain(name, values[place]) for name, values in picked.items()}
         try:
             occupancy(**configuration)
         except OccupancyError as error:
@@ -324,10 +378,10 @@ def _take(value: Any, rows: Integers) -> list[Any]:
     return list(np.asarray(value)[rows].tolist())
 
 
-def _plain(value: Any) -> Any:
-    """A value as the scalar calculator takes it: whole floats as int, missing ones as None."""
-    if isinstance(value, float):
+def _plain(name: str, value: Any) -> Any:
+    """A value as the scalar calculator takes it: whole floats as int (8.0 is an architecture), missing ones as None."""
+    if isinstance(value, float) and name != "compute_capability":
         if value != value:
             return None
-        return int(value) if value.is_integer() and value >= 20 else value
+        return int(value) if value.is_integer() else value
     return value

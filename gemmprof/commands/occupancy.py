@@ -65,7 +65,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     kernel.add_argument(
         "--cluster",
         type=whole(1),
-        default=1,
         metavar="N",
         help="blocks per cluster (default 1)",
     )
@@ -203,7 +202,7 @@ def _answers(
                 options.smem or 0,
                 shared_memory_config=options.carveout,
                 block_barriers=1 if options.barriers is None else options.barriers,
-                cluster_size=options.cluster,
+                cluster_size=1 if options.cluster is None else options.cluster,
             )
         except OccupancyError as error:
             answer = error
@@ -257,7 +256,7 @@ def _from_build(options: argparse.Namespace) -> int:
 
     if options.threads is None:
         raise UsageError("a build does not know the block size", remedies=["add --threads N"])
-    for name in ("regs", "output"):
+    for name in ("regs", "cluster", "output"):
         if getattr(options, name) is not None:
             raise UsageError(f"--{name} does not go with a whole build: --threads is all it needs")
     targets = (
@@ -325,18 +324,26 @@ def _from_stage(options: argparse.Namespace) -> int:
 
 
 def _show_launch(options: argparse.Namespace, profile: KernelProfile) -> int:
-    """One recorded launch as if its numbers had been typed; what was typed stands in their place."""
+    """One recorded launch as if its numbers had been typed; what was typed stands in their place.
+
+    The carve-out is what the driver chose for just this launch and GPU: it counts where nothing else was typed.
+    """
     from gemmprof.analysis.occupancy.profile import of_launch
 
     launched = of_launch(profile)
     if launched is None:
         raise UsageError(f"the launch of {profile.function_name} does not say what it took")
-    for name, value in (
-        ("threads", launched.threads_per_block),
-        ("regs", launched.registers_per_thread),
-        ("smem", launched.shared_memory_per_block),
-        ("barriers", launched.block_barriers),
-    ):
+    recorded = {
+        "threads": launched.threads_per_block,
+        "regs": launched.registers_per_thread,
+        "smem": launched.shared_memory_per_block,
+        "barriers": launched.block_barriers,
+    }
+    if not (options.arch or options.gpu):
+        recorded["cluster"] = launched.cluster_size
+        if all(getattr(options, name) is None for name in recorded):
+            recorded["carveout"] = launched.shared_memory_config
+    for name, value in recorded.items():
         if getattr(options, name) is None:
             setattr(options, name, value)
     device = profile.device
@@ -352,7 +359,7 @@ def _from_reports(options: argparse.Namespace) -> int:
     """Theoretical beside achieved occupancy of every launch in the reports, and why they differ."""
     from gemmprof.analysis.occupancy.sources import launch_occupancies
 
-    for name in ("threads", "regs", "smem", "output", "carveout", "barriers", "arch", "gpu"):
+    for name in ("threads", "regs", "smem", "output", "carveout", "barriers", "cluster", "arch", "gpu"):
         if getattr(options, name) not in (None, []):
             raise UsageError(
                 f"--{name} does not go with a report, which has numbers of its own",

@@ -94,7 +94,7 @@ def print_answers(console: Console, answers: Sequence[Answer]) -> None:
             f"{100 * answer.theoretical_occupancy:.1f} %",
         ]
         if show_gpu:
-            cells.append(f"{target.sm_count * answer.blocks_per_sm:,}" if target.sm_count else DASH)
+            cells.append(f"{answer.max_active_blocks(target.sm_count):,}" if target.sm_count else DASH)
         table.add_row(_label(target), name, *cells, limited_by(answer), style=_style(answer))
     console.print(table)
     _print_reasoning(console, [answer for _, answer in solved])

@@ -51,7 +51,7 @@ def answers_data(answers: Sequence[tuple[Product, Occupancy | OccupancyError]]) 
         row = {"gpu": target.name or None, **occupancy_data(answer)}
         if target.sm_count is not None:
             row["sm_count"] = target.sm_count
-            row["blocks_per_gpu"] = answer.max_active_clusters(target.sm_count) * answer.cluster_size
+            row["blocks_per_gpu"] = answer.max_active_blocks(target.sm_count)
         if answer.cluster_size > 1 and target.sm_count is not None:
             row["max_active_clusters_bound"] = answer.max_active_clusters(target.sm_count)
         row["reasoning"] = [step.text for step in explain(answer)]

@@ -148,3 +148,14 @@ def with_one_more(answer: Occupancy, *, registers: int = 0, shared: int = 0) -> 
         ).blocks_per_sm
     except OccupancyError:
         return 0
+
+
+def test_the_most_that_can_be_reached_is_suggested_where_all_slots_cannot() -> None:
+    """8 KiB hold the driver's reserve of eight blocks and nothing besides, and that of 16 not at all."""
+    present = occupancy("8.6", 32, 32, 3000, shared_memory_config=8192)
+    assert present.blocks_per_sm == 2
+    fewer = [found for found in suggest(present) if found.resources == ("shared_memory",)]
+    assert [(found.occupancy.blocks_per_sm, found.occupancy.shared_memory_per_block) for found in fewer] == [
+        (3, 1664),
+        (8, 0),
+    ]

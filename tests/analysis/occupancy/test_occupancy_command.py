@@ -108,6 +108,11 @@ def test_carve_out_barriers_and_clusters(capsys: pytest.CaptureFixture[str]) -> 
     assert row["max_active_clusters_bound"] == 2 * 132 // 4
     assert main([*call, "--cluster", "4"]) == 0
     assert "cudaOccupancyMaxActiveClusters" in capsys.readouterr().out
+    # 264 blocks are 37 clusters of seven and five blocks more, in the table as in the record.
+    assert main([*call, "--cluster", "7", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["answers"][0]["blocks_per_gpu"] == 259
+    assert main([*call, "--cluster", "7"]) == 0
+    assert re.search(r"H100 +2 +8 of 64 +12.5 % +259 ", capsys.readouterr().out)
 
 
 @pytest.mark.parametrize(
@@ -229,6 +234,8 @@ def test_a_report_shows_theoretical_beside_achieved(capsys: pytest.CaptureFixtur
 def test_options_that_a_report_answers_itself_are_refused(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["occupancy", str(DATA / "flaws_occupancy.ncu-rep.xz"), "--threads", "256"]) == 2
     assert "--threads does not go with a report" in capsys.readouterr().err
+    assert main(["occupancy", str(DATA / "flaws_cluster.ncu-rep.xz"), "--cluster", "2"]) == 2
+    assert "--cluster does not go with a report" in capsys.readouterr().err
 
 
 def test_the_command_needs_no_heavy_package() -> None:
@@ -276,6 +283,10 @@ def test_a_stage_takes_the_numbers_of_its_recorded_launch(
         8192,
     )
     assert (row["theoretical_occupancy_percent"], row["blocks_per_gpu"]) == (100.0, 264)
+    assert (row["shared_memory_config"], row["block_limits"]["shared_memory"]) == (32768, 3)
+    assert main(["occupancy", "--stage", "3", "--smem", "16k", "--json"]) == 0
+    (changed,) = json.loads(capsys.readouterr().out)["answers"]
+    assert changed["shared_memory_config"] == 233472, "the driver would choose anew"
     assert "Stage 3" in printed.err
     # What is typed stands in place of what was recorded.
     assert main(["occupancy", "--stage", "3", "--regs", "64", "--arch", "8.6", "--json"]) == 0
@@ -292,3 +303,10 @@ def test_a_stage_takes_the_numbers_of_its_recorded_launch(
     )
     assert main(["occupancy", "--stage", "9"]) == 2
     assert "no stage 9" in capsys.readouterr().err
+
+
+def test_a_stage_of_clusters_keeps_them(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["occupancy", "--stage", "hgemm_clusters", "--json"]) == 0
+    (row,) = json.loads(capsys.readouterr().out)["answers"]
+    assert (row["cluster_size"], row["max_active_clusters_bound"]) == (2, 66)
+    assert main(["occupancy", "--stage", "hgemm_clusters", "--arch", "8.0", "--smem", "0", "--json"]) == 0

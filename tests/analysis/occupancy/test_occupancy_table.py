@@ -167,3 +167,19 @@ def test_no_rows_are_no_rows() -> None:
     answers = occupancy_table(compute_capability="8.6", threads_per_block=[], registers_per_thread=[])
     assert len(answers) == 0
     assert "blocks_per_sm" in answers
+
+
+@pytest.mark.parametrize("number", [np.float64, np.int64, np.uint16, object])
+def test_the_reason_is_the_same_whatever_type_the_column_has(number: type) -> None:
+    """A column with a gap elsewhere is one of floats, also where it holds 16 registers."""
+    answers = occupancy_table(
+        compute_capability=8.0,
+        threads_per_block=np.array([2000, 64, 64], dtype=number),
+        registers_per_thread=np.array([16, 16, 0], dtype=number),
+        invalid="mark",
+    )
+    assert answers["problem"].tolist() == [
+        "2,000 threads per block: compute capability 8.0 allows at most 1,024",
+        "",
+        "0 registers per thread: compute capability 8.0 allows 1 to 255",
+    ]
