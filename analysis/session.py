@@ -34,6 +34,7 @@ class Session:
         kernels: every profiled launch with its analyses, in the order of the inputs and of profiling.
         run: the run, where exactly one was loaded.
         failures: why files beside those could not be read.
+        selected: the options that chose these launches among more, '' where they are all.
     """
 
     title: str
@@ -41,6 +42,7 @@ class Session:
     run: Run | None = None
     failures: tuple[GemmprofError, ...] = ()
     _by_launch: dict[tuple[str, int], KernelAnalysis] = field(default_factory=dict, repr=False, compare=False)
+    selected: str = ""
 
     def kernel_for(self, result: StageResult) -> KernelAnalysis | None:
         """The analysis of a stage's launch, or None if the stage was not profiled or its report could not be read."""
@@ -257,7 +259,12 @@ def _load(
         raise failures[0]
     only_run = found.runs[0] if len(found.runs) == 1 else None
     session = Session(
-        _title(inputs), tuple(kernels), only_run, tuple(failures), by_launch if only_run else {}
+        _title(inputs),
+        tuple(kernels),
+        only_run,
+        tuple(failures),
+        by_launch if only_run else {},
+        str(selection),
     )
     if only_run is None or not selection:
         return session

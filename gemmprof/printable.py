@@ -16,6 +16,8 @@ import sys
 from collections.abc import Iterator
 from typing import Any, TextIO, cast
 
+from gemmprof.spelling import knows, spelled
+
 _UNSAFE = (
     "\x00-\x08\x0b-\x1f\x7f-\x9f"  # control characters but tab and line feed; C1 holds one-byte CSI and OSC
     "\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f"  # invisible, and marks of direction
@@ -24,6 +26,7 @@ _UNSAFE = (
     "\U0001d173-\U0001d17a\U000e0000-\U000e0fff"
 )
 _UNSAFE_CHARACTER = re.compile(f"[{_UNSAFE}]")
+_UNSAFE_OR_FOREIGN = re.compile(f"[{_UNSAFE}]|[^\\x00-\\x7f]")
 _UNSAFE_IN_A_LINE = re.compile(f"[{_UNSAFE}\n\t]")
 # GitHub reads `::command::` at the start of a line and `##[command]` anywhere; Azure `##vso[`, TeamCity `##teamcity[`.
 _COMMAND_AT_START = re.compile(r"(?m)^([^\S\n]*):(?=:)")
@@ -63,14 +66,18 @@ def markdown(text: object) -> str:
     return _MARKDOWN.sub(r"\\\1", one_line(text))
 
 
-def json_safe(document: str) -> str:
-    """A JSON document with unsafe characters of its strings as ``\\uXXXX``: the same data, harmless to print."""
+def json_safe(document: str, encoding: str = "utf-8") -> str:
+    """A JSON document with unsafe characters of its strings as ``\\uXXXX``: the same data, harmless to print.
+
+    So are characters that the encoding of the stream does not know.
+    """
 
     def escape(found: re.Match[str]) -> str:
         units = found[0].encode("utf-16-be", "surrogatepass")
         return "".join(f"\\u{units[at]:02x}{units[at + 1]:02x}" for at in range(0, len(units), 2))
 
-    return _COMMAND_ANYWHERE.sub(r"#\\u0023", _UNSAFE_CHARACTER.sub(escape, document))
+    unsafe = _UNSAFE_CHARACTER if knows(encoding, document) else _UNSAFE_OR_FOREIGN
+    return _COMMAND_ANYWHERE.sub(r"#\\u0023", unsafe.sub(escape, document))
 
 
 def github_command(kind: str, title: str, message: str) -> str:
@@ -122,6 +129,7 @@ class GuardedStream(io.TextIOBase):
         # In the middle of a line, what stands first here is not at its start.
         mark = "x" if begun.strip() else ""
         safe = without_log_commands(mark + safe)[len(mark) :]
+        safe = spelled(safe, self.encoding)
         head = safe[:_LONGEST_COMMAND]
         if begun and without_log_commands(begun + head) != without_log_commands(begun) + head:
             safe = " " + safe  # two pieces that are harmless alone would make a command
@@ -194,7 +202,7 @@ def guarded_output() -> Iterator[None]:
             if stream is None:
                 streams.append(stack.enter_context(open(os.devnull, "w", encoding="utf-8")))  # noqa: PTH123
                 continue
-            # A terminal that is not UTF-8 gets a ? for what it cannot show, not a traceback.
+            # What is not spelled (an annotation for GitHub) must not end in a traceback either.
             if isinstance(stream, io.TextIOWrapper):
                 stream.reconfigure(errors="replace")
             streams.append(stream)

@@ -189,6 +189,18 @@ def extent(value: Sequence[int]) -> str:
     return dimensions(kept)
 
 
+def grid(text: str) -> str:
+    """A grid or block as files keep it, ``262144x1x1``, as tables show it: ``262,144``. Other texts stay."""
+    parts = text.split("x")
+    return extent([int(part) for part in parts]) if all(part.isdecimal() for part in parts) else text
+
+
+def counted(number: int, noun: str) -> str:
+    """A number of things: ``1 run``, ``1,184 runs``, ``2 processes``."""
+    plural = "" if number == 1 else "es" if noun.endswith("s") else "s"
+    return f"{number:,} {noun}{plural}"
+
+
 _UNITS: dict[str, Callable[[Any], str]] = {
     "byte": traffic,
     "byte/s": bandwidth,

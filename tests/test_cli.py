@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import io
 import json
 import os
@@ -20,6 +21,7 @@ from gemmprof.reports.terminal import roofline_table
 from gemmprof.run import load_recorded_run
 
 DATA = Path(__file__).parent / "data"
+EXAMPLES = Path(__file__).parents[1] / "docs" / "examples" / "recorded"
 
 
 def gemmprof(*arguments: str, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
@@ -155,7 +157,55 @@ def test_a_terminal_that_knows_ascii_only_gets_the_table(tmp_path: Path) -> None
         capture_output=True, text=True, check=False, cwd=tmp_path, env={**os.environ, "PYTHONIOENCODING": "ascii"},
     )  # fmt: skip
     assert (result.returncode, result.stderr) == (0, "")
-    assert "64 registers ? 32 threads" in result.stdout
+    assert "64 registers x 32 threads" in result.stdout
+
+
+@pytest.mark.parametrize("encoding", ["ascii", "latin-1"])
+def test_units_and_cuts_are_told_in_any_encoding(encoding: str, tmp_path: Path) -> None:
+    report = tmp_path / "日本.ncu-rep.xz"
+    report.write_bytes((EXAMPLES / "transformer.ncu-rep.xz").read_bytes())
+    environment = {**os.environ, "PYTHONIOENCODING": encoding, "COLUMNS": "100"}
+    run = functools.partial(
+        subprocess.run, capture_output=True, check=False, cwd=tmp_path, env=environment, encoding=encoding
+    )
+    for arguments in (["show"], ["explain"], ["roofline"], ["find", "time > 1us"]):
+        result = run([sys.executable, "-m", "gemmprof", *arguments, str(report)])
+        assert result.returncode == 0, result.stderr
+        assert "?" not in result.stdout
+        assert {"ascii": " us", "latin-1": " µs"}[encoding] in result.stdout or arguments == ["roofline"]
+        assert "..." in result.stdout, "a cut name"
+    listed = run([sys.executable, "-m", "gemmprof", "show", "--json", "--top", "1", str(report)])
+    assert "日本.ncu-rep.xz" in str(json.loads(listed.stdout)), "data stay data"
+
+
+@pytest.mark.parametrize(
+    ("program", "fix"),
+    [
+        ("./my_kernel", "check its path, or build it first"),
+        ("my_kernel", "is written with its path: ./my_kernel"),
+        ("build/my_kernel", "the folder build does not exist"),
+    ],
+)
+def test_a_program_that_is_not_there_is_not_told_to_be_written_as_it_is(
+    program: str, fix: str, tmp_path: Path
+) -> None:
+    result = gemmprof("profile", "--", program, cwd=tmp_path)
+    assert result.returncode == 2
+    (said,) = [line for line in result.stderr.splitlines() if line.startswith("  fix: ")]
+    assert said.endswith(fix) and f": {program}" not in said.replace(fix, "")
+
+
+def test_a_picture_without_points_names_the_option_that_brings_them(tmp_path: Path) -> None:
+    report = DATA / "partial_basic.ncu-rep.xz"
+    result = gemmprof("roofline", str(report), "-o", "roofline.svg", cwd=tmp_path)
+    assert result.returncode == 2
+    assert "fix: profile it with ncu --set roofline" in result.stderr
+
+
+def test_what_was_chosen_stands_in_the_head() -> None:
+    report = str(DATA / "train_100.ncu-rep.xz")
+    head = gemmprof("show", report, "--top", "3").stdout.splitlines()[0]
+    assert head.startswith("train_100.ncu-rep.xz") and "chosen by --top 3" in head
 
 
 def test_two_stages_of_a_run_are_compared_on_its_first_shape_or_a_named_one(tmp_path: Path) -> None:

@@ -34,6 +34,9 @@ MINIMUM_BEFORE = 8
 MINIMUM_AFTER = 5
 """Runs that must stand behind a step."""
 
+FEWEST = MINIMUM_BEFORE + MINIMUM_AFTER
+"""Runs that a series needs before a step can be found in it."""
+
 BOUND = 4.15
 """G above which a split is a step. `tools/history_power.py` simulates the false alarms that remain of daily looks."""
 

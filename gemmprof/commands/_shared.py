@@ -208,7 +208,8 @@ def print_json(value: Any, command: str = "", key: str = "rows") -> None:
     if command:
         fields = record if isinstance(record, dict) else {key: record}
         record = {"format": f"gemmprof.{command}/1", **fields}
-    print(json_safe(json.dumps(record, indent=2, ensure_ascii=False, allow_nan=False)))
+    text = json.dumps(record, indent=2, ensure_ascii=False, allow_nan=False)
+    print(json_safe(text, getattr(sys.stdout, "encoding", None) or "utf-8"))
 
 
 def console(*, stderr: bool = False) -> Console:

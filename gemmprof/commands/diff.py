@@ -24,7 +24,7 @@ from gemmprof.commands import _shared
 from gemmprof.commands._numbers import percentage, whole
 from gemmprof.errors import UsageError
 from gemmprof.output import new_file
-from gemmprof.printable import GuardedStream, github_command
+from gemmprof.printable import GuardedStream, github_command, json_safe
 
 if TYPE_CHECKING:
     from gemmprof.analysis.comparison.conditions import Condition
@@ -279,7 +279,7 @@ def _print(outcome: Outcome, gate: GateResult | None, options: argparse.Namespac
     elif kind == "github":
         _print_github(outcome, gate)
     elif kind != "text":
-        print(makers[kind](outcome, gate))
+        print(_encodable(makers[kind](outcome, gate), kind))
     elif options.build:
         verdicts.print_builds(_shared.console(), outcome)
     else:
@@ -292,6 +292,14 @@ def _print(outcome: Outcome, gate: GateResult | None, options: argparse.Namespac
         if severity != "notice" or kind == "text":
             print(f"gemmprof diff: {text}", file=sys.stderr)
     print(f"gemmprof diff: {words.gate_summary(gate, outcome)}", file=sys.stderr)
+
+
+def _encodable(text: str, kind: str) -> str:
+    """A document in characters that standard output knows, saying the same."""
+    encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
+    if kind in ("json", "sarif"):
+        return json_safe(text, encoding)
+    return text if kind != "junit" else text.encode(encoding, "xmlcharrefreplace").decode(encoding)
 
 
 def _annotations(outcome: Outcome, gate: GateResult | None) -> list[tuple[str, str, str]]:

@@ -197,6 +197,7 @@ def _none_matches(store: HistoryStore, options: argparse.Namespace) -> UsageErro
 
 
 def _check(options: argparse.Namespace) -> int:
+    from gemmprof.analysis.history.changepoints import FEWEST
     from gemmprof.analysis.history.changes import changes
     from gemmprof.analysis.history.overview import series_with_steps
     from gemmprof.reports.history.store import HistoryStore
@@ -206,22 +207,25 @@ def _check(options: argparse.Namespace) -> int:
     known: dict[int, tuple[Step, ...]] = {}
     if options.kernel or options.device or options.kind:
         chosen = store.numbers(options.kernel, device=options.device, kind=options.kind)
-        looked_at = len(chosen)
+        looked_at, too_short = len(chosen), 0
     else:
         times = store.times()
         known = series_with_steps(times, options.last)
         chosen, looked_at = list(known), len(times.numbers)
+        too_short = int((times.counts < FEWEST).sum())
+    columns = store.columns_of(chosen)
+    too_short += sum(len(series.time_ns) < FEWEST for series in columns)
     found = [
         change
-        for series in store.columns_of(chosen)
+        for series in columns
         for change in changes(series, known.get(series.number))
         if options.last is None or len(series.time_ns) - change.step.position <= options.last
     ]
     found.sort(key=lambda change: -change.step.ratio)
     if options.json:
-        _shared.print_json(history.checked(found, looked_at))
+        _shared.print_json(history.checked(found, looked_at, too_short))
     else:
         terminal = _shared.console()
-        for part in history.changes_found(found, looked_at, width=terminal.width):
+        for part in history.changes_found(found, looked_at, too_short, width=terminal.width):
             terminal.print(part)
     return 1 if any(change.is_slower for change in found) else 0

@@ -339,6 +339,15 @@ def check_program(program: Sequence[str]) -> tuple[str, ...]:
             remedies.insert(0, f"build it first: nvcc -O3 -lineinfo {here} -o {here.stem}")
         raise UsageError(
             f"the program {program[0]} was not found",
-            remedies=remedies or ["check its name, or write its path: ./" + here.name],
+            remedies=remedies or [_where_it_may_be(program[0])],
         )
     return tuple(program)
+
+
+def _where_it_may_be(named: str) -> str:
+    """What to do about a program that is not there."""
+    if "/" not in named:
+        return f"check its name; a program in this folder is written with its path: ./{named}"
+    folder = Path(named).parent
+    there = "" if folder.is_dir() else f"; the folder {folder} does not exist"
+    return f"check its path, or build it first{there}"

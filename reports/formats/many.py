@@ -105,6 +105,7 @@ class HistoryCheckRecord(TypedDict):
 
     format: Annotated[str, "gemmprof.history/1"]
     kernels: Annotated[int, "series that were looked at"]
+    too_short: Annotated[int, "those with too few runs for a step to be found in them"]
     steps: Annotated[list[HistoryFoundStep], "largest slow-down first"]
 
 

@@ -76,6 +76,8 @@ def session_facts(session: Session, plan: Plan) -> list[tuple[str, str]]:
     if details.moment is not None:
         facts.append(("Profiled", f"{details.moment:%Y-%m-%d %H:%M} UTC"))
     facts.append(("Captured", _captured(plan, len(kernels))))
+    if session.selected:
+        facts.append(("Chosen by", session.selected))
     return facts
 
 

@@ -10,7 +10,7 @@ from gemmprof.analysis.history.changes import Change
 from gemmprof.analysis.history.points import Point
 from gemmprof.output import new_file
 from gemmprof.reports.figures.history_svg import HistoryDrawing, history_drawing
-from gemmprof.reports.formatting import nanoseconds, short_name
+from gemmprof.reports.formatting import counted, grid, nanoseconds, short_name
 from gemmprof.reports.pages.environment import environment
 
 MOST_SERIES = 60
@@ -84,7 +84,12 @@ def _card(series: Sequence[Point], found: Sequence[Change]) -> SeriesCard:
         name=first.kernel,
         facts=" · ".join(
             text
-            for text in (first.grid, first.device, f"{first.kind} times", f"{len(series):,} runs, {dates}")
+            for text in (
+                grid(first.grid),
+                first.device,
+                f"{first.kind} times",
+                f"{counted(len(series), 'run')}, {dates}",
+            )
             if text
         ),
         drawing=drawing,

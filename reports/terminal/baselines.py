@@ -65,7 +65,9 @@ def print_one(console: Console, name: str, kept: Baseline) -> None:
     from rich.table import Table
     from rich.text import Text
 
-    console.print(Text(f"{name}: saved {kept.saved} from {kept.title}, {kept.processes} processes"))
+    console.print(
+        Text(f"{name}: saved {kept.saved} from {kept.title}, {formatting.counted(kept.processes, 'process')}")
+    )
     table = Table(box=box.SIMPLE_HEAD)
     for column in ("Kernel", "Grid", "Launches", "Time", "Registers", "Instructions", "GPU"):
         table.add_column(column, justify="left" if column in ("Kernel", "GPU") else "right", overflow="fold")
@@ -73,7 +75,7 @@ def print_one(console: Console, name: str, kept: Baseline) -> None:
         registers = kernel.measures.values.get("registers")
         table.add_row(
             Text(kernel.label),
-            kernel.grid_text,
+            formatting.grid(kernel.grid_text),
             str(kernel.launches),
             formatting.quantity(kernel.seconds, "s"),
             "" if registers is None else f"{registers:g}",

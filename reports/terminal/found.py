@@ -12,7 +12,7 @@ from gemmprof.analysis.named_figures import UNITS, canonical
 from gemmprof.printable import one_line
 from gemmprof.reports.dataset.search import Answer
 from gemmprof.reports.dataset.store import Update
-from gemmprof.reports.formatting import nanoseconds, quantity, short_name
+from gemmprof.reports.formatting import counted, nanoseconds, quantity, short_name
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -94,14 +94,15 @@ def record(answer: Answer, condition: str) -> dict[str, Any]:
 
 def progress(done: int, total: int, seconds_left: float) -> str:
     """One line on how far the reading is."""
-    return f"{done:,} of {total:,} reports read, about {max(0.0, seconds_left):.0f} s left"
+    left = f", about {max(0.0, seconds_left):.0f} s left" if done < total else ""
+    return f"{done:,} of {counted(total, 'report')} read{left}"
 
 
 def summary(done: Update) -> Iterator[str]:
     """What the reading did, and which reports could not be read."""
     if done.read or done.removed:
         speed = f", {done.read / done.seconds:.0f} a second" if done.seconds > 1 else ""
-        yield f"{done.read:,} reports read{speed}, {done.kept:,} unchanged, {done.removed:,} gone"
+        yield f"{counted(done.read, 'report')} read{speed}, {done.kept:,} unchanged, {done.removed:,} gone"
     for path, error in done.errors[:MOST_ERRORS]:
         yield one_line(f"not read: {path}: {error.splitlines()[0] if error else ''}")
     if len(done.errors) > MOST_ERRORS:

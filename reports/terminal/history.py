@@ -7,9 +7,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gemmprof.analysis.history.band import levels
+from gemmprof.analysis.history.changepoints import FEWEST
 from gemmprof.analysis.history.changes import Change
 from gemmprof.analysis.history.points import Point
-from gemmprof.reports.formatting import nanoseconds, short_name, times
+from gemmprof.reports.formatting import counted, grid, nanoseconds, short_name, times
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -32,7 +33,7 @@ def series_table(series: Sequence[SeriesSummary], *, width: int) -> Table:
     for name in ("runs", "last", "last run") if width >= 72 else ("runs", "last"):
         table.add_column(name, justify="right", no_wrap=True)
     for item in series:
-        name = f"{short_name(item.kernel)} {item.grid}".strip()
+        name = f"{short_name(item.kernel)} {grid(item.grid)}".strip()
         detail = f"{item.device}, {item.kind}"
         cells = [str(item.count), nanoseconds(item.last_ns), f"{item.last:%Y-%m-%d}"]
         table.add_row(Text(f"{name}\n  {detail}"), *cells[: len(table.columns) - 1])
@@ -47,18 +48,20 @@ def plots(
 
     for number, (series, found) in enumerate(shown):
         first = series[0]
-        title = f"{first.kernel} {first.grid}".strip()
+        title = f"{first.kernel} {grid(first.grid)}".strip()
         if number:
             yield Text()
         yield Text(title, style="bold")
         yield Text(
-            f"{first.device}, {first.kind}, {len(series)} runs, last {nanoseconds(series[-1].time_ns)}"
+            f"{first.device}, {first.kind}, {counted(len(series), 'run')}, "
+            f"last {nanoseconds(series[-1].time_ns)}"
         )
         yield Text("\n".join(_plot(series, found, min(width, 100))))
         for change in found:
             yield Text(f"  {sentence(change)}")
         if not found:
-            yield Text("  no step found")
+            few = f": a step needs {FEWEST} runs" if len(series) < FEWEST else ""
+            yield Text(f"  no step found{few}")
 
 
 def sentence(change: Change) -> str:
@@ -71,18 +74,26 @@ def sentence(change: Change) -> str:
     return f"{when}{commit}: {times(size)} {direction}, noise {100 * change.step.noise:.1f} %. {why}"
 
 
-def changes_found(found: Sequence[Change], looked_at: int, *, width: int) -> Iterator[RenderableType]:
-    """The steps of many series, slower ones first."""
+def changes_found(
+    found: Sequence[Change], looked_at: int, too_short: int, *, width: int
+) -> Iterator[RenderableType]:
+    """The steps of many series, slower ones first, and how many have too few runs to hold one."""
     from rich.text import Text
 
     for change in found:
         first = change.after
-        yield Text(f"{first.kernel} {first.grid}".strip() + f" ({first.device}, {first.kind})", style="bold")
+        yield Text(
+            f"{first.kernel} {grid(first.grid)}".strip() + f" ({first.device}, {first.kind})", style="bold"
+        )
         yield Text(f"  {sentence(change)}")
     slower = sum(change.is_slower for change in found)
     faster = len(found) - slower
     steps = f"{slower} slower step{'s' if slower != 1 else ''}, {faster} faster"
-    yield Text(f"{looked_at:,} kernel{'s' if looked_at != 1 else ''} looked at: {steps}")
+    yield Text(f"{counted(looked_at, 'kernel')} looked at: {steps}")
+    if too_short:
+        yield Text(
+            f"{counted(too_short, 'kernel')} with fewer than {FEWEST} runs, in which no step can be found yet"
+        )
 
 
 def _plot(series: Sequence[Point], found: Sequence[Change], width: int) -> list[str]:
@@ -163,11 +174,12 @@ def shown(found: Sequence[tuple[Sequence[Point], Sequence[Change]]]) -> dict[str
     }
 
 
-def checked(found: Sequence[Change], looked_at: int) -> dict[str, Any]:
+def checked(found: Sequence[Change], looked_at: int, too_short: int) -> dict[str, Any]:
     """Steps of many series as records."""
     return {
         "format": FORMAT,
         "kernels": looked_at,
+        "too_short": too_short,
         "steps": [{**_key(change.after), **_step(change)} for change in found],
     }
 

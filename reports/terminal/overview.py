@@ -89,6 +89,8 @@ def headline(session: Session) -> str:
     count = len(session.kernels)
     kernels = len({kernel.profile.name for kernel in session.kernels})
     what = f"{count:,} launch{'es' if count != 1 else ''} of {kernels:,} kernel{'s' if kernels != 1 else ''}"
+    if session.selected:
+        what += f" chosen by {session.selected}"
     return " · ".join([session.title, what, *devices[:2]])
 
 

@@ -197,7 +197,12 @@ def draw(rows: Sequence[KernelRoofline], path: Path) -> None:
             steps, path=all(row.page.record is not None for row, _ in found)
         )
     if figure is None:
-        raise UsageError("no kernel has a roofline point to draw", found=_why_none(rows[0].result))
+        missing = next((row.result for row in rows if isinstance(row.result, NotCollected)), None)
+        raise UsageError(
+            "no kernel has a roofline point to draw",
+            found="" if missing is not None else _why_none(rows[0].result),
+            remedies=[] if missing is None else [f"profile it with ncu --set roofline, or {missing.remedy}"],
+        )
     with drawing(), new_file(path) as temporary:
         figure.savefig(temporary, dpi=160)
 

@@ -177,11 +177,15 @@ def print_side(console: Console, side: Side) -> None:
         spread = f"{100 * (durations[-1] / durations[0] - 1):.1f} %" if len(durations) > 1 else ""
         table.add_row(
             Text(record.label),
-            record.grid_text,
+            formatting.grid(record.grid_text),
             str(record.launches),
             formatting.quantity(record.seconds, "s"),
             spread,
             record.limit,
         )
-    console.print(Text(f"{side.title}: {len(side.kernels)} kernels; nothing to compare them with."))
+    console.print(
+        Text(
+            f"{side.title}: {formatting.counted(len(side.kernels), 'kernel')}; nothing to compare them with."
+        )
+    )
     console.print(table)

@@ -150,6 +150,11 @@ def test_the_command_from_a_report_to_a_step(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     listed = gemmprof("list", cwd=tmp_path)
     assert "2026-01-05" in listed.stdout
+    alone = gemmprof("check", cwd=tmp_path)
+    assert alone.returncode == 0 and "fewer than 13 runs" in alone.stdout, (
+        "a check of nothing does not pass in silence"
+    )
+    assert "a step needs 13 runs" in gemmprof("show", ".", cwd=tmp_path).stdout
     store = HistoryStore.open(tmp_path / "gemmprof-history")
     for run in range(30):
         store.add([point(run * 10_000 if run >= 20 else run, "steady") for _ in range(1)])
@@ -161,6 +166,7 @@ def test_the_command_from_a_report_to_a_step(tmp_path: Path) -> None:
         store.add([slower])
     checked = gemmprof("check", "stepper", "--json", cwd=tmp_path)
     assert checked.returncode == 1, checked.stderr
+    assert json.loads(checked.stdout)["too_short"] == 0
     (step,) = json.loads(checked.stdout)["steps"]
     assert step["commit"] == "c20" and step["causes"] == ["code"]
     assert step["ratio"] == pytest.approx(1.2, rel=0.01)
