@@ -27,10 +27,14 @@ _AT_FDCWD = -100
 
 
 @contextlib.contextmanager
-def new_file(target: Path) -> Iterator[Path]:
+def new_file(target: Path, *, durable: bool = False) -> Iterator[Path]:
     """A path to write to; what stands there at the end of the context replaces ``target``, at an error nothing does.
 
     The path has the target's suffix, for writers that go by it.
+
+    Args:
+        target: the file.
+        durable: have it on the disk before it takes its name, so that no loss of power leaves an empty file there.
 
     Raises:
         OSError: if it cannot be written; it names the target.
@@ -44,6 +48,8 @@ def new_file(target: Path) -> Iterator[Path]:
         with _naming(target):
             yield temporary
             os.chmod(temporary, 0o666 & ~_umask())  # noqa: PTH101 (mkstemp makes files private)
+            if durable:
+                os.fsync(handle)
             temporary.replace(target)
     except BaseException:
         temporary.unlink(missing_ok=True)
@@ -53,7 +59,7 @@ def new_file(target: Path) -> Iterator[Path]:
 
 
 @contextlib.contextmanager
-def new_folder(target: Path, *, is_ours: Callable[[Path], bool]) -> Iterator[Path]:
+def new_folder(target: Path, *, is_ours: Callable[[Path], bool], durable: bool = False) -> Iterator[Path]:
     """A folder to write to; at the end of the context its files stand in ``target``, in place of the older ones.
 
     Files of the target that ``is_ours`` says yes to and that were not written again are removed, others stay. A file of
@@ -62,6 +68,7 @@ def new_folder(target: Path, *, is_ours: Callable[[Path], bool]) -> Iterator[Pat
     Args:
         target: the folder; it and those above it are made.
         is_ours: whether a regular file in the target may be removed or replaced.
+        durable: have the files on the disk before they take their places.
 
     Raises:
         UsageError: if a name is taken by a file that is not ours.
@@ -78,6 +85,9 @@ def new_folder(target: Path, *, is_ours: Callable[[Path], bool]) -> Iterator[Pat
     try:
         with _naming(target):
             yield staging
+            if durable:
+                for path in staging.iterdir():
+                    _sync(path)
             os.chmod(staging, _mode_of(target))  # noqa: PTH101 (mkdtemp makes folders private)
             with _one_at_a_time(target.parent):
                 _publish(staging, target, is_ours)
@@ -165,10 +175,20 @@ def is_leftover(path: Path) -> bool:
     return path.name.startswith(".") and f".{_MARK}" in path.name
 
 
-def _remove_leftovers(folder: Path, name: str) -> None:
-    """Remove what killed processes left for this target: nobody holds a lock on it any more."""
+def remove_leftovers(folder: Path) -> None:
+    """Remove what killed processes left in a folder, whatever they were writing; a missing folder has none."""
+    with contextlib.suppress(FileNotFoundError), _one_at_a_time(folder):
+        _remove_leftovers(folder)
+
+
+def _remove_leftovers(folder: Path, name: str | None = None) -> None:
+    """Remove what killed processes left for this target (for any): nobody holds a lock on it any more."""
     try:
-        found = [entry for entry in os.scandir(folder) if entry.name.startswith(_prefix(name))]
+        found = [
+            entry
+            for entry in os.scandir(folder)
+            if (is_leftover(Path(entry.path)) if name is None else entry.name.startswith(_prefix(name)))
+        ]
     except OSError:
         return
     for entry in found:
@@ -211,6 +231,14 @@ def _naming(target: Path) -> Iterator[None]:
         if error.errno is None or (error.filename is not None and _MARK not in str(error.filename)):
             raise
         raise OSError(error.errno, os.strerror(error.errno), str(target)) from error
+
+
+def _sync(path: Path) -> None:
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
 
 
 def _is_regular(path: Path) -> bool:

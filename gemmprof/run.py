@@ -176,10 +176,8 @@ class Run:
 
 def write_atomically(path: Path, text: str) -> None:
     """Replace ``path`` by ``text`` so that a reader sees either the old or the new content, never a part."""
-    with new_file(path) as temporary, temporary.open("w", encoding="utf-8") as file:
-        file.write(text)
-        file.flush()
-        os.fsync(file.fileno())
+    with new_file(path, durable=True) as temporary:
+        temporary.write_text(text, encoding="utf-8")
 
 
 def save_run(run: Run) -> Path:

@@ -6,7 +6,6 @@ A row of a part is one launch: where it is from, its figures (``figure:duration`
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -21,6 +20,7 @@ from gemmprof.line_worker import serve
 from gemmprof.model import KernelProfile
 from gemmprof.reports.tables.files import without_pandas
 from gemmprof.reports.tables.metrics import MetricRows
+from gemmprof.reports.tables.parquet import write_parquet
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -29,7 +29,6 @@ MODULE = "gemmprof.reports.dataset.rows"
 FIGURE, FINDING = "figure:", "finding:"
 METRIC_ROWS = 1 << 15
 """Rows of a row group of metrics: a reader of one metric reads one or two of them."""
-SCRATCH = ".scratch-"
 
 
 def write_part(reports: Sequence[str], target: Path, *, explained: bool) -> dict[str, Any]:
@@ -63,8 +62,8 @@ def write_part(reports: Sequence[str], target: Path, *, explained: bool) -> dict
     if pairs:
         # A part counts once its launches have their name, so they come last.
         scalars = _stacked(pairs).sort_by([("metric", "ascending"), ("row", "ascending")])
-        _write(scalars, metrics_of(target), row_group=METRIC_ROWS)
-        _write(pa.concat_tables([rows for rows, _ in pairs], promote_options="permissive"), target)
+        write_parquet(scalars, metrics_of(target), row_group=METRIC_ROWS, statistics=["metric"])
+        write_parquet(pa.concat_tables([rows for rows, _ in pairs], promote_options="permissive"), target)
         names = pc.unique(scalars["metric"]).to_pylist()
     return {"launches": launches, "errors": errors, "metrics": names}
 
@@ -91,19 +90,6 @@ def _stacked(pairs: Sequence[tuple[pa.Table, pa.Table]]) -> pa.Table:
         )
         before += len(launches)
     return pa.concat_tables(tables)
-
-
-def _write(table: pa.Table, target: Path, *, row_group: int | None = None) -> None:
-    """Write a Parquet file that takes its name when it is whole on disk."""
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    texts = [part.name for part in table.schema if part.type == pa.string()]
-    scratch = target.with_name(f"{SCRATCH}{target.name}")
-    pq.write_table(table, scratch, compression="zstd", use_dictionary=texts, row_group_size=row_group)
-    with scratch.open("rb") as file:
-        os.fsync(file.fileno())
-    scratch.replace(target)
 
 
 _TEXTS = ("report", "kernel", "function", "nvtx", "device", "workload")

@@ -27,7 +27,8 @@ from gemmprof.children import python_command
 from gemmprof.documents import DocumentError, read_json
 from gemmprof.errors import GemmprofError
 from gemmprof.line_worker import LineWorker, WorkerError
-from gemmprof.reports.dataset.rows import MODULE, SCRATCH
+from gemmprof.output import is_leftover, remove_leftovers
+from gemmprof.reports.dataset.rows import MODULE
 from gemmprof.run import write_atomically
 
 FORMAT = "gemmprof.dataset/1"
@@ -162,7 +163,8 @@ def update(
         manifest = load_manifest(folder) if is_dataset(folder) else Manifest(explained)
         if manifest.version != __version__ or (explained and not manifest.explained):
             manifest = Manifest(explained)  # other figures: everything is read again
-        _clear_scratch(folder)
+        for room in ("", *ROOMS):
+            remove_leftovers(folder / room)
         wanted = {str(path.resolve()): _state(path) for path in reports}
         gone = [path for path in manifest.reports if path not in wanted]
         for path in gone:
@@ -301,14 +303,9 @@ def _save(folder: Path, manifest: Manifest) -> None:
 def _drop_unused_parts(folder: Path, manifest: Manifest) -> None:
     used = {entry.part for entry in manifest.reports.values()}
     for room in ROOMS:
-        for path in (folder / room).glob("*.parquet"):
+        for path in (folder / room).glob("[!.]*.parquet"):
             if path.name not in used:
                 path.unlink(missing_ok=True)
-
-
-def _clear_scratch(folder: Path) -> None:
-    for path in (found for room in ("", *ROOMS) for found in (folder / room).glob(f"{SCRATCH}*")):
-        path.unlink(missing_ok=True)
 
 
 @contextmanager
@@ -335,4 +332,6 @@ def _locked(folder: Path) -> Iterator[None]:
 
 
 def _others(folder: Path) -> Sequence[str]:
-    return sorted(os.fspath(p.name) for p in folder.iterdir() if p.name not in (*ROOMS, ".lock"))[:5]
+    return sorted(
+        os.fspath(p.name) for p in folder.iterdir() if p.name not in (*ROOMS, ".lock") and not is_leftover(p)
+    )[:5]

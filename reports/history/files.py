@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from gemmprof.reports.tables.parquet import new_parquet
 
 if TYPE_CHECKING:
     import numpy as np
@@ -15,42 +17,19 @@ if TYPE_CHECKING:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-SCRATCH = ".scratch-"
-ROW_GROUP = 1 << 13
+ROW_GROUP = 1 << 14
 """Rows that a reader of one series decodes at least; each group costs every reader of the file a little."""
 
 
-@contextmanager
-def new_parquet(target: Path, schema: pa.Schema) -> Iterator[pq.ParquetWriter]:
-    """A Parquet file to write to, which takes its name when it is whole on disk; at an error nothing is left."""
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    scratch = target.with_name(f"{SCRATCH}{target.name}")
-    try:
-        with scratch.open("wb") as file:
-            with pq.ParquetWriter(
-                file,
-                schema,
-                # Times are what a search reads of every series; they hardly shrink.
-                compression={
-                    name: "none" if name in ("time_ns", "times") else "zstd" for name in schema.names
-                },
-                use_dictionary=[part.name for part in schema if part.type == pa.string()],
-                write_statistics=["series"],
-            ) as writer:
-                yield writer
-            file.flush()
-            os.fsync(file.fileno())
-        scratch.replace(target)
-    except BaseException:
-        scratch.unlink(missing_ok=True)
-        raise
+def new_points(target: Path, schema: pa.Schema) -> AbstractContextManager[pq.ParquetWriter]:
+    """A file of points to write to, which takes its name when it is whole on disk; at an error nothing is left."""
+    # Times hardly shrink; a reader of one series finds it by the bounds of its number.
+    return new_parquet(target, schema, plain=["time_ns"], statistics=["series"])
 
 
-def write_table(table: pa.Table, target: Path) -> None:
-    """Write a table as a Parquet file, whole or not at all."""
-    with new_parquet(target, table.schema) as writer:
+def write_points(table: pa.Table, target: Path) -> None:
+    """Write points as a file, whole or not at all."""
+    with new_points(target, table.schema) as writer:
         writer.write_table(table, row_group_size=ROW_GROUP)
 
 
@@ -80,6 +59,8 @@ def rows_at(path: Path, starts: npt.NDArray[np.int64], counts: npt.NDArray[np.in
         with pq.ParquetFile(path, metadata=metadata) as file:
             whole = file.read_row_group(group, use_threads=False)
         within = rows[np.searchsorted(rows, edges[group]) : np.searchsorted(rows, edges[group + 1])]
+        if within[-1] - within[0] == len(within) - 1:  # one span, as neighbours make it
+            return whole.slice(within[0] - edges[group], len(within))
         return whole.take(pa.array(within - edges[group]))
 
     with ThreadPoolExecutor(min(8, os.cpu_count() or 1)) as threads:

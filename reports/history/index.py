@@ -1,10 +1,11 @@
 """The index beside a compacted file of a history: one row a series, so that questions about all series read no points.
 
-    <store>/series/compact-<id>.parquet    of records/compact-<id>.parquet, by number of the series: its names, how many
+    <store>/series/compact-<id>.arrow      of records/compact-<id>.parquet, by number of the series: its names, how many
                                            points, the row of the first one, first and last time, and all times
 
 The points of a series stand together in the compacted file, in order of time. Series in which a step was found stand
-first, since their points are those that a search for steps reads whole. ``times`` are little-endian doubles.
+last, since their points are those that a search for steps reads whole. ``times`` are little-endian doubles. An Arrow
+file is read as fast as the disk gives it, a third of what the same costs as Parquet, and a search waits for it.
 """
 
 from __future__ import annotations
@@ -15,12 +16,15 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from gemmprof.output import new_file
+
 if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
     import pyarrow as pa
 
 ROOM = "series"
+SUFFIX = ".arrow"
 NAMES = ("kernel", "grid", "device", "kind")
 
 
@@ -92,7 +96,46 @@ def index_table(piece: Piece, names: pa.Table, starts: npt.NDArray[np.int64]) ->
 
 def index_of(compacted: Path) -> Path:
     """Where the index of a compacted file lies."""
-    return compacted.parent.parent / ROOM / compacted.name
+    return compacted.parent.parent / ROOM / f"{compacted.stem}{SUFFIX}"
+
+
+def write_index(table: pa.Table, target: Path) -> None:
+    """Write an index, whole or not at all."""
+    import pyarrow as pa
+
+    with (
+        new_file(target, durable=True) as path,
+        pa.OSFile(str(path), "wb") as sink,
+        pa.ipc.new_file(sink, table.schema) as writer,
+    ):
+        writer.write_table(table)
+
+
+def load_index(path: Path, columns: Sequence[str] | None = None) -> pa.Table:
+    """An index, or some columns of it.
+
+    Raises:
+        OSError, pyarrow.ArrowException: it is not there, or damaged.
+    """
+    import pyarrow as pa
+
+    with pa.OSFile(str(path)) as source:
+        schema = pa.ipc.open_file(source).schema
+        wanted = [schema.get_field_index(name) for name in columns or schema.names]
+        options = pa.ipc.IpcReadOptions(included_fields=wanted)
+        table = pa.ipc.open_file(source, options=options).read_all()
+    return table.select(columns) if columns is not None else table
+
+
+def index_notes(path: Path) -> dict[bytes, bytes]:
+    """What was written into the foot of an index beside its columns; {} where there is none."""
+    import pyarrow as pa
+
+    try:
+        with pa.OSFile(str(path)) as source:
+            return dict(pa.ipc.open_file(source).schema.metadata or {})
+    except FileNotFoundError:
+        return {}
 
 
 def loose_index(piece: Piece) -> pa.Table:
@@ -110,16 +153,16 @@ def loose_index(piece: Piece) -> pa.Table:
     )
 
 
-def catalogue(indexes: Sequence[pa.Table]) -> pa.Table:
-    """One row a series, by number, of indexes that may know the same series, and may lack columns."""
+def catalogue(indexes: Sequence[pa.Table], names: Sequence[str] = NAMES) -> pa.Table:
+    """One row a series, by number, of indexes that may know the same series, and may lack columns but their names."""
     import pyarrow as pa
 
     if len(indexes) == 1:
         return indexes[0]
-    kept = ("series", *NAMES, "count", "first", "last", "last_ns")
+    kept = ("series", *names, "count", "first", "last", "last_ns")
     indexes = [index.select([name for name in kept if name in index.column_names]) for index in indexes]
     rows = pa.concat_tables(indexes, promote_options="default").sort_by([("last", "ascending")])
-    wanted = [*((name, "first") for name in NAMES), ("count", "sum"), ("first", "min"), ("last", "max")]
+    wanted = [*((name, "first") for name in names), ("count", "sum"), ("first", "min"), ("last", "max")]
     found = rows.group_by("series", use_threads=False).aggregate([*wanted, ("last_ns", "last")])
     found = found.rename_columns(
         [name.rpartition("_")[0] if "_" in name else name for name in found.column_names]

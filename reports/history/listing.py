@@ -14,9 +14,11 @@ from gemmprof.reports.history.index import (
     NAMES,
     Piece,
     catalogue,
+    index_notes,
     index_of,
     index_table,
     joined,
+    load_index,
     loose_index,
     piece_of,
     sorted_piece,
@@ -52,8 +54,7 @@ class Listing:
         compacted = [path for path in found if path.name.startswith(COMPACT)]
         replaced: set[str] = set()
         for path in compacted:
-            # The index says it too, and its foot is short.
-            metadata = (pq.read_schema(index_of(path)).metadata or {}) if index_of(path).exists() else {}
+            metadata = index_notes(index_of(path))  # it says it too, and its foot is short
             if REPLACES not in metadata:
                 metadata = pq.read_schema(path).metadata or {}
             replaced |= set(json.loads(metadata.get(REPLACES, b"[]")))
@@ -68,44 +69,38 @@ class Listing:
         """Every file that counts."""
         return (*self.compacted, *self.records)
 
-    def piece(self) -> Piece:
-        """The times of everything, series by series."""
-        return self._piece(_loose(self.records))
-
     def times(self) -> Times:
-        """The same with what a search for steps needs to know."""
+        """The times of everything, series by series, with what a search for steps needs to know."""
+        columns = ["series", "kind", "count", "first", "last", "last_ns", "times"]
+        indexes = [read_index(path, columns) for path in self.compacted]
         loose = _loose(self.records)
-        whole = self._piece(loose)
-        kinds = self._catalogue(loose).column("kind").to_pylist()
+        pieces = [piece_of(index) for index in indexes]
+        whole = joined(pieces if loose is None else [*pieces, loose]) or _loose(self.all)
+        assert whole is not None, "somebody asked for the times of no file"
+        named = [index.drop_columns(["times"]) for index in indexes]
+        kinds = self._catalogue(named, loose, ("kind",)).column("kind").to_pylist()
         return Times(whole.numbers, whole.counts, whole.values, [kind == "profiled" for kind in kinds])
 
     def catalogue(self) -> pa.Table:
         """One row a series, by number: names, number of points, first and last time. No compacted file is read."""
-        return self._catalogue(_loose(self.records))
-
-    def _piece(self, loose: Piece | None) -> Piece:
-        columns = ["series", "count", "first", "last", "times"]
-        pieces = [piece_of(read_index(path, columns)) for path in self.compacted]
-        found = joined(pieces if loose is None else [*pieces, loose]) or _loose(self.all)
-        assert found is not None, "somebody asked for the times of no file"
-        return found
-
-    def _catalogue(self, loose: Piece | None) -> pa.Table:
-        import numpy as np
-
         columns = ["series", *NAMES, "count", "first", "last", "last_ns"]
         indexes = [read_index(path, columns) for path in self.compacted]
+        return self._catalogue(indexes, _loose(self.records), NAMES)
+
+    def _catalogue(self, indexes: Sequence[pa.Table], loose: Piece | None, names: Sequence[str]) -> pa.Table:
+        import numpy as np
+
         if loose is None:
-            return catalogue(indexes)
+            return catalogue(indexes, names)
         known = np.concatenate(
             [np.empty(0, np.int64), *(index.column("series").to_numpy() for index in indexes)]
         )
         fresh = loose.numbers[~np.isin(loose.numbers, known)]
         # The names of the others stand in the indexes; texts are what takes long to read.
-        names = (
-            [rows_of_series(path, fresh, ["series", *NAMES]) for path in self.records] if len(fresh) else []
+        texts = (
+            [rows_of_series(path, fresh, ["series", *names]) for path in self.records] if len(fresh) else []
         )
-        return catalogue([*indexes, *names, loose_index(loose)])
+        return catalogue([*indexes, *texts, loose_index(loose)], names)
 
     def rows(self, numbers: Sequence[int]) -> pa.Table:
         """The rows of these series, by series and time."""
@@ -121,6 +116,9 @@ class Listing:
             parts.append(rows_at(path, starts[chosen], counts[chosen]))
         parts += [rows_of_series(path, wanted) for path in self.records]
         rows = pa.concat_tables(parts, promote_options="default")
+        series = rows.column("series").to_numpy()
+        if len(parts) == 1 and self.compacted and bool(np.all(series[1:] >= series[:-1])):
+            return rows  # as the compaction sorted them
         return rows.sort_by([("series", "ascending"), ("recorded_at", "ascending")])
 
 
@@ -130,7 +128,7 @@ def read_index(compacted: Path, columns: Sequence[str] | None = None) -> pa.Tabl
 
     path = index_of(compacted)
     if path.exists():
-        return read_columns(path, columns)
+        return load_index(path, columns)
     piece = _loose([compacted])
     assert piece is not None
     names = catalogue([read_columns(compacted, ["series", *NAMES]), loose_index(piece)])

@@ -3,19 +3,19 @@
     <store>/history.json                    format version
     <store>/records/<time>-<id>.parquet     the points of one `gemmprof history record`
     <store>/records/compact-<id>.parquet    the points of many records (`reports.history.compaction`)
-    <store>/series/compact-<id>.parquet     one row a series of that file (`reports.history.index`)
+    <store>/series/compact-<id>.arrow       one row a series of that file (`reports.history.index`)
 
 A record is written beside its place and takes its name in one step, so any number of writers need no lock, and one that
-is killed leaves either its whole record or a scratch file that a later writer clears away. A compact file names the
+is killed leaves either its whole record or a file that a later writer clears away. A compact file names the
 records that it replaces, and readers pass over those: whether they are already deleted makes no difference.
 """
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import json
 import os
-import time
 import uuid
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -29,8 +29,9 @@ from gemmprof.analysis.history.series import Series
 from gemmprof.analysis.selection import expression
 from gemmprof.documents import DocumentError, read_json
 from gemmprof.errors import GemmprofError, UsageError
-from gemmprof.reports.history.files import SCRATCH, write_table
-from gemmprof.reports.history.index import ROOM, SeriesSummary, index_of
+from gemmprof.output import remove_leftovers
+from gemmprof.reports.history.files import write_points
+from gemmprof.reports.history.index import ROOM, SeriesSummary, index_of, write_index
 from gemmprof.reports.history.listing import COMPACT, Listing, read_index
 from gemmprof.reports.history.rows import points_of, series_in, table_of
 from gemmprof.run import write_atomically
@@ -54,8 +55,6 @@ class _Marker:
 DEFAULT_STORE = "gemmprof-history"
 COMPACT_AFTER = 8
 """So many records, and the next writer puts them together: a query opens every file."""
-FORGOTTEN_SECONDS = 3600.0
-"""A scratch file older than this belongs to no living writer."""
 
 
 class HistoryError(GemmprofError):
@@ -118,27 +117,33 @@ class HistoryStore:
         """
         if not points:
             raise UsageError("there is no time to record", remedies=["name a run or report with durations"])
-        self._clear_forgotten()
+        for room in ("records", ROOM):
+            remove_leftovers(self.folder / room)
         stamp = max(point.origin.recorded_at for point in points).astimezone(UTC).strftime("%Y%m%dT%H%M%S")
         target = self.folder / "records" / f"{stamp}-{uuid.uuid4().hex[:12]}.parquet"
         try:
             target.parent.mkdir(exist_ok=True)
-            write_table(table_of(points), target)
+            write_points(table_of(points), target)
         except OSError as error:
             raise HistoryError(
                 f"the record could not be written to {self.folder}",
                 found=str(error),
                 remedies=["free some space or name another store with --store; nothing was changed"],
             ) from None
-        self.compact(at_least=COMPACT_AFTER)
+        with contextlib.suppress(OSError):  # the record is kept; the next writer tries again
+            self.compact(at_least=COMPACT_AFTER)
         return target
 
     def compact(self, *, at_least: int = 2) -> bool:
         """Put records together into one file sorted by series, if there are so many; False if another process does.
 
         Killed at any moment it loses nothing and doubles nothing.
+
+        Raises:
+            HistoryError: a record is damaged.
+            OSError: the disk is full, or the store cannot be written.
         """
-        import duckdb
+        import pyarrow as pa
 
         from gemmprof.reports.history.compaction import write_compacted
 
@@ -163,7 +168,9 @@ class HistoryStore:
             target = self.folder / "records" / f"{COMPACT}{uuid.uuid4().hex[:12]}.parquet"
             try:
                 write_compacted(Listing(tuple(merged), files.records), target)
-            except duckdb.Error as error:
+            except (OSError, pa.ArrowException) as error:
+                if isinstance(error, OSError) and error.errno is not None:
+                    raise  # the disk's, not the file's
                 raise HistoryError(f"a record of {self.folder} is damaged", found=str(error)[:500]) from None
             for path in (*merged, *files.records):
                 path.unlink(missing_ok=True)
@@ -174,13 +181,13 @@ class HistoryStore:
     def _mend_indexes(self, compacted: Sequence[Path]) -> None:
         """Write the indexes that an older gemmprof did not, and clear away those that a kill left alone."""
         (self.folder / ROOM).mkdir(exist_ok=True)
-        wanted = {path.name for path in compacted}
-        for path in (self.folder / ROOM).glob("[!.]*.parquet"):
-            if path.name not in wanted:
+        wanted = {index_of(path) for path in compacted}
+        for path in (self.folder / ROOM).glob("[!.]*"):
+            if path not in wanted:
                 path.unlink(missing_ok=True)
         for path in compacted:
             if not index_of(path).exists():
-                write_table(read_index(path), index_of(path))
+                write_index(read_index(path), index_of(path))
 
     def series(self, pattern: str | None = None) -> list[SeriesSummary]:
         """The series whose kernel matches a regular expression (all without one), longest last time first.
@@ -265,13 +272,3 @@ class HistoryStore:
                     kind = "cannot be read" if isinstance(error, OSError) else "is damaged"
                     raise HistoryError(f"a record of {self.folder} {kind}", found=str(error)[:500]) from None
         raise AssertionError("the loop returns or raises")
-
-    def _clear_forgotten(self) -> None:
-        for path in (
-            found for room in ("records", ROOM) for found in (self.folder / room).glob(f"{SCRATCH}*")
-        ):
-            try:
-                if time.time() - path.stat().st_mtime > FORGOTTEN_SECONDS:
-                    path.unlink()
-            except FileNotFoundError:
-                continue

@@ -78,7 +78,7 @@ def export_tables(
     failures: list[GemmprofError] = []
     units: dict[str, Mapping[str, str]] = {}
     launches = 0
-    with new_folder(folder, is_ours=lambda file: file.name in names.values()) as staging:
+    with new_folder(folder, is_ours=lambda file: file.name in names.values(), durable=True) as staging:
         scratch = str(staging / "slices")
         os.mkdir(scratch)  # noqa: PTH102
         spools = {name: Spool(Path(scratch) / name) for name in tables}

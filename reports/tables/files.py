@@ -10,6 +10,8 @@ from importlib.abc import MetaPathFinder
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from gemmprof.reports.tables.parquet import parquet_writer
+
 if TYPE_CHECKING:
     import pyarrow as pa
 
@@ -92,7 +94,7 @@ class Spool:
     def finish(
         self, target: Path, format_name: str, amend: Callable[[pa.Table], pa.Table] | None = None
     ) -> Path:
-        """Write the file and return its path; it appears under its name when it is complete.
+        """Write the file, in a folder that is published when all of it is written, and return its path.
 
         Args:
             target: the file.
@@ -104,9 +106,7 @@ class Spool:
         if amend is not None:
             schema = amend(schema.empty_table()).schema
             tables = map(amend, tables)
-        temporary = self.folder / target.name
-        _WRITERS[format_name](temporary, schema, tables)
-        temporary.replace(target)
+        _WRITERS[format_name](target, schema, tables)
         return target
 
 
@@ -129,20 +129,8 @@ def _unified(known: pa.Schema, new: pa.Schema) -> pa.Schema:
 
 
 def _write_parquet(path: Path, schema: pa.Schema, tables: Iterable[pa.Table]) -> None:
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    # Measured values hardly repeat: a dictionary of them would only cost time.
-    texts = [part.name for part in schema if not pa.types.is_primitive(part.type)]
     schema = schema.with_metadata({**(schema.metadata or {}), b"pandas": _for_pandas(schema)})
-    with pq.ParquetWriter(
-        path,
-        schema,
-        compression="zstd",
-        write_statistics=False,
-        use_dictionary=texts,
-        write_page_checksum=True,  # else a flipped bit in one page of four goes unnoticed
-    ) as writer:
+    with parquet_writer(path, schema, checksums=True) as writer:
         for table in tables:
             writer.write_table(table.cast(schema))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from gemmprof.analysis.history.changes import changes
 from gemmprof.analysis.history.overview import series_with_steps
 from gemmprof.analysis.history.points import Origin, Point
 from gemmprof.analysis.history.series import series_of
+from gemmprof.reports.history import compaction
 from gemmprof.reports.history.store import HistoryStore
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
@@ -33,17 +35,25 @@ def record(run: int, kernels: int, rng: np.random.Generator) -> list[Point]:
     return points
 
 
-@pytest.fixture(scope="module", params=["in order", "the past later", "one file each"])
-def store(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> HistoryStore:
-    store = HistoryStore.open(tmp_path_factory.mktemp("history") / "h", create=True)
+@pytest.fixture(scope="module", params=["in order", "the past later", "one file each", "many bins"])
+def store(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[HistoryStore]:
+    with pytest.MonkeyPatch.context() as patched:
+        if request.param == "many bins":
+            for name, rows in (("BIN_ROWS", 100), ("HELD_ROWS", 70), ("READ_ROWS", 50), ("ROW_GROUP", 64)):
+                patched.setattr(compaction, name, rows)
+        yield recorded(request.param, tmp_path_factory.mktemp("history") / "h")
+
+
+def recorded(order: str, folder: Path) -> HistoryStore:
+    store = HistoryStore.open(folder, create=True)
     rng = np.random.default_rng(2)
     runs = list(range(40))
-    if request.param == "the past later":
+    if order == "the past later":
         runs = [*range(0, 40, 2), *range(1, 40, 2)]
     for place, run in enumerate(runs):
         # Some kernels appear late: the newest records know series that no index does.
         store.add(record(run, 30 if place < 37 else 33, rng))
-        if request.param == "one file each" and place in (19, 35):
+        if order == "one file each" and place in (19, 35):
             assert store.compact(at_least=1)
     return store
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import fcntl
 import json
 import os
 import random
@@ -16,6 +18,7 @@ import pytest
 from recorded_data import DATA
 
 from gemmprof.analysis.history.points import Origin, Point
+from gemmprof.reports.history import compaction
 from gemmprof.reports.history import store as history_store
 from gemmprof.reports.history.store import HistoryError, HistoryStore
 
@@ -95,15 +98,42 @@ def test_a_killed_writer_loses_and_doubles_nothing(tmp_path: Path) -> None:
     assert all(set(said) <= {p.origin.commit for p in series} for series in store.points().values())
 
 
-def test_forgotten_scratch_files_are_cleared(tmp_path: Path) -> None:
+def test_what_a_killed_writer_left_is_cleared_and_what_one_is_writing_is_not(tmp_path: Path) -> None:
     store = HistoryStore.open(tmp_path, create=True)
-    old, young = (store.folder / "records" / f"{history_store.SCRATCH}{name}" for name in ("old", "young"))
-    for path in (old, young):
-        path.write_bytes(b"PAR1")
-    os.utime(old, (1, 1))
-    store.add([point(0)])
-    assert not old.exists() and young.exists()
+    dead, alive = (store.folder / "records" / f".{name}.parquet.gemmprof-1.parquet" for name in ("a", "b"))
+    dead.write_bytes(b"PAR1")
+    with alive.open("wb") as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        store.add([point(0)])
+    assert not dead.exists() and alive.exists()
     assert len(store.points()) == 1
+
+
+def test_what_a_killed_compaction_left_is_cleared(tmp_path: Path) -> None:
+    store = HistoryStore.open(tmp_path, create=True)
+    (tmp_path / "spill").mkdir()
+    (tmp_path / "spill" / "rows.arrow").write_bytes(b"half")
+    (tmp_path / "series").mkdir()
+    (tmp_path / "series" / "compact-0.parquet").write_bytes(b"of an older gemmprof")
+    for run in range(3):
+        store.add([point(run)])
+    assert store.compact()
+    assert not (tmp_path / "spill").exists()
+    assert [path.suffix for path in (tmp_path / "series").iterdir()] == [".arrow"]
+    assert len(store.points()["k", "2x1x1", "H100", "profiled"]) == 3
+
+
+def test_a_full_disk_at_the_compaction_loses_no_record(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(compaction, "write_compacted", full)
+    monkeypatch.setattr(history_store, "COMPACT_AFTER", 2)
+    store = HistoryStore.open(tmp_path, create=True)
+    assert all(store.add([point(run)]).exists() for run in range(3))
+    assert len(store.points()["k", "2x1x1", "H100", "profiled"]) == 3
 
 
 @pytest.mark.parametrize("begun", ["records", ".history.json.gemmprof-1"])
