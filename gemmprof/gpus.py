@@ -107,6 +107,14 @@ def visible_gpus(gpus: Sequence[Gpu]) -> tuple[Gpu, ...]:
     return tuple(chosen)
 
 
+def are_ordered_as_listed(gpus: Sequence[Gpu]) -> bool:
+    """Whether CUDA counts these GPUs, all of the machine, in nvidia-smi's order, which is that of the PCI bus.
+
+    Unless ``CUDA_DEVICE_ORDER`` asks for the same, CUDA puts the fastest one first: of several models that may be any.
+    """
+    return len({gpu.name for gpu in gpus}) <= 1 or os.environ.get("CUDA_DEVICE_ORDER") == "PCI_BUS_ID"
+
+
 def chosen_gpu(gpus: Sequence[Gpu]) -> Gpu:
     """The GPU that CUDA uses first, see `visible_gpus`.
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gemmprof.errors import DeviceError
-from gemmprof.gpus import list_gpus, selected_gpus
+from gemmprof.gpus import Gpu, are_ordered_as_listed, list_gpus, selected_gpus
 from gemmprof.kernels.candidates import compile_candidate
 from gemmprof.kernels.catalog import Variant
 from gemmprof.kernels.toolchain import require_nvcc
@@ -55,8 +55,9 @@ class Here:
 
     def places(self, work: Work, progress: Progress, keep_open: Sequence[int] = ()) -> LocalPlaces:
         """A child on each GPU."""
-        cards = [gpu.card for gpu in selected_gpus(list_gpus(), self.gpus)]
-        return LocalPlaces(work, cards, progress, pinned=bool(self.gpus), keep_open=keep_open)
+        gpus = list_gpus()
+        cards = [gpu.card for gpu in selected_gpus(gpus, self.gpus)]
+        return LocalPlaces(work, cards, progress, pinned=_pinned(self.gpus, gpus), keep_open=keep_open)
 
     def make_room(self, places: Places, machine: Machine) -> bool:
         """The first GPU is profiled, if there are others."""
@@ -80,6 +81,11 @@ class Here:
 
 
 HERE = Here()
+
+
+def _pinned(selection: str, gpus: Sequence[Gpu]) -> bool:
+    """Whether programs must be shown their GPU alone, so that it is the one that results are labelled with."""
+    return bool(selection) or not are_ordered_as_listed(gpus)
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +116,8 @@ def check_machine(*, profile: bool, runs: Path, gpus: str = "") -> Machine:
         DeviceError: naming the first thing that is missing, with its remedy.
         UsageError: ``gpus`` names GPUs that are not there, or of several models.
     """
-    gpu, *helpers = selected_gpus(list_gpus(), gpus)
+    listed = list_gpus()
+    gpu, *helpers = selected_gpus(listed, gpus)
     torch_version, torch_cuda = machine_checks.torch_build()
     checks = [
         machine_checks.check_torch(torch_version, torch_cuda),
@@ -126,4 +133,10 @@ def check_machine(*, profile: bool, runs: Path, gpus: str = "") -> Machine:
     for check in checks:
         if check.ok is False:
             raise DeviceError(f"{check.name}: {check.found}", remedies=check.remedies)
-    return Machine(gpu, ncu, tuple(helpers), pinned=bool(gpus), versions=machine_checks.versions(gpu, ncu))
+    return Machine(
+        gpu,
+        ncu,
+        tuple(helpers),
+        pinned=_pinned(gpus, listed),
+        versions=machine_checks.versions(gpu, ncu),
+    )

@@ -33,7 +33,7 @@ class Machine:
         gpu: the one that is profiled; of a cluster the first.
         ncu: None where nothing is to be profiled.
         helpers: more of the same model that help to verify and time.
-        pinned: programs are shown their GPU alone; else they take the one that CUDA uses first.
+        pinned: programs are shown their GPU alone; else they take the one that CUDA uses first, which is `gpu`.
         versions: of what decides the numbers (torch, cuda, nvcc, …), by name.
     """
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import time
 from pathlib import Path
@@ -19,6 +20,7 @@ from gemmprof.model import Problem
 from gemmprof.profiler import collect as collecting
 from gemmprof.profiler import here, measuring
 from gemmprof.profiler.job import Task
+from gemmprof.profiler.places.words import Request, Work
 from gemmprof.profiler.settings import Settings
 from gemmprof.profiler.site import Machine
 from gemmprof.progress import Silent
@@ -139,3 +141,18 @@ def test_a_gpu_that_goes_while_the_other_is_profiled_leaves_its_times_to_a_resum
     run = play(TINY.stages, problems=PROBLEMS, count=2, resume=True)
     assert all(result.failure is None and result.timing is not None for result in run.results)
     assert time.monotonic() - started < 60
+
+
+@pytest.mark.parametrize("order", ["", "PCI_BUS_ID"])
+def test_of_several_models_a_program_sees_the_one_that_results_are_labelled_with(
+    order: str, plan, gpus, monkeypatch
+) -> None:
+    """CUDA counts the fastest model first, nvidia-smi the first on the bus."""
+    slow, fast = dataclasses.replace(gpus[1], name="NVIDIA Slow"), gpus[2]
+    monkeypatch.setattr(here, "list_gpus", lambda: (slow, fast))
+    monkeypatch.setenv("CUDA_DEVICE_ORDER", order)
+    with here.Here().places(Work("fake_gpu", {}, "the child"), Silent()) as places:
+        answer = places.submit(Request({"part": "time"}, 20.0)).result()
+    assert answer.card == slow.card
+    # Where both count alike the child sees all of them, and plays the first of any.
+    assert plan.answered(1) == (0 if order else 1)
