@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
-from gemmprof import metrics
 from gemmprof.documents import DocumentError
 from gemmprof.errors import GemmprofError, ProfilerError
 from gemmprof.model import Card
 from gemmprof.profiler.job import Event, Job, Task
 from gemmprof.profiler.keeper import Interrupted, Keeper, Key
 from gemmprof.profiler.ncu.errors import KilledError, hits_every_stage
-from gemmprof.profiler.ncu.lean_sections import write_lean_sections
+from gemmprof.profiler.ncu.lean_sections import section_folder
 from gemmprof.profiler.ncu.profile_pass import (
     PassFiles,
     PassOutcome,
@@ -26,8 +24,7 @@ from gemmprof.profiler.ncu.profile_pass import (
 )
 from gemmprof.profiler.places.child import VISIBLE
 from gemmprof.profiler.program import Program
-from gemmprof.profiler.settings import LEAN
-from gemmprof.toolchain import Tool, ncu_installation
+from gemmprof.toolchain import Tool
 
 
 class Profiling:
@@ -164,20 +161,3 @@ class Profiling:
         """The error, with the way to continue."""
         kept = f"verification and timing are kept: `gemmprof collect --resume {self._keeper.directory}` continues"
         return type(error)(error.message, remedies=(*error.remedies, kept), found=error.found)
-
-
-@contextmanager
-def section_folder(ncu: Tool, metric_set: str) -> Iterator[Path | None]:
-    """A folder with ncu's sections for the lean set, there as long as the context; None for ncu's own folder."""
-    installation = ncu_installation(ncu.path)
-    if metric_set != LEAN or installation is None:
-        yield None
-        return
-    with ExitStack() as stack:
-        try:
-            folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="gemmprof-sections-")))
-            lean = write_lean_sections(installation / "sections", folder, metrics.LEAN_WITHOUT)
-        except OSError:
-            # No room for temporary files. ncu's own sections take longer, and do as well.
-            lean = False
-        yield folder if lean else None

@@ -15,6 +15,7 @@ from gemmprof.profiler.job import Job, Task
 from gemmprof.profiler.keeper import STOP_FILE
 from gemmprof.profiler.lock import collecting
 from gemmprof.profiler.ncu.command import require_ncu
+from gemmprof.profiler.ncu.lean_sections import section_folder
 from gemmprof.profiler.ncu.profile_pass import (
     LOGS,
     REPORTS,
@@ -24,7 +25,6 @@ from gemmprof.profiler.ncu.profile_pass import (
     start_pass,
 )
 from gemmprof.profiler.places.child import VISIBLE
-from gemmprof.profiler.profiling import section_folder
 from gemmprof.toolchain import Tool
 
 

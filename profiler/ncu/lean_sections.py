@@ -10,11 +10,34 @@ from __future__ import annotations
 
 import re
 import shutil
-from collections.abc import Collection
+import tempfile
+from collections.abc import Collection, Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
+
+from gemmprof import metrics
+from gemmprof.profiler.settings import LEAN
+from gemmprof.toolchain import Tool, ncu_installation
 
 _NAME = re.compile(r'\bName:\s*"([^"]+)"|\b(Memory\w+Table)\s*\{')
 """A metric, or a table of the memory tables, whose metrics ncu knows by itself."""
+
+
+@contextmanager
+def section_folder(ncu: Tool, metric_set: str) -> Iterator[Path | None]:
+    """A folder with ncu's sections for the lean set, there as long as the context; None for ncu's own folder."""
+    installation = ncu_installation(ncu.path)
+    if metric_set != LEAN or installation is None:
+        yield None
+        return
+    with ExitStack() as stack:
+        try:
+            folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="gemmprof-sections-")))
+            lean = write_lean_sections(installation / "sections", folder, metrics.LEAN_WITHOUT)
+        except OSError:
+            # No room for temporary files. ncu's own sections take longer, and do as well.
+            lean = False
+        yield folder if lean else None
 
 
 def write_lean_sections(installed: Path, folder: Path, without: Collection[str]) -> bool:

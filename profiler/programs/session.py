@@ -13,10 +13,9 @@ import shlex
 import shutil
 import signal
 import subprocess
-import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -24,12 +23,12 @@ from gemmprof import metrics
 from gemmprof.errors import DeviceError, ProfilerError, UsageError
 from gemmprof.profiler.ncu.command import NcuCommand, require_ncu
 from gemmprof.profiler.ncu.errors import NcuLog, NothingProfiledError, translate
-from gemmprof.profiler.ncu.lean_sections import write_lean_sections
+from gemmprof.profiler.ncu.lean_sections import section_folder
 from gemmprof.profiler.ncu.salvage import cut_torn_end
 from gemmprof.profiler.program import tail
 from gemmprof.profiler.programs.choice import ALL_KERNELS
 from gemmprof.profiler.settings import LEAN
-from gemmprof.toolchain import Tool, ncu_installation
+from gemmprof.toolchain import Tool
 
 COUNT_LIMIT = 5_000
 """Launches that are counted: ncu takes some milliseconds for each."""
@@ -181,20 +180,9 @@ class ProgramProfiler:
             ProfilerError: ncu failed before it profiled a launch.
         """
         ncu = require_profiler()
-        with self._lean_sections(ncu.path) as sections:
+        with section_folder(ncu, self.metric_set) as sections:
             command = self.profile_command(ncu, filters, stem=stem, sections=sections)
             return self._run(command, show_output=False, on_launch=on_launch)
-
-    @contextmanager
-    def _lean_sections(self, ncu: Path) -> Iterator[Path | None]:
-        """ncu's sections without what makes them slow, while they are needed; None where they are used as they are."""
-        installation = ncu_installation(ncu)
-        if self.metric_set != LEAN or installation is None or not (installation / "sections").is_dir():
-            yield None
-            return
-        with tempfile.TemporaryDirectory(prefix="gemmprof-sections-") as folder:
-            changed = write_lean_sections(installation / "sections", Path(folder), metrics.LEAN_WITHOUT)
-            yield Path(folder) if changed else None
 
     def _run(
         self,

@@ -5,22 +5,15 @@ from __future__ import annotations
 import json
 import lzma
 import os
-import stat
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from profiler_fakes import write_ncu
 from recorded_data import DATA
 
-NCU = """#!{python}
-import subprocess, sys
-from pathlib import Path
-arguments = sys.argv[1:]
-if arguments == ["--version"]:
-    print("Version 2025.3.1.0 (build 36398880) (public-release)")
-    sys.exit(0)
-value = lambda option: arguments[arguments.index(option) + 1]
+NCU = """
 Path(value("--log-file")).write_text("")
 assert value("--profile-from-start") == "off"
 Path(value("--export")).write_bytes(Path({report!r}).read_bytes())
@@ -56,9 +49,7 @@ def folder(tmp_path: Path) -> Path:
     report = tmp_path / "recorded.ncu-rep"
     report.write_bytes(lzma.decompress((DATA / "ladder_simple.ncu-rep.xz").read_bytes()))
     (tmp_path / "bin").mkdir()
-    ncu = tmp_path / "bin" / "ncu"
-    ncu.write_text(NCU.format(python=sys.executable, report=str(report)))
-    ncu.chmod(ncu.stat().st_mode | stat.S_IXUSR)
+    write_ncu(tmp_path / "bin" / "ncu", NCU.format(python=sys.executable, report=str(report)))
     return tmp_path
 
 

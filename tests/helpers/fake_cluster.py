@@ -24,14 +24,7 @@ echo "Cuda compilation tools, release 13.0, V13.0.88"
 echo "Build cuda_13.0.r13.0/compiler.36424714_0"
 """
 
-NCU = """#!{python}
-import json, sys, time
-from pathlib import Path
-arguments = sys.argv[1:]
-if arguments == ["--version"]:
-    print("Version 2025.3.1.0 (build 36398880) (public-release)")
-    sys.exit(0)
-value = lambda option: arguments[arguments.index(option) + 1]
+NCU = """
 while not Path(arguments[-1]).exists():
     time.sleep(0.01)
 job = json.loads(Path(arguments[-1]).read_text())

@@ -14,18 +14,21 @@ from recorded_data import DATA
 
 from gemmprof.profiler.job import Job, Task
 
-_SCRIPT = """#!{python}
-import json, os, signal, sys, time
+_HEAD = """#!{python}
+import json, os, signal, subprocess, sys, time
 from pathlib import Path
-plan = json.loads(Path({plan!r}).read_text())
 arguments = sys.argv[1:]
 if arguments == ["--version"]:
     print("NVIDIA (R) Nsight Compute Command Line Profiler")
     print("Copyright (c) 2018-2025 NVIDIA Corporation")
-    print("Version " + plan["version"] + " (build 36398880) (public-release)")
+    print("Version {version} (build 36398880) (public-release)")
     sys.exit(0)
-Path({plan!r}).with_suffix(".calls").open("a").write(json.dumps(arguments) + "\\n")
 value = lambda option: arguments[arguments.index(option) + 1]
+"""
+
+_SCRIPT = """
+plan = json.loads(Path({plan!r}).read_text())
+Path({plan!r}).with_suffix(".calls").open("a").write(json.dumps(arguments) + "\\n")
 Path(value("--log-file")).write_text(plan["log"])
 if plan["report"]:
     Path(value("--export")).write_bytes(Path(plan["report"]).read_bytes())
@@ -42,6 +45,21 @@ if plan["signal"]:
     os.kill(os.getpid(), plan["signal"])
 sys.exit(plan["exit_code"])
 """
+
+
+def ncu_script(body: str, version: str = "2025.3.1.0") -> str:
+    """A script that answers ``--version`` as ncu does, and else runs ``body``.
+
+    That is Python; ``arguments`` and ``value("--option")`` are there, and ``Path`` and the usual modules.
+    """
+    return _HEAD.format(python=sys.executable, version=version) + body
+
+
+def write_ncu(path: Path, body: str, version: str = "2025.3.1.0") -> Path:
+    """Write a `ncu_script` that can be started."""
+    path.write_text(ncu_script(body, version))
+    path.chmod(path.stat().st_mode | stat.S_IXUSR)
+    return path
 
 
 def fake_ncu(
@@ -73,14 +91,10 @@ def fake_ncu(
                 "signal": int(signal),
                 "events": list(events),
                 "report": str(report) if report else "",
-                "version": version,
             }
         )
     )
-    executable = folder / "ncu"
-    executable.write_text(_SCRIPT.format(python=sys.executable, plan=str(plan)))
-    executable.chmod(executable.stat().st_mode | stat.S_IXUSR)
-    return executable
+    return write_ncu(folder / "ncu", _SCRIPT.format(plan=str(plan)), version)
 
 
 def calls(executable: Path) -> list[list[str]]:

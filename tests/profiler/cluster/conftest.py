@@ -80,6 +80,7 @@ def farm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Farm]:
     """A scheduler with the workers of GPUs 0 and 1."""
     pytest.importorskip("distributed")
     import fake_cluster
+    import profiler_fakes
 
     folder = tmp_path_factory.mktemp("farm")
     for name in ("gpus", "bin", "packages/torch", "reports"):
@@ -88,7 +89,7 @@ def farm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Farm]:
     (folder / "packages/torch/version.py").write_text("__version__ = '2.11.0+cu130'\ncuda = '13.0'\n")
     for kernels in range(1, MOST_KERNELS + 1):
         real_report(folder / "reports", kernels)
-    ncu = fake_cluster.NCU.format(python=sys.executable, reports=str(folder / "reports"))
+    ncu = profiler_fakes.ncu_script(fake_cluster.NCU.format(reports=str(folder / "reports")))
     scripts = {
         "nvidia-smi": fake_cluster.NVIDIA_SMI,
         "nvcc": fake_cluster.NVCC,

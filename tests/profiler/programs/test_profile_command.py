@@ -6,27 +6,20 @@ import json
 import lzma
 import os
 import shlex
-import stat
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from profiler_fakes import write_ncu
 from recorded_data import DATA
 
 from gemmprof.analysis.inputs import expand
 
-NCU = """#!{python}
-import json, sys, subprocess
-from pathlib import Path
-arguments = sys.argv[1:]
+NCU = """
 here = Path(__file__).parent
-if arguments == ["--version"]:
-    print("Version 2025.3.1.0 (build 36398880) (public-release)")
-    sys.exit(0)
 with (here / "calls").open("a") as calls:
     calls.write(json.dumps(arguments) + "\\n")
-value = lambda option: arguments[arguments.index(option) + 1]
 report, log = Path(value("--export")), Path(value("--log-file"))
 plan = json.loads((here / "plan").read_text())["count" if report.stem == "count" else "profile"]
 log.write_text(plan["log"])
@@ -44,9 +37,7 @@ class Machine:
         self.folder = folder
         self.program = ["sh", "-c", "echo the program speaks"]
         (folder / "bin").mkdir()
-        ncu = folder / "bin" / "ncu"
-        ncu.write_text(NCU.format(python=sys.executable))
-        ncu.chmod(ncu.stat().st_mode | stat.S_IXUSR)
+        write_ncu(folder / "bin" / "ncu", NCU)
         self.plans = {
             "count": {"log": "", "report": self.report("train_100"), "exit_code": 0, "program": self.program},
             "profile": {
