@@ -139,6 +139,28 @@ LIMITS: Mapping[tuple[int, int], ArchLimits] = MappingProxyType(
 BUILT = tuple(limits for limits in LIMITS.values() if limits.built)
 """The architectures that every stage of the ladders must compile for, unless it is written for some only."""
 
+_TENSOR_OPERATIONS: Mapping[tuple[int, int], tuple[float, float]] = MappingProxyType(
+    {
+        **dict.fromkeys(((7, 0), (7, 2), (7, 5), (8, 6), (8, 9), (12, 0), (12, 1)), (1024.0, 1024.0)),
+        **dict.fromkeys(((8, 0), (8, 7)), (2048.0, 2048.0)),
+        (9, 0): (8192.0 / 3.0, 4096.0),
+        **dict.fromkeys(((10, 0), (10, 3), (11, 0)), (2048.0, 8192.0)),
+    }
+)
+
+
+def tensor_operations(compute_capability: tuple[int, int]) -> tuple[float, float]:
+    """Dense 16-bit operations of an SM's tensor cores a cycle, a multiply-add being two.
+
+    Source: NVIDIA's architecture whitepapers; for mma.sync on 9.0 the peak that Nsight Compute's counters state.
+    GeForce products halve it with FP32 sums. A report's own peaks go before.
+
+    Returns:
+        By warp-level instructions (mma.sync), and by the fastest there are (wgmma on 9.0, tcgen05 on 10.x).
+    """
+    return _TENSOR_OPERATIONS.get(compute_capability, (1024.0, 1024.0))
+
+
 MAX_CLUSTER_SIZE = 16
 """Blocks in a cluster after opting in to non-portable sizes (`cudaFuncAttributeNonPortableClusterSizeAllowed`)."""
 

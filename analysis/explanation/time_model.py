@@ -271,9 +271,8 @@ def _weights(work: Work, key: str) -> Array:
     if key in ("mio", "mio_data"):
         return of("lsu", "xu", "adu")
     if key in ("l1_data", "l1_writeback"):
-        loads = work.where(lambda line: not line.is_store)
-        weights = work.shared_wavefronts + np.where(loads, work.global_tags, 0.5 * work.global_tags)
-        return weights + work.local_sectors / 4.0
+        stores = work.where(lambda line: line.is_store)
+        return work.data_passes - np.where(stores, 0.5 * work.global_tags, 0.0)
     sectors = work.global_sectors + work.local_sectors
     if key in ("l2_atomics",):
         return np.where(work.where(lambda line: line.is_atomic), np.maximum(sectors, executed), 0.0)

@@ -264,6 +264,25 @@ class Work:
         return self._or_zeros(metrics.SHARED_WAVEFRONTS_BY_ADDRESS)
 
     @cached_property
+    def data_passes(self) -> Array:
+        """Passes through L1's data stage: of shared accesses, a line each of global ones, and of local ones.
+
+        A copy from global to shared memory is looked up, but passes once, as it is written; those past L1
+        (``LDGSTS.BYPASS``) mostly not at all: as many as the counted total leaves for them.
+        """
+        copies = self.where(lambda line: line.opcode == "LDGSTS")
+        past = self.where(lambda line: line.opcode == "LDGSTS" and "BYPASS" in line.modifiers)
+        tags = np.where(copies, 0.0, self.global_tags)
+        shared = self.shared_wavefronts
+        if past.any() and (load := self.loads.get("l1_data")) is not None:
+            counted = load.busy * self.elapsed * self.sms
+            others = float(shared[~past].sum() + tags.sum())
+            shared = np.where(
+                past, shared * min(1.0, max(0.0, counted - others) / max(1.0, shared[past].sum())), shared
+            )
+        return shared + tags + self.local_sectors / 4.0
+
+    @cached_property
     def shared_ideal(self) -> Array:
         """The fewest passes that could serve the same bytes."""
         return np.minimum(self._or_zeros(metrics.SHARED_IDEAL_BY_ADDRESS), self.shared_wavefronts)

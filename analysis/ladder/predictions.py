@@ -11,12 +11,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
+from gemmprof.dtypes import FLOAT32
 from gemmprof.model import Explanation, Finding, Stage, Timing
 
 LEAST = 0.02
 """A saving that shrank by less than this share of the time is not taken for mended."""
 ANOTHER_ARITHMETIC = frozenset({"tensor_cores_idle", "double_precision"})
-"""Causes that no stage of the same ladder can mend."""
+"""Causes that no stage of the same ladder can mend: the first of them only if its operands are FP32."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,11 +70,15 @@ def _saved(first: Timing, second: Timing) -> float:
 
 
 def _mended(first: Rung, second: Rung) -> Finding | None:
+    # 16-bit operands keep their type on tensor cores; FP32 becomes TF32 there.
+    another = ANOTHER_ARITHMETIC - (
+        {"tensor_cores_idle"} if FLOAT32.name not in first.stage.dtypes else set()
+    )
     left = {finding.cause: finding.saves for finding in second.explanation.findings}
     shrunk = [
         (finding.saves - left.get(finding.cause, 0.0), place, finding)
         for place, finding in enumerate(first.explanation.findings)
-        if finding.cause not in ANOTHER_ARITHMETIC
+        if finding.cause not in another
     ]
     most = max(shrunk, key=lambda item: (item[0], -item[1]), default=None)
     return most[2] if most is not None and most[0] >= LEAST else None

@@ -13,6 +13,7 @@ from gemmprof.analysis.explanation.causes import (
     grid,
     reuse,
     shared,
+    tensor,
     threads,
     waits,
 )
@@ -39,7 +40,8 @@ DETECTORS: tuple[Detector, ...] = (
     arithmetic.integer_arithmetic,
     arithmetic.expensive_math,
     arithmetic.non_fused_arithmetic,
-    arithmetic.tensor_cores_idle,
+    tensor.tensor_cores_idle,
+    tensor.warp_level_mma,
     waits.barriers,
     waits.instruction_cache,
     waits.memory_latency,
@@ -72,6 +74,7 @@ CAUSES: dict[str, str] = {
     "expensive_math": "Expensive functions",
     "non_fused_arithmetic": "Arithmetic not fused",
     "tensor_cores_idle": "Idle tensor cores",
+    "warp_level_mma": "Tensor cores by single warps",
     "launch_overhead": "Launch overhead",
 }
 """Every cause with its heading; docs/explain.md defines what "mended" means for each."""

@@ -6,21 +6,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from functools import lru_cache
 
 import numpy as np
 
 from gemmprof import metrics
 from gemmprof.analysis.explanation import divisions, sequences
 from gemmprof.analysis.explanation.candidate import Candidate, derived, evidence, keep_of, share
-from gemmprof.analysis.explanation.pipes import FMA
 from gemmprof.analysis.explanation.sass import Sass
 from gemmprof.analysis.explanation.time_model import Mend
 from gemmprof.analysis.explanation.traffic import BELOW_L1
 from gemmprof.analysis.explanation.work import Mask, Work
 
-FRAGMENTS = 0.5
-"""Loads of operands that stay: fragments are read less often, their results go through shared memory."""
 LIBRARY = 0.25
 """Instructions of an FP32 function of the library for each of the FP64 one."""
 SUBROUTINE = 0.4
@@ -259,108 +255,3 @@ def _is_one_summand(product: Sass, total: Sass) -> bool:
     """Whether a sum takes the product once: of a product added to itself no multiply-add is left to fuse."""
     name = re.compile(rf"\b{product.writes[0]}\b")
     return sum(name.search(operand) is not None for operand in total.operands[1:]) == 1
-
-
-_HALF_LOADS = re.compile(r"\.U16|\.S16")
-
-
-def tensor_cores_idle(work: Work) -> Iterator[Candidate]:
-    """The inner product of a matrix multiplication on tensor cores.
-
-    Only for 16-bit operands, and for FP32 where the FMA pipe alone is what limits (TF32). Mended: a
-    multiply-add takes a sixteenth (TF32: an eighth) of the issue slots, conversions are gone, and shared
-    loads are a quarter.
-    """
-    if work.code is None or not work.total_executed:
-        return
-    tensor = work.where(lambda line: line.instruction_class == "tensor")
-    if float(work.executed[tensor].sum()) > 0:
-        return
-    halves = work.where(lambda line: line.opcode == "HFMA2" and not line.moves_a_constant)
-    singles = work.where(lambda line: line.opcode == "FFMA")
-    accumulating = _accumulating(work, halves | singles)
-    products = accumulating & (halves | singles)
-    part = share(float(work.executed[products].sum()), work.total_executed)
-    if part < 0.15:
-        return
-    converts = work.where(
-        lambda line: line.full.startswith("HADD2.F32") or line.full.startswith("F2F.F32.F16")
-    )
-    narrow = work.where(
-        lambda line: (
-            line.space in ("shared", "global") and line.is_load and bool(_HALF_LOADS.search(line.full))
-        )
-    )
-    of_halves = float(work.executed[halves & products].sum()) > 0.3 * float(work.executed[products].sum())
-    mixed = float(work.executed[converts | narrow].sum()) > 0.2 * float(work.executed[products].sum())
-    fma = work.loads.get(FMA)
-    busy = (fma.busy if fma is not None else 0.0) * work.imbalance
-    if not (of_halves or mixed) and busy < 0.7:
-        return
-    rate = 16.0 if of_halves or mixed else 8.0
-    keep = keep_of(work)
-    keep[products] = 1.0 / rate
-    keep[converts] = 0.05
-    operands = work.where(lambda line: line.space in ("shared", "global") and line.is_load)
-    fed = _in_loops_of(work, products) & operands
-    keep[fed] = FRAGMENTS
-    yield Candidate(
-        cause="tensor_cores_idle",
-        mend=Mend(keep=keep, resources={"tensor": 1.0}),
-        cautious=Mend(keep=0.5 * (1.0 + keep), resources={"tensor": 1.0}),
-        bold=Mend(keep=np.where(fed, 0.2, keep), resources={"tensor": 1.0}),
-        change=(
-            "Multiply on the tensor cores (wmma, mma.sync, cuBLAS): its 16-bit operands go through the FMA "
-            "pipe, a sixteenth as fast."
-            if of_halves or mixed
-            else "Where TF32's ten bits of mantissa suffice, multiply on the tensor cores (mma.sync, "
-            "wmma, cuBLAS with TF32): "
-            "the FMA pipe is what limits."
-        ),
-        evidence=(
-            derived("accumulating multiply-adds / instructions executed", part),
-            *evidence(
-                work,
-                metrics.BUSY["fma"][0],
-                metrics.BUSY["tensor"][0],
-            ),
-        ),
-        blamed=np.where(products, work.executed, 0.0),
-    )
-
-
-_REGISTER = re.compile(r"R\d+")
-_DRESS = re.compile(r"[-|]|\..*")
-
-
-@lru_cache(maxsize=8192)
-def _bare(operand: str) -> str:
-    """A register without sign, bars and modifiers."""
-    return _DRESS.sub("", operand)
-
-
-def _accumulating(work: Work, products: Mask) -> Mask:
-    """Multiply-adds into their own summand, both factors fresh: the inner loop of a matrix product."""
-    assert work.code is not None
-    found = np.zeros(len(products), dtype=bool)
-    memory = {"LDS", "LDG", "LDSM", "LDL", "HADD2", "F2F", "PRMT", "IMAD", "SHF", "SHFL"}
-    for index in np.flatnonzero(products & (work.executed > 0)):
-        line = work.sass[int(index)]
-        registers = [_bare(operand) for operand in line.operands]
-        if len(registers) < 4 or not all(_REGISTER.fullmatch(name) for name in registers[1:4]):
-            continue
-        if registers[1] == registers[2] or registers[3] in registers[1:3]:
-            continue
-        sources = [
-            work.sass[at].opcode for name in registers[1:3] for at in work.code.producers(int(index), name)
-        ]
-        sums = [work.sass[at] for at in work.code.producers(int(index), registers[3])]
-        summed = any(source.opcode == line.opcode for source in sums)
-        found[index] = summed and bool(sources) and all(opcode in memory for opcode in sources)
-    return found
-
-
-def _in_loops_of(work: Work, rows: Mask) -> Mask:
-    """Instructions that run about as often as these."""
-    often = float(work.executed[rows].max(initial=0.0))
-    return np.asarray(work.executed > 0.05 * often)

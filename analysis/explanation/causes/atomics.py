@@ -135,7 +135,7 @@ def shared_atomics(work: Work) -> Iterator[Candidate]:
     keep[atomics] = stays
     keep[retries] = np.minimum(keep[retries], max(stays, COMBINED))
     # Retries load and compare in shared memory as well: all of the loop's passes go.
-    counted_all = work.shared_wavefronts + work.global_tags + work.local_sectors / 4.0
+    counted_all = work.data_passes
     weights = np.where(atomics, counted_all * share(total, counted or 1.0), counted_all)
     resources = {"l1_data": share(float(weights @ keep), float(weights.sum()))}
     shuffles = min(executed, float(work.executed.max(initial=0.0))) / max(1.0, _tries(work, retries, atomics))

@@ -35,7 +35,7 @@ def shared_bank_conflicts(work: Work) -> Iterator[Candidate]:
     total = float(excess.sum())
     if total < 0.02 * float(work.shared_wavefronts.sum()):
         return
-    weights = work.shared_wavefronts + work.global_tags + work.local_sectors / 4.0
+    weights = work.data_passes
     executed = np.maximum(work.executed, 1.0)
     cycles = latency.short_cycles(work)
     straight = cycles - latency.WAVEFRONT_CYCLES * excess / executed
@@ -71,8 +71,10 @@ def shared_memory_bandwidth(work: Work) -> Iterator[Candidate]:
     if work.code is None or "l1_data" not in work.loads:
         return
     loads = work.where(lambda line: line.opcode in ("LDS", "LDSM") and line.space == "shared")
+    # Generic loads that touched no sector read shared memory: WMMA's do.
+    loads |= work.where(lambda line: line.opcode == "LD") & (work.global_sectors == 0)
     passes = float(work.shared_ideal[loads].sum())
-    everything = float((work.shared_wavefronts + work.global_tags).sum())
+    everything = float(work.data_passes.sum())
     busy = max(work.loads[key].busy for key in ("l1_data", "l1_writeback", "lsu") if key in work.loads)
     if share(passes, everything) < 0.4 or busy * work.imbalance < 0.55:
         return
@@ -82,11 +84,11 @@ def shared_memory_bandwidth(work: Work) -> Iterator[Candidate]:
     def mend(stays: float) -> Mend:
         keep = keep_of(work)
         keep[loads] = stays
-        left = float(np.where(loads, stays, 1.0) @ (work.shared_wavefronts + work.global_tags))
+        left = float(np.where(loads, stays, 1.0) @ work.data_passes)
         return Mend(keep=keep, resources={"l1_data": share(left, everything)})
 
     arithmetic = work.where(
-        lambda line: line.opcode in ("FFMA", "FADD", "FMUL", "HFMA2", "DFMA", "FMNMX", "IMAD")
+        lambda line: line.opcode in ("FFMA", "FADD", "FMUL", "HFMA2", "DFMA", "FMNMX", "IMAD", "HMMA", "IMMA")
     )
     each = share(float(work.executed[arithmetic].sum()), float(work.executed[loads].sum()))
     yield Candidate(
@@ -139,7 +141,7 @@ def local_memory(work: Work) -> Iterator[Candidate]:
         "it in shared memory."
     )
     wavefronts = float((work.local_sectors[local]).sum()) / 4.0
-    weights = work.shared_wavefronts + work.global_tags + work.local_sectors / 4.0
+    weights = work.data_passes
     resources = {
         "l2_to_l1": 1.0 - share(min(flows.missed, flows.local), flows.missed) if flows.missed else 1.0,
         **dict.fromkeys(("l1_to_l2", "l2", "l2_in", "l2_out", "l2_tags"), stays),

@@ -27,6 +27,10 @@ SHUFFLED = 0.4
 """Instructions that a step takes through shuffles."""
 SHUFFLES = 1.0
 """Shuffles for each barrier from which on a block reduces through them."""
+MOVED = ("SHF", "PRMT", "IMAD", "MOV", "LOP3", "F2F", "F2FP", "HADD2")
+"""What a value may pass between its load and its place in shared memory: conversions, no sums."""
+AHEAD = 0.35
+"""Share of a loop's instructions between a load and the store of its tile, from which on it is fetched ahead."""
 LONG_WAIT = 1500.0
 """Cycles at one barrier beyond which it is the late warps' work, not the meeting, that costs."""
 FULL_CACHE_BYTES = 24 * 1024
@@ -162,6 +166,10 @@ def memory_latency(work: Work) -> Iterator[Candidate]:
     part = float(waits[loads].sum())
     if part < 0.1:
         return
+    tiles = _tile_loads(work, loads)
+    if float(waits[tiles].sum()) > 0.5 * part:
+        yield from _copied_in_turn(work, tiles, waits)
+        return
 
     under_way = _under_way(work, loads, waits)
     if under_way > 0.9 * CHAINS:
@@ -197,6 +205,75 @@ def memory_latency(work: Work) -> Iterator[Candidate]:
         blamed=np.where(loads, waits, 0.0),
         least=0.03,
         rank=LATENCY,
+    )
+
+
+def _tile_loads(work: Work, loads: Mask) -> Mask:
+    """Loads of a loop that fills a tile of shared memory, meets, and computes from it, all in one iteration."""
+    code = work.code
+    assert code is not None
+    found = np.zeros(len(loads), dtype=bool)
+    for index in np.flatnonzero(loads & (work.executed > 0)):
+        at = int(index)
+        loop = code.loop_of(at)
+        if loop is None:
+            continue
+        inside = range(loop.first, loop.last + 1)
+        uses = code.consumers(at)
+        stores = [
+            use
+            for use in (
+                *uses,
+                *(on for use in uses if work.sass[use].opcode in MOVED for on in code.consumers(use)),
+            )
+            if use in loop and work.sass[use].opcode == "STS"
+        ]
+        meets = any(work.sass[place].opcode == "BAR" for place in inside)
+        # A tile that is fetched ahead is stored behind the arithmetic of the one before.
+        found[at] = meets and bool(stores) and 0 < min(stores) - at < AHEAD * len(loop)
+    return found
+
+
+def _copied_in_turn(work: Work, tiles: Mask, waits: Array) -> Iterator[Candidate]:
+    """Tiles that are loaded, stored and used in turn, where the next one could be under way meanwhile."""
+    code = work.code
+    assert code is not None
+    inside = np.zeros(len(tiles), dtype=bool)
+    for index in np.flatnonzero(tiles):
+        loop = code.loop_of(int(index))
+        if loop is not None:
+            inside[loop.first : loop.last + 1] = True
+    part = float(waits[tiles].sum())
+    # The wait goes on while the warps do everything else that the loop does.
+    meanwhile = float(work.blamed_total[inside].sum()) - part
+    stays = max(0.1, 1.0 - meanwhile / part)
+
+    def mend(left: float) -> Mend:
+        return Mend(latency=np.where(tiles, left, 1.0), resources=dict.fromkeys(work.loads, 1.0))
+
+    each = share(part * (work.warp_cycles or 0.0), float(work.executed[tiles].sum()))
+    yield Candidate(
+        cause="memory_latency",
+        mend=mend(stays),
+        cautious=mend(0.5 + 0.5 * stays),
+        bold=mend(0.0),
+        change=(
+            f"Fetch the next tile while this one is used: warps spend {100 * part:.0f} % of their time waiting for its "
+            f"loads, {each:.0f} cycles each, before they compute. Use asynchronous copies into a second buffer "
+            "(cp.async, cuda::memcpy_async), or load the next tile into registers ahead of the arithmetic."
+        ),
+        evidence=(
+            derived("long_scoreboard samples blamed on loads", part),
+            derived("cycles waited per load", each, "cycle"),
+            *evidence(
+                work,
+                metrics.stalled_per_issue("long_scoreboard"),
+                metrics.stalled_per_issue("barrier"),
+                metrics.ACHIEVED_WARPS,
+            ),
+        ),
+        blamed=np.where(tiles, waits, 0.0),
+        least=0.03,
     )
 
 

@@ -1,0 +1,330 @@
+"""Matrix products that leave the tensor cores idle, or reach them through their slower instructions."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+
+from gemmprof import arch, metrics
+from gemmprof.analysis.explanation.candidate import LATENCY, Candidate, derived, evidence, keep_of, share
+from gemmprof.analysis.explanation.pipes import FMA, TENSOR
+from gemmprof.analysis.explanation.sass import Sass
+from gemmprof.analysis.explanation.time_model import Mend
+from gemmprof.analysis.explanation.traffic import BELOW_L1, traffic
+from gemmprof.analysis.explanation.work import Array, Mask, Work
+
+SCALAR_MACS, PACKED_MACS = 32.0, 64.0
+"""Multiply-adds that a warp's FFMA and HFMA2 do."""
+MMA_MACS, TF32_MACS = 2048.0, 1024.0
+"""The same of an ``mma.sync.m16n8k16`` and, for TF32, an ``m16n8k8``."""
+FRAGMENTS = 0.5
+"""Passes of operand loads that stay: two bytes of a value in place of four, or one fragment for two results."""
+WIDE_FRAGMENTS = 0.2
+"""The same with warp tiles twice as large."""
+REUSED = 4.0
+"""Multiply-adds for each operand fetched from L2 below which it is no product of matrices: no operand is used again."""
+WGMMA_PASSES, WIDE_WGMMA_PASSES = 48.0 / 131072.0, 40.0 / 131072.0
+"""Passes of operands through shared memory for each multiply-add of a ``wgmma.m64n128k16`` and an ``m64n256k16``."""
+WGMMA_ISSUES = 1.0 / 16.0
+"""Instructions of a warp that a ``wgmma.m64n128k16`` takes for each ``mma.sync`` of the same work."""
+ADDRESSES = 0.25
+"""Integer instructions of the inner loop that stay when no fragment is loaded."""
+
+
+@dataclass(frozen=True)
+class _Products:
+    """Multiply-adds of a matrix product on the FMA pipe.
+
+    Attributes:
+        rows: the instructions.
+        macs: multiply-adds that all warps do with them.
+        converts: instructions that make FP32 values of their 16-bit operands.
+        sixteen_bit: whether the operands have 16 bits.
+    """
+
+    rows: Mask
+    macs: float
+    converts: Mask
+    sixteen_bit: bool
+
+
+def tensor_cores_idle(work: Work) -> Iterator[Candidate]:
+    """The inner product of a matrix multiplication on tensor cores.
+
+    Only for 16-bit operands, and for FP32 where the FMA pipe alone is what limits (TF32); only where an operand is used
+    in several multiply-adds. Mended: an `mma.sync` does the multiply-adds of 64 warp instructions (TF32: of 32) at the
+    tensor cores' rate, conversions are gone, and operand loads take half the passes.
+    """
+    if work.code is None or not work.total_executed:
+        return
+    tensor = work.where(lambda line: line.instruction_class == "tensor")
+    if float(work.executed[tensor].sum()) > 0:
+        return
+    found = _products(work)
+    if found is None:
+        return
+    part = share(float(work.executed[found.rows].sum()), work.total_executed)
+    fma = work.loads.get(FMA)
+    busy = (fma.busy if fma is not None else 0.0) * work.imbalance
+    if not found.sixteen_bit and busy < 0.7:
+        return
+    yield Candidate(
+        cause="tensor_cores_idle",
+        mend=_by_mma(work, found, FRAGMENTS),
+        cautious=_by_mma(work, found, 1.0, slower=4.0),
+        bold=_by_mma(work, found, WIDE_FRAGMENTS, warpgroup=True),
+        change=(
+            "Multiply on the tensor cores (wmma, mma.sync, cuBLAS): its 16-bit operands go through the FMA "
+            "pipe, a sixteenth as fast."
+            if found.sixteen_bit
+            else "Where TF32's ten bits of mantissa suffice, multiply on the tensor cores (mma.sync, "
+            "wmma, cuBLAS with TF32): the FMA pipe is what limits."
+        ),
+        evidence=(
+            derived("accumulating multiply-adds / instructions executed", part),
+            *evidence(work, metrics.BUSY["fma"][0], metrics.BUSY["tensor"][0]),
+        ),
+        blamed=np.where(found.rows, work.executed, 0.0),
+    )
+
+
+def _products(work: Work) -> _Products | None:
+    """The multiply-adds of a matrix product, if the launch spends a good part of its instructions on them."""
+    packed = work.where(lambda line: line.opcode == "HFMA2" and not line.moves_a_constant)
+    single = work.where(lambda line: line.opcode == "FFMA")
+    rows = _accumulating(work, packed | single)
+    executed = float(work.executed[rows].sum())
+    if executed < 0.15 * work.total_executed:
+        return None
+    converts = work.where(
+        lambda line: line.full.startswith("HADD2.F32") or line.full.startswith("F2F.F32.F16")
+    )
+    staged = _widened_for_shared(work)
+    narrow = work.where(
+        lambda line: (
+            line.space in ("shared", "global") and line.is_load and bool(_HALF_LOADS.search(line.full))
+        )
+    )
+    sixteen_bit = (
+        float(work.executed[packed & rows].sum()) > 0.3 * executed
+        or float(work.executed[converts | narrow].sum()) > 0.2 * executed
+        or bool(staged.any())
+    )
+    macs = SCALAR_MACS * float(work.executed[rows & single].sum())
+    macs += PACKED_MACS * float(work.executed[rows & packed].sum())
+    fetched = traffic(work).missed * 32.0 / (2.0 if sixteen_bit else 4.0)
+    if fetched and macs < REUSED * fetched:
+        return None
+    return _Products(rows, macs, converts | staged, sixteen_bit)
+
+
+_HALF_LOADS = re.compile(r"\.U16|\.S16")
+_FROM_MEMORY = frozenset(
+    {"LDS", "LDG", "LDSM", "LDL", "HADD2", "F2F", "PRMT", "IMAD", "SHF", "SHFL", "LD", "LOP3"}
+)
+
+
+_REGISTER = re.compile(r"R\d+")
+_DRESS = re.compile(r"[-|]|\..*")
+
+
+@lru_cache(maxsize=8192)
+def _bare(operand: str) -> str:
+    """A register without sign, bars and modifiers."""
+    return _DRESS.sub("", operand)
+
+
+def _accumulating(work: Work, products: Mask) -> Mask:
+    """Multiply-adds into their own summand, both factors fresh: the inner loop of a matrix product."""
+    assert work.code is not None
+    found = np.zeros(len(products), dtype=bool)
+    for index in np.flatnonzero(products & (work.executed > 0)):
+        line = work.sass[int(index)]
+        registers = [_bare(operand) for operand in line.operands]
+        if len(registers) < 4 or not all(_REGISTER.fullmatch(name) for name in registers[1:4]):
+            continue
+        if registers[1] == registers[2] or registers[3] in registers[1:3]:
+            continue
+        sources = [
+            work.sass[at].opcode for name in registers[1:3] for at in work.code.producers(int(index), name)
+        ]
+        sums = [work.sass[at] for at in work.code.producers(int(index), registers[3])]
+        summed = any(source.opcode == line.opcode for source in sums)
+        found[index] = summed and bool(sources) and all(opcode in _FROM_MEMORY for opcode in sources)
+    return found
+
+
+def _widens(line: Sass) -> bool:
+    """An instruction that makes an FP32 value of a 16-bit one: BF16 are the upper half of an FP32 number."""
+    if line.opcode in ("SHF", "IMAD"):
+        return ("L" in line.modifiers and "0x10" in line.operands) or "0x10000" in line.operands
+    if line.opcode in ("LOP3", "PRMT"):
+        return "0xffff0000" in line.operands or "0x7632" in line.operands
+    return line.full.startswith("HADD2.F32") or line.full.startswith("F2F.F32.F16")
+
+
+def _widened_for_shared(work: Work) -> Mask:
+    """Conversions to FP32 of what was loaded with 16 bits, stored to shared memory; none where few stores are so."""
+    code = work.code
+    assert code is not None
+    found = np.zeros(len(work.sass), dtype=bool)
+    stores = work.where(lambda line: line.opcode == "STS" and line.access_bytes >= 4) & (work.executed > 0)
+    widened = 0.0
+    for index in np.flatnonzero(stores):
+        line = work.sass[int(index)]
+        data = line.reads[-(line.access_bytes // 4) :]
+        sources = {at for name in data for at in code.producers(int(index), name)}
+        if sources and all(_widens(work.sass[at]) and _loaded(work, at) for at in sources):
+            widened += float(work.executed[index])
+            found[list(sources)] = True
+    return found if widened > 0.5 * float(work.executed[stores].sum()) else np.zeros_like(found)
+
+
+def _loaded(work: Work, index: int, depth: int = 2) -> bool:
+    """Whether a value comes from global memory, through few instructions."""
+    code = work.code
+    assert code is not None
+    return any(
+        (work.sass[at].is_load and work.sass[at].space == "global")
+        or (depth > 0 and not work.sass[at].space and _loaded(work, at, depth - 1))
+        for name in work.sass[index].reads
+        for at in code.producers(index, name)
+    )
+
+
+def _by_mma(
+    work: Work, found: _Products, fragments: float, *, slower: float = 1.0, warpgroup: bool = False
+) -> Mend:
+    """The multiply-adds on tensor cores.
+
+    Args:
+        fragments: share of the passes of operand loads that stay.
+        slower: instructions for each that the densest ones need.
+        warpgroup: at the rate of the warpgroup instructions where there are any.
+    """
+    packed = work.where(lambda line: line.opcode == "HFMA2")
+    each = MMA_MACS if found.sixteen_bit else TF32_MACS
+    keep = keep_of(work)
+    operands = work.where(lambda line: line.space in ("shared", "global") and line.is_load)
+    keep[operands & _in_loops_of(work, found.rows)] = fragments
+    keep[found.rows] = slower * np.where(packed, PACKED_MACS, SCALAR_MACS)[found.rows] / each
+    keep[found.converts] = 0.05 if slower == 1.0 else 0.5
+    mma, wgmma = tensor_rates(work, "bf16" if found.sixteen_bit else "tf32")
+    rate = wgmma if warpgroup else mma
+    return Mend(
+        keep=keep,
+        resources={TENSOR: 1.0, **dict.fromkeys(BELOW_L1, 1.0)},
+        added={TENSOR: share(2.0 * found.macs, rate * work.sms * work.elapsed)},
+    )
+
+
+def tensor_rates(work: Work, source: str) -> tuple[float, float]:
+    """Operations of an SM's tensor cores a cycle: by warp-level and by the fastest instructions.
+
+    Args:
+        source: type of the operands: ``bf16`` or ``tf32``.
+    """
+    known = arch.tensor_operations(work.profile.device.compute_capability)
+    known = known if source == "bf16" else (known[0] / 2.0, known[1] / 2.0)
+    sms = work.sms
+
+    def peak(name: str, otherwise: float) -> float:
+        path = metrics.tensor_operations_peak(f"op_{name}_src_{source}_dst_fp32_sparsity_off")
+        counted = work.number(path)
+        return counted / sms if counted else otherwise
+
+    return peak("hmma", known[0]), peak("hgmma", known[1])
+
+
+def _in_loops_of(work: Work, rows: Mask) -> Mask:
+    """Instructions that run about as often as these."""
+    often = float(work.executed[rows].max(initial=0.0))
+    return np.asarray(work.executed > 0.05 * often)
+
+
+_SHAPE = re.compile(r"16(8)(8|16|32)")
+
+
+def warp_level_mma(work: Work) -> Iterator[Candidate]:
+    """A matrix product by warpgroup instructions (wgmma) in place of mma.sync or WMMA.
+
+    Only where the GPU has them and their rate is higher. Mended: the tensor cores read operands straight from shared
+    memory, so fragment loads and most of their addresses are gone; the tensor pipe works at its full rate.
+    """
+    if work.code is None or not work.samples or not work.elapsed:
+        return
+    macs = np.array([_macs(line) for line in work.sass])
+    rows = (macs > 0) & (work.executed > 0)
+    before, after = tensor_rates(work, "bf16")
+    if not rows.any() or after <= before or TENSOR not in work.loads:
+        return
+    total = float((macs * work.executed)[rows].sum())
+    loops = work.executed > 0.2 * float(work.executed[rows].max())
+    fragments = loops & work.where(
+        lambda line: (
+            line.opcode in ("LDS", "LDSM", "MOVM") or (line.opcode == "LD" and line.space == "global")
+        )
+    )
+    passes = work.data_passes
+    fragments &= ~((work.global_sectors > 0) & work.where(lambda line: line.opcode == "LD"))
+    plain = loops & work.where(
+        lambda line: line.instruction_class in ("integer", "move", "uniform", "constant")
+    )
+    copies = loops & work.where(lambda line: line.opcode == "LDGSTS" or line.opcode == "LDG")
+
+    def mend(addresses: float, reads: float, waits: float) -> Mend:
+        keep = keep_of(work)
+        keep[plain] = addresses
+        keep[fragments] = 0.0
+        keep[rows] = WGMMA_ISSUES
+        left = float(passes[~fragments].sum()) + reads * total
+        return Mend(
+            keep=keep,
+            latency=np.where(copies, waits, 1.0),
+            resources={
+                TENSOR: before / after,
+                "l1_data": share(left, float(passes.sum())) if passes.any() else 1.0,
+                **dict.fromkeys(BELOW_L1, 1.0),
+            },
+        )
+
+    yield Candidate(
+        cause="warp_level_mma",
+        mend=mend(ADDRESSES, WGMMA_PASSES, 1.0),
+        cautious=mend(1.0, WGMMA_PASSES, 1.0),
+        bold=mend(0.0, WIDE_WGMMA_PASSES, ADDRESSES),
+        change=(
+            f"Multiply by warpgroup instructions (wgmma; CUTLASS's sm90 kernels, cuBLAS): mma.sync reaches "
+            f"{100 * before / after:.0f} % of this GPU's tensor rate, and each warp loads its operands into registers "
+            "first. wgmma reads them from shared memory, where tensor copies (TMA) put them."
+        ),
+        evidence=(
+            derived("operations a cycle and SM by mma.sync / by wgmma, at most", before / after),
+            derived(
+                "fragment loads / instructions executed",
+                share(float(work.executed[fragments].sum()), work.total_executed),
+            ),
+            *evidence(work, metrics.BUSY["tensor"][0], metrics.BUSY["l1_data"][0]),
+        ),
+        blamed=_blamed(work, rows, fragments),
+        least=0.05,
+        rank=LATENCY,
+        yields=1.0,
+    )
+
+
+def _blamed(work: Work, rows: Mask, fragments: Mask) -> Array:
+    """Where the products are: each instruction with what it waits for its operands."""
+    return np.where(rows | fragments, work.executed, 0.0)
+
+
+def _macs(line: Sass) -> float:
+    """Multiply-adds of a warp's ``HMMA``, 0 of anything else."""
+    if line.opcode != "HMMA" or not line.modifiers:
+        return 0.0
+    match = _SHAPE.fullmatch(line.modifiers[0])
+    return 16.0 * float(match[1]) * float(match[2]) if match else 0.0

@@ -1,0 +1,167 @@
+"""Matrix products off the tensor cores, and on them by the slower instructions: recorded GEMMs, and code by hand."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import cache
+
+import numpy as np
+import pytest
+from made_code import made
+from recorded_data import ROOT
+
+from gemmprof import arch, metrics
+from gemmprof.analysis.explanation import explain
+from gemmprof.analysis.explanation.causes.tensor import tensor_cores_idle, tensor_rates, warp_level_mma
+from gemmprof.analysis.explanation.causes.waits import memory_latency
+from gemmprof.analysis.explanation.work import Work, work
+from gemmprof.analysis.reading.report import read_report
+from gemmprof.model import Finding, KernelProfile
+
+
+@cache
+def ladder() -> tuple[KernelProfile, ...]:
+    """Every kernel of the recorded run, the largest problem first."""
+    reports = sorted((ROOT / "gemmprof" / "recorded" / "reports").glob("*.ncu-rep.xz"))
+    found = [profile for report in reports for profile in read_report(report)]
+    return tuple(sorted(found, key=lambda profile: -(profile.number(metrics.DURATION) or 0.0)))
+
+
+def stage(name: str) -> KernelProfile:
+    return next(profile for profile in ladder() if f"{name}<" in profile.name)
+
+
+def findings(profile: KernelProfile) -> dict[str, Finding]:
+    return {finding.cause: finding for finding in explain(profile).findings}
+
+
+class TestIdle:
+    def test_bf16_that_is_widened_on_its_way_to_shared_memory(self) -> None:
+        """Its FFMAs read FP32 from shared memory; that the operands have 16 bits shows where they are staged."""
+        first = explain(stage("hgemm_warptiled")).findings[0]
+        assert first.cause == "tensor_cores_idle" and "16-bit operands" in first.change
+        # 2 M N K = 1.4e11 operations at two thirds of 4096 a cycle take 6 % of the time; what stays is memory.
+        assert 0.55 < first.saves < 0.9 < first.saves_high
+
+    def test_fp32_is_told_what_it_would_lose(self) -> None:
+        told = findings(stage("sgemm_double_buffered"))["tensor_cores_idle"]
+        assert told.change.startswith("Where TF32's ten bits of mantissa suffice")
+
+    def test_kernels_on_tensor_cores_are_not_idle(self) -> None:
+        for name in ("hgemm_wmma", "hgemm_mma", "hgemm_async_copy", "hgemm_wgmma"):
+            assert "tensor_cores_idle" not in findings(stage(name)), name
+
+
+def dot(fetched: float, *, half: bool = True) -> Work:
+    """Sums of products of what two loads bring: ``fetched`` sectors come from L2."""
+    load = "LDG.E.U16" if half else "LDG.E"
+    return made(
+        f"{load} R2, [R4.64] ;",
+        f"{load} R3, [R6.64] ;",
+        "FFMA R8, R2, R3, R8 ;",
+        "FFMA R9, R2, R3, R9 ;",
+        "FFMA R8, R2, R3, R8 ;",
+        "@P0 BRA 0x000000 ;",
+        "EXIT ;",
+        executed=[1000, 1000, 1000, 1000, 1000, 1000, 10],
+        counted={
+            metrics.ELAPSED_CYCLES: 1e5,
+            metrics.SM_ACTIVE_CYCLES: 1e5,
+            metrics.SM_COUNT: 10.0,
+            metrics.BUSY["fma"][0]: 80.0,
+            metrics.BUSY["tensor"][0]: 0.0,
+            metrics.L1_LOAD_SECTORS_FETCHED: fetched,
+        },
+    )
+
+
+class TestProducts:
+    """96,000 multiply-adds; a sector holds 16 operands of 16 bits or 8 of 32."""
+
+    def test_operands_that_are_used_again(self) -> None:
+        (found,) = tensor_cores_idle(dot(1000.0))
+        assert found.mend.keep is not None and found.mend.keep[2] == pytest.approx(1 / 64)
+        # 2 x 96,000 operations on 10 SMs, 8192 / 3 a cycle, of 100,000 cycles.
+        assert found.mend.added["tensor"] == pytest.approx(2 * 96_000 / (10 * 8192 / 3 * 1e5))
+
+    def test_a_product_with_a_vector_uses_each_once(self) -> None:
+        assert list(tensor_cores_idle(dot(6000.0))) == []
+
+    def test_fp32_where_the_fma_pipe_limits(self) -> None:
+        (found,) = tensor_cores_idle(dot(1000.0, half=False))
+        assert found.mend.keep is not None and found.mend.keep[2] == pytest.approx(1 / 32)
+        assert found.change.startswith("Where TF32")
+
+    @pytest.mark.parametrize(
+        "lines",
+        [
+            # n-body: the sum is of squares of differences, no operand comes from memory as it is.
+            (
+                "LDG.E R2, [R4.64] ;",
+                "FADD R3, R2, -R10 ;",
+                "FFMA R8, R3, R11, R8 ;",
+                "FFMA R8, R3, R11, R8 ;",
+            ),
+            # A stencil: coefficients are constants.
+            ("LDG.E R2, [R4.64] ;", "FFMA R8, R2, c[0x0][0x210], R8 ;", "FFMA R8, R2, 0.25, R8 ;"),
+            # A polynomial: the sum is a factor.
+            ("LDG.E R2, [R4.64] ;", "LDG.E R3, [R6.64] ;", "FFMA R8, R8, R2, R3 ;", "FFMA R8, R8, R2, R3 ;"),
+        ],
+    )
+    def test_other_multiply_adds_are_none(self, lines: tuple[str, ...]) -> None:
+        busy = {metrics.BUSY["fma"][0]: 90.0, metrics.ELAPSED_CYCLES: 1e5, metrics.SM_ACTIVE_CYCLES: 1e5}
+        assert list(tensor_cores_idle(made(*lines, "EXIT ;", counted=busy))) == []
+
+
+class TestWarpLevel:
+    @pytest.mark.parametrize("name", ["hgemm_wmma", "hgemm_mma", "hgemm_async_copy"])
+    def test_mma_sync_where_there_is_wgmma(self, name: str) -> None:
+        told = findings(stage(name))["warp_level_mma"]
+        assert "67 %" in told.change
+        assert 0.15 < told.saves < 0.5
+
+    def test_operand_passes_are_what_wgmma_counts(self) -> None:
+        """The next stage, same tiles: its operands' passes as counted are those that the mend leaves."""
+        found = work(stage("hgemm_async_copy"))
+        (candidate,) = warp_level_mma(found)
+        left = candidate.mend.resources["l1_data"] * float(found.data_passes.sum())
+        by_wgmma = work(stage("hgemm_wgmma"))
+        counted = by_wgmma.loads["l1_data"].busy * by_wgmma.elapsed * by_wgmma.sms
+        assert left == pytest.approx(counted, rel=0.2)
+
+    @pytest.mark.parametrize("name", ["hgemm_wgmma", "hgemm_clusters", "sgemm_fastest"])
+    def test_others_are_not_told(self, name: str) -> None:
+        assert list(warp_level_mma(work(stage(name)))) == []
+
+    def test_nor_where_there_is_no_wgmma(self) -> None:
+        profile = stage("hgemm_mma")
+        plain = {name: value for name, value in profile.metrics.items() if "ops_path_tensor" not in name}
+        device = replace(profile.device, compute_capability=(8, 0))
+        assert list(warp_level_mma(work(replace(profile, device=device, metrics=plain)))) == []
+
+
+def test_the_table_states_the_peaks_that_reports_count() -> None:
+    found = work(stage("hgemm_mma"))
+    assert tensor_rates(found, "bf16") == pytest.approx(arch.tensor_operations((9, 0)))
+    assert tensor_rates(found, "tf32") == pytest.approx([rate / 2 for rate in arch.tensor_operations((9, 0))])
+
+
+class TestCopies:
+    def test_copies_past_l1_do_not_pass_its_data_stage(self) -> None:
+        """What the fragments and the stores take is all that was counted."""
+        found = work(stage("hgemm_async_copy"))
+        copies = np.array([line.opcode == "LDGSTS" for line in found.sass])
+        counted = found.loads["l1_data"].busy * found.elapsed * found.sms
+        assert float(found.shared_wavefronts[copies].sum()) > 0.3 * counted
+        assert float(found.data_passes.sum()) == pytest.approx(counted, rel=0.02)
+
+
+class TestTiles:
+    def test_a_tile_fetched_in_turn_with_the_arithmetic(self) -> None:
+        told = findings(stage("hgemm_mma"))["memory_latency"]
+        assert told.change.startswith("Fetch the next tile while this one is used")
+        assert all("LDG" in place.sass for place in told.places)
+
+    @pytest.mark.parametrize("name", ["sgemm_double_buffered", "hgemm_async_copy"])
+    def test_tiles_fetched_ahead_are_not_told(self, name: str) -> None:
+        assert not any("next tile" in one.change for one in memory_latency(work(stage(name))))
