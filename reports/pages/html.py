@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -154,7 +155,10 @@ def _write_one_file(report: Report, target: Path, processes: int) -> Path:
     if path.exists() and not is_our_page(path):
         refuse_foreign([path])
     articles = ordered(
-        lambda place: str(kernel_article(report, pages[place])), len(pages), processes=processes
+        lambda place: str(kernel_article(report, pages[place])),
+        len(pages),
+        processes=processes,
+        here=_shortest(pages),
     )
     text = document(report.title, [index_article(report), *map(Markup, articles)])
     with new_file(path) as temporary:
@@ -171,13 +175,29 @@ def _write_folder(report: Report, target: Path, processes: int) -> Path:
             return _kernel_document(report, report.plan.pages[place - 1])
         return document(report.title, [index_article(report)])
 
+    def write(place: int) -> None:
+        (staging / files[place]).write_text(text(place), encoding="utf-8")
+
     refuse_foreign(
         [path for name in files if os.path.lexists(path := target / name) and not is_our_page(path)]
     )
-    with new_folder(target, is_ours=is_our_page) as staging:
-        for file, content in zip(files, ordered(text, len(files), processes=processes), strict=True):
-            (staging / file).write_text(content, encoding="utf-8")
+    shortest = _shortest(report.plan.pages)
+    here = None if shortest is None else shortest + 1
+    with (
+        new_folder(target, is_ours=is_our_page) as staging,
+        # No worker may be left that writes to the folder when that is published or given up.
+        closing(ordered(write, len(files), processes=processes, here=here)) as written,
+    ):
+        for _ in written:
+            pass
     return target / files[0]
+
+
+def _shortest(pages: Sequence[KernelPage]) -> int | None:
+    """The page that is made soonest: of the kernel with the fewest instructions. None without pages."""
+    return min(
+        range(len(pages)), key=lambda at: len(pages[at].analysis.profile.source.instructions), default=None
+    )
 
 
 def _kernel_document(report: Report, page: KernelPage) -> str:

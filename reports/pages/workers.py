@@ -10,7 +10,7 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
 from typing import Any, TypeVar
@@ -29,11 +29,20 @@ _make: Callable[[int], Any] | None = None
 """What the workers run: they are copies of this process and find it here."""
 
 
-def ordered(make: Callable[[int], Made], count: int, *, processes: int) -> Iterator[Made]:
+def ordered(
+    make: Callable[[int], Made], count: int, *, processes: int, here: int | None = None
+) -> Generator[Made, None, None]:
     """``make(0)``, ``make(1)``, … in order, made by this process or by several.
 
     Workers are forks, so that they share the session's memory. A process with threads cannot be forked safely, nor can
     any on macOS: then this process does all the work.
+
+    Args:
+        make: makes one.
+        count: how many.
+        processes: how many may work at the same time.
+        here: one that this process makes before it forks: what that loads and remembers (templates, matplotlib), no
+            worker loads again.
     """
     global _make
     alone = processes < 2 or count < WORTH_IT_FROM or (os.cpu_count() or 1) < 2
@@ -41,12 +50,14 @@ def ordered(make: Callable[[int], Made], count: int, *, processes: int) -> Itera
         yield from map(make, range(count))
         return
     _make = make
+    made_here = {} if here is None else {here: make(here)}
     # Not a Pool: that one is terminated where the reader of this iterator fails, and can hang in it.
     workers = ProcessPoolExecutor(
         processes, multiprocessing.get_context("fork"), _left_to_parent, (os.getpid(),)
     )
     try:
-        yield from workers.map(_in_worker, range(count))
+        made = workers.map(_in_worker, [place for place in range(count) if place != here])
+        yield from (made_here.pop(place) if place == here else next(made) for place in range(count))
     finally:
         workers.shutdown(wait=True, cancel_futures=True)
         _make = None
