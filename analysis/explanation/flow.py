@@ -1,11 +1,12 @@
 """Control flow of a kernel's SASS: basic blocks, loops, and which instruction a register's value comes from.
 
 Built from text alone, once for each code (`program` caches by the code's text, so that the launches of one
-kernel share it).
+kernel share it, those of another process too).
 """
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -14,13 +15,16 @@ from functools import cached_property, lru_cache
 import numpy as np
 import numpy.typing as npt
 
-from gemmprof.analysis.explanation.sass import Sass, parse
+from gemmprof.analysis.explanation.sass import JUMPS, TARGET, Sass, parse
 from gemmprof.model import Instruction
 
 SEARCH = 400
 """Instructions that a backward search looks at before it gives up."""
 BLOCKS = 64
 """Basic blocks that it looks at."""
+
+_JUMP = re.compile(rf"^(.*\b(?:{'|'.join(JUMPS)})\b.*){TARGET}")
+"""A jump up to its target, which is the last address of the line: another one in each process."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,13 +46,12 @@ class Program:
     """The code of one kernel with the functions that it calls, in address order.
 
     Attributes:
-        sass: the instructions as parsed.
+        sass: the instructions as parsed; targets within the code are relative to its first instruction.
         addresses: their addresses, relative to the first.
     """
 
     sass: tuple[Sass, ...]
     addresses: tuple[int, ...]
-    base: int
     _producers: dict[tuple[int, str], tuple[int, ...]] = field(
         default_factory=dict, repr=False, compare=False
     )
@@ -64,10 +67,7 @@ class Program:
     def target(self, index: int) -> int | None:
         """Index of the instruction that this branch or call goes to, None if unknown."""
         target = self.sass[index].target
-        if target is None:
-            return None
-        found = self.index_of.get(target - self.base)
-        return self.index_of.get(target) if found is None else found
+        return None if target is None else self.index_of.get(target)
 
     @cached_property
     def predecessors(self) -> tuple[tuple[int, ...], ...]:
@@ -215,11 +215,21 @@ class Program:
 
 
 def program(instructions: Sequence[Instruction]) -> Program:
-    """The control flow of a kernel's code; cached by its text and addresses."""
-    base = instructions[0].address if instructions else 0
-    return _program(base, tuple((line.address - base, line.sass) for line in instructions))
+    """The control flow of a kernel's code; cached by its text and relative addresses."""
+    first, last = (instructions[0].address, instructions[-1].address) if instructions else (0, 0)
+
+    def relative(jump: re.Match[str]) -> str:
+        target = int(jump[2], 16)
+        return f"{jump[1]}0x{target - first:06x}" if first <= target <= last else jump[0]
+
+    return _program(
+        tuple(
+            (line.address - first, _JUMP.sub(relative, line.sass) if "0x" in line.sass else line.sass)
+            for line in instructions
+        )
+    )
 
 
 @lru_cache(maxsize=64)
-def _program(base: int, lines: tuple[tuple[int, str], ...]) -> Program:
-    return Program(tuple(parse(text) for _, text in lines), tuple(address for address, _ in lines), base)
+def _program(lines: tuple[tuple[int, str], ...]) -> Program:
+    return Program(tuple(parse(text) for _, text in lines), tuple(address for address, _ in lines))

@@ -22,7 +22,11 @@ TEXTURE = "texture"
 
 _REGISTER = re.compile(r"(?<![\w.])(UR|R|UP|P|B)(\d+)\b(\.64)?")
 _GUARD = re.compile(r"@(!?)(U?P\d|U?PT)\s+")
-_TARGET = re.compile(r"0x([0-9a-f]{6,})")
+JUMPS = ("BRA", "CALL", "RET", "BSSY", "JMP", "BRX")
+"""Opcodes that name the address of another instruction,"""
+TARGET = r"0x([0-9a-f]{6,})"
+"""and how."""
+_TARGET = re.compile(TARGET)
 _PREDICATE = re.compile(r"U?P(\d|T)")
 _ANY_PREDICATE = re.compile(r"!?U?P(\d|T)")
 _STORES = frozenset({"STG", "STS", "STL", "ST", "RED", "REDG", "REDS", "STSM", "STAS", "SUST", "SURED"})
@@ -206,7 +210,7 @@ def parse(text: str) -> Sass:
     opcode, *modifiers = full.split(".")
     operands = tuple(part.strip() for part in _split(rest)) if rest.strip() else ()
     target = None
-    if opcode in ("BRA", "CALL", "RET", "BSSY", "JMP", "BRX"):
+    if opcode in JUMPS:
         found = _TARGET.findall(rest)
         target = int(found[-1], 16) if found else None
     writes, reads = _registers(opcode, full, operands)

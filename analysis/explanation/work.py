@@ -125,6 +125,8 @@ class Work:
         """Samples by stall reason, one entry an instruction; reasons without any are left out."""
         by_reason: dict[str, Array] = {}
         for name, metric in metrics.stall_samples(self.profile.instances).items():
+            if not any(self.profile.instances[metric].values):
+                continue
             values = self._in_order(by_address(self.profile, metric) or {})
             if values.any():
                 by_reason[stall_reasons.reason(name).key] = values
