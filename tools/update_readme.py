@@ -17,7 +17,7 @@ from gemmprof.analysis.explanation import latency
 from gemmprof.analysis.explanation.causes import CAUSES, definition
 from gemmprof.analysis.ladder.predictions import Rung
 from gemmprof.analysis.ladder.predictions import steps as ladder_steps
-from gemmprof.analysis.provenance import FIGURES
+from gemmprof.analysis.provenance.table import FIGURES
 from gemmprof.analysis.session import Session, load_session
 from gemmprof.commands import COMMANDS
 from gemmprof.kernels.catalog import HALF, LADDERS, SINGLE

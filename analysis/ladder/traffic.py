@@ -141,24 +141,29 @@ def _load_rows(
 def _byte_rows(
     stage: Stage, problem: Problem, patterns: AccessPatterns | None, measured: _Measured
 ) -> list[TrafficRow]:
-    size, c_size = _bytes_of(problem.dtype), _bytes_of(problem.c_dtype)
-    shared_size = _shared_size(patterns, size)
-    elements = _elements(patterns, "shared", shared_size)
-    operands = float(size * (problem.m * problem.k + problem.k * problem.n))
-    output = float(c_size * problem.m * problem.n)
-    tile = block_tile(stage)
-    from_l2, rows_and_columns, shared = None, "", ""
-    if tile is not None and stage.addresses is not None:
-        from_l2 = size * problem.m * problem.n * (problem.k / tile[0] + problem.k / tile[1])
-        rows_and_columns = "{} M N (K/{} + K/{})".format(size, *stage.addresses.tile)
-        shared = f"{shared_size} M N ({stage.addresses.shared_formula})"
+    return [
+        *_shared_rows(stage, problem, patterns, measured),
+        _l1_row(patterns, measured),
+        _l2_read_row(stage, problem, patterns, measured),
+        *_problem_rows(problem, measured),
+    ]
+
+
+def _shared_rows(
+    stage: Stage, problem: Problem, patterns: AccessPatterns | None, measured: _Measured
+) -> list[TrafficRow]:
+    """What threads, and wgmma for them, read from shared memory."""
+    size = _shared_size(patterns, _bytes_of(problem.dtype))
+    elements = _elements(patterns, "shared", size)
+    formula = f"{size} M N ({stage.addresses.shared_formula})" if elements and stage.addresses else ""
+    operands = patterns.operand_bytes if patterns is not None else 0
     return [
         TrafficRow(
             "shared_bytes",
             "Bytes that threads load from shared memory",
             "byte",
-            None if elements is None else elements * shared_size,
-            shared if elements else "",
+            None if elements is None else elements * size,
+            formula,
             measured.shared_load_bytes,
             _ahead_note(patterns),
         ),
@@ -166,29 +171,52 @@ def _byte_rows(
             "operand_bytes",
             "Bytes that wgmma reads from shared memory",
             "byte",
-            None if patterns is None or not patterns.operand_bytes else float(patterns.operand_bytes),
-            _operand_formula(stage) if patterns is not None and patterns.operand_bytes else "",
+            float(operands) if operands else None,
+            _operand_formula(stage) if operands else "",
             measured.operand_bytes,
         ),
-        TrafficRow(
-            "l1_bytes",
-            "Bytes of the sectors that global loads touch in L1",
-            "byte",
-            None if patterns is None else float(patterns.sectors("load") * SECTOR_BYTES),
-            "32 x sectors of every warp's loads" if patterns is not None else "",
-            measured.l1_bytes,
-        ),
-        TrafficRow(
-            "l2_read_bytes",
-            "Bytes that L2 delivers to L1",
-            "byte",
-            from_l2,
-            rows_and_columns,
-            measured.l2_read_bytes,
-            "tensor copies keep nothing in L1 that blocks could share"
-            if patterns is not None and patterns.copies
-            else "below: blocks on one SM share sectors in L1; above: L1 lost sectors before they were used again",
-        ),
+    ]
+
+
+def _l1_row(patterns: AccessPatterns | None, measured: _Measured) -> TrafficRow:
+    return TrafficRow(
+        "l1_bytes",
+        "Bytes of the sectors that global loads touch in L1",
+        "byte",
+        None if patterns is None else float(patterns.sectors("load") * SECTOR_BYTES),
+        "32 x sectors of every warp's loads" if patterns is not None else "",
+        measured.l1_bytes,
+    )
+
+
+def _l2_read_row(
+    stage: Stage, problem: Problem, patterns: AccessPatterns | None, measured: _Measured
+) -> TrafficRow:
+    """The rows of A and columns of B that each block needs."""
+    tile, size = block_tile(stage), _bytes_of(problem.dtype)
+    predicted, formula = None, ""
+    if tile is not None and stage.addresses is not None:
+        predicted = size * problem.m * problem.n * (problem.k / tile[0] + problem.k / tile[1])
+        formula = "{} M N (K/{} + K/{})".format(size, *stage.addresses.tile)
+    return TrafficRow(
+        "l2_read_bytes",
+        "Bytes that L2 delivers to L1",
+        "byte",
+        predicted,
+        formula,
+        measured.l2_read_bytes,
+        "tensor copies keep nothing in L1 that blocks could share"
+        if patterns is not None and patterns.copies
+        else "below: blocks on one SM share sectors in L1; above: L1 lost sectors before they were used again",
+    )
+
+
+def _problem_rows(problem: Problem, measured: _Measured) -> list[TrafficRow]:
+    """What any kernel must move that computes the problem: A and B once, C once."""
+    size, c_size = _bytes_of(problem.dtype), _bytes_of(problem.c_dtype)
+    operands = float(size * (problem.m * problem.k + problem.k * problem.n))
+    output = float(c_size * problem.m * problem.n)
+    return [
         TrafficRow(
             "l2_write_bytes",
             "Bytes stored to L2",

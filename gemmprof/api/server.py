@@ -74,23 +74,19 @@ class Folders:
         return load_session(self.allowed(path), selection=selection(**words))
 
 
-def server(roots: Sequence[Path]) -> MCPServer:
-    """The server over these folders.
+class Tools:
+    """What clients may call; the docstrings are what they are told of each.
 
-    Raises:
-        UsageError: the package ``mcp`` is not installed.
+    Args:
+        folders: what may be read.
     """
-    try:
-        from mcp.server import MCPServer
-    except ImportError:
-        raise UsageError("the server needs the package mcp", remedies=["pip install '.[mcp]'"]) from None
-    folders = Folders(roots)
-    made = MCPServer("gemmprof", instructions=INSTRUCTIONS)
 
-    def tool(function: Callable[..., str]) -> None:
-        made.tool()(_answering(function))
+    def __init__(self, folders: Folders) -> None:
+        self.folders = folders
 
-    def open(path: str, kernel: str | None = None, nvtx: str | None = None, tokens: int = TOKENS) -> str:  # noqa: A001
+    def open(
+        self, path: str, kernel: str | None = None, nvtx: str | None = None, tokens: int = TOKENS
+    ) -> str:
         """List what a report, run directory or folder holds: families of launches, most time first.
 
         Args:
@@ -99,9 +95,11 @@ def server(roots: Sequence[Path]) -> MCPServer:
             nvtx: only launches within NVTX ranges (joined by /) in which this regular expression is found.
             tokens: about how long the answer may be.
         """
-        return agents.within(agents.overview(folders.session(path, kernel=kernel, nvtx=nvtx)), tokens)
+        return agents.within(agents.overview(self.folders.session(path, kernel=kernel, nvtx=nvtx)), tokens)
 
-    def explain(path: str, kernel: str | None = None, launch: str | None = None, tokens: int = TOKENS) -> str:
+    def explain(
+        self, path: str, kernel: str | None = None, launch: str | None = None, tokens: int = TOKENS
+    ) -> str:
         """Say what to change first in each kernel, where, and what it is predicted to save, with the evidence.
 
         Args:
@@ -113,10 +111,10 @@ def server(roots: Sequence[Path]) -> MCPServer:
         from gemmprof.analysis.explanation.reports import explain_reports
         from gemmprof.reports.explanations.markdown import document
 
-        found = explain_reports(folders.allowed(path), selection(kernel=kernel, launches=launch))
+        found = explain_reports(self.folders.allowed(path), selection(kernel=kernel, launches=launch))
         return f"{agents.QUOTED}\n\n{document(found.kernels, budget=max(tokens, 50))}"
 
-    def diff(before: str, after: str, kernel: str | None = None, tokens: int = TOKENS) -> str:
+    def diff(self, before: str, after: str, kernel: str | None = None, tokens: int = TOKENS) -> str:
         """Say whether each kernel is SAME, FASTER, SLOWER or one CAN'T TELL from one report or run to another, and why.
 
         Args:
@@ -129,11 +127,13 @@ def server(roots: Sequence[Path]) -> MCPServer:
         from gemmprof.analysis.comparison.sides import load_side
 
         wanted = selection(kernel=kernel)
-        left, right = (load_side(folders.allowed(path), wanted) for path in (before, after))
+        left, right = (load_side(self.folders.allowed(path), wanted) for path in (before, after))
         found = compare_matches(match(left, right), before=left.title, after=right.title, across=ACROSS)
         return agents.within(agents.diff(found), tokens)
 
-    def source(path: str, launch: int = 0, sass: bool = False, lines: int = 20, tokens: int = TOKENS) -> str:
+    def source(
+        self, path: str, launch: int = 0, sass: bool = False, lines: int = 20, tokens: int = TOKENS
+    ) -> str:
         """Show the hottest source lines (or SASS instructions) of one launch, with their share of the samples.
 
         Args:
@@ -143,11 +143,28 @@ def server(roots: Sequence[Path]) -> MCPServer:
             lines: how many.
             tokens: about how long the answer may be.
         """
-        session = folders.session(path, launches=str(launch))
+        session = self.folders.session(path, launches=str(launch))
         return agents.within(agents.source(session.kernels[0], most=max(1, lines), sass=sass), tokens)
 
-    for function in (open, explain, diff, source):
-        tool(function)
+    @property
+    def all(self) -> tuple[Callable[..., str], ...]:
+        """Every tool, in the order in which they are used."""
+        return (self.open, self.explain, self.diff, self.source)
+
+
+def server(roots: Sequence[Path]) -> MCPServer:
+    """The server over these folders.
+
+    Raises:
+        UsageError: the package ``mcp`` is not installed.
+    """
+    try:
+        from mcp.server import MCPServer
+    except ImportError:
+        raise UsageError("the server needs the package mcp", remedies=["pip install '.[mcp]'"]) from None
+    made = MCPServer("gemmprof", instructions=INSTRUCTIONS)
+    for tool in Tools(Folders(roots)).all:
+        made.tool()(_answering(tool))
     return made
 
 

@@ -40,6 +40,12 @@ PAGES = "report"
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of ``gemmprof collect``."""
+    _add_problem(parser)
+    _add_method(parser)
+
+
+def _add_problem(parser: argparse.ArgumentParser) -> None:
+    """What to measure."""
     what = parser.add_argument_group("what to measure")
     what.add_argument(
         "--all-stages", action="store_true", help="the whole ladder, or every ladder where none is chosen"
@@ -64,6 +70,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add_type_arguments(what)
     what.add_argument("--seed", type=whole(0), help="seed of the random operands (default 0)")
+
+
+def _add_method(parser: argparse.ArgumentParser) -> None:
+    """How to measure, and where to."""
     how = parser.add_argument_group("how to measure")
     how.add_argument("--no-bench", action="store_true", help="do not time")
     how.add_argument("--no-profile", action="store_true", help="do not run Nsight Compute")

@@ -44,6 +44,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="before and after; one: a ladder is compared within itself; none: the newest run here, else the "
         "recorded run",
     )
+    _add_sides(parser)
+    _add_gate(parser)
+    _add_output(parser)
+
+
+def _add_sides(parser: argparse.ArgumentParser) -> None:
+    """What is compared with what."""
     sides = parser.add_argument_group("the two sides")
     sides.add_argument(
         "--with",
@@ -82,6 +89,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--each-launch", action="store_true", help="the n-th launch with the n-th: no repetitions"
     )
     _shared.add_selection_arguments(parser)
+
+
+def _add_gate(parser: argparse.ArgumentParser) -> None:
+    """What must hold."""
     gate = parser.add_argument_group("the gate")
     gate.add_argument(
         "--fail-if",
@@ -99,6 +110,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     gate.add_argument("--allow-gone", action="store_true", help="kernels that only the earlier side has pass")
     gate.add_argument("--waivers", metavar="FILE", help="TOML: [[waiver]] with kernel, reason, until")
     _shared.add_trust_argument(parser)
+
+
+def _add_output(parser: argparse.ArgumentParser) -> None:
+    """How the outcome is said."""
     how = parser.add_argument_group("how to say it")
     how.add_argument("--format", choices=FORMATS, default="text", help="default: text")
     how.add_argument("--json", action="store_true", help="short for --format json")

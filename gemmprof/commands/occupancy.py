@@ -48,6 +48,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("reports", nargs="*", metavar="REPORT", help=".ncu-rep files or run directories")
     add_trust_argument(parser)
     add_selection_arguments(parser)
+    _add_kernel(parser)
+    _add_target(parser)
+
+
+def _add_kernel(parser: argparse.ArgumentParser) -> None:
+    """The kernel, in numbers or from elsewhere."""
     kernel = parser.add_argument_group("the kernel")
     kernel.add_argument("-t", "--threads", type=whole(1), metavar="N", help="threads per block")
     kernel.add_argument(
@@ -81,6 +87,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="STAGE",
         help="a stage, by number or name, of the newest run here, else of the recorded one",
     )
+
+
+def _add_target(parser: argparse.ArgumentParser) -> None:
+    """The GPU, and what to write."""
     target = parser.add_argument_group("the GPU")
     target.add_argument(
         "--arch",

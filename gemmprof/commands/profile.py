@@ -39,6 +39,13 @@ SETS = ("lean", "basic", "detailed", "full", "roofline")
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the command's arguments."""
     parser.add_argument("program", nargs="*", metavar="-- COMMAND", help="the program and its arguments")
+    _add_choice(parser)
+    _add_collection(parser)
+    _add_output(parser)
+
+
+def _add_choice(parser: argparse.ArgumentParser) -> None:
+    """Which launches to profile."""
     which = parser.add_argument_group("which launches")
     which.add_argument(
         "--kernel", metavar="REGEX", help="those whose full demangled name the expression is found in"
@@ -69,6 +76,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     which.add_argument(
         "--all-launches", action="store_true", help="every launch of each kernel instead of one of each grid"
     )
+
+
+def _add_collection(parser: argparse.ArgumentParser) -> None:
+    """What ncu collects, and how."""
     how = parser.add_argument_group("how")
     how.add_argument(
         "--set",
@@ -102,6 +113,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     how.add_argument(
         "--marked-only", action="store_true", help="only between cudaProfilerStart and cudaProfilerStop"
     )
+
+
+def _add_output(parser: argparse.ArgumentParser) -> None:
+    """What comes of it."""
     where = parser.add_argument_group("what comes of it")
     where.add_argument(
         "-o", "--output", metavar="DIR", help=f"folder (default: a new one in {DEFAULT_FOLDER})"

@@ -21,8 +21,9 @@ from jinja2 import Environment, PackageLoader, StrictUndefined, nodes
 from jinja2.compiler import CodeGenerator, Frame
 from markupsafe import Markup, escape
 
-from gemmprof.analysis import opcodes, provenance, rules
+from gemmprof.analysis import opcodes, rules
 from gemmprof.analysis.occupancy.reasoning import in_words
+from gemmprof.analysis.provenance.table import FIGURES, figures_of
 from gemmprof.model import NotCollected
 from gemmprof.reports import formatting
 from gemmprof.reports.explanations import words as explanations
@@ -144,9 +145,9 @@ def tip(key: str) -> Markup:
     """A ``title`` attribute that says how a figure is computed.
 
     Raises:
-        KeyError: if `provenance.FIGURES` does not know the figure.
+        KeyError: if `FIGURES` does not know the figure.
     """
-    return Markup(' title="{}"').format(provenance.FIGURES[key].words)
+    return Markup(' title="{}"').format(FIGURES[key].words)
 
 
 def _is_missing(value: Any) -> bool:
@@ -200,8 +201,8 @@ def environment() -> Environment:
     ):
         env.filters[function.__name__] = function
     env.filters["json"] = json_for_script
-    env.filters["figures_of"] = provenance.figures_of
-    env.filters["figure_words"] = lambda key: provenance.FIGURES[key].words
+    env.filters["figures_of"] = figures_of
+    env.filters["figure_words"] = lambda key: FIGURES[key].words
     env.globals["tip"] = tip
     env.filters["finding_title"] = explanations.title
     env.filters["place_words"] = explanations.place

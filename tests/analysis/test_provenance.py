@@ -15,7 +15,7 @@ from recorded_data import DATA, ReadRecorded
 
 from gemmprof import metrics
 from gemmprof.analysis.kernel_analysis import ANALYSES
-from gemmprof.analysis.provenance import ANALYSES_WITHOUT_FIGURES, FIGURES, figures_of
+from gemmprof.analysis.provenance.table import ANALYSES_WITHOUT_FIGURES, FIGURES, figures_of
 from gemmprof.model import KernelProfile, NotCollected
 
 BY_NAME = {analysis.NAME: analysis for analysis in ANALYSES}

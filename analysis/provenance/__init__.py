@@ -1,0 +1,1 @@
+"""How every figure on a page is computed, and from which metrics."""
