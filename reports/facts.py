@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from gemmprof.analysis.occupancy.profile import LaunchOccupancy
@@ -24,6 +24,18 @@ def achieved_occupancy(analysis: KernelAnalysis) -> float | None:
     """Warps that were active on an SM, per cent of the most that it can hold; None where the occupancy section is."""
     result = analysis.get(LaunchOccupancy)
     return result.achieved_percent if isinstance(result, LaunchOccupancy) else None
+
+
+def processes(kernels: Iterable[KernelAnalysis]) -> tuple[int, ...]:
+    """Ids of the processes that launched, where some report holds launches of several; else ()."""
+    by_report: dict[str, dict[int, None]] = {}
+    for kernel in kernels:
+        if (process := kernel.profile.session.process) is not None:
+            by_report.setdefault(kernel.profile.report, {})[process] = None
+    several = any(len(found) > 1 for found in by_report.values())
+    return (
+        tuple(dict.fromkeys(process for found in by_report.values() for process in found)) if several else ()
+    )
 
 
 def theoretical_occupancy(analysis: KernelAnalysis) -> float | None:

@@ -196,8 +196,8 @@ def grid(text: str) -> str:
 
 
 def counted(number: int, noun: str) -> str:
-    """A number of things: ``1 run``, ``1,184 runs``, ``2 processes``."""
-    plural = "" if number == 1 else "es" if noun.endswith("s") else "s"
+    """A number of things: ``1 run``, ``1,184 launches``, ``2 processes``."""
+    plural = "" if number == 1 else "es" if noun.endswith(("s", "ch")) else "s"
     return f"{number:,} {noun}{plural}"
 
 

@@ -231,6 +231,9 @@ def units_of_report(path: str | os.PathLike[str]) -> Mapping[str, str]:
 
 def _sessions(frame: Frame) -> dict[int, SessionDetails]:
     try:
-        return {process: session_details(data) for process, data in frame.sessions.items()}
+        return {
+            process: replace(session_details(data), process=process or None)
+            for process, data in frame.sessions.items()
+        }
     except WireError as error:
         raise damaged(frame.path, "the facts of its session cannot be read", str(error)) from None

@@ -67,6 +67,7 @@ def _launches(report: Path | None, wanted: Selection, skip: int) -> tuple[Launch
                 shared_memory=profile.launch.dynamic_shared_memory or 0,
                 duration=profile.number(metrics.DURATION) or 0.0,
                 wanted=profile.index >= skip and wanted.matches(profile),
+                process=profile.session.process,
             )
             for profile in reader.profiles(instances=False, rules=False)
         )

@@ -156,6 +156,10 @@ def run(options: argparse.Namespace) -> int:
         output=_terminal(options),
     )
     if options.print_command:
+        if wanted:
+            _say(
+                f"Note: {wanted} is worked out from a count; this line profiles the first launch of every kernel"
+            )
         return _print_command(profiler)
     require_profiler()
     profiler.folder.mkdir(parents=True, exist_ok=True)

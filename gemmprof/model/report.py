@@ -133,6 +133,7 @@ class SessionDetails:
         versions: by provider as ncu names it: ``CUDA Version``, ``Display Driver Version``, ``Nsight Compute Target`` …
         settings: ``sections``, ``clock control`` and ``replay mode`` where the report says.
         device_attributes: attributes of the first GPU, without ``device__attribute_``.
+        process: id of the process that launched, None if the report does not say; torchrun starts one a GPU.
     """
 
     created: int | None = None
@@ -141,6 +142,7 @@ class SessionDetails:
     versions: Mapping[str, str] = field(default_factory=dict)
     settings: Mapping[str, str] = field(default_factory=dict, repr=False)
     device_attributes: Mapping[str, MetricValue] = field(default_factory=dict, repr=False)
+    process: int | None = None
 
     @property
     def moment(self) -> datetime | None:

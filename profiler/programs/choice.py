@@ -57,6 +57,8 @@ class Launch:
     duration: float
     wanted: bool = True
     """Whether the user's selection means it."""
+    process: int | None = None
+    """Which of several processes launched it: each counts its invocations by itself."""
 
     @property
     def key(self) -> tuple[object, ...]:
@@ -121,12 +123,16 @@ def choose(launches: Sequence[Launch], *, limit: int, every: bool = False) -> Ch
         limit: most kernels and launch configurations to profile.
         every: each launch of the chosen kernels instead of one.
     """
-    numbered: dict[tuple[object, ...], list[Launch]] = {}
+    counts: Counter[tuple[tuple[object, ...], int | None]] = Counter()
+    numbered: dict[tuple[object, ...], list[tuple[int, Launch]]] = {}
     for launch in launches:
-        numbered.setdefault(launch.key, []).append(launch)
-    wanted = {key: members for key, members in numbered.items() if any(launch.wanted for launch in members)}
+        counts[launch.key, launch.process] += 1
+        numbered.setdefault(launch.key, []).append((counts[launch.key, launch.process], launch))
+    wanted = {
+        key: members for key, members in numbered.items() if any(launch.wanted for _, launch in members)
+    }
     total = {
-        key: sum(launch.duration for launch in members if launch.wanted) for key, members in wanted.items()
+        key: sum(launch.duration for _, launch in members if launch.wanted) for key, members in wanted.items()
     }
     ranked = sorted(wanted, key=lambda key: total[key], reverse=True)
     kept = _within_argument(ranked[:limit])
@@ -136,7 +142,7 @@ def choose(launches: Sequence[Launch], *, limit: int, every: bool = False) -> Ch
         for key in kept
     }
     names = {str(key[0]) for key in kept}
-    lengths = [len(members) for key, members in numbered.items() if key[0] in names]
+    lengths = [length for (key, _), length in counts.items() if key[0] in names]
     invocations = sorted(set().union(*suitable.values())) if every else _covering(suitable, lengths)
     profiled = _profiled(numbered, names, invocations)
     return Choice(
@@ -163,14 +169,10 @@ def _within_argument(keys: Sequence[tuple[object, ...]]) -> list[tuple[object, .
     return kept
 
 
-def _suitable(members: Sequence[Launch], near: float) -> set[int]:
+def _suitable(members: Sequence[tuple[int, Launch]], near: float) -> set[int]:
     """Numbers of the invocations that stand for a kernel: wanted, and at least so near to the longest."""
-    longest = max(launch.duration for launch in members if launch.wanted)
-    return {
-        number
-        for number, launch in enumerate(members, 1)
-        if launch.wanted and launch.duration >= near * longest
-    }
+    longest = max(launch.duration for _, launch in members if launch.wanted)
+    return {number for number, launch in members if launch.wanted and launch.duration >= near * longest}
 
 
 def _covering(suitable: dict[tuple[object, ...], set[int]], lengths: Sequence[int]) -> list[int]:
@@ -193,13 +195,13 @@ def _covering(suitable: dict[tuple[object, ...], set[int]], lengths: Sequence[in
 
 
 def _profiled(
-    numbered: dict[tuple[object, ...], list[Launch]], names: set[str], invocations: Sequence[int]
+    numbered: dict[tuple[object, ...], list[tuple[int, Launch]]], names: set[str], invocations: Sequence[int]
 ) -> list[Launch]:
     """What the filter means: these invocations of every launch configuration of the named kernels."""
     return [
-        members[number - 1]
+        launch
         for key, members in numbered.items()
         if key[0] in names
-        for number in invocations
-        if number <= len(members)
+        for number, launch in members
+        if number in invocations
     ]

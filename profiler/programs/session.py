@@ -36,7 +36,8 @@ POLL_SECONDS = 0.2
 NVTX_SCOPES = (2025, 3)
 """From this release on ncu can give a range to all threads."""
 LOGS = "logs"
-_LAUNCHERS = frozenset({"torchrun", "mpirun", "mpiexec", "accelerate", "deepspeed", "srun"})
+_STARTED_ELSEWHERE = frozenset({"srun", "mpirun", "mpiexec", "jsrun", "aprun", "kubectl", "docker"})
+"""Launchers whose processes may be children of a service rather than their own, where ncu does not see them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -244,6 +245,13 @@ class ProgramProfiler:
             remedies.insert(
                 0, f"see that the program launches kernels without the profiler: {shlex.join(self.program)}"
             )
+        launcher = launcher_elsewhere(self.program)
+        if launcher and isinstance(error, NothingProfiledError):
+            remedies.insert(
+                0,
+                f"{launcher} may start its processes where ncu does not see them: put the profiler behind it, "
+                f"{launcher} … gemmprof profile -o DIR -- PROGRAM, with a DIR of each process's own",
+            )
         return type(error)(error.message, remedies=remedies, found=error.found)
 
 
@@ -302,9 +310,10 @@ def program_name(program: Sequence[str]) -> str:
     return re.sub(r"[^\w.+-]+", "_", Path(script).stem)[:60].strip(".-_") or "program"
 
 
-def is_launcher(program: Sequence[str]) -> bool:
-    """Whether the program starts others on several GPUs (torchrun, mpirun …)."""
-    return not _LAUNCHERS.isdisjoint(Path(word).name for word in program[:4])
+def launcher_elsewhere(program: Sequence[str]) -> str:
+    """The launcher that a command begins with, where ncu may not see what it starts; '' for others."""
+    name = Path(program[0]).name if program else ""
+    return name if name in _STARTED_ELSEWHERE else ""
 
 
 def check_program(program: Sequence[str]) -> tuple[str, ...]:

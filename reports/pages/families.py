@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from gemmprof.analysis.by_line import base_name
 from gemmprof.analysis.families import Family
 from gemmprof.analysis.speed_of_light import SpeedOfLight
+from gemmprof.reports.facts import processes
 from gemmprof.reports.formatting import hertz, nanoseconds, ratio
 
 if TYPE_CHECKING:
@@ -76,6 +77,8 @@ def session_facts(session: Session, plan: Plan) -> list[tuple[str, str]]:
     if details.moment is not None:
         facts.append(("Profiled", f"{details.moment:%Y-%m-%d %H:%M} UTC"))
     facts.append(("Captured", _captured(plan, len(kernels))))
+    if several := processes(kernels):
+        facts.append(("Processes", f"{len(several)}: {', '.join(map(str, several))}"))
     if session.selected:
         facts.append(("Chosen by", session.selected))
     return facts

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 _TYPES = {
     "report": "string",
     "launch": "int64",
+    "process": "Int64",
     "kernel": "string",
     "name": "string",
     "nvtx": "string",
@@ -83,6 +84,7 @@ def _row(kernel: KernelAnalysis) -> dict[str, Any]:
     row: dict[str, Any] = {
         "report": profile.report,
         "launch": profile.index,
+        "process": profile.session.process,
         "name": profile.name,
         "nvtx": "/".join(profile.nvtx),
         **{f"grid_{axis}": size for axis, size in zip("xyz", launch.grid, strict=True)},

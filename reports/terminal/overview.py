@@ -12,6 +12,7 @@ from gemmprof.analysis.speed_of_light import SpeedOfLight
 from gemmprof.errors import UsageError
 from gemmprof.reports.explanations.records import finding_record
 from gemmprof.reports.explanations.words import title as finding_title
+from gemmprof.reports.facts import processes
 from gemmprof.reports.formatting import DASH, extent, hertz, nanoseconds, ratio, times, visible
 from gemmprof.reports.pages.environment import moment
 from gemmprof.reports.terminal.records import plain
@@ -89,6 +90,8 @@ def headline(session: Session) -> str:
     count = len(session.kernels)
     kernels = len({kernel.profile.name for kernel in session.kernels})
     what = f"{count:,} launch{'es' if count != 1 else ''} of {kernels:,} kernel{'s' if kernels != 1 else ''}"
+    if several := processes(session.kernels):
+        what += f" by {len(several)} processes"
     if session.selected:
         what += f" chosen by {session.selected}"
     return " · ".join([session.title, what, *devices[:2]])

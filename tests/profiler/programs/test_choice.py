@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -26,8 +27,9 @@ def meant(options: tuple[str, ...], launches: list[Launch]) -> list[int]:
     for position, one in enumerate(launches):
         if re.search(name, one.mangled_name) is None:
             continue
-        seen[one.key] = seen.get(one.key, 0) + 1
-        if re.search(number, str(seen[one.key])):
+        counted = (one.key, one.process)  # each process counts its own launches
+        seen[counted] = seen.get(counted, 0) + 1
+        if re.search(number, str(seen[counted])):
             found.append(position)
     return found
 
@@ -38,6 +40,16 @@ def test_one_launch_of_each_kernel_and_grid() -> None:
     assert (choice.kernels, choice.launches, choice.left_out, choice.share) == (3, 3, 0, 1.0)
     profiled = meant(choice.filters, launches)
     assert {launches[position].key for position in profiled} == {one.key for one in launches}
+
+
+def test_the_hot_launch_of_one_of_several_processes_is_not_missed() -> None:
+    """Numbered across ranks it would be the fourth, which no rank launches."""
+    steps = [launch("a", duration=duration) for duration in (1e3, 1e3, 1e3, 5e6)]
+    launches = [replace(one, process=100 + place % 2) for place, one in enumerate(steps)]
+    choice = choose(launches, limit=10)
+    profiled = meant(choice.filters, launches)
+    assert choice.launches == len(profiled) == 2, "the second of each"
+    assert max(launches[position].duration for position in profiled) == 5e6
 
 
 def test_the_hot_ones_are_never_missed() -> None:

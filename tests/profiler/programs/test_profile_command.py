@@ -15,6 +15,10 @@ from profiler_fakes import write_ncu
 from recorded_data import DATA
 
 from gemmprof.analysis.inputs import expand
+from gemmprof.profiler.programs.choice import ALL_KERNELS
+from gemmprof.reports.formats.fields import mismatches
+from gemmprof.reports.formats.launches import ProfileRecord
+from gemmprof.reports.formats.many import ErrorRecord
 
 NCU = """
 here = Path(__file__).parent
@@ -176,3 +180,67 @@ def test_a_folder_that_holds_something_is_not_written_to(machine: Machine) -> No
     (machine.folder / "out" / "mine").write_text("")
     result = machine.run("-o", "out")
     assert result.returncode == 2 and "exists already" in result.stderr
+
+
+def test_json_is_what_is_declared(machine: Machine) -> None:
+    machine.plans["count"]["report"] = machine.plans["profile"]["report"]
+    for number, options in enumerate((["--no-pages"], ["--no-count"], ["--repeat", "2", "--no-pages"])):
+        result = machine.run("--json", *options, "-o", f"out{number}")
+        assert result.returncode == 0, result.stderr
+        assert list(mismatches(json.loads(result.stdout), ProfileRecord)) == []
+
+
+def test_an_error_in_json_is_what_is_declared(machine: Machine) -> None:
+    machine.plans["count"].update(log=PERMISSION, report="", exit_code=1)
+    result = machine.run("--json")
+    assert result.returncode == 2
+    record = json.loads(result.stdout)
+    assert list(mismatches(record, ErrorRecord)) == []
+    assert record["remedies"]
+
+
+def test_processes_of_a_launcher_are_profiled_together(machine: Machine) -> None:
+    """One ncu around torchrun: its children, ranges of all threads, nothing of NCCL, and the user's environment."""
+    torchrun = machine.folder / "bin" / "torchrun"
+    torchrun.write_text(
+        '#!/bin/sh\necho "arguments: $*"; env | grep -c "^NV_NSIGHT\\|^CUDA_INJECTION" ; echo "$MINE"\n'
+    )
+    torchrun.chmod(0o755)
+    program = ["torchrun", "--nproc-per-node", "2", "train.py", "--json"]
+    for plan in machine.plans.values():
+        plan["program"] = program
+    os.environ["MINE"] = "kept"
+    try:
+        result = machine.run("--no-pages", "-o", "out", program=program)
+    finally:
+        del os.environ["MINE"]
+    assert (machine.folder / "out" / "train.ncu-rep").is_file(), result.stderr
+    said = (machine.folder / "out" / "logs" / "train.out.log").read_text().splitlines()
+    assert said == ["arguments: --nproc-per-node 2 train.py --json", "0", "kept"]
+    assert machine.calls[0][machine.calls[0].index("--kernel-name") + 1] == ALL_KERNELS
+    for call in machine.calls:
+        assert call[-5:] == program, "the launcher's own options reach it as they are"
+        assert call[call.index("--target-processes") + 1] == "all"
+        assert call[call.index("--nvtx-push-pop-scope") + 1] == "process"
+        assert "--replay-mode" not in call, (
+            "ranks wait for each other: the program is not run again for each pass"
+        )
+
+
+def test_a_launcher_whose_processes_ncu_does_not_see_is_told_apart(machine: Machine) -> None:
+    srun = machine.folder / "bin" / "srun"
+    srun.write_text("#!/bin/sh\n")
+    srun.chmod(0o755)
+    machine.plans["count"].update(log="==WARNING== No kernels were profiled.\n", report="", exit_code=0)
+    for plan in machine.plans.values():
+        plan["program"] = ["true"]
+    result = machine.run(program=["srun", "./app"])
+    assert result.returncode == 2
+    assert "srun … gemmprof profile -o DIR -- PROGRAM" in result.stderr
+    assert "srun" not in machine.run().stderr
+
+
+def test_print_command_says_what_it_cannot_know(machine: Machine) -> None:
+    result = machine.run("--print-command", "--top", "5", "--nvtx", "forward")
+    assert result.returncode == 0 and result.stdout.startswith("ncu ")
+    assert "--nvtx 'forward' --top 5 is worked out from a count" in result.stderr
