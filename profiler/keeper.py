@@ -47,6 +47,8 @@ class Keeper:
         self.lock = lock
         self.stopping = threading.Event()
         """Set once Ctrl-C was heard: nothing new is begun."""
+        self.leaving = threading.Event()
+        """Set once it was heard again: what is begun is left."""
         self._changing = threading.RLock()
 
     def save(self) -> None:
@@ -152,6 +154,9 @@ class Keeper:
         return self.run.record(task.stage, task.problem).source_hash
 
     def tell_interrupt(self) -> None:
-        """Say that Ctrl-C was heard, and have nothing new begun."""
+        """Say that Ctrl-C was heard, and have nothing new begun; the second time, leave what is begun."""
+        if self.stopping.is_set():
+            self.leaving.set()
+            return
         self.stopping.set()
         self.progress.note("interrupted: ending after the stage at hand (Ctrl-C again: at once)")

@@ -64,16 +64,16 @@ class Measuring:
 
     def _do(self, part: str, tasks: Sequence[Task]) -> None:
         asked = {self._places.submit(_request(part, task)): task for task in tasks}
-        told, lost = self._keeper.stopping.is_set(), None
+        told, lost = False, None
         pending = set(asked)
         with counted_interrupts() as interrupts:
             while pending:
                 if interrupts and not told:
                     self._keeper.tell_interrupt()
-                if self._keeper.stopping.is_set():
+                if self._keeper.stopping.is_set() and not told:
                     told = True
-                    pending = {future for future in pending if not future.cancel()}
-                if len(interrupts) > 1:
+                    self._places.cancel_waiting()
+                if len(interrupts) > 1 or self._keeper.leaving.is_set():
                     raise Interrupted
                 done, pending = wait(pending, POLL_SECONDS, FIRST_COMPLETED)
                 for future in done:

@@ -91,6 +91,7 @@ def follow_program(
     """Hand over the events that a program appends to the file ``events``, as they come, until it ends.
 
     The first Ctrl-C creates ``stop_file``, which asks the program to finish the task at hand; the second ends it.
+    ``on_interrupt`` hears of both.
     """
     reader = EventReader(events)
     told = ended = False
@@ -108,6 +109,7 @@ def follow_program(
                     on_interrupt()
                 elif len(interrupts) > 1 and not ended:
                     ended = True
+                    on_interrupt()
                     program.end()
                 time.sleep(POLL_SECONDS)
         except BaseException:

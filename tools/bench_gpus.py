@@ -23,6 +23,7 @@ from gemmprof.model import Problem
 from gemmprof.profiler.here import Here
 from gemmprof.profiler.tuning import search as searching
 from gemmprof.profiler.tuning.proposals import search_space
+from gemmprof.profiler.tuning.trials import Search
 from gemmprof.progress import SILENT
 
 
@@ -57,7 +58,7 @@ def main() -> None:
         shutil.rmtree(cache_directory() / "tuning", ignore_errors=True)
         started = time.perf_counter()
         result = searching.tune(
-            searching.Search(variant, (problem,), limit=len(chosen), jobs=options.jobs), SILENT, Here(gpus)
+            Search(variant, (problem,), limit=len(chosen), jobs=options.jobs), SILENT, Here(gpus)
         )
         whole = time.perf_counter() - started
         record = {

@@ -71,7 +71,8 @@ def run(options: argparse.Namespace) -> int:
         return _list_constraints(variant, as_json=options.json)
     if options.reset:
         return _reset(variant)
-    from gemmprof.profiler.tuning.search import Search, tune
+    from gemmprof.profiler.tuning.search import tune
+    from gemmprof.profiler.tuning.trials import Search
     from gemmprof.reports.terminal.progress import BarProgress, PlainProgress
     from gemmprof.reports.terminal.tuning import print_search
 

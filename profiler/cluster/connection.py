@@ -23,6 +23,10 @@ RESULT_SECONDS = 15.0
 """How long the result of a task that has ended may take to arrive."""
 
 RESULT_TRIES = 5
+
+ANSWER_SECONDS = 5.0
+"""How long workers are waited for that are asked something beside their tasks."""
+
 START_WORKER = f"dask worker ADDRESS --nthreads 4 --resources {RESOURCE}=1"
 
 SYSTEMS = ("slurm", "pbs")
@@ -177,6 +181,32 @@ def gpu_workers(client: Client) -> dict[str, Mapping[str, Any]]:
         for address, facts in workers.items()
         if facts.get("resources", {}).get(RESOURCE, 0) >= 1
     }
+
+
+def on_workers(client: Client, function: Callable[..., Any], seconds: float = ANSWER_SECONDS) -> list[Any]:
+    """What a function returns on each worker, beside its tasks; nothing where that takes longer or goes wrong.
+
+    A worker that was stopped (SIGSTOP, a machine that swaps) would be waited for until the scheduler gives it up.
+    """
+    found: dict[str, Any] = {}
+
+    def ask() -> None:
+        with suppress(Exception):
+            found.update(client.run(function, on_error="ignore"))
+
+    thread = threading.Thread(target=ask, daemon=True)
+    thread.start()
+    thread.join(seconds)
+    return list(dict(found).values())
+
+
+def executing(client: Client) -> frozenset[str]:
+    """The keys of the tasks that workers are at."""
+    return frozenset(key for keys in on_workers(client, _executing) for key in keys)
+
+
+def _executing(dask_worker: Any) -> list[str]:
+    return [str(task.key) for task in dask_worker.state.executing]
 
 
 class ResultLost(Exception):

@@ -23,12 +23,13 @@ from gemmprof.profiler.cluster.connection import (
     RESOURCE,
     ResultLost,
     completed,
+    executing,
     gpu_workers,
     no_workers,
     result_of,
 )
 from gemmprof.profiler.cluster.content import Content
-from gemmprof.profiler.places.words import CRASHED, START_SECONDS, Answer, Request, Work
+from gemmprof.profiler.places.words import CRASHED, START_SECONDS, Answer, Request, Work, cancelled
 from gemmprof.progress import Progress
 
 if TYPE_CHECKING:
@@ -151,6 +152,20 @@ class ClusterPlaces:
             self._items.add(item)
             self._send(item)
         return item.future
+
+    def cancel_waiting(self) -> None:
+        """Cancel the requests that no worker has begun."""
+        begun = executing(self._client)
+        with self._lock:
+            waiting = [item for item in self._items if item.task.key not in begun and not item.task.done()]
+            # What is answered or begun cannot be cancelled from here on.
+            for item in self._items.difference(waiting):
+                if not item.future.running():
+                    item.future.set_running_or_notify_cancel()
+            self._items.difference_update(waiting)
+        for item in waiting:
+            cancelled(item.future)
+        self._client.cancel([item.task for item in waiting], force=True)
 
     def leave(self, card: Card) -> None:
         """Nothing to do: who profiles takes the resource as everybody does."""

@@ -17,7 +17,14 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from gemmprof.errors import RunError
 from gemmprof.profiler.cluster import remote, remote_pass
-from gemmprof.profiler.cluster.connection import RESOURCE, ResultLost, gpu_workers, result_of
+from gemmprof.profiler.cluster.connection import (
+    RESOURCE,
+    ResultLost,
+    executing,
+    gpu_workers,
+    on_workers,
+    result_of,
+)
 from gemmprof.profiler.cluster.content import Content, FileElsewhere, read_piece
 from gemmprof.profiler.job import Task
 from gemmprof.profiler.keeper import Interrupted, Keeper
@@ -90,11 +97,15 @@ class ClusterProfiling(Profiling):
                     return
                 self._on_host(host)._do(share)
 
+        heard = 0
         with counted_interrupts() as interrupts, ThreadPoolExecutor(len(hosts)) as pool:
             working = [pool.submit(work_off, host) for host in hosts]
             while not all(future.done() for future in working):
-                if interrupts and not self._keeper.stopping.is_set():
+                for _ in interrupts[heard:]:
                     self._keeper.tell_interrupt()
+                heard = len(interrupts)
+                if heard == 1:
+                    on_workers(self._client, remote_pass.stop)  # also passes that have just begun
                 time.sleep(POLL_SECONDS)
         for future in working:
             future.result()
@@ -136,7 +147,11 @@ class _OnHost(Profiling):
         finished = tuple(dataclasses.replace(task, report=name) for task in delivery.outcome.finished)
         for profiled in finished:
             keeper.progress.done(f"profile {keeper.label(profiled.task.key)} ({delivery.card.label})")
-        return dataclasses.replace(delivery.outcome, finished=finished, card=delivery.card)
+        came = dataclasses.replace(delivery.outcome, finished=finished, card=delivery.card)
+        if keeper.stopping.is_set():
+            # A pass that was stopped before its first launch is no failure of its stage.
+            return dataclasses.replace(came, error=None, blamed=None, interrupted=True)
+        return came
 
     def _here(self) -> frozenset[str]:
         """The workers of this machine, none in particular where there are none any more."""
@@ -151,7 +166,9 @@ class _OnHost(Profiling):
         """
         client, whole = self._whole._client, self._whole
         for _ in range(TRIES):
-            here = self._here()
+            here, begun = self._here(), False
+            if self._keeper.stopping.is_set():
+                return None
             task: Any = client.submit(
                 remote_pass.profile,
                 order,
@@ -165,9 +182,12 @@ class _OnHost(Profiling):
             done = threading.Event()
             task.add_done_callback(lambda _, done=done: done.set())
             while not done.wait(POLL_SECONDS):
-                if self._keeper.stopping.is_set():
+                if self._keeper.leaving.is_set() or (
+                    self._keeper.stopping.is_set() and not begun and task.key not in executing(client)
+                ):
                     task.cancel()
                     return None
+                begun = begun or self._keeper.stopping.is_set()  # its pass ends after the stage at hand
                 if here and not here & gpu_workers(client).keys():
                     break  # the machine is gone, and Dask would wait for it for ever
             if not done.is_set():

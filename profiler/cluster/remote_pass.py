@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from contextlib import ExitStack
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -103,12 +103,33 @@ def _in_folder(
             lock=lock,
             environment={**environment, VISIBLE: card.uuid},
         )
+        stack.enter_context(_at_work(job.stop_file))
         outcome = finish_pass(program, files, job, on_event=lambda event: None, on_interrupt=lambda: None)
     report = remote.file_elsewhere(files.report) if outcome.finished else None
     texts = {
         path.name.removeprefix(files.name): _text(path) for path in (files.log, files.output, files.events)
     }
     return Delivery(outcome, card, report, texts, remote.own_address(), str(folder))
+
+
+_stop_files: set[Path] = set()
+"""Of the passes that this worker is at."""
+
+
+@contextmanager
+def _at_work(stop_file: Path) -> Iterator[None]:
+    _stop_files.add(stop_file)
+    try:
+        yield
+    finally:
+        _stop_files.discard(stop_file)
+
+
+def stop() -> None:
+    """Have the passes that this worker is at end after the stage at hand."""
+    for path in tuple(_stop_files):
+        with suppress(FileNotFoundError):
+            path.touch()
 
 
 LONGEST_TEXT = 256 << 10

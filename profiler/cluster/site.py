@@ -27,6 +27,7 @@ from gemmprof.profiler.cluster.connection import (
     connected,
     gpu_workers,
     no_workers,
+    on_workers,
     result_of,
 )
 from gemmprof.profiler.cluster.content import Content
@@ -71,7 +72,7 @@ def cluster_site(
             time.sleep(POLL_SECONDS)
         yield ClusterSite(client, wait)
         if workers:
-            client.run(remote.close, on_error="ignore")
+            on_workers(client, remote.close)
 
 
 class ClusterSite:

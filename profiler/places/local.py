@@ -12,7 +12,7 @@ from typing import Any
 
 from gemmprof.model import Card
 from gemmprof.profiler.places.child import ChildFailed, GpuChild
-from gemmprof.profiler.places.words import CRASHED, Answer, Request, Work, no_place
+from gemmprof.profiler.places.words import CRASHED, Answer, Request, Work, cancelled, no_place
 from gemmprof.progress import Progress
 
 JOIN_SECONDS = 15.0
@@ -117,6 +117,13 @@ class LocalPlaces:
                 self._items.append(item)
                 self._changed.notify_all()
         return item.future
+
+    def cancel_waiting(self) -> None:
+        """Cancel the requests that no GPU has begun."""
+        with self._changed:
+            for item in list(self._items):
+                if cancelled(item.future):
+                    self._items.remove(item)
 
     def leave(self, card: Card) -> None:
         """Give a GPU up after the request at hand, and wait until its child has ended."""

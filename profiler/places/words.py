@@ -105,6 +105,9 @@ class Places(Protocol):
     def submit(self, request: Request) -> Future[Answer]:
         """Queue a request. Its future raises DeviceError if no GPU is left."""
 
+    def cancel_waiting(self) -> None:
+        """Cancel the requests that no GPU has begun; those that one has are answered as ever."""
+
     def leave(self, card: Card) -> None:
         """Give a GPU up after the request at hand: somebody else needs it."""
 
@@ -113,6 +116,11 @@ class Places(Protocol):
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None: ...
+
+
+def cancelled(future: Future[Answer]) -> bool:
+    """Cancel a request that nobody has begun, and tell those who wait for it; False where it was begun."""
+    return future.cancel() and not future.set_running_or_notify_cancel()
 
 
 def no_place(work: Work, found: str) -> DeviceError:

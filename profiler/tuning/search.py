@@ -8,33 +8,25 @@ is killed goes on where it was, and one that is repeated only confirms its winne
 
 from __future__ import annotations
 
-import os
-import random
 import statistics
 import time
-from collections import deque
 from collections.abc import Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, wait
 from dataclasses import astuple, dataclass, replace
 from pathlib import Path
-from typing import Any
 
 from gemmprof.cache import cache_directory
-from gemmprof.errors import BuildError, ProfilerError
+from gemmprof.errors import ProfilerError
 from gemmprof.kernels import compiler
-from gemmprof.kernels.catalog import Variant
-from gemmprof.kernels.main_kernel import main_kernels
 from gemmprof.kernels.tuned import Tuned, save_tuned
-from gemmprof.model import Card, Problem
+from gemmprof.model import Card
 from gemmprof.profiler.here import HERE
-from gemmprof.profiler.places.words import Answer, Compiled, Places, Request, Work
+from gemmprof.profiler.places.words import Places, Work
 from gemmprof.profiler.site import Compilers, Site
+from gemmprof.profiler.tuning.exploration import Exploration
 from gemmprof.profiler.tuning.outcomes import Journal, Outcome, Parameters, describe, identity
-from gemmprof.profiler.tuning.proposals import propose, search_space
+from gemmprof.profiler.tuning.proposals import search_space
+from gemmprof.profiler.tuning.trials import Search, candidate_request, outcome_of
 from gemmprof.progress import Progress
-
-BUDGET = 0.1
-"""Seconds of timing a problem in the search."""
 
 FINAL_BUDGET = 0.4
 """Seconds of timing a problem and round among the finalists."""
@@ -42,39 +34,6 @@ FINAL_BUDGET = 0.4
 FINALISTS, FINAL_ROUNDS = 4, 3
 
 MODULE = "gemmprof.profiler.tuning.worker"
-
-CANDIDATE_SECONDS = 60.0
-"""What takes longer hangs."""
-
-AHEAD = 2
-"""Candidates with each GPU: the one at hand, and the next."""
-
-ANSWERED = ("score", "detail", "registers", "blocks_per_sm")
-"""The parts of an outcome that come from the GPU."""
-
-TOLERATED_SPILLS = 128
-"""Bytes that a candidate may spill: a few words outside of its loops, as a producer's have, decide nothing."""
-
-
-@dataclass(frozen=True, slots=True)
-class Search:
-    """What to search and how far.
-
-    Attributes:
-        problems: what to be fast on; the score is a geometric mean over them.
-        limit: how many candidates to try at most.
-        jobs: compilers at a time.
-        minimum_warps: fewest resident warps an SM.
-        early_factor: a candidate whose first look is this many times slower than the best is dropped.
-    """
-
-    variant: Variant
-    problems: tuple[Problem, ...]
-    limit: int = 200
-    jobs: int = 0
-    seed: int = 0
-    minimum_warps: int = 4
-    early_factor: float = 1.15
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,9 +76,10 @@ def tune(search: Search, progress: Progress, site: Site = HERE) -> SearchResult:
         BuildError: no compiler, or the stage does not compile as the catalog has it.
         DeviceError: no GPU, or none is left.
         ProfilerError: the catalog's parameters fail on it.
+        KeyboardInterrupt: Ctrl-C; what was measured is kept for the next search.
         UsageError: the stage has no parameters to search, or GPUs were chosen that cannot be used together.
     """
-    with site.places(tuning_work(search), progress) as places, site.compilers(_jobs(search)) as compilers:
+    with site.places(tuning_work(search), progress) as places, site.compilers(search.compilers) as compilers:
         return _tune(search, places, compilers, progress)
 
 
@@ -136,7 +96,7 @@ def _tune(search: Search, places: Places, compilers: Compilers, progress: Progre
     before = len(outcomes)
     progress.phase("search", min(search.limit, max(0, len(space) - before)))
     explored = time.perf_counter()
-    _Exploration(search, space, outcomes, journal, places, compilers, progress).do()
+    Exploration(search, space, outcomes, journal, places, compilers, progress).do()
     search_seconds = time.perf_counter() - explored
     scores = _finals(search, default, outcomes, places, compilers, progress)
     winner = max(scores, key=lambda key: scores[key])
@@ -187,10 +147,6 @@ def _named(places: Places) -> str:
     return f"{places.facts['device']}{which}"
 
 
-def _jobs(search: Search) -> int:
-    return search.jobs or os.cpu_count() or 1
-
-
 def _journal_path(search: Search, device: str, architecture: str, banner: str) -> Path:
     """One file for each source, compiler, model of GPU and set of problems."""
     key = compiler.digest(
@@ -203,101 +159,6 @@ def _journal_path(search: Search, device: str, architecture: str, banner: str) -
         [problem.key for problem in search.problems],
     )
     return cache_directory() / "tuning" / f"{search.variant.name}-{key}.jsonl"
-
-
-class _Exploration:
-    """Tries up to ``search.limit`` more candidates: compilers stay busy while the GPUs measure what they finished."""
-
-    def __init__(
-        self,
-        search: Search,
-        space: Sequence[Parameters],
-        outcomes: list[Outcome],
-        journal: Journal,
-        places: Places,
-        compilers: Compilers,
-        progress: Progress,
-    ) -> None:
-        self._search, self._space, self._outcomes = search, space, outcomes
-        self._journal, self._places, self._compilers, self._progress = journal, places, compilers, progress
-        self._architecture = str(places.facts["architecture"])
-        self._rng = random.Random(search.seed + len(outcomes))
-        self._compiling: dict[Future[Compiled], Parameters] = {}
-        self._compiled: deque[tuple[Parameters, Compiled]] = deque()
-        self._measuring: dict[Future[Answer], Parameters] = {}
-
-    def do(self) -> None:
-        """Until the limit is reached or nothing is left to try."""
-        end = len(self._outcomes) + self._search.limit
-        default = identity(self._search.variant.parameters)
-        first = [] if any(identity(o.parameters) == default for o in self._outcomes) else [dict(default)]
-        try:
-            while len(self._outcomes) < end:
-                self._propose(first, end)
-                first = []
-                self._lend()
-                waiting: list[Future[Any]] = [*self._compiling, *self._measuring]
-                if not waiting:
-                    break
-                for future in wait(waiting, return_when=FIRST_COMPLETED).done:
-                    self._take(future)
-        finally:
-            for future in self._compiling:
-                future.cancel()
-
-    def _propose(self, first: Sequence[Parameters], end: int) -> None:
-        """Have candidates compiled: a few more than there are compilers and GPUs, so that none of them waits."""
-        pending = [*self._compiling.values(), *self._measuring.values(), *(p for p, _ in self._compiled)]
-        ahead = _jobs(self._search) + 4 + 2 * AHEAD * self._places.width
-        room = min(ahead, end - len(self._outcomes)) - len(pending)
-        chosen = [
-            *first,
-            *propose(self._space, self._outcomes, [*pending, *first], room - len(first), self._rng),
-        ]
-        for parameters in chosen:
-            variant = replace(self._search.variant, parameters=parameters)
-            self._compiling[self._compilers.submit(variant, self._architecture)] = parameters
-
-    def _lend(self) -> None:
-        """Give the GPUs what is compiled, as late as they allow: what is known of the best by then saves time."""
-        while self._compiled and len(self._measuring) < AHEAD * self._places.width:
-            parameters, candidate = self._compiled.popleft()
-            scores = [o.score for o in self._outcomes if o.status == "timed" and o.score is not None]
-            request = candidate_request(self._search, candidate, max(scores, default=None), BUDGET)
-            self._measuring[self._places.submit(request)] = parameters
-
-    def _take(self, future: Future[Any]) -> None:
-        if future in self._measuring:
-            self._keep(outcome_of(self._measuring.pop(future), future.result()))
-            return
-        parameters = self._compiling.pop(future)
-        try:
-            candidate = future.result()
-        except BuildError as error:
-            self._keep(Outcome(parameters, "uncompiled", detail=error.found or error.message))
-            return
-        spilled = max(kernel.spill_bytes for kernel in main_kernels(candidate.kernels))
-        if spilled > TOLERATED_SPILLS:
-            self._keep(Outcome(parameters, "spills", detail=f"{spilled} bytes"))
-        else:
-            self._compiled.append((parameters, candidate))
-
-    def _keep(self, outcome: Outcome) -> None:
-        self._journal.add(outcome)
-        self._outcomes.append(outcome)
-        self._progress.done(describe(outcome, several=self._places.width > 1))
-
-
-def candidate_request(search: Search, candidate: Compiled, best: float | None, budget: float) -> Request:
-    """Verify and time a candidate; one far slower than ``best`` is dropped after a short look."""
-    record = {"name": search.variant.name, "best": best, "budget": budget}
-    return Request(record, CANDIDATE_SECONDS, candidate)
-
-
-def outcome_of(parameters: Parameters, answer: Answer) -> Outcome:
-    """What a GPU found of a candidate."""
-    known = {name: answer.record[name] for name in ANSWERED if name in answer.record}
-    return Outcome(parameters, answer.status, card=answer.card, **known)
 
 
 def _finals(

@@ -220,7 +220,8 @@ class _Index:
         def all_of(name: str) -> npt.NDArray[np.int64]:
             return np.concatenate([getattr(piece, name) for piece, _, _ in self._bins])
 
-        piece = Piece(*map(all_of, ("numbers", "counts", "first", "last")), self._times)
+        numbers, counts = all_of("numbers"), all_of("counts")
+        piece = Piece(numbers, counts, all_of("first"), all_of("last"), self._times)
         is_loud = np.isin(piece.numbers, np.concatenate([loud for _, _, loud in self._bins]))
         order = np.lexsort((piece.numbers, is_loud))
         starts = np.empty(len(order), np.int64)

@@ -1,8 +1,9 @@
 """A child that plays a GPU: answers as the real ones do, the same for the same request, and fails where it is told to.
 
 ``$FAKE_GPU_PLAN`` names a folder. A file ``<UUID>`` in it holds what that GPU does: ``absent`` (no start), ``gone``
-(dies at the next request and does not start again), ``hang``; ``die`` and ``die-<stage>`` (dies once at any request,
-always at that stage). It writes the requests that it answered to ``<UUID>.log``.
+(dies at the next request and does not start again), ``hang``, ``slow`` (a second for each request); ``die`` and
+``die-<stage>`` (dies once at any request, always at that stage). It writes the requests that it answered to
+``<UUID>.log``.
 """
 
 from __future__ import annotations
@@ -52,6 +53,8 @@ def answer(request: dict[str, Any]) -> dict[str, Any]:
         os._exit(9)
     if doing == "gone" or doing == f"die-{request.get('stage')}":
         os._exit(9)
+    if doing == "slow":
+        time.sleep(1.0)
     if doing == "hang":
         (PLAN / NAME).write_text("")
         time.sleep(600)

@@ -19,7 +19,8 @@ from gemmprof.commands import COMMANDS
 from gemmprof.kernels.catalog import stage_by_number, stage_variants
 from gemmprof.model import Card, Problem
 from gemmprof.profiler.tuning.outcomes import Outcome
-from gemmprof.profiler.tuning.search import Search, SearchResult
+from gemmprof.profiler.tuning.search import SearchResult
+from gemmprof.profiler.tuning.trials import Search
 from gemmprof.reports.formats import comparison, ladder, launches, many
 from gemmprof.reports.formats.fields import FORMATS, fields, mismatches
 from gemmprof.reports.history.store import HistoryStore

@@ -26,7 +26,8 @@ from gemmprof.profiler.collect import collect
 from gemmprof.profiler.settings import Settings
 from gemmprof.profiler.tuning import search as searching
 from gemmprof.profiler.tuning.outcomes import identity
-from gemmprof.profiler.tuning.search import Search, tune
+from gemmprof.profiler.tuning.search import tune
+from gemmprof.profiler.tuning.trials import Search
 from gemmprof.progress import Silent
 from gemmprof.reports.formats import ladder
 from gemmprof.reports.formats.fields import mismatches

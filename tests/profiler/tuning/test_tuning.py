@@ -18,7 +18,8 @@ from gemmprof.profiler.places.words import Answer
 from gemmprof.profiler.tuning import search as searching
 from gemmprof.profiler.tuning.outcomes import Journal, Outcome, identity
 from gemmprof.profiler.tuning.proposals import distance, propose, search_space
-from gemmprof.profiler.tuning.search import Search, tune
+from gemmprof.profiler.tuning.search import tune
+from gemmprof.profiler.tuning.trials import Search
 from gemmprof.progress import Silent
 from gemmprof.ptxas import KernelResources
 

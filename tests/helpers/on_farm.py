@@ -1,0 +1,27 @@
+"""The command line with a cluster whose GPUs, compilers and ladder are played (`fake_cluster`, `fake_gpu`)."""
+
+from __future__ import annotations
+
+import sys
+
+
+def main() -> int:
+    """``on_farm.py collect …`` or ``on_farm.py tune …``."""
+    import fake_cluster
+    from tiny_ladder import TINY
+
+    from gemmprof import cli
+    from gemmprof.kernels import catalog
+    from gemmprof.profiler import measuring
+    from gemmprof.profiler.cluster import remote
+    from gemmprof.profiler.tuning import search
+
+    measuring.MODULE = search.MODULE = "fake_gpu"
+    remote.build_extension = fake_cluster.build_extension
+    remote.compile_library = fake_cluster.compile_library
+    catalog.LADDERS = (catalog.SINGLE, TINY)
+    return cli.main(sys.argv[1:])
+
+
+if __name__ == "__main__":
+    sys.exit(main())
