@@ -58,3 +58,18 @@ def test_another_arithmetic_is_no_step_of_a_ladder(rungs: tuple[Rung, ...]) -> N
     finding = replace(rungs[0].explanation.findings[0], cause="tensor_cores_idle")
     only = replace(rungs[0], explanation=replace(rungs[0].explanation, findings=(finding,)))
     assert steps((only, rungs[1]))[0].mended is None
+
+
+@pytest.mark.parametrize(("left", "mended"), [(0.019, False), (0.021, True)])
+def test_a_saving_that_shrank_a_little_is_not_mended(
+    left: float, mended: bool, rungs: tuple[Rung, ...]
+) -> None:
+    finding = rungs[0].explanation.findings[0]
+    before, after = (
+        replace(
+            rungs[0],
+            explanation=replace(rungs[0].explanation, findings=(replace(finding, saves=saves),)),
+        )
+        for saves in (0.3, 0.3 - left)
+    )
+    assert (steps((before, after))[0].mended is not None) is mended

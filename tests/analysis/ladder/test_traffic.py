@@ -9,6 +9,8 @@ from recorded_data import ReadRecorded
 
 from gemmprof.analysis import kernel_analysis
 from gemmprof.analysis.ladder import traffic
+from gemmprof.analysis.ladder.access_pattern import AccessPatterns
+from gemmprof.analysis.ladder.declared import access_patterns
 from gemmprof.kernels.catalog import SINGLE, stage_by_number
 from gemmprof.model import Problem, Stage
 
@@ -178,3 +180,36 @@ def test_multiply_adds_of_tensor_cores_are_not_zero_but_uncounted(recorded: Read
         stage_by_number(0), Problem(1024, 1024, 1024, "float16"), kernel_analysis.analyse(profile)
     ).row("fma_per_output")
     assert row is not None and row.predicted == 1024 and row.measured is None
+
+
+OBLONG = Problem(300, 500, 100, "bfloat16", "float32")
+
+
+def oblong() -> AccessPatterns:
+    """Stage 5 with a tile of 64 x 32 x 8 that divides neither of the sides."""
+    parameters = {"BM": 64, "BN": 32, "BK": 8, "TM": 4, "TN": 4}
+    found = access_patterns(replace(stage_by_number(5), parameters=parameters), OBLONG)
+    assert found is not None
+    return found
+
+
+def test_what_a_ragged_shape_begins_counts_whole() -> None:
+    patterns = oblong()
+    assert (patterns.steps, patterns.blocks) == (13, 5 * 16)  # 100 / 8, (300 / 64) x (500 / 32)
+
+
+def test_rows_of_a_lie_k_apart_and_rows_of_b_n() -> None:
+    for matrix, length in (("A", OBLONG.k), ("B", OBLONG.n)):
+        access = oblong().access(f"global_load_{matrix.lower()}")
+        assert access is not None
+        places = zip(access.rows, access.columns, strict=True)
+        assert access.addresses == tuple(2 * (row * length + column) for row, column in places)
+
+
+def test_bytes_of_an_oblong_tile_and_of_a_wider_c() -> None:
+    stage = replace(stage_by_number(5), parameters={"BM": 64, "BN": 32, "BK": 8, "TM": 4, "TN": 4})
+    rows = {row.name: row.predicted for row in traffic.model(stage, OBLONG).rows}
+    outputs = 300 * 500
+    assert rows["l2_read_bytes"] == pytest.approx(2 * outputs * (100 / 64 + 100 / 32))
+    assert rows["l2_write_bytes"] == rows["dram_write_bytes"] == 4 * outputs
+    assert rows["dram_read_bytes"] == 2 * (300 * 100 + 100 * 500)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -159,3 +160,28 @@ def test_the_most_that_can_be_reached_is_suggested_where_all_slots_cannot() -> N
         (3, 1664),
         (8, 0),
     ]
+
+
+@pytest.mark.parametrize(("threads", "registers"), [(480, 40), (352, 64), (704, 32), (96, 160)])
+@pytest.mark.parametrize("pair", ["8.0", "8.6", "9.0"])
+def test_the_nearest_block_sizes_that_help_are_suggested(pair: str, threads: int, registers: int) -> None:
+    present = occupancy(pair, threads, registers)
+    better = {
+        size: after.theoretical_occupancy
+        for size in range(32, 1025, 32)
+        if (after := occupancy(pair, size, registers)).theoretical_occupancy > present.theoretical_occupancy
+    }
+    suggested = [s.occupancy.threads_per_block for s in suggest(present) if s.resources == ("threads",)]
+    most = [size for size, reached in better.items() if reached == max(better.values())]
+    nearest = min(most, key=lambda size: abs(size - threads), default=None)
+    smaller = max((size for size in better if size < threads), default=None)
+    larger = min((size for size in better if size > threads), default=None)
+    assert set(suggested) == {smaller, larger, nearest} - {None}
+
+
+def test_the_reasoning_counts_the_warps_that_the_registers_hold() -> None:
+    """Where the division leaves nothing over, and where it does."""
+    texts = [explain(occupancy("9.0", 256, registers))[0].text for registers in (32, 40, 64)]
+    assert "; 65,536 hold 64 such warps →" in texts[0]
+    assert "; 65,536 hold 51 such warps, 48 in whole fours →" in texts[1]
+    assert "; 65,536 hold 32 such warps →" in texts[2]

@@ -9,12 +9,13 @@ import lzma
 from collections.abc import Callable
 
 import pytest
+from profiles import launch
 from recorded_data import DATA
 
 from gemmprof import metrics
 from gemmprof.analysis.occupancy.curves import resident_warps
-from gemmprof.analysis.occupancy.profile import LaunchOccupancy, analyse, of_launch
-from gemmprof.model import KernelProfile, NotCollected
+from gemmprof.analysis.occupancy.profile import LaunchOccupancy, _even_share, analyse, of_launch
+from gemmprof.model import KernelProfile, LaunchStatistics, NotCollected
 
 ReadRecorded = Callable[..., tuple[KernelProfile, ...]]
 
@@ -216,3 +217,44 @@ def test_an_unknown_architecture_keeps_ncus_numbers(recorded: ReadRecorded) -> N
     result = result_of(dataclasses.replace(profile, device=device))
     assert (result.calculated, result.agrees, result.suggestions) == (None, None, ())
     assert (result.blocks_per_sm, result.theoretical_percent) == (2, 25.0)
+
+
+@pytest.mark.parametrize(
+    ("blocks", "share"),
+    [
+        (4 * 8, 1.0),  # two whole waves
+        (4 * 8 + 1, 33 / (2 * (5 + 3 * 4))),  # one SM runs a third round for one block more
+        (5, 5 / (2 * 4)),  # an SM holds two of them, three SMs one
+        (3, 3 / (2 * 3)),  # an SM without a block does not count
+        (0, 0.0),
+    ],
+)
+def test_blocks_of_equal_length_spread_evenly(blocks: int, share: float) -> None:
+    """On four SMs that hold two blocks each."""
+    assert _even_share(blocks, 4, 2) == pytest.approx(share, abs=1e-12)
+
+
+def made(threads: int = 64, **more: float) -> KernelProfile:
+    """A launch of 264 blocks on 132 SMs, of which each holds two, half of the warp slots."""
+    limits = dict.fromkeys(metrics.OCCUPANCY.required[1:], 2.0)
+    numbers = {**limits, metrics.THEORETICAL_OCCUPANCY: 50.0, metrics.SM_COUNT: 132.0, **more}
+    profile = launch(numbers)
+    return dataclasses.replace(profile, launch=LaunchStatistics((264, 1, 1), (threads, 1, 1)))
+
+
+@pytest.mark.parametrize(("threads", "warps"), [(64, 2), (65, 3), (33, 2), (32, 1)])
+def test_how_long_a_block_lives_counts_the_last_warp_whole(threads: int, warps: int) -> None:
+    result = result_of(made(threads, **{metrics.ACHIEVED_WARPS: 4.0, metrics.SM_ACTIVE_CYCLES: 30_000.0}))
+    assert result.block_cycles == pytest.approx(4 * 30_000 * 132 / (264 * warps))
+
+
+@pytest.mark.parametrize(("fewest", "told"), [(89.0, True), (91.0, False)])
+def test_imbalance_names_the_cycles_of_the_sms_where_they_differ(fewest: float, told: bool) -> None:
+    more = {metrics.ACTIVE_CYCLES_MIN: fewest, metrics.ACTIVE_CYCLES_MAX: 100.0}
+    (loss,) = result_of(made(**{metrics.ACHIEVED_OCCUPANCY: 40.0, **more})).losses
+    assert (loss.kind, loss.points) == ("imbalance", pytest.approx(10))
+    assert (f"busy for {fewest:.0f} to 100 cycles" in loss.text) is told
+
+
+def test_differences_below_a_point_have_no_reason() -> None:
+    assert not result_of(made(**{metrics.ACHIEVED_OCCUPANCY: 49.1})).losses

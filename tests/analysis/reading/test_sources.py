@@ -1,0 +1,73 @@
+"""The functions of a cubin, and what a launch says of its GPU, from bytes and values made by hand."""
+
+from __future__ import annotations
+
+import struct
+
+import pytest
+
+from gemmprof.analysis.reading.doubts import _in_order
+from gemmprof.analysis.reading.messages import ResultDecoder
+from gemmprof.analysis.reading.sources import code_spans
+from gemmprof.model import SessionDetails
+
+NAMES = b"\0.shstrtab\0.text._Z1fv\0.text._Z1gi\0.debug\0"
+_HEADER, _SECTION = struct.Struct("<16sHHIQQQIHHHHHH"), struct.Struct("<IIQQQQIIQQ")
+
+
+def cubin(sections: int = 5) -> bytes:
+    """An ELF with two functions; with 65,280 sections and more, their number stands in the first of them."""
+    code = b"f" * 32 + b"g" * 48
+    table = _HEADER.size + len(code) + len(NAMES)
+    names_at, names = _HEADER.size + len(code), sections - 1
+    many = sections >= 0xFF00
+    head = _HEADER.pack(
+        *(b"\x7fELF\x02\x01\x01", 2, 190, 1, 0, 0, table, 0, _HEADER.size, 0, 0, _SECTION.size),
+        *(0 if many else sections, 0xFFFF if many else names),
+    )
+
+    def section(name: bytes, offset: int, size: int) -> bytes:
+        return _SECTION.pack(NAMES.index(name), 1, 0, 0, offset, size, 0, 0, 1, 0)
+
+    first = _SECTION.pack(0, 0, 0, 0, 0, sections if many else 0, names if many else 0, 0, 0, 0)
+    functions = section(b".text._Z1fv", _HEADER.size, 32) + section(b".text._Z1gi", _HEADER.size + 32, 48)
+    others = section(b".debug", 0, 0) * (sections - 4)
+    return head + code + NAMES + first + functions + others + section(b".shstrtab", names_at, len(NAMES))
+
+
+@pytest.mark.parametrize("sections", [5, 0xFEFF, 0xFF00, 0x10001])
+def test_functions_are_found_among_any_number_of_sections(sections: int) -> None:
+    assert code_spans(cubin(sections)) == {"_Z1fv": (64, 32), "_Z1gi": (96, 48)}
+
+
+@pytest.mark.parametrize("cut", [1, 64, 400])
+def test_a_cut_cubin_has_no_functions(cut: int) -> None:
+    assert code_spans(cubin()[:-cut]) == {}
+
+
+def test_a_launch_knows_its_own_gpu_better_than_the_session() -> None:
+    """A session tells of the first GPU of the machine; clocks are stored in kilohertz."""
+    names = ["device__attribute_display_name", "device__attribute_max_gpu_frequency_khz"]
+    decoder = ResultDecoder("made.ncu-rep", names)
+    session = SessionDetails(device_attributes={"display_name": "First", "max_mem_frequency_khz": 2_600_000})
+    device = decoder._device({names[0]: "Second", names[1]: 1_980_000}, session)
+    assert (device.name, device.max_clock_hz, device.max_memory_clock_hz) == ("Second", 1.98e9, 2.6e9)
+    assert decoder._device({}, session).name == "First"
+
+
+@pytest.mark.parametrize(
+    ("values", "fine"),
+    [
+        ((-0.5, 0.0, 2.0, 9.0), True),
+        ((-0.5, -0.1, 2.0, 9.0), False),
+        ((1.0, 1.0, 1.0, 1.0), True),
+        ((1.0, 3.0, 2.0, 9.0), False),
+        ((1.0, 2.0, 3.0, 2.5), False),
+        ((1.0, float("nan"), 3.0, 4.0), False),
+        ((1.0, None, 3.0, None), True),
+    ],
+)
+def test_only_a_minimum_may_lie_below_zero(values: tuple[float | None, ...], fine: bool) -> None:
+    names = ("x.min", "x.avg", "x.max", "x.sum")
+    metrics = {name: value for name, value in zip(names, values, strict=True) if value is not None}
+    assert _in_order(metrics, names) is fine
