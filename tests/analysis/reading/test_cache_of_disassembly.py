@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import json
+import os
 import zlib
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
+from profiles import launch
 from recorded_data import DATA
 
+from gemmprof.analysis.reading import cache, lookup
 from gemmprof.analysis.reading.report import read_report
+from gemmprof.analysis.reading.sources import Module
 
 REPORT = DATA / "flaws_cluster.ncu-rep.xz"
 
@@ -32,3 +37,44 @@ def test_blank_disassembly_in_the_cache_is_not_believed(
         path.write_bytes(zlib.compress(json.dumps(blank).encode("ascii")))
     assert read_report(REPORT, units=False)[0].source == first
     assert sass_entries(tmp_path / "disassembly") == good
+
+
+def test_other_code_under_the_same_name_and_address_is_asked_for_anew(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """A kernel that was changed and compiled again is often loaded to the same place."""
+    monkeypatch.setenv("GEMMPROF_CACHE", str(tmp_path))
+    monkeypatch.setattr(lookup, "kernel_report", lambda *_: b"")
+    asked: list[list[int]] = []
+
+    def answer(self: lookup.Lookup, content: bytes, reader: object, *, pcs: list[int]) -> dict[str, object]:
+        asked.append(pcs)
+        return {"name": "made", "sass": [f"NOP {len(asked)} ;"], "lines": [None], "files": []}
+
+    monkeypatch.setattr(lookup.Lookup, "_ask", answer)
+    found = lookup.Lookup(SimpleNamespace(path="made.ncu-rep"))  # type: ignore[arg-type]
+
+    def sass(digest: str, *pcs: int) -> str:
+        module = Module({}, {}, (), digest)
+        instructions = found._instructions(launch(), None, module, pcs[0], list(pcs))  # type: ignore[arg-type]
+        return instructions[0].sass
+
+    assert [sass("a", 16), sass("b", 16), sass("a", 16), sass("a", 32)] == [
+        "NOP 1 ;",
+        "NOP 2 ;",
+        "NOP 1 ;",
+        "NOP 3 ;",
+    ]
+
+
+def test_the_older_half_goes_where_there_are_too_many(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("GEMMPROF_CACHE", str(tmp_path))
+    monkeypatch.setattr(cache, "MAX_ENTRIES", 5)
+    for number in range(6):
+        cache.store(f"entry{number}", {"number": number})
+        if number < 5:
+            os.utime(tmp_path / "disassembly" / f"entry{number}", (1000 + number, 1000 + number))
+    kept = [number for number in range(6) if cache.load(f"entry{number}", dict[str, int])]
+    assert kept == [3, 4, 5]

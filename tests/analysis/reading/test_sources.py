@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import dataclasses
 import struct
 
 import pytest
+from profiles import BASE, launch
 
+from gemmprof import metrics as m
+from gemmprof import ncu_messages_pb2 as messages
 from gemmprof.analysis.reading.doubts import _in_order
 from gemmprof.analysis.reading.messages import ResultDecoder
-from gemmprof.analysis.reading.sources import code_spans
-from gemmprof.model import SessionDetails
+from gemmprof.analysis.reading.sources import Module, addresses, code_spans
+from gemmprof.analysis.reading.values import InstanceTable
+from gemmprof.model import Instances, SessionDetails
 
 NAMES = b"\0.shstrtab\0.text._Z1fv\0.text._Z1gi\0.debug\0"
 _HEADER, _SECTION = struct.Struct("<16sHHIQQQIHHHHHH"), struct.Struct("<IIQQQQIIQQ")
@@ -71,3 +76,24 @@ def test_only_a_minimum_may_lie_below_zero(values: tuple[float | None, ...], fin
     names = ("x.min", "x.avg", "x.max", "x.sum")
     metrics = {name: value for name, value in zip(names, values, strict=True) if value is not None}
     assert _in_order(metrics, names) is fine
+
+
+def test_all_instructions_of_a_function_are_shown_and_those_measured_elsewhere() -> None:
+    profile = launch({}, per_instruction={m.INSTRUCTIONS_BY_ADDRESS: {16: 5, 4096: 2}})
+    known = {**profile.instances, m.FUNCTION_PCS: Instances((0,), (BASE,))}
+    module = Module({profile.mangled_name: 48}, {}, (), "")
+    whole = [BASE, BASE + 16, BASE + 32, BASE + 4096]
+    assert addresses(dataclasses.replace(profile, instances=known), module) == (BASE, whole)
+    # Without the function's own address the first measured one stands for it, without its size what was measured.
+    assert addresses(profile, dataclasses.replace(module, code_bytes={})) == (
+        BASE + 16,
+        [BASE + 16, BASE + 4096],
+    )
+
+
+def test_values_without_keys_are_numbered_from_0() -> None:
+    table = InstanceTable()
+    table.add("x", messages.ElementColumns(values=messages.Column(whole=[7, 8, 9])))
+    assert table.first_key("x") == 0
+    assert list(table["x"].items()) == [(0, 7), (1, 8), (2, 9)]
+    assert table.first_key("x") == 0
