@@ -73,7 +73,7 @@ def column(values: list[Any], kind: type | None = None) -> pa.Array:
     """
     import pyarrow as pa
 
-    kinds = set(map(type, values)) - {type(None)} or {kind}
+    kinds: set[type | None] = {type(value) for value in values if value is not None} or {kind}
     if kinds == {None}:
         return pa.nulls(len(values))
     if kinds == {int}:
