@@ -73,3 +73,15 @@ def test_what_cannot_be_read_is_named(text: str, complaint: str) -> None:
 def test_a_word_means_the_same_in_a_gate_and_in_a_search() -> None:
     for word in ALIASES:
         assert quantity_named(word) == (TIME if word == TIME else canonical(word))
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("2 KiB", 2048), ("2kb", 2000), ("3 MiB", 3 << 20), ("3MB", 3e6), ("1 GiB", 1 << 30), ("1GB", 1e9),
+        ("4 ns", 4), ("4 us", 4e3), ("4 µs", 4e3), ("4ms", 4e6), ("4 s", 4e9),
+        ("5k", 5e3), ("5 M", 5e6), ("5G", 5e9), ("7 %", 7), ("7", 7), ("1,024 B", 1024), ("1_000", 1000), ("1e3", 1000),
+    ],
+)  # fmt: skip
+def test_units_are_base_units_times_their_factor(text: str, value: float) -> None:
+    assert parse_condition(f"x > {text}") == Comparison("x", ">", value)
