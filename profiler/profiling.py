@@ -13,6 +13,7 @@ from gemmprof.profiler.job import Event, Job, Task
 from gemmprof.profiler.keeper import Interrupted, Keeper, Key
 from gemmprof.profiler.ncu.errors import KilledError, hits_every_stage
 from gemmprof.profiler.ncu.lean_sections import section_folder
+from gemmprof.profiler.ncu.patience import Patience
 from gemmprof.profiler.ncu.profile_pass import (
     PassFiles,
     PassOutcome,
@@ -85,13 +86,17 @@ class Profiling:
         tasks = missing()
         one_by_one = False
         given_another_try: set[Key] = set()
+        patience = Patience(self._keeper.progress.note, self._keeper.stopping.wait)
         while tasks:
             result = self._once(tasks[:1] if one_by_one else tasks)
             for profiled in result.finished:
                 self._keeper.keep_report(profiled, result.card or self._card)
+                patience.reset()
             if result.interrupted:
                 raise Interrupted
-            if result.error is not None:
+            if result.error is not None and self._passes(result.error, patience):
+                pass  # whoever had the counters may have done with them
+            elif result.error is not None:
                 if hits_every_stage(result.error):
                     raise self._with_kept(result.error)
                 if result.blamed is not None or len(tasks) == 1 or one_by_one:
@@ -106,6 +111,16 @@ class Profiling:
                     # The launches of this pass cannot be told apart: find the culprit one by one.
                     one_by_one = True
             tasks = missing()
+
+    def _passes(self, error: ProfilerError, patience: Patience) -> bool:
+        """Wait where another profiler has the counters; whether to try again."""
+        try:
+            again = patience.again(error)
+        except ProfilerError as last:
+            raise self._with_kept(last) from None
+        if self._keeper.stopping.is_set():
+            raise Interrupted
+        return again
 
     def _once(self, tasks: Sequence[Task]) -> PassOutcome:
         program, files = self._program or self._start_pass()

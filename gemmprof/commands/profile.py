@@ -154,6 +154,7 @@ def run(options: argparse.Namespace) -> int:
         clock_control=options.clock_control,
         marked_only=options.marked_only,
         output=_terminal(options),
+        note=_say,
     )
     if options.print_command:
         if wanted:

@@ -19,6 +19,11 @@ COUNTER_REMEDIES = (
     "`gemmprof collect --no-profile` verifies and times the stages without counters",
 )
 
+BUSY_REMEDIES = (
+    "end other profilers on this GPU: ncu, nsys with --gpu-metrics-devices, PyTorch's profiler",
+    "if DCGM monitors the machine, pause it: `dcgmi profiling --pause` (and --resume afterwards)",
+)
+
 
 class CounterPermissionError(ProfilerError):
     """The user may not read the GPU's performance counters (ERR_NVGPUCTRPERM)."""
@@ -26,6 +31,10 @@ class CounterPermissionError(ProfilerError):
 
 class ProfilerBusyError(ProfilerError):
     """Another profiler holds the GPU's counters."""
+
+
+class DriverResourceError(ProfilerBusyError):
+    """Another profiler holds what the driver gives to one at a time; it may be done in a moment (`patience`)."""
 
 
 class DriverMismatchError(ProfilerError):
@@ -78,16 +87,18 @@ KNOWN_FAILURES: tuple[KnownFailure, ...] = (
         COUNTER_REMEDIES,
     ),
     KnownFailure(
+        _pattern(r"driver resource was unavailable"),
+        DriverResourceError,
+        "another profiler holds the GPU's counters",
+        BUSY_REMEDIES,
+    ),
+    KnownFailure(
         _pattern(
-            r"driver resource was unavailable|another (instance of a )?(profiler|tool)|"
-            r"already (attached|being profiled)|Profiler is already"
+            r"another (instance of a )?(profiler|tool)|already (attached|being profiled)|Profiler is already"
         ),
         ProfilerBusyError,
         "another profiler holds the GPU's counters",
-        (
-            "end other profilers on this GPU: ncu, nsys with --gpu-metrics-devices, PyTorch's profiler",
-            "if DCGM monitors the machine, pause it: `dcgmi profiling --pause` (and --resume afterwards)",
-        ),
+        BUSY_REMEDIES,
     ),
     KnownFailure(
         _pattern(

@@ -24,6 +24,7 @@ from gemmprof.errors import DeviceError, ProfilerError, UsageError
 from gemmprof.profiler.ncu.command import NcuCommand, require_ncu
 from gemmprof.profiler.ncu.errors import NcuLog, NothingProfiledError, translate
 from gemmprof.profiler.ncu.lean_sections import section_folder
+from gemmprof.profiler.ncu.patience import Patience
 from gemmprof.profiler.ncu.salvage import cut_torn_end
 from gemmprof.profiler.program import tail
 from gemmprof.profiler.programs.choice import ALL_KERNELS
@@ -80,6 +81,7 @@ class ProgramProfiler:
         marked_only: profile only between cudaProfilerStart and cudaProfilerStop.
         output: stream for the program's own output while it is counted (None: its log).
         environment: variables that the program gets besides those of this process.
+        note: told when ncu has to wait for another profiler.
     """
 
     program: tuple[str, ...]
@@ -91,6 +93,7 @@ class ProgramProfiler:
     marked_only: bool = False
     output: int | None = None
     environment: Mapping[str, str] = field(default_factory=dict)
+    note: Callable[[str], object] = field(default=lambda _: None, compare=False)
 
     @property
     def name(self) -> str:
@@ -191,6 +194,18 @@ class ProgramProfiler:
         *,
         show_output: bool,
         on_launch: Callable[[int], None] | None = None,
+    ) -> Collected:
+        """Run the program under ncu, again where another profiler was at work."""
+        patience = Patience(self.note)
+        while True:
+            try:
+                return self._run_once(command, show_output=show_output, on_launch=on_launch)
+            except ProfilerError as error:
+                if not patience.again(error):
+                    raise
+
+    def _run_once(
+        self, command: NcuCommand, *, show_output: bool, on_launch: Callable[[int], None] | None
     ) -> Collected:
         (self.folder / LOGS).mkdir(parents=True, exist_ok=True)
         log_of_output = self.folder / LOGS / f"{command.report.stem}.out.log"

@@ -91,7 +91,7 @@ NO_SECTION = (
             "NVreg_RestrictProfilingToAdminUsers=0",
         ),
         (PERMISSION + NO_KERNELS, ncu_errors.CounterPermissionError, "ERR_NVGPUCTRPERM", "provider"),
-        (BUSY, ncu_errors.ProfilerBusyError, "driver resource was unavailable", "dcgmi profiling --pause"),
+        (BUSY, ncu_errors.DriverResourceError, "driver resource was unavailable", "dcgmi profiling --pause"),
         (OLD_DRIVER, ncu_errors.DriverMismatchError, "Cuda driver is not compatible", "upgrade the driver"),
         (NO_LIBRARY, ncu_errors.DriverMismatchError, "LibraryNotLoaded", "upgrade the driver"),
         (NO_KERNELS, ncu_errors.NothingProfiledError, "No kernels were profiled", "--no-profile"),
