@@ -24,6 +24,7 @@ from gemmprof.analysis.inputs import expand, is_run
 from gemmprof.analysis.kernel_analysis import KernelAnalysis, analyse
 from gemmprof.analysis.names import labels
 from gemmprof.analysis.reading.report import ReportReader, code_digests
+from gemmprof.analysis.reading.unpack import unpacked_once
 from gemmprof.analysis.selection import EVERYTHING, Selection
 from gemmprof.analysis.session import load_session, selected_reports
 from gemmprof.errors import GemmprofError, ReportError, RunError
@@ -57,6 +58,7 @@ class Side:
     processes: int = 1
 
 
+@unpacked_once()
 def load_side(
     paths: Iterable[str | os.PathLike[str]],
     selection: Selection = EVERYTHING,
@@ -108,7 +110,7 @@ def _of_report(path: Path, only: set[int] | None, each_launch: bool) -> list[Ker
         middles = {key: _middle(launches) for key, launches in groups.items()}
         positions = {profile.index for profile in middles.values()}
         try:
-            digests = reader.code_digests(positions)
+            digests = reader.code_digests(middles.values())
         except ReportError:
             digests = {}  # code that cannot be read costs the reason of a change, not the comparison
         whole = {profile.index: profile for profile in reader.profiles(only=positions)}

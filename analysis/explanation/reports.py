@@ -10,6 +10,7 @@ from gemmprof import metrics
 from gemmprof.analysis.explanation.engine import explain
 from gemmprof.analysis.reading.collector import few_collections
 from gemmprof.analysis.reading.report import ReportReader
+from gemmprof.analysis.reading.unpack import unpacked_once
 from gemmprof.analysis.selection import EVERYTHING, Selection
 from gemmprof.analysis.session import selected_reports
 from gemmprof.errors import GemmprofError, ReportError
@@ -24,6 +25,7 @@ class Explanations:
     failures: tuple[GemmprofError, ...] = ()
 
 
+@unpacked_once()
 def explain_reports(
     paths: Iterable[str | os.PathLike[str]], selection: Selection = EVERYTHING
 ) -> Explanations:

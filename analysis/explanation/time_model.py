@@ -37,6 +37,11 @@ SHARPNESS = 2.0
 MOST_UNEXPLAINED = 10.0
 """Time over what all terms explain, from which on too little was recorded to say anything."""
 
+MOST_LOG_SCALE = 3.0
+"""The factor on the terms lies within e to the power of plus and minus this."""
+NEWTON_STEPS, NEWTON_ENDS = 40, 1e-12
+"""Steps that are taken to find it at most (about six are), and the step that is too short to be taken."""
+
 LATENCY, LINES = "latency", "l1_lines"
 ESTIMATED = (LATENCY, LINES)
 """Terms that rest on latencies of an idle machine; all others are counted."""
@@ -186,15 +191,23 @@ class TimeModel:
         apart = _apart(terms)
         largest = max(apart.values())
         weight = {key: (term / largest) ** self.settings.sharpness for key, term in apart.items()}
-        low, high = -3.0, 3.0  # of the logarithm of k
-        for _ in range(40):
-            middle = 0.5 * (low + high)
-            scaled = {key: term * math.exp(middle * weight[key]) for key, term in apart.items()}
-            if self._norm(scaled) < self.inner:
-                low = middle
-            else:
-                high = middle
-        return {key: math.exp(high * weight[key]) for key in apart}
+        power = self.settings.overlap
+        # In x = ln(k) the logarithm of the terms together, to the power P, is ln(sum(exp(start + slope * x))): it rises
+        # and is convex, so Newton's steps from the right end come down to the root and do not pass it.
+        lines = [(power * math.log(term), power * weight[key]) for key, term in apart.items() if term > 0]
+        wanted = power * math.log(self.inner)
+        x = MOST_LOG_SCALE
+        for _ in range(NEWTON_STEPS):
+            heights = [start + slope * x for start, slope in lines]
+            highest = max(heights)
+            shares = [math.exp(height - highest) for height in heights]
+            whole = sum(shares)
+            beyond = highest + math.log(whole) - wanted
+            rise = sum([share * slope for share, (_, slope) in zip(shares, lines, strict=True)]) / whole
+            if beyond < NEWTON_ENDS * rise:
+                break
+            x = max(x - beyond / rise, -MOST_LOG_SCALE)
+        return {key: math.exp(x * weight[key]) for key in apart}
 
     def _norm(self, apart: Mapping[str, float]) -> float:
         power = self.settings.overlap

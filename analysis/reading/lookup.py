@@ -105,16 +105,19 @@ class Lookup:
             self._sources[key] = Source(instructions, module.files, base)
         return self._sources[key]
 
-    def digest(self, result: Result) -> str:
+    def digest(self, profile: KernelProfile, reference: int) -> str:
         """Fingerprint of the machine code of a launch's function, '' if the report does not hold it.
+
+        Args:
+            profile: the launch.
+            reference: the cubin that its source is in (0: none).
 
         Raises:
             ReportError: if the code is damaged.
         """
-        if not result.source_reference:
+        if not reference:
             return ""
-        module = self._module(result.source_reference, result.profile)
-        return module.function_digests.get(result.profile.mangled_name, "")
+        return self._module(reference, profile).function_digests.get(profile.mangled_name, "")
 
     def units(self) -> Mapping[str, str]:
         """Unit of every metric that some launch of the report may have, '' if it has none.

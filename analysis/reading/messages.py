@@ -154,6 +154,16 @@ class ResultDecoder:
         return device
 
 
+def source_reference(data: bytes, kind: str) -> int:
+    """The cubin that the source of this result message is in (0: none), without decoding its metrics.
+
+    Raises:
+        WireError: if the message is damaged.
+    """
+    found = decode_strictly(_MESSAGES[kind], data, most=MAX_BYTES)
+    return found.source.id if isinstance(found, messages.KernelResult) else 0
+
+
 def _triple(size: messages.Dimensions, what: str, limits: tuple[int, int, int]) -> tuple[int, int, int]:
     found = tuple(getattr(size, axis) if size.HasField(axis) else 1 for axis in ("x", "y", "z"))
     if not all(0 < size <= limit for size, limit in zip(found, limits, strict=True)):

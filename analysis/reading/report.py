@@ -19,7 +19,7 @@ from gemmprof.analysis.reading.context import session_details
 from gemmprof.analysis.reading.doubts import Order, Values
 from gemmprof.analysis.reading.frame import Frame, open_frame
 from gemmprof.analysis.reading.lookup import Lookup
-from gemmprof.analysis.reading.messages import Result, ResultDecoder
+from gemmprof.analysis.reading.messages import Result, ResultDecoder, source_reference
 from gemmprof.analysis.reading.unpack import damaged
 from gemmprof.errors import GemmprofError, ReportError
 from gemmprof.integrity import doubt_of
@@ -155,21 +155,27 @@ class ReportReader:
             if damage is not None:
                 raise damage
 
-    def code_digests(self, only: Collection[int] | None = None) -> dict[int, str]:
+    def code_digests(self, profiles: Iterable[KernelProfile]) -> dict[int, str]:
         """Fingerprint of the machine code of each launch's function, by position; without those that hold no code.
 
         Args:
-            only: positions of the launches that are asked about; None for all.
+            profiles: launches of this report.
 
         Raises:
             ReportError: if the report is damaged there.
         """
-        order = self._order()
         lookup = Lookup(self.frame)
-        decoder = ResultDecoder(self.path, self.frame.strings, False, False)
-        results = (result for result, _ in self._results(decoder, order, only))
-        digests = ((result.profile.index, lookup.digest(result)) for result in results)
-        return {index: digest for index, digest in digests if digest}
+        found: dict[int, str] = {}
+        for profile in profiles:
+            item = self.frame.workloads[profile.index]
+            try:
+                reference = source_reference(self.frame.read(item.start, item.end), item.kind)
+            except WireError as error:
+                raise damaged(self.path, f"launch {profile.index} cannot be read", str(error)) from None
+            digest = lookup.digest(profile, reference)
+            if digest:
+                found[profile.index] = digest
+        return found
 
     def _order(self) -> Order:
         try:
@@ -206,14 +212,15 @@ def code_digests(profiles: Iterable[KernelProfile]) -> dict[tuple[str, int], str
 
     They know nothing of names, lines, addresses or disassemblers. What cannot be read has none.
     """
-    positions: dict[str, set[int]] = {}
+    of_report: dict[str, list[KernelProfile]] = {}
     for profile in profiles:
-        positions.setdefault(profile.report, set()).add(profile.index)
+        of_report.setdefault(profile.report, []).append(profile)
     found: dict[tuple[str, int], str] = {}
-    for path, only in positions.items():
+    for path, launches in of_report.items():
         try:
             with ReportReader(path) as reader:
-                found.update({(path, index): digest for index, digest in reader.code_digests(only).items()})
+                digests = reader.code_digests(launches)
+                found.update({(path, index): digest for index, digest in digests.items()})
         except GemmprofError:
             continue  # code that cannot be read costs the reason of a change, nothing else
     return found

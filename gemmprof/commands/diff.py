@@ -192,11 +192,13 @@ def _outcome(options: argparse.Namespace, *, gated: bool) -> Outcome | None:
     """The comparison that the options mean; None where one report alone was only summarised."""
     from gemmprof.analysis.comparison import matching
     from gemmprof.analysis.comparison.outcome import compare_matches
+    from gemmprof.analysis.reading.unpack import unpacked_once
 
     picked = (options.before, options.after)
     if any(picked) and not all(picked):
         raise UsageError("--before and --after belong together", remedies=["give both, or neither"])
-    before, after = _sides(options)
+    with unpacked_once():
+        before, after = _sides(options)
     for side in (before, after):
         if side is not None:
             _shared.name_failures(options, side.failures)
