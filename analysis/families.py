@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from gemmprof import metrics as m
 from gemmprof.analysis.names import labels
+from gemmprof.brief import brief, percent_words, time_words
 
 if TYPE_CHECKING:
     from gemmprof.analysis.kernel_analysis import KernelAnalysis
@@ -48,6 +49,16 @@ class Family:
     longest_ns: float | None = None
     grids: tuple[tuple[int, int, int], ...] = ()
     worst: Finding | None = None
+
+    def __repr__(self) -> str:
+        launches = f"{self.count:,} launch{'' if self.count == 1 else 'es'}"
+        saves = (
+            f"{self.worst.cause} saves {percent_words(self.worst.saves)}" if self.worst is not None else ""
+        )
+        share = f"{percent_words(self.share)} of the time" if self.share is not None else ""
+        return brief(
+            self, "/".join((*self.nvtx, self.label)), launches, time_words(self.total_ns), share, saves
+        )
 
     @property
     def count(self) -> int:

@@ -38,8 +38,9 @@ from gemmprof.analysis import (
 from gemmprof.analysis.explanation.engine import explain
 from gemmprof.analysis.occupancy import profile as occupancy_profile
 from gemmprof.analysis.verdict import Verdict, judge
+from gemmprof.brief import brief, time_words
 from gemmprof.errors import UsageError
-from gemmprof.metrics import MetricGroup
+from gemmprof.metrics import DURATION, MetricGroup
 from gemmprof.model import Explanation, KernelProfile, NotCollected
 from gemmprof.views import view_of
 
@@ -133,6 +134,14 @@ class KernelAnalysis:
     results: Mapping[str, Any] = field(repr=False)
     slimmed: bool = False
     _made: dict[str, Any] = field(default_factory=dict, repr=False, compare=False)
+
+    def __repr__(self) -> str:
+        return brief(
+            self,
+            self.profile.function_name or self.profile.name,
+            f"launch {self.profile.index}",
+            time_words(self.profile.number(DURATION)),
+        )
 
     @property
     def explanation(self) -> Explanation:

@@ -79,7 +79,7 @@ def _span(positions: range) -> str:
 
 def selection(
     kernel: str | None = None,
-    launches: str | Iterable[str] | None = None,
+    launches: int | str | Iterable[int | str] | None = None,
     nvtx: str | None = None,
     top: int | None = None,
 ) -> Selection:
@@ -87,14 +87,16 @@ def selection(
 
     Args:
         kernel: a regular expression; case makes no difference.
-        launches: ``3``, ``2-5``, ``0,4,7-9`` or ``10-``, or several such texts.
+        launches: ``3``, ``2-5``, ``0,4,7-9`` or ``10-``, or several such texts; positions as numbers do, too.
         nvtx: a regular expression; case makes no difference.
         top: 1 or more.
 
     Raises:
         UsageError: if a text is not what it should be.
     """
-    texts = [launches] if isinstance(launches, str) else list(launches or ())
+    texts = _texts(launches)
+    if top is not None and (not isinstance(top, int) or isinstance(top, bool)):
+        raise UsageError(f"top is a number of kernels, not {top!r}", remedies=["give 1 or more"])
     if top is not None and top < 1:
         raise UsageError(f"--top {top} selects nothing", remedies=["give 1 or more"])
     return Selection(
@@ -105,6 +107,22 @@ def selection(
     )
 
 
+def _texts(launches: int | str | Iterable[int | str] | None) -> list[str]:
+    """Positions as texts. 0 is a position: what is False must not stand for all launches."""
+    if launches is None:
+        return []
+    given = [launches] if isinstance(launches, (int, str)) else launches
+    try:
+        found = [str(one) for one in given]
+    except TypeError:
+        found = []
+    if not found:
+        raise UsageError(
+            f"{launches!r} names no launch", remedies=["count from 0: 3, range(4), '2-5', [0, 4]"]
+        )
+    return found
+
+
 def expression(option: str, text: str | None) -> re.Pattern[str] | None:
     """A regular expression for names, whatever the case; None without one.
 
@@ -113,6 +131,8 @@ def expression(option: str, text: str | None) -> re.Pattern[str] | None:
     """
     if text is None:
         return None
+    if not isinstance(text, str):
+        raise UsageError(f"{option} is a regular expression, not {text!r}", remedies=["give a text"])
     try:
         return re.compile(text, re.IGNORECASE)
     except re.error as error:

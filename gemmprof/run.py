@@ -20,6 +20,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from gemmprof.brief import brief
 from gemmprof.errors import ReportError, RunError
 from gemmprof.model import Ladder, Problem, ReportRecord, RunInfo, StageRecord, StageResult
 from gemmprof.output import new_file
@@ -49,6 +50,12 @@ class Run:
     """Each report as it was when it was collected, by its name in the results; older runs know none."""
     recorded: bool = field(default=False, compare=False)
     """True for the run that ships with the package."""
+
+    def __repr__(self) -> str:
+        parts = (len(self.stages), "stages"), (len(self.problems), "problems"), (len(self.results), "results")
+        return brief(
+            self, str(self.directory), self.info.device, *(f"{number} {what}" for number, what in parts)
+        )
 
     @property
     def ladders(self) -> tuple[Ladder, ...]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
@@ -29,6 +30,7 @@ from gemmprof.analysis.comparison.reasons import (
 )
 from gemmprof.analysis.comparison.records import KernelRecord
 from gemmprof.analysis.comparison.sides import disassembled
+from gemmprof.brief import brief
 from gemmprof.errors import UsageError
 
 Verdict = Literal["same", "faster", "slower", "unclear", "new", "gone"]
@@ -106,6 +108,12 @@ class Outcome:
     notes: tuple[str, ...] = field(default=())
     ladder: bool = False
     broken: tuple[str, ...] = ()
+
+    def __repr__(self) -> str:
+        verdicts = Counter(kernel.verdict for kernel in self.kernels)
+        return brief(
+            self, f"{self.before} → {self.after}", *(f"{number} {name}" for name, number in verdicts.items())
+        )
 
     def count(self, *verdicts: str) -> int:
         """How many kernels have one of these verdicts."""

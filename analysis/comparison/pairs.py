@@ -8,6 +8,7 @@ from gemmprof.analysis.comparison.quantify import Change, Comparison, compare
 from gemmprof.analysis.comparison.quantities import LESS_IS_BETTER
 from gemmprof.analysis.kernel_analysis import KernelAnalysis
 from gemmprof.analysis.session import Session
+from gemmprof.brief import brief
 from gemmprof.model import StageResult
 from gemmprof.run import Run
 
@@ -37,6 +38,11 @@ class Pair:
     before: Subject | None
     after: Subject | None
     comparison: Comparison | None = None
+
+    def __repr__(self) -> str:
+        change = self.slower_percent
+        only = "only before" if self.after is None else "only after" if self.before is None else ""
+        return brief(self, self.label, only, "" if change is None else f"time {change:+.1f} %")
 
     @property
     def time(self) -> Change | None:

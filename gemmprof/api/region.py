@@ -17,26 +17,32 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
-from typing import Any, ParamSpec, TypeVar, overload
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, overload
 
 from gemmprof.errors import UsageError
 from gemmprof.run import timestamped
+
+if TYPE_CHECKING:
+    from gemmprof.api.report import Report
 
 Parameters = ParamSpec("Parameters")
 Result = TypeVar("Result")
 
 REGION_VARIABLE = "GEMMPROF_REGION"
 """Set in the child: which region, counted from 1 in the order in which regions are entered, to profile."""
+REPORTS_VARIABLE = "GEMMPROF_REGION_REPORTS"
+"""Set in the child: JSON of the reports of the regions before, by their number, which the script may look at again."""
 DEFAULT_FOLDER = "gemmprof-profiles"
 
 _entered = 0
+_reports: dict[str, str] = {}
+"""Of the regions profiled so far, by number: paths."""
 
 
 class Region:
     """One marked region; made by `profile`.
 
     Attributes:
-        report: a `Report` of the profiled launches, once the region has been left; None in the child.
         folder: where reports, logs and pages lie.
     """
 
@@ -45,7 +51,28 @@ class Region:
         self._pages = pages
         self._number = 0
         self.folder = None if output is None else Path(output)
-        self.report: Any = None
+        self._report: Report | None = None
+
+    @property
+    def report(self) -> Report:
+        """The profiled launches. In the child, those that an earlier region brought when it was profiled.
+
+        Raises:
+            UsageError: the region has not been left yet.
+        """
+        if self._report is None:
+            known = json.loads(os.environ.get(REPORTS_VARIABLE, "{}")).get(str(self._number))
+            if known is None:
+                raise UsageError(
+                    "this region has not been profiled yet",
+                    remedies=[
+                        "look at it behind the with block, or after the decorated function's first call"
+                    ],
+                )
+            from gemmprof.api import report
+
+            self._report = report.open(known)
+        return self._report
 
     @property
     def _mine(self) -> bool:
@@ -77,7 +104,7 @@ class Region:
                         stream.flush()
                 os._exit(0 if kind is None else 1)  # what follows the region is not wanted a second time
         elif kind is None:
-            self.report = self._profiled()
+            self._report = self._profiled()
 
     def __call__(self, function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
         """As a decorator: the first call is the region, the others run as they are."""
@@ -99,7 +126,7 @@ class Region:
         if not self._options["quiet"]:
             sys.stderr.write("".join(f"{line}\n" for line in lines))
 
-    def _profiled(self) -> Any:
+    def _profiled(self) -> Report:
         """Run the program again under ncu and open what comes of it."""
         from gemmprof.analysis.selection import selection
         from gemmprof.api import profiling, report
@@ -117,7 +144,7 @@ class Region:
                 folder=folder,
                 metric_set=options["metric_set"],
                 marked_only=True,
-                environment={REGION_VARIABLE: str(self._number)},
+                environment={REGION_VARIABLE: str(self._number), REPORTS_VARIABLE: json.dumps(_reports)},
             )
             wanted = selection(options["kernel"], None, options["nvtx"], options["top"])
             counted = profiling.count(profiler, wanted)
@@ -129,6 +156,7 @@ class Region:
         if collected.report is None:
             raise KeyboardInterrupt
         opened = report.open(collected.report)
+        _reports[str(self._number)] = str(collected.report.absolute())
         if self._pages:
             opened.write_html(folder / "pages", force=True)
             self._say(f"Wrote {folder / 'pages' / 'index.html'}")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -13,8 +13,10 @@ from gemmprof.analysis.families import Family, families
 from gemmprof.analysis.kernel_analysis import KernelAnalysis, no_launch
 from gemmprof.analysis.selection import EVERYTHING, Selection, selection
 from gemmprof.analysis.session import Session, load_session
+from gemmprof.brief import brief, percent_words, time_words
 from gemmprof.errors import GemmprofError, UsageError
 from gemmprof.model import KernelProfile
+from gemmprof.printable import one_line
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -41,6 +43,10 @@ class ReportFinding:
     explanation: Explanation
     finding: Finding
     saves_ns: float | None
+
+    def __repr__(self) -> str:
+        saves = f"saves {percent_words(self.finding.saves)} of its time"
+        return brief(self, f"{self.finding.cause} in {self.family.label}", saves, time_words(self.saves_ns))
 
 
 @dataclass(frozen=True)
@@ -112,7 +118,7 @@ class Report:
         self,
         kernel: str | None = None,
         *,
-        launch: str | Sequence[str] | None = None,
+        launch: int | str | Iterable[int | str] | None = None,
         nvtx: str | None = None,
         top: int | None = None,
     ) -> Report:
@@ -151,6 +157,8 @@ class Report:
         from gemmprof.analysis.comparison.outcome import compare_matches
         from gemmprof.analysis.comparison.sides import load_side
 
+        if not isinstance(other, (Report, str, os.PathLike)):
+            raise _no_path(other)
         after = load_side(other.paths, other.selection) if isinstance(other, Report) else load_side([other])
         before = load_side(self.paths, self.selection)
         return compare_matches(
@@ -175,15 +183,16 @@ class Report:
             )
         return render(self.session, target, single_file=target.suffix == ".html")
 
-    def to_dataframe(self, metrics: Iterable[str] = ()) -> pd.DataFrame:
+    def to_dataframe(self, metrics: str | Iterable[str] = ()) -> pd.DataFrame:
         """One typed row a launch: names, grid, times in nanoseconds, per cent of peaks, occupancy, main stall.
 
         Args:
-            metrics: more columns, by ncu's names in base units; NaN where a launch does not have one.
+            metrics: more columns, by ncu's names in base units; NaN where a launch does not have one. A text is
+                one name.
         """
         from gemmprof.reports.tables.frame import launches_frame
 
-        return launches_frame(self.session, tuple(metrics))
+        return launches_frame(self.session, (metrics,) if isinstance(metrics, str) else tuple(metrics))
 
     def to_markdown(self, *, tokens: int | None = None) -> str:
         """The explanation of each family for an issue or a language model, within about so many tokens."""
@@ -211,12 +220,18 @@ class Report:
     def __repr__(self) -> str:
         from gemmprof.reports.terminal.overview import headline
 
-        return f"<Report {headline(self.session)}>"
+        return f"<Report {one_line(headline(self.session))}>"
 
     def _repr_html_(self) -> str:
         from gemmprof.reports.pages.notebook import session_html
 
         return session_html(self.session, self.families)
+
+
+def _no_path(given: object) -> UsageError:
+    return UsageError(
+        f"a path is expected, not {type(given).__name__}", remedies=['gemmprof.open("my_kernel.ncu-rep")']
+    )
 
 
 def explain(launch: KernelProfile | KernelAnalysis) -> Explanation:
@@ -237,7 +252,7 @@ def open(  # noqa: A001 (the word that users look for)
     path: AnyPath | Iterable[AnyPath],
     *more: AnyPath,
     kernel: str | None = None,
-    launch: str | Sequence[str] | None = None,
+    launch: int | str | Iterable[int | str] | None = None,
     nvtx: str | None = None,
     top: int | None = None,
 ) -> Report:
@@ -246,7 +261,7 @@ def open(  # noqa: A001 (the word that users look for)
     Args:
         path, more: what to read; a list of paths works as well.
         kernel: only launches in whose full name this regular expression is found.
-        launch: only these positions, from 0: ``"3"``, ``"2-5"``, ``"0,4,7-9"``.
+        launch: only these positions, from 0: ``3``, ``range(4)``, ``"2-5"``, ``"0,4,7-9"``.
         nvtx: only launches in whose NVTX ranges, joined by ``/``, this regular expression is found.
         top: only launches of the so many kernels that took most time.
 
@@ -255,10 +270,13 @@ def open(  # noqa: A001 (the word that users look for)
         ReportError, RunError: nothing could be read.
     """
     try:
-        paths = tuple(map(Path, (path, *more) if isinstance(path, (str, os.PathLike)) else (*path, *more)))
+        given = (path, *more) if isinstance(path, (str, os.PathLike)) else (*path, *more)
+        paths = tuple(map(Path, given))
     except TypeError:
+        raise _no_path(path) from None
+    if "" in given:  # Path("") is this folder
         raise UsageError(
-            f"a path is expected, not {type(path).__name__}", remedies=['gemmprof.open("my_kernel.ncu-rep")']
-        ) from None
+            "an empty name was given", remedies=['gemmprof.open(".") reads what lies in this folder']
+        )
     wanted = selection(kernel, launch, nvtx, top)
     return Report(paths, load_session(paths, selection=wanted), wanted)

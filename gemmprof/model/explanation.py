@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from gemmprof.brief import brief, percent_words, time_words
+
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
@@ -92,3 +94,13 @@ class Explanation:
     findings: tuple[Finding, ...]
     together: float | None = None
     limit: AtLimit | None = None
+
+    def __repr__(self) -> str:
+        causes = [f"{one.cause} saves {percent_words(one.saves)}" for one in self.findings]
+        return brief(
+            self,
+            self.name,
+            f"launch {self.launch}",
+            time_words(self.duration_ns),
+            *(causes or ["no finding"]),
+        )

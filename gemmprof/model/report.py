@@ -9,6 +9,9 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, Literal
 
+from gemmprof.brief import brief
+from gemmprof.printable import one_line
+
 MetricValue = int | float | str
 """One scalar as the report stores it: counters are float or int, names and lists are str."""
 
@@ -190,6 +193,14 @@ class KernelProfile:
     workload: str = "kernel"
     session: SessionDetails = field(default_factory=SessionDetails, repr=False)
     doubts: tuple[str, ...] = ()
+
+    def __repr__(self) -> str:
+        return brief(
+            self,
+            self.name,
+            f"launch {self.index} of {one_line(self.report)}",
+            f"{len(self.metrics):,} metrics",
+        )
 
     def number(self, metric: str) -> float | None:
         """The scalar as a float, or None if it was not collected, is text, or ncu could not compute it (NaN)."""

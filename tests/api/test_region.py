@@ -32,7 +32,7 @@ def note(text):
 note("before")
 with gemmprof.profile(top=1) as first:
     note("first")
-note(f"between {first.report is not None and len(first.report)}")
+note(f"between {len(first.report)}")
 
 @gemmprof.profile
 def step(value):
@@ -72,7 +72,7 @@ def test_a_region_of_a_script_runs_here_and_again_up_to_its_end(folder: Path) ->
     assert done.returncode == 0, done.stderr
     trace = (folder / "trace").read_text().splitlines()
     once = ["child before", "child first"]
-    again = ["child before", "child first", "child between False", "child step 1"]
+    again = ["child before", "child first", "child between 3", "child step 1"]
     assert trace == [
         "here before", "here first", *once, *once, "here between 3",
         "here step 1", *again, *again, "here step 2", "here after",
@@ -126,3 +126,12 @@ def test_a_notebook_runs_its_cells_again(folder: Path) -> None:
     done = run(folder, "kernel_process.py")
     assert done.returncode == 0, done.stderr
     assert (folder / "trace").read_text() == "here 1 1 "
+
+
+def test_a_report_before_its_region_is_an_error_that_says_so(folder: Path) -> None:
+    (folder / "early.py").write_text(
+        "import gemmprof\nwith gemmprof.profile() as region:\n    print(region.report)\n"
+    )
+    done = run(folder, "early.py")
+    assert done.returncode == 1
+    assert "this region has not been profiled yet" in done.stderr and "behind the with block" in done.stderr
