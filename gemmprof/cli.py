@@ -13,14 +13,13 @@ import signal
 import sys
 import threading
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from importlib import import_module
 from typing import Any, NoReturn
 
 from gemmprof import __version__
 from gemmprof.commands import COMMANDS, TAKE_A_PROGRAM
 from gemmprof.errors import GemmprofError, UsageError
-from gemmprof.integrity import trusting
 from gemmprof.printable import guarded_output, one_line, silence
 
 EXIT_OK, EXIT_FINDING, EXIT_ERROR = 0, 1, 2
@@ -142,7 +141,7 @@ def _run(argv: Sequence[str]) -> int:
     if program:
         options.program = program
     try:
-        with trusting(getattr(options, "trust", False)):
+        with _trusting(options):
             return int(options.run(options))
     except GemmprofError as error:
         _print_error(options.command, error, as_json=getattr(options, "json", False))
@@ -154,6 +153,15 @@ def _run(argv: Sequence[str]) -> int:
         return _no_luck(options, UsageError("not enough memory"))
     except (KeyboardInterrupt, _Terminated) as ending:
         return _ended(f"gemmprof {options.command}", ending)
+
+
+def _trusting(options: argparse.Namespace) -> AbstractContextManager[None]:
+    """What ``--trust`` asks for; without it nothing that reads reports is imported here."""
+    if not getattr(options, "trust", False):
+        return nullcontext()
+    from gemmprof.integrity import trusting
+
+    return trusting(True)
 
 
 def _no_luck(options: argparse.Namespace, problem: GemmprofError) -> int:

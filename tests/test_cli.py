@@ -329,3 +329,30 @@ def test_a_file_is_written_instead_of_the_table(ending: str, tmp_path: Path) -> 
     result = gemmprof("occupancy", "-t", "256", "-r", "64", "-o", f"x.{ending}", cwd=tmp_path)
     assert (result.returncode, result.stdout) == (0, "")
     assert (tmp_path / f"x.{ending}").stat().st_size > 1000
+
+
+@pytest.mark.parametrize(
+    "arguments", [["--help"], ["explain", "--help"], ["report", "--help"], ["occupancy", "--help"]]
+)
+def test_help_starts_without_what_reads_and_draws(arguments: list[str]) -> None:
+    told = subprocess.run(
+        [sys.executable, "-X", "importtime", "-m", "gemmprof", *arguments],
+        capture_output=True,
+        text=True,
+        cwd=Path(__file__).parents[1],
+        timeout=60,
+        check=True,
+    )
+    loaded = {line.rpartition("|")[2].strip().partition(".")[0] for line in told.stderr.splitlines()}
+    assert "argparse" in loaded
+    assert not loaded & {
+        "google",
+        "jinja2",
+        "matplotlib",
+        "msgspec",
+        "numpy",
+        "pandas",
+        "pyarrow",
+        "rich",
+        "torch",
+    }

@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Any, TextIO, cast
 from gemmprof.commands._numbers import whole
 from gemmprof.errors import GemmprofError, UsageError
 from gemmprof.printable import GuardedStream, json_safe, one_line, printable
-from gemmprof.run import newest_run_directory, recorded_run_directory
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -107,6 +106,8 @@ def chosen_inputs(options: argparse.Namespace) -> tuple[list[Path], str]:
     """The paths to read, and a sentence saying which were chosen where the user named none ('' if some were)."""
     if options.inputs:
         return [Path(item) for item in options.inputs], ""
+    from gemmprof.run import newest_run_directory, recorded_run_directory
+
     newest = newest_run_directory()
     if newest is not None:
         return [newest], f"Using the newest run here: {newest}"

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 from gemmprof.commands import _shared
 from gemmprof.errors import UsageError
 from gemmprof.output import is_leftover
-from gemmprof.run import recorded_run_directory
 
 if TYPE_CHECKING:
     from gemmprof.analysis.comparison.outcome import Outcome
@@ -54,6 +53,8 @@ def run(options: argparse.Namespace) -> int:
     if options.recorded and options.inputs:
         raise UsageError("--recorded takes no inputs", remedies=["leave out either the inputs or --recorded"])
     if options.recorded:
+        from gemmprof.run import recorded_run_directory
+
         options.inputs = [str(recorded_run_directory())]
     target = _target(options)
     session = _shared.load_inputs(options)
