@@ -111,7 +111,7 @@ class Report:
         if not profile.instances:
             # Of reports with many launches the counters by address were dropped once they were analysed.
             with ReportReader(profile.report) as reader:
-                profile = next(reader.profiles(source=True, only={profile.index}))
+                profile = next(reader.profiles(source=True, units=True, only={profile.index}))
         return explain(profile)
 
     def select(

@@ -47,7 +47,10 @@ def test_findings_rest_on_counters_that_a_long_report_drops(
     train: gemmprof.Report, ladder: gemmprof.Report
 ) -> None:
     assert not train[0].profile.instances
-    assert train.explain(0).name == train[0].profile.name
+    position = train.findings[0].family.representative
+    whole = gemmprof.explain(gemmprof.read_report(TRAIN)[position])
+    assert train.explain(position) == whole, "also the units of its evidence"
+    assert any(one.unit for one in whole.findings[0].evidence)
     assert ladder.findings[0].finding.cause == "uncoalesced_access"
     assert ladder.findings[0].finding.places[0].line == 8
 
@@ -56,12 +59,14 @@ def test_a_launch_is_explained_as_read_or_as_analysed(ladder: gemmprof.Report) -
     assert gemmprof.explain(ladder[0]) == gemmprof.explain(ladder[0].profile) == ladder.explain(0)
 
 
-def test_the_table_has_one_typed_row_a_launch(train: gemmprof.Report) -> None:
+def test_the_table_has_one_typed_row_a_launch(train: gemmprof.Report, ladder: gemmprof.Report) -> None:
     frame = train.to_dataframe(metrics=["gpu__time_duration.sum", "no__such.metric"])
     assert len(frame) == 100 and "object" not in {str(kind) for kind in frame.dtypes}
     assert str(frame["registers"].dtype) == "Int64" and str(frame["duration_ns"].dtype) == "float64"
     assert frame["duration_ns"].tolist() == frame["gpu__time_duration.sum"].tolist()
     assert frame["no__such.metric"].isna().all()
+    whole = ladder.to_dataframe(metrics=["dram__bytes.sum.per_second"])
+    assert whole["bytes_per_second"].tolist() == whole["dram__bytes.sum.per_second"].tolist()
     assert frame["kernel"].nunique() == frame["name"].nunique() == 39
     assert frame.groupby("family")["duration_ns"].sum().iloc[0] == train.families[0].total_ns
 

@@ -153,6 +153,24 @@ def test_a_wrong_kernel_fails_and_the_result_says_how(kernel: Callable[..., obje
     assert detail in result.detail
 
 
+@pytest.mark.parametrize("scaled", [False, True], ids=["plain", "with alpha and beta"])
+@pytest.mark.parametrize(("times", "passed"), [(0.5, True), (0.9, True), (1.2, False), (3.0, False)])
+def test_the_tolerance_is_where_right_ends(times: float, passed: bool, scaled: bool) -> None:
+    """Every element is off by a share of itself: that share is the error, beside some rounding."""
+    allowed = tolerance(SMALL)
+
+    def off(a: Any, b: Any, out: Any, alpha: float, beta: float) -> None:
+        result = alpha * (a.double() @ b.double()) + (beta * out.double() if beta else 0.0)
+        out.copy_(result * (1 + times * allowed) if bool(beta) is scaled else result)
+
+    result = check(off)
+    assert result.relative_error == pytest.approx(times * allowed, rel=0.1)
+    assert result.passed is passed
+    prefix = "with alpha=0.75, beta=-1.5: " if scaled else ""
+    assert result.detail.startswith(f"{prefix}relative error" if not passed else "")
+    assert bool(result.detail) is not passed
+
+
 def test_a_single_wrong_element_is_seen_in_a_large_product() -> None:
     result = check(one_element_wrong, Problem(1024, 1024, 16))
     assert not result.passed

@@ -355,3 +355,16 @@ def test_reports_of_which_ncu_says_other_units_keep_theirs(tmp_path: Path) -> No
         assert told[report] == {name: known[name] for name in told[report]}
     one, other = told.values()
     assert any(one[name] != other[name] for name in one.keys() & other.keys())
+
+
+def test_a_row_of_the_long_table_holds_its_value_in_the_column_of_its_kind() -> None:
+    rows = MetricRows()
+    rows.add(3, "kernel", {"ratio": 0.5, "count": 2**63 + 1, "name": "sm_90"})
+    rows.add(4, "other", {"count": 7})
+    table = rows.long_table("r").select(["launch", "metric", "value", "integer", "text"])
+    assert [tuple(row.values()) for row in table.to_pylist()] == [
+        (3, "ratio", 0.5, None, None),
+        (3, "count", float(2**63), 2**63 + 1, None),
+        (3, "name", None, None, "sm_90"),
+        (4, "count", 7.0, 7, None),
+    ]
