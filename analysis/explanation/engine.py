@@ -8,13 +8,11 @@ from gemmprof.analysis.explanation.causes import detect
 from gemmprof.analysis.explanation.places import places
 from gemmprof.analysis.explanation.prediction import Prediction, Predictor
 from gemmprof.analysis.explanation.resources import BY_KEY
-from gemmprof.analysis.explanation.time_model import LATENCY, Settings, TimeModel
+from gemmprof.analysis.explanation.time_model import FEW_LOADS, LATENCY, Settings, TimeModel
 from gemmprof.analysis.explanation.trust import doubts
 from gemmprof.analysis.explanation.work import Work, work
 from gemmprof.model import AtLimit, Explanation, Finding, KernelProfile
 
-FEW_LOADS = 8
-"""Resources whose use is known, below which nobody can say that none of them has room left."""
 MOST = 8
 """Findings of one launch."""
 ALIKE = 1.15

@@ -1,7 +1,8 @@
 """Where a finding sits: the user's own lines that its weight falls on, else the instructions.
 
 Code of a toolkit's header counts against the line of the user's own file that it was inlined into: the
-nearest instruction before it that has one, where the report says no more.
+nearest instruction before it that has one, where the report says no more. Code without lines has stretches of
+instructions as places, each named by its heaviest one.
 """
 
 from __future__ import annotations
@@ -15,6 +16,8 @@ from gemmprof.model import CodePlace, Instruction
 
 MOST = 5
 """Places of one finding."""
+STRETCH = 8
+"""Instructions without a line that lie no further apart are one place."""
 LEAST = 0.03
 """Share of a finding below which a place is not named."""
 
@@ -29,9 +32,15 @@ def places(work: Work, weights: Array | None) -> tuple[CodePlace, ...]:
     code = Code(work.profile)
     owned = work.once("own lines", lambda: own_lines(work.instructions))
     groups: dict[tuple[str, int] | int, list[int]] = {}
+    stretch = last = -STRETCH - 1
     for index in np.flatnonzero(weights):
         at = int(index)
-        groups.setdefault(owned[at] if owned[at] is not None else at, []).append(at)  # type: ignore[arg-type]
+        line = owned[at]
+        if line is None:
+            # Code without lines: what lies close together is one place.
+            stretch = stretch if at - last <= STRETCH and stretch >= 0 else at
+            last = at
+        groups.setdefault(stretch if line is None else line, []).append(at)
     ranked = sorted(groups.items(), key=lambda item: -float(weights[item[1]].sum()))
     found: list[CodePlace] = []
     for key, indices in ranked[:MOST]:

@@ -42,6 +42,8 @@ MOST_LOG_SCALE = 3.0
 NEWTON_STEPS, NEWTON_ENDS = 40, 1e-12
 """Steps that are taken to find it at most (about six are), and the step that is too short to be taken."""
 
+FEW_LOADS = 8
+"""Resources whose use is known, up to which nobody can say that all of them were idle."""
 LATENCY, LINES = "latency", "l1_lines"
 ESTIMATED = (LATENCY, LINES)
 """Terms that rest on latencies of an idle machine; all others are counted."""
@@ -120,8 +122,12 @@ class TimeModel:
         self.settings = settings or Settings()
         scale = self.settings.latency_scale
         self.unloaded = work.once(f"unloaded, latencies x {scale}", lambda: latency.unloaded(work, scale))
-        terms = self.terms(NOTHING)
         self.inner = 1.0 - work.idle_start
+        self.rest = 0.0
+        terms = self.terms(NOTHING)
+        if self.unloaded is None and len(work.loads) > FEW_LOADS:
+            self.rest = self._unseen(terms)
+            terms = self.terms(NOTHING)
         sum_of_terms = self._combined(terms)
         self.known = bool(terms) and sum_of_terms * MOST_UNEXPLAINED > self.inner
         self.unexplained = self.inner / sum_of_terms if self.known else 1.0
@@ -144,7 +150,15 @@ class TimeModel:
         if self.unloaded is not None:
             average = work.active_average / work.elapsed if work.elapsed else 1.0
             found[LATENCY] = self.latency_share(mend) * average * imbalance / mend.warps
+        elif self.rest:
+            found[LATENCY] = self.rest * imbalance / work.imbalance
         return found
+
+    def _unseen(self, terms: Mapping[str, float]) -> float:
+        """Latency where no warp was sampled: what no unit was busy with, on the busiest SM."""
+        power = self.settings.overlap
+        busy = sum(term**power for term in _apart(terms).values())
+        return float(max(0.0, self.inner**power - busy) ** (1.0 / power))
 
     def latency_share(self, mend: Mend) -> float:
         """Unloaded share of the warps' time with a change made."""

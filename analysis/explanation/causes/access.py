@@ -32,7 +32,7 @@ MISALIGNED_SECTORS = 1.05
 coalescing.
 """
 BUSY_THREAD = 24.0
-"""Instructions for each access, from which on a thread does more than to move data."""
+"""Instructions for each access, from which on only those count to its place that compute no value."""
 REDUNDANT = 1.6
 """Sectors asked of L1 for each that L1 fetched, from which on loads are called redundant."""
 
@@ -223,8 +223,9 @@ def narrow_access(work: Work) -> Iterator[Candidate]:
     ratio = float((keep[narrow] * work.executed[narrow]).sum() / work.executed[narrow].sum())
     helpers = _overhead(work, narrow)
     helping = keep.copy()
-    if work.total_executed < BUSY_THREAD * float(work.executed[narrow].sum()):
-        helping[helpers & ~narrow] = ratio
+    if work.total_executed >= BUSY_THREAD * float(work.executed[narrow].sum()):
+        helpers &= ~_computing(work)
+    helping[helpers & ~narrow] = ratio
     resources = _same_traffic(work, keep)
     middle = 0.5 * (keep + helping)
     cautious = keep
@@ -259,6 +260,29 @@ def narrow_access(work: Work) -> Iterator[Candidate]:
         follows=True,
         yields=0.5 if bytes_each < FULL_WORD or _few_warps(work) else 0.3,
     )
+
+
+def _computing(work: Work) -> Mask:
+    """What computes the values that are stored, or reads loaded ones: the rest finds their places and counts them."""
+    code = work.code
+    assert code is not None
+    found = np.zeros(len(work.sass), dtype=bool)
+    waiting: list[tuple[int, str]] = []
+    for index in np.flatnonzero(work.executed > 0):
+        at = int(index)
+        line = work.sass[at]
+        if line.is_store:
+            places = {
+                name for operand in line.operands if "[" in operand for name in address_registers(operand)
+            }
+            waiting += [(at, name) for name in line.reads if name[0] == "R" and name not in places]
+    while waiting:
+        at, name = waiting.pop()
+        for source in code.producers(at, name):
+            if not found[source] and not work.sass[source].space:
+                found[source] = True
+                waiting += [(source, read) for read in work.sass[source].reads if read[0] == "R"]
+    return found
 
 
 def _few_warps(work: Work) -> bool:

@@ -94,7 +94,12 @@ def uneven_work(work: Work) -> Iterator[Candidate]:
     steps = float(np.ceil(even)) / even
     of_the_grid = min(work.imbalance, max(dealt.tail, steps))
     whole = work.imbalance >= UNEVEN and of_the_grid > 1.0 + 0.4 * (work.imbalance - 1.0)
-    yield from _partial_wave(work, dealt) if whole and dealt.waves > 1.0 else _unequal_blocks(work, dealt)
+    if whole and dealt.waves > 1.0:
+        yield from _partial_wave(work, dealt)
+    elif whole and steps > 1.0 and dealt.waves:
+        yield from _uneven_share(work, dealt, even)
+    else:
+        yield from _unequal_blocks(work, dealt)
 
 
 def _small_grid(work: Work, dealt: _Dealt) -> Iterator[Candidate]:
@@ -110,9 +115,9 @@ def _small_grid(work: Work, dealt: _Dealt) -> Iterator[Candidate]:
         mend=Mend(imbalance=of_blocks, warps=1.0 if uneven or blocks > ALMOST * work.sms else warps),
         cautious=Mend(imbalance=of_blocks + 0.15 * (imbalance - of_blocks)),
         change=(
-            f"Launch more blocks: {blocks:.0f} leave {work.sms - blocks:.0f} of {work.sms:.0f} SMs "
-            "without work. Cut the work finer, or split the longest dimension over several blocks and "
-            "combine their results."
+            f"Launch more blocks: {blocks:.0f} leave{'s' if blocks == 1 else ''} {work.sms - blocks:.0f} of "
+            f"{work.sms:.0f} SMs without work. Cut the work finer, or split the longest dimension over several blocks "
+            "and combine their results."
         ),
         evidence=(
             *evidence(work, metrics.GRID_SIZE, metrics.SM_COUNT, metrics.WAVES_PER_SM),
@@ -149,6 +154,23 @@ def _partial_wave(work: Work, dealt: _Dealt) -> Iterator[Candidate]:
             "loop over the work."
         ),
         evidence=(*evidence(work, metrics.WAVES_PER_SM, metrics.GRID_SIZE), *dealt.evidence),
+    )
+
+
+def _uneven_share(work: Work, dealt: _Dealt, even: float) -> Iterator[Candidate]:
+    """All blocks fit at once, but some SMs get one more than others."""
+    most = float(np.ceil(even))
+    yield Candidate(
+        cause="tail_effect",
+        mend=Mend(imbalance=1.0),
+        cautious=Mend(imbalance=1.0 + 0.3 * (work.imbalance - 1.0)),
+        change=(
+            f"Give each SM the same number of blocks: {dealt.blocks:,.0f} blocks are {even:.2f} for each of "
+            f"{work.sms:.0f} SMs, so that some run {most:.0f} while the others wait. Launch a multiple of "
+            f"{work.sms:.0f} blocks, or smaller ones."
+        ),
+        evidence=(*evidence(work, metrics.GRID_SIZE, metrics.SM_COUNT), *dealt.evidence),
+        least=0.03,
     )
 
 

@@ -170,7 +170,7 @@ def launch_overhead(work: Work) -> Iterator[Candidate]:
         cause="launch_overhead",
         mend=Mend(
             idle=0.02,
-            imbalance=1.0,
+            imbalance=1.0 if work.code is not None else None,
             latency=np.full(len(work.instructions), 0.1) if work.code is not None else None,
             reasons=dict.fromkeys(("imc_miss", "no_instruction", "branch_resolving"), 0.1),
         ),

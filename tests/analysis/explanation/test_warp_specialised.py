@@ -127,3 +127,11 @@ class TestPeaks:
 def test_no_copies_no_elected_thread() -> None:
     found = made("@P0 LDG.E R2, [R4.64] ;", "EXIT ;")
     assert not tensor_copies(found).any() and not elected(found).any() and not specialised(found)
+
+
+def test_a_place_without_lines_is_a_stretch_of_code() -> None:
+    """torch's kernels have no lines: the weight of neighbouring instructions is said together, by the heaviest."""
+    norm = next(one for one in launches("transformer") if "vectorized_layer_norm" in one.name)
+    for finding in explain(norm).findings:
+        shares = [place.share for place in finding.places]
+        assert not shares or (shares[0] > 0.3 and finding.places[0].line is None)
