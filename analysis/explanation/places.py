@@ -35,12 +35,12 @@ def places(work: Work, weights: Array | None) -> tuple[CodePlace, ...]:
     stretch = last = -STRETCH - 1
     for index in np.flatnonzero(weights):
         at = int(index)
-        line = owned[at]
-        if line is None:
+        own = owned[at]
+        if own is None:
             # Code without lines: what lies close together is one place.
             stretch = stretch if at - last <= STRETCH and stretch >= 0 else at
             last = at
-        groups.setdefault(stretch if line is None else line, []).append(at)
+        groups.setdefault(stretch if own is None else own, []).append(at)
     ranked = sorted(groups.items(), key=lambda item: -float(weights[item[1]].sum()))
     found: list[CodePlace] = []
     for key, indices in ranked[:MOST]:
