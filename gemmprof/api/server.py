@@ -98,14 +98,14 @@ class Tools:
         return agents.within(agents.overview(self.folders.session(path, kernel=kernel, nvtx=nvtx)), tokens)
 
     def explain(
-        self, path: str, kernel: str | None = None, launch: str | None = None, tokens: int = TOKENS
+        self, path: str, kernel: str | None = None, launch: int | str | None = None, tokens: int = TOKENS
     ) -> str:
         """Say what to change first in each kernel, where, and what it is predicted to save, with the evidence.
 
         Args:
             path: a .ncu-rep file, a run directory, or a folder of them.
             kernel: only kernels in whose full name this regular expression is found.
-            launch: only these positions in the report, from 0: "3", "2-5", "0,4".
+            launch: only these positions in the report, from 0: 3, "2-5", "0,4".
             tokens: about how long the answer may be.
         """
         from gemmprof.analysis.explanation.reports import explain_reports
@@ -161,7 +161,7 @@ def server(roots: Sequence[Path]) -> MCPServer:
     try:
         from mcp.server import MCPServer
     except ImportError:
-        raise UsageError("the server needs the package mcp", remedies=["pip install '.[mcp]'"]) from None
+        raise UsageError("the server needs the package mcp", remedies=["pip install 'mcp>=2'"]) from None
     made = MCPServer("gemmprof", instructions=INSTRUCTIONS)
     for tool in Tools(Folders(roots)).all:
         made.tool()(_answering(tool))
@@ -169,13 +169,14 @@ def server(roots: Sequence[Path]) -> MCPServer:
 
 
 def _answering(function: Callable[..., str]) -> Callable[..., str]:
-    """The tool, whose errors come back as the sentences that people get."""
+    """The tool, whose errors come back as the sentences that people get, marked as errors."""
+    from mcp.server.mcpserver.exceptions import ToolError
 
     @wraps(function)
     def answer(*args: Any, **kwargs: Any) -> str:
         try:
             return function(*args, **kwargs)
         except GemmprofError as error:
-            return f"error: {agents.fence(str(error))}"
+            raise ToolError(agents.fence(str(error))) from None
 
     return answer

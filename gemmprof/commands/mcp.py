@@ -5,7 +5,7 @@
 
 Tools: open (what a report holds), explain (what to change first), diff (what changed), source (the hottest lines). The
 server writes nothing and starts no profiler. Names and source text of reports are fenced and marked as quoted. Needs
-the package mcp: pip install '.[mcp]'
+the package mcp: pip install 'mcp>=2'
 """
 
 from __future__ import annotations
@@ -41,6 +41,12 @@ def run(options: argparse.Namespace) -> int:
     for folder in folders:
         if not folder.is_dir():
             raise UsageError(f"{folder} is no folder", remedies=["name the folders that hold reports"])
+    if sys.stdin.isatty():
+        print(
+            "gemmprof mcp: waiting for an MCP client on standard input; agents start this command themselves "
+            "(Ctrl-C ends it)",
+            file=sys.stderr,
+        )
     with redirect_stdout(sys.__stdout__):  # messages are JSON for a program, not text for a terminal
         server(folders).run("stdio")
     return 0

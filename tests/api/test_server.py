@@ -43,6 +43,9 @@ def served(folder: Path, calls: Callable[[Call], Awaitable[None]]) -> list[str]:
 
             async def call(name: str, **arguments: object) -> str:
                 answer = await client.call_tool(name, arguments)
+                failed = bool(getattr(answer, "is_error", False) or getattr(answer, "isError", False))
+                text = "".join(getattr(item, "text", "") for item in answer.content)
+                assert failed == ("fix:" in text), "what failed is marked for the agent"
                 return "\n".join(getattr(item, "text", "") for item in answer.content)
 
             await calls(call)
@@ -98,6 +101,8 @@ def test_errors_are_sentences_with_a_remedy(folder: Path) -> None:
         assert "no regular expression" in await call("open", path=".", kernel="(")
         assert "no launch matches" in await call("source", path="ladder_simple.ncu-rep.xz", launch=99)
         assert "fix:" in await call("source", path="names_nvtx.ncu-rep.xz")
+        one = await call("explain", path="ladder_simple.ncu-rep.xz", launch=0)
+        assert one == await call("explain", path="ladder_simple.ncu-rep.xz", launch="0")
 
     served(folder, calls)
 
