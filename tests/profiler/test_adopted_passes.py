@@ -7,13 +7,16 @@ from pathlib import Path
 
 import pytest
 from profiler_fakes import launched, profiling_line, real_report
+from reports_in_bytes import content_of
 
 from gemmprof.kernels.catalog import SINGLE
 from gemmprof.line_worker import append_line
-from gemmprof.model import Problem, RunInfo, StageRecord
+from gemmprof.model import Problem, RunInfo, StageRecord, Timing, Verification
 from gemmprof.profiler.job import Task
 from gemmprof.profiler.keeper import Keeper
+from gemmprof.profiler.measuring import PART_SECONDS, SLOWEST_RATE, seconds_for
 from gemmprof.profiler.ncu.profile_pass import earlier_passes, next_pass
+from gemmprof.profiler.ncu.salvage import whole_blocks
 from gemmprof.profiler.profiling import Profiling
 from gemmprof.profiler.settings import Settings
 from gemmprof.progress import Silent
@@ -65,3 +68,40 @@ def test_passes_are_in_their_order_also_beyond_a_hundred(tmp_path: Path) -> None
         (tmp_path / "logs" / f"profile-{number:02d}.job.json").touch()
     assert [files.name for files in earlier_passes(tmp_path)] == ["profile-02", "profile-99", "profile-100"]
     assert next_pass(tmp_path).name == "profile-101"
+
+
+def test_a_kernel_more_in_the_log_leaves_the_positions_to_the_ranges(keeper: Keeper) -> None:
+    """As where a library launches several kernels for a stage, of which the report holds as many as stages."""
+    (log,) = (keeper.directory / "logs").glob("*.ncu.log")
+    log.write_text("".join(map(profiling_line, range(3))))
+    assert adopted(keeper) == {STAGES[0].number: None, STAGES[1].number: None}
+
+
+@pytest.mark.parametrize(("name", "kernels"), [("ladder_simple", 3), ("train_100", 100), ("modes_graph", 0)])
+def test_the_kernels_of_a_report_are_counted_not_its_blocks(name: str, kernels: int, tmp_path: Path) -> None:
+    report = tmp_path / "whole.ncu-rep"
+    report.write_bytes(content_of(name))
+    found = whole_blocks(report)
+    assert (found.kernels, found.end) == (kernels, report.stat().st_size)
+
+
+@pytest.mark.parametrize(
+    ("verification", "again"),
+    [
+        (None, True),
+        (Verification(1.0, 1e-5, False, "exceeds"), True),
+        (Verification(1e-7, 1e-5, True), False),
+    ],
+)
+def test_what_did_not_pass_is_verified_again(
+    verification: Verification | None, again: bool, keeper: Keeper
+) -> None:
+    key = (STAGES[0].number, PROBLEM)
+    keeper.keep(key, verification=verification, timing=Timing(1e-3, 1e-3, 1e-3, 1e-3, 5))
+    assert [task.verify for task in keeper.unmeasured() if task.key == key] == [True] * again
+
+
+def test_a_large_problem_has_the_time_that_it_needs() -> None:
+    small, large = Problem(64, 64, 64), Problem(40_000, 40_000, 40_000)
+    assert seconds_for(small) == pytest.approx(PART_SECONDS, abs=0.1)
+    assert seconds_for(large) == PART_SECONDS + 2 * 40_000**3 / SLOWEST_RATE > 10_000

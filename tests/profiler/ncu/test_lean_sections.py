@@ -112,3 +112,11 @@ def test_what_the_left_out_tables_hold_for_the_analyses_is_asked_for_by_name() -
         assert set(group.required) <= set(names)
     assert metrics.GLOBAL_HIT_RATE_OF["load"] in names
     assert len(names) == len(set(names))
+
+
+def test_several_blocks_of_one_section_go_and_what_stands_between_them_stays() -> None:
+    kept = [f'Metrics {{ Name: "kept__{number}" }}\n' for number in range(3)]
+    dear = [f'Metrics {{ Name: "dear__{number}.sum" }}\n' for number in range(2)]
+    section = kept[0] + dear[0] + kept[1] + dear[1] + kept[2]
+    lean = without_metrics(section, ["dear__"])
+    assert "".join(lean.split()) == "".join("".join(kept).split())

@@ -16,7 +16,7 @@ from gemmprof.model import Problem
 from gemmprof.profiler.job import Task
 from gemmprof.profiler.ncu import errors as ncu_errors
 from gemmprof.profiler.ncu.command import NcuCommand, require_ncu
-from gemmprof.profiler.ncu.errors import NcuLog, hits_every_stage, translate
+from gemmprof.profiler.ncu.errors import KilledError, NcuLog, hits_every_stage, translate
 from gemmprof.profiler.ncu.profile_pass import PassFiles, PassOutcome, finish_pass, start_pass
 from gemmprof.toolchain import Tool
 
@@ -324,3 +324,20 @@ def test_the_log_of_a_filtered_program_counts_too() -> None:
         ("gelu", 1),
         ("1:7:_Z4geluiPKfPf:5", 33),
     ]
+
+
+@pytest.mark.parametrize(
+    ("exit_code", "said"),
+    [
+        (-9, "ended by signal 9"),
+        (-15, "ended by signal 15"),
+        (137, "ended by signal 9"),
+        (143, "ended by signal 15"),
+        (1, "exit code 1"),
+        (129, "exit code 129"),
+    ],
+)
+def test_how_ncu_ended_is_told_from_its_exit_code(exit_code: int, said: str, tmp_path: Path) -> None:
+    error = translate(NcuLog(), log_file=tmp_path / "ncu.log", exit_code=exit_code, output="last words")
+    assert error is not None and said in error.message and error.found == "last words"
+    assert isinstance(error, KilledError) is ("signal" in said)
