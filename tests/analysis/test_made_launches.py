@@ -173,3 +173,33 @@ def test_lanes_of_the_last_warp_that_no_thread_uses(threads: int, idle: int) -> 
     shape = LaunchStatistics((4, 1, 1), (threads, 1, 1))
     found = launches.analyse(dataclasses.replace(launch(), launch=shape))
     assert (found.idle_lanes, found.threads) == (idle, 4 * threads)
+
+
+@pytest.mark.parametrize(
+    ("name", "unit"),
+    [
+        ("sm__inst_executed", "issue slots"),
+        ("sm__issue_active", "issue slots"),
+        ("sm__inst_executed_pipe_lsu", "load/store unit"),
+        ("sm__pipe_fmaheavy_cycles_active", "FMA pipe"),
+        ("sm__inst_executed_pipe_alu", "integer ALU"),
+        ("sm__pipe_aluheavy_cycles_active", "integer ALU"),
+        ("sm__pipe_fp64_cycles_active", "FP64 pipe"),
+        ("sm__pipe_shared_cycles_active", "FP64 and tensor pipe"),
+        ("sm__pipe_tensor_op_dmma_cycles_active", "tensor cores"),
+        ("sm__pipe_tc_cycles_active", "tensor cores"),
+        ("sm__mem_tensor_cycles_active", "tensor cores"),
+        ("sm__inst_executed_pipe_tex", "texture unit"),
+        ("l1tex__f_wavefronts", "texture unit"),
+        ("l1tex__data_pipe_lsu_wavefronts", "L1 data stage"),
+        ("l1tex__m_xbar2l1tex_read_sectors", "L1 cache"),
+        ("lts__t_sectors", "L2 cache"),
+        ("dram__cycles_active", "DRAM"),
+        ("gpu__dram_throughput", "DRAM"),
+        ("gpu__compute_memory_access_throughput_internal_activity", "internal activity"),
+        ("new__unit_active", ""),
+    ],
+)
+def test_units_behind_the_members_of_a_breakdown(name: str, unit: str) -> None:
+    """Names of every architecture from 7.0 to 12.1."""
+    assert m.hardware_unit(f"{name}.avg.pct_of_peak_sustained_elapsed") == unit

@@ -5,11 +5,14 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from recorded_data import DATA
 
 from gemmprof.analysis.reading.report import ReportReader
+from gemmprof.analysis.selection import EVERYTHING
+from gemmprof.api import profiling
 from gemmprof.profiler.programs.choice import LONGEST_FILTER, Launch, choose, launch_filter
 
 
@@ -141,3 +144,10 @@ def test_a_training_step_needs_few_launches_beyond_one_a_kernel() -> None:
     assert (choice.kernels, choice.left_out) == (8, 64) and choice.launches <= 10
     everything = choose(launches, limit=1000)
     assert everything.kernels == 72 and everything.launches < 100
+
+
+@pytest.mark.parametrize("skip", [0, 1, 3])
+def test_the_first_launches_are_skipped_and_no_more(skip: int) -> None:
+    launches = profiling._launches(DATA / "launches_same_kernel.ncu-rep.xz", EVERYTHING, skip)
+    assert len(launches) > 3
+    assert [launch.wanted for launch in launches] == [position >= skip for position in range(len(launches))]

@@ -27,6 +27,7 @@ from reports_in_bytes import blocks
 from gemmprof import metrics as m
 from gemmprof.analysis.reading.report import read_report, units_of_report
 from gemmprof.analysis.session import load_session
+from gemmprof.cli import main
 from gemmprof.errors import ReportError, UsageError
 from gemmprof.reports.tables.code import Columns
 from gemmprof.reports.tables.export import export_tables
@@ -368,3 +369,12 @@ def test_a_row_of_the_long_table_holds_its_value_in_the_column_of_its_kind() -> 
         (3, "name", None, None, "sm_90"),
         (4, "count", 7.0, 7, None),
     ]
+
+
+def test_what_could_not_be_read_beside_others_is_a_finding(tmp_path: Path) -> None:
+    torn = tmp_path / "torn.ncu-rep"
+    torn.write_bytes(lzma.decompress(BASIC.read_bytes())[:-5])
+    words = ["export", str(torn), str(BASIC), "--table", "kernels", "-o"]
+    assert main([*words, str(tmp_path / "both")]) == 1
+    assert pq.read_table(tmp_path / "both" / "kernels.parquet")["report"].unique().to_pylist() == [str(BASIC)]
+    assert main(["export", *words[2:], str(tmp_path / "one")]) == 0
