@@ -31,6 +31,9 @@ KILL_SECONDS = 10.0
 ORPHAN_SECONDS = 0.5
 """How often a worker looks whether whoever started it still lives."""
 
+MASTER = "GEMMPROF_MASTER"
+"""Variable that tells a worker who started it: asked later, the system may already name who adopted it."""
+
 
 class WorkerError(Exception):
     """The worker died, hung, or cannot run at all; the message is one line for a person.
@@ -100,7 +103,7 @@ class LineWorker:
                 stdout=subprocess.PIPE,
                 stderr=self._messages,
                 bufsize=0,
-                env={**os.environ, **self._environment},
+                env={**os.environ, **self._environment, MASTER: str(os.getpid())},
                 pass_fds=self._keep_open,
                 start_new_session=self._own_group,
             )
@@ -210,11 +213,17 @@ def serve(answer: Callable[[dict[str, Any]], Mapping[str, Any]]) -> None:
     Standard output is for answers only: whatever a library (or a kernel's ``printf``) writes there goes to standard
     error. A worker whose master was killed ends at once, in the middle of a request, and frees what it holds.
     """
-    threading.Thread(target=_end_with, args=(os.getppid(),), daemon=True).start()
+    end_with_master()
     answers = os.fdopen(os.dup(1), "w", encoding="ascii", buffering=1)
     os.dup2(2, 1)
     for line in sys.stdin:
         answers.write(json.dumps(answer(json.loads(line))) + "\n")
+
+
+def end_with_master() -> None:
+    """Have this process end at once when whoever started it is gone, be it before this call."""
+    master = int(os.environ.pop(MASTER, "") or os.getppid())
+    threading.Thread(target=_end_with, args=(master,), daemon=True).start()
 
 
 def _end_with(master: int) -> None:

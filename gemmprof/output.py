@@ -15,12 +15,16 @@ import os
 import shutil
 import stat
 import tempfile
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from gemmprof.errors import UsageError
 
 _MARK = "gemmprof-"
+PATIENCE_SECONDS = 5.0
+"""How long a writer of one file waits for others that are about to begin theirs."""
+LOCK_POLL_SECONDS = 0.002
 _EXCHANGE = 2
 """renameat2's RENAME_EXCHANGE."""
 _AT_FDCWD = -100
@@ -39,8 +43,9 @@ def new_file(target: Path, *, durable: bool = False) -> Iterator[Path]:
     Raises:
         OSError: if it cannot be written; it names the target.
     """
-    with _naming(target), _one_at_a_time(target.parent):
-        _remove_leftovers(target.parent, target.name)
+    with _naming(target), _one_at_a_time(target.parent, patience=PATIENCE_SECONDS) as alone:
+        if alone:
+            _remove_leftovers(target.parent, target.name)
         handle, name = tempfile.mkstemp(dir=target.parent, prefix=_prefix(target.name), suffix=target.suffix)
         _hold(handle)
     temporary = Path(name)
@@ -177,8 +182,12 @@ def is_leftover(path: Path) -> bool:
 
 def remove_leftovers(folder: Path) -> None:
     """Remove what killed processes left in a folder, whatever they were writing; a missing folder has none."""
-    with contextlib.suppress(FileNotFoundError), _one_at_a_time(folder):
-        _remove_leftovers(folder)
+    with (
+        contextlib.suppress(FileNotFoundError),
+        _one_at_a_time(folder, patience=PATIENCE_SECONDS) as alone,
+    ):
+        if alone:
+            _remove_leftovers(folder)
 
 
 def _remove_leftovers(folder: Path, name: str | None = None) -> None:
@@ -211,15 +220,38 @@ def _hold(handle: int) -> None:
 
 
 @contextlib.contextmanager
-def _one_at_a_time(folder: Path) -> Iterator[None]:
-    """Only one process at a time changes folders within this one."""
+def _one_at_a_time(folder: Path, patience: float | None = None) -> Iterator[bool]:
+    """Only one process at a time changes folders within this one; whether that is so.
+
+    Args:
+        folder: what is locked.
+        patience: seconds after which it is not waited any longer: a process that was stopped keeps its lock, and
+            whoever makes a file of its own needs it for nothing but to clear away what others left.
+    """
     handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
-        with contextlib.suppress(OSError):  # a disk without locks
-            fcntl.flock(handle, fcntl.LOCK_EX)
-        yield
+        yield _locked(handle, patience)
     finally:
         os.close(handle)
+
+
+def _locked(handle: int, patience: float | None) -> bool:
+    if patience is None:
+        with contextlib.suppress(OSError):  # a disk without locks
+            fcntl.flock(handle, fcntl.LOCK_EX)
+        return True
+    end = time.monotonic() + patience
+    while True:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if time.monotonic() > end:
+                return False
+            time.sleep(LOCK_POLL_SECONDS)
+        except OSError:
+            return True  # a disk without locks: nothing there is taken for a leftover
+        else:
+            return True
 
 
 @contextlib.contextmanager

@@ -22,6 +22,7 @@ from gemmprof.analysis.reading.report import ReportReader, units_of_report
 from gemmprof.analysis.session import MANY_LAUNCHES
 from gemmprof.children import python_command
 from gemmprof.errors import GemmprofError, ReportError, UsageError
+from gemmprof.line_worker import MASTER, end_with_master
 from gemmprof.output import new_folder
 from gemmprof.reports.tables.files import FORMATS, Spool, without_pandas
 from gemmprof.reports.tables.launches import TABLES, TableBuilder, is_measured_by_address
@@ -179,6 +180,7 @@ class _Helper:
             stdout=subprocess.PIPE,
             text=True,
             pass_fds=(job["file"],),
+            env={**os.environ, MASTER: str(os.getpid())},
         )
         assert self.process.stdin is not None
         self.process.stdin.write(json.dumps(job))
@@ -212,7 +214,8 @@ class _Helper:
 
 
 def _main() -> None:
-    """Serve one job from standard input."""
+    """Serve one job from standard input; who would take the answer may be killed meanwhile."""
+    end_with_master()
     job = json.load(sys.stdin)
     try:
         with without_pandas(), ReportReader(f"/dev/fd/{job['file']}") as reader:
