@@ -85,9 +85,9 @@ def _card(series: Sequence[Point], found: Sequence[Change]) -> SeriesCard:
         facts=" · ".join(
             text
             for text in (
-                grid(first.grid),
+                f"grid {grid(first.grid)}" if first.grid else "",
                 first.device,
-                f"{first.kind} times",
+                "under the profiler" if first.kind == "profiled" else "timed without profiler",
                 f"{counted(len(series), 'run')}, {dates}",
             )
             if text

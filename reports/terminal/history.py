@@ -33,7 +33,7 @@ def series_table(series: Sequence[SeriesSummary], *, width: int) -> Table:
     for name in ("runs", "last", "last run") if width >= 72 else ("runs", "last"):
         table.add_column(name, justify="right", no_wrap=True)
     for item in series:
-        name = f"{short_name(item.kernel)} {grid(item.grid)}".strip()
+        name = _named(short_name(item.kernel), item.grid)
         detail = f"{item.device}, {item.kind}"
         cells = [str(item.count), nanoseconds(item.last_ns), f"{item.last:%Y-%m-%d}"]
         table.add_row(Text(f"{name}\n  {detail}"), *cells[: len(table.columns) - 1])
@@ -48,7 +48,7 @@ def plots(
 
     for number, (series, found) in enumerate(shown):
         first = series[0]
-        title = f"{first.kernel} {grid(first.grid)}".strip()
+        title = _named(first.kernel, first.grid)
         if number:
             yield Text()
         yield Text(title, style="bold")
@@ -62,6 +62,11 @@ def plots(
         if not found:
             few = f": a step needs {FEWEST} runs" if len(series) < FEWEST else ""
             yield Text(f"  no step found{few}")
+
+
+def _named(kernel: str, extent: str) -> str:
+    """A series' kernel with its grid, where it has one."""
+    return f"{kernel}, grid {grid(extent)}" if extent else kernel
 
 
 def sentence(change: Change) -> str:
@@ -82,9 +87,7 @@ def changes_found(
 
     for change in found:
         first = change.after
-        yield Text(
-            f"{first.kernel} {grid(first.grid)}".strip() + f" ({first.device}, {first.kind})", style="bold"
-        )
+        yield Text(_named(first.kernel, first.grid) + f" ({first.device}, {first.kind})", style="bold")
         yield Text(f"  {sentence(change)}")
     slower = sum(change.is_slower for change in found)
     faster = len(found) - slower
