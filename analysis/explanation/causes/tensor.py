@@ -250,9 +250,9 @@ _SHAPE = re.compile(r"16(8)(8|16|32)")
 
 
 def warp_level_mma(work: Work) -> Iterator[Candidate]:
-    """A matrix product by warpgroup instructions (wgmma) in place of mma.sync or WMMA.
+    """A matrix product by wgmma (tcgen05.mma from 10.0 on) in place of mma.sync or WMMA.
 
-    Only where the GPU has them and their rate is higher. Mended: the tensor cores read operands straight from shared
+    Only where the GPU has it and its rate is higher. Mended: the tensor cores read operands straight from shared
     memory, so fragment loads and most of their addresses are gone; the tensor pipe works at its full rate.
     """
     if work.code is None or not work.samples or not work.elapsed:
@@ -276,6 +276,8 @@ def warp_level_mma(work: Work) -> Iterator[Candidate]:
     )
     copies = loops & work.where(lambda line: line.opcode == "LDGSTS" or line.opcode == "LDG")
 
+    fast = "wgmma" if work.profile.device.compute_capability < (10, 0) else "tcgen05.mma"
+
     def mend(addresses: float, reads: float, waits: float) -> Mend:
         keep = keep_of(work)
         keep[plain] = addresses
@@ -298,9 +300,9 @@ def warp_level_mma(work: Work) -> Iterator[Candidate]:
         cautious=mend(1.0, WGMMA_PASSES, 1.0),
         bold=mend(0.0, WIDE_WGMMA_PASSES, ADDRESSES),
         change=(
-            f"Multiply by warpgroup instructions (wgmma; CUTLASS's sm90 kernels, cuBLAS): mma.sync reaches "
-            f"{100 * before / after:.0f} % of this GPU's tensor rate, and each warp loads its operands into registers "
-            "first. wgmma reads them from shared memory, where tensor copies (TMA) put them."
+            f"Multiply by {fast} (CUTLASS's kernels for this GPU, cuBLAS): mma.sync reaches "
+            f"{100 * before / after:.0f} % of its tensor rate, and each warp loads its operands into registers first. "
+            f"{fast} reads them from shared memory, where tensor copies (TMA) put them."
         ),
         evidence=(
             derived("operations a cycle and SM by mma.sync / by wgmma, at most", before / after),

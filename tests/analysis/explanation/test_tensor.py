@@ -133,11 +133,21 @@ class TestWarpLevel:
     def test_others_are_not_told(self, name: str) -> None:
         assert list(warp_level_mma(work(stage(name)))) == []
 
-    def test_nor_where_there_is_no_wgmma(self) -> None:
+    def on(self, capability: tuple[int, int]) -> list[str]:
+        """What a GPU is told whose report states no peaks."""
         profile = stage("hgemm_mma")
         plain = {name: value for name, value in profile.metrics.items() if "ops_path_tensor" not in name}
-        device = replace(profile.device, compute_capability=(8, 0))
-        assert list(warp_level_mma(work(replace(profile, device=device, metrics=plain)))) == []
+        device = replace(profile.device, compute_capability=capability)
+        found = warp_level_mma(work(replace(profile, device=device, metrics=plain)))
+        return [candidate.change for candidate in found]
+
+    @pytest.mark.parametrize("capability", [(7, 5), (8, 0), (8, 6), (8, 9), (12, 0)])
+    def test_nor_where_there_is_nothing_faster(self, capability: tuple[int, int]) -> None:
+        assert self.on(capability) == []
+
+    def test_what_is_faster_has_another_name_on_each_gpu(self) -> None:
+        assert [words.split(" (")[0] for words in self.on((9, 0))] == ["Multiply by wgmma"]
+        assert [words.split(" (")[0] for words in self.on((10, 0))] == ["Multiply by tcgen05.mma"]
 
 
 def test_the_table_states_the_peaks_that_reports_count() -> None:
