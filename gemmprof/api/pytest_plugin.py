@@ -212,6 +212,7 @@ class Profile:
         Raises:
             UsageError: if there is none, or several.
         """
+        __tracebackhide__ = True
         found = [kernel for kernel in self.kernels if re.search(pattern, kernel.name)]
         if len(found) == 1:
             return found[0]
@@ -264,9 +265,10 @@ class Profile:
 
         Raises:
             AssertionError: with the verdict, the change and the reason of each kernel that fails.
+            UsageError: there is no such baseline.
         """
         __tracebackhide__ = True
-        from gemmprof.analysis.comparison.baseline import load_baseline, save_baseline
+        from gemmprof.analysis.comparison.baseline import save_baseline
         from gemmprof.analysis.comparison.matching import match
         from gemmprof.analysis.comparison.outcome import compare_matches
 
@@ -274,7 +276,7 @@ class Profile:
         if isinstance(before, str):
             if self._config is not None and self._config.getoption("--ncu-save-baselines"):
                 save_baseline(before, self.side, folder, force=True)
-            earlier = load_baseline(before, folder)
+            earlier = _baseline(before, folder)
         else:
             earlier = before.side
         outcome = compare_matches(
@@ -282,6 +284,22 @@ class Profile:
         )
         _hold(outcome, _parsed(conditions or ("time > +3%",)), allow_new=allow_new, allow_gone=allow_gone)
         return outcome
+
+
+def _baseline(name: str, folder: str | None) -> Side:
+    """The baseline; where there is none, how pytest makes it."""
+    __tracebackhide__ = True
+    from gemmprof.analysis.comparison.baseline import load_baseline, path_of
+
+    if not path_of(name, folder).exists():
+        raise UsageError(
+            f"there is no baseline {name} in {path_of(name, folder).parent}",
+            remedies=[
+                "pytest --ncu-save-baselines saves it from what this run profiles or opens",
+                "pytest --ncu-baselines DIR looks in another folder",
+            ],
+        )
+    return load_baseline(name, folder)
 
 
 def _parsed(conditions: Sequence[str]) -> list[Condition]:

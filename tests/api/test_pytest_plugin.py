@@ -59,6 +59,15 @@ def run_pytest(folder: Path, *arguments: str, **environment: str) -> subprocess.
     )  # fmt: skip
 
 
+def test_a_baseline_that_is_not_there_is_made_by_an_option(tmp_path: Path) -> None:
+    (tmp_path / "test_kernels.py").write_text(TESTS)
+    done = run_pytest(tmp_path, "-k", "baseline")
+    assert done.returncode == 1
+    assert "there is no baseline kept in .gemmprof/baselines" in done.stdout
+    assert "fix: pytest --ncu-save-baselines saves it" in done.stdout
+    assert "baseline.py" not in done.stdout, "the test's own line is shown, not ours"
+
+
 def test_a_users_tests(tmp_path: Path) -> None:
     (tmp_path / "test_kernels.py").write_text(TESTS)
     saved = run_pytest(tmp_path, "--ncu-save-baselines", "-k", "baseline")
