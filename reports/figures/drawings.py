@@ -43,7 +43,7 @@ def roofline(result: Roofline, prefix: str) -> RooflineDrawing:
         for point in points
     )
     with drawing():
-        figure = figures.kernel_roofline(result)
+        figure = figures.kernel_roofline(result, again=True)
         assert figure is not None, "there are points"
         svg = page_svg(
             figure,

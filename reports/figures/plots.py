@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from gemmprof.analysis.roofline import ComputeRoof, MemoryRoof, Roofline, RooflinePoint
-from gemmprof.reports.figures.svg import PALETTE, blank, drawing
+from gemmprof.reports.figures.svg import PALETTE, blank, drawing, wiped
 from gemmprof.reports.formatting import bandwidth, flops, significant, visible
 
 if TYPE_CHECKING:
@@ -31,14 +31,22 @@ def main_points(roofline: Roofline) -> tuple[RooflinePoint, ...]:
     return tuple(point for point in roofline.points if main is not None and point.compute.key == main.key)
 
 
-def kernel_roofline(roofline: Roofline, *, width: float = 8.2, height: float = 4.6) -> Figure | None:
-    """One kernel under its roofs, a point for each memory level; None if it did no arithmetic that was counted."""
+def kernel_roofline(
+    roofline: Roofline, *, width: float = 8.2, height: float = 4.6, again: bool = False
+) -> Figure | None:
+    """One kernel under its roofs, a point for each memory level; None if it did no arithmetic that was counted.
+
+    Args:
+        roofline: the analysis.
+        width, height: inches.
+        again: draw on the figure that this thread drew on before, for callers that are done with that one.
+    """
     points = main_points(roofline)
     main = roofline.main
     if main is None or not points:
         return None
     with drawing():
-        figure, axes = blank(width, height)
+        figure, axes = wiped(width, height) if again else blank(width, height)
         others = [roof for roof in roofline.compute_roofs if roof is not main and (roof.percent or 0) >= 1]
         limits = limits_of(
             [p.intensity for p in points], [p.achieved for p in points], main, roofline.memory_roofs
