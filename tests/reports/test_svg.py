@@ -3,6 +3,7 @@ from __future__ import annotations
 import re
 import xml.etree.ElementTree as ElementTree
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from page_sessions import HOSTILE, LARGE, SMALL
@@ -11,6 +12,7 @@ from gemmprof.analysis.roofline import Roofline
 from gemmprof.analysis.session import Session
 from gemmprof.reports.figures import ladder_figure
 from gemmprof.reports.figures import plots as figures
+from gemmprof.reports.figures.drawings import roofline
 from gemmprof.reports.figures.svg import PALETTE, page_svg
 from gemmprof.reports.pages.environment import asset
 from gemmprof.reports.terminal import roofline_table
@@ -116,3 +118,12 @@ def test_only_a_ladder_has_a_path(roofs: Roofline) -> None:
     steps = [ladder_figure.Step(str(n), f"{n}", roofs) for n in (1, 2)]
     with_path, without = (svg_of(ladder_figure.ladder_roofline(steps, path=path)) for path in (True, False))
     assert with_path.count("<path") > without.count("<path")
+
+
+def test_a_figure_does_not_show_what_was_drawn_on_it_before(load: Callable[[str], Session]) -> None:
+    rooflines = [kernel.results["roofline"] for kernel in load("ladder_simple").kernels[:3]]
+    with ThreadPoolExecutor(1) as another:  # nothing was drawn there yet
+        fresh = another.submit(roofline, rooflines[0], "a-").result().figure
+    drawn = [roofline(item, "a-").figure for item in (*rooflines, rooflines[0])]
+    assert drawn[0] == drawn[-1] == fresh is not None
+    assert len(set(drawn)) == len(rooflines)
