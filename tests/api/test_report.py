@@ -41,6 +41,7 @@ def test_a_report_has_launches_families_and_findings(train: gemmprof.Report) -> 
     assert repr(train) == "<Report train_100.ncu-rep.xz · 100 launches of 39 kernels · NVIDIA H100 80GB HBM3>"
     saved = [finding.saves_ns or 0 for finding in train.findings]
     assert saved and saved == sorted(saved, reverse=True)
+    assert all(one.saves_ns == one.finding.saves * one.family.total_ns for one in train.findings)
 
 
 def test_findings_rest_on_counters_that_a_long_report_drops(

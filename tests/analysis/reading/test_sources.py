@@ -7,11 +7,13 @@ import struct
 
 import pytest
 from profiles import BASE, launch
+from recorded_data import DATA
 
 from gemmprof import metrics as m
 from gemmprof import ncu_messages_pb2 as messages
 from gemmprof.analysis.reading.doubts import _in_order
 from gemmprof.analysis.reading.messages import ResultDecoder
+from gemmprof.analysis.reading.report import ReportReader
 from gemmprof.analysis.reading.sources import Module, addresses, code_spans
 from gemmprof.analysis.reading.values import InstanceTable
 from gemmprof.model import Instances, SessionDetails
@@ -97,3 +99,10 @@ def test_values_without_keys_are_numbered_from_0() -> None:
     assert table.first_key("x") == 0
     assert list(table["x"].items()) == [(0, 7), (1, 8), (2, 9)]
     assert table.first_key("x") == 0
+
+
+@pytest.mark.parametrize("only", [{0}, {2}, {1, 2}, set(), None])
+def test_only_the_launches_that_are_asked_for_are_read(only: set[int] | None) -> None:
+    with ReportReader(DATA / "ladder_simple.ncu-rep.xz") as reader:
+        found = [profile.index for profile in reader.profiles(only=only, instances=False, rules=False)]
+    assert found == sorted(range(3) if only is None else only)

@@ -185,3 +185,12 @@ def test_a_finalist_that_is_wrong_once_does_not_win(trouble: str, cards) -> None
         Silent(),
     )
     assert scores == {identity(default): 0.6, identity(sound): 0.8}
+
+
+@pytest.mark.parametrize(("spilled", "status"), [(0, "timed"), (128, "timed"), (129, "spills")])
+def test_a_few_words_may_spill(spilled: int, status: str, searched, monkeypatch) -> None:
+    kernel = KernelResources(
+        "k", "sm_90", 64, spill_store_bytes=spilled // 2, spill_load_bytes=-(-spilled // 2)
+    )
+    monkeypatch.setitem(globals(), "KERNEL", kernel)
+    assert {outcome.status for outcome in searched("block2d", "", limit=2).outcomes} == {status}
