@@ -55,6 +55,21 @@ def test_memory_roofs(recorded: ReadRecorded, name: str) -> None:
 
 
 @pytest.mark.parametrize("name", FULL)
+def test_bytes_of_the_caches_are_ncus(recorded: ReadRecorded, name: str) -> None:
+    """The per cent of a peak does not tell how many bytes a cycle moves; ncu's charts derive them, too."""
+    for profile in recorded(name):
+        levels = {roof.level: roof for roof in _roofs(profile).memory_roofs}
+        for level, derived, clock in (
+            (roofline.L2, "derived__lts__lts2xbar_bytes.sum", metrics.L2_CLOCK),
+            (roofline.L1, "derived__l1tex__lsu_writeback_bytes_mem_lgds.sum", metrics.L1_CLOCK),
+        ):
+            peak, hertz = profile.number(f"{derived}.peak_sustained"), profile.number(clock)
+            assert peak is not None and hertz is not None
+            assert levels[level].achieved == pytest.approx(profile.number(f"{derived}.per_second"), rel=1e-12)
+            assert levels[level].peak == pytest.approx(peak * hertz, rel=1e-12)
+
+
+@pytest.mark.parametrize("name", FULL)
 def test_shared_memory_roof(recorded: ReadRecorded, name: str) -> None:
     """Our roof (ncu draws none) has the peak that ncu divides the shared-memory wavefronts by."""
     for profile in recorded(name):
