@@ -17,6 +17,9 @@ from gemmprof.errors import UsageError
 TEXTS = ("kernel", "nvtx", "device", "report")
 """What a condition can look at as text."""
 
+LONGEST = 1000
+"""Words, numbers and signs of a condition."""
+
 _SCALE = {
     "": 1.0, "%": 1.0,
     "ns": 1.0, "us": 1e3, "µs": 1e3, "ms": 1e6, "s": 1e9,
@@ -91,6 +94,8 @@ def parse_condition(text: str) -> Condition:
     found = parser.either()
     if parser.position < len(tokens):
         raise parser.error("expected 'and', 'or' or the end")
+    if len(tokens) > LONGEST:
+        raise _unreadable(text, tokens[LONGEST].position, f"more than {LONGEST:,} words")
     return found
 
 
@@ -213,6 +218,6 @@ class _Parser:
             raise self.error("expected 'an expression' in quotes")
         try:
             re.compile(pattern.text[1:-1])
-        except re.error as error:
+        except (re.error, OverflowError, RecursionError) as error:
             raise self.error(f"no regular expression: {error}") from None
         return Match(name, pattern.text[1:-1], operator == "~")

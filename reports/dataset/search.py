@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -78,20 +79,15 @@ def search(folder: Path, condition: Condition, *, limit: int | None = None) -> A
         return Answer((), 0, 0)
     try:
         names = _columns(folder, live, manifest.metrics, names_in(condition))
-        wanted = [*IDENTITY, DURATION, *names.values()]
+        wanted = list(dict.fromkeys([*IDENTITY, DURATION, *names.values()]))
         with ThreadPoolExecutor(max_workers=min(4, os.cpu_count() or 1)) as readers:
             parts = list(readers.map(lambda part: _part(folder, part, live[part], wanted), live))
         launches = pa.concat_tables(parts, promote_options="permissive")
-        where, values = to_sql(condition, names)
-        chosen = "".join(f', "{c}"' for c in names.values())
+        matches = matches_in(condition)
+        where, values = to_sql(condition, {name: f"c{wanted.index(c)}" for name, c in names.items()}, matches)
         connection = duckdb.connect()
-        connection.register("launches", launches)
-        rows = connection.execute(
-            f'SELECT report, launch, kernel, nvtx, device, "{DURATION}"{chosen}, count(*) OVER () FROM launches '
-            f'WHERE {where} ORDER BY "{DURATION}" DESC NULLS LAST, report, launch'
-            + (f" LIMIT {int(limit)}" if limit else ""),
-            values,
-        ).fetchall()
+        connection.register("launches", _numbered(launches.select(wanted), matches))
+        rows = _ask(connection, where, values, [f"c{wanted.index(c)}" for c in names.values()], limit)
     except (duckdb.Error, pa.ArrowException, OSError) as error:
         raise DatasetError(
             f"{folder} cannot be read",
@@ -105,13 +101,47 @@ def search(folder: Path, condition: Condition, *, limit: int | None = None) -> A
     return Answer(found, rows[0][-1] if rows else 0, manifest.launches)
 
 
+def _numbered(launches: pa.Table, matches: Sequence[Match]) -> pa.Table:
+    """The columns as ``c0``, ``c1`` … (metrics may differ in case alone), then a truth for each match."""
+    named = launches.rename_columns([f"c{at}" for at in range(launches.num_columns)])
+    for at, match in enumerate(matches):
+        found = _found_in(launches[match.name], match.pattern)
+        named = named.append_column(f"m{at}", found)
+    return named
+
+
+def _found_in(texts: pa.ChunkedArray, pattern: str) -> pa.Array:
+    """In which texts an expression is found: Python's expressions, as everywhere here; each text is looked at once."""
+    import pyarrow as pa
+
+    expression = re.compile(pattern, re.IGNORECASE)
+    coded = pa.chunked_array(texts, pa.string()).combine_chunks().dictionary_encode()
+    met = [expression.search(text) is not None for text in coded.dictionary.to_pylist()]
+    return pa.array(met, pa.bool_()).take(coded.indices)
+
+
+def _ask(
+    connection: Any, where: str, values: Sequence[Any], chosen: Sequence[str], limit: int | None
+) -> list[Any]:
+    """The identities, the durations and the chosen columns of what meets a condition, and how many do."""
+    duration, *shown = [_number(column) for column in (f"c{len(IDENTITY)}", *chosen)]
+    columns = [*(f"c{at}" for at in range(len(IDENTITY))), duration, *shown, "count(*) OVER ()"]
+    found: list[Any] = connection.execute(
+        f"SELECT {', '.join(columns)} FROM launches WHERE {where} ORDER BY {duration} DESC NULLS LAST, c0, c1"
+        + (f" LIMIT {int(limit)}" if limit else ""),
+        list(values),
+    ).fetchall()
+    return found
+
+
 def _columns(folder: Path, parts: Iterable[str], metrics: set[str], names: Sequence[str]) -> dict[str, str]:
     """The column of each name."""
     import pyarrow.parquet as pq
 
     known = set(metrics)
     for part in parts:
-        known.update(pq.read_metadata(folder / "parts" / part).schema.names)
+        names_there = pq.read_metadata(folder / "parts" / part).schema.names
+        known.update(name for name in names_there if name == "launch" or name.startswith((FIGURE, FINDING)))
     return {name: column(name, known) for name in names}
 
 
@@ -186,21 +216,43 @@ def _metrics(path: Path, names: Sequence[str], rows: int) -> dict[str, pa.Array]
     return columns
 
 
-def to_sql(condition: Condition, names: dict[str, str]) -> tuple[str, list[Any]]:
-    """A condition as SQL with question marks, and the values for them."""
-    if isinstance(condition, Comparison):
-        return f'"{names[condition.name]}" {_SQL[condition.operator]} ?', [condition.value]
+def _number(column: str) -> str:
+    """The SQL of a number: what is not one (NaN, which DuckDB takes for the largest) is as good as absent."""
+    return f"nullif({column}, 'NaN'::DOUBLE)"
+
+
+def matches_in(condition: Condition) -> list[Match]:
+    """The comparisons of text in a condition, each once."""
     if isinstance(condition, Match):
-        sql = f"regexp_matches({condition.name}, ?, 'i')"
-        return (sql if condition.wanted else f"NOT {sql}"), [condition.pattern]
+        return [condition]
+    if isinstance(condition, Comparison):
+        return []
+    parts = (condition.part,) if isinstance(condition, Not) else condition.parts
+    return list(dict.fromkeys(match for part in parts for match in matches_in(part)))
+
+
+def to_sql(
+    condition: Condition, columns: Mapping[str, str], matches: Sequence[Match]
+) -> tuple[str, list[Any]]:
+    """A condition as SQL with question marks, and the values for them.
+
+    Args:
+        columns: by name of a figure or metric.
+        matches: whose truths the columns ``m0``, ``m1`` … hold.
+    """
+    if isinstance(condition, Comparison):
+        return f"{_number(columns[condition.name])} {_SQL[condition.operator]} ?", [condition.value]
+    if isinstance(condition, Match):
+        truth = f"m{matches.index(condition)}"
+        return (truth if condition.wanted else f"NOT {truth}"), []
     if isinstance(condition, Not):
-        sql, values = to_sql(condition.part, names)
+        sql, values = to_sql(condition.part, columns, matches)
         return f"NOT ({sql})", values
     assert isinstance(condition, (Both, Either))
     pieces: list[str] = []
     values = []
     for part in condition.parts:
-        sql, more = to_sql(part, names)
+        sql, more = to_sql(part, columns, matches)
         pieces.append(f"({sql})")
         values += more
     return (" AND " if isinstance(condition, Both) else " OR ").join(pieces), values
