@@ -96,7 +96,11 @@ def _declared(path: Path) -> Iterator[tuple[Stage, int]]:
     try:
         tree = ast.parse(path.read_text(encoding="utf-8"), str(path))
     except (OSError, ValueError) as error:
-        raise UsageError(f"{path} cannot be read as a plug-in", found=str(error)) from error
+        raise UsageError(
+            f"{path} cannot be read as a plug-in",
+            found=str(error),
+            remedies=["name a Python file with a function (a, b, out) whose name holds gemm or matmul"],
+        ) from error
     except SyntaxError as error:
         raise UsageError(f"{path}:{error.lineno} is no Python", found=error.msg) from error
     named, dtypes = _list(tree, "GEMMS"), _list(tree, "DTYPES")

@@ -202,6 +202,14 @@ def test_a_picture_without_points_names_the_option_that_brings_them(tmp_path: Pa
     assert "fix: profile it with ncu --set roofline" in result.stderr
 
 
+@pytest.mark.parametrize("words", [("find", "time > 1us"), ("export", "--format", "dataset", "-o", "kept")])
+def test_a_mistyped_folder_is_no_empty_data_set(words: tuple[str, ...], tmp_path: Path) -> None:
+    result = gemmprof(*words, "nightyl/", cwd=tmp_path)
+    assert result.returncode == 2
+    assert "there is no file" in result.stderr and "fix: check the name" in result.stderr
+    assert not (tmp_path / "kept").exists()
+
+
 def test_what_was_chosen_stands_in_the_head() -> None:
     report = str(DATA / "train_100.ncu-rep.xz")
     head = gemmprof("show", report, "--top", "3").stdout.splitlines()[0]

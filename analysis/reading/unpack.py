@@ -155,9 +155,7 @@ def _open_regular(path: Path) -> BinaryIO:
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     except FileNotFoundError:
-        raise ReportError(
-            f"there is no file {path}", remedies=["check the name; the shell expands ~ only unquoted"]
-        ) from None
+        raise no_such_file(path) from None
     except (OSError, ValueError) as error:
         raise ReportError(f"{path} cannot be read", found=str(error)) from error
     mode = os.fstat(descriptor).st_mode
@@ -282,3 +280,10 @@ def _unpack_zstd(file: BinaryIO) -> Iterator[bytes]:
             pending = file.read(_CHUNK)
         if not pending:
             return
+
+
+def no_such_file(path: str | os.PathLike[str]) -> ReportError:
+    """What to say of a name that stands for nothing."""
+    return ReportError(
+        f"there is no file {path}", remedies=["check the name; the shell expands ~ only unquoted"]
+    )

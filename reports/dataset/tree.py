@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from gemmprof.analysis.inputs import is_report_name, is_run
+from gemmprof.analysis.reading.unpack import no_such_file
 from gemmprof.analysis.session import reports_of
 from gemmprof.errors import GemmprofError, ReportError
 
@@ -15,7 +16,7 @@ def reports_below(inputs: Iterable[Path]) -> tuple[list[Path], tuple[GemmprofErr
     """The reports that these inputs stand for: of a folder all below it; links to folders are not followed.
 
     Raises:
-        ReportError: if there are none at all.
+        ReportError, UsageError: if there are none at all; a mistyped name alone makes no empty data set.
     """
     found: dict[Path, None] = {}
     problems: list[GemmprofError] = []
@@ -30,8 +31,12 @@ def reports_below(inputs: Iterable[Path]) -> tuple[list[Path], tuple[GemmprofErr
         except GemmprofError as error:
             problems.append(error)
             continue
-        found.update(dict.fromkeys(reports))
+        missing = [report for report in reports if not os.path.lexists(report)]
+        problems += [no_such_file(report) for report in missing]
+        found.update(dict.fromkeys(report for report in reports if report not in missing))
         problems += failures
+    if not found and problems:
+        raise problems[0]
     if not found:
         raise ReportError(
             "no report was found", remedies=["name a folder that holds .ncu-rep files, at any depth"]

@@ -180,7 +180,9 @@ def section_titles(sections: Sequence[str]) -> list[tuple[str, str]]:
             raise UsageError(
                 f"there is no section '{name}'",
                 found=", ".join(known),
-                remedies=[f"did you mean '{close[0]}'?"] if close else [],
+                remedies=[
+                    f"did you mean '{close[0]}'?" if close else "name one of these, or leave out --section"
+                ],
             )
     return [(name, title) for name, title in known.items() if not sections or name in sections]
 
