@@ -20,7 +20,7 @@ from gemmprof.analysis.explanation.candidate import (
 from gemmprof.analysis.explanation.causes.access import REDUNDANT, address_registers
 from gemmprof.analysis.explanation.roles import tensor_copies
 from gemmprof.analysis.explanation.time_model import Mend
-from gemmprof.analysis.explanation.traffic import BELOW_L1, SECTOR, traffic
+from gemmprof.analysis.explanation.traffic import BELOW_L1, SECTOR, Traffic, traffic
 from gemmprof.analysis.explanation.work import Array, Mask, Work
 
 AGAIN = 1.2
@@ -158,66 +158,87 @@ def cache_locality(work: Work) -> Iterator[Candidate]:
     flows = traffic(work)
     if flows.local > 0.3 * flows.l2:
         return  # what comes from DRAM again is local memory
-    loads = work.where(lambda line: line.is_load and line.space == "global")
-    copied = flows.copied > 0.5 * flows.missed
-    blamed: Array | None = None
-    if len(loads):
-        blamed = tensor_copies(work) * work.executed if copied else np.where(loads, work.global_sectors, 0.0)
     accessible = work.number(metrics.ACCESSIBLE_BYTES)
     footprint = accessible / SECTOR if accessible else None
     if footprint and flows.dram_read > AGAIN * footprint:
-        again = flows.dram_read / footprint
-        factors = {"dram": share(footprint + flows.dram_written, flows.dram_read + flows.dram_written)}
-        yield Candidate(
-            cause="cache_locality",
-            mend=Mend(
-                resources=factors,
-                latency=np.where(loads, 1.0 - 0.5 * (1.0 - 1.0 / again), 1.0) if len(loads) else None,
-            ),
-            cautious=Mend(resources={"dram": 0.5 * (1.0 + factors["dram"])}),
-            change=(
-                f"Work on what lies in L2 before moving on: {again:.1f} times all allocated memory was read "
-                "from DRAM. Order the blocks in tiles, so that blocks that share data run at the same time."
-            ),
-            evidence=evidence(
-                work, metrics.DRAM_READ_BYTES[0], metrics.ACCESSIBLE_BYTES, metrics.L2_HIT_RATE
-            ),
-            blamed=blamed,
+        yield _read_again(work, flows, footprint)
+    elif flows.dram_read and flows.missed >= SHARED_SECTORS * flows.dram_read:
+        busy = max(
+            (work.loads[key].share for key in ("l2", "l2_in", "l2_out", "l2_tags") if key in work.loads),
+            default=0.0,
         )
-        return
-    if not flows.dram_read or flows.missed < SHARED_SECTORS * flows.dram_read:
-        return
-    busy = max(
-        (work.loads[key].share for key in ("l2", "l2_in", "l2_out", "l2_tags") if key in work.loads),
-        default=0.0,
-    )
-    if busy < FULL_L2:
-        return
-    # Half of what L1 fetches again is found there instead.
-    missed = 0.5 * (flows.missed + flows.dram_read)
-    factors = flows.factors(missed, flows.written, dram_read=flows.dram_read)
-    yield Candidate(
+        if busy >= FULL_L2:
+            yield _fetched_again(work, flows)
+
+
+def _fetches(work: Work, flows: Traffic) -> Array | None:
+    """The loads by their sectors; tensor copies, where they bring most."""
+    if work.code is None:
+        return None
+    if _by_copies(flows):
+        return tensor_copies(work) * work.executed
+    return np.where(_global_loads(work), work.global_sectors, 0.0)
+
+
+def _by_copies(flows: Traffic) -> bool:
+    return flows.copied > 0.5 * flows.missed
+
+
+def _global_loads(work: Work) -> Mask:
+    return work.where(lambda line: line.is_load and line.space == "global")
+
+
+def _read_again(work: Work, flows: Traffic, footprint: float) -> Candidate:
+    """More was read from DRAM than there is: what is allocated suffices."""
+    again = flows.dram_read / footprint
+    loads = _global_loads(work)
+    factors = {"dram": share(footprint + flows.dram_written, flows.dram_read + flows.dram_written)}
+    return Candidate(
         cause="cache_locality",
-        mend=Mend(resources=factors),
-        rank=ORDER,
-        bold=Mend(resources=flows.factors(flows.dram_read, flows.written, dram_read=flows.dram_read)),
-        cautious=Mend(resources=flows.factors(0.75 * flows.missed, flows.written, dram_read=flows.dram_read)),
+        mend=Mend(
+            resources=factors,
+            latency=np.where(loads, 1.0 - 0.5 * (1.0 - 1.0 / again), 1.0) if len(loads) else None,
+        ),
+        cautious=Mend(resources={"dram": 0.5 * (1.0 + factors["dram"])}),
         change=(
-            (
-                "Fetch once what neighbouring blocks share: "
-                if copied
-                else "Let a block use what it shares with its neighbours while L1 holds it: "
-            )
-            + f"{flows.missed / flows.dram_read:.1f} times what comes from DRAM is fetched from L2, which is full. "
-            + (
-                "Launch clusters whose blocks multicast their tensor copies, or use larger tiles."
-                if copied
-                else "Give blocks square tiles, or sort the look-ups."
-            )
+            f"Work on what lies in L2 before moving on: {again:.1f} times all allocated memory was read "
+            "from DRAM. Order the blocks in tiles, so that blocks that share data run at the same time."
+        ),
+        evidence=evidence(work, metrics.DRAM_READ_BYTES[0], metrics.ACCESSIBLE_BYTES, metrics.L2_HIT_RATE),
+        blamed=_fetches(work, flows),
+    )
+
+
+def _fetched_again(work: Work, flows: Traffic) -> Candidate:
+    """L2 is full of what DRAM delivers once: half of what L1 fetches again is found there instead."""
+    times = flows.missed / flows.dram_read
+    shared = (
+        (
+            "Fetch once what neighbouring blocks share",
+            "Launch clusters whose blocks multicast their tensor copies, or use larger tiles.",
+        )
+        if _by_copies(flows)
+        else (
+            "Let a block use what it shares with its neighbours while L1 holds it",
+            "Give blocks square tiles, or sort the look-ups.",
+        )
+    )
+
+    def mend(missed: float) -> Mend:
+        return Mend(resources=flows.factors(missed, flows.written, dram_read=flows.dram_read))
+
+    return Candidate(
+        cause="cache_locality",
+        mend=mend(0.5 * (flows.missed + flows.dram_read)),
+        bold=mend(flows.dram_read),
+        cautious=mend(0.75 * flows.missed),
+        change=(
+            f"{shared[0]}: {times:.1f} times what comes from DRAM is fetched from L2, which is full. {shared[1]}"
         ),
         evidence=(
-            derived("sectors fetched from L2 / sectors read from DRAM", flows.missed / flows.dram_read),
+            derived("sectors fetched from L2 / sectors read from DRAM", times),
             *evidence(work, metrics.BUSY["l2_in"][0], metrics.BUSY["l2_out"][0], metrics.L1_HIT_RATE),
         ),
-        blamed=blamed,
+        blamed=_fetches(work, flows),
+        rank=ORDER,
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -77,55 +78,23 @@ def low_occupancy(work: Work) -> Iterator[Candidate]:
     Mended: the latency is shared by more warps, nothing else changes. A grid that gives each SM fewer warps
     than it could hold is a limit like registers or shared memory.
     """
-    occupancy = occupancy_of(work)
-    launch = work.profile.launch
-    if occupancy is None or not occupancy.blocks_per_sm or not launch.threads_per_block:
-        return
-    warps_each = -(-launch.threads_per_block // 32)
-    most = work.number(metrics.MAX_WARPS_PER_SM) or float(work.profile.device.max_warps_per_sm or 64)
-    now = float(occupancy.blocks_per_sm * warps_each)
-    on_each = launch.blocks / work.sms
-    resident = min(now, on_each * warps_each)
-    rank = SPECIFIC
-    limits = {limit.resource: float(limit.blocks) for limit in occupancy.block_limits}
-    binding = [
-        name for name, blocks in limits.items() if blocks <= occupancy.blocks_per_sm and name != "warps"
-    ]
-    if launch.blocks < ALMOST * work.sms:
-        return
-    if on_each < 0.9 * occupancy.blocks_per_sm:
-        # Fewer blocks than would fit: the grid is the limit.
-        factor = now / resident
-        name = "the grid"
-        rank = ANY_WARPS
-        how = (
-            f"Launch more or larger blocks: {launch.blocks:,} of {warps_each} warps give an SM "
-            f"{resident:.0f} warps, where {now:.0f} would fit. Cut the work finer."
-        )
-    elif binding and now < most:
-        others = [blocks for resource, blocks in limits.items() if resource not in binding]
-        lifted = min(min(others, default=occupancy.blocks_per_sm) * warps_each, most, on_each * warps_each)
-        factor = lifted / now
-        name = in_words(binding)
-        how = _how_to_lift(work, binding, now, most)
-    else:
-        return
-    if factor < 1.1:
+    lifted = _lifted(work)
+    if lifted is None or lifted.factor < 1.1:
         return
     resources = {}
-    if "shared_memory" in binding and rank == SPECIFIC:
+    if lifted.by_shared_memory:
         # What shared memory no longer takes, L1 has for its lines.
         now_bytes, then_bytes = latency.l1_bytes(work), latency.l1_bytes(work, shared=8192.0)
         if now_bytes and then_bytes:
             resources["l1_lines"] = now_bytes / then_bytes
     yield Candidate(
         cause="low_occupancy",
-        mend=Mend(warps=factor, resources=resources),
-        cautious=Mend(warps=1.0 + 0.5 * (factor - 1.0)),
-        change=how,
+        mend=Mend(warps=lifted.factor, resources=resources),
+        cautious=Mend(warps=1.0 + 0.5 * (lifted.factor - 1.0)),
+        change=lifted.how,
         evidence=(
             *evidence(work, metrics.THEORETICAL_OCCUPANCY, metrics.ACHIEVED_OCCUPANCY),
-            derived(f"warps an SM with {name} lifted", resident * factor, "warp"),
+            derived(f"warps an SM with {lifted.name} lifted", lifted.resident * lifted.factor, "warp"),
             *evidence(
                 work,
                 metrics.BLOCK_LIMIT_REGISTERS,
@@ -134,8 +103,61 @@ def low_occupancy(work: Work) -> Iterator[Candidate]:
                 metrics.SHARED_MEMORY_PER_BLOCK,
             ),
         ),
-        rank=rank,
+        rank=lifted.rank,
     )
+
+
+@dataclass(frozen=True, slots=True)
+class _Lifted:
+    """A limit of the warps that an SM holds, and what lifting it brings.
+
+    Attributes:
+        name: the limit in words.
+        resident: warps that an SM holds now.
+        factor: warps that it would hold, over those.
+        how: what to change.
+        rank: a grid that is too small for its warps is a general name.
+        by_shared_memory: whether shared memory is (one of) the limit.
+    """
+
+    name: str
+    resident: float
+    factor: float
+    how: str
+    rank: int
+    by_shared_memory: bool
+
+
+def _lifted(work: Work) -> _Lifted | None:
+    """The limit that binds: the grid, or registers, shared memory and blocks; None for none."""
+    occupancy = occupancy_of(work)
+    launch = work.profile.launch
+    if occupancy is None or not occupancy.blocks_per_sm or not launch.threads_per_block:
+        return None
+    warps_each = -(-launch.threads_per_block // 32)
+    most = work.number(metrics.MAX_WARPS_PER_SM) or float(work.profile.device.max_warps_per_sm or 64)
+    now = float(occupancy.blocks_per_sm * warps_each)
+    on_each = launch.blocks / work.sms
+    resident = min(now, on_each * warps_each)
+    limits = {limit.resource: float(limit.blocks) for limit in occupancy.block_limits}
+    binding = [
+        name for name, blocks in limits.items() if blocks <= occupancy.blocks_per_sm and name != "warps"
+    ]
+    if launch.blocks < ALMOST * work.sms:
+        return None
+    if on_each < 0.9 * occupancy.blocks_per_sm:
+        # Fewer blocks than would fit: the grid is the limit.
+        how = (
+            f"Launch more or larger blocks: {launch.blocks:,} of {warps_each} warps give an SM "
+            f"{resident:.0f} warps, where {now:.0f} would fit. Cut the work finer."
+        )
+        return _Lifted("the grid", resident, now / resident, how, ANY_WARPS, False)
+    if not binding or now >= most:
+        return None
+    others = [blocks for resource, blocks in limits.items() if resource not in binding]
+    then = min(min(others, default=occupancy.blocks_per_sm) * warps_each, most, on_each * warps_each)
+    how = _how_to_lift(work, binding, now, most)
+    return _Lifted(in_words(binding), resident, then / now, how, SPECIFIC, "shared_memory" in binding)
 
 
 def _how_to_lift(work: Work, binding: list[str], now: float, most: float) -> str:

@@ -1,17 +1,15 @@
-"""Waits that nothing hides: for arithmetic, for memory, at barriers, for instructions."""
+"""Waits that nothing hides: for arithmetic, for memory, for instructions."""
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Iterator
 
 import numpy as np
 
 from gemmprof import metrics
 from gemmprof.analysis.explanation import blame
-from gemmprof.analysis.explanation.candidate import LATENCY, Candidate, derived, evidence, keep_of, share
+from gemmprof.analysis.explanation.candidate import LATENCY, Candidate, derived, evidence, share
 from gemmprof.analysis.explanation.time_model import Mend
-from gemmprof.analysis.explanation.traffic import BELOW_L1
 from gemmprof.analysis.explanation.work import Array, Mask, Work
 
 CHAINS = 4.0
@@ -19,20 +17,10 @@ CHAINS = 4.0
 WGMMAS = ("HGMMA", "QGMMA", "IGMMA", "BGMMA")
 SERIAL = 0.9
 """Waits for all wgmmas under way, for each wgmma, from which on they run in series."""
-STEP = 36
-"""Instructions between two barriers up to which they may be a step of a reduction."""
-MET_AGAIN = 0.3
-"""Barriers that stay."""
-SHUFFLED = 0.4
-"""Instructions that a step takes through shuffles."""
-SHUFFLES = 1.0
-"""Shuffles for each barrier from which on a block reduces through them."""
 MOVED = ("SHF", "PRMT", "IMAD", "MOV", "LOP3", "F2F", "F2FP", "HADD2")
 """What a value may pass between its load and its place in shared memory: conversions, no sums."""
 AHEAD = 0.35
 """Share of a loop's instructions between a load and the store of its tile, from which on it is fetched ahead."""
-LONG_WAIT = 1500.0
-"""Cycles at one barrier beyond which it is the late warps' work, not the meeting, that costs."""
 FULL_CACHE_BYTES = 24 * 1024
 """Code that runs often beyond this leaves the instruction caches next to the schedulers."""
 
@@ -288,121 +276,6 @@ def _under_way(work: Work, loads: Mask, waits: Array) -> float:
         several[at] = len(behind) + sum(at <= other < max(needed[at], at + 1) for other in places)
     whole = float(waits[loads].sum())
     return share(float((several * waits)[loads].sum()), whole) or 1.0
-
-
-def barriers(work: Work) -> Iterator[Candidate]:
-    """No wait at barriers (a reduction through shuffles, warps that need not meet).
-
-    Mended: the time that warps spend at barriers is gone. What it counts against is what the late warps do
-    meanwhile.
-    """
-    if work.code is None:
-        return
-    waits = work.samples.get(blame.BARRIER)
-    if waits is None or float(waits.sum()) < 0.03:
-        return
-    bars = work.where(lambda line: line.opcode == "BAR")
-    others = work.where(lambda line: line.opcode in ("WARPGROUP", "UCGABAR_WAIT"))
-    # ncu counts the waits for wgmma's results and at a cluster's barrier to the same state.
-    whole = float(waits.sum())
-    waits = np.where(others, 0.0, waits)
-    part = float(waits.sum())
-    if part < max(0.03, 0.5 * whole):
-        return
-    count = float(work.executed[bars].sum())
-    if not count:
-        return
-    each = share(part * (work.warp_cycles or 0.0), count)
-    numbers = (
-        *evidence(work, metrics.stalled_per_issue("barrier")),
-        derived("barriers executed by warps", count),
-        derived("cycles waited per barrier", each, "cycle"),
-        derived("barrier samples / all samples", part),
-    )
-
-    def of_all(stays: float) -> float:
-        return 1.0 - (1.0 - stays) * part / whole
-
-    if each > LONG_WAIT:
-        # The barrier is not to blame: some warps of the block have far more to do than the others.
-        yield Candidate(
-            cause="workload_imbalance",
-            mend=Mend(reasons={blame.BARRIER: of_all(0.05)}),
-            cautious=Mend(reasons={blame.BARRIER: of_all(0.5)}),
-            change=(
-                f"Share the work out among the warps of a block: the others wait {each:,.0f} cycles at each "
-                "barrier for the one with the most to do."
-            ),
-            evidence=numbers,
-            blamed=_between_barriers(work, bars),
-            least=0.03,
-        )
-        return
-    if float(work.executed[work.where(lambda line: line.opcode == "SHFL")].sum()) > SHUFFLES * count:
-        return  # the warps already reduce by themselves, and meet for the rest
-    steps = _steps(work, bars)
-    of_steps = share(float(work.executed[steps & bars].sum()), count)
-    keep = keep_of(work)
-    keep[bars] = MET_AGAIN
-    keep[steps] = SHUFFLED
-    # Two exchanges through shared memory stay of a reduction in as many steps as its threads can be halved.
-    waits_left = 0.4 * of_steps + 0.1 * (1.0 - of_steps)
-    yield Candidate(
-        cause="barriers",
-        mend=Mend(
-            keep=keep,
-            reasons={blame.BARRIER: of_all(waits_left), "membar": 0.3},
-            resources=dict.fromkeys(BELOW_L1, 1.0),
-        ),
-        cautious=Mend(
-            keep=0.5 * (1.0 + keep),
-            reasons={blame.BARRIER: of_all(0.6)},
-            resources=dict.fromkeys(BELOW_L1, 1.0),
-        ),
-        change=(
-            f"Meet less often: warps wait at barriers for {100 * part:.0f} % of their time. "
-            + (
-                "Reduce or scan through shuffles within a warp, so that the block meets once or twice."
-                if of_steps > 0.5
-                else "Double buffer so that one barrier a step suffices, or use smaller blocks."
-            )
-        ),
-        evidence=numbers,
-        blamed=waits + np.where(steps, work.blamed_total, 0.0),
-        least=0.03,
-    )
-
-
-def _steps(work: Work, bars: Mask) -> Mask:
-    """The steps of reductions and scans: short stretches between barriers that read and write shared memory
-    only.
-    """
-    found = np.zeros(len(bars), dtype=bool)
-    places = [int(at) for at in np.flatnonzero(bars) if work.executed[at] > 0]
-    for loop in work.code.loops if work.code is not None else ():
-        inside = [at for at in places if at in loop]
-        # Of a loop with a barrier the stretch from the last one around to the first belongs together.
-        if inside and len(loop) <= STEP * len(inside) and _is_step(work, loop.first, loop.last):
-            found[loop.first : loop.last + 1] = True
-    for first, last in itertools.pairwise(places):
-        if last - first <= STEP and _is_step(work, first, last):
-            found[first : last + 1] = True
-    return found
-
-
-def _is_step(work: Work, first: int, last: int) -> bool:
-    lines = work.sass[first : last + 1]
-    shared = any(line.space == "shared" for line in lines)
-    return shared and not any(
-        line.space in ("global", "local") or line.opcode == "SHFL" or line.instruction_class == "tensor"
-        for line in lines
-    )
-
-
-def _between_barriers(work: Work, bars: Mask) -> Array:
-    """What the late warps do while the others wait: their time outside of barriers."""
-    outside = work.blamed_total - work.samples.get(blame.BARRIER, np.zeros(len(bars)))
-    return np.where(bars, 0.0, np.maximum(outside, 0.0))
 
 
 def instruction_cache(work: Work) -> Iterator[Candidate]:

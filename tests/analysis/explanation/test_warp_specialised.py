@@ -12,8 +12,8 @@ from recorded_data import ROOT
 from gemmprof import metrics
 from gemmprof.analysis.explanation import explain
 from gemmprof.analysis.explanation.causes.access import uncoalesced_access
+from gemmprof.analysis.explanation.causes.barriers import barriers
 from gemmprof.analysis.explanation.causes.threads import branch_divergence
-from gemmprof.analysis.explanation.causes.waits import barriers
 from gemmprof.analysis.explanation.roles import elected, specialised, tensor_copies
 from gemmprof.analysis.explanation.time_model import Mend, TimeModel
 from gemmprof.analysis.explanation.traffic import traffic

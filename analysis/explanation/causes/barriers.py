@@ -1,0 +1,178 @@
+"""Waits at barriers: the meeting itself, or warps of a block that have far more to do than the others."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from gemmprof import metrics
+from gemmprof.analysis.explanation import blame
+from gemmprof.analysis.explanation.candidate import Candidate, derived, evidence, keep_of, share
+from gemmprof.analysis.explanation.time_model import Mend
+from gemmprof.analysis.explanation.traffic import BELOW_L1
+from gemmprof.analysis.explanation.work import Array, Mask, Work
+from gemmprof.model import Evidence
+
+STEP = 36
+"""Instructions between two barriers up to which they may be a step of a reduction."""
+MET_AGAIN = 0.3
+"""Barriers that stay."""
+SHUFFLED = 0.4
+"""Instructions that a step takes through shuffles."""
+SHUFFLES = 1.0
+"""Shuffles for each barrier from which on a block reduces through them."""
+LONG_WAIT = 1500.0
+"""Cycles at one barrier beyond which it is the late warps' work, not the meeting, that costs."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Waits:
+    """What warps wait at the barriers of a block.
+
+    Attributes:
+        bars: the barriers.
+        count: how often warps execute one.
+        at: share of the warps' time by instruction.
+        part: all of it.
+        of_state: of the state that ncu counts it to, which wgmma and clusters share.
+        each: cycles that a warp waits at one.
+        evidence: the same in numbers.
+    """
+
+    bars: Mask
+    count: float
+    at: Array
+    part: float
+    of_state: float
+    each: float
+    evidence: tuple[Evidence, ...]
+
+    def leaving(self, stays: float) -> float:
+        """Factor on the whole state when this share of the waits at barriers stays."""
+        return 1.0 - (1.0 - stays) * self.part / self.of_state
+
+
+def barriers(work: Work) -> Iterator[Candidate]:
+    """No wait at barriers (a reduction through shuffles, warps that need not meet).
+
+    Mended: the time that warps spend at barriers is gone. What it counts against is what the late warps do
+    meanwhile.
+    """
+    found = _waits(work)
+    if found is None:
+        return
+    if found.each > LONG_WAIT:
+        yield _late_warps(work, found)
+        return
+    if float(work.executed[work.where(lambda line: line.opcode == "SHFL")].sum()) > SHUFFLES * found.count:
+        return  # the warps already reduce by themselves, and meet for the rest
+    yield _meetings(work, found)
+
+
+def _waits(work: Work) -> _Waits | None:
+    """The waits at barriers, None where they are few."""
+    waits = work.samples.get(blame.BARRIER)
+    if work.code is None or waits is None or float(waits.sum()) < 0.03:
+        return None
+    bars = work.where(lambda line: line.opcode == "BAR")
+    # ncu counts the waits for wgmma's results and at a cluster's barrier to the same state.
+    others = work.where(lambda line: line.opcode in ("WARPGROUP", "UCGABAR_WAIT"))
+    whole = float(waits.sum())
+    waits = np.where(others, 0.0, waits)
+    part = float(waits.sum())
+    count = float(work.executed[bars].sum())
+    if part < max(0.03, 0.5 * whole) or not count:
+        return None
+    each = share(part * (work.warp_cycles or 0.0), count)
+    numbers = (
+        *evidence(work, metrics.stalled_per_issue("barrier")),
+        derived("barriers executed by warps", count),
+        derived("cycles waited per barrier", each, "cycle"),
+        derived("barrier samples / all samples", part),
+    )
+    return _Waits(bars, count, waits, part, whole, each, numbers)
+
+
+def _late_warps(work: Work, waits: _Waits) -> Candidate:
+    """The barrier is not to blame: some warps of the block have far more to do than the others."""
+    return Candidate(
+        cause="workload_imbalance",
+        mend=Mend(reasons={blame.BARRIER: waits.leaving(0.05)}),
+        cautious=Mend(reasons={blame.BARRIER: waits.leaving(0.5)}),
+        change=(
+            f"Share the work out among the warps of a block: the others wait {waits.each:,.0f} cycles at each "
+            "barrier for the one with the most to do."
+        ),
+        evidence=waits.evidence,
+        blamed=_between_barriers(work, waits.bars),
+        least=0.03,
+    )
+
+
+def _meetings(work: Work, waits: _Waits) -> Candidate:
+    """Fewer meetings: reductions through shuffles, one barrier a step elsewhere."""
+    steps = _steps(work, waits.bars)
+    of_steps = share(float(work.executed[steps & waits.bars].sum()), waits.count)
+    keep = keep_of(work)
+    keep[waits.bars] = MET_AGAIN
+    keep[steps] = SHUFFLED
+    # Two exchanges through shared memory stay of a reduction in as many steps as its threads can be halved.
+    waits_left = 0.4 * of_steps + 0.1 * (1.0 - of_steps)
+    same_traffic = dict.fromkeys(BELOW_L1, 1.0)
+    return Candidate(
+        cause="barriers",
+        mend=Mend(
+            keep=keep,
+            reasons={blame.BARRIER: waits.leaving(waits_left), "membar": 0.3},
+            resources=same_traffic,
+        ),
+        cautious=Mend(
+            keep=0.5 * (1.0 + keep), reasons={blame.BARRIER: waits.leaving(0.6)}, resources=same_traffic
+        ),
+        change=(
+            f"Meet less often: warps wait at barriers for {100 * waits.part:.0f} % of their time. "
+            + (
+                "Reduce or scan through shuffles within a warp, so that the block meets once or twice."
+                if of_steps > 0.5
+                else "Double buffer so that one barrier a step suffices, or use smaller blocks."
+            )
+        ),
+        evidence=waits.evidence,
+        blamed=waits.at + np.where(steps, work.blamed_total, 0.0),
+        least=0.03,
+    )
+
+
+def _steps(work: Work, bars: Mask) -> Mask:
+    """The steps of reductions and scans: short stretches between barriers that read and write shared memory
+    only.
+    """
+    found = np.zeros(len(bars), dtype=bool)
+    places = [int(at) for at in np.flatnonzero(bars) if work.executed[at] > 0]
+    for loop in work.code.loops if work.code is not None else ():
+        inside = [at for at in places if at in loop]
+        # Of a loop with a barrier the stretch from the last one around to the first belongs together.
+        if inside and len(loop) <= STEP * len(inside) and _is_step(work, loop.first, loop.last):
+            found[loop.first : loop.last + 1] = True
+    for first, last in itertools.pairwise(places):
+        if last - first <= STEP and _is_step(work, first, last):
+            found[first : last + 1] = True
+    return found
+
+
+def _is_step(work: Work, first: int, last: int) -> bool:
+    lines = work.sass[first : last + 1]
+    shared = any(line.space == "shared" for line in lines)
+    return shared and not any(
+        line.space in ("global", "local") or line.opcode == "SHFL" or line.instruction_class == "tensor"
+        for line in lines
+    )
+
+
+def _between_barriers(work: Work, bars: Mask) -> Array:
+    """What the late warps do while the others wait: their time outside of barriers."""
+    outside = work.blamed_total - work.samples.get(blame.BARRIER, np.zeros(len(bars)))
+    return np.where(bars, 0.0, np.maximum(outside, 0.0))
