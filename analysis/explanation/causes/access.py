@@ -43,17 +43,51 @@ def uncoalesced_access(work: Work) -> Iterator[Candidate]:
     Mended: sectors, tag lookups and L1 passes of the wasteful requests fall to the ideal; L2 and DRAM carry
     no more than what is asked for then; loads wait for one line instead of many.
     """
-    if work.code is None or not work.global_sectors.any():
+    wasteful = _wasteful(work)
+    if not wasteful.any():
         return
+    executed = np.maximum(work.executed, 1.0)
+    excess = work.global_sectors - work.global_ideal
+    requests = executed[wasteful].sum()
+    factors, hit = _coalesced_traffic(work, wasteful)
+
+    def mend(of_fetches: float, resources: dict[str, float]) -> Mend:
+        return Mend(resources=resources, latency=_coalesced_waits(work, wasteful, hit, of_fetches))
+
+    yield Candidate(
+        cause="uncoalesced_access",
+        mend=mend(0.4, factors),
+        cautious=mend(1.0, factors),
+        bold=mend(0.0, {**factors, "dram": min(factors["dram"], factors["l2"])}),
+        change=_how_to_coalesce(work, wasteful),
+        evidence=(
+            derived("sectors per request", float(work.global_sectors[wasteful].sum() / requests), "sector"),
+            derived(
+                "memory_l2_theoretical_sectors_global_ideal / request",
+                float(work.global_ideal[wasteful].sum() / requests),
+                "sector",
+            ),
+            derived(metrics.GLOBAL_EXCESS, float(excess[wasteful].sum()), "sector"),
+            *evidence(work, metrics.L1_HIT_RATE, metrics.DRAM_READ_BYTES[0]),
+        ),
+        blamed=np.where(wasteful, excess, 0.0),
+    )
+
+
+def _wasteful(work: Work) -> Mask:
+    """Loads and stores that touch more sectors than their bytes fill, look-ups excluded."""
+    none = np.zeros(len(work.instructions), dtype=bool)
+    if work.code is None or not work.global_sectors.any():
+        return none
     executed = np.maximum(work.executed, 1.0)
     excess = work.global_sectors - work.global_ideal
     wasteful = (excess / executed > MISALIGNED_SECTORS) & (excess > 0.2 * work.global_sectors)
     wasteful &= ~work.where(lambda line: line.is_atomic)
-    if not wasteful.any():
-        return
-    wasteful &= ~gathers(work, wasteful)
-    if not wasteful.any():
-        return
+    return wasteful & ~gathers(work, wasteful) if wasteful.any() else none
+
+
+def _coalesced_traffic(work: Work, wasteful: Mask) -> tuple[dict[str, float], float]:
+    """What stays of each memory resource's work, and the share of the sectors that L1 has then."""
     flows = traffic(work)
     loads = work.where(lambda line: line.is_load or line.opcode == "LDGSTS")
     stores = work.where(lambda line: line.is_store and not line.is_atomic)
@@ -68,54 +102,32 @@ def uncoalesced_access(work: Work) -> Iterator[Candidate]:
         np.minimum(work.global_tags, np.maximum(work.global_ideal / 4.0, work.executed)),
         work.global_tags,
     )
+    read_lines = 1.0
+    if fetched and asked:
+        missing = share(share(left, asked), share(fetched, flows.asked))
+        read_lines = min(1.0, _left(tags, work.global_tags, loads) * missing)
     factors = flows.factors(
-        missed,
-        written,
-        read_lines=min(
-            1.0,
-            _left(tags, work.global_tags, loads) * share(share(left, asked), share(fetched, flows.asked)),
-        )
-        if fetched and asked
-        else 1.0,
-        written_lines=_left(tags, work.global_tags, stores),
+        missed, written, read_lines=read_lines, written_lines=_left(tags, work.global_tags, stores)
     )
     shared = float(work.shared_wavefronts.sum()) + float(work.local_sectors.sum()) / 4.0
     factors["l1_data"] = share(shared + float(tags.sum()), shared + float(work.global_tags.sum()))
+    return factors, 1.0 - min(1.0, share(left, asked))
+
+
+def _coalesced_waits(work: Work, wasteful: Mask, hit: float, of_fetches: float) -> Array:
+    """What stays of the wait for each instruction.
+
+    What lanes found in L1 after one another, all fetch at once: fewer requests, each of which misses more.
+
+    Args:
+        hit: share of the sectors that L1 has.
+        of_fetches: share of the loads that fetch.
+    """
     cycles = latency.load_cycles(work)
-    # What lanes found in L1 after one another, all fetch at once: fewer requests, each of which misses more.
-    hit = 1.0 - min(1.0, share(left, asked))
     fetching = np.minimum(cycles, latency.load_cycles(work, lines=1.0, hit=hit))
     straight = np.minimum(cycles, latency.load_cycles(work, lines=1.0))
-
-    def waits(of_fetches: float) -> Array:
-        left = (of_fetches * fetching + (1.0 - of_fetches) * straight) / np.maximum(cycles, 1.0)
-        return np.where(wasteful, left, 1.0)
-
-    yield Candidate(
-        cause="uncoalesced_access",
-        mend=Mend(resources=factors, latency=waits(0.4)),
-        cautious=Mend(resources=factors, latency=waits(1.0)),
-        change=_how_to_coalesce(work, wasteful),
-        evidence=(
-            derived(
-                "sectors per request",
-                float(work.global_sectors[wasteful].sum() / executed[wasteful].sum()),
-                "sector",
-            ),
-            derived(
-                "memory_l2_theoretical_sectors_global_ideal / request",
-                float(work.global_ideal[wasteful].sum() / executed[wasteful].sum()),
-                "sector",
-            ),
-            derived(metrics.GLOBAL_EXCESS, float(excess[wasteful].sum()), "sector"),
-            *evidence(work, metrics.L1_HIT_RATE, metrics.DRAM_READ_BYTES[0]),
-        ),
-        blamed=np.where(wasteful, excess, 0.0),
-        bold=Mend(
-            resources={**factors, "dram": min(factors["dram"], factors["l2"])},
-            latency=waits(0.0),
-        ),
-    )
+    left = (of_fetches * fetching + (1.0 - of_fetches) * straight) / np.maximum(cycles, 1.0)
+    return np.where(wasteful, left, 1.0)
 
 
 def _left(now: Array, before: Array, rows: Mask) -> float:
@@ -196,50 +208,31 @@ def narrow_access(work: Work) -> Iterator[Candidate]:
     Mended: of each narrow, coalesced load and store ``bytes / 16`` stays, and so of the address arithmetic
     and the loop around it; the sectors stay the same.
     """
-    if work.code is None:
+    narrow = _narrow(work)
+    if work.code is None or not narrow.any():
         return
-    executed = np.maximum(work.executed, 1.0)
-    widths = np.array([line.access_bytes for line in work.sass], dtype=np.float64)
-    kind = work.where(lambda line: line.space == "global" and not line.is_atomic and line.opcode != "LDGSTS")
-    # Neighbouring threads at neighbouring addresses: the sectors hold what the active threads ask for.
-    active = work.threads / executed
-    filled = work.global_ideal >= 0.8 * work.executed * np.ceil(widths * active / SECTOR)
-    coalesced = work.global_sectors - work.global_ideal <= MISALIGNED_SECTORS * work.executed
-    broadcast = work.global_sectors < 0.6 * executed * widths * active / SECTOR
-    narrow = kind & filled & coalesced & ~broadcast & (widths > 0) & (widths < WIDE) & (work.executed > 0)
-    narrow &= ~_already_wide(work, narrow)
-    flows = traffic(work)
-    if (
-        flows.missed
-        and float(work.global_ideal[narrow & work.where(lambda line: line.is_load)].sum())
-        > REDUNDANT * flows.missed
-    ):
-        # Overlapping windows: the same bytes again, which no wider access helps.
-        narrow &= ~work.where(lambda line: line.is_load)
-    if not narrow.any():
-        return
+    widths = _widths(work)
+    count = float(work.executed[narrow].sum())
     keep = keep_of(work)
     keep[narrow] = widths[narrow] / WIDE
-    ratio = float((keep[narrow] * work.executed[narrow]).sum() / work.executed[narrow].sum())
+    ratio = float((keep[narrow] * work.executed[narrow]).sum() / count)
     helpers = _overhead(work, narrow)
     helping = keep.copy()
-    if work.total_executed >= BUSY_THREAD * float(work.executed[narrow].sum()):
+    if work.total_executed >= BUSY_THREAD * count:
         helpers &= ~_computing(work)
     helping[helpers & ~narrow] = ratio
     resources = _same_traffic(work, keep)
-    middle = 0.5 * (keep + helping)
-    cautious = keep
+    middle, cautious = 0.5 * (keep + helping), keep
     if not any(work.code.loop_of(int(index)) is not None for index in np.flatnonzero(narrow)):
         # A thread does one access and ends: wider ones need fewer threads, each as busy with its addresses.
         middle, cautious = helping, 0.5 * (keep + helping)
         resources["block_launch"] = ratio
-    bold = helping
-    bytes_each = float((widths[narrow] * work.executed[narrow]).sum() / work.executed[narrow].sum())
+    bytes_each = float((widths[narrow] * work.executed[narrow]).sum() / count)
     yield Candidate(
         cause="narrow_access",
         mend=Mend(keep=middle, resources=resources),
         cautious=Mend(keep=cautious, resources=resources),
-        bold=Mend(keep=bold, resources=resources),
+        bold=Mend(keep=helping, resources=resources),
         change=(
             f"Move {WIDE} bytes a thread with each access (float4, uint4, int4 …): its loads and stores move "
             f"{bytes_each:.2g} bytes each."
@@ -247,10 +240,7 @@ def narrow_access(work: Work) -> Iterator[Candidate]:
         evidence=(
             derived("bytes a thread and access", bytes_each, "byte"),
             derived("blocks launched a cycle", work.profile.launch.blocks / max(1.0, work.elapsed)),
-            derived(
-                "narrow accesses / instructions executed",
-                share(float(work.executed[narrow].sum()), work.total_executed),
-            ),
+            derived("narrow accesses / instructions executed", share(count, work.total_executed)),
             *evidence(work, metrics.BUSY["lsu"][0]),
         ),
         blamed=np.where(narrow, work.executed * (1.0 - keep), 0.0),
@@ -260,6 +250,33 @@ def narrow_access(work: Work) -> Iterator[Candidate]:
         follows=True,
         yields=0.5 if bytes_each < FULL_WORD or _few_warps(work) else 0.3,
     )
+
+
+def _widths(work: Work) -> Array:
+    """Bytes that a thread moves with each instruction."""
+    return np.array([line.access_bytes for line in work.sass], dtype=np.float64)
+
+
+def _narrow(work: Work) -> Mask:
+    """Coalesced accesses of less than 16 bytes a thread, where wider ones would ask for the same sectors."""
+    if work.code is None:
+        return np.zeros(0, dtype=bool)
+    executed = np.maximum(work.executed, 1.0)
+    widths = _widths(work)
+    kind = work.where(lambda line: line.space == "global" and not line.is_atomic and line.opcode != "LDGSTS")
+    # Neighbouring threads at neighbouring addresses: the sectors hold what the active threads ask for.
+    active = work.threads / executed
+    filled = work.global_ideal >= 0.8 * work.executed * np.ceil(widths * active / SECTOR)
+    coalesced = work.global_sectors - work.global_ideal <= MISALIGNED_SECTORS * work.executed
+    broadcast = work.global_sectors < 0.6 * executed * widths * active / SECTOR
+    narrow = kind & filled & coalesced & ~broadcast & (widths > 0) & (widths < WIDE) & (work.executed > 0)
+    narrow &= ~_already_wide(work, narrow)
+    loads = work.where(lambda line: line.is_load)
+    missed = traffic(work).missed
+    if missed and float(work.global_ideal[narrow & loads].sum()) > REDUNDANT * missed:
+        # Overlapping windows: the same bytes again, which no wider access helps.
+        narrow &= ~loads
+    return narrow
 
 
 def _computing(work: Work) -> Mask:
