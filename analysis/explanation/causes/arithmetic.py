@@ -15,7 +15,7 @@ from gemmprof.analysis.explanation.candidate import Candidate, derived, evidence
 from gemmprof.analysis.explanation.sass import Sass
 from gemmprof.analysis.explanation.time_model import Mend
 from gemmprof.analysis.explanation.traffic import BELOW_L1
-from gemmprof.analysis.explanation.work import Mask, Work
+from gemmprof.analysis.explanation.work import Array, Mask, Work
 
 LIBRARY = 0.25
 """Instructions of an FP32 function of the library for each of the FP64 one."""
@@ -38,28 +38,9 @@ def double_precision(work: Work) -> Iterator[Candidate]:
         return
     conversions = work.where(lambda line: line.opcode in ("F2F", "I2F", "F2I") and "F64" in line.full)
     helpers = work.where(lambda line: line.opcode == "MUFU" and line.full.endswith("64H"))
-    keep = keep_of(work)
     narrowing = work.where(lambda line: line.opcode == "F2F" and "F64" in line.full)
-    keep[narrowing] = 0.0
-    for first, last in work.code.functions:
-        inside = np.zeros(len(keep), dtype=bool)
-        inside[first : last + 1] = True
-        if (doubles & inside).any():
-            keep[inside] = np.minimum(keep[inside], SUBROUTINE)
-    library = sequences.double_functions(work)
-    keep[library] = np.minimum(keep[library], LIBRARY)
-    count = float((work.executed * keep)[doubles].sum())
-    resources = {"fp64": 0.0}
-    added = {
-        "fma": share(count, work.sms * 4.0 * work.elapsed),
-        "fma_heavy": share(0.5 * count, work.sms * 4.0 * work.elapsed),
-    }
-    if "tensor" in work.loads:
-        resources["tensor"] = 1.0
-    wide = _wide_data(work, doubles)
-    if wide > 0.3:
-        half = 1.0 - 0.5 * wide
-        resources |= dict.fromkeys((*BELOW_L1, "l1_data", "l1_writeback"), half)
+    keep = _keep_in_single(work, doubles, narrowing)
+    resources, added = _single_resources(work, doubles, keep)
     # Conversions and FP64 results come after several times the cycles of an FP32 instruction.
     latency = np.where(doubles, 0.1, np.where(conversions, 0.3, 1.0))
     converted = float(work.executed[narrowing].sum())
@@ -90,14 +71,39 @@ def double_precision(work: Work) -> Iterator[Candidate]:
             derived(
                 "conversions from and to FP64 / instructions executed", share(converted, work.total_executed)
             ),
-            *evidence(
-                work,
-                metrics.BUSY["fp64"][0],
-                metrics.BUSY["xu"][0],
-            ),
+            *evidence(work, metrics.BUSY["fp64"][0], metrics.BUSY["xu"][0]),
         ),
         blamed=np.where(doubles | conversions | helpers, work.executed, 0.0),
     )
+
+
+def _keep_in_single(work: Work, doubles: Mask, narrowing: Mask) -> Array:
+    """What stays of each instruction in FP32: subroutines and library functions are shorter, conversions gone."""
+    assert work.code is not None
+    keep = keep_of(work)
+    keep[narrowing] = 0.0
+    for first, last in work.code.functions:
+        inside = np.zeros(len(keep), dtype=bool)
+        inside[first : last + 1] = True
+        if (doubles & inside).any():
+            keep[inside] = np.minimum(keep[inside], SUBROUTINE)
+    library = sequences.double_functions(work)
+    keep[library] = np.minimum(keep[library], LIBRARY)
+    return keep
+
+
+def _single_resources(work: Work, doubles: Mask, keep: Array) -> tuple[dict[str, float], dict[str, float]]:
+    """What stays of each resource's work, and what the FP32 instructions add to the FMA pipe."""
+    count = float((work.executed * keep)[doubles].sum())
+    resources = {"fp64": 0.0}
+    if "tensor" in work.loads:
+        resources["tensor"] = 1.0
+    wide = _wide_data(work, doubles)
+    if wide > 0.3:
+        half = 1.0 - 0.5 * wide
+        resources |= dict.fromkeys((*BELOW_L1, "l1_data", "l1_writeback"), half)
+    slots = work.sms * 4.0 * work.elapsed
+    return resources, {"fma": share(count, slots), "fma_heavy": share(0.5 * count, slots)}
 
 
 def _wait_factor(work: Work, doubles: Mask) -> float:

@@ -50,62 +50,64 @@ def global_atomics(work: Work) -> Iterator[Candidate]:
     inside = work.where(lambda line: line.is_atomic and line.space == "shared")
     if float(work.executed[inside].sum()) > BEFORE * executed:
         return  # the block has combined them in shared memory already
-    sectors = float(work.global_sectors[atomics].sum()) / executed
-    average = work.number(metrics.L2_ATOMICS_AVERAGE) or 0.0
-    most = work.number(metrics.BUSY["l2_atomics"][0]) or 0.0
     threads = float(work.threads[atomics].sum()) / executed
-    hot = average > 0 and most / average > HOT
-    scattered = sectors > SCATTERED_SECTORS and not hot
+    hot = _hot_slice(work)
+    scattered = float(work.global_sectors[atomics].sum()) / executed > SCATTERED_SECTORS and not hot
     if threads < 1.5 and (not hot or executed <= 1.1 * work.profile.launch.blocks):
         return  # one atomic a warp at an address of its own, or one a block: combined already
     stays = 0.5 if scattered else max(COMBINED, min(1.0, 1.0 / max(1.0, threads)))
     if threads < 1.5:
         stays = 0.125  # warps of a block can still combine theirs
     retries = _retries(work, atomics)
-    keep = keep_of(work)
-    keep[retries] = stays
-    # A warp's combined atomic is still one instruction; it is the words that become fewer.
-    keep[atomics] = stays
-    issued = executed / 32.0 * 10.0
-    added = {"issue": share(issued, work.sms * 4.0 * work.elapsed)}
-    flows = traffic(work)
-    rest = 1.0 - share(flows.atomics, flows.l2) * (1.0 - stays)
-    resources = {
-        "l2_atomics": stays,
-        "l2": rest,
-        "l2_tags": rest,
-        "l1_to_l2": rest,
-        "l2_in": rest,
-        "l2_out": rest,
-        "dram": 1.0,
-    }
-    one = Mend(keep=keep, resources=resources, added=added, reasons={"membar": 0.1, "drain": 0.3})
+    mend, cautious = _combined(work, atomics, retries, stays)
     yield Candidate(
         cause="global_atomics",
-        mend=one,
-        cautious=Mend(
-            keep=np.maximum(keep, 0.15), resources={**resources, "l2_atomics": max(0.15, stays)}, added=added
-        ),
+        mend=mend,
+        cautious=cautious,
         change=(
             "Combine before updating global memory: sum in the warp (shuffles, __reduce_add_sync) or in "
             "shared memory, then let one thread of the block do the atomic."
             if not scattered
             else "Gather updates of the same word first (sort or bin by address in shared memory): each "
-            "request's threads "
-            "update words far apart."
+            "request's threads update words far apart."
         ),
         evidence=(
             derived("global atomics / instructions executed", share(executed, work.total_executed)),
             derived("threads per atomic", threads, "thread"),
-            *evidence(
-                work,
-                metrics.BUSY["l2_atomics"][0],
-                metrics.L2_ATOMICS_AVERAGE,
-            ),
+            *evidence(work, metrics.BUSY["l2_atomics"][0], metrics.L2_ATOMICS_AVERAGE),
         ),
         blamed=np.where(atomics, work.threads, 0.0) + np.where(retries & ~atomics, 0.1 * work.threads, 0.0),
         least=0.03 if scattered else 0.02,
     )
+
+
+def _hot_slice(work: Work) -> bool:
+    """Whether one slice of L2 has far more atomics than the others: they meet at few words."""
+    average = work.number(metrics.L2_ATOMICS_AVERAGE) or 0.0
+    most = work.number(metrics.BUSY["l2_atomics"][0]) or 0.0
+    return average > 0 and most / average > HOT
+
+
+def _combined(work: Work, atomics: Mask, retries: Mask, stays: float) -> tuple[Mend, Mend]:
+    """This share of the atomics stays, a few shuffles come; and the same with more caution."""
+    keep = keep_of(work)
+    keep[retries] = stays
+    # A warp's combined atomic is still one instruction; it is the words that become fewer.
+    keep[atomics] = stays
+    issued = float(work.executed[atomics].sum()) / 32.0 * 10.0
+    added = {"issue": share(issued, work.sms * 4.0 * work.elapsed)}
+    flows = traffic(work)
+    rest = 1.0 - share(flows.atomics, flows.l2) * (1.0 - stays)
+    resources = {
+        "l2_atomics": stays,
+        **dict.fromkeys(("l2", "l2_tags", "l1_to_l2", "l2_in", "l2_out"), rest),
+        "dram": 1.0,
+    }
+    mend = Mend(keep=keep, resources=resources, added=added, reasons={"membar": 0.1, "drain": 0.3})
+    cautious = Mend(
+        keep=np.maximum(keep, 0.15), resources={**resources, "l2_atomics": max(0.15, stays)}, added=added
+    )
+    return mend, cautious
 
 
 def shared_atomics(work: Work) -> Iterator[Candidate]:

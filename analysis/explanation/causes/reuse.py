@@ -76,17 +76,7 @@ def redundant_loads(work: Work) -> Iterator[Candidate]:
         mend=Mend(keep=middle, latency=reuse, resources=stays),
         cautious=Mend(keep=cautious, latency=np.sqrt(reuse), resources=stays),
         bold=Mend(keep=bold, latency=reuse, resources=stays),
-        change=(
-            "Load it before the loop and keep it in a register: its address does not change there."
-            if invariant.any() and not again.any()
-            else "Keep what was loaded in a register: the same address is loaded again. Say __restrict__ "
-            "if a "
-            "store between them cannot touch it, and drop volatile."
-            if same.any() and not again.any()
-            else f"Load each byte once: L1 is asked for {ratio:.1f} times the sectors that it fetches. "
-            "Keep what a thread "
-            "uses again in registers, and what its block shares in shared memory."
-        ),
+        change=_how_to_load_once(ratio, again=again.any(), invariant=invariant.any()),
         evidence=(
             derived("sectors asked of L1 / sectors fetched from L2", ratio),
             *evidence(work, metrics.GLOBAL_LOAD_HIT_RATE),
@@ -98,6 +88,20 @@ def redundant_loads(work: Work) -> Iterator[Candidate]:
         blamed=gone,
         # Sharing through shared memory is a rewrite; what is wrong with the code as it stands comes first.
         rank=SPECIFIC if invariant.any() or same.any() else LATENCY,
+    )
+
+
+def _how_to_load_once(ratio: float, *, again: np.bool_, invariant: np.bool_) -> str:
+    if again:
+        return (
+            f"Load each byte once: L1 is asked for {ratio:.1f} times the sectors that it fetches. Keep what a thread "
+            "uses again in registers, and what its block shares in shared memory."
+        )
+    if invariant:
+        return "Load it before the loop and keep it in a register: its address does not change there."
+    return (
+        "Keep what was loaded in a register: the same address is loaded again. Say __restrict__ if a store between "
+        "them cannot touch it, and drop volatile."
     )
 
 
