@@ -13,6 +13,9 @@ from pathlib import Path
 
 MARK = "GEMMPROF_TEST_CAMPAIGN"
 
+PATIENCE_SECONDS = 1.0
+"""How long a process to hit is waited for."""
+
 
 class Campaign:
     """Finds the processes of a test by a variable that they inherit, and hits them.
@@ -42,9 +45,11 @@ class Campaign:
 
     def hit(self, chosen: Callable[[str], bool] = lambda _: True, *, stop: float = 0.0) -> None:
         """Kill one of the chosen processes, or with the probability ``stop`` stop it for a moment."""
-        found = [number for number, command in self.processes().items() if chosen(command)]
-        if not found:
-            return
+        end = time.monotonic() + PATIENCE_SECONDS
+        while not (found := [number for number, command in self.processes().items() if chosen(command)]):
+            if time.monotonic() > end:
+                return
+            time.sleep(0.01)
         number = self.dice.choice(sorted(found))
         with contextlib.suppress(ProcessLookupError):
             if self.dice.random() < stop:

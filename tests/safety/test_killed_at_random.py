@@ -1,6 +1,6 @@
 """Histories and data sets while their writers are killed and stopped at random: nothing is lost, doubled or left.
 
-``GEMMPROF_KILLS`` says how many are hit (a few by default, hundreds in a campaign), ``GEMMPROF_SEED`` changes the dice.
+``GEMMPROF_KILLS`` says how many are hit (a few by default, more in a campaign), ``GEMMPROF_KILL_SEED`` the dice.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from gemmprof.output import is_leftover
 from gemmprof.reports.history.store import HistoryStore
 
 KILLS = int(os.environ.get("GEMMPROF_KILLS", "8"))
-SEED = int(os.environ.get("GEMMPROF_SEED", "7"))
+SEED = int(os.environ.get("GEMMPROF_KILL_SEED", "7"))
 WRITERS = 8
 
 WRITER = """

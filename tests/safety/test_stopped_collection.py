@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from campaign import MARK, Campaign
 from recorded_data import ROOT
 from reports_in_bytes import content_of
 
@@ -144,3 +145,42 @@ def test_stopped_at_any_moment(
     _, errors = process.communicate(timeout=60)
     assert process.returncode == 0, errors
     assert_complete(run, wanted)
+
+
+def _is_helper(command: str) -> bool:
+    return "collect_without_gpu" not in command
+
+
+def test_its_helpers_killed_at_any_moment(
+    environment: dict[str, str], undisturbed: tuple[Any, float], tmp_path: Path
+) -> None:
+    """The children that verify and time, ncu, and the readers of reports: each costs at most what it was at."""
+    wanted, takes = undisturbed
+    campaign = Campaign(SEED)
+    environment = {**environment, MARK: campaign.mark}
+    run, rounds = tmp_path / "run", 0
+    try:
+        while campaign.killed < KILLS and rounds < 2 * KILLS:
+            rounds += 1
+            process = begin(environment, run)
+            while process.poll() is None and not any(map(_is_helper, campaign.processes().values())):
+                time.sleep(0.01)
+            time.sleep(campaign.dice.uniform(0.0, 0.2) * takes)
+            campaign.hit(_is_helper, stop=0.3)
+            _, errors = process.communicate(timeout=60)
+            assert "Traceback" not in errors, errors
+            assert process.returncode in (0, 1, 2), errors
+            assert not campaign.orphans(), campaign.processes()
+            for stage, parts in results(run).items():
+                assert wanted[stage].items() >= parts.items()
+            if process.returncode == 0:
+                assert_complete(run, wanted)
+                run = tmp_path / f"run{rounds}"
+        assert campaign.killed + campaign.stopped
+        process = begin(environment, run)
+        _, errors = process.communicate(timeout=60)
+        assert process.returncode == 0, errors
+        assert_complete(run, wanted)
+        assert not campaign.orphans(), campaign.processes()
+    finally:
+        campaign.end()
