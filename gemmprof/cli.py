@@ -227,6 +227,23 @@ def _ended(who: str, ending: KeyboardInterrupt | _Terminated) -> int:
     return 128 + signal.SIGINT
 
 
+SOON_SECONDS = 0.01
+
+
+def _end_soon(ignored: sys.UnraisableHookArgs) -> None:
+    """An ending that came while Python was clearing something up is no exception there, where it is lost: once more."""
+    ending = ignored.exc_value
+    if not isinstance(ending, (KeyboardInterrupt, _Terminated)):
+        sys.__unraisablehook__(ignored)
+        return
+
+    def end(_number: int, _frame: object) -> None:
+        raise ending
+
+    signal.signal(signal.SIGALRM, end)
+    signal.setitimer(signal.ITIMER_REAL, SOON_SECONDS)
+
+
 @contextmanager
 def _orderly_endings() -> Iterator[None]:
     """Turn SIGTERM and SIGHUP into an exception, unless somebody else handles or ignores them."""
@@ -240,8 +257,14 @@ def _orderly_endings() -> Iterator[None]:
             if signal.getsignal(number) is signal.SIG_DFL:
                 signal.signal(number, end)
                 changed.append(number)
+    hook = sys.unraisablehook
+    if changed and hook is sys.__unraisablehook__:
+        sys.unraisablehook = _end_soon
     try:
         yield
     finally:
+        if sys.unraisablehook is _end_soon:
+            signal.setitimer(signal.ITIMER_REAL, 0)
+            sys.unraisablehook = hook
         for number in changed:
             signal.signal(number, signal.SIG_DFL)

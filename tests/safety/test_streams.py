@@ -70,6 +70,27 @@ def test_sigterm_ends_a_command_in_order() -> None:
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_stopped_while_something_is_cleared_up(number: signal.Signals) -> None:
+    """An exception in there would be printed and forgotten, and the command would go on."""
+    program = (
+        "import os, sys, time\nimport gemmprof.cli as cli\n"
+        "class Thing:\n"
+        "    def __del__(self):\n"
+        f"        os.kill(os.getpid(), {int(number)})\n"
+        "        time.sleep(0)\n"
+        "def build(only):\n"
+        "    Thing()\n"
+        "    time.sleep(30)\n"
+        "cli.build_parser = build\n"
+        "sys.exit(cli.main(['show', 'x.ncu-rep']))"
+    )
+    stopped = subprocess.run([PYTHON, "-c", program], capture_output=True, text=True, timeout=60, check=False)
+    assert stopped.returncode == 128 + number
+    said = "interrupted" if number == signal.SIGINT else "ended by SIGTERM"
+    assert stopped.stderr == f"gemmprof: {said}\n"
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_stopped_while_its_modules_load_it_says_so(number: signal.Signals) -> None:
     program = (
         "import os, sys\nimport gemmprof.cli as cli\n"
