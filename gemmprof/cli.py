@@ -119,6 +119,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         except (KeyboardInterrupt, _Terminated) as ending:
             # Before the command itself began: while its modules were loading.
             return _ended("gemmprof", ending)
+        except RuntimeError as error:
+            # Python 3.11 wraps in one whatever is raised while it makes a class: modules are loading here.
+            if not isinstance(error.__cause__, (KeyboardInterrupt, _Terminated)):
+                raise
+            return _ended("gemmprof", error.__cause__)
         try:
             sys.stdout.flush()
         except OSError as error:

@@ -90,13 +90,25 @@ def test_stopped_while_something_is_cleared_up(number: signal.Signals) -> None:
     assert stopped.stderr == f"gemmprof: {said}\n"
 
 
+# In 3.11 what a descriptor's __set_name__ raises comes wrapped in a RuntimeError.
+AT_ONCE = "cli.build_parser = stop"
+IN_A_CLASS = (
+    "def build(only):\n"
+    "    class Made:\n"
+    "        field = type('Field', (), {'__set_name__': stop})()\n"
+    "cli.build_parser = build"
+)
+
+
+@pytest.mark.parametrize("loads", [AT_ONCE, IN_A_CLASS], ids=["at once", "while a class is made"])
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_stopped_while_its_modules_load_it_says_so(number: signal.Signals) -> None:
+def test_stopped_while_its_modules_load_it_says_so(number: signal.Signals, loads: str) -> None:
     program = (
-        "import os, sys\nimport gemmprof.cli as cli\n"
-        f"cli.build_parser = lambda only: os.kill(os.getpid(), {int(number)})\n"
+        "import os, sys, time\nimport gemmprof.cli as cli\n"
+        f"def stop(*_, **__):\n    os.kill(os.getpid(), {int(number)})\n    time.sleep(30)\n"
+        f"{loads}\n"
         "sys.exit(cli.main(['show', 'x.ncu-rep']))"
     )
-    stopped = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    stopped = subprocess.run([PYTHON, "-c", program], capture_output=True, text=True, timeout=60, check=False)
     assert stopped.returncode == 128 + number
     assert stopped.stderr.startswith("gemmprof: ") and "Traceback" not in stopped.stderr
