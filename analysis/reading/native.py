@@ -16,9 +16,13 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import sys
 from pathlib import Path
 from typing import Any
+
+LONGEST_SECONDS = 180
+"""For one request: longer than whoever asks waits, who may have been killed while the native library hangs."""
 
 
 def _answer(module: Any, request: dict[str, Any]) -> dict[str, Any]:
@@ -73,10 +77,12 @@ def main() -> None:
         print(json.dumps({"missing": f"{type(error).__name__}: {error}"}), file=answers)
         return
     for line in sys.stdin:
+        signal.alarm(LONGEST_SECONDS)  # ends the process inside native code as well
         try:
             answer = _answer(ncu_report, json.loads(line))
         except Exception as error:  # whatever the native reader raises becomes the answer
             answer = {"failure": f"{type(error).__name__}: {error}"}
+        signal.alarm(0)
         print(json.dumps({**answer, "resident": _resident_bytes()}), file=answers)
 
 

@@ -254,7 +254,9 @@ class ProgramProfiler:
                 "Nsight Compute profiled no kernel", remedies=[f"the whole log is in {file}"]
             )
         remedies = [
-            text for text in error.remedies if "gemmprof collect" not in text and "pytest" not in text
+            text
+            for text in error.remedies
+            if "`gemmprof collect" not in text and "python -m pytest" not in text
         ]
         if len(remedies) < len(error.remedies) or isinstance(error, NothingProfiledError):
             remedies.insert(

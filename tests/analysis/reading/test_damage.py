@@ -304,6 +304,25 @@ def test_a_hanging_native_reader_is_given_up(
     assert len(read_report(path)) == 3
 
 
+def test_a_native_reader_that_nobody_waits_for_ends(tmp_path: Path) -> None:
+    """Whoever asked was killed while the native library hangs: standard input tells nobody."""
+    (tmp_path / "ncu_report.py").write_text(
+        "import ctypes\ndef load_report(path):\n    ctypes.PyDLL(None).sleep(600)\n"
+    )
+    program = (
+        f"import sys; sys.argv[1:] = [{str(tmp_path)!r}]\nfrom gemmprof.analysis.reading import native\n"
+        "native.LONGEST_SECONDS = 1\nnative.main()\n"
+    )
+    hanging = subprocess.run(
+        [sys.executable, "-c", program],
+        input=b'{"path": "x"}\n',
+        timeout=60,
+        capture_output=True,
+        check=False,
+    )
+    assert hanging.returncode == -signal.SIGALRM
+
+
 def test_reports_become_shorter_while_they_are_read(content: bytes, written: Written) -> None:
     path = written(content)
     with open_frame(path) as frame:
