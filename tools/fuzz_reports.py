@@ -71,7 +71,13 @@ def _serve(pipe: Any) -> None:
     resource.setrlimit(resource.RLIMIT_AS, (6 << 30, 6 << 30))
     while (job := pipe.recv()) is not None:
         answer = run_commands(*job)
-        pipe.send((answer, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss << 10))
+        pipe.send((answer, _peak_bytes()))
+
+
+def _peak_bytes() -> int:
+    """Most memory that this process has had. ``ru_maxrss`` knows of that of the process that started it, too."""
+    status = Path("/proc/self/status").read_text(encoding="ascii")
+    return int(status.partition("VmHWM:")[2].split()[0]) << 10
 
 
 class Victim:
@@ -83,8 +89,10 @@ class Victim:
     def run(self, *job: Any) -> tuple[list[tuple[str, int, str, float]], int]:
         """The outcome of one mutant."""
         if self.process is None:
-            self.pipe, theirs = multiprocessing.Pipe()
-            self.process = multiprocessing.Process(target=_serve, args=(theirs,))
+            # A fork would begin with the memory of whoever runs this: a test process has a gigabyte.
+            spawning = multiprocessing.get_context("spawn")
+            self.pipe, theirs = spawning.Pipe()
+            self.process = spawning.Process(target=_serve, args=(theirs,))
             self.process.start()
             theirs.close()
         self.pipe.send(job)
