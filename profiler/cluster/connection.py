@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import re
 import threading
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
@@ -18,6 +20,9 @@ if TYPE_CHECKING:
 
 RESOURCE = "GPU"
 CONNECT_SECONDS = 15.0
+
+FILE_SECONDS = 5.0
+"""How long a scheduler file may stay unfinished."""
 
 RESULT_SECONDS = 15.0
 """How long the result of a task that has ended may take to arrive."""
@@ -107,14 +112,9 @@ def _client(address: Any) -> Iterator[Client]:
         from distributed import Client
     except ImportError as error:
         raise missing_extra(error) from None
-    named: dict[str, Any] = {"address": address}
+    listens = address
     if isinstance(address, str) and address.endswith(".json"):
-        if not Path(address).exists():
-            raise UsageError(
-                f"--cluster: there is no scheduler file {address}",
-                remedies=["start one: dask scheduler --scheduler-file FILE"],
-            )
-        named = {"scheduler_file": address}
+        listens = _address_in(Path(address))
     elif isinstance(address, str) and not _ADDRESS.fullmatch(address):
         raise UsageError(
             f"--cluster: '{address}' is no address of a scheduler",
@@ -123,7 +123,7 @@ def _client(address: Any) -> Iterator[Client]:
             ],
         )
     try:
-        client = Client(**named, timeout=CONNECT_SECONDS, set_as_default=False, name="gemmprof")
+        client = Client(listens, timeout=CONNECT_SECONDS, set_as_default=False, name="gemmprof")
     except (OSError, TimeoutError, ValueError) as error:
         raise DeviceError(
             f"no Dask scheduler answers at {address}",
@@ -134,6 +134,29 @@ def _client(address: Any) -> Iterator[Client]:
         yield client
     finally:
         client.close(timeout=5)
+
+
+def _address_in(file: Path) -> str:
+    """Where the scheduler listens that wrote this file; one that has just been started may still be writing it."""
+    end = time.monotonic() + FILE_SECONDS
+    while True:
+        try:
+            address = json.loads(file.read_text(encoding="utf-8"))["address"]
+            if isinstance(address, str) and _ADDRESS.fullmatch(address):
+                return address
+            raise ValueError
+        except FileNotFoundError:
+            raise UsageError(
+                f"--cluster: there is no scheduler file {file}",
+                remedies=["start one: dask scheduler --scheduler-file FILE"],
+            ) from None
+        except (ValueError, LookupError, TypeError):
+            if time.monotonic() > end:
+                raise UsageError(
+                    f"--cluster: {file} is no scheduler file, which names an address",
+                    remedies=["dask scheduler --scheduler-file FILE writes one"],
+                ) from None
+        time.sleep(0.05)
 
 
 def missing_extra(error: ImportError) -> UsageError:

@@ -43,7 +43,8 @@ class Farm:
         """The scheduler's, as soon as it listens."""
         import json
 
-        wait_for(self.file.exists)
+        # It is there before anything is written to it.
+        wait_for(lambda: self.file.exists() and bool(self.file.read_text()))
         return str(json.loads(self.file.read_text())["address"])
 
     def start(self, gpu: int, resources: str = "GPU=1") -> None:

@@ -217,8 +217,9 @@ def wait_for_answer(farm, workers: int, *arguments: str) -> subprocess.Completed
     return cli(*(arguments or ("doctor", "--cluster", farm.address, "--json")))
 
 
-def test_errors_name_the_fix(monkeypatch, capsys) -> None:
+def test_errors_name_the_fix(monkeypatch, capsys, tmp_path: Path) -> None:
     monkeypatch.setattr(connection, "CONNECT_SECONDS", 1)
+    monkeypatch.setattr(connection, "FILE_SECONDS", 0.1)
 
     def said(*arguments: str) -> str:
         assert main(list(arguments)) == 2
@@ -228,6 +229,9 @@ def test_errors_name_the_fix(monkeypatch, capsys) -> None:
     assert "no Dask scheduler answers" in nobody and "dask scheduler" in nobody and "GPU=1" in nobody
     assert "no address of a scheduler" in said("doctor", "--cluster", "localhorst:x")
     assert "there is no scheduler file" in said("doctor", "--cluster", "nowhere.json")
+    for text in ("", "{", "[]", '"x"', "{}", '{"address": null}', '{"address": "x"}'):
+        (tmp_path / "odd.json").write_text(text)
+        assert "is no scheduler file" in said("doctor", "--cluster", str(tmp_path / "odd.json"))
     assert "--slurm" in said("tune", "--stage", "9", "--job", "queue=gpu")
     assert "not of the form name=value" in said("tune", "--stage", "9", "--slurm", "1", "--job", "gpu")
     with pytest.raises(SystemExit) as error:
