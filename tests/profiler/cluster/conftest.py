@@ -48,13 +48,23 @@ class Farm:
         return str(json.loads(self.file.read_text())["address"])
 
     def start(self, gpu: int, resources: str = "GPU=1") -> None:
-        """Start the worker of a GPU."""
+        """Start the worker of a GPU, in place of the one that it has."""
+        if gpu in self.workers:
+            self.kill(gpu)
         self.workers[gpu] = self._run(
             "dask_worker", self.address, "--no-nanny", "--no-dashboard", "--nthreads", "2",
             "--local-directory", str(self.folder / f"work-{self.started}"),
             *(("--resources", resources) if resources else ()),
             CUDA_VISIBLE_DEVICES=f"GPU-{gpu}", GEMMPROF_CACHE=str(self.folder / f"cache-{gpu}"),
         )  # fmt: skip
+
+    def have(self, *gpus: int) -> None:
+        """Have workers of these GPUs and no others, whatever tests before have left."""
+        for gpu in set(self.workers).difference(gpus):
+            self.kill(gpu)
+        for gpu in gpus:
+            if gpu not in self.workers:
+                self.start(gpu)
 
     def kill(self, gpu: int) -> None:
         """As the out-of-memory killer does."""
@@ -76,9 +86,16 @@ def wait_for(holds) -> None:
         time.sleep(0.02)
 
 
-@pytest.fixture(scope="module")
-def farm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Farm]:
+@pytest.fixture
+def farm(every_farm: Farm) -> Farm:
     """A scheduler with the workers of GPUs 0 and 1."""
+    every_farm.have(0, 1)
+    return every_farm
+
+
+@pytest.fixture(scope="module")
+def every_farm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Farm]:
+    """A scheduler, and workers that each test starts and kills as it needs them."""
     pytest.importorskip("distributed")
     import fake_cluster
     import profiler_fakes
@@ -113,8 +130,6 @@ def farm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Farm]:
         },
     )
     try:
-        for gpu in (0, 1):
-            farm.start(gpu)
         yield farm
     finally:
         farm.stop()

@@ -154,7 +154,6 @@ def test_a_profile_whose_worker_is_killed_is_made_again(farm, tmp_path: Path) ->
 
 
 def test_a_child_that_dies_is_tried_on_another_worker_and_then_listed(farm, tmp_path: Path) -> None:
-    farm.start(0)
     plan = farm.folder / "gpus"
     for gpu in range(4):
         (plan / f"GPU-{gpu}").write_text("die-1")
@@ -189,11 +188,11 @@ def cli(*arguments: str, environment: dict[str, str] | None = None) -> subproces
 
 
 def test_doctor_looks_at_every_worker(farm) -> None:
-    farm.start(1, resources="")
+    farm.start(2, resources="")
     try:
         with_one_that_declares_nothing = wait_for_answer(farm, 3)
     finally:
-        farm.kill(1)
+        farm.kill(2)
     answer = json.loads(with_one_that_declares_nothing.stdout)
     assert with_one_that_declares_nothing.returncode == 1 and not answer["can_collect"]
     assert list(mismatches(answer, ladder.DoctorClusterRecord)) == []
