@@ -171,7 +171,12 @@ class GuardedStream(io.TextIOBase):
     @property
     def encoding(self) -> str:  # type: ignore[override]
         """Encoding of the stream beneath."""
-        return getattr(self._stream, "encoding", None) or "utf-8"
+        return encoding_of(self._stream)
+
+
+def encoding_of(stream: TextIO) -> str:
+    """Encoding of a stream; one that has none, as a test's may, takes every character."""
+    return getattr(stream, "encoding", None) or "utf-8"
 
 
 def silence(stream: TextIO) -> None:

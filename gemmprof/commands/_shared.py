@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, TextIO, cast
 
 from gemmprof.commands._numbers import whole
 from gemmprof.errors import GemmprofError, UsageError
-from gemmprof.printable import GuardedStream, json_safe, one_line, printable
+from gemmprof.printable import GuardedStream, encoding_of, json_safe, one_line, printable
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -210,7 +210,7 @@ def print_json(value: Any, command: str = "", key: str = "rows") -> None:
         fields = record if isinstance(record, dict) else {key: record}
         record = {"format": f"gemmprof.{command}/1", **fields}
     text = json.dumps(record, indent=2, ensure_ascii=False, allow_nan=False)
-    print(json_safe(text, getattr(sys.stdout, "encoding", None) or "utf-8"))
+    print(json_safe(text, encoding_of(sys.stdout)))
 
 
 def console(*, stderr: bool = False) -> Console:

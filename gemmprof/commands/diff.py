@@ -24,7 +24,7 @@ from gemmprof.commands import _shared
 from gemmprof.commands._numbers import percentage, whole
 from gemmprof.errors import UsageError
 from gemmprof.output import new_file
-from gemmprof.printable import GuardedStream, github_command, json_safe
+from gemmprof.printable import GuardedStream, encoding_of, github_command, json_safe
 
 if TYPE_CHECKING:
     from gemmprof.analysis.comparison.conditions import Condition
@@ -313,7 +313,7 @@ def _print(outcome: Outcome, gate: GateResult | None, options: argparse.Namespac
 
 def _encodable(text: str, kind: str) -> str:
     """A document in characters that standard output knows, saying the same."""
-    encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
+    encoding = encoding_of(sys.stdout)
     if kind in ("json", "sarif"):
         return json_safe(text, encoding)
     return text if kind != "junit" else text.encode(encoding, "xmlcharrefreplace").decode(encoding)

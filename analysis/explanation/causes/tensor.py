@@ -15,7 +15,7 @@ from gemmprof.analysis.explanation.pipes import FMA, TENSOR
 from gemmprof.analysis.explanation.sass import Sass
 from gemmprof.analysis.explanation.time_model import Mend
 from gemmprof.analysis.explanation.traffic import BELOW_L1, traffic
-from gemmprof.analysis.explanation.work import Array, Mask, Work
+from gemmprof.analysis.explanation.work import Mask, Work
 
 SCALAR_MACS, PACKED_MACS = 32.0, 64.0
 """Multiply-adds that a warp's FFMA and HFMA2 do."""
@@ -100,9 +100,7 @@ def _products(work: Work) -> _Products | None:
     executed = float(work.executed[rows].sum())
     if executed < 0.15 * work.total_executed:
         return None
-    converts = work.where(
-        lambda line: line.full.startswith("HADD2.F32") or line.full.startswith("F2F.F32.F16")
-    )
+    converts = work.where(_converts_half)
     staged = _widened_for_shared(work)
     narrow = work.where(
         lambda line: (
@@ -126,8 +124,6 @@ _HALF_LOADS = re.compile(r"\.U16|\.S16")
 _FROM_MEMORY = frozenset(
     {"LDS", "LDG", "LDSM", "LDL", "HADD2", "F2F", "PRMT", "IMAD", "SHF", "SHFL", "LD", "LOP3"}
 )
-
-
 _REGISTER = re.compile(r"R\d+")
 _DRESS = re.compile(r"[-|]|\..*")
 
@@ -164,7 +160,12 @@ def _widens(line: Sass) -> bool:
         return ("L" in line.modifiers and "0x10" in line.operands) or "0x10000" in line.operands
     if line.opcode in ("LOP3", "PRMT"):
         return "0xffff0000" in line.operands or "0x7632" in line.operands
-    return line.full.startswith("HADD2.F32") or line.full.startswith("F2F.F32.F16")
+    return _converts_half(line)
+
+
+def _converts_half(line: Sass) -> bool:
+    """An instruction that makes an FP32 value of an FP16 one."""
+    return line.full.startswith(("HADD2.F32", "F2F.F32.F16"))
 
 
 def _widened_for_shared(work: Work) -> Mask:
@@ -312,16 +313,11 @@ def warp_level_mma(work: Work) -> Iterator[Candidate]:
             ),
             *evidence(work, metrics.BUSY["tensor"][0], metrics.BUSY["l1_data"][0]),
         ),
-        blamed=_blamed(work, rows, fragments),
+        blamed=np.where(rows | fragments, work.executed, 0.0),
         least=0.05,
         rank=LATENCY,
         yields=1.0,
     )
-
-
-def _blamed(work: Work, rows: Mask, fragments: Mask) -> Array:
-    """Where the products are: each instruction with what it waits for its operands."""
-    return np.where(rows | fragments, work.executed, 0.0)
 
 
 def _macs(line: Sass) -> float:
