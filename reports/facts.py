@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
+from gemmprof import metrics
 from gemmprof.analysis.occupancy.profile import LaunchOccupancy
 from gemmprof.analysis.speed_of_light import SpeedOfLight
 from gemmprof.reports.formatting import extent, flops, nanoseconds, number, occupancy, percent, ratio, seconds
@@ -13,7 +14,7 @@ from gemmprof.reports.pages.environment import moment
 
 if TYPE_CHECKING:
     from gemmprof.analysis.kernel_analysis import KernelAnalysis
-    from gemmprof.model import Problem
+    from gemmprof.model import KernelProfile, Problem
     from gemmprof.run import Run
 
 Tile = tuple[str, str, str]
@@ -27,15 +28,27 @@ def achieved_occupancy(analysis: KernelAnalysis) -> float | None:
 
 
 def processes(kernels: Iterable[KernelAnalysis]) -> tuple[int, ...]:
-    """Ids of the processes that launched, where some report holds launches of several; else ()."""
+    """Ids of the processes that launched, of reports that hold launches of several."""
     by_report: dict[str, dict[int, None]] = {}
     for kernel in kernels:
         if (process := kernel.profile.session.process) is not None:
             by_report.setdefault(kernel.profile.report, {})[process] = None
-    several = any(len(found) > 1 for found in by_report.values())
-    return (
-        tuple(dict.fromkeys(process for found in by_report.values() for process in found)) if several else ()
-    )
+    several = [found for found in by_report.values() if len(found) > 1]
+    return tuple(dict.fromkeys(process for found in several for process in found))
+
+
+def gpu_index(profile: KernelProfile) -> int | None:
+    """Which of its GPUs the program launched on, by CUDA's index; None if not collected."""
+    index = profile.number(metrics.DEVICE_ID)
+    return None if index is None else int(index)
+
+
+def whose(profile: KernelProfile) -> str:
+    """Of a report of several processes a launch's, and its GPU if collected: ``process 2220 on GPU 1``; else ''."""
+    if profile.session.process is None or profile.session.processes < 2:
+        return ""
+    index = gpu_index(profile)
+    return f"process {profile.session.process}" + ("" if index is None else f" on GPU {index}")
 
 
 def theoretical_occupancy(analysis: KernelAnalysis) -> float | None:

@@ -54,7 +54,7 @@ class Order:
     _calls: dict[int, int] = field(default_factory=dict)
     _created: int = 0
     _sources: dict[int, set[int]] = field(default_factory=dict)
-    _of_report: tuple[str, ...] | None = None
+    _of_process: dict[int, tuple[str, ...]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self._sources = _code_before(self.frame)
@@ -84,19 +84,30 @@ class Order:
         return tuple(found)
 
     def _report_doubts(self, result: Result, item: Item) -> Iterable[str]:
-        if self._of_report is None:
+        """What is wrong with the report around a launch, as far as it concerns the launch's process."""
+        if item.process not in self._of_process:
             found = []
             if self.frame.version == _KNOWN_FORMAT:
-                session = decode(messages.Session, self.frame.sessions.get(item.process, b""))
-                there = {field.name for field, _ in session.ListFields()}
-                lost = [text for name, text in SESSION_FACTS.items() if name not in there]
+                # One process of several tells what holds for all of them; its GPUs each tells for itself.
+                told = {process: _facts_in(data) for process, data in self.frame.sessions.items()}
+                own, all_told = told.get(item.process, set()), set().union(*told.values())
+                lost = [
+                    text
+                    for name, text in SESSION_FACTS.items()
+                    if name not in (own if name == "devices" else all_told)
+                ]
                 lost += [name for name in VERSIONS if name not in result.profile.session.versions]
                 if lost:
                     found.append(f"the report does not say {', '.join(lost)}: a part of it is missing")
             if self._sources.get(-1):
                 found.append("the report ends with code that no launch uses: launches behind it are missing")
-            self._of_report = tuple(found)
-        return self._of_report
+            self._of_process[item.process] = tuple(found)
+        return self._of_process[item.process]
+
+
+def _facts_in(session: bytes) -> set[str]:
+    """Names of the fields that a session has."""
+    return {field.name for field, _ in decode(messages.Session, session).ListFields()}
 
 
 def _code_before(frame: Frame) -> dict[int, set[int]]:

@@ -237,10 +237,24 @@ def units_of_report(path: str | os.PathLike[str]) -> Mapping[str, str]:
 
 
 def _sessions(frame: Frame) -> dict[int, SessionDetails]:
+    """What is known of the session of each process: ncu tells what holds for all of them with one process alone."""
     try:
-        return {
+        found = {
             process: replace(session_details(data), process=process or None)
             for process, data in frame.sessions.items()
         }
     except WireError as error:
         raise damaged(frame.path, "the facts of its session cannot be read", str(error)) from None
+    shared = next((details for details in found.values() if details.command_line), SessionDetails())
+    return {
+        process: replace(
+            details,
+            created=shared.created if details.created is None else details.created,
+            command_line=details.command_line or shared.command_line,
+            application=details.application or shared.application,
+            versions=details.versions or shared.versions,
+            settings=details.settings or shared.settings,
+            processes=len(found),
+        )
+        for process, details in found.items()
+    }

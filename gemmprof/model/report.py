@@ -137,6 +137,7 @@ class SessionDetails:
         settings: ``sections``, ``clock control`` and ``replay mode`` where the report says.
         device_attributes: attributes of the first GPU, without ``device__attribute_``.
         process: id of the process that launched, None if the report does not say; torchrun starts one a GPU.
+        processes: how many processes the report holds launches of.
     """
 
     created: int | None = None
@@ -146,6 +147,7 @@ class SessionDetails:
     settings: Mapping[str, str] = field(default_factory=dict, repr=False)
     device_attributes: Mapping[str, MetricValue] = field(default_factory=dict, repr=False)
     process: int | None = None
+    processes: int = 1
 
     @property
     def moment(self) -> datetime | None:

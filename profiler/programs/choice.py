@@ -6,6 +6,9 @@ launch configuration (grid, block, dynamic shared memory) is chosen, those that 
 ncu counts the invocations of a kernel for each launch configuration by itself (``--filter-mode per-launch-config``),
 so a list of mangled names and a list of invocation numbers say which launches are meant. Where several numbers are
 needed, a kernel may be profiled once for each: `Choice.launches` counts these too.
+
+Each process of a program counts its own: profiled with the number 1 under torchrun, every kernel stood in the report
+once for each of two ranks, with gloo and with NCCL (`tests/data/processes`).
 """
 
 from __future__ import annotations
@@ -58,7 +61,7 @@ class Launch:
     wanted: bool = True
     """Whether the user's selection means it."""
     process: int | None = None
-    """Which of several processes launched it: each counts its invocations by itself."""
+    """Which of several processes launched it: ncu counts the invocations of each by itself."""
 
     @property
     def key(self) -> tuple[object, ...]:

@@ -120,12 +120,24 @@ class KernelRecord(TypedDict):
     sections: Annotated[dict[str, SectionRecord], "the analyses by name (`warp_states`, `roofline` …)"]
 
 
+class ProcessRecord(TypedDict):
+    """What one process launched, on one GPU."""
+
+    process: Annotated[int | None, "its id"]
+    gpu: Annotated[int | None, "CUDA's index of the GPU in that process; null if not collected"]
+    launches: Annotated[list[LaunchPlace], "in the order of profiling"]
+
+
 class Overview(TypedDict):
     """What ``show``, ``report`` and ``profile`` say of their input."""
 
     title: Annotated[str, "what was read"]
     launches: Annotated[int, "number of profiled launches"]
     not_read: Annotated[list[str], "inputs that could not be read, and why"]
+    processes: Annotated[
+        list[ProcessRecord],
+        "whose the launches are, where a report holds those of several processes; else empty",
+    ]
     families: Annotated[list[FamilyRecord], "kernels, most time first"]
     kernels: Annotated[
         list[KernelRecord], "representative of each family; of the first five without --section and --all"

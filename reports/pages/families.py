@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from gemmprof.analysis.by_line import base_name
 from gemmprof.analysis.families import Family
 from gemmprof.analysis.speed_of_light import SpeedOfLight
-from gemmprof.reports.facts import processes
+from gemmprof.reports.facts import processes, whose
 from gemmprof.reports.formatting import hertz, nanoseconds, ratio
 
 if TYPE_CHECKING:
@@ -78,7 +78,8 @@ def session_facts(session: Session, plan: Plan) -> list[tuple[str, str]]:
         facts.append(("Profiled", f"{details.moment:%Y-%m-%d %H:%M} UTC"))
     facts.append(("Captured", _captured(plan, len(kernels))))
     if several := processes(kernels):
-        facts.append(("Processes", f"{len(several)}: {', '.join(map(str, several))}"))
+        named = dict.fromkeys(whose(kernel.profile).removeprefix("process ") for kernel in kernels)
+        facts.append(("Processes", f"{len(several)}: {', '.join(filter(None, named))}"))
     if session.selected:
         facts.append(("Chosen by", session.selected))
     return facts

@@ -275,7 +275,7 @@ def index_article(report: Report) -> Markup:
 
 def kernel_article(report: Report, page: KernelPage) -> Markup:
     """The page of one kernel."""
-    from gemmprof.reports.facts import tiles
+    from gemmprof.reports.facts import tiles, whose
     from gemmprof.reports.pages.sections import sections
 
     previous, following = neighbours(report.plan.pages, page)
@@ -297,6 +297,7 @@ def kernel_article(report: Report, page: KernelPage) -> Markup:
             markdown=markdown.document([page.explanation]) if page.explanation is not None else "",
             toc=[(f"{prefix}{section.name}", section.short) for section in shown],
             tiles=tiles(page),
+            whose=whose(page.analysis.profile),
             previous=previous,
             following=following,
             session=report.session,

@@ -14,7 +14,7 @@ from gemmprof.analysis.roofline import Roofline
 from gemmprof.analysis.speed_of_light import SpeedOfLight
 from gemmprof.analysis.warp_states import WarpStates
 from gemmprof.model import Problem, StageRecord, StageResult
-from gemmprof.reports.facts import achieved_occupancy
+from gemmprof.reports.facts import achieved_occupancy, gpu_index
 from gemmprof.reports.figures import ladder_figure
 from gemmprof.reports.figures.svg import page_svg
 from gemmprof.reports.formatting import tflops
@@ -52,6 +52,10 @@ class LaunchRow:
     registers: int | None
     stall: str
     limited_by: str
+    process: int | None = None
+    """Which process launched it, where its report holds launches of several."""
+    gpu: int | None = None
+    """CUDA's index of the GPU in that process."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,6 +214,8 @@ def launch_row(analysis: KernelAnalysis, page: KernelPage | None, place: int = 0
         registers=profile.launch.registers_per_thread,
         stall=main.reason.title.removeprefix("Stall ") if main is not None else "",
         limited_by=analysis.verdict.limited_by if known else "",
+        process=profile.session.process if profile.session.processes > 1 else None,
+        gpu=gpu_index(profile),
     )
 
 

@@ -12,7 +12,7 @@ from gemmprof.analysis.speed_of_light import SpeedOfLight
 from gemmprof.errors import UsageError
 from gemmprof.reports.explanations.records import finding_record
 from gemmprof.reports.explanations.words import title as finding_title
-from gemmprof.reports.facts import processes
+from gemmprof.reports.facts import gpu_index, processes, whose
 from gemmprof.reports.formatting import DASH, extent, hertz, nanoseconds, ratio, times, visible
 from gemmprof.reports.pages.environment import moment
 from gemmprof.reports.terminal.records import plain
@@ -152,6 +152,7 @@ def kernel_parts(
 
     profile = analysis.profile
     where = f"launch {profile.index} of {profile.report}" if whole else f"launch {profile.index}"
+    where = ", ".join(filter(None, (where, whose(profile))))
     yield Text(visible(f"{family.label}  ({where})"), style="bold")
     if not sections:
         yield Text("\n".join(textwrap.wrap(visible(analysis.verdict.paragraph), max(30, width - 1))))
@@ -210,12 +211,27 @@ def record(session: Session, sections: Sequence[str] = (), *, everything: bool =
         "title": session.title,
         "launches": len(session.kernels),
         "not_read": [str(failure) for failure in session.failures],
+        "processes": process_records(session),
         "families": [family_record(family, session) for family in found],
         "kernels": [
             kernel_record(session.kernels[family.representative], sections)
             for family in (found if everything or sections else found[:HEADLINES])
         ],
     }
+
+
+def process_records(session: Session) -> list[dict[str, Any]]:
+    """Which launches are whose, where a report holds launches of several processes; else nothing."""
+    if not processes(session.kernels):
+        return []
+    found: dict[tuple[int | None, int | None], list[dict[str, Any]]] = {}
+    for kernel in session.kernels:
+        profile = kernel.profile
+        place = {"report": profile.report, "launch": profile.index}
+        found.setdefault((profile.session.process, gpu_index(profile)), []).append(place)
+    return [
+        {"process": process, "gpu": gpu, "launches": launches} for (process, gpu), launches in found.items()
+    ]
 
 
 def family_record(family: Family, session: Session) -> dict[str, Any]:

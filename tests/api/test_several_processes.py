@@ -1,19 +1,23 @@
-"""A report of several processes, as torchrun's under ncu: a real report whose launches are dealt out to two."""
+"""Reports of several processes: one of torchrun under ncu, and a real report whose launches are dealt out to two."""
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
+from recorded_data import DATA
 from reports_in_bytes import content_of
 from slow_ncu import parts_of
 
 import gemmprof
 from gemmprof import ncu_frame
 from gemmprof import ncu_messages_pb2 as messages
-from gemmprof.reports.terminal.overview import headline
+from gemmprof.reports.terminal.overview import facts, headline, record
 
 RANKS = (4001, 4002)
+NCCL = DATA / "processes" / "nccl.ncu-rep.xz"
 
 
 @pytest.fixture(scope="module")
@@ -50,7 +54,7 @@ def test_it_says_how_many_and_which_is_whose(report: Path, tmp_path: Path) -> No
     assert set(frame["process"]) == set(RANKS)
     assert frame["process"].tolist()[:2] == list(RANKS), "in the order of profiling"
     page = opened.write_html(tmp_path / "pages").read_text(encoding="utf-8")
-    assert "2: 4001, 4002" in page
+    assert "2: 4001 on GPU 0, 4002 on GPU 0" in page
 
 
 def test_families_hold_the_launches_of_all_of_them(report: Path) -> None:
@@ -62,5 +66,47 @@ def test_families_hold_the_launches_of_all_of_them(report: Path) -> None:
 
 
 def test_one_process_is_not_worth_a_word() -> None:
-    names = Path(__file__).parents[1] / "data" / "names_nvtx.ncu-rep.xz"
-    assert "process" not in headline(gemmprof.open(names).session)
+    opened = gemmprof.open(DATA / "names_nvtx.ncu-rep.xz")
+    assert "process" not in headline(opened.session)
+    assert record(opened.session)["processes"] == []
+
+
+@pytest.fixture(scope="module")
+def nccl() -> gemmprof.Report:
+    """What `gemmprof profile -- torchrun` wrote of two ranks that use NCCL on two GPUs."""
+    return gemmprof.open(NCCL)
+
+
+def test_facts_that_ncu_tells_with_one_process_hold_for_all(nccl: gemmprof.Report) -> None:
+    details = [launch.profile.session for launch in nccl]
+    assert {one.process for one in details} == {2219, 2220}
+    assert len({(one.created, one.command_line, tuple(one.versions.items())) for one in details}) == 1
+    assert all("torchrun" in one.command_line and one.moment is not None for one in details)
+    assert all(launch.profile.doubts == () for launch in nccl)
+    second = gemmprof.open(NCCL, launch="3")
+    assert "ncu 2025.3.1" in facts(second.session, second.families)
+    assert second[0].profile.doubts == (), "the first launch that is read need not be of the first process"
+
+
+def test_a_launch_says_whose_it_is(nccl: gemmprof.Report, tmp_path: Path) -> None:
+    page = nccl.write_html(tmp_path / "pages").read_text(encoding="utf-8")
+    assert "2: 2219 on GPU 0, 2220 on GPU 1" in page
+    assert page.count("2219<br>GPU&nbsp;0") == page.count("2220<br>GPU&nbsp;1") == 3
+    (kernel,) = (tmp_path / "pages").glob("003-*.html")
+    assert "launch 3, process 2220 on GPU 1." in kernel.read_text(encoding="utf-8")
+    shown = subprocess.run(
+        [sys.executable, "-m", "gemmprof", "show", str(NCCL), "--launch", "3"],
+        capture_output=True, text=True, check=True, timeout=120,
+    )  # fmt: skip
+    assert "process 2220 on GPU 1)" in shown.stdout and shown.stderr == ""
+    ours = record(nccl.session)["processes"]
+    assert [(one["process"], one["gpu"], [at["launch"] for at in one["launches"]]) for one in ours] == [
+        (2219, 0, [0, 2, 4]),
+        (2220, 1, [1, 3, 5]),
+    ]
+
+
+def test_the_launches_of_both_are_one_family_with_one_finding(nccl: gemmprof.Report) -> None:
+    assert [family.count for family in nccl.families] == [2, 2, 2]
+    assert all(family.spread is not None and family.spread < 1.02 for family in nccl.families)
+    assert not any("nccl" in launch.profile.name for launch in nccl)

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from recorded_data import DATA
 
+from gemmprof import metrics
 from gemmprof.analysis.reading.report import ReportReader
 from gemmprof.analysis.selection import EVERYTHING
 from gemmprof.api import profiling
@@ -53,6 +54,57 @@ def test_the_hot_launch_of_one_of_several_processes_is_not_missed() -> None:
     profiled = meant(choice.filters, launches)
     assert choice.launches == len(profiled) == 2, "the second of each"
     assert max(launches[position].duration for position in profiled) == 5e6
+
+
+def counted(name: str) -> tuple[Launch, ...]:
+    """A count that `gemmprof profile` made."""
+    return profiling._launches(DATA / "processes" / f"{name}.ncu-rep.xz", EVERYTHING, 0)
+
+
+def test_what_was_chosen_in_each_process_is_what_ncu_profiled() -> None:
+    """torchrun with NCCL on two GPUs: the count, and the report of the run that was given the choice.
+
+    Were invocations numbered across processes, the first of each kernel would stand in the report once.
+    """
+    launches = counted("nccl_count")
+    choice = choose(launches, limit=3)
+    chosen = [launches[position] for position in meant(choice.filters, list(launches))]
+    assert choice.launches == len(chosen) == 6
+    with ReportReader(DATA / "processes" / "nccl.ncu-rep.xz") as reader:
+        profiled = list(reader.profiles(instances=False, rules=False))
+    assert choice.filters[5] in profiled[0].session.command_line, "this very choice was profiled"
+    of_ranks = [
+        [(one.mangled_name, one.grid) for one in chosen if one.process == process]
+        for process in sorted({one.process for one in chosen if one.process})
+    ]
+    seen = [
+        [(one.mangled_name, one.launch.grid) for one in profiled if one.session.process == process]
+        for process in sorted({one.session.process for one in profiled if one.session.process})
+    ]
+    assert of_ranks == seen and len(seen) == 2, "name, grid and order, in each process"
+    by_name = {one.mangled_name: one.duration for one in chosen}
+    for one in profiled:
+        assert one.number(metrics.DURATION) == pytest.approx(by_name[one.mangled_name], rel=0.15), (
+            "caches are flushed"
+        )
+
+
+def test_ranks_that_launch_different_numbers() -> None:
+    """tests/cuda/ranks.cu, counted: rank 0 launches ``step`` three times, rank 1 four times."""
+    launches = counted("ranks_count")
+    choice = choose(launches, limit=10)
+    chosen = [launches[position] for position in meant(choice.filters, list(launches))]
+    assert choice.invocations == (3,) and choice.launches == len(chosen) == 3
+    longest = {
+        name: max(one.duration for one in launches if one.name == name) for name in choice_names(chosen)
+    }
+    assert set(longest) == choice_names(list(launches))
+    for name, duration in longest.items():
+        assert max(one.duration for one in chosen if one.name == name) >= 0.5 * duration
+
+
+def choice_names(launches: list[Launch]) -> set[str]:
+    return {one.name for one in launches}
 
 
 def test_the_hot_ones_are_never_missed() -> None:
