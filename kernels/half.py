@@ -78,7 +78,7 @@ STAGES: tuple[Stage, ...] = (
         title="Persistent clusters",
         idea="Blocks stay and walk the tiles in an order made for L2; pairs of them share B by multicast.",
         source="hgemm/hgemm_clusters.cu",
-        remark="Little gained alone: the sums' way to C, 4 bytes a lane, is what costs; stage 8 mends that.",
+        remark="Most is gained where K is short: the next operands arrive while sums are stored.",
         parameters={"BM": 128, "BN": 256, "BK": 64, "STAGES": 4, "GROUP": 8},
         architectures=_HOPPER,
         addresses=wgmma_tiles(producer=True, cluster=2),

@@ -97,6 +97,21 @@ def _store_pairs(row: str, column: str, times: str) -> Access:
     )
 
 
+def _store_eights(row: str, column: str, times: str) -> Access:
+    """C from registers after exchanges within a quad, eight neighbouring elements a lane."""
+    return Access(
+        "global",
+        "store",
+        "C",
+        "uint4 C[row * ldc + col]",
+        row,
+        column,
+        elements=8,
+        executions=times,
+        once=True,
+    )
+
+
 def float_tiles() -> Addresses:
     """Stage 1: elements become float32 on their way to shared memory; A lies transposed there."""
     row = "t / 32 / (BN / WN) * WM + t % 32 / LANES_N * TM"
@@ -155,8 +170,8 @@ def swizzled_tiles(*, asynchronous: bool = False) -> Addresses:
             *_loads(how),
             *_stores(how, SWIZZLED, asynchronous=asynchronous),
             *_matrix_loads(SWIZZLED, ahead=asynchronous),
-            _store_pairs(
-                f"{_WARP_ROW} + t % 32 / 4", f"{_WARP_COLUMN} + t % 4 * 2", "WM / 16 * (WN / 8) * 2"
+            _store_eights(
+                f"{_WARP_ROW} + t % 32 / 4", f"{_WARP_COLUMN} + t % 4 * 8", "WM / 16 * (WN / 32) * 2"
             ),
         ),
         names=_WARPS,
@@ -176,7 +191,7 @@ def wgmma_tiles(*, producer: bool = False, cluster: int = 1) -> Addresses:
     return Addresses(
         TILE,
         "(BM / 64 + 1) * 128" if producer else "BM / 64 * 128",
-        (_store_pairs("t / 32 * 16 + t % 32 / 4", "t % 4 * 2", "BN / 8 * 2"),),
+        (_store_eights("t / 32 * 16 + t % 32 / 4", "t % 4 * 8", "BN / 32 * 2"),),
         copies=(
             Copy(
                 "A",

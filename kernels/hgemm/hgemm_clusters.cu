@@ -104,7 +104,7 @@ __global__ void __launch_bounds__(THREADS, 1)
             ptx::wgmma_wait<0>();
             ptx::pin(sums);
             if (thread < CLUSTER) ptx::barrier_arrive_at(empty + 8 * (stage == 0 ? STAGES - 1 : stage - 1), thread);
-            store_sums<T>(sums, (pair_m * CLUSTER + rank) * BM + group * 64, tile_n * BN, out);
+            store_tile<T>(sums, (pair_m * CLUSTER + rank) * BM + group * 64, tile_n * BN, out);
         }
     }
     // A block that left would take its shared memory from under the copies and arrivals of the other.

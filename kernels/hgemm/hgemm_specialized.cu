@@ -76,7 +76,7 @@ __global__ void __launch_bounds__(THREADS, 1)
         }
         ptx::wgmma_wait<0>();
         ptx::pin(sums);
-        store_sums<T>(sums, block_row + group * 64, block_col, out);
+        store_tile<T>(sums, block_row + group * 64, block_col, out);
     }
 }
 

@@ -63,7 +63,7 @@ __global__ void __launch_bounds__(THREADS, 1)
             copy_tiles(stage == 0 ? STAGES - 1 : stage - 1, step + STAGES - 1);
         if (++stage == STAGES) stage = 0, parity ^= 1;
     }
-    store_sums<T>(sums, block_row + group_row, block_col, out);
+    store_tile<T>(sums, block_row + group_row, block_col, out);
 }
 
 #define GEMMPROF_KERNELS(T, row)                                                                                       \

@@ -8,6 +8,7 @@
 
 #include "../include/hgemm.cuh"
 #include "../include/ptx.cuh"
+#include "../include/quad_store.cuh"
 
 constexpr int THREADS = (BM / WM) * (BN / WN) * 32;
 // Blocks that an SM's 65,536 registers are to hold: a thread with up to 64 sums may use 128 of them, else 255.
@@ -19,7 +20,7 @@ constexpr int A_BYTES = BM * BK * 2;
 constexpr int B_BYTES = BK * BN * 2;
 
 static_assert(BM % WM == 0 && BN % WN == 0, "whole warp tiles must make up the block tile");
-static_assert(WM % 16 == 0 && WN % 16 == 0, "a warp tile must be made of 16 x 16 tiles, what one ldmatrix loads");
+static_assert(WM % 16 == 0 && WN % 32 == 0, "a warp tile must be made of 16 x 32 tiles, whose rows are stored at once");
 static_assert(BK == 32 || BK == 64, "BK must be 32 or 64: the swizzle is made for rows of 64 or 128 bytes");
 static_assert(BN % 64 == 0, "BN must be a multiple of 64: the swizzle spans 128 bytes of a row of B");
 static_assert(THREADS <= 1024, "a block has 32 * (BM / WM) * (BN / WN) threads, and at most 1024");
@@ -93,7 +94,17 @@ template <class T>
 __device__ __forceinline__ void store_sums(const WarpSums& sums, int block_row, int block_col,
                                            const gemmprof::Output& out) {
     const int lane = threadIdx.x % 32;
-    const int row = block_row + warp_tile_row() + lane / 4, col = block_col + warp_tile_col() + lane % 4 * 2;
+    int row = block_row + warp_tile_row(), col = block_col + warp_tile_col();
+    if (out.wide && row + WM <= out.m && col + WN <= out.n) {
+#pragma unroll
+        for (int i = 0; i < WM / 16; ++i)
+#pragma unroll
+            for (int j = 0; j < WN / 8; j += 4)
+                gemmprof::store_four_tiles(static_cast<T*>(out.c) + (row + 16 * i) * out.ldc + col + 8 * j, out.ldc,
+                                           sums[i][j], out.alpha);
+        return;
+    }
+    row += lane / 4, col += lane % 4 * 2;
 #pragma unroll
     for (int i = 0; i < WM / 16; ++i)
 #pragma unroll

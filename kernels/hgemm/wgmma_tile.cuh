@@ -7,6 +7,7 @@
 #pragma once
 
 #include "../include/hgemm.cuh"
+#include "../include/quad_store.cuh"
 #include "../include/tensor_map.cuh"
 #include "../include/wgmma.cuh"
 
@@ -99,6 +100,18 @@ __device__ __forceinline__ void store_sums(const float (&sums)[COUNT], int row, 
         for (int i = 0; i < COUNT; ++i) kept[i] = sums[i];
 #pragma unroll 1
         for (int j = 0; j < COUNT / 4; ++j) gemmprof::store_fragment<T>(out, row, col + 8 * j, &kept[4 * j]);
+    }
+}
+
+// The same; what large problems run stores 16 bytes a lane.
+template <class T, int COUNT>
+__device__ __forceinline__ void store_tile(const float (&sums)[COUNT], int row, int col, const gemmprof::Output& out) {
+    if (out.wide && row + 64 <= out.m && col + COUNT * 2 <= out.n) {
+        T* const c = static_cast<T*>(out.c) + (row + threadIdx.x / 32 % 4 * 16) * out.ldc + col;
+#pragma unroll
+        for (int j = 0; j < COUNT / 4; j += 4) gemmprof::store_four_tiles(c + 8 * j, out.ldc, &sums[4 * j], out.alpha);
+    } else {
+        store_sums<T>(sums, row, col, out);
     }
 }
 

@@ -37,13 +37,15 @@ struct Output {
     float alpha, beta;
     bool is_float;  // C is float32, else of the type of A and B
     bool plain;     // beta = 0, and two neighbouring elements from an even column move as one access
+    bool wide;      // plain, of 16 bits, and CHUNK elements from a column that is a multiple of CHUNK move as one, too
 };
 
 inline Output output_of(const Gemm& gemm) {
     const bool is_float = gemm.c_dtype == Dtype::kFloat32;
     const bool plain = gemm.beta == 0.0f && gemm.n % 2 == 0 && gemm.ldc % 2 == 0 &&
                        reinterpret_cast<std::uintptr_t>(gemm.c) % (is_float ? 8 : 4) == 0;
-    return {gemm.c, gemm.ldc, gemm.m, gemm.n, gemm.alpha, gemm.beta, is_float, plain};
+    const bool wide = plain && !is_float && rows_aligned(gemm.c, gemm.ldc, 2);
+    return {gemm.c, gemm.ldc, gemm.m, gemm.n, gemm.alpha, gemm.beta, is_float, plain, wide};
 }
 
 // alpha * sum + beta * C, where beta = 0 means that C is not read: it may hold NaN.
