@@ -4,7 +4,7 @@
 #   make lint       ruff and mypy --strict
 #   make docs       the documentation as a site in build/site
 #   make test-gpu   the tests that need a GPU           (uses the Python that holds torch: PYTHON=…; with pytest-xdist
-#                   in it, GPU_JOBS=8 runs eight at a time on the one GPU)
+#                   in it, GPU_JOBS=8 runs eight at a time on the one GPU, those that take longest first)
 #   make record     collect the recorded run again      (GPU machine)
 #   make record-noise  collect the kernels of tests/cuda/noise again and again (GPU machine), for docs/comparison.md
 #   make record-pairs  record the corpus of tests/data/pairs again (GPU machine)

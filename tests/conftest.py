@@ -6,6 +6,7 @@ import os
 from functools import cache
 
 import pytest
+from ordering import longest_first
 from recorded_data import DATA, ReadRecorded
 
 from gemmprof.analysis.reading.report import read_report
@@ -62,9 +63,15 @@ def pytest_report_header(config: pytest.Config) -> list[str]:
         return [f"GPU: {error.message}"]
 
 
+@pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Skip what needs a GPU unless it is asked for with ``-m gpu``, as `make test-gpu` does, one test at a time."""
+    """Skip what needs a GPU unless ``-m gpu`` asks for it (`make test-gpu`); then begin with what takes longest."""
     if "gpu" in config.option.markexpr:
+        workers = getattr(config, "workerinput", {}).get("workercount", 1)
+        if workers > 1:
+            marks = [item.get_closest_marker("long") for item in items]
+            seconds = [0.0 if mark is None else float(mark.kwargs["seconds"]) for mark in marks]
+            items[:] = [items[place] for place in longest_first(seconds, workers)]
         return
     no_gpu = pytest.mark.skip(reason="needs an NVIDIA GPU: run `make test-gpu` on a machine that has one")
     for item in items:

@@ -161,6 +161,7 @@ def test_rows_without_a_side_are_left_out_and_slower_ones_marked(monkeypatch: py
 
 
 @pytest.mark.gpu
+@pytest.mark.long(seconds=40)
 def test_recording_one_pair(tmp_path: Path) -> None:
     """``make record-pairs`` from sources to a readable outcome."""
     command = ["make", "record-pairs", f"OUT={tmp_path}", f"PYTHON={sys.executable}"]

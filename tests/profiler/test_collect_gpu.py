@@ -65,6 +65,7 @@ def assert_complete(run: Run) -> None:
         assert kernel.profile.source.files or name == "cublas"
 
 
+@pytest.mark.long(seconds=130)
 def test_collect_end_to_end_and_a_second_time_with_nothing_to_do(tmp_path: Path) -> None:
     done = gemmprof("collect", "--all-stages", *SHAPE, "--output", str(tmp_path / "run"), "--json")
     assert done.returncode == 0, done.stderr
@@ -85,6 +86,7 @@ def test_collect_end_to_end_and_a_second_time_with_nothing_to_do(tmp_path: Path)
     assert other.returncode == 2 and "--seed" in other.stderr
 
 
+@pytest.mark.long(seconds=80)
 @pytest.mark.parametrize("moment", ["verify shared", "time block1d", "profile coalesced"])
 def test_kill_9_loses_no_finished_stage(tmp_path: Path, moment: str) -> None:
     run = tmp_path / "run"
@@ -104,6 +106,7 @@ def test_kill_9_loses_no_finished_stage(tmp_path: Path, moment: str) -> None:
         assert result.timing in (None, kept.timing)
 
 
+@pytest.mark.long(seconds=80)
 def test_a_killed_ncu_costs_no_stage(tmp_path: Path) -> None:
     run = tmp_path / "run"
     process = start("collect", "--stage", "0-5", "--shape", "1024", "--output", str(run), "--no-report")
@@ -118,6 +121,7 @@ def test_a_killed_ncu_costs_no_stage(tmp_path: Path) -> None:
     assert_complete(load_run(run))
 
 
+@pytest.mark.long(seconds=50)
 def test_ctrl_c_keeps_what_is_finished_and_resume_goes_on(tmp_path: Path) -> None:
     run = tmp_path / "run"
     process = start("collect", "--stage", "0-5", "--shape", "256", "--output", str(run), "--no-report")
@@ -158,6 +162,7 @@ def test_timing_spends_about_its_budget(tmp_path: Path) -> None:
     assert time.monotonic() - started < 60
 
 
+@pytest.mark.long(seconds=40)
 def test_a_kernel_that_faults_and_one_that_is_wrong_cost_no_other_stage(tmp_path: Path) -> None:
     """A copy of gemmprof whose naive kernel traps and whose coalesced kernel forgets the last column."""
     home = Path(gemmprof_package.__file__).parent

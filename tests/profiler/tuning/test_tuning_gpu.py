@@ -25,6 +25,7 @@ def cache(tmp_path, monkeypatch):
     return tmp_path
 
 
+@pytest.mark.long(seconds=25)
 def test_search_and_continue(cache):
     variant = stage_variants(stage_by_number(9))[0]
     search = Search(variant, (Problem(512, 512, 512), Problem(300, 200, 100)), limit=6)
