@@ -17,8 +17,9 @@
 //    they add their sums through distributed shared memory. No workspace, no atomics, the same result every time.
 // 5. Clusters leave SMs without partners idle, and long K with few tiles asks for more of them than the GPU holds. Then
 //    teams of warps within a block take parts of K, as many teams as an SM holds blocks otherwise, and up to 32 such
-//    blocks share a tile by way of L2, each adding up a share of it. Also without atomics, and in a fixed order.
-// 6. Where these tiles are too coarse, blocks of the same kernel compute 128 x 64, 64 x 128 or 64 x 64.
+//    blocks share a tile by way of L2, each adding up a share of it. Also without atomics, and in a fixed order. Where
+//    the tiles divide the SMs badly, blocks of one team share in the same way, two or three of them on an SM.
+// 6. Where these tiles are too coarse, blocks of the same kernel compute 128 x 64, 64 x 128, 64 x 64 or 32 x 128.
 //    `choose_schedule` expects the time of every tile and number of blocks that share it, and takes the shortest.
 //
 // TMA wants rows that begin at multiples of 16 bytes; an operand without them is copied first. GPUs before Hopper run
@@ -65,6 +66,9 @@ const gemmprof::Kernel kernels[] = {
     kernel_of<MediumTeams, false, 4>("tensor copies, medium tile, teams"),
     kernel_of<WideTeams, false, 4>("tensor copies, wide tile, teams"),
     kernel_of<SmallTeams, false, 4>("tensor copies, small tile, teams"),
+    kernel_of<SlimTeams, false, 4>("tensor copies, slim tile, teams"),
+    kernel_of<LargeParts, false, 4>("tensor copies, parts"),
+    kernel_of<MediumParts, false, 4>("tensor copies, medium tile, parts"),
     kernel_of<Large, true, 4>("16-byte copies"),
     kernel_of<Large, true, 1>("4-byte copies"),
     {"alignment of an operand", as_kernel(&align_rows), ALIGN_THREADS, 8, 256, 0},
@@ -95,7 +99,7 @@ cudaError_t launch_schedule(const gemmprof::Gemm& gemm, cudaStream_t stream, con
     // Blocks that share a tile form a cluster, or find each other's sums in memory. If all blocks are at work at once,
     // which a cooperative launch makes sure of, they share out the addition, too; otherwise the last block of a tile
     // adds up what those launched before it have left.
-    const bool together = std::int64_t(tiles) * splits <= gpu.sms;
+    const bool together = std::int64_t(tiles) * splits <= gpu.sms * costs[schedule.tile].blocks_per_sm;
     const int readers = together ? splits : 1;
     const std::size_t sum_bytes = part_bytes(gemm, schedule);
     const std::size_t flags = sum_bytes > 0 ? std::size_t(tiles) * splits * readers : 0;
@@ -132,7 +136,7 @@ cudaError_t launch_tensor_copies(const gemmprof::Gemm& gemm, cudaStream_t stream
 cudaError_t launch_variant(const gemmprof::Gemm& gemm, cudaStream_t stream, const Gpu& gpu) {
     if (gpu.tensor_copies && aligned(gemm.a, gemm.lda) && aligned(gemm.b, gemm.ldb) && gemm.k > 0) {
         bool described = false;
-        for (const int tiles : {TILES, FIRST_TEAMS}) {
+        for (const int tiles : {TILES, FIRST_THROUGH_L2}) {
             const Schedule schedule = choose_schedule(gemm, tiles, gpu, kernels);
             const cudaError_t error = launch_tensor_copies(gemm, stream, schedule, gpu, described);
             if (!described) break;

@@ -183,7 +183,7 @@ __global__ void __launch_bounds__(T::threads, T::blocks_per_sm)
     }
 
     const int row = warp_row + lane_row, col = warp_col + lane_col;
-    if constexpr (T::teams > 1) {
+    if constexpr (T::through_l2) {
         const TileOfC c = {C, ldc, M, N, block_row, block_col, aligned_c, beta};
         add_teams<T>(sums, tiles, all_tiles, row, col, team, alpha, splits, parts, c);
         return;

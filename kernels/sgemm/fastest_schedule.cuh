@@ -11,10 +11,12 @@
 
 namespace GEMMPROF_STAGE {
 
-constexpr int TILES = 7;        // kernels for tensor copies; those for GPUs before Hopper have the large tile only
-constexpr int FIRST_TEAMS = 3;  // the first of them whose blocks have several teams
+constexpr int TILES = 10;            // kernels for tensor copies; those for GPUs before Hopper have the large tile only
+constexpr int FIRST_THROUGH_L2 = 3;  // the first of them whose blocks add up through L2, not as a cluster
+constexpr int FIRST_PARTS = 8;       // the first of those with one team a block
 
-// What the blocks of a tile cost: microseconds, fitted to the times of 47 shapes on an H200 (docs/fastest_sgemm.md).
+// What the blocks of a tile cost: microseconds, fitted to the times of 47 and more shapes on an H200
+// (docs/fastest_sgemm.md).
 struct Cost {
     int tile_m, tile_n, blocks_per_sm, teams;
     double step[4];   // BK along K (of each team), if 1, 2, .. blocks share an SM: more of them fill more issue slots
@@ -35,10 +37,13 @@ constexpr Cost costs[TILES] = {
     cost<Large>({2.72 * SCALE, 5.07 * SCALE}, 4.9, 0.0),  // clusters
     cost<Medium>({1.61, 2.78, 3.95}, 0.0, 1.8),
     cost<Small>({1.06, 1.78, 2.54, 3.24}, 0.0, 0.9),
-    cost<LargeTeams>({5.14 * SCALE}, 1.5, 5.2),  // no clusters
+    cost<LargeTeams>({5.14 * SCALE}, 1.5, 5.2),  // through L2
     cost<MediumTeams>({4.05}, 1.9, 4.4),
     cost<WideTeams>({4.05}, 1.9, 4.4),
     cost<SmallTeams>({3.29}, 0.7, 3.5),
+    cost<SlimTeams>({2.6}, 0.7, 3.7),
+    cost<LargeParts>({2.72 * SCALE, 5.07 * SCALE}, 1.5, 6.7),
+    cost<MediumParts>({1.61, 2.78, 3.95}, 1.9, 4.4),
 };
 // Of an addition, for each block: in a cluster; through L2, by all blocks of a tile.
 constexpr double BY_CLUSTER = 0.25, BY_ALL = 0.05;
@@ -46,8 +51,8 @@ constexpr double BY_CLUSTER = 0.25, BY_ALL = 0.05;
 constexpr double BY_LAST = 3.6, BY_LAST_EACH = 0.3;
 constexpr double LAUNCH = 5.9;
 // What other tiles than the large one must promise more, and clusters of three blocks and more, which do not spread as
-// evenly as they could every time.
-constexpr double TILE_RISK = 1.01, CLUSTER_RISK = 1.04;
+// evenly as they could every time; and blocks of one team through L2.
+constexpr double TILE_RISK = 1.01, CLUSTER_RISK = 1.04, PARTS_RISK = 1.02;
 
 // What the schedule has to know of the GPU.
 struct Gpu {
@@ -58,22 +63,26 @@ struct Gpu {
 
 // How many blocks of a kernel the GPU holds, if so many of them share a tile.
 int block_places(const Gpu& gpu, int tile, int splits, const gemmprof::KernelFacts& kernel) {
-    static std::atomic<int> known[gemmprof::MAX_DEVICES][FIRST_TEAMS][MAX_SPLITS + 1];
-    if (tile >= FIRST_TEAMS || splits == 1) return gpu.sms * costs[tile].blocks_per_sm;
+    static std::atomic<int> known[gemmprof::MAX_DEVICES][FIRST_THROUGH_L2][MAX_SPLITS + 1];
+    if (tile >= FIRST_THROUGH_L2 || splits == 1) return gpu.sms * costs[tile].blocks_per_sm;
     if (gpu.device >= gemmprof::MAX_DEVICES) return gemmprof::cluster_places(kernel, splits, gpu.sms) * splits;
     std::atomic<int>& clusters = known[gpu.device][tile][splits];
     if (clusters == 0) clusters = gemmprof::cluster_places(kernel, splits, gpu.sms);
     return clusters * splits;
 }
 
+std::int64_t tiles_of(const gemmprof::Gemm& gemm, int tile) {
+    return std::int64_t(gemmprof::ceil_div(gemm.m, costs[tile].tile_m)) *
+           gemmprof::ceil_div(gemm.n, costs[tile].tile_n);
+}
+
 // The time of rounds in which every place has a block, and of a last one whose blocks spread over all SMs.
 double expected_time(const gemmprof::Gemm& gemm, int tile, int splits, int places) {
     const Cost& cost = costs[tile];
-    const std::int64_t blocks =
-        std::int64_t(gemmprof::ceil_div(gemm.m, cost.tile_m)) * gemmprof::ceil_div(gemm.n, cost.tile_n) * splits;
+    const std::int64_t blocks = tiles_of(gemm, tile) * splits;
     const int steps = gemmprof::ceil_div(gemmprof::ceil_div(gemmprof::ceil_div(gemm.k, BK), splits), cost.teams);
     double once = cost.block;
-    if (splits > 1 && tile < FIRST_TEAMS)
+    if (splits > 1 && tile < FIRST_THROUGH_L2)
         once += cost.addition + BY_CLUSTER * splits;
     else if (splits > 1)
         once += blocks <= places ? cost.addition + BY_ALL * splits
@@ -83,7 +92,7 @@ double expected_time(const gemmprof::Gemm& gemm, int tile, int splits, int place
     const int rest = int(blocks % places), usable = std::max(1, places / cost.blocks_per_sm);
     int on_sm = gemmprof::ceil_div(rest, usable);
     // Clusters of a last round go where the round before it ends, two to an SM while others are idle.
-    if (tile < FIRST_TEAMS && splits > 1 && full > 0 && 2 * rest > usable) on_sm = std::max(on_sm, 2);
+    if (tile < FIRST_THROUGH_L2 && splits > 1 && full > 0 && 2 * rest > usable) on_sm = std::max(on_sm, 2);
     on_sm = std::min(on_sm, cost.blocks_per_sm);
     const auto round = [&](int blocks_on_sm) {
         return blocks_on_sm == 0 ? 0.0 : steps * cost.step[blocks_on_sm - 1] + once;
@@ -98,25 +107,31 @@ struct Schedule {
 
 // How many bytes the blocks that share a tile, but no cluster, leave for each other.
 std::size_t part_bytes(const gemmprof::Gemm& gemm, const Schedule& schedule) {
-    if (schedule.tile < FIRST_TEAMS || schedule.splits == 1) return 0;
+    if (schedule.tile < FIRST_THROUGH_L2 || schedule.splits == 1) return 0;
     const Cost& cost = costs[schedule.tile];
-    return std::size_t(gemmprof::ceil_div(gemm.m, cost.tile_m)) * gemmprof::ceil_div(gemm.n, cost.tile_n) *
-           schedule.splits * cost.tile_m * cost.tile_n * sizeof(float);
+    return std::size_t(tiles_of(gemm, schedule.tile)) * schedule.splits * cost.tile_m * cost.tile_n * sizeof(float);
 }
 
-// The fastest of the first `tiles` kernels by expectation.
+double risk(int tile, int splits) {
+    if (tile >= FIRST_PARTS) return PARTS_RISK;
+    return (tile > 0 ? TILE_RISK : 1.0) * (tile < FIRST_THROUGH_L2 && splits > 2 ? CLUSTER_RISK : 1.0);
+}
+
+// The fastest of the first `tiles` kernels by expectation. Parts are for blocks that are all at work at once.
 Schedule choose_schedule(const gemmprof::Gemm& gemm, int tiles, const Gpu& gpu, const gemmprof::Kernel* kernels) {
     Schedule best{0, 1};
     double best_time = 1e300;
     for (int tile = 0; tile < tiles; ++tile) {
-        if (kernels[tile].dynamic_shared_memory > gpu.shared_limit) continue;
-        const int most = tile >= FIRST_TEAMS ? MAX_PARTS : gpu.tensor_copies ? MAX_SPLITS : 1;
+        // What one block may have is all but 1 KiB of an SM's, so it says how many fit, too.
+        const int together = tile >= FIRST_PARTS ? costs[tile].blocks_per_sm : 1;
+        if (together * kernels[tile].dynamic_shared_memory > gpu.shared_limit) continue;
+        const int most = tile >= FIRST_THROUGH_L2 ? MAX_PARTS : gpu.tensor_copies ? MAX_SPLITS : 1;
         for (int splits = 1; splits <= most && (splits == 1 || (splits - 1) * BK * costs[tile].teams < gemm.k);
              ++splits) {
             if (part_bytes(gemm, {tile, splits}) > MOST_PART_BYTES) break;
             const int places = block_places(gpu, tile, splits, kernels[tile]);
-            const double time = expected_time(gemm, tile, splits, places) * (tile > 0 ? TILE_RISK : 1.0) *
-                                (tile < FIRST_TEAMS && splits > 2 ? CLUSTER_RISK : 1.0);
+            if (tile >= FIRST_PARTS && (splits == 1 || tiles_of(gemm, tile) * splits > places)) continue;
+            const double time = expected_time(gemm, tile, splits, places) * risk(tile, splits);
             if (time < best_time) best = {tile, splits}, best_time = time;
         }
     }

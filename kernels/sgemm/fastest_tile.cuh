@@ -19,6 +19,7 @@ static_assert(MEDIUM_BM % MEDIUM_WM == 0 && MEDIUM_BN % MEDIUM_WN == 0,
               "whole warp tiles must make up the medium tile");
 static_assert(MEDIUM_BN % MEDIUM_WM == 0 && MEDIUM_BM % MEDIUM_WN == 0, "whole warp tiles must make up the wide tile");
 static_assert(SMALL_BM % SMALL_WM == 0 && SMALL_BN % SMALL_WN == 0, "whole warp tiles must make up the small tile");
+static_assert(SMALL_BM / 2 % SMALL_WM == 0 && SMALL_BN <= 128, "half the small tile's rows must be whole warp tiles");
 static_assert(MEDIUM_WM / MEDIUM_TM * (MEDIUM_WN / TN) == 32, "32 lanes must make up the medium tile's warp tile");
 static_assert(SMALL_WM / SMALL_TM * (SMALL_WN / TN) == 32, "32 lanes must make up the small tile's warp tile");
 static_assert(MEDIUM_TM % 4 == 0 && SMALL_TM % 4 == 0, "rows of the smaller tiles are multiplied in four groups");
@@ -39,6 +40,7 @@ template <int BM_, int BN_, int WM_, int WN_, int TM_, int BLOCKS_PER_SM_, int T
 struct Tile {
     static constexpr int bm = BM_, bn = BN_, wm = WM_, wn = WN_, tm = TM_, blocks_per_sm = BLOCKS_PER_SM_;
     static constexpr int teams = TEAMS_;
+    static constexpr bool through_l2 = teams > 1;  // how blocks that share a tile add up; otherwise as a cluster
     static constexpr int team_threads = (bm / wm) * (bn / wn) * 32, threads = teams * team_threads;
     static constexpr int lanes_n = wn / TN;       // lanes side by side along a row of C
     static constexpr int lanes_m = 32 / lanes_n;  // and below each other
@@ -59,6 +61,18 @@ struct LargeTeams : Tile<BM, BN, WM, WN, TM, 1, Large::blocks_per_sm> {};
 struct MediumTeams : Tile<MEDIUM_BM, MEDIUM_BN, MEDIUM_WM, MEDIUM_WN, MEDIUM_TM, 1, Medium::blocks_per_sm> {};
 struct WideTeams : Tile<MEDIUM_BN, MEDIUM_BM, MEDIUM_WM, MEDIUM_WN, MEDIUM_TM, 1, Medium::blocks_per_sm> {};
 struct SmallTeams : Tile<SMALL_BM, SMALL_BN, SMALL_WM, SMALL_WN, SMALL_TM, 1, Small::blocks_per_sm> {};
+
+// For up to 32 rows.
+struct SlimTeams : Tile<SMALL_BM / 2, SMALL_BN * 2, SMALL_WM, SMALL_WN, SMALL_TM, 1, 3> {};
+
+// One team a block, but adding up through L2: an SM holds several such blocks, also of different tiles, so they fill
+// the GPU where the number of tiles divides its SMs badly.
+struct LargeParts : Large {
+    static constexpr bool through_l2 = true;
+};
+struct MediumParts : Medium {
+    static constexpr bool through_l2 = true;
+};
 
 // Where the blocks that share a tile, but no cluster, leave their sums for each other.
 struct Parts {
