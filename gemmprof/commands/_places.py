@@ -52,7 +52,7 @@ def add_place_arguments(parser: argparse.ArgumentParser) -> None:
         type=whole(0),
         default=DEFAULT_WAIT,
         metavar="SECONDS",
-        help=f"wait so long for workers of a cluster (default {DEFAULT_WAIT})",
+        help=f"wait so long for a cluster's scheduler file, and for its workers (default {DEFAULT_WAIT})",
     )
 
 

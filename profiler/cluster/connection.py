@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gemmprof.errors import DeviceError, GemmprofError, UsageError
+from gemmprof.progress import SILENT, Progress
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -87,17 +88,21 @@ class Jobs:
 
 
 @contextmanager
-def connected(where: str | Jobs) -> Iterator[Client]:
+def connected(where: str | Jobs, *, wait: float = 0.0, progress: Progress = SILENT) -> Iterator[Client]:
     """A client of the cluster, for as long as the context.
 
+    Args:
+        wait: seconds to wait for a scheduler file that is not there yet.
+        progress: told where it comes to that.
+
     Raises:
-        UsageError: the extra is not installed, or an option is not known.
+        UsageError: the extra is not installed, an option is not known, or there is no such scheduler file.
         DeviceError: nobody answers.
     """
     _quiet()
     with ExitStack() as stack:
         address = stack.enter_context(_started(where)) if isinstance(where, Jobs) else where
-        yield stack.enter_context(_client(address))
+        yield stack.enter_context(_client(address, wait, progress))
 
 
 def _quiet() -> None:
@@ -107,13 +112,14 @@ def _quiet() -> None:
 
 
 @contextmanager
-def _client(address: Any) -> Iterator[Client]:
+def _client(address: Any, wait: float, progress: Progress) -> Iterator[Client]:
     try:
         from distributed import Client
     except ImportError as error:
         raise missing_extra(error) from None
     listens = address
     if isinstance(address, str) and address.endswith(".json"):
+        await_file(Path(address), wait, progress)
         listens = _address_in(Path(address))
     elif isinstance(address, str) and not _ADDRESS.fullmatch(address):
         raise UsageError(
@@ -136,6 +142,31 @@ def _client(address: Any) -> Iterator[Client]:
         client.close(timeout=5)
 
 
+def await_file(file: Path, seconds: float, progress: Progress) -> None:
+    """Wait for the file of a scheduler that may have been started with us, as Dask's own clients do, but not for ever.
+
+    Raises:
+        UsageError: it does not come, or there is no folder in which it could.
+    """
+    end, told = time.monotonic() + seconds, False
+    while not file.exists():
+        late = time.monotonic() > end
+        if late or not file.parent.is_dir():
+            raise UsageError(
+                f"--cluster: there is no scheduler file {file}{f' after {seconds:.0f} s' if told else ''}",
+                remedies=[
+                    "start one: dask scheduler --scheduler-file FILE",
+                    f"check the path: there is no folder {file.parent}"
+                    if not late
+                    else "a batch system may not have started it yet: tune and collect wait --wait SECONDS",
+                ],
+            )
+        if not told:
+            progress.note(f"waiting for the scheduler file {file}, {seconds:.0f} s at most")
+            told = True
+        time.sleep(0.05)
+
+
 def _address_in(file: Path) -> str:
     """Where the scheduler listens that wrote this file; one that has just been started may still be writing it."""
     end = time.monotonic() + FILE_SECONDS
@@ -145,10 +176,11 @@ def _address_in(file: Path) -> str:
             if isinstance(address, str) and _ADDRESS.fullmatch(address):
                 return address
             raise ValueError
-        except FileNotFoundError:
+        except OSError as error:
             raise UsageError(
-                f"--cluster: there is no scheduler file {file}",
-                remedies=["start one: dask scheduler --scheduler-file FILE"],
+                f"--cluster: the scheduler file {file} cannot be read",
+                found=str(error),
+                remedies=["start a scheduler: dask scheduler --scheduler-file FILE"],
             ) from None
         except (ValueError, LookupError, TypeError):
             if time.monotonic() > end:

@@ -55,13 +55,13 @@ def cluster_site(
 
     Args:
         where: address of a scheduler, its file, or what a batch system is to start.
-        wait: seconds to wait for workers, at the beginning and whenever none is left.
+        wait: seconds to wait for a scheduler file, and for workers, at the beginning and whenever none is left.
 
     Raises:
         UsageError: the extra is not installed, or an option is not known.
         DeviceError: nobody answers, or no worker comes.
     """
-    with connected(where) as client:
+    with connected(where, wait=wait, progress=progress) as client:
         end, told = time.monotonic() + wait, False
         while not (workers := gpu_workers(client)):
             if time.monotonic() > end:

@@ -228,6 +228,17 @@ def test_errors_name_the_fix(monkeypatch, capsys, tmp_path: Path) -> None:
     assert "no Dask scheduler answers" in nobody and "dask scheduler" in nobody and "GPU=1" in nobody
     assert "no address of a scheduler" in said("doctor", "--cluster", "localhorst:x")
     assert "there is no scheduler file" in said("doctor", "--cluster", "nowhere.json")
+    assert "there is no scheduler file" in said(
+        "tune", "--stage", "9", "--cluster", "nowhere.json", "--wait", "0"
+    )
+    began = time.monotonic()
+    assert "there is no folder nowhere" in said("tune", "--stage", "9", "--cluster", "nowhere/s.json")
+    assert time.monotonic() - began < 60, "nothing is waited for that cannot come"
+    late = said("tune", "--stage", "9", "--cluster", "nowhere.json", "--wait", "1")
+    assert "waiting for the scheduler file nowhere.json, 1 s at most" in late
+    assert "no scheduler file nowhere.json after 1 s" in late and "--wait SECONDS" in late
+    (tmp_path / "folder.json").mkdir()
+    assert "cannot be read" in said("doctor", "--cluster", str(tmp_path / "folder.json"))
     for text in ("", "{", "[]", '"x"', "{}", '{"address": null}', '{"address": "x"}'):
         (tmp_path / "odd.json").write_text(text)
         assert "is no scheduler file" in said("doctor", "--cluster", str(tmp_path / "odd.json"))
@@ -236,6 +247,20 @@ def test_errors_name_the_fix(monkeypatch, capsys, tmp_path: Path) -> None:
     with pytest.raises(SystemExit) as error:
         main(["tune", "--stage", "9", "--gpus", "all", "--cluster", "x:1"])
     assert error.value.code == 2 and "not allowed with" in capsys.readouterr().err
+
+
+def test_a_scheduler_file_that_comes_a_moment_later_is_waited_for(farm, tmp_path: Path) -> None:
+    """A job script starts scheduler, workers and command in one go."""
+    file, notes = tmp_path / "later.json", []
+
+    class Notes(Silent):
+        def note(self, text: str) -> None:
+            notes.append(text)
+            threading.Timer(0.3, file.write_bytes, [farm.file.read_bytes()]).start()
+
+    with connection.connected(str(file), wait=30, progress=Notes()) as client:
+        assert client.scheduler_info()["address"] == farm.address
+    assert notes == [f"waiting for the scheduler file {file}, 30 s at most"]
 
 
 def test_without_the_extra_it_is_named(monkeypatch) -> None:
