@@ -1,4 +1,4 @@
-// Tensor maps: how the copy engine is told of a matrix; the whole description for 16-bit ones. Host code.
+// Tensor maps: how the copy engine is told of a matrix; the whole description for 16-bit and 8-bit ones. Host code.
 #pragma once
 
 #include <cuda.h>
@@ -25,19 +25,20 @@ inline TensorMapEncode tensor_map_encode() {
     return encode;
 }
 
-// A stored matrix of 16-bit elements (which ones does not matter to a copy), moved in boxes of box_rows x box_columns.
-// Rows of a box are 128 or 64 bytes, XOR-swizzled. What lies outside the matrix reads as zero; a store writes whole 16
+// A stored matrix of elements of so many bytes, 1 or 2, moved in boxes of box_rows x box_columns. Rows of a box are 128 or 64 bytes, XOR-swizzled. What lies outside the matrix reads as zero; a store writes whole 16
 // bytes, so a row that ends within them must not be followed by anything else.
 inline cudaError_t describe(CUtensorMap& map, const void* data, int rows, int columns, std::int64_t ld, int box_columns,
-                            int box_rows) {
+                            int box_rows, int element_bytes = 2) {
     const cuuint64_t sizes[] = {cuuint64_t(columns), cuuint64_t(rows)};
-    const cuuint64_t strides[] = {cuuint64_t(ld) * 2};
+    const cuuint64_t strides[] = {cuuint64_t(ld) * unsigned(element_bytes)};
     const cuuint32_t box[] = {cuuint32_t(box_columns), cuuint32_t(box_rows)};
     const cuuint32_t steps[] = {1, 1};
     const TensorMapEncode encode = tensor_map_encode();
     if (encode == nullptr) return cudaErrorNotSupported;
-    const CUtensorMapSwizzle swizzle = box_columns == 64 ? CU_TENSOR_MAP_SWIZZLE_128B : CU_TENSOR_MAP_SWIZZLE_64B;
-    const CUresult result = encode(&map, CU_TENSOR_MAP_DATA_TYPE_UINT16, 2, const_cast<void*>(data), sizes, strides,
+    const CUtensorMapDataType type =
+        element_bytes == 1 ? CU_TENSOR_MAP_DATA_TYPE_UINT8 : CU_TENSOR_MAP_DATA_TYPE_UINT16;
+    const CUtensorMapSwizzle swizzle = box_columns * element_bytes == 128 ? CU_TENSOR_MAP_SWIZZLE_128B : CU_TENSOR_MAP_SWIZZLE_64B;
+    const CUresult result = encode(&map, type, 2, const_cast<void*>(data), sizes, strides,
                                    box, steps, CU_TENSOR_MAP_INTERLEAVE_NONE, swizzle,
                                    CU_TENSOR_MAP_L2_PROMOTION_L2_256B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
     return result == CUDA_SUCCESS ? cudaSuccess : cudaErrorInvalidValue;

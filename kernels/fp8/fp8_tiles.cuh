@@ -1,0 +1,96 @@
+// Tiles of 8-bit operands, and what a warpgroup does with one: multiply it, and store the sums.
+//
+// BK is 128: 128 elements of 8 bits fill the 128 bytes that the widest swizzle spans. Both operands lie with K along
+// their rows, in memory as in shared memory: wgmma reads 8-bit operands in no other way.
+#pragma once
+
+#include "../include/tensor_map.cuh"
+#include "../include/wgmma_e4m3.cuh"
+#include "fp8_operands.cuh"
+
+constexpr int SWIZZLE_ATOM = 1024;  // the 128-byte swizzle repeats every 8 rows, counted from an aligned address
+constexpr int CONSUMERS = 2;
+constexpr int THREADS = (CONSUMERS + 1) * 128;
+constexpr int SHARED_LIMIT = 232448;  // bytes of shared memory that a block may have on Hopper
+constexpr int STORE_COLUMNS = 64;     // of C that a warp hands over to the copy engine at a time
+constexpr int STORE_BYTES = 16 * STORE_COLUMNS * 2;
+
+static_assert(BK == 128, "BK must be 128: a row of 8-bit elements is one 128-byte swizzle span");
+
+namespace GEMMPROF_STAGE {
+
+namespace ptx = gemmprof::ptx;
+
+// A block computes BM x bn of C; `pair`: 2 where two blocks below each other share B.
+template <int BN_, int STAGES_, int PAIR_>
+struct Tile {
+    static constexpr int bn = BN_, stages = STAGES_, pair = PAIR_;
+    static constexpr int a_bytes = BM * BK, stage_bytes = (BM + bn) * BK;
+    static constexpr int needed_bytes = stages * stage_bytes + SWIZZLE_ATOM + 16 * stages;
+    static constexpr int store_buffers = needed_bytes + CONSUMERS * 4 * 2 * STORE_BYTES <= SHARED_LIMIT ? 2 : 1;
+    static constexpr int warp_staging = store_buffers * STORE_BYTES;
+    static constexpr int shared_bytes = needed_bytes + CONSUMERS * 4 * warp_staging;
+    static_assert(shared_bytes <= SHARED_LIMIT, "STAGES tiles and what is being stored must fit 227 KiB of shared memory");
+};
+
+// wgmma's matrix descriptor of rows of 128 swizzled bytes: addresses and strides count 16 bytes, and the second stride
+// leads from 8 rows to the next 8.
+__device__ __forceinline__ std::uint64_t descriptor(unsigned rows) {
+    return std::uint64_t(1) << 62 | std::uint64_t(SWIZZLE_ATOM / 16) << 32 | std::uint64_t(1) << 16 |
+           (rows & 0x3FFFF) >> 4;
+}
+
+// sums += (or = where `add` is 0) 64 rows of A @ N columns of B over BK, issued and not awaited.
+template <int COUNT>
+__device__ __forceinline__ void multiply_step(float (&sums)[COUNT], unsigned a, unsigned b, int add) {
+    const std::uint64_t first = descriptor(a), second = descriptor(b);
+#pragma unroll
+    for (int k = 0; k < BK / 32; ++k) ptx::wgmma_e4m3(sums, first + 2 * k, second + 2 * k, k == 0 ? add : 1);
+}
+
+// Sums of a warp's 16 rows to C by way of shared memory, STORE_COLUMNS at a time.
+template <class T, class TILE, int COUNT>
+__device__ __forceinline__ void store_boxes(const float (&sums)[COUNT], unsigned staging, const CUtensorMap* map_c,
+                                            int row, int col, float alpha) {
+    const int lane = threadIdx.x % 32;
+#pragma unroll
+    for (int part = 0; part < COUNT * 2 / STORE_COLUMNS; ++part) {
+        const unsigned buffer = staging + part % TILE::store_buffers * STORE_BYTES;
+        // What this memory held has been read: by the store before the last, or by the last.
+        if (lane == 0) ptx::store_box_wait<TILE::store_buffers - 1>();
+        __syncwarp();
+#pragma unroll
+        for (int i = 0; i < STORE_COLUMNS / 16; ++i) {
+            const float* const s = &sums[part * (STORE_COLUMNS / 2) + i * 8];
+            ptx::store_matrices(
+                buffer + lane % 16 * 128 + ((2 * i + lane / 16) ^ lane % 8) * 16,
+                gemmprof::pack<T>(alpha * s[0], alpha * s[1]), gemmprof::pack<T>(alpha * s[2], alpha * s[3]),
+                gemmprof::pack<T>(alpha * s[4], alpha * s[5]), gemmprof::pack<T>(alpha * s[6], alpha * s[7]));
+        }
+        ptx::fence_async_proxy();
+        __syncwarp();
+        if (lane == 0) {
+            ptx::store_box(map_c, col + part * STORE_COLUMNS, row, buffer);
+            ptx::store_box_commit();
+        }
+    }
+}
+
+// The same without the copy engine: C of float32, read as well as written, or of rows that are not aligned.
+template <class T, int COUNT>
+__device__ __forceinline__ void store_pairs(const float (&sums)[COUNT], int row, int col, const gemmprof::Output& out) {
+    row += threadIdx.x % 32 / 4, col += threadIdx.x % 4 * 2;
+    if (out.plain) {
+#pragma unroll
+        for (int j = 0; j < COUNT / 4; ++j) gemmprof::store_fragment<T>(out, row, col + 8 * j, &sums[4 * j]);
+    } else {
+        // Rare, so a loop over sums in local memory instead of COUNT copies of the code.
+        float kept[COUNT];
+#pragma unroll
+        for (int i = 0; i < COUNT; ++i) kept[i] = sums[i];
+#pragma unroll 1
+        for (int j = 0; j < COUNT / 4; ++j) gemmprof::store_fragment<T>(out, row, col + 8 * j, &kept[4 * j]);
+    }
+}
+
+}  // namespace GEMMPROF_STAGE
