@@ -18,6 +18,8 @@ class ElementType:
         bytes: size of an element.
         unit_roundoff: largest relative error of rounding to nearest, 2^-p for p bits of significand.
         poison_bits: a quiet NaN whose payload no arithmetic produces, as an integer of the element's size.
+        c_types: names of the types that C may have where this is the operands', the one that goes without saying first.
+        k_major: tensor cores read it with K along the rows of both operands only, so B comes stored transposed.
     """
 
     name: str
@@ -26,13 +28,21 @@ class ElementType:
     bytes: int
     unit_roundoff: float
     poison_bits: int
+    c_types: tuple[str, ...]
+    k_major: bool = False
 
 
-FLOAT32 = ElementType("float32", "float", 0, 4, 2.0**-24, 0x7FC05AFE)
-FLOAT16 = ElementType("float16", "__half", 1, 2, 2.0**-11, 0x7E5A)
-BFLOAT16 = ElementType("bfloat16", "__nv_bfloat16", 2, 2, 2.0**-8, 0x7FDA)
+FLOAT32 = ElementType("float32", "float", 0, 4, 2.0**-24, 0x7FC05AFE, ("float32",))
+FLOAT16 = ElementType("float16", "__half", 1, 2, 2.0**-11, 0x7E5A, ("float16", "float32"))
+BFLOAT16 = ElementType("bfloat16", "__nv_bfloat16", 2, 2, 2.0**-8, 0x7FDA, ("bfloat16", "float32"))
+FLOAT8_E4M3 = ElementType(
+    "float8_e4m3fn", "__nv_fp8_e4m3", 3, 1, 2.0**-4, 0x7F, ("bfloat16", "float16", "float32"), k_major=True
+)
+"""It has one NaN, and no infinity; operands only, C is of more bits."""
 
-ELEMENT_TYPES: Mapping[str, ElementType] = MappingProxyType({t.name: t for t in (FLOAT32, FLOAT16, BFLOAT16)})
+ELEMENT_TYPES: Mapping[str, ElementType] = MappingProxyType(
+    {t.name: t for t in (FLOAT32, FLOAT16, BFLOAT16, FLOAT8_E4M3)}
+)
 """Every type that a ladder may be of, by name."""
 
 DTYPES = tuple(ELEMENT_TYPES)

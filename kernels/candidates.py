@@ -114,8 +114,8 @@ class LoadedCandidate:
     def kernel(self) -> Callable[[Tensor, Tensor, Tensor, float, float], None]:
         """A function ``kernel(a, b, out, alpha, beta)`` that launches on torch's current stream.
 
-        It checks nothing: the operands must be contiguous CUDA matrices of the stage's types that fit each other. It
-        raises RuntimeError with the runtime's message if the launch fails.
+        It checks nothing: the operands must be contiguous CUDA matrices of the stage's types that fit each other (B may
+        be the transpose of one). It raises RuntimeError with the runtime's message if the launch fails.
         """
         import torch
 
@@ -126,6 +126,7 @@ class LoadedCandidate:
 
         def kernel(a: Tensor, b: Tensor, out: Tensor, alpha: float, beta: float) -> None:
             (m, k), n = a.shape, b.shape[1]
+            transposed = not b.is_contiguous()
             gemm = _Gemm(
                 m,
                 n,
@@ -137,11 +138,11 @@ class LoadedCandidate:
                 a.data_ptr(),
                 max(k, 1),
                 b.data_ptr(),
-                n,
+                max(k, 1) if transposed else n,
                 out.data_ptr(),
                 n,
                 0,
-                0,
+                int(transposed),
             )
             error = launch(ctypes.byref(gemm), torch.cuda.current_stream().cuda_stream)
             if error != 0:

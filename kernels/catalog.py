@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from gemmprof.dtypes import BFLOAT16, DTYPES, FLOAT16, FLOAT32
+from gemmprof.dtypes import BFLOAT16, DTYPES, FLOAT8_E4M3, FLOAT16, FLOAT32
 from gemmprof.errors import UsageError
-from gemmprof.kernels import half, single
+from gemmprof.kernels import fp8, half, single
 from gemmprof.model import Ladder, Stage
 
 
@@ -32,7 +32,9 @@ SINGLE = make_ladder("single", "FP32", (FLOAT32.name,), single.STAGES)
 
 HALF = make_ladder("half", "16 bits", (BFLOAT16.name, FLOAT16.name), half.STAGES)
 
-LADDERS: tuple[Ladder, ...] = (SINGLE, HALF)
+FP8 = make_ladder("fp8", "FP8", (FLOAT8_E4M3.name,), fp8.STAGES)
+
+LADDERS: tuple[Ladder, ...] = (SINGLE, HALF, FP8)
 """Every ladder. Numbers are counted in each anew; a problem's type says which ladder a number belongs to."""
 
 
@@ -136,7 +138,10 @@ _HALF_TUNING_VALUES: Mapping[str, tuple[int, ...]] = {
     "GROUP": (4, 8, 16),
 }
 
+_FP8_TUNING_VALUES: Mapping[str, tuple[int, ...]] = {**_HALF_TUNING_VALUES, "BK": (128,)}
+
 
 def tuning_values(stage: Stage) -> Mapping[str, tuple[int, ...]]:
-    """What `gemmprof tune` tries for each letter of a stage: tiles of 16-bit elements are deeper."""
-    return _HALF_TUNING_VALUES if stage.ladder == HALF.name else TUNING_VALUES
+    """What `gemmprof tune` tries for each letter of a stage: tiles of 16-bit and 8-bit elements are deeper."""
+    by_ladder = {HALF.name: _HALF_TUNING_VALUES, FP8.name: _FP8_TUNING_VALUES}
+    return by_ladder.get(stage.ladder, TUNING_VALUES)

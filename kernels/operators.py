@@ -9,14 +9,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gemmprof.dtypes import FLOAT32
+from gemmprof.dtypes import FLOAT32, element_type
 from gemmprof.errors import BuildError, UsageError
 from gemmprof.kernels import catalog
 from gemmprof.kernels.catalog import stage_variants
+from gemmprof.kernels.scaled import library_scaled_mm
 from gemmprof.model import Stage
 
 if TYPE_CHECKING:
-    from torch import Tensor
+    from torch import Tensor, dtype
 
     from gemmprof.kernels.build import BuildResult
 
@@ -172,7 +173,15 @@ def _fake_gemm(
     a: Tensor, b: Tensor, c: Tensor | None = None, alpha: float = 1.0, beta: float = 0.0
 ) -> Tensor:
     _check_fake(a, b, c)
-    return (a if c is None else c).new_empty((a.size(0), b.size(1)))
+    return a.new_empty((a.size(0), b.size(1)), dtype=_usual_c_type(a) if c is None else c.dtype)
+
+
+def _usual_c_type(a: Tensor) -> dtype:
+    """C's type where none is given."""
+    import torch
+
+    found: dtype = getattr(torch, element_type(str(a.dtype).removeprefix("torch.")).c_types[0])
+    return found
 
 
 def _fake_gemm_out(a: Tensor, b: Tensor, out: Tensor, alpha: float = 1.0, beta: float = 0.0) -> None:
@@ -192,9 +201,10 @@ def run_stage(
     Args:
         stage: a stage, its number (in the ladder of a's type), or an operator's name (which may be a variant's,
             ``shared_tile16``).
-        a: [M, K] of one of the stage's types, row-major.
-        b: [K, N] of the same type, row-major.
-        out: [M, N] of that type or float32, row-major; it is not read where beta is 0.
+        a: [M, K] of one of the stage's types, row-major (of 16 and 8 bits: or the transpose of such a matrix).
+        b: [K, N] of the same type, likewise; of 8 bits, transposed is the fast way.
+        out: [M, N] of one of that type's C types (`gemmprof.dtypes`), row-major; it is not read where beta is 0.
+        alpha: with 8-bit operands, the product of their scales times what is asked for.
 
     Raises:
         UsageError: no such stage.
@@ -230,9 +240,12 @@ def operator_name(stage: Stage | int | str, dtype: str = FLOAT32.name) -> str:
 
 
 def _torch_mm(a: Tensor, b: Tensor, out: Tensor, alpha: float, beta: float) -> None:
-    """cuBLAS through torch, float32 in full."""
+    """cuBLAS through torch, float32 in full, 8-bit operands by torch._scaled_mm."""
     import torch
 
+    if a.dtype == torch.float8_e4m3fn:
+        library_scaled_mm(a, b, out, alpha, beta)
+        return
     if torch.backends.cuda.matmul.allow_tf32:
         torch.backends.cuda.matmul.allow_tf32 = False
     if out.dtype != a.dtype:

@@ -8,8 +8,8 @@ top of the file, else every public function with ``gemm`` or ``matmul`` in its n
 * ``(a, b, out, alpha, beta)``: write alpha A B + beta C into ``out`` (which holds C);
 * ``(a, b)``: return A B. It is copied into the result, and the copy is timed and profiled with it.
 
-``DTYPES = ("bfloat16",)`` at the top restricts the operand types. The first line of the docstring becomes the stage's
-idea.
+``DTYPES = ("bfloat16",)`` at the top restricts the operand types; without it, 8-bit ones are left out, whose B is stored
+transposed and which a plain product does not take. The first line of the docstring becomes the stage's idea.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from gemmprof.dtypes import DTYPES
+from gemmprof.dtypes import DTYPES, ELEMENT_TYPES
 from gemmprof.errors import UsageError
 from gemmprof.kernels import catalog, operators
 from gemmprof.model import Stage
@@ -38,6 +38,7 @@ PLUGIN_VARIABLE = "GEMMPROF_PLUGIN"
 FIRST_NUMBER = 100
 """Number of the first plugged-in stage in its ladder."""
 _FORMS = (2, 3, 5)
+_USUAL = tuple(name for name, element in ELEMENT_TYPES.items() if not element.k_major)
 _sources: dict[str, Path] = {}
 
 
@@ -129,7 +130,7 @@ def _declared(path: Path) -> Iterator[tuple[Stage, int]]:
                 remedies=["take (a, b, out), (a, b, out, alpha, beta), or (a, b) and return the product"],
             )
         text = (ast.get_docstring(functions[name]) or f"{name} of {path.name}.").splitlines()[0]
-        stage = Stage(FIRST_NUMBER, name, name.replace("_", " "), text, dtypes=tuple(dtypes or DTYPES))
+        stage = Stage(FIRST_NUMBER, name, name.replace("_", " "), text, dtypes=tuple(dtypes or _USUAL))
         yield stage, parameters
 
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from gemmprof import metrics
-from gemmprof.dtypes import FLOAT32
+from gemmprof.dtypes import FLOAT32, element_type
 from gemmprof.errors import UsageError
 from gemmprof.kernels.catalog import SINGLE, ladder_dtypes
 from gemmprof.model import Ladder, Problem, Stage
@@ -73,10 +73,11 @@ class Settings:
                     f"no stage that was chosen computes in {problem.dtype}",
                     remedies=[f"choose --ladder and --dtype (of {known}) that fit each other"],
                 )
-            if problem.c_dtype not in (problem.dtype, FLOAT32.name):
+            c_types = element_type(problem.dtype).c_types
+            if problem.c_dtype not in c_types:
                 raise UsageError(
                     f"no stage writes {problem.c_dtype} from {problem.dtype}",
-                    remedies=["C is of the operands' type or float32"],
+                    remedies=[f"C is {' or '.join(c_types)}"],
                 )
 
     @property

@@ -36,9 +36,12 @@ from gemmprof.run import RUN_FILE, Run, load_run, save_run
 
 PROFILED = ("4096", "2048")
 _SIZES = ("128", "256", "512", "1024", "1536", "3072", "4097", "8192")
+_EVEN_SIZES = tuple(size for size in _SIZES if int(size) % 16 == 0)
+"""What cuBLAS takes of 8-bit operands without a copy of them."""
 TIMED = {
     "single": (*_SIZES, "1000", "4096x4096x1024", "8192x1024x4096"),
     "half": (*_SIZES, "8192x8192x2048", "4096x14336x4096", "16384x4096x4096", "4096x4096x16384"),
+    "fp8": (*_EVEN_SIZES, "8192x8192x2048", "4096x14336x4096", "16384x4096x4096", "4096x4096x16384"),
 }
 """What is timed only, by ladder: sizes for the curves, and the shapes of the ladder's goal."""
 TIMED_BUDGET = 0.25

@@ -20,7 +20,7 @@ from gemmprof.analysis.ladder.predictions import steps as ladder_steps
 from gemmprof.analysis.provenance.table import FIGURES
 from gemmprof.analysis.session import Session, load_session
 from gemmprof.commands import COMMANDS
-from gemmprof.kernels.catalog import HALF, LADDERS, SINGLE
+from gemmprof.kernels.catalog import FP8, HALF, LADDERS, SINGLE
 from gemmprof.kernels.compiler import SOURCES, source_closure
 from gemmprof.model import Finding, Ladder, Problem
 from gemmprof.reports.terminal.summary import SummaryRow, summarise
@@ -33,7 +33,11 @@ HALF_NOTES = ROOT / "docs" / "fastest_hgemm.md"
 EXPLAIN = ROOT / "docs" / "explain.md"
 ANALYSES_NOTES = ROOT / "docs" / "analyses.md"
 SHOWN = {ladder.name: Problem(4096, 4096, 4096, ladder.dtypes[0]) for ladder in LADDERS}
-ARITHMETIC = {"single": "FP32 without tensor cores", "half": "BF16 operands and C, float32 sums"}
+ARITHMETIC = {
+    "single": "FP32 without tensor cores",
+    "half": "BF16 operands and C, float32 sums",
+    "fp8": "e4m3 operands, B stored transposed, BF16 C, float32 sums",
+}
 GOAL = tuple(
     Problem.parse(text)
     for text in ("1024", "2048", "4096", "8192", "4096x4096x1024", "8192x1024x4096", "1000", "4097")
@@ -130,6 +134,8 @@ def changed_since(session: Session, ladder: Ladder) -> list[int]:
 def ladder_table(run: Run, rows: tuple[SummaryRow, ...], ladder: Ladder, changed: list[int]) -> str:
     """A ladder at `SHOWN` as a Markdown table with the facts of the run under it."""
     shown = SHOWN[ladder.name]
+    if shown not in run.problems:
+        return f"The recorded run has no {ladder.title} yet: `make record` adds it."
     titles = {r.stage.number: r.stage.title for r in run.stages if r.stage.ladder == ladder.name}
     lines = [
         "| stage | | time | TFLOP/s | of cuBLAS | occupancy | limited by | error |",
@@ -266,6 +272,7 @@ def main() -> int:
         README: {
             "ladder": ladder_table(run, rows, SINGLE, changed_since(session, SINGLE)),
             "half": ladder_table(run, rows, HALF, changed_since(session, HALF)),
+            "fp8": ladder_table(run, rows, FP8, changed_since(session, FP8)),
             "commands": command_table(),
         },
         NOTES: {"goal": fastest_table(run, rows)},

@@ -6,6 +6,7 @@ import argparse
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from gemmprof.dtypes import element_type
 from gemmprof.errors import UsageError
 from gemmprof.kernels import catalog
 from gemmprof.model import Ladder
@@ -30,7 +31,9 @@ def add_type_arguments(parser: _ActionsContainer) -> None:
         help="operand type (default: the ladder's first); may be repeated",
     )
     parser.add_argument(
-        "--c-dtype", choices=catalog.ladder_dtypes(), help="type of C: the operands' (default) or float32"
+        "--c-dtype",
+        choices=tuple(dict.fromkeys(c for name in catalog.ladder_dtypes() for c in element_type(name).c_types)),
+        help="type of C: the operands' (default; with 8-bit ones bfloat16) or float32",
     )
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 
 from gemmprof.addresses import Addresses
-from gemmprof.dtypes import DTYPES, FLOAT32
+from gemmprof.dtypes import DTYPES, ELEMENT_TYPES, FLOAT32
 from gemmprof.errors import UsageError
 
 _SHAPE = re.compile(
@@ -24,7 +24,7 @@ class Problem:
     Attributes:
         m, n, k: rows of C, columns of C, and the length of the sums.
         dtype: name of the type of A and B (`gemmprof.dtypes`).
-        c_dtype: of C; the operands' type unless it is given.
+        c_dtype: of C; unless it is given, the operands' type, for 8-bit ones bfloat16.
     """
 
     m: int
@@ -35,7 +35,7 @@ class Problem:
 
     def __post_init__(self) -> None:
         # So that a problem which names C's type equals one that leaves it open.
-        object.__setattr__(self, "c_dtype", self.c_dtype or self.dtype)
+        object.__setattr__(self, "c_dtype", self.c_dtype or _usual_c_dtype(self.dtype))
 
     @classmethod
     def parse(cls, text: str, dtype: str = FLOAT32.name, c_dtype: str = "") -> Problem:
@@ -86,15 +86,19 @@ class Problem:
     def key(self) -> str:
         """Name that is safe in file names and command lines: ``4096x4096x1024``, ``4096x4096x1024-bfloat16``.
 
-        float32 goes without saying, and C's type where it is the operands'.
+        float32 goes without saying, and C's type where it is the usual one of the operands'.
         """
         return "-".join([f"{self.m}x{self.n}x{self.k}", *self._named_types])
 
     @property
     def _named_types(self) -> tuple[str, ...]:
-        if self.c_dtype != self.dtype:
+        if self.c_dtype != _usual_c_dtype(self.dtype):
             return self.dtype, self.c_dtype
         return () if self.dtype == FLOAT32.name else (self.dtype,)
+
+
+def _usual_c_dtype(dtype: str) -> str:
+    return ELEMENT_TYPES[dtype].c_types[0] if dtype in ELEMENT_TYPES else dtype
 
 
 @dataclass(frozen=True, slots=True)

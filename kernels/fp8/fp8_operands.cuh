@@ -1,5 +1,6 @@
-// Operands of 8-bit floats in the one order that wgmma reads them in: K along the rows of both, A row-major and B stored
-// transposed, rows at multiples of 16 bytes. Others are copied into that order first. Host code but for the copy.
+// Operands of 8-bit floats in the one order that wgmma reads them in: K along the rows of both, A row-major and B
+// stored transposed, rows at multiples of 16 bytes. Others are copied into that order first. Host code but for the
+// copy.
 #pragma once
 
 #include "../include/hgemm.cuh"
@@ -9,8 +10,8 @@ namespace gemmprof {
 
 constexpr int ROW_BYTES = 16;  // a tensor copy's rows begin at multiples of them
 
-// Copies a stored matrix of bytes to rows of `ld` (a multiple of ROW_BYTES), the rest of a row filled with zeros, through
-// tiles of SIDE x SIDE in shared memory. `words`: the rows of `from` begin at multiples of 4 bytes.
+// Copies a stored matrix of bytes to rows of `ld` (a multiple of ROW_BYTES), the rest of a row filled with zeros,
+// through tiles of SIDE x SIDE in shared memory. `words`: the rows of `from` begin at multiples of 4 bytes.
 template <bool TRANSPOSE>
 static __global__ void __launch_bounds__(256)
     pack_bytes(Stored from, unsigned char* to, int to_rows, std::int64_t ld, bool words) {
@@ -55,7 +56,8 @@ static __global__ void __launch_bounds__(256)
     }
 }
 
-// A problem whose operands a tensor copy can bring to wgmma; where one had to be copied, the copy lives as long as this.
+// A problem whose operands a tensor copy can bring to wgmma; where one had to be copied, the copy lives as long as
+// this.
 class KMajor {
   public:
     Gemm gemm;

@@ -14,6 +14,7 @@ constexpr int THREADS = (CONSUMERS + 1) * 128;
 constexpr int SHARED_LIMIT = 232448;  // bytes of shared memory that a block may have on Hopper
 constexpr int STORE_COLUMNS = 64;     // of C that a warp hands over to the copy engine at a time
 constexpr int STORE_BYTES = 16 * STORE_COLUMNS * 2;
+constexpr int STORING_BYTES = CONSUMERS * 4 * STORE_BYTES;  // of all warps that store
 
 static_assert(BK == 128, "BK must be 128: a row of 8-bit elements is one 128-byte swizzle span");
 
@@ -21,17 +22,21 @@ namespace GEMMPROF_STAGE {
 
 namespace ptx = gemmprof::ptx;
 
-// A block computes BM x bn of C; `pair`: 2 where two blocks below each other share B.
-template <int BN_, int STAGES_, int PAIR_>
+// A block computes BM x bn of C.
+template <int BN_, int STAGES_>
 struct Tile {
-    static constexpr int bn = BN_, stages = STAGES_, pair = PAIR_;
+    static constexpr int bn = BN_, stages = STAGES_;
     static constexpr int a_bytes = BM * BK, stage_bytes = (BM + bn) * BK;
     static constexpr int needed_bytes = stages * stage_bytes + SWIZZLE_ATOM + 16 * stages;
-    static constexpr int store_buffers = needed_bytes + CONSUMERS * 4 * 2 * STORE_BYTES <= SHARED_LIMIT ? 2 : 1;
+    static constexpr int store_buffers = needed_bytes + 2 * STORING_BYTES <= SHARED_LIMIT ? 2 : 1;
     static constexpr int warp_staging = store_buffers * STORE_BYTES;
-    static constexpr int shared_bytes = needed_bytes + CONSUMERS * 4 * warp_staging;
-    static_assert(shared_bytes <= SHARED_LIMIT, "STAGES tiles and what is being stored must fit 227 KiB of shared memory");
+    static constexpr int shared_bytes = needed_bytes + store_buffers * STORING_BYTES;
 };
+
+// The catalog's parameters give the wide tile. The others are for problems in which it would leave SMs idle.
+struct Wide : Tile<BN, STAGES> {};
+struct Square : Tile<128, 6> {};
+struct Narrow : Tile<64, 8> {};
 
 // wgmma's matrix descriptor of rows of 128 swizzled bytes: addresses and strides count 16 bytes, and the second stride
 // leads from 8 rows to the next 8.
@@ -40,12 +45,12 @@ __device__ __forceinline__ std::uint64_t descriptor(unsigned rows) {
            (rows & 0x3FFFF) >> 4;
 }
 
-// sums += (or = where `add` is 0) 64 rows of A @ N columns of B over BK, issued and not awaited.
+// sums = 64 rows of A @ N columns of B over BK, issued and not awaited.
 template <int COUNT>
-__device__ __forceinline__ void multiply_step(float (&sums)[COUNT], unsigned a, unsigned b, int add) {
+__device__ __forceinline__ void multiply_step(float (&sums)[COUNT], unsigned a, unsigned b) {
     const std::uint64_t first = descriptor(a), second = descriptor(b);
 #pragma unroll
-    for (int k = 0; k < BK / 32; ++k) ptx::wgmma_e4m3(sums, first + 2 * k, second + 2 * k, k == 0 ? add : 1);
+    for (int k = 0; k < BK / 32; ++k) ptx::wgmma_e4m3(sums, first + 2 * k, second + 2 * k, k > 0);
 }
 
 // Sums of a warp's 16 rows to C by way of shared memory, STORE_COLUMNS at a time.

@@ -27,7 +27,9 @@ struct NamedType {
     const char* name;
 };
 // In the order of gemmprof::Dtype.
-constexpr NamedType kTypes[] = {{at::kFloat, "float32"}, {at::kHalf, "float16"}, {at::kBFloat16, "bfloat16"}};
+constexpr NamedType kTypes[] = {
+    {at::kFloat, "float32"}, {at::kHalf, "float16"}, {at::kBFloat16, "bfloat16"}, {at::kFloat8_e4m3fn, "float8_e4m3fn"}};
+constexpr int kTypeCount = sizeof(kTypes) / sizeof(kTypes[0]);
 
 gemmprof::Dtype dtype_of(const Tensor& matrix) {
     int code = 0;
@@ -37,10 +39,21 @@ gemmprof::Dtype dtype_of(const Tensor& matrix) {
 
 constexpr int mask_of(gemmprof::Dtype type) { return 1 << static_cast<int>(type); }
 
+// What C may be: float32, or of the operands' type; 8-bit operands' C is of 16 bits instead, bfloat16 where none is given.
+constexpr int mask_of_c(gemmprof::Dtype type) {
+    const int own = type == gemmprof::Dtype::kFloat8E4M3
+                        ? mask_of(gemmprof::Dtype::kFloat16) | mask_of(gemmprof::Dtype::kBFloat16)
+                        : mask_of(type);
+    return own | mask_of(gemmprof::Dtype::kFloat32);
+}
+at::ScalarType usual_c_type(const Tensor& a) {
+    return a.scalar_type() == at::kFloat8_e4m3fn ? at::kBFloat16 : a.scalar_type();
+}
+
 // The operand's type is one of the mask's.
 void check_type(const char* stage, const char* operand, const Tensor& matrix, int mask) {
     std::string allowed;
-    for (int code = 0; code < 3; ++code) {
+    for (int code = 0; code < kTypeCount; ++code) {
         if (!(mask >> code & 1)) continue;
         if (matrix.scalar_type() == kTypes[code].scalar) return;
         allowed += (allowed.empty() ? "" : " or ") + std::string(kTypes[code].name);
@@ -62,7 +75,8 @@ void check_matrix(const char* stage, const char* operand, const Tensor& matrix, 
         TORCH_CHECK_VALUE(size <= gemmprof::kMaxDimension, "gemmprof.", stage, ": ", operand, " has shape ",
                           matrix.sizes(), "; a dimension may be at most ", gemmprof::kMaxDimension,
                           " (the kernels count rows and columns in 32 bits)");
-    // Stages of 16-bit types take a transposed operand, whose columns lie side by side, as it is. C is row-major.
+    // Stages of 16-bit and 8-bit types take a transposed operand, whose columns lie side by side, as it is. C is
+    // row-major.
     if (transposable && stored_transposed(matrix)) return;
     TORCH_CHECK_VALUE(matrix.size(1) <= 1 || matrix.size(0) == 0 || matrix.stride(1) == 1, "gemmprof.", stage, ": ",
                       operand, " must be row-major with neighbouring columns side by side",
@@ -108,7 +122,7 @@ void check_matrices(const char* stage, int dtypes, const Tensor& a, const Tensor
     TORCH_CHECK_VALUE(a.size(1) == b.size(0), "gemmprof.", stage, ": A is ", a.size(0), " x ", a.size(1), " and B is ",
                       b.size(0), " x ", b.size(1), "; the columns of A must equal the rows of B");
     if (c == nullptr) return;
-    check_matrix(stage, c_name, *c, mask_of(dtype_of(a)) | mask_of(gemmprof::Dtype::kFloat32), false);
+    check_matrix(stage, c_name, *c, mask_of_c(dtype_of(a)), false);
     TORCH_CHECK_VALUE(c->size(0) == a.size(0) && c->size(1) == b.size(1), "gemmprof.", stage, ": ", c_name, " must be ",
                       a.size(0), " x ", b.size(1), ", found ", c->size(0), " x ", c->size(1));
 }
@@ -162,7 +176,7 @@ void run_into(const char* stage, int dtypes, GemmprofLaunch* launcher, const Ten
     launch(stage, launcher, a, b, out, alpha, beta);
 }
 
-// The result is of C's type; of the operands' where there is no C.
+// The result is of C's type; of the operands' where there is no C, or bfloat16 where those have 8 bits.
 Tensor run(const char* stage, int dtypes, GemmprofLaunch* launcher, const Tensor& a, const Tensor& b,
            const std::optional<Tensor>& c, double alpha, double beta) {
     TORCH_CHECK_VALUE(c.has_value() || beta == 0.0, "gemmprof.", stage, ": beta is ", beta, " but there is no C");
@@ -170,7 +184,8 @@ Tensor run(const char* stage, int dtypes, GemmprofLaunch* launcher, const Tensor
     check_device(stage, "A", a, a);
     check_device(stage, "B", b, a);
     if (c.has_value()) check_device(stage, "C", *c, a);
-    Tensor out = at::empty({a.size(0), b.size(1)}, (c.has_value() ? *c : a).options());
+    const at::ScalarType type = c.has_value() ? c->scalar_type() : usual_c_type(a);
+    Tensor out = at::empty({a.size(0), b.size(1)}, a.options().dtype(type));
     if (beta != 0.0) out.copy_(*c);
     launch(stage, launcher, a, b, out, alpha, beta);
     return out;

@@ -12,10 +12,10 @@ enum class Dtype : int { kFloat32 = 0, kFloat16 = 1, kBFloat16 = 2, kFloat8E4M3 
 constexpr int element_bytes(Dtype type) { return type == Dtype::kFloat32 ? 4 : type == Dtype::kFloat8E4M3 ? 1 : 2; }
 
 // C[m, n] = alpha * A[m, k] @ B[k, n] + beta * C, all row-major; ld* is the distance between rows in elements.
-// To stages of 16-bit and 8-bit types, A or B may also come stored transposed: then element (i, j) lies at [j * ld + i].
-// A and B are of one type; C is of the same (8-bit operands: of a 16-bit one) or float32. Sums are float32 whatever the
-// operands are.
-// Dimensions are 32-bit (the binding refuses larger ones); offsets are 64-bit, so an operand may exceed 8 GiB.
+// To stages of 16-bit and 8-bit types, A or B may also come stored transposed: then element (i, j) lies at [j * ld +
+// i]. A and B are of one type; C is of the same (8-bit operands: of a 16-bit one) or float32. Sums are float32 whatever
+// the operands are. Dimensions are 32-bit (the binding refuses larger ones); offsets are 64-bit, so an operand may
+// exceed 8 GiB.
 struct Gemm {
     int m, n, k;
     float alpha, beta;

@@ -19,20 +19,23 @@ GUARD_ELEMENTS = 8192
 
 @dataclass(frozen=True, slots=True)
 class GuardedMatrix:
-    """A contiguous matrix [rows, columns] of one element type in the middle of a larger allocation."""
+    """A contiguous matrix [rows, columns] (or the transpose of one) in the middle of a larger allocation."""
 
     buffer: Any
     matrix: Any
     element: ElementType
 
     @classmethod
-    def poisoned(cls, rows: int, columns: int, device: Any, element: ElementType = FLOAT32) -> GuardedMatrix:
-        """Allocate and fill everything, the matrix too, with the poison."""
+    def poisoned(
+        cls, rows: int, columns: int, device: Any, element: ElementType = FLOAT32, *, transposed: bool = False
+    ) -> GuardedMatrix:
+        """Allocate and fill everything, the matrix too, with the poison; ``transposed`` puts columns side by side."""
         import torch
 
         count = rows * columns
         buffer = torch.empty(count + 2 * GUARD_ELEMENTS, dtype=getattr(torch, element.name), device=device)
-        matrix = buffer[GUARD_ELEMENTS : GUARD_ELEMENTS + count].view(rows, columns)
+        middle = buffer[GUARD_ELEMENTS : GUARD_ELEMENTS + count]
+        matrix = middle.view(columns, rows).t() if transposed else middle.view(rows, columns)
         guarded = cls(buffer, matrix, element)
         guarded.poison()
         return guarded
@@ -72,7 +75,7 @@ class GuardedMatrix:
         """The elements as integers of their size: NaN is not equal to itself."""
         import torch
 
-        return tensor.view(torch.int32 if self.element.bytes == 4 else torch.int16)
+        return tensor.view({4: torch.int32, 2: torch.int16, 1: torch.int8}[self.element.bytes])
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +108,8 @@ def generator_seed(seed: int, stage: Stage, problem: Problem) -> int:
 def random_operands(problem: Problem, *, seed: int, device: Any) -> Operands:
     """Standard normal A and B from a generator of their own, C poisoned.
 
+    B is stored transposed where the type's tensor cores read it so.
+
     Raises:
         torch.OutOfMemoryError: if the three matrices do not fit.
     """
@@ -115,15 +120,18 @@ def random_operands(problem: Problem, *, seed: int, device: Any) -> Operands:
 
     element, c_element = element_type(problem.dtype), element_type(problem.c_dtype)
 
-    def normal(rows: int, columns: int) -> GuardedMatrix:
-        guarded = GuardedMatrix.poisoned(rows, columns, device, element)
-        guarded.matrix.normal_(generator=generator)
+    def normal(rows: int, columns: int, *, transposed: bool = False) -> GuardedMatrix:
+        guarded = GuardedMatrix.poisoned(rows, columns, device, element, transposed=transposed)
+        if element.bytes > 1:
+            guarded.matrix.normal_(generator=generator)
+        else:  # torch draws no 8-bit numbers
+            guarded.matrix.copy_(torch.empty(rows, columns, device=device).normal_(generator=generator))
         return guarded
 
     return Operands(
         problem,
         normal(problem.m, problem.k),
-        normal(problem.k, problem.n),
+        normal(problem.k, problem.n, transposed=element.k_major),
         GuardedMatrix.poisoned(problem.m, problem.n, device, c_element),
         seed,
     )

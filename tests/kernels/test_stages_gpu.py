@@ -11,9 +11,10 @@ from typing import Any
 
 import pytest
 
+from gemmprof.dtypes import element_type
 from gemmprof.kernels.catalog import all_variants
 from gemmprof.model import Problem
-from gemmprof.profiler.measure.verification import tolerance
+from gemmprof.profiler.measure.verification import expected_norm, tolerance
 
 torch = pytest.importorskip("torch")
 
@@ -44,6 +45,11 @@ class Kernel:
     def nan(self, *shape: int) -> Any:
         return torch.full(shape, float("nan"), dtype=getattr(torch, self.c_dtype), device="cuda")
 
+    @property
+    def usual(self) -> bool:
+        """Whether C is of the type that it is of where nobody says."""
+        return self.c_dtype == element_type(self.dtype).c_types[0]
+
     def allowed(self, k: int) -> float:
         """The largest relative error; of float32 one that a kernel which sums in order keeps at these depths."""
         return 2e-6 if self.dtype == "float32" else tolerance(Problem(1, 1, k, self.dtype, self.c_dtype))
@@ -53,7 +59,7 @@ KERNELS = [
     Kernel(variant.name, dtype, c_dtype)
     for variant in all_variants()
     for dtype in variant.stage.dtypes
-    for c_dtype in dict.fromkeys((dtype, "float32"))
+    for c_dtype in element_type(dtype).c_types
 ]
 NAMES = list(dict.fromkeys(kernel.name for kernel in KERNELS))
 every_kernel = pytest.mark.parametrize(
@@ -159,10 +165,10 @@ class Guarded:
         self.stride = columns + padding
         self.start = GUARD + shift
         length = self.start + rows * self.stride + GUARD
-        self.buffer = torch.full((length,), float("nan"), dtype=element, device="cuda")
+        self.buffer = torch.full((length,), float("nan"), device="cuda").to(element)
         self.matrix = self.buffer.as_strided((rows, columns), (max(self.stride, 1), 1), self.start)
         if fill:
-            self.matrix.normal_()
+            self.matrix.copy_(torch.randn(rows, columns, device="cuda"))
 
     def untouched_outside(self) -> bool:
         """Whether every element that is not the matrix's still is NaN."""
@@ -195,6 +201,9 @@ def test_random_shapes(extension, kernel):
             reference += beta * out.matrix.double()
         kernel.out(a.matrix, b.matrix, out.matrix, alpha, beta)
         error = relative_error(out.matrix, reference)
+        if kernel.dtype == "float8_e4m3fn" and error:
+            # Sums are cut relative to their largest products: a C of few elements may lie near zero by chance.
+            error *= min(1.0, reference.norm().item() / expected_norm(Problem(m, n, k), alpha, beta))
         if not (error <= kernel.allowed(k)) or not out.untouched_outside():
             failures.append((m, n, k, alpha, beta, aligned, error, out.untouched_outside()))
     assert not failures, (
@@ -208,14 +217,14 @@ def test_whole_tiles(extension, kernel):
     a, b, out = kernel.randn(768, 512), kernel.randn(512, 1280), kernel.nan(768, 1280)
     kernel.out(a, b, out)
     assert relative_error(out, a.double() @ b.double()) <= kernel.allowed(512)
-    if kernel.dtype == kernel.c_dtype:
+    if kernel.usual:
         assert torch.equal(kernel.functional(a, b), out)
 
 
 @every_kernel
 @pytest.mark.parametrize("shape", [(129, 200, 77), (512, 384, 640), (1, 70, 33)], ids=str)
 def test_transposed_operands(extension, kernel, shape):
-    """Stages of 16 bits take both storage orders of A and of B; the others refuse them."""
+    """Stages of 16 and 8 bits take both storage orders of A and of B; the others refuse them."""
     torch.manual_seed(9)
     m, n, k = shape
     b = kernel.randn(n, k).T
@@ -233,7 +242,8 @@ def test_transposed_operands(extension, kernel, shape):
 def test_nan_and_infinity_propagate(extension, kernel):
     torch.manual_seed(10)
     a, b, out = kernel.randn(200, 136), kernel.randn(136, 264), kernel.nan(200, 264)
-    a[3, 5], b[100, 17] = float("nan"), float("inf")
+    # e4m3 has no infinity: that becomes NaN there.
+    a[3, 5], b[100, 17] = (torch.tensor(float(value)).to(a) for value in ("nan", "inf"))
     kernel.out(a, b, out)
     expected = a.double() @ b.double()
     assert torch.equal(out.isnan(), expected.isnan()) and torch.equal(out.isinf(), expected.isinf())
@@ -256,11 +266,12 @@ def test_other_stream(extension, kernel):
     torch.manual_seed(3)
     a, b = kernel.randn(256, 256), kernel.randn(256, 256)
     expected = (2 * a.double()) @ b.double()
+    twos = torch.full_like(a, 2.0, dtype=torch.float32)
     stream = torch.cuda.Stream()
     stream.wait_stream(torch.cuda.current_stream())
     with torch.cuda.stream(stream):
         torch.cuda._sleep(20_000_000)
-        doubled = a * 2
+        doubled = (twos * a.float()).to(a.dtype)
         out = kernel.nan(256, 256)
         kernel.out(doubled, b, out)
     assert torch.cuda.default_stream().cuda_stream != stream.cuda_stream
@@ -277,7 +288,7 @@ def test_graph_capture(extension, kernel):
     graph = torch.cuda.CUDAGraph()
     with torch.cuda.graph(graph):
         kernel.out(a, b, out)
-    a.normal_()
+    a.copy_(torch.randn(a.shape, device="cuda"))
     out.fill_(float("nan"))
     graph.replay()
     assert relative_error(out, a.double() @ b.double()) <= kernel.allowed(64)
@@ -387,6 +398,8 @@ def test_tuned_parameters_are_what_runs(extension, tmp_path, monkeypatch):
 def test_operators_keep_torchs_contract(extension, kernel):
     """Schema, shape function and dispatch agree with what the operators do (torch's own checker)."""
     a, b, out = kernel.randn(33, 20), kernel.randn(20, 47), kernel.nan(33, 47)
-    checks = ("test_schema", "test_faketensor", "test_aot_dispatch_static")
+    checks = ["test_schema", "test_faketensor", "test_aot_dispatch_static"]
+    if kernel.dtype == "float8_e4m3fn":
+        checks.remove("test_schema")  # it hashes the operands by arithmetic that torch has not of 8 bits
     torch.library.opcheck(kernel.functional.default, (a, b), test_utils=checks)
     torch.library.opcheck(kernel.out.default, (a, b, out), test_utils=checks)

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from gemmprof.dtypes import element_type
 from gemmprof.kernels.catalog import LADDERS, SINGLE
 from gemmprof.model import Problem
 from gemmprof.profiler.measure.operands import GUARD_ELEMENTS, GuardedMatrix, generator_seed, random_operands
@@ -259,7 +260,7 @@ def test_random_problems_cover_the_edges() -> None:
         for ladder in LADDERS
         for stage in ladder.stages
         for dtype in stage.dtypes
-        for c_dtype in dict.fromkeys((dtype, "float32"))
+        for c_dtype in element_type(dtype).c_types
     ],
 )
 def test_every_stage_is_right_on_300_random_shapes(stage: Any, dtype: str, c_dtype: str) -> None:

@@ -1,0 +1,169 @@
+// Stage 1, FP8: e4m3 operands at twice the rate of 16-bit ones, sums kept in float32.
+//
+// It stands on stages 7 and 8 of the 16-bit ladder: one warpgroup copies, two multiply, blocks stay and walk the tiles
+// in an order made for L2, C leaves by way of shared memory and the copy engine. What 8 bits change:
+// 1. A row of 128 bytes holds 128 elements, so tiles of the same bytes bring twice the work.
+// 2. The tensor cores keep about 14 bits of a sum and cut the rest. So they add over BK = 128 only; then their sums are
+//    added to float32 ones in registers. That doubles the registers of sums, which is why a block computes 128 x 192
+//    and not 128 x 256. While one warpgroup adds, the other keeps the tensor cores busy.
+// 3. wgmma reads 8-bit operands with K along their rows only. A row-major and B stored transposed, as torch._scaled_mm
+//    wants them, are taken as they are; other orders are copied first (fp8_operands.cuh).
+#include "fp8_tiles.cuh"
+
+static_assert(BM == 128, "BM must be 128: two consumer warpgroups multiply 64 rows each");
+static_assert(BN == 64 || BN == 128 || BN == 192, "BN must be 64, 128 or 192: a sum and its part fit the registers");
+static_assert(GROUP >= 1, "GROUP must be at least 1: rows of tiles that are walked together");
+static_assert(STAGES >= 3, "STAGES must be at least 3: one is multiplied, one is waited for, one is being copied");
+static_assert(STAGES * BK * (BM + BN) + 1024 + 16 * STAGES + 16384 <= SHARED_LIMIT,
+              "STAGES tiles and what is being stored must fit 227 KiB of shared memory");
+
+namespace GEMMPROF_STAGE {
+
+// Tiles of C: `rows` below each other, `columns` side by side.
+struct Tiles {
+    int rows, columns;
+    bool bulk;  // the copy engine stores C
+
+    // The place of the index-th: down a band of GROUP rows, then the next column of the band.
+    __device__ __forceinline__ void place(int index, int& row, int& column) const {
+        const int band = index / (GROUP * columns), first = band * GROUP;
+        const int height = min(GROUP, rows - first), within = index - first * columns;
+        row = first + within % height;
+        column = within / height;
+    }
+};
+
+template <class T, class TILE>
+__global__ void __launch_bounds__(THREADS, 1)
+    fp8gemm_promoted(const __grid_constant__ CUtensorMap map_a, const __grid_constant__ CUtensorMap map_b,
+                     const __grid_constant__ CUtensorMap map_c, Tiles places, int K, gemmprof::Output out) {
+    constexpr int ST = TILE::stages;
+    extern __shared__ unsigned char shared[];
+    const unsigned tiles = (ptx::shared_address(shared) + SWIZZLE_ATOM - 1) / SWIZZLE_ATOM * SWIZZLE_ATOM;
+    const unsigned staging = tiles + ST * TILE::stage_bytes;
+    const unsigned full = staging + CONSUMERS * 4 * TILE::warp_staging, empty = full + 8 * ST;
+
+    // Shuffled, so that the compiler sees that they are the same for all lanes.
+    const int steps = __shfl_sync(~0u, gemmprof::ceil_div(K, BK), 0);
+    const int group = __shfl_sync(~0u, int(threadIdx.x) / 128, 0);
+    const int count = places.rows * places.columns;
+
+    if (threadIdx.x == CONSUMERS * 128) {
+        ptx::prefetch_map(&map_a);
+        ptx::prefetch_map(&map_b);
+        if (places.bulk) ptx::prefetch_map(&map_c);
+        for (int stage = 0; stage < ST; ++stage) {
+            ptx::barrier_init(full + 8 * stage, 1);
+            ptx::barrier_init(empty + 8 * stage, CONSUMERS);
+        }
+        ptx::barrier_init_fence();
+    }
+    __syncwarp();
+    __syncthreads();
+
+    int stage = 0, parity = 0;
+    const auto advance = [&] {
+        if (++stage == ST) stage = 0, parity ^= 1;
+    };
+    if (group == CONSUMERS) {
+        ptx::give_registers<40>();
+        if (threadIdx.x == CONSUMERS * 128) {
+            for (int index = int(blockIdx.x); index < count; index += int(gridDim.x)) {
+                int tile_row, tile_col;
+                places.place(index, tile_row, tile_col);
+                for (int step = 0; step < steps; ++step, advance()) {
+                    ptx::barrier_wait(empty + 8 * stage, parity ^ 1);
+                    const unsigned tile = tiles + stage * TILE::stage_bytes, barrier = full + 8 * stage;
+                    ptx::barrier_expect(barrier, TILE::stage_bytes);
+                    ptx::copy_box(tile, &map_a, step * BK, tile_row * BM, barrier);
+                    ptx::copy_box(tile + TILE::a_bytes, &map_b, step * BK, tile_col * TILE::bn, barrier);
+                }
+            }
+        }
+    } else {
+        ptx::take_registers<232>();
+        const int thread = threadIdx.x % 128;
+        const unsigned my_staging = staging + threadIdx.x / 32 * TILE::warp_staging;
+        for (int index = int(blockIdx.x); index < count; index += int(gridDim.x)) {
+            float sums[TILE::bn / 2], part[TILE::bn / 2];
+#pragma unroll
+            for (int i = 0; i < TILE::bn / 2; ++i) sums[i] = 0.0f;
+            for (int step = 0; step < steps; ++step, advance()) {
+                ptx::barrier_wait(full + 8 * stage, parity);
+                const unsigned a = tiles + stage * TILE::stage_bytes, b = a + TILE::a_bytes;
+                ptx::pin(part);
+                ptx::wgmma_fence();
+                multiply_step(part, a + group * 64 * BK, b);
+                ptx::wgmma_commit();
+                ptx::wgmma_wait<0>();
+                ptx::pin(part);
+                if (thread == 0) ptx::barrier_arrive(empty + 8 * stage);
+#pragma unroll
+                for (int i = 0; i < TILE::bn / 2; ++i) sums[i] += part[i];
+            }
+            int tile_row, tile_col;
+            places.place(index, tile_row, tile_col);
+            const int row = tile_row * BM + group * 64 + thread / 32 * 16, col = tile_col * TILE::bn;
+            if (places.bulk)
+                store_boxes<T, TILE>(sums, my_staging, &map_c, row, col, out.alpha);
+            else
+                store_pairs<T>(sums, row, col, out);
+        }
+        if (threadIdx.x % 32 == 0) ptx::store_box_wait<0>();
+    }
+}
+
+// By tile, then by the 16-bit type of C; where that is float32, either does. The first is what large problems run.
+#define GEMMPROF_BOTH(TILE, name)                                                                                      \
+    {"bfloat16, " name, gemmprof::address(fp8gemm_promoted<__nv_bfloat16, TILE>), THREADS, TILE::shared_bytes}, {      \
+        "float16, " name, gemmprof::address(fp8gemm_promoted<__half, TILE>), THREADS, TILE::shared_bytes               \
+    }
+const gemmprof::KernelFacts kernels[] = {GEMMPROF_BOTH(Wide, "wide"), GEMMPROF_BOTH(Square, "128 columns"),
+                                         GEMMPROF_BOTH(Narrow, "64 columns")};
+
+// Columns of each tile, and the time that one takes relative to the others on an H200.
+struct Cost {
+    int columns, time;
+};
+constexpr Cost costs[] = {{Wide::bn, 7}, {Square::bn, 5}, {Narrow::bn, 3}};
+
+// The tile that ends first: rounds of one tile for each SM, times what a tile takes.
+int choose_tile(const gemmprof::Gemm& g, int sms) {
+    int best = 0;
+    std::int64_t least = 0;
+    for (int tile = 0; tile < 3; ++tile) {
+        const std::int64_t count =
+            std::int64_t(gemmprof::ceil_div(g.m, BM)) * gemmprof::ceil_div(g.n, costs[tile].columns);
+        const std::int64_t time = (count + sms - 1) / sms * costs[tile].time;
+        if (tile == 0 || time < least) best = tile, least = time;
+    }
+    return best;
+}
+
+cudaError_t launch_ordered(const gemmprof::Gemm& g, int tile, int sms, cudaStream_t stream) {
+    const bool bulk = g.c_dtype != gemmprof::Dtype::kFloat32 && g.beta == 0.0f && (g.ldc | g.n) % 8 == 0 &&
+                      reinterpret_cast<std::uintptr_t>(g.c) % 16 == 0;
+    const int bn = costs[tile].columns;
+    CUtensorMap maps[3] = {};
+    if (cudaError_t error = gemmprof::describe(maps[0], g.a, g.m, g.k, g.lda, BK, BM, 1)) return error;
+    if (cudaError_t error = gemmprof::describe(maps[1], g.b, g.n, g.k, g.ldb, BK, bn, 1)) return error;
+    if (bulk)
+        if (cudaError_t error = gemmprof::describe(maps[2], g.c, g.m, g.n, g.ldc, STORE_COLUMNS, 16)) return error;
+    const Tiles places = {gemmprof::ceil_div(g.m, BM), gemmprof::ceil_div(g.n, bn), bulk};
+    const std::int64_t count = std::int64_t(places.rows) * places.columns;
+    const bool half = g.c_dtype == gemmprof::Dtype::kFloat16;
+    return gemmprof::launch_kernel(kernels[2 * tile + half], unsigned(count < sms ? count : sms), 1, stream, maps[0],
+                                   maps[1], maps[2], places, g.k, gemmprof::output_of(g));
+}
+
+cudaError_t launch(const gemmprof::Gemm& gemm, cudaStream_t stream) {
+    return gemmprof::run_fp8(gemm, stream, [](const gemmprof::Gemm& g, int device, cudaStream_t on) {
+        int sms = 0;
+        if (cudaError_t error = cudaDeviceGetAttribute(&sms, cudaDevAttrMultiProcessorCount, device)) return error;
+        return launch_ordered(g, choose_tile(g, sms), sms, on);
+    });
+}
+
+}  // namespace GEMMPROF_STAGE
+
+GEMMPROF_EXPORT_STAGE(launch, kernels)
