@@ -157,7 +157,7 @@ _TITLES = {
     "ldmatrix": "Matrix loads (LDSM)",
     "stmatrix": "Matrix stores (STSM)",
     "async_copy": "Asynchronous copies (LDGSTS)",
-    "wgmma": "Operands of wgmma (HGMMA)",
+    "wgmma": "Operands of wgmma (HGMMA, QGMMA)",
 }
 _PART_OF = {"ldmatrix": "load", "stmatrix": "store"}
 

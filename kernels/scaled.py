@@ -30,13 +30,16 @@ def scaled_mm(
         out_dtype: bfloat16 (default), float16 or float32.
 
     Raises:
-        TypeError, ValueError: operands that the stage does not take.
+        TypeError, ValueError: operands or scales that the stage does not take.
         RuntimeError: the launch failed.
     """
     import torch
 
     from gemmprof.kernels.operators import run_stage
 
+    for name, scale in (("scale_a", scale_a), ("scale_b", scale_b)):
+        if isinstance(scale, torch.Tensor) and scale.numel() != 1:
+            raise ValueError(f"{name} must be a number or a tensor of one element, found {list(scale.shape)}")
     out = torch.empty((a.shape[0], b.shape[1]), dtype=out_dtype or torch.bfloat16, device=a.device)
     run_stage("fp8gemm_promoted", a, b, out, alpha=float(scale_a) * float(scale_b))
     return out

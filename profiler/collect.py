@@ -149,9 +149,14 @@ class Collection:
         return result
 
     def _leave_out(self, skipped: Mapping[str, str]) -> None:
-        """Go on without the stages that are written for other GPUs than this one."""
-        stages = tuple(stage for stage in self._keeper.settings.stages if stage.name not in skipped)
-        left_out = {s.name: skipped[s.name] for s in self._keeper.settings.stages if s.name in skipped}
+        """Go on without the stages that are written for other GPUs than this one.
+
+        A ladder of which nothing stays loses its yardstick and its problems, too: the library may not have its types
+        either.
+        """
+        settings = self._keeper.settings
+        stages = tuple(stage for stage in settings.stages if stage.name not in skipped)
+        left_out = {s.name: skipped[s.name] for s in settings.stages if s.name in skipped}
         for name, reason in left_out.items():
             self._keeper.progress.note(f"{name} is skipped: {reason}")
         if not any(stage.source is not None for stage in stages) and left_out:
@@ -160,8 +165,12 @@ class Collection:
                 found="; ".join(f"{name}: {reason}" for name, reason in left_out.items()),
                 remedies=["`gemmprof stages` says what each stage needs"],
             )
+        lost = {stage.ladder for stage in settings.stages if stage.name in left_out}
+        lost -= {stage.ladder for stage in stages if not stage.yardstick}
+        stages = tuple(stage for stage in stages if stage.ladder not in lost)
+        problems = tuple(p for p in settings.problems if any(p.dtype in s.dtypes for s in stages))
         self._skipped = left_out
-        self._keeper.settings = dataclasses.replace(self._keeper.settings, stages=stages)
+        self._keeper.settings = dataclasses.replace(settings, stages=stages, problems=problems)
 
     def _open(self, built: BuildResult, resume: bool) -> None:
         gpu = self._machine.gpu

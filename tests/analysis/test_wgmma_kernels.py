@@ -19,6 +19,8 @@ from gemmprof.analysis.warp_states import WarpStates
 
 SIZE = 4096
 FLOPS = 2 * SIZE**3
+FP8_STEP_BYTES = (128 + 128) * 128
+"""What a block of the FP8 stage copies in a step along K: 128 rows of A and 128 columns of B, 128 deep."""
 STEP_BYTES = (128 + 256) * 64 * 2
 """What a block copies in a step along K: 128 rows of A and 256 columns of B, 64 deep."""
 
@@ -105,3 +107,43 @@ def test_the_verdict_speaks_of_tensor_cores(analyses):
         text = analysis.verdict.paragraph
         assert "busiest: tensor cores" in text
         assert not any(words in text for words in ("FP64", "FFMA"))
+
+
+@pytest.fixture(scope="module")
+def of_8_bits():
+    """cuBLAS through torch._scaled_mm with sums in float32, and the FP8 stage, at 4096³."""
+    return [analyse(profile) for profile in read_report(DATA / "wgmma" / "gemm_4096_fp8.ncu-rep.xz")]
+
+
+def test_fp8_work_and_peak(of_8_bits):
+    """e4m3 has twice the 16-bit rate: 8,192 operations of an SM in a cycle."""
+    for analysis in of_8_bits:
+        point = analysis.get(Roofline).points[0]
+        assert point.compute.label == "Tensor FP8"
+        seconds = analysis.profile.metrics[metrics.DURATION] * 1e-9
+        assert point.compute.achieved * seconds == pytest.approx(FLOPS, rel=1e-4)
+        clock = analysis.profile.metrics[metrics.SM_ELAPSED_CLOCK]
+        assert point.compute.peak == pytest.approx(132 * 8192 * clock)
+
+
+def test_fp8_wgmmas_and_promotions_are_counted(of_8_bits):
+    """A wgmma is 64 x 128 x 32; every 128 of K the 64 sums of a lane are added to float32 ones, by both kernels."""
+    for analysis in of_8_bits:
+        mix = {count.opcode: count for count in analysis.get(InstructionMix).opcodes}
+        assert mix["QGMMA"].executed == 4 * FLOPS // (2 * 64 * 128 * 32)
+        assert mix["QGMMA"].instruction_class == "tensor"
+        assert mix["FADD"].thread_executed == SIZE**2 * (SIZE // 128)
+
+
+def test_fp8_traffic(of_8_bits):
+    """Operands by bulk copies, and 64 x 32 of A and 32 x 128 of B that four warps read from shared memory."""
+    ours = of_8_bits[1]
+    links = {link.label: link for link in ours.get(MemoryChart).links if link.label.startswith("tma")}
+    assert links["tma_load"].bytes == (SIZE // 128) ** 2 * (SIZE // 128) * FP8_STEP_BYTES
+    assert links["tma_store"].bytes == 2 * SIZE**2
+    mix = {count.opcode: count.executed for count in ours.get(InstructionMix).opcodes}
+    access = ours.get(MemoryChart).link("shared", "shared_memory")
+    reads = mix["QGMMA"] * 12 * 128
+    assert reads < access.bytes < 1.1 * reads
+    shares = {s.reason.key: s.waits for s in ours.get(WarpStates).states}
+    assert [part.wait for part in shares["barrier"]] == [waits.WGMMA]

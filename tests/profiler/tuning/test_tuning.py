@@ -11,7 +11,7 @@ from types import SimpleNamespace
 import pytest
 
 from gemmprof.cli import main
-from gemmprof.kernels.catalog import HALF, TUNING_VALUES, all_variants, stage_variants
+from gemmprof.kernels.catalog import FP8, HALF, TUNING_VALUES, all_variants, stage_variants
 from gemmprof.model import Card, Problem
 from gemmprof.profiler import here
 from gemmprof.profiler.places.words import Answer
@@ -138,8 +138,8 @@ def test_a_gpu_that_goes_costs_no_candidate_and_a_search_goes_on_where_it_was(se
     assert set(second.cards) == set(cards[1:])
 
 
-@pytest.mark.parametrize("stage", [stage for stage in HALF.stages if stage.number >= 3], ids=lambda s: s.name)
-def test_stages_of_the_16_bit_ladder_are_tuned_by_name_alone(stage, capsys):
+@pytest.mark.parametrize("stage", [*HALF.stages[3:], *FP8.stages[1:]], ids=lambda s: s.name)
+def test_stages_of_16_and_8_bits_are_tuned_by_name_alone(stage, capsys):
     assert main(["tune", "--stage", stage.name, "--constraints", "--json"]) == 0
     answer = json.loads(capsys.readouterr().out)
     assert answer["stage"] == stage.name and answer["constraints"]
