@@ -8,8 +8,8 @@ top of the file, else every public function with ``gemm`` or ``matmul`` in its n
 * ``(a, b, out, alpha, beta)``: write alpha A B + beta C into ``out`` (which holds C);
 * ``(a, b)``: return A B. It is copied into the result, and the copy is timed and profiled with it.
 
-``DTYPES = ("bfloat16",)`` at the top restricts the operand types; without it, 8-bit ones are left out, whose B is stored
-transposed and which a plain product does not take. The first line of the docstring becomes the stage's idea.
+``DTYPES = ("bfloat16",)`` at the top restricts the operand types; without it, 8-bit ones are left out, whose B is
+stored transposed and which a plain product does not take. The first line of the docstring becomes the stage's idea.
 """
 
 from __future__ import annotations

@@ -32,7 +32,9 @@ def add_type_arguments(parser: _ActionsContainer) -> None:
     )
     parser.add_argument(
         "--c-dtype",
-        choices=tuple(dict.fromkeys(c for name in catalog.ladder_dtypes() for c in element_type(name).c_types)),
+        choices=tuple(
+            dict.fromkeys(c for name in catalog.ladder_dtypes() for c in element_type(name).c_types)
+        ),
         help="type of C: the operands' (default; with 8-bit ones bfloat16) or float32",
     )
 

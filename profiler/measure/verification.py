@@ -7,8 +7,8 @@ ones too; what remains is how the sum is rounded, and how C is:
   rounds a partial sum of size sqrt(j)); the tolerance leaves a factor of about ten over that.
 * Tensor cores (16-bit operands) add 16 products at a time and cut instead of rounding to nearest. Cuts lean one way, so
   their errors add up with the number of additions, not with its root: u * k / 4 on top.
-* With 8-bit operands the tensor cores keep 14 bits of a sum. Who adds their sums to float32 ones every 128 of K lets them
-  cut at most 4 times by 2^-13 each, 2^-11 at any k. (Who does not is off by 1.3e-3 at k = 4096, 7e-3 at 65536.)
+* With 8-bit operands the tensor cores keep 14 bits of a sum. Who adds their sums to float32 ones every 128 of K
+  lets them cut at most 4 times by 2^-13 each, 2^-11 at any k. (Who does not is off by 1.3e-3 at k = 4096.)
 * A C of 16 bits is rounded once more, by at most its own unit roundoff (2^-11 for float16, 2^-8 for bfloat16).
 
 TF32 (11 bits) misses the bound of float32 by a factor of more than 10 at any k that people use, and at 4096 x 4096 a

@@ -41,7 +41,11 @@ def out_operator(name):
 
 
 def test_cpu_tensors_are_refused(name, dtype, c_dtype):
-    a, b, out = torch.zeros(3, 4, dtype=dtype), torch.zeros(4, 5, dtype=dtype), torch.zeros(3, 5, dtype=c_dtype)
+    a, b, out = (
+        torch.zeros(3, 4, dtype=dtype),
+        torch.zeros(4, 5, dtype=dtype),
+        torch.zeros(3, 5, dtype=c_dtype),
+    )
     with pytest.raises(ValueError, match=rf"gemmprof\.{name}: A must be on a CUDA device, found cpu"):
         getattr(torch.ops.gemmprof, name)(a, b)
     with pytest.raises(ValueError, match=rf"gemmprof\.{name}: A must be on a CUDA device, found cpu"):
