@@ -59,8 +59,11 @@ constexpr double BANDWIDTH_ONCE = 3.64e6;  // where B is read once, and what L2 
 constexpr double STORE = 0.223e-6;         // a byte of C
 constexpr double EXCHANGE = 1.29, EXCHANGE_PER_BLOCK = 0.534;  // of the sums of blocks that share a tile
 // Clusters that compute pieces of tiles are at different places of K and share fewer operands in L2: a part of their
-// time more, up to LONG_K, beyond, and where all tiles are cut. Then the sums that they leave are fetched.
-constexpr double CUT = 0.362, CUT_LONG = 0.429, CUT_ALL = 0.430, LONG_K = 4096;
+// time more, up to LONG_K, beyond, and where all tiles are cut; little where one row of tiles reads B anyway. Then the
+// sums that they leave are fetched.
+constexpr double CUT = 0.362, CUT_LONG = 0.429, CUT_ALL = 0.430, CUT_ONE_ROW = 0.1, LONG_K = 4096;
+// So do blocks that share a tile: each row of tiles but the first reads a part of B again.
+constexpr double READ_AGAIN = 0.5;
 constexpr double FETCH = 2.91, FETCH_PER_PART = 1.0;  // microseconds, and more for each 64 KiB
 
 struct Choice {
@@ -87,16 +90,16 @@ inline double expected_time(const gemmprof::Gemm& g, const Choice& choice, int p
     const std::int64_t count = std::int64_t(rows) * columns, full = count / places, rest = count % places;
     const double steps = gemmprof::ceil_div(gemmprof::ceil_div(g.k, BK), choice.splits) * tile.step;
     const double bandwidth = (rows == 1 ? BANDWIDTH_ONCE : BANDWIDTH) * tile.bandwidth;
+    const double high = std::min(rows, GROUP), again = choice.splits > 1 ? 1.0 + READ_AGAIN * (high - 1.0) : 1.0;
     const auto read = [&](std::int64_t tiles) {
         if (tiles == 0) return 0.0;
-        const double high = std::min(rows, GROUP);
         const double wide = std::min<double>(columns, std::ceil(double(tiles) / high));
-        return (high * std::min(g.m, tile.bm * tile.pair) + wide * tile.bn) * 2.0 * g.k / bandwidth;
+        return (high * std::min(g.m, tile.bm * tile.pair) + wide * tile.bn * again) * 2.0 * g.k / bandwidth;
     };
     double time = LAUNCH + STORE * 2.0 * g.m * g.n;
     if (choice.cut) {
         const double rounds = double(count) / places, pieces = rounds - double(std::max<std::int64_t>(0, full - 1));
-        const double more = full == 0 ? CUT_ALL : g.k <= LONG_K ? CUT : CUT_LONG;
+        const double more = rows == 1 ? CUT_ONE_ROW : full == 0 ? CUT_ALL : g.k <= LONG_K ? CUT : CUT_LONG;
         const double parts = full == 0 ? tile.part_bytes / 65536.0 * std::ceil(1.0 / rounds) : 1.0;
         time += std::max((rounds + more * pieces) * steps, double(full) * read(places) + read(rest));
         time += FETCH + FETCH_PER_PART * parts;
@@ -115,8 +118,10 @@ inline bool can_cut(const gemmprof::Gemm& g, const TileFacts& tile, int places) 
            2.0 * places * gemmprof::ceil_div(g.k, BK) < 2147483647.0;
 }
 
-// The choice with the shortest expected time. A transposed A has two tiles only.
-inline Choice choose_schedule(const gemmprof::Gemm& g, int device, int sms, const gemmprof::KernelFacts& kernel) {
+// The choice with the shortest expected time. A transposed A has two tiles only. `places_of` says how many clusters of a
+// size the device holds.
+template <class Places>
+Choice choose_schedule(const gemmprof::Gemm& g, const Places& places_of) {
     Choice best;
     double best_time = 1e300;
     for (int tile = 0; tile < kTiles; ++tile) {
@@ -124,7 +129,7 @@ inline Choice choose_schedule(const gemmprof::Gemm& g, int device, int sms, cons
         const TileFacts& facts = tile_facts[tile];
         const int most = facts.in_turn ? 1 : std::min(MAX_CLUSTER / facts.pair, gemmprof::ceil_div(g.k, BK));
         for (int splits = 1; splits <= most; ++splits) {
-            const int places = cluster_places(device, sms, facts.pair * splits, kernel);
+            const int places = places_of(facts.pair * splits);
             for (const bool cut : {false, true}) {
                 if (cut && !can_cut(g, facts, places)) continue;
                 const Choice choice = {tile, splits, cut};

@@ -264,7 +264,8 @@ cudaError_t launch_prepared(const gemmprof::Gemm& g, cudaStream_t stream) {
     int device = 0, sms = 0;
     if (cudaError_t error = cudaGetDevice(&device)) return error;
     if (cudaError_t error = cudaDeviceGetAttribute(&sms, cudaDevAttrMultiProcessorCount, device)) return error;
-    const Choice choice = choose_schedule(g, device, sms, kernel_for(g, kSmall));
+    const auto places_of = [&](int cluster) { return cluster_places(device, sms, cluster, kernel_for(g, kSmall)); };
+    const Choice choice = choose_schedule(g, places_of);
     const TileFacts& tile = tile_facts[choice.tile];
 
     // The copy engine writes whole 16 bytes, past the end of a row if it ends within them.
@@ -275,7 +276,7 @@ cudaError_t launch_prepared(const gemmprof::Gemm& g, cudaStream_t stream) {
 
     const int cluster = tile.pair * choice.splits;
     const int rows = gemmprof::ceil_div(g.m, tile.bm * tile.pair), columns = gemmprof::ceil_div(g.n, tile.bn);
-    const int count = rows * columns, places = cluster_places(device, sms, cluster, kernel_for(g, kSmall));
+    const int count = rows * columns, places = places_of(cluster);
     const int clusters = choice.splits > 1 ? count : choice.cut ? places : std::min(count, places);
     Schedule schedule = {rows,         columns,   GROUP,   choice.splits, count, bulk,
                          columns == 1, rows == 1, nullptr, nullptr,       0};
