@@ -43,7 +43,12 @@ class Workspace {
             properties.location.type = cudaMemLocationTypeDevice;
             properties.location.id = device;
             unsigned long long keep = 64 << 20;
-            if (cudaMemPoolCreate(&pools[device], &properties) != cudaSuccess)
+            // The first launch may be one that is being captured in a graph, and making a pool is no part of it.
+            cudaStreamCaptureMode mode = cudaStreamCaptureModeRelaxed;
+            cudaThreadExchangeStreamCaptureMode(&mode);
+            const cudaError_t made = cudaMemPoolCreate(&pools[device], &properties);
+            cudaThreadExchangeStreamCaptureMode(&mode);
+            if (made != cudaSuccess)
                 pools[device] = nullptr;
             else
                 cudaMemPoolSetAttribute(pools[device], cudaMemPoolAttrReleaseThreshold, &keep);
