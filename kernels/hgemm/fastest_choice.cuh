@@ -15,20 +15,22 @@ constexpr int MAX_CLUSTER = 8;  // the largest that every Hopper GPU accepts
 
 namespace GEMMPROF_STAGE {
 
-// What the model needs to know of a tile. Microseconds, fitted to times of 53 shapes on an H200
+// What the model needs to know of a tile. Microseconds, fitted to times of 233 shapes on an H200
 // (docs/fastest_hgemm.md).
 struct TileFacts {
     int bm, bn, pair;
-    bool in_turn;
+    bool in_turn, swapped;
     int part_bytes;          // of the sums that a block may leave to another
     double step;             // BK along K, of a block that waits for nobody
     double block;            // start and end of a tile; of all tiles together where consumers take turns
+    double hot;              // part of its time that a step takes more at the card's power limit
     double bandwidth = 1.0;  // share of the device memory's bandwidth that its copies reach
 };
 
 template <class TILE>
-constexpr TileFacts facts(double step, double block, double bandwidth = 1.0) {
-    return {TILE::bm, TILE::bn, TILE::pair, TILE::in_turn, TILE::part_floats * 4, step, block, bandwidth};
+constexpr TileFacts facts(double step, double block, double hot, double bandwidth = 1.0) {
+    return {TILE::bm, TILE::bn, TILE::pair, TILE::in_turn, TILE::swapped, TILE::part_floats * 4,
+            step,     block,    hot,        bandwidth};
 }
 
 enum TileName {
@@ -36,6 +38,8 @@ enum TileName {
     kTurn128,
     kTurn160,
     kTurn192,
+    kSwapped160,
+    kSwapped192,
     kMedium,
     kSmall,
     kTiny,
@@ -47,11 +51,16 @@ enum TileName {
 };
 
 constexpr TileFacts tile_facts[kTiles] = {
-    facts<Large>(0.647, 2.76),       facts<Turn128>(0.342, 2.04), facts<Turn160>(0.422, 2.26),
-    facts<Turn192>(0.476, 2.86),     facts<Medium>(0.350, 1.84),  facts<Small>(0.282, 1.56),
-    facts<Tiny>(0.234, 0.90, 0.851), facts<Lone192>(0.477, 2.37), facts<Lone128>(0.334, 1.98),
-    facts<Lone64>(0.245, 1.41),      facts<Lone16>(0.253, 1.40),
+    facts<Large>(0.647, 2.76, 0.165),   facts<Turn128>(0.342, 2.04, 0.123),    facts<Turn160>(0.422, 2.26, 0.174),
+    facts<Turn192>(0.476, 2.86, 0.220), facts<Swapped160>(0.407, 2.16, 0.148), facts<Swapped192>(0.504, 2.19, 0.115),
+    facts<Medium>(0.350, 1.84, 0.172),  facts<Small>(0.282, 1.56, 0.12),       facts<Tiny>(0.234, 0.90, 0.12, 0.851),
+    facts<Lone192>(0.477, 2.37, 0.225), facts<Lone128>(0.334, 1.98, 0.203),    facts<Lone64>(0.245, 1.41, 0.12),
+    facts<Lone16>(0.253, 1.40, 0.12),
 };
+
+// Operations from which on the card nears its power limit, and from which on it is there, one such launch after
+// another.
+constexpr double WARM = 59e9, HOT = 396e9;
 
 constexpr double LAUNCH = 4.67;
 constexpr double BANDWIDTH = 2.73e6;       // bytes a microsecond from device memory
@@ -61,10 +70,10 @@ constexpr double EXCHANGE = 1.29, EXCHANGE_PER_BLOCK = 0.534;  // of the sums of
 // Clusters that compute pieces of tiles are at different places of K and share fewer operands in L2: a part of their
 // time more, up to LONG_K, beyond, and where all tiles are cut; little where one row of tiles reads B anyway. Then the
 // sums that they leave are fetched.
-constexpr double CUT = 0.362, CUT_LONG = 0.429, CUT_ALL = 0.430, CUT_ONE_ROW = 0.1, LONG_K = 4096;
+constexpr double CUT = 0.351, CUT_LONG = 0.417, CUT_ALL = 0.565, CUT_ONE_ROW = 0.186, LONG_K = 4096;
 // So do blocks that share a tile: each row of tiles but the first reads a part of B again.
 constexpr double READ_AGAIN = 0.5;
-constexpr double FETCH = 2.91, FETCH_PER_PART = 1.0;  // microseconds, and more for each 64 KiB
+constexpr double FETCH = 3.04, FETCH_PER_PART = 1.21;  // microseconds, and more for each 64 KiB
 
 struct Choice {
     int tile = kLarge;
@@ -82,19 +91,42 @@ inline int cluster_places(int device, int sms, int cluster, const gemmprof::Kern
     return places;
 }
 
+// The problem whose C is the transpose of this one's C: operands and sides change places. It says nothing of C's
+// memory.
+inline gemmprof::Gemm swapped(const gemmprof::Gemm& g) {
+    gemmprof::Gemm other = g;
+    other.m = g.n, other.n = g.m;
+    other.a = g.b, other.lda = g.ldb, other.a_transposed = !g.b_transposed;
+    other.b = g.a, other.ldb = g.lda, other.b_transposed = !g.a_transposed;
+    return other;
+}
+
+// The problem as a tile computes it.
+inline gemmprof::Gemm seen_by(const TileFacts& tile, const gemmprof::Gemm& g) { return tile.swapped ? swapped(g) : g; }
+
+// The copy engine writes whole 16 bytes, past the end of a row if it ends within them.
+inline bool stored_by_copies(const gemmprof::Gemm& g) {
+    return g.c_dtype == g.dtype && g.beta == 0.0f && (g.ldc | g.n) % gemmprof::CHUNK == 0 &&
+           reinterpret_cast<std::uintptr_t>(g.c) % 16 == 0;
+}
+
 // Rounds in which every place has a tile and a last one in which some have; a round takes the time of its steps or that
 // of the operands that its tiles read, each once.
-inline double expected_time(const gemmprof::Gemm& g, const Choice& choice, int places) {
+inline double expected_time(const gemmprof::Gemm& problem, const Choice& choice, int places) {
     const TileFacts& tile = tile_facts[choice.tile];
+    const gemmprof::Gemm g = seen_by(tile, problem);
     const int rows = gemmprof::ceil_div(g.m, tile.bm * tile.pair), columns = gemmprof::ceil_div(g.n, tile.bn);
     const std::int64_t count = std::int64_t(rows) * columns, full = count / places, rest = count % places;
-    const double steps = gemmprof::ceil_div(gemmprof::ceil_div(g.k, BK), choice.splits) * tile.step;
+    const double heat = std::clamp((2.0 * g.m * g.n * g.k - WARM) / (HOT - WARM), 0.0, 1.0);
+    const double steps =
+        gemmprof::ceil_div(gemmprof::ceil_div(g.k, BK), choice.splits) * tile.step * (1.0 + heat * tile.hot);
     const double bandwidth = (rows == 1 ? BANDWIDTH_ONCE : BANDWIDTH) * tile.bandwidth;
     const double high = std::min(rows, GROUP), again = choice.splits > 1 ? 1.0 + READ_AGAIN * (high - 1.0) : 1.0;
     const auto read = [&](std::int64_t tiles) {
         if (tiles == 0) return 0.0;
         const double wide = std::min<double>(columns, std::ceil(double(tiles) / high));
-        return (high * std::min(g.m, tile.bm * tile.pair) + wide * tile.bn * again) * 2.0 * g.k / bandwidth;
+        const double deep = std::min<double>(rows, high * std::ceil(double(tiles) / (high * columns)));
+        return (deep * std::min(g.m, tile.bm * tile.pair) + wide * tile.bn * again) * 2.0 * g.k / bandwidth;
     };
     double time = LAUNCH + STORE * 2.0 * g.m * g.n;
     if (choice.cut) {
@@ -111,15 +143,16 @@ inline double expected_time(const gemmprof::Gemm& g, const Choice& choice, int p
 }
 
 // Whether tiles can be cut: at most two a cluster are, and their steps along K are counted in 32 bits.
-inline bool can_cut(const gemmprof::Gemm& g, const TileFacts& tile, int places) {
+inline bool can_cut(const gemmprof::Gemm& problem, const TileFacts& tile, int places) {
+    const gemmprof::Gemm g = seen_by(tile, problem);
     const std::int64_t count =
         std::int64_t(gemmprof::ceil_div(g.m, tile.bm * tile.pair)) * gemmprof::ceil_div(g.n, tile.bn);
     return tile.in_turn && count % places != 0 && count * gemmprof::ceil_div(g.k, BK) >= 4 * places &&
            2.0 * places * gemmprof::ceil_div(g.k, BK) < 2147483647.0;
 }
 
-// The choice with the shortest expected time. A transposed A has two tiles only. `places_of` says how many clusters of a
-// size the device holds.
+// The choice with the shortest expected time. A transposed A has two tiles only. `places_of` says how many clusters of
+// a size the device holds.
 template <class Places>
 Choice choose_schedule(const gemmprof::Gemm& g, const Places& places_of) {
     Choice best;
@@ -127,6 +160,7 @@ Choice choose_schedule(const gemmprof::Gemm& g, const Places& places_of) {
     for (int tile = 0; tile < kTiles; ++tile) {
         if (g.a_transposed && tile != kLarge && tile != kSmall) continue;
         const TileFacts& facts = tile_facts[tile];
+        if (facts.swapped && !stored_by_copies(g)) continue;
         const int most = facts.in_turn ? 1 : std::min(MAX_CLUSTER / facts.pair, gemmprof::ceil_div(g.k, BK));
         for (int splits = 1; splits <= most; ++splits) {
             const int places = places_of(facts.pair * splits);

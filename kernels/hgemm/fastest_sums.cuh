@@ -5,14 +5,17 @@
 
 namespace GEMMPROF_STAGE {
 
-// Sums of a warp's 16 rows to C by way of shared memory, store_columns at a time.
+// Sums of a warp's 16 rows to C by way of shared memory, store_columns at a time. Those of a swapped tile are 16
+// columns of C, of which a row has 32 bytes.
 template <class T, class TILE, int COUNT>
 __device__ __forceinline__ void store_bulk(const float (&sums)[COUNT], unsigned staging, const CUtensorMap* map_c,
                                            int row, int col, float alpha, int& stored) {
     constexpr int COLUMNS = TILE::store_columns, BUFFERS = TILE::store_buffers;
     const int lane = threadIdx.x % 32;
-    const unsigned line = staging + lane % 16 * COLUMNS * 2;
-    const int key = COLUMNS == 64 ? lane % 8 : lane / 2 % 4;  // as the copy engine swizzles 128 or 64 bytes
+    // Where this lane's 16 bytes go, as the copy engine swizzles 128, 64 or 32 bytes.
+    const unsigned line = staging + (TILE::swapped ? (lane / 16 * 8 + lane % 8) * 32 + (lane / 8 ^ lane / 4) % 2 * 16
+                                                   : lane % 16 * COLUMNS * 2);
+    const int key = COLUMNS == 64 ? lane % 8 : lane / 2 % 4;
 #pragma unroll
     for (int part = 0; part < COUNT * 2 / COLUMNS; ++part, ++stored) {
         // What this memory held has been read.
@@ -22,15 +25,22 @@ __device__ __forceinline__ void store_bulk(const float (&sums)[COUNT], unsigned 
 #pragma unroll
         for (int i = 0; i < COLUMNS / 16; ++i) {
             const float* const s = &sums[part * (COLUMNS / 2) + i * 8];
-            ptx::store_matrices(
-                line + buffer + ((2 * i + lane / 16) ^ key) * 16, gemmprof::pack<T>(alpha * s[0], alpha * s[1]),
-                gemmprof::pack<T>(alpha * s[2], alpha * s[3]), gemmprof::pack<T>(alpha * s[4], alpha * s[5]),
-                gemmprof::pack<T>(alpha * s[6], alpha * s[7]));
+            const unsigned pairs[] = {
+                gemmprof::pack<T>(alpha * s[0], alpha * s[1]), gemmprof::pack<T>(alpha * s[2], alpha * s[3]),
+                gemmprof::pack<T>(alpha * s[4], alpha * s[5]), gemmprof::pack<T>(alpha * s[6], alpha * s[7])};
+            if constexpr (TILE::swapped)
+                ptx::store_transposed(line + buffer + i * 16 * 32, pairs[0], pairs[1], pairs[2], pairs[3]);
+            else
+                ptx::store_matrices(line + buffer + ((2 * i + lane / 16) ^ key) * 16, pairs[0], pairs[1], pairs[2],
+                                    pairs[3]);
         }
         ptx::fence_async_proxy();
         __syncwarp();
         if (lane == 0) {
-            ptx::store_box(map_c, col + part * COLUMNS, row, staging + buffer);
+            if constexpr (TILE::swapped)
+                ptx::store_box(map_c, row, col + part * COLUMNS, staging + buffer);
+            else
+                ptx::store_box(map_c, col + part * COLUMNS, row, staging + buffer);
             ptx::store_box_commit();
         }
     }

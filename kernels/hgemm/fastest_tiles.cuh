@@ -17,8 +17,10 @@ enum class Consumers {
 
 // A block computes bm x bn of C. PAIR: 2 where blocks below each other share B. A tile may have fewer rows than the 64
 // that wgmma multiplies: then only those are copied, and it reads what lies behind them into sums that nobody stores.
-template <int BM_, int BN_, int STAGES_, int PAIR_, Consumers CONSUMERS_ = Consumers::kTogether>
+// SWAPPED: of the transpose of C, so A and B have changed places; only the copy engine can store that.
+template <int BM_, int BN_, int STAGES_, int PAIR_, Consumers CONSUMERS_ = Consumers::kTogether, bool SWAPPED_ = false>
 struct Tile {
+    static constexpr bool swapped = SWAPPED_;
     static constexpr int bm = BM_, bn = BN_, stages = STAGES_, pair = PAIR_;
     static constexpr bool in_turn = CONSUMERS_ == Consumers::kInTurn;
     static constexpr int halves = in_turn && bm == 128 ? 2 : 1;    // times 64 rows that a consumer computes
@@ -40,6 +42,8 @@ struct Large : Tile<BM, BN, STAGES, 1> {};
 struct Turn128 : Tile<128, 128, 6, 2, Consumers::kInTurn> {};
 struct Turn160 : Tile<128, 160, 5, 2, Consumers::kInTurn> {};
 struct Turn192 : Tile<128, 192, 5, 2, Consumers::kInTurn> {};
+struct Swapped160 : Tile<128, 160, 5, 2, Consumers::kInTurn, true> {};  // 160 rows and 128 columns of C
+struct Swapped192 : Tile<128, 192, 5, 2, Consumers::kInTurn, true> {};
 struct Medium : Tile<128, 128, 6, 1> {};
 struct Small : Tile<64, 128, 8, 1> {};
 struct Tiny : Tile<64, 64, 12, 1> {};

@@ -12,8 +12,9 @@
 //    than the SMs. As one long row of steps along K they are cut into equal pieces, one for each cluster. A cluster
 //    leaves the sums of steps that are not a tile's first in memory; the one that computes the first takes them from
 //    there. The order of additions is fixed.
-// 5. Tiles of several sizes, of 16 to 128 rows. `choose_schedule` expects the time of each, whole, shared or cut
-//    (fastest_choice.cuh).
+// 5. Tiles of several sizes, of 16 to 192 rows. `choose_schedule` expects the time of each, whole, shared or cut
+//    (fastest_choice.cuh). Those of 160 and 192 rows have A and B in each other's place: wgmma's N, which need not be a
+//    multiple of 64, is then along C's rows. stmatrix transposes such sums on their way to C.
 // 6. Weights that are read once do not drive out what L2 holds of others: few rows of A, and each element of B passes
 //    L2 with the lowest priority.
 // 7. The first stages are on their way while the other warps and blocks still prepare.
@@ -202,7 +203,7 @@ __global__ void __launch_bounds__(THREADS, 1)
                 exchange_and_store<T, TILE>(sums[0], tiles, summed, part, schedule.splits, pair_rank, row, col, out);
                 break;
             }
-            if (!schedule.bulk) {
+            if (!TILE::swapped && !schedule.bulk) {
                 gemmprof::Output rows = out;
                 if constexpr (TILE::bm < 64) rows.m = min(out.m, row + TILE::bm);
 #pragma unroll
@@ -232,13 +233,19 @@ __global__ void __launch_bounds__(THREADS, 1)
     }
 #define GEMMPROF_FOUR(TILE, A_TRANSPOSED)                                                                              \
     GEMMPROF_TWO(__half, TILE, A_TRANSPOSED, 0), GEMMPROF_TWO(__nv_bfloat16, TILE, A_TRANSPOSED, 1)
+// A swapped tile's A is a row-major or transposed B, its B the other operand.
+#define GEMMPROF_SWAPPED_TWO(T, TILE, row)                                                                             \
+    {labels[row][0], gemmprof::address(hgemm_fastest<T, TILE, true, true>), THREADS, TILE::shared_bytes}, {            \
+        labels[row][1], gemmprof::address(hgemm_fastest<T, TILE, false, true>), THREADS, TILE::shared_bytes            \
+    }
+#define GEMMPROF_SWAPPED(TILE) GEMMPROF_SWAPPED_TWO(__half, TILE, 0), GEMMPROF_SWAPPED_TWO(__nv_bfloat16, TILE, 1)
 
 const gemmprof::KernelFacts kernels[] = {
     GEMMPROF_FOUR(Large, false),   GEMMPROF_FOUR(Turn128, false), GEMMPROF_FOUR(Turn160, false),
-    GEMMPROF_FOUR(Turn192, false), GEMMPROF_FOUR(Medium, false),  GEMMPROF_FOUR(Small, false),
-    GEMMPROF_FOUR(Tiny, false),    GEMMPROF_FOUR(Lone192, false), GEMMPROF_FOUR(Lone128, false),
-    GEMMPROF_FOUR(Lone64, false),  GEMMPROF_FOUR(Lone16, false),  GEMMPROF_FOUR(Large, true),
-    GEMMPROF_FOUR(Small, true),
+    GEMMPROF_FOUR(Turn192, false), GEMMPROF_SWAPPED(Swapped160),  GEMMPROF_SWAPPED(Swapped192),
+    GEMMPROF_FOUR(Medium, false),  GEMMPROF_FOUR(Small, false),   GEMMPROF_FOUR(Tiny, false),
+    GEMMPROF_FOUR(Lone192, false), GEMMPROF_FOUR(Lone128, false), GEMMPROF_FOUR(Lone64, false),
+    GEMMPROF_FOUR(Lone16, false),  GEMMPROF_FOUR(Large, true),    GEMMPROF_FOUR(Small, true),
 };
 
 const gemmprof::KernelFacts& kernel_for(const gemmprof::Gemm& g, int tile) {
@@ -246,38 +253,36 @@ const gemmprof::KernelFacts& kernel_for(const gemmprof::Gemm& g, int tile) {
     return kernels[four * 4 + gemmprof::half_index(g) * 2 + g.b_transposed];
 }
 
-using Describe = cudaError_t(CUtensorMap (&maps)[3], bool bulk, const gemmprof::Gemm& g);
+using Describe = cudaError_t(CUtensorMap (&maps)[3], bool bulk, const gemmprof::Gemm& seen, const gemmprof::Gemm& g);
 
-// The tensor maps of A, B and, where the copy engine stores it, C.
+// The tensor maps of A and B, as the tile sees them, and, where the copy engine stores it, C.
 template <class TILE>
-cudaError_t describe(CUtensorMap (&maps)[3], bool bulk, const gemmprof::Gemm& g) {
-    if (cudaError_t error = describe_operands<TILE::bm, TILE::bn, TILE::pair>(maps[0], maps[1], g)) return error;
+cudaError_t describe(CUtensorMap (&maps)[3], bool bulk, const gemmprof::Gemm& seen, const gemmprof::Gemm& g) {
+    if (cudaError_t error = describe_operands<TILE::bm, TILE::bn, TILE::pair>(maps[0], maps[1], seen)) return error;
     if (!bulk) return cudaSuccess;
-    return gemmprof::describe(maps[2], g.c, g.m, g.n, g.ldc, TILE::store_columns, 16);
+    constexpr int rows = TILE::swapped ? TILE::store_columns : 16, columns = TILE::swapped ? 16 : TILE::store_columns;
+    return gemmprof::describe(maps[2], g.c, g.m, g.n, g.ldc, columns, rows);
 }
 
-Describe* const describe_tile[kTiles] = {describe<Large>,   describe<Turn128>, describe<Turn160>, describe<Turn192>,
-                                         describe<Medium>,  describe<Small>,   describe<Tiny>,    describe<Lone192>,
-                                         describe<Lone128>, describe<Lone64>,  describe<Lone16>};
+Describe* const describe_tile[kTiles] = {
+    describe<Large>,      describe<Turn128>, describe<Turn160>, describe<Turn192>, describe<Swapped160>,
+    describe<Swapped192>, describe<Medium>,  describe<Small>,   describe<Tiny>,    describe<Lone192>,
+    describe<Lone128>,    describe<Lone64>,  describe<Lone16>};
 
-cudaError_t launch_prepared(const gemmprof::Gemm& g, cudaStream_t stream) {
-    int device = 0, sms = 0;
-    if (cudaError_t error = cudaGetDevice(&device)) return error;
-    if (cudaError_t error = cudaDeviceGetAttribute(&sms, cudaDevAttrMultiProcessorCount, device)) return error;
-    const auto places_of = [&](int cluster) { return cluster_places(device, sms, cluster, kernel_for(g, kSmall)); };
-    const Choice choice = choose_schedule(g, places_of);
+// `places`: how many of its clusters the device holds.
+cudaError_t launch_choice(const gemmprof::Gemm& g, const Choice& choice, int places, int device, cudaStream_t stream) {
     const TileFacts& tile = tile_facts[choice.tile];
-
-    // The copy engine writes whole 16 bytes, past the end of a row if it ends within them.
-    const bool bulk = g.c_dtype == g.dtype && g.beta == 0.0f && (g.ldc | g.n) % gemmprof::CHUNK == 0 &&
-                      reinterpret_cast<std::uintptr_t>(g.c) % 16 == 0 && choice.splits == 1;
+    const gemmprof::Gemm seen = seen_by(tile, g);
+    const bool bulk = choice.splits == 1 && stored_by_copies(g);
     CUtensorMap maps[3] = {};
-    if (cudaError_t error = describe_tile[choice.tile](maps, bulk, g)) return error;
+    if (cudaError_t error = describe_tile[choice.tile](maps, bulk, seen, g)) return error;
 
     const int cluster = tile.pair * choice.splits;
-    const int rows = gemmprof::ceil_div(g.m, tile.bm * tile.pair), columns = gemmprof::ceil_div(g.n, tile.bn);
-    const int count = rows * columns, places = places_of(cluster);
-    const int clusters = choice.splits > 1 ? count : choice.cut ? places : std::min(count, places);
+    const int rows = gemmprof::ceil_div(seen.m, tile.bm * tile.pair), columns = gemmprof::ceil_div(seen.n, tile.bn);
+    const int count = rows * columns;
+    // As few clusters as need no more rounds: the SMs that would idle in the last one leave the others a higher clock.
+    const int rounds = gemmprof::ceil_div(count, places);
+    const int clusters = choice.splits > 1 ? count : choice.cut ? places : gemmprof::ceil_div(count, rounds);
     Schedule schedule = {rows,         columns,   GROUP,   choice.splits, count, bulk,
                          columns == 1, rows == 1, nullptr, nullptr,       0};
 
@@ -288,6 +293,15 @@ cudaError_t launch_prepared(const gemmprof::Gemm& g, cudaStream_t stream) {
     }
     return gemmprof::launch_kernel(kernel_for(g, choice.tile), unsigned(clusters * cluster), unsigned(cluster), stream,
                                    maps[0], maps[1], maps[2], schedule, g.k, gemmprof::output_of(g));
+}
+
+cudaError_t launch_prepared(const gemmprof::Gemm& g, cudaStream_t stream) {
+    int device = 0, sms = 0;
+    if (cudaError_t error = cudaGetDevice(&device)) return error;
+    if (cudaError_t error = cudaDeviceGetAttribute(&sms, cudaDevAttrMultiProcessorCount, device)) return error;
+    const auto places_of = [&](int cluster) { return cluster_places(device, sms, cluster, kernel_for(g, kSmall)); };
+    const Choice choice = choose_schedule(g, places_of);
+    return launch_choice(g, choice, places_of(tile_facts[choice.tile].pair * choice.splits), device, stream);
 }
 
 cudaError_t launch(const gemmprof::Gemm& gemm, cudaStream_t stream) {

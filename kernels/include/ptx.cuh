@@ -242,6 +242,12 @@ __device__ __forceinline__ void store_matrices(unsigned address, unsigned r0, un
                  "r"(r2), "r"(r3)
                  : "memory");
 }
+// The same, each matrix transposed on its way.
+__device__ __forceinline__ void store_transposed(unsigned address, unsigned r0, unsigned r1, unsigned r2, unsigned r3) {
+    asm volatile("stmatrix.sync.aligned.m8n8.x4.trans.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(address), "r"(r0),
+                 "r"(r1), "r"(r2), "r"(r3)
+                 : "memory");
+}
 
 // ------------------------------------------------------------------------------------------ Hopper: wgmma's ordering
 

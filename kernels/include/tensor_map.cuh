@@ -25,9 +25,9 @@ inline TensorMapEncode tensor_map_encode() {
     return encode;
 }
 
-// A stored matrix of elements of so many bytes, 1 or 2, moved in boxes of box_rows x box_columns. Rows of a box are 128
-// or 64 bytes, XOR-swizzled. What lies outside the matrix reads as zero; a store writes whole 16 bytes, so a row that
-// ends within them must not be followed by anything else.
+// A stored matrix of elements of so many bytes, 1 or 2, moved in boxes of box_rows x box_columns. Rows of a box are
+// 128, 64 or 32 bytes, XOR-swizzled. What lies outside the matrix reads as zero; a store writes whole 16 bytes, so a
+// row that ends within them must not be followed by anything else.
 inline cudaError_t describe(CUtensorMap& map, const void* data, int rows, int columns, std::int64_t ld, int box_columns,
                             int box_rows, int element_bytes = 2) {
     const cuuint64_t sizes[] = {cuuint64_t(columns), cuuint64_t(rows)};
@@ -38,8 +38,10 @@ inline cudaError_t describe(CUtensorMap& map, const void* data, int rows, int co
     if (encode == nullptr) return cudaErrorNotSupported;
     const CUtensorMapDataType type =
         element_bytes == 1 ? CU_TENSOR_MAP_DATA_TYPE_UINT8 : CU_TENSOR_MAP_DATA_TYPE_UINT16;
-    const CUtensorMapSwizzle swizzle =
-        box_columns * element_bytes == 128 ? CU_TENSOR_MAP_SWIZZLE_128B : CU_TENSOR_MAP_SWIZZLE_64B;
+    const int row_bytes = box_columns * element_bytes;
+    const CUtensorMapSwizzle swizzle = row_bytes == 128  ? CU_TENSOR_MAP_SWIZZLE_128B
+                                       : row_bytes == 64 ? CU_TENSOR_MAP_SWIZZLE_64B
+                                                         : CU_TENSOR_MAP_SWIZZLE_32B;
     const CUresult result =
         encode(&map, type, 2, const_cast<void*>(data), sizes, strides, box, steps, CU_TENSOR_MAP_INTERLEAVE_NONE,
                swizzle, CU_TENSOR_MAP_L2_PROMOTION_L2_256B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
