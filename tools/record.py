@@ -2,12 +2,12 @@
 
     python tools/record.py --output gemmprof/recorded
 
-Every stage is verified, timed and profiled at 4096³ and 2048³, and timed at more sizes. What is profiled is the lean
-set, and the bytes used per sector, which need a replay of their own. The run must be complete: a failing stage, a
-missing report or more than 6 MB end the script with 1 and leave the output as it was; what was collected is kept then
-and can be packed with ``--from-run`` once the cause is mended. ``--collect-into`` only collects: packing is slow and
-needs no GPU. Reports name the kernels' sources by their absolute path; record from a folder whose name may be
-published.
+Every stage is verified, timed and profiled at 4096³ and 2048³ (of FP8 at 4096³), and timed at more sizes. What is
+profiled is the lean set, and the bytes used per sector, which need a replay of their own. The run must be complete: a
+failing stage, a missing report or more than 6 MB end the script with 1 and leave the output as it was; what was
+collected is kept then and can be packed with ``--from-run`` once the cause is mended. ``--collect-into`` only
+collects: packing is slow and needs no GPU. Reports name the kernels' sources by their absolute path; record from a
+folder whose name may be published.
 """
 
 from __future__ import annotations
@@ -34,14 +34,15 @@ from gemmprof.reports.terminal import summary
 from gemmprof.reports.terminal.progress import PlainProgress
 from gemmprof.run import RUN_FILE, Run, load_run, save_run
 
-PROFILED = ("4096", "2048")
+PROFILED = {"single": ("4096", "2048"), "half": ("4096", "2048"), "fp8": ("4096",)}
+"""What is timed and profiled, by ladder."""
 _SIZES = ("128", "256", "512", "1024", "1536", "3072", "4097", "8192")
-_EVEN_SIZES = tuple(size for size in _SIZES if int(size) % 16 == 0)
-"""What cuBLAS takes of 8-bit operands without a copy of them."""
+_LARGE = ("8192x8192x2048", "4096x14336x4096", "16384x4096x4096", "4096x4096x16384")
 TIMED = {
     "single": (*_SIZES, "1000", "4096x4096x1024", "8192x1024x4096"),
-    "half": (*_SIZES, "8192x8192x2048", "4096x14336x4096", "16384x4096x4096", "4096x4096x16384"),
-    "fp8": (*_EVEN_SIZES, "8192x8192x2048", "4096x14336x4096", "16384x4096x4096", "4096x4096x16384"),
+    "half": (*_SIZES, *_LARGE),
+    # Multiples of 16: what cuBLAS takes of 8-bit operands without a copy of them.
+    "fp8": ("512", "1024", "2048", "3072", "8192", *_LARGE),
 }
 """What is timed only, by ladder: sizes for the curves, and the shapes of the ladder's goal."""
 TIMED_BUDGET = 0.25
@@ -91,11 +92,20 @@ def stages_for(problem: Problem) -> tuple[Stage, ...]:
 
 
 def grouped_by_stages(problems: Sequence[Problem]) -> list[tuple[tuple[Stage, ...], tuple[Problem, ...]]]:
-    """The problems that are for the same stages together: a program that measures starts slowly."""
-    groups: dict[tuple[str, ...], list[Problem]] = {}
+    """The problems that are for the same stages together, and ladders with each other: a program starts slowly."""
+    alike: dict[tuple[str, ...], list[Problem]] = {}
     for problem in problems:
-        groups.setdefault(tuple(stage.name for stage in stages_for(problem)), []).append(problem)
-    return [(stages_for(group[0]), tuple(group)) for group in groups.values()]
+        alike.setdefault(tuple(stage.name for stage in stages_for(problem)), []).append(problem)
+    groups: list[tuple[tuple[Stage, ...], tuple[Problem, ...]]] = []
+    for found in map(tuple, alike.values()):
+        stages = stages_for(found[0])
+        for place, (others, before) in enumerate(groups):
+            if stages[0].ladder not in {stage.ladder for stage in others}:
+                groups[place] = (*others, *stages), (*before, *found)
+                break
+        else:
+            groups.append((stages, found))
+    return groups
 
 
 def complaints(run: Run, profiled: Sequence[Problem]) -> list[str]:
@@ -159,7 +169,7 @@ def main() -> int:
     target.add_argument("-o", "--output", type=Path, help="folder of the recorded run")
     target.add_argument("--collect-into", type=Path, metavar="RUN", help="only collect, into this new folder")
     parser.add_argument(
-        "--shape", action="append", help=f"profiled and timed (default {' and '.join(PROFILED)})"
+        "--shape", action="append", help="profiled and timed (default: 4096 and 2048, of FP8 the first)"
     )
     parser.add_argument("--timed", action="append", help="timed only (default: a list); 'none' for none")
     parser.add_argument("--ladder", choices=[ladder.name for ladder in LADDERS], help="this one only")
@@ -168,7 +178,9 @@ def main() -> int:
     options = parser.parse_args()
     ladders = [ladder for ladder in LADDERS if options.ladder in (None, ladder.name)]
     profiled = [
-        Problem.parse(text, ladder.dtypes[0]) for ladder in ladders for text in options.shape or PROFILED
+        Problem.parse(text, ladder.dtypes[0])
+        for ladder in ladders
+        for text in options.shape or PROFILED[ladder.name]
     ]
     timed = [
         Problem.parse(text, ladder.dtypes[0])

@@ -14,7 +14,7 @@ import pytest
 from recorded_data import ROOT
 
 from gemmprof.analysis.session import load_session
-from gemmprof.kernels.catalog import HALF, SINGLE
+from gemmprof.kernels.catalog import HALF, LADDERS, SINGLE
 from gemmprof.model import Problem, RunInfo, StageRecord, StageResult, Timing, Verification
 from gemmprof.run import Run, load_run, save_run
 
@@ -115,7 +115,12 @@ def test_what_is_measured_alike_is_measured_by_one_program(record: ModuleType) -
     ]
     naive, every = len(SINGLE.stages) - 1, len(SINGLE.stages)
     assert groups == [
-        ({"single"}, every, [512, 1024]),
+        ({"single", "half"}, every + len(HALF.stages), [512, 1024, 512, 8192, 1024]),
         ({"single"}, naive, [8192]),
-        ({"half"}, len(HALF.stages), [512, 8192, 1024]),
     ]
+
+
+def test_every_ladder_is_recorded_at_what_the_readme_shows(record: ModuleType) -> None:
+    for ladder in LADDERS:
+        shapes = (*record.PROFILED[ladder.name], *record.TIMED[ladder.name])
+        assert record.PROFILED[ladder.name][0] == "4096" and len(set(shapes)) == len(shapes)
