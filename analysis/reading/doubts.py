@@ -111,20 +111,19 @@ def _facts_in(session: bytes) -> set[str]:
 
 
 def _code_before(frame: Frame) -> dict[int, set[int]]:
-    """Which code stands between a launch (by where it starts; -1: the end) and what comes before it."""
+    """Which code of its process stands between a launch (by where it starts; -1: the end) and the one before it."""
     found: dict[int, set[int]] = {}
-    waiting: set[int] = set()
+    waiting: dict[int, set[int]] = {}
     kernels_only = True
     for item in frame.items:
         if item.kind == "source":
-            waiting.add(reference_of(frame, item))
+            waiting.setdefault(item.process, set()).add(reference_of(frame, item))
         elif item.kind in WORKLOADS:
             kernels_only = kernels_only and item.kind == "kernel"
-            if waiting:
-                found[item.start] = waiting
-                waiting = set()
+            if before := waiting.pop(item.process, None):
+                found[item.start] = before
     if waiting and kernels_only:
-        found[-1] = waiting
+        found[-1] = set().union(*waiting.values())
     return found
 
 

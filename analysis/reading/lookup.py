@@ -84,8 +84,8 @@ class Lookup:
     def __init__(self, frame: Frame) -> None:
         self.frame = frame
         self._units: dict[str, str] | None = None
-        self._index: dict[int, list[Item]] | None = None
-        self._modules: dict[int, Module] = {}
+        self._index: dict[tuple[int, int], list[Item]] | None = None
+        self._modules: dict[tuple[int, int], Module] = {}
         self._sources: dict[tuple[object, ...], Source] = {}
 
     def source(self, result: Result, workload: Item) -> Source:
@@ -97,19 +97,20 @@ class Lookup:
         profile, reference = result.profile, result.source_reference
         if workload.kind != "kernel" or not reference:
             return Source()
-        module = self._module(reference, profile)
+        module = self._module(workload.process, reference, profile)
         base, pcs = addresses(profile, module)
-        key = (reference, profile.mangled_name, base, len(pcs))
+        key = (workload.process, reference, profile.mangled_name, base, len(pcs))
         if key not in self._sources:
             instructions = self._instructions(profile, workload, module, base, pcs) if pcs else ()
             self._sources[key] = Source(instructions, module.files, base)
         return self._sources[key]
 
-    def digest(self, profile: KernelProfile, reference: int) -> str:
+    def digest(self, profile: KernelProfile, workload: Item, reference: int) -> str:
         """Fingerprint of the machine code of a launch's function, '' if the report does not hold it.
 
         Args:
             profile: the launch.
+            workload: where it lies in the report.
             reference: the cubin that its source is in (0: none).
 
         Raises:
@@ -117,7 +118,9 @@ class Lookup:
         """
         if not reference:
             return ""
-        return self._module(reference, profile).function_digests.get(profile.mangled_name, "")
+        return self._module(workload.process, reference, profile).function_digests.get(
+            profile.mangled_name, ""
+        )
 
     def units(self) -> Mapping[str, str]:
         """Unit of every metric that some launch of the report may have, '' if it has none.
@@ -152,20 +155,21 @@ class Lookup:
             cache.store(key, answer)
         return answer
 
-    def _module(self, reference: int, profile: KernelProfile) -> Module:
-        if reference not in self._modules:
+    def _module(self, process: int, reference: int, profile: KernelProfile) -> Module:
+        place = (process, reference)
+        if place not in self._modules:
             try:
                 if self._index is None:
                     self._index = source_index(self.frame)
-                items = self._index.get(reference)
+                items = self._index.get(place)
                 if not items:
                     raise WireError(f"no cubin {reference:#x} for {profile.function_name}")
-                self._modules[reference] = read_module(self.frame, items)
+                self._modules[place] = read_module(self.frame, items)
             except WireError as error:
                 raise damaged(
                     self.frame.path, f"the code of launch {profile.index} cannot be read", str(error)
                 ) from None
-        return self._modules[reference]
+        return self._modules[place]
 
     def _instructions(
         self, profile: KernelProfile, workload: Item, module: Module, base: int, pcs: list[int]

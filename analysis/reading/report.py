@@ -172,7 +172,7 @@ class ReportReader:
                 reference = source_reference(self.frame.read(item.start, item.end), item.kind)
             except WireError as error:
                 raise damaged(self.path, f"launch {profile.index} cannot be read", str(error)) from None
-            digest = lookup.digest(profile, reference)
+            digest = lookup.digest(profile, item, reference)
             if digest:
                 found[profile.index] = digest
         return found

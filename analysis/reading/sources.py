@@ -48,15 +48,17 @@ class Module:
     function_digests: Mapping[str, str] = field(default_factory=dict)
 
 
-def source_index(frame: Frame) -> dict[int, list[Item]]:
-    """The source items of a report by the reference that launches name them by.
+def source_index(frame: Frame) -> dict[tuple[int, int], list[Item]]:
+    """The source items of a report by process and the reference that its launches name them by.
+
+    Each process counts its references by itself: the same one may mean other code in another process.
 
     Raises:
         WireError: if a source item has none.
     """
-    index: dict[int, list[Item]] = {}
+    index: dict[tuple[int, int], list[Item]] = {}
     for item in frame.sources:
-        index.setdefault(reference_of(frame, item), []).append(item)
+        index.setdefault((item.process, reference_of(frame, item)), []).append(item)
     return index
 
 

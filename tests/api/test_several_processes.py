@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 from recorded_data import DATA
 from reports_in_bytes import content_of
-from slow_ncu import parts_of
 
 import gemmprof
 from gemmprof import ncu_frame
 from gemmprof import ncu_messages_pb2 as messages
+from gemmprof.analysis.reading.report import ReportReader
 from gemmprof.reports.terminal.overview import facts, headline, record
 
 RANKS = (4001, 4002)
@@ -27,18 +27,22 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
     def read(start: int, end: int) -> bytes:
         return content[start:end]
 
-    front, _ = parts_of(content)
     _, position = ncu_frame.read_head(read, len(content))
-    parts, place = [front], 0
-    for block in ncu_frame.blocks(read, position, len(content)):
+    blocks = list(ncu_frame.blocks(read, position, len(content)))
+    table = messages.StringTable(names=[name for block in blocks for name in block.strings])
+    front = ncu_frame.framed(messages.BlockHeader(strings=table).SerializeToString())
+    parts, place = [content[:position], front], 0
+    for block in blocks:
         if block.session is not None:
             for rank in RANKS:
                 process = messages.Process(id=rank, host="node", name="python")
                 header = messages.BlockHeader(process=process, session=block.session)
                 parts.append(ncu_frame.framed(header.SerializeToString()))
         for item in ncu_frame.items(read, block, len(content)):
+            message = content[item.start : item.end]
+            if item.kind == "source":
+                parts += [ncu_frame.block_bytes([message], kind="source", process=rank) for rank in RANKS]
             if item.kind == "kernel":
-                message = content[item.start : item.end]
                 parts.append(ncu_frame.block_bytes([message], kind="kernel", process=RANKS[place % 2]))
                 place += 1
     path = tmp_path_factory.mktemp("ranks") / "ranks.ncu-rep"
@@ -86,6 +90,21 @@ def test_facts_that_ncu_tells_with_one_process_hold_for_all(nccl: gemmprof.Repor
     second = gemmprof.open(NCCL, launch="3")
     assert "ncu 2025.3.1" in facts(second.session, second.families)
     assert second[0].profile.doubts == (), "the first launch that is read need not be of the first process"
+
+
+def test_each_process_has_its_code(nccl: gemmprof.Report) -> None:
+    """References to code are counted by each process; only the addresses of the same code differ."""
+    with ReportReader(NCCL) as reader:
+        profiles = list(reader.profiles(source=True))
+        digests = reader.code_digests(profiles)
+    for first, second in zip(profiles[::2], profiles[1::2], strict=True):
+        ours, theirs = ([line.sass for line in one.source.instructions] for one in (first, second))
+        assert ours and all(ours) and len(ours) == len(theirs)
+        same = sum(a == b for a, b in zip(ours, theirs, strict=True))
+        assert 0.9 * len(ours) < same < len(ours), "all but the targets of jumps"
+        assert digests[first.index] == digests[second.index]
+    causes = [[finding.cause for finding in launch.explanation.findings] for launch in nccl]
+    assert causes[::2] == causes[1::2] and "tensor_cores_idle" in causes[2]
 
 
 def test_a_launch_says_whose_it_is(nccl: gemmprof.Report, tmp_path: Path) -> None:
