@@ -51,8 +51,8 @@ class Order:
     """
 
     frame: Frame
-    _calls: dict[int, int] = field(default_factory=dict)
-    _created: int = 0
+    _calls: dict[tuple[int, int], int] = field(default_factory=dict)
+    _created: dict[int, int] = field(default_factory=dict)
     _sources: dict[int, set[int]] = field(default_factory=dict)
     _of_process: dict[int, tuple[str, ...]] = field(default_factory=dict)
 
@@ -62,7 +62,9 @@ class Order:
     def doubts(self, result: Result, item: Item) -> tuple[str, ...]:
         """What is wrong with the place of this launch, and with the report around it."""
         found = list(self._report_doubts(result, item))
-        last = self._calls.get(result.thread)
+        # Each process counts its calls, and two may be profiled at a time.
+        thread = (item.process, result.thread)
+        last = self._calls.get(thread)
         if result.call is not None:
             if last is not None and result.call <= last:
                 again = result.call == last
@@ -71,11 +73,12 @@ class Order:
                     if again
                     else "this launch stands behind a later one: launches of the report were moved or doubled"
                 )
-            self._calls[result.thread] = max(result.call, last or 0)
+            self._calls[thread] = max(result.call, last or 0)
         if result.created is not None:
-            if result.created < self._created:
+            latest = self._created.get(item.process, 0)
+            if result.created < latest:
                 found.append("it was profiled before the launch that stands before it")
-            self._created = max(self._created, result.created)
+            self._created[item.process] = max(latest, result.created)
         before = self._sources.get(item.start)
         if before and item.kind == "kernel" and result.source_reference not in before:
             found.append(

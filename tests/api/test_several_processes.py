@@ -92,6 +92,14 @@ def test_facts_that_ncu_tells_with_one_process_hold_for_all(nccl: gemmprof.Repor
     assert second[0].profile.doubts == (), "the first launch that is read need not be of the first process"
 
 
+@pytest.mark.parametrize("name", ["nccl", "nccl_count", "ranks_count"])
+def test_nothing_is_doubted_in_what_ncu_wrote_of_several(name: str) -> None:
+    with ReportReader(NCCL.with_name(f"{name}.ncu-rep.xz")) as reader:
+        profiles = list(reader.profiles())
+    assert len({profile.session.process for profile in profiles}) == 2
+    assert {doubt for profile in profiles for doubt in profile.doubts} == set()
+
+
 def test_each_process_has_its_code(nccl: gemmprof.Report) -> None:
     """References to code are counted by each process; only the addresses of the same code differ."""
     with ReportReader(NCCL) as reader:
