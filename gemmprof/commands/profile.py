@@ -283,6 +283,8 @@ def _finish(
         record["reports"] = [str(report) for report in reports]
         record["pages"] = None if pages is None else str(pages)
         record["seconds"] = [run.seconds for run in collected]
+        for whose in record["processes"]:
+            whose["rank"] = first.ranks.get(whose["process"])
         _shared.print_json(record, "profile")
     else:
         terminal = _shared.console()
@@ -292,6 +294,9 @@ def _finish(
         terminal.print(Text(screen(found.kernels, width=terminal.width)))
     for run in collected:
         _say(f"Profiled {run}")
+    if len(first.ranks) > 1:
+        by_rank = sorted((rank, process) for process, rank in first.ranks.items())
+        _say("Ranks: " + ", ".join(f"{rank} is process {process}" for rank, process in by_rank))
     for line in _hints(session, first, choice):
         _say(line)
     for report in reports:

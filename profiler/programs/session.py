@@ -16,7 +16,7 @@ import subprocess
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from gemmprof import metrics
@@ -28,6 +28,7 @@ from gemmprof.profiler.ncu.patience import Patience
 from gemmprof.profiler.ncu.salvage import cut_torn_end
 from gemmprof.profiler.program import tail
 from gemmprof.profiler.programs.choice import ALL_KERNELS
+from gemmprof.profiler.programs.ranks import Ranks
 from gemmprof.profiler.settings import LEAN
 from gemmprof.toolchain import Tool
 
@@ -53,6 +54,7 @@ class Collected:
         exit_code: of ncu, which passes on the program's.
         interrupted: Ctrl-C ended it; what was profiled before is in the report.
         warnings: ncu's warnings, each once.
+        ranks: rank by process, where a launcher gave them ranks.
     """
 
     report: Path | None
@@ -62,6 +64,7 @@ class Collected:
     exit_code: int
     interrupted: bool = False
     warnings: tuple[str, ...] = ()
+    ranks: Mapping[int, int] = field(default_factory=dict)
 
     def __str__(self) -> str:
         plural = "" if self.launches == 1 else "es"
@@ -223,9 +226,11 @@ class ProgramProfiler:
                 )
             except OSError as error:
                 raise DeviceError(f"cannot start {command.executable}", found=str(error)) from error
-            interrupted = _wait(process, command.log, on_launch)
+            ranks = Ranks()
+            interrupted = _wait(process, command.log, on_launch, ranks)
         seconds = time.monotonic() - started
-        return self._judge(command, process.returncode, seconds, interrupted, tail(log_of_output))
+        found = self._judge(command, process.returncode, seconds, interrupted, tail(log_of_output))
+        return replace(found, ranks=ranks.known)
 
     def _judge(
         self, command: NcuCommand, exit_code: int, seconds: float, interrupted: bool, output: str
@@ -272,8 +277,10 @@ class ProgramProfiler:
         return type(error)(error.message, remedies=remedies, found=error.found)
 
 
-def _wait(process: subprocess.Popen[bytes], log: Path, on_launch: Callable[[int], None] | None) -> bool:
-    """Wait for ncu, telling how far it is; returns whether Ctrl-C ended it."""
+def _wait(
+    process: subprocess.Popen[bytes], log: Path, on_launch: Callable[[int], None] | None, ranks: Ranks
+) -> bool:
+    """Wait for ncu, telling how far it is, and asking who its processes are; returns whether Ctrl-C ended it."""
     told = 0
     interrupted = False
     while process.poll() is None:
@@ -281,6 +288,7 @@ def _wait(process: subprocess.Popen[bytes], log: Path, on_launch: Callable[[int]
             if on_launch is not None and (done := len(NcuLog.read(log).kernels)) != told:
                 told = done
                 on_launch(done)
+            ranks.look(log)
             time.sleep(POLL_SECONDS)
         except KeyboardInterrupt:
             with suppress(ProcessLookupError):

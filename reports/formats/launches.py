@@ -125,6 +125,12 @@ class ProcessRecord(TypedDict):
 
     process: Annotated[int | None, "its id"]
     gpu: Annotated[int | None, "CUDA's index of the GPU in that process; null if not collected"]
+    rank: NotRequired[
+        Annotated[
+            int | None,
+            "of ``profile``: its rank, as the launcher (torchrun, MPI, srun) told it; null without one",
+        ]
+    ]
     launches: Annotated[list[LaunchPlace], "in the order of profiling"]
 
 

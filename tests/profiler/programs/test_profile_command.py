@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 import lzma
 import os
+import re
 import shlex
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -16,6 +18,7 @@ from recorded_data import DATA
 
 from gemmprof.analysis.inputs import expand
 from gemmprof.profiler.programs.choice import ALL_KERNELS
+from gemmprof.profiler.programs.ranks import rank_of
 from gemmprof.reports.formats.fields import mismatches
 from gemmprof.reports.formats.launches import ProfileRecord
 from gemmprof.reports.formats.many import ErrorRecord
@@ -225,6 +228,55 @@ def test_processes_of_a_launcher_are_profiled_together(machine: Machine) -> None
         assert "--replay-mode" not in call, (
             "ranks wait for each other: the program is not run again for each pass"
         )
+
+
+RANKED = """
+report, log = Path(value("--export")), Path(value("--log-file"))
+launched = [subprocess.Popen(["sleep", "60"], env={**os.environ, "RANK": rank}) for rank in "10"]
+report.write_bytes((Path(__file__).parent / report.stem).read_bytes())
+log.write_text("".join(f"==PROF== Connected to process {one.pid} (python)\\n" for one in launched))
+time.sleep(1.0)
+for one in launched:
+    one.kill()
+"""
+
+
+def test_ranks_are_told_by_what_their_launcher_gave_them(machine: Machine) -> None:
+    """Real processes with a rank in their environment, connected to while they run."""
+    (machine.folder / "bin" / "ncu").unlink()
+    write_ncu(machine.folder / "bin" / "ncu", RANKED)
+    for name, report in (("count", "nccl_count"), ("sh", "nccl")):
+        content = lzma.decompress((DATA / "processes" / f"{report}.ncu-rep.xz").read_bytes())
+        (machine.folder / "bin" / name).write_bytes(content)
+    done = machine.run("--top", "3", "--no-pages", "-o", "out", "--json")
+    assert done.returncode == 0, done.stderr
+    assert re.search(r"^Ranks: 0 is process (\d+), 1 is process (?!\1)\d+$", done.stderr, re.MULTILINE)
+    record = json.loads(done.stdout)
+    assert list(mismatches(record, ProfileRecord)) == []
+    assert [(one["process"], one["gpu"], one["rank"]) for one in record["processes"]] == [
+        (2219, 0, None),
+        (2220, 1, None),
+    ], "other processes than those that live here"
+
+
+def test_a_rank_is_read_from_a_running_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SLURM_PROCID", "5")
+    for variables, rank in (
+        ({"RANK": "3", "SLURM_PROCID": "7"}, 3),
+        ({"OMPI_COMM_WORLD_RANK": "0"}, 0),
+        ({"RANK": "none"}, None),
+        ({"SLURM_PROCID": "5"}, None),
+        ({"SLURM_PROCID": "5", "PMI_RANK": "1"}, 1),
+        ({}, None),
+    ):
+        with subprocess.Popen(["sleep", "60"], env=variables | {"PATH": os.environ["PATH"]}) as process:
+            try:
+                while not Path(f"/proc/{process.pid}/environ").read_bytes():
+                    time.sleep(0.01)  # it is only beginning
+                assert rank_of(process.pid) == rank
+            finally:
+                process.kill()
+        assert rank_of(process.pid) is None, "it is gone"
 
 
 def test_a_launcher_whose_processes_ncu_does_not_see_is_told_apart(machine: Machine) -> None:
