@@ -75,7 +75,7 @@ class Here:
         """So many compilers at a time."""
         with ThreadPoolExecutor(max_workers=jobs) as pool:
             try:
-                yield LocalCompilers(pool)
+                yield LocalCompilers(pool, jobs)
             finally:
                 pool.shutdown(wait=False, cancel_futures=True)
 
@@ -90,9 +90,15 @@ def _pinned(selection: str, gpus: Sequence[Gpu]) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class LocalCompilers:
-    """Compilers on this machine."""
+    """Compilers on this machine.
+
+    Attributes:
+        pool: a thread for each.
+        width: how many work at a time.
+    """
 
     pool: ThreadPoolExecutor
+    width: int
 
     @property
     def banner(self) -> str:

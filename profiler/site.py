@@ -56,6 +56,10 @@ class Compilers(Protocol):
     def banner(self) -> str:
         """The build of the compiler, which decides (with the flags) what it makes."""
 
+    @property
+    def width(self) -> int:
+        """How many work at a time."""
+
     def submit(self, variant: Variant, architecture: str) -> Future[Compiled]:
         """Compile a variant; its future raises BuildError with the compiler's message."""
 

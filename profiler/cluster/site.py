@@ -45,6 +45,7 @@ if TYPE_CHECKING:
 
 WAIT_SECONDS = 300.0
 POLL_SECONDS = 0.5
+WIDTH_SECONDS = 5.0
 
 
 @contextmanager
@@ -189,6 +190,16 @@ class ClusterCompilers:
     def __init__(self, client: Client, pool: ThreadPoolExecutor, banner: str) -> None:
         self._client, self._pool = client, pool
         self.banner = banner
+        self._width, self._counted = 1, float("-inf")
+
+    @property
+    def width(self) -> int:
+        """The threads of all workers, which come and go: counted every few seconds."""
+        if time.monotonic() - self._counted > WIDTH_SECONDS:
+            with contextlib.suppress(OSError):  # a scheduler that does not answer is noticed elsewhere
+                self._width = sum(self._client.nthreads().values())
+            self._counted = time.monotonic()
+        return max(1, self._width)
 
     def submit(self, variant: Variant, architecture: str) -> Future[Compiled]:
         """Compile a variant; the library stays with the workers until one measures it."""

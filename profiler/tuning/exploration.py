@@ -100,7 +100,7 @@ class Exploration:
     def _propose(self, first: Sequence[Parameters], end: int) -> None:
         """Have candidates compiled: a few more than there are compilers and GPUs, so that none of them waits."""
         pending = [*self._compiling.values(), *self._measuring.values(), *(p for p, _ in self._compiled)]
-        ahead = self._search.compilers + 4 + 2 * AHEAD * self._places.width
+        ahead = self._compilers.width + 4 + 2 * AHEAD * self._places.width
         room = min(ahead, end - len(self._outcomes)) - len(pending)
         chosen = [
             *first,
