@@ -65,6 +65,8 @@ class Mend:
         warps: factor on the warps that are resident on an SM.
         imbalance: cycles of the busiest SM over the average one, when mended; None to leave it.
         idle: factor on the share of the time before the first and behind the last instruction.
+        held: share of the time, as measured, for which all warps of a block no longer stand still together; of
+            this and what the terms save, the larger counts.
     """
 
     keep: Array | None = None
@@ -75,6 +77,7 @@ class Mend:
     warps: float = 1.0
     imbalance: float | None = None
     idle: float = 1.0
+    held: float = 0.0
 
     def together(self, other: Mend) -> Mend:
         """Both changes at once: of what both take away, the larger part is gone."""
@@ -98,6 +101,7 @@ class Mend:
             warps=max(self.warps, other.warps),
             imbalance=min(sides) if sides else None,
             idle=min(self.idle, other.idle),
+            held=max(self.held, other.held),
         )
 
 
@@ -238,6 +242,7 @@ class TimeModel:
             return 1.0
         terms = self.terms(mend)
         inner = self._norm({key: term * self.scales.get(key, 1.0) for key, term in _apart(terms).items()})
+        inner = min(inner, self.inner - mend.held) if mend.held else inner
         return self.work.idle_start * mend.idle + max(inner, self._least(terms))
 
     def _least(self, terms: Mapping[str, float]) -> float:

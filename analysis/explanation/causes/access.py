@@ -19,6 +19,7 @@ from gemmprof.analysis.explanation.candidate import (
     keep_of,
     share,
 )
+from gemmprof.analysis.explanation.held import held
 from gemmprof.analysis.explanation.time_model import Mend
 from gemmprof.analysis.explanation.traffic import BELOW_L1, SECTOR, traffic
 from gemmprof.analysis.explanation.work import Array, Mask, Work
@@ -50,16 +51,25 @@ def uncoalesced_access(work: Work) -> Iterator[Candidate]:
     excess = work.global_sectors - work.global_ideal
     requests = executed[wasteful].sum()
     factors, hit = _coalesced_traffic(work, wasteful)
+    stores = wasteful & work.where(lambda line: line.is_store)
+    burst = held(work, stores)
+    gone = burst.in_time * (1.0 - _left(work.global_ideal, work.global_sectors, stores)) if burst else 0.0
 
-    def mend(of_fetches: float, resources: dict[str, float]) -> Mend:
-        return Mend(resources=resources, latency=_coalesced_waits(work, wasteful, hit, of_fetches))
+    def mend(of_fetches: float, resources: dict[str, float], held_less: float) -> Mend:
+        waits = _coalesced_waits(work, wasteful, hit, of_fetches)
+        return Mend(resources=resources, latency=waits, held=held_less)
 
     yield Candidate(
         cause="uncoalesced_access",
-        mend=mend(0.4, factors),
-        cautious=mend(1.0, factors),
-        bold=mend(0.0, {**factors, "dram": min(factors["dram"], factors["l2"])}),
-        change=_how_to_coalesce(work, wasteful),
+        mend=mend(0.4, factors, gone),
+        # The other blocks of an SM may work meanwhile; a queue that is asked for less may never be full.
+        cautious=mend(1.0, factors, gone / burst.blocks if burst else 0.0),
+        bold=mend(
+            0.0,
+            {**factors, "dram": min(factors["dram"], factors["l2"])},
+            burst.in_time if burst else 0.0,
+        ),
+        change=_how_to_coalesce(work, wasteful, exchanged=gone > 0),
         evidence=(
             derived("sectors per request", float(work.global_sectors[wasteful].sum() / requests), "sector"),
             derived(
@@ -68,6 +78,7 @@ def uncoalesced_access(work: Work) -> Iterator[Candidate]:
                 "sector",
             ),
             derived(metrics.GLOBAL_EXCESS, float(excess[wasteful].sum()), "sector"),
+            *((derived("time that warps are held by these stores / time", burst.in_time),) if gone else ()),
             *evidence(work, metrics.L1_HIT_RATE, metrics.DRAM_READ_BYTES[0]),
         ),
         blamed=np.where(wasteful, excess, 0.0),
@@ -188,13 +199,19 @@ def _loaded(work: Work, index: int, registers: list[str], within: tuple[int, int
     return False
 
 
-def _how_to_coalesce(work: Work, wasteful: Mask) -> str:
+def _how_to_coalesce(work: Work, wasteful: Mask, exchanged: bool) -> str:
     excess = np.where(wasteful, work.global_sectors - work.global_ideal, 0.0)
     worst = int(np.argmax(excess))
     line = work.sass[worst]
     each = work.global_sectors[worst] / max(1.0, work.executed[worst])
     ideal = work.global_ideal[worst] / max(1.0, work.executed[worst])
     kind = "store" if line.is_store else "load"
+    if exchanged and line.is_store:
+        return (
+            f"Write whole sectors: its worst store touches {each:.0f} sectors where {max(1.0, ideal):.0f} would "
+            "hold the bytes, and the warps wait for it. Let lanes exchange values (__shfl_sync) until each has "
+            "8 or 16 bytes of a row, or go through shared memory."
+        )
     return (
         f"Let neighbouring threads {kind} neighbouring addresses: its worst {kind} touches {each:.0f} "
         f"sectors where {max(1.0, ideal):.0f} would hold the bytes. Swap the loop order, store structures as "
