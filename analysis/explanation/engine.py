@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from gemmprof import metrics
 from gemmprof.analysis.explanation.candidate import Candidate
 from gemmprof.analysis.explanation.causes import detect
@@ -68,8 +70,13 @@ def weigh(found: Work, predictor: Predictor) -> list[tuple[Candidate, Prediction
             worth.append((candidate, predictor.predict(candidate)))
     worth.sort(key=lambda item: -item[1].saves)
     kept: list[tuple[Candidate, Prediction]] = []
+    # Time in which warps are held together is a loss of its own, which no general name tells.
+    told = [
+        (one, predictor.quick(replace(one.mend, held=0.0)) if one.mend.held else prediction.saves)
+        for one, prediction in worth
+    ]
     for candidate, prediction in worth:
-        rival = max((other.saves for rank, other in worth if rank.rank > candidate.rank), default=0.0)
+        rival = max((saves for other, saves in told if other.rank > candidate.rank), default=0.0)
         if rival < candidate.yields * prediction.saves:
             kept.append((candidate, prediction))
         elif candidate.follows and prediction.saves < ALIKE * rival:

@@ -28,7 +28,7 @@ class Held:
 
     Attributes:
         by_store: share of those warps' time by store, one entry an instruction.
-        in_time: the same together as a share of the launch's time.
+        in_time: the same together as a share of the launch's time: the block's work stands still as long.
         blocks: blocks that an SM holds at a time, at least 1.
     """
 

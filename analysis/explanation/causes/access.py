@@ -42,7 +42,8 @@ def uncoalesced_access(work: Work) -> Iterator[Candidate]:
     """Each request in the fewest sectors that its bytes need.
 
     Mended: sectors, tag lookups and L1 passes of the wasteful requests fall to the ideal; L2 and DRAM carry
-    no more than what is asked for then; loads wait for one line instead of many.
+    no more than what is asked for then; loads wait for one line instead of many. Where such stores hold their warps
+    behind the work, the sectors' share of that time is gone, too.
     """
     wasteful = _wasteful(work)
     if not wasteful.any():
@@ -53,7 +54,11 @@ def uncoalesced_access(work: Work) -> Iterator[Candidate]:
     factors, hit = _coalesced_traffic(work, wasteful)
     stores = wasteful & work.where(lambda line: line.is_store)
     burst = held(work, stores)
-    gone = burst.in_time * (1.0 - _left(work.global_ideal, work.global_sectors, stores)) if burst else 0.0
+    gone = 0.0
+    if (
+        burst
+    ):  # the queue has that much less to take; it may also never be full, or other blocks work meanwhile
+        gone = burst.in_time * (1.0 - _left(work.global_ideal, work.global_sectors, stores))
 
     def mend(of_fetches: float, resources: dict[str, float], held_less: float) -> Mend:
         waits = _coalesced_waits(work, wasteful, hit, of_fetches)
@@ -62,7 +67,6 @@ def uncoalesced_access(work: Work) -> Iterator[Candidate]:
     yield Candidate(
         cause="uncoalesced_access",
         mend=mend(0.4, factors, gone),
-        # The other blocks of an SM may work meanwhile; a queue that is asked for less may never be full.
         cautious=mend(1.0, factors, gone / burst.blocks if burst else 0.0),
         bold=mend(
             0.0,
@@ -71,6 +75,7 @@ def uncoalesced_access(work: Work) -> Iterator[Candidate]:
         ),
         change=_how_to_coalesce(work, wasteful, exchanged=gone > 0),
         evidence=(
+            *((derived("time that warps are held by these stores / time", burst.in_time),) if burst else ()),
             derived("sectors per request", float(work.global_sectors[wasteful].sum() / requests), "sector"),
             derived(
                 "memory_l2_theoretical_sectors_global_ideal / request",
@@ -78,7 +83,6 @@ def uncoalesced_access(work: Work) -> Iterator[Candidate]:
                 "sector",
             ),
             derived(metrics.GLOBAL_EXCESS, float(excess[wasteful].sum()), "sector"),
-            *((derived("time that warps are held by these stores / time", burst.in_time),) if gone else ()),
             *evidence(work, metrics.L1_HIT_RATE, metrics.DRAM_READ_BYTES[0]),
         ),
         blamed=np.where(wasteful, excess, 0.0),
