@@ -47,7 +47,7 @@ def _try_for(handle: int, seconds: float) -> bool:
 
 @contextmanager
 def collecting(
-    directory: Path, *, patience: float = 120.0, waiting: Callable[[], None] | None = None
+    directory: Path, *, patience: float = 300.0, waiting: Callable[[], None] | None = None
 ) -> Iterator[int]:
     """Hold the run directory for one collection; yields the handle of the tools' lock, to be passed to programs.
 

@@ -71,7 +71,9 @@ def test_collect_end_to_end_and_a_second_time_with_nothing_to_do(tmp_path: Path)
     assert done.returncode == 0, done.stderr
     answer = json.loads(done.stdout)
     assert len(answer["rows"]) == sum(len(ladder.stages) for ladder in LADDERS)
-    assert all(row["limited_by"] and row["tflops"] > 0 and row["of_cublas"] > 0 for row in answer["rows"])
+    assert all(row["limited_by"] and row["tflops"] > 0 for row in answer["rows"])
+    compared = [row["of_cublas"] for row in answer["rows"] if row["stage"] != 0]
+    assert min(compared) > 0
     assert Path(answer["pages"]).is_file()
     run = load_run(tmp_path / "run")
     assert_complete(run)
