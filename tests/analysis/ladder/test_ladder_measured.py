@@ -18,6 +18,7 @@ from gemmprof.analysis.kernel_analysis import KernelAnalysis
 from gemmprof.analysis.ladder import traffic
 from gemmprof.analysis.ladder.declared import access_patterns
 from gemmprof.analysis.session import Session, load_session
+from gemmprof.dtypes import element_type
 from gemmprof.kernels.catalog import LADDERS, ladder_of, stage_by_number
 from gemmprof.model import Problem, Stage
 from gemmprof.run import RUN_FILE, recorded_run_directory
@@ -84,7 +85,7 @@ def test_loads_and_bytes_are_predicted_exactly(session: Session, own: Stage) -> 
         ahead = {
             "shared_bytes": patterns.bytes_ahead,
             "shared_loads_per_output": patterns.bytes_ahead
-            / (4 * problem.m * problem.n),  # float32 alone has any
+            / (element_type(problem.dtype).bytes * problem.m * problem.n),
         }
         for name in EXACT:
             row = model.row(name)
