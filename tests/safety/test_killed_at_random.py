@@ -112,6 +112,26 @@ def _is_reader(command: str, wanted: bool) -> bool:
     return ("gemmprof.reports.dataset.rows" in command) == wanted
 
 
+def export_dataset(campaign: Campaign, reports: Path, target: Path) -> subprocess.Popen[str]:
+    """Begin to write a data set of the folder's reports."""
+    return subprocess.Popen(
+        [sys.executable, "-m", "gemmprof", "export", str(reports), "--format", "dataset", "--no-findings",
+         "-o", str(target)],
+        env=campaign.environment, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+
+
+def test_a_report_whose_reader_is_killed_once_is_not_to_blame(campaign: Campaign, tmp_path: Path) -> None:
+    (tmp_path / "reports").mkdir()
+    shutil.copy(DATA / "launches_same_kernel.ncu-rep.xz", tmp_path / "reports")
+    process = export_dataset(campaign, tmp_path / "reports", tmp_path / "set")
+    campaign.hit(partial(_is_reader, wanted=True))
+    _, errors = process.communicate(timeout=120)
+    assert campaign.killed == 1
+    assert process.returncode == 0, errors
+    assert rows(tmp_path / "set").num_rows > 0
+
+
 def test_a_data_set_whose_readers_and_writer_are_killed(campaign: Campaign, tmp_path: Path) -> None:
     reports = tmp_path / "reports"
     for number in range(12):
@@ -119,13 +139,7 @@ def test_a_data_set_whose_readers_and_writer_are_killed(campaign: Campaign, tmp_
         folder.mkdir(parents=True, exist_ok=True)
         shutil.copy(DATA / "launches_same_kernel.ncu-rep.xz", folder / f"{number}.ncu-rep.xz")
 
-    def begin(target: Path) -> subprocess.Popen[str]:
-        return subprocess.Popen(
-            [sys.executable, "-m", "gemmprof", "export", str(reports), "--format", "dataset", "--no-findings",
-             "-o", str(target)],
-            env=campaign.environment, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
-        )  # fmt: skip
-
+    begin = partial(export_dataset, campaign, reports)
     undisturbed = begin(tmp_path / "undisturbed")
     _, errors = undisturbed.communicate(timeout=120)
     assert undisturbed.returncode == 0, errors
