@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gemmprof.cache import cache_directory
-from gemmprof.dtypes import element_type
+from gemmprof.dtypes import element_type, name_of
 from gemmprof.errors import BuildError
 from gemmprof.kernels import compiler
 from gemmprof.kernels.catalog import Variant
@@ -153,4 +153,4 @@ class LoadedCandidate:
 
 def _code(matrix: Tensor) -> int:
     """``gemmprof::Dtype`` of a tensor."""
-    return element_type(str(matrix.dtype).removeprefix("torch.")).code
+    return element_type(name_of(matrix.dtype)).code

@@ -82,31 +82,17 @@ def _matrix_loads(layout: Layout, *, ahead: bool = False) -> tuple[Access, ...]:
     )  # fmt: skip
 
 
-def _store_pairs(row: str, column: str, times: str) -> Access:
-    """C from registers, two neighbouring elements a lane."""
+def _store_sums(elements: int, row: str, column: str, times: str) -> Access:
+    """C from registers, neighbouring elements a lane: 2 as they lie there, 8 after exchanges within a quad."""
+    word = {2: "pair", 8: "uint4"}[elements]
     return Access(
         "global",
         "store",
         "C",
-        "pair C[row * ldc + col]",
+        f"{word} C[row * ldc + col]",
         row,
         column,
-        elements=2,
-        executions=times,
-        once=True,
-    )
-
-
-def _store_eights(row: str, column: str, times: str) -> Access:
-    """C from registers after exchanges within a quad, eight neighbouring elements a lane."""
-    return Access(
-        "global",
-        "store",
-        "C",
-        "uint4 C[row * ldc + col]",
-        row,
-        column,
-        elements=8,
+        elements=elements,
         executions=times,
         once=True,
     )
@@ -135,7 +121,7 @@ def float_tiles() -> Addresses:
                 elements=4, executions=f"2 * ({_TIMES_B})", as_float=True,
             ),
             *(replace(load, as_float=True) for load in loads),
-            _store_pairs(row, column, "WMITER * WNITER * TM * TN / 2"),
+            _store_sums(2, row, column, "WMITER * WNITER * TM * TN / 2"),
         ),
         names={**_WARPS, "WMITER": "WM * WN / (32 * TM * TN * WNITER)", "LANES_N": "WN / WNITER / TN"},
         global_formula=OPERANDS_ONCE_A_BLOCK,
@@ -151,8 +137,8 @@ def fragment_tiles() -> Addresses:
         (
             *_loads("uint4"),
             *_stores("uint4", PADDED_ROWS),
-            _store_pairs(
-                f"{_WARP_ROW} + t % 32 / 8", f"{_WARP_COLUMN} + t % 8 * 2", "WM / 16 * (WN / 16) * 4"
+            _store_sums(
+                2, f"{_WARP_ROW} + t % 32 / 8", f"{_WARP_COLUMN} + t % 8 * 2", "WM / 16 * (WN / 16) * 4"
             ),
         ),
         names=_WARPS,
@@ -170,8 +156,8 @@ def swizzled_tiles(*, asynchronous: bool = False) -> Addresses:
             *_loads(how),
             *_stores(how, SWIZZLED, asynchronous=asynchronous),
             *_matrix_loads(SWIZZLED, ahead=asynchronous),
-            _store_eights(
-                f"{_WARP_ROW} + t % 32 / 4", f"{_WARP_COLUMN} + t % 4 * 8", "WM / 16 * (WN / 32) * 2"
+            _store_sums(
+                8, f"{_WARP_ROW} + t % 32 / 4", f"{_WARP_COLUMN} + t % 4 * 8", "WM / 16 * (WN / 32) * 2"
             ),
         ),
         names=_WARPS,
@@ -191,7 +177,7 @@ def wgmma_tiles(*, producer: bool = False, cluster: int = 1) -> Addresses:
     return Addresses(
         TILE,
         "(BM / 64 + 1) * 128" if producer else "BM / 64 * 128",
-        (_store_eights("t / 32 * 16 + t % 32 / 4", "t % 4 * 8", "BN / 32 * 2"),),
+        (_store_sums(8, "t / 32 * 16 + t % 32 / 4", "t % 4 * 8", "BN / 32 * 2"),),
         copies=(
             Copy(
                 "A",

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gemmprof.dtypes import FLOAT32, element_type
+from gemmprof.dtypes import FLOAT32, element_type, name_of
 from gemmprof.errors import BuildError, UsageError
 from gemmprof.kernels import catalog
 from gemmprof.kernels.catalog import stage_variants
@@ -180,7 +180,7 @@ def _usual_c_type(a: Tensor) -> dtype:
     """C's type where none is given."""
     import torch
 
-    found: dtype = getattr(torch, element_type(str(a.dtype).removeprefix("torch.")).c_types[0])
+    found: dtype = getattr(torch, element_type(name_of(a.dtype)).c_types[0])
     return found
 
 
@@ -211,7 +211,7 @@ def run_stage(
         TypeError, ValueError: operands that the stage does not take, said before any launch.
         RuntimeError: the launch failed.
     """
-    name = operator_name(stage, str(a.dtype).removeprefix("torch."))
+    name = operator_name(stage, name_of(a.dtype))
     if name in LIBRARY_CALLS:
         LIBRARY_CALLS[name](a, b, out, alpha, beta)
         return

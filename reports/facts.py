@@ -43,12 +43,18 @@ def gpu_index(profile: KernelProfile) -> int | None:
     return None if index is None else int(index)
 
 
+def process_of(profile: KernelProfile) -> int | None:
+    """The process that launched, of a report of several; else None."""
+    return profile.session.process if profile.session.processes > 1 else None
+
+
 def whose(profile: KernelProfile) -> str:
     """Of a report of several processes a launch's, and its GPU if collected: ``process 2220 on GPU 1``; else ''."""
-    if profile.session.process is None or profile.session.processes < 2:
+    process = process_of(profile)
+    if process is None:
         return ""
     index = gpu_index(profile)
-    return f"process {profile.session.process}" + ("" if index is None else f" on GPU {index}")
+    return f"process {process}" + ("" if index is None else f" on GPU {index}")
 
 
 def theoretical_occupancy(analysis: KernelAnalysis) -> float | None:

@@ -169,7 +169,11 @@ def main() -> int:
     target.add_argument("-o", "--output", type=Path, help="folder of the recorded run")
     target.add_argument("--collect-into", type=Path, metavar="RUN", help="only collect, into this new folder")
     parser.add_argument(
-        "--shape", action="append", help="profiled and timed (default: 4096 and 2048, of FP8 the first)"
+        "--shape",
+        action="append",
+        help="profiled and timed (default: "
+        + ", ".join(f"{' and '.join(shapes)} of {name}" for name, shapes in PROFILED.items())
+        + ")",
     )
     parser.add_argument("--timed", action="append", help="timed only (default: a list); 'none' for none")
     parser.add_argument("--ladder", choices=[ladder.name for ladder in LADDERS], help="this one only")

@@ -88,9 +88,9 @@ def _on_the_way(work: Work, stores: Mask) -> Mask:
     for index, before in enumerate(code.predecessors):
         for at in before:
             after[at].append(index)
-    first = _reached(stores, code.predecessors)
-    others = (work.executed > 0) & ~first & ~_reached(stores, after)
-    return first | (_reached(stores, after) & ~_reached(others, after))
+    first, last = _reached(stores, code.predecessors), _reached(stores, after)
+    others = (work.executed > 0) & ~first & ~last
+    return first | (last & ~_reached(others, after))
 
 
 def _reached(start: Mask, edges: Sequence[Sequence[int]]) -> Mask:

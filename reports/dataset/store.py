@@ -235,31 +235,24 @@ def _read(
 
 
 def _answers(
-    worker: LineWorker, folder: Path, batch: list[str], *, explained: bool
+    worker: LineWorker, folder: Path, batch: list[str], *, explained: bool, again: bool = True
 ) -> Iterator[tuple[list[str], str, dict[str, Any]]]:
     """What the worker makes of a batch; where it dies over one, each report is tried alone and the culprit named.
 
-    Twice alone where it was killed or crashed: something else may have killed it, and a report that is blamed is not
-    read again before it changes.
+    Alone there is another try (unless not ``again``) where it was killed or crashed, and did not hang: something else
+    may have killed it, and a report that is blamed is not read again before it changes.
     """
     part = f"{uuid.uuid4().hex}.parquet"
     request = {"reports": batch, "target": str(folder / "parts" / part), "explained": explained}
-    alone = len(batch) == 1
-    for _ in range(2 if alone else 1):
-        try:
-            answer = worker.ask(request, SECONDS_PER_REPORT * len(batch))
-        except WorkerError as failed:
-            error = failed
-            if not failed.ending:
-                break  # it hung, and would again
-        else:
-            yield batch, part, answer
+    try:
+        yield batch, part, worker.ask(request, SECONDS_PER_REPORT * len(batch))
+    except WorkerError as error:
+        alone = len(batch) == 1
+        if alone and not (again and error.ending):
+            yield batch, part, {"launches": {}, "errors": {batch[0]: str(error)}}
             return
-    if alone:
-        yield batch, part, {"launches": {}, "errors": {batch[0]: str(error)}}
-        return
-    for report in batch:
-        yield from _answers(worker, folder, [report], explained=explained)
+        for report in batch:
+            yield from _answers(worker, folder, [report], explained=explained, again=not alone)
 
 
 def _batches(todo: dict[str, tuple[int, int]], processes: int) -> Iterator[list[str]]:

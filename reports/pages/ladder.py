@@ -14,7 +14,7 @@ from gemmprof.analysis.roofline import Roofline
 from gemmprof.analysis.speed_of_light import SpeedOfLight
 from gemmprof.analysis.warp_states import WarpStates
 from gemmprof.model import Problem, StageRecord, StageResult
-from gemmprof.reports.facts import achieved_occupancy, gpu_index
+from gemmprof.reports.facts import achieved_occupancy, gpu_index, process_of
 from gemmprof.reports.figures import ladder_figure
 from gemmprof.reports.figures.svg import page_svg
 from gemmprof.reports.formatting import tflops
@@ -214,7 +214,7 @@ def launch_row(analysis: KernelAnalysis, page: KernelPage | None, place: int = 0
         registers=profile.launch.registers_per_thread,
         stall=main.reason.title.removeprefix("Stall ") if main is not None else "",
         limited_by=analysis.verdict.limited_by if known else "",
-        process=profile.session.process if profile.session.processes > 1 else None,
+        process=process_of(profile),
         gpu=gpu_index(profile),
     )
 

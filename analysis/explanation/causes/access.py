@@ -54,11 +54,9 @@ def uncoalesced_access(work: Work) -> Iterator[Candidate]:
     factors, hit = _coalesced_traffic(work, wasteful)
     stores = wasteful & work.where(lambda line: line.is_store)
     burst = held(work, stores)
-    gone = 0.0
-    if (
-        burst
-    ):  # the queue has that much less to take; it may also never be full, or other blocks work meanwhile
-        gone = burst.in_time * (1.0 - _left(work.global_ideal, work.global_sectors, stores))
+    held_time, blocks = (burst.in_time, burst.blocks) if burst else (0.0, 1.0)
+    # So much less has the queue to take. Cautiously, the other blocks work meanwhile; boldly, it is never full then.
+    gone = held_time * (1.0 - _left(work.global_ideal, work.global_sectors, stores))
 
     def mend(of_fetches: float, resources: dict[str, float], held_less: float) -> Mend:
         waits = _coalesced_waits(work, wasteful, hit, of_fetches)
@@ -67,15 +65,11 @@ def uncoalesced_access(work: Work) -> Iterator[Candidate]:
     yield Candidate(
         cause="uncoalesced_access",
         mend=mend(0.4, factors, gone),
-        cautious=mend(1.0, factors, gone / burst.blocks if burst else 0.0),
-        bold=mend(
-            0.0,
-            {**factors, "dram": min(factors["dram"], factors["l2"])},
-            burst.in_time if burst else 0.0,
-        ),
+        cautious=mend(1.0, factors, gone / blocks),
+        bold=mend(0.0, {**factors, "dram": min(factors["dram"], factors["l2"])}, held_time),
         change=_how_to_coalesce(work, wasteful, exchanged=gone > 0),
         evidence=(
-            *((derived("time that warps are held by these stores / time", burst.in_time),) if burst else ()),
+            *((derived("time that warps are held by these stores / time", held_time),) if burst else ()),
             derived("sectors per request", float(work.global_sectors[wasteful].sum() / requests), "sector"),
             derived(
                 "memory_l2_theoretical_sectors_global_ideal / request",
