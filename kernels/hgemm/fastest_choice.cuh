@@ -15,22 +15,25 @@ constexpr int MAX_CLUSTER = 8;  // the largest that every Hopper GPU accepts
 
 namespace GEMMPROF_STAGE {
 
-// What the model needs to know of a tile. Microseconds, fitted to times of 233 shapes on an H200
+// What the model needs to know of a tile. Microseconds, fitted to times of 190 shapes on an H200
 // (docs/fastest_hgemm.md).
 struct TileFacts {
     int bm, bn, pair;
-    bool in_turn, swapped;
-    int part_bytes;          // of the sums that a block may leave to another
-    double step;             // BK along K, of a block that waits for nobody
-    double block;            // start and end of a tile; of all tiles together where consumers take turns
-    double hot;              // part of its time that a step takes more at the card's power limit
-    double bandwidth = 1.0;  // share of the device memory's bandwidth that its copies reach
+    bool in_turn, swapped, kept, cuttable;  // as Tile's
+    int slots, part_bytes;                  // of the sums that a block may leave to another
+    double step;                            // BK along K, of a block that waits for nobody
+    double block;                           // start and end of a tile; of all tiles together where they overlap
+    double hot;                             // part of its time that a step takes more at the card's power limit
+    double bandwidth = 1.0;                 // share of the device memory's bandwidth that its copies reach
 };
 
 template <class TILE>
 constexpr TileFacts facts(double step, double block, double hot, double bandwidth = 1.0) {
-    return {TILE::bm, TILE::bn, TILE::pair, TILE::in_turn, TILE::swapped, TILE::part_floats * 4,
-            step,     block,    hot,        bandwidth};
+    return {TILE::bm,       TILE::bn,      TILE::pair,
+            TILE::in_turn,  TILE::swapped, TILE::kept,
+            TILE::cuttable, TILE::slots,   TILE::part_floats * 4,
+            step,           block,         hot,
+            bandwidth};
 }
 
 enum TileName {
@@ -51,29 +54,33 @@ enum TileName {
 };
 
 constexpr TileFacts tile_facts[kTiles] = {
-    facts<Large>(0.647, 2.76, 0.165),   facts<Turn128>(0.342, 2.04, 0.123),    facts<Turn160>(0.422, 2.26, 0.174),
-    facts<Turn192>(0.476, 2.86, 0.220), facts<Swapped160>(0.407, 2.16, 0.148), facts<Swapped192>(0.504, 2.19, 0.115),
-    facts<Medium>(0.350, 1.84, 0.172),  facts<Small>(0.282, 1.56, 0.12),       facts<Tiny>(0.234, 0.90, 0.12, 0.851),
-    facts<Lone192>(0.477, 2.37, 0.225), facts<Lone128>(0.334, 1.98, 0.203),    facts<Lone64>(0.245, 1.41, 0.12),
-    facts<Lone16>(0.253, 1.40, 0.12),
+    facts<Large>(0.587, 5.43, 0.131),   facts<Turn128>(0.317, 3.60, 0.079),    facts<Turn160>(0.399, 3.59, 0.063),
+    facts<Turn192>(0.450, 5.25, 0.115), facts<Swapped160>(0.399, 2.82, 0.059), facts<Swapped192>(0.461, 3.91, 0.089),
+    facts<Medium>(0.310, 1.18, 0.080),  facts<Small>(0.255, 0.55, 0.120),      facts<Tiny>(0.219, 0.18, 0.120, 0.930),
+    facts<Lone192>(0.444, 4.78, 0.128), facts<Lone128>(0.318, 1.75, 0.073),    facts<Lone64>(0.245, 0.70, 0.120),
+    facts<Lone16>(0.239, 0.87, 0.120),
 };
 
 // Operations from which on the card nears its power limit, and from which on it is there, one such launch after
 // another.
 constexpr double WARM = 59e9, HOT = 396e9;
 
-constexpr double LAUNCH = 4.67;
-constexpr double BANDWIDTH = 2.73e6;       // bytes a microsecond from device memory
-constexpr double BANDWIDTH_ONCE = 3.64e6;  // where B is read once, and what L2 holds is not written back for it
-constexpr double STORE = 0.223e-6;         // a byte of C
-constexpr double EXCHANGE = 1.29, EXCHANGE_PER_BLOCK = 0.534;  // of the sums of blocks that share a tile
+constexpr double LAUNCH = 5.92;
+constexpr double BANDWIDTH = 3.63e6;       // bytes a microsecond from device memory
+constexpr double BANDWIDTH_ONCE = 3.71e6;  // where B is read once, and what L2 holds is not written back for it
+constexpr double STORE = 2.72e-7;          // a byte of C
+constexpr double EXCHANGE = 0.88, EXCHANGE_PER_BLOCK = 0.579;  // of the sums of blocks that share a tile
 // Clusters that compute pieces of tiles are at different places of K and share fewer operands in L2: a part of their
 // time more, up to LONG_K, beyond, and where all tiles are cut; little where one row of tiles reads B anyway. Then the
 // sums that they leave are fetched.
-constexpr double CUT = 0.351, CUT_LONG = 0.417, CUT_ALL = 0.565, CUT_ONE_ROW = 0.186, LONG_K = 4096;
+constexpr double CUT = 0.327, CUT_LONG = 0.392, CUT_ALL = 0.360, CUT_ONE_ROW = 0.174, LONG_K = 4096;
 // So do blocks that share a tile: each row of tiles but the first reads a part of B again.
-constexpr double READ_AGAIN = 0.5;
-constexpr double FETCH = 3.04, FETCH_PER_PART = 1.21;  // microseconds, and more for each 64 KiB
+constexpr double READ_AGAIN = 0.53;
+constexpr double FETCH = 1.66, FETCH_PER_PART = 1.45;  // microseconds, and more for each 64 KiB
+// Of tiles whose sums are kept only those of the last round are cut. What they read is shared while L2 holds all of it,
+// and hardly beyond twice that.
+constexpr double KEPT_FETCH = 6.34, KEPT_FETCH_PER_PART = 1.28, L2_BYTES = 3.86e7;
+constexpr double KEEP = 0.32;  // between a tile whose sums are kept and the next
 
 struct Choice {
     int tile = kLarge;
@@ -122,15 +129,21 @@ inline double expected_time(const gemmprof::Gemm& problem, const Choice& choice,
         gemmprof::ceil_div(gemmprof::ceil_div(g.k, BK), choice.splits) * tile.step * (1.0 + heat * tile.hot);
     const double bandwidth = (rows == 1 ? BANDWIDTH_ONCE : BANDWIDTH) * tile.bandwidth;
     const double high = std::min(rows, GROUP), again = choice.splits > 1 ? 1.0 + READ_AGAIN * (high - 1.0) : 1.0;
-    const auto read = [&](std::int64_t tiles) {
+    const auto bytes = [&](std::int64_t tiles) {
         if (tiles == 0) return 0.0;
         const double wide = std::min<double>(columns, std::ceil(double(tiles) / high));
         const double deep = std::min<double>(rows, high * std::ceil(double(tiles) / (high * columns)));
-        return (deep * std::min(g.m, tile.bm * tile.pair) + wide * tile.bn * again) * 2.0 * g.k / bandwidth;
+        return (deep * std::min(g.m, tile.bm * tile.pair) + wide * tile.bn * again) * 2.0 * g.k;
     };
+    const auto read = [&](std::int64_t tiles) { return bytes(tiles) / bandwidth; };
+    const double rounds = double(count) / places;
     double time = LAUNCH + STORE * 2.0 * g.m * g.n;
-    if (choice.cut) {
-        const double rounds = double(count) / places, pieces = rounds - double(std::max<std::int64_t>(0, full - 1));
+    if (choice.cut && tile.kept) {
+        const double apart = std::clamp(bytes(rest) / L2_BYTES - 1.0, 0.0, 1.0);
+        time += std::max((rounds + apart * rest / places) * steps, double(full) * read(places) + read(rest));
+        time += KEPT_FETCH + KEPT_FETCH_PER_PART * double((places + rest - 1) / rest);
+    } else if (choice.cut) {
+        const double pieces = rounds - double(std::max<std::int64_t>(0, full - 1));
         const double more = rows == 1 ? CUT_ONE_ROW : full == 0 ? CUT_ALL : g.k <= LONG_K ? CUT : CUT_LONG;
         const double parts = full == 0 ? tile.part_bytes / 65536.0 * std::ceil(1.0 / rounds) : 1.0;
         time += std::max((rounds + more * pieces) * steps, double(full) * read(places) + read(rest));
@@ -138,7 +151,8 @@ inline double expected_time(const gemmprof::Gemm& problem, const Choice& choice,
     } else {
         time += double(full) * std::max(steps, read(places)) + (rest > 0 ? std::max(steps, read(rest)) : 0.0);
     }
-    time += tile.block * (tile.in_turn ? 1.0 : double(full + (rest > 0)));
+    time += tile.block * (tile.in_turn || tile.kept ? 1.0 : double(full + (rest > 0)));
+    if (tile.kept) time += KEEP * double(full + (rest > 0));
     return choice.splits > 1 ? time + EXCHANGE + EXCHANGE_PER_BLOCK * choice.splits : time;
 }
 
@@ -147,7 +161,7 @@ inline bool can_cut(const gemmprof::Gemm& problem, const TileFacts& tile, int pl
     const gemmprof::Gemm g = seen_by(tile, problem);
     const std::int64_t count =
         std::int64_t(gemmprof::ceil_div(g.m, tile.bm * tile.pair)) * gemmprof::ceil_div(g.n, tile.bn);
-    return tile.in_turn && count % places != 0 && count * gemmprof::ceil_div(g.k, BK) >= 4 * places &&
+    return tile.cuttable && count % places != 0 && count * gemmprof::ceil_div(g.k, BK) >= 4 * places &&
            2.0 * places * gemmprof::ceil_div(g.k, BK) < 2147483647.0;
 }
 

@@ -5,44 +5,55 @@
 
 namespace GEMMPROF_STAGE {
 
-// Sums of a warp's 16 rows to C by way of shared memory, store_columns at a time. Those of a swapped tile are 16
-// columns of C, of which a row has 32 bytes.
-template <class T, class TILE, int COUNT>
-__device__ __forceinline__ void store_bulk(const float (&sums)[COUNT], unsigned staging, const CUtensorMap* map_c,
-                                           int row, int col, float alpha, int& stored) {
-    constexpr int COLUMNS = TILE::store_columns, BUFFERS = TILE::store_buffers;
+// Sums as elements of C, two in a word.
+template <class T, int COUNT>
+__device__ __forceinline__ void pack_sums(unsigned (&words)[COUNT], const float* sums, float alpha = 1.0f) {
+#pragma unroll
+    for (int i = 0; i < COUNT; ++i) words[i] = gemmprof::pack<T>(alpha * sums[2 * i], alpha * sums[2 * i + 1]);
+}
+
+// A warp's 16 rows of packed sums, store_columns of them, into `buffer` in shared memory, as the copy engine swizzles
+// 128, 64 or 32 bytes. Those of a swapped tile are 16 columns of C, of which a row has 32 bytes.
+template <class TILE>
+__device__ __forceinline__ void stage_part(const unsigned (&words)[TILE::part_words], unsigned buffer) {
+    constexpr int COLUMNS = TILE::store_columns;
     const int lane = threadIdx.x % 32;
-    // Where this lane's 16 bytes go, as the copy engine swizzles 128, 64 or 32 bytes.
-    const unsigned line = staging + (TILE::swapped ? (lane / 16 * 8 + lane % 8) * 32 + (lane / 8 ^ lane / 4) % 2 * 16
-                                                   : lane % 16 * COLUMNS * 2);
+    const unsigned line = buffer + (TILE::swapped ? (lane / 16 * 8 + lane % 8) * 32 + (lane / 8 ^ lane / 4) % 2 * 16
+                                                  : lane % 16 * COLUMNS * 2);
     const int key = COLUMNS == 64 ? lane % 8 : lane / 2 % 4;
 #pragma unroll
-    for (int part = 0; part < COUNT * 2 / COLUMNS; ++part, ++stored) {
-        // What this memory held has been read.
-        if (lane == 0) ptx::store_box_wait<BUFFERS - 1>();
-        __syncwarp();
-        const unsigned buffer = unsigned(stored % BUFFERS * TILE::store_bytes);
-#pragma unroll
-        for (int i = 0; i < COLUMNS / 16; ++i) {
-            const float* const s = &sums[part * (COLUMNS / 2) + i * 8];
-            const unsigned pairs[] = {
-                gemmprof::pack<T>(alpha * s[0], alpha * s[1]), gemmprof::pack<T>(alpha * s[2], alpha * s[3]),
-                gemmprof::pack<T>(alpha * s[4], alpha * s[5]), gemmprof::pack<T>(alpha * s[6], alpha * s[7])};
-            if constexpr (TILE::swapped)
-                ptx::store_transposed(line + buffer + i * 16 * 32, pairs[0], pairs[1], pairs[2], pairs[3]);
-            else
-                ptx::store_matrices(line + buffer + ((2 * i + lane / 16) ^ key) * 16, pairs[0], pairs[1], pairs[2],
-                                    pairs[3]);
-        }
-        ptx::fence_async_proxy();
-        __syncwarp();
-        if (lane == 0) {
-            if constexpr (TILE::swapped)
-                ptx::store_box(map_c, row, col + part * COLUMNS, staging + buffer);
-            else
-                ptx::store_box(map_c, col + part * COLUMNS, row, staging + buffer);
-            ptx::store_box_commit();
-        }
+    for (int i = 0; i < COLUMNS / 16; ++i) {
+        const unsigned* const four = &words[i * 4];
+        if constexpr (TILE::swapped)
+            ptx::store_transposed(line + i * 16 * 32, four[0], four[1], four[2], four[3]);
+        else
+            ptx::store_matrices(line + ((2 * i + lane / 16) ^ key) * 16, four[0], four[1], four[2], four[3]);
+    }
+}
+
+// Starts copying it to C, by one lane.
+template <class TILE>
+__device__ __forceinline__ void store_part(const CUtensorMap* map_c, int row, int col, unsigned buffer) {
+    if constexpr (TILE::swapped)
+        ptx::store_box(map_c, row, col, buffer);
+    else
+        ptx::store_box(map_c, col, row, buffer);
+}
+
+// Both, by way of the warp's own staging memory, when what it held has been read. `stored` counts the parts so far.
+template <class TILE>
+__device__ __forceinline__ void stage_and_store(const unsigned (&words)[TILE::part_words], unsigned staging,
+                                                const CUtensorMap* map_c, int row, int col, int& stored) {
+    constexpr int BUFFERS = TILE::store_buffers;
+    const unsigned buffer = staging + unsigned(stored++ % BUFFERS * TILE::store_bytes);
+    if (threadIdx.x % 32 == 0) ptx::store_box_wait<BUFFERS - 1>();
+    __syncwarp();
+    stage_part<TILE>(words, buffer);
+    ptx::fence_async_proxy();
+    __syncwarp();
+    if (threadIdx.x % 32 == 0) {
+        store_part<TILE>(map_c, row, col, buffer);
+        ptx::store_box_commit();
     }
 }
 

@@ -67,8 +67,8 @@ __global__ void __launch_bounds__(THREADS, blocks_of_an_sm())
 }
 
 const gemmprof::KernelFacts kernels[] = {
-    {"float16", gemmprof::address(hgemm_async_copy<__half>), THREADS, STAGES* STAGE_BYTES},
-    {"bfloat16", gemmprof::address(hgemm_async_copy<__nv_bfloat16>), THREADS, STAGES* STAGE_BYTES},
+    {"float16", gemmprof::address(hgemm_async_copy<__half>), THREADS, STAGES * STAGE_BYTES},
+    {"bfloat16", gemmprof::address(hgemm_async_copy<__nv_bfloat16>), THREADS, STAGES * STAGE_BYTES},
 };
 
 cudaError_t launch(const gemmprof::Gemm& gemm, cudaStream_t stream) {

@@ -5,7 +5,9 @@
 //    and the warps go on meanwhile (fastest_sums.cuh).
 // 2. Consumers in turn: each of the two warpgroups computes tiles of its own, and one multiplies while the other
 //    stores. A tile of 128 rows is two wgmma side by side for each step, and the producer fills the stages for one tile
-//    after the other.
+//    after the other. Or sums that are kept: of the largest tile, which both warpgroups compute together, the packed
+//    sums stay in registers, and leave a part at a time during the next tile, while one's turn to store is not the
+//    other's. That moves fewest operands for a product.
 // 3. Few tiles leave SMs idle. Up to 8 blocks then share a tile: each sums a part of K, and as a cluster they send
 //    their sums through distributed shared memory to the one that adds them. No workspace, the same result every time.
 // 4. Or tiles are cut (stream-K): those of the last two rounds, which rarely fill the GPU, or all where they are fewer
@@ -17,7 +19,8 @@
 //    multiple of 64, is then along C's rows. stmatrix transposes such sums on their way to C.
 // 6. Weights that are read once do not drive out what L2 holds of others: few rows of A, and each element of B passes
 //    L2 with the lowest priority.
-// 7. The first stages are on their way while the other warps and blocks still prepare.
+// 7. The first stages are on their way while the other warps and blocks still prepare. A launch begins with
+//    instructions that no cache holds, so few come before the first copy, and none divides.
 //
 // A pair of blocks below each other shares its tile of B as in stage 7, where B is read once; else a block alone is as
 // fast. In a cluster whose blocks also share K, block r computes row r % PAIR of the pair, and part r / PAIR of K.
@@ -37,7 +40,7 @@ namespace GEMMPROF_STAGE {
 template <class T, class TILE, bool A_TRANSPOSED, bool B_TRANSPOSED>
 __global__ void __launch_bounds__(THREADS, 1)
     hgemm_fastest(const __grid_constant__ CUtensorMap map_a, const __grid_constant__ CUtensorMap map_b,
-                  const __grid_constant__ CUtensorMap map_c, Schedule schedule, int K, gemmprof::Output out) {
+                  const __grid_constant__ CUtensorMap map_c, Schedule schedule, gemmprof::Output out) {
     using A = OperandTile<TILE::bm, !A_TRANSPOSED>;
     using B = OperandTile<TILE::bn, B_TRANSPOSED, TILE::pair>;
     constexpr int ST = TILE::stages, PAIR = TILE::pair, STAGE_BYTES = A::bytes + B::bytes;
@@ -48,10 +51,9 @@ __global__ void __launch_bounds__(THREADS, 1)
     const unsigned staging = tiles + ST * TILE::stage_bytes;
     const unsigned full = staging + CONSUMERS * 4 * TILE::warp_staging, empty = full + 8 * ST, summed = empty + 8 * ST;
 
-    const int cluster = PAIR * schedule.splits;
     const int rank = int(ptx::cluster_rank()), pair_rank = rank % PAIR, part = rank / PAIR;
-    const int index = int(blockIdx.x) / cluster, clusters = int(gridDim.x) / cluster;
-    Pieces pieces(schedule, gemmprof::ceil_div(K, BK), index, clusters, part);
+    const int index = schedule.splits == 1 ? int(blockIdx.x) / PAIR : schedule.by_cluster.divide(int(blockIdx.x));
+    Pieces pieces(schedule, index, part);
     const int group = __shfl_sync(~0u, int(threadIdx.x) / 128, 0);
 
     // A policy also for what is read more than once would cost up to a third of the speed: only a copy that needs one
@@ -74,7 +76,6 @@ __global__ void __launch_bounds__(THREADS, 1)
     if (threadIdx.x == CONSUMERS * 128) {
         ptx::prefetch_map(&map_a);
         ptx::prefetch_map(&map_b);
-        if (schedule.bulk) ptx::prefetch_map(&map_c);
         for (int stage = 0; stage < ST; ++stage) {
             ptx::barrier_init(full + 8 * stage, 1);
             ptx::barrier_init(empty + 8 * stage, RELEASES);
@@ -82,7 +83,7 @@ __global__ void __launch_bounds__(THREADS, 1)
         ptx::barrier_init(summed, 1);
         ptx::barrier_init_fence();
         Pieces start = pieces;  // a copy: what one thread alone changed would not be uniform for the others, either
-        if (start.next()) {
+        if (start.next(schedule)) {
             int tile_row, tile_col;
             schedule.place(start.tile, tile_row, tile_col);
             const int row = (tile_row * PAIR + pair_rank) * TILE::bm, col = tile_col * TILE::bn;
@@ -93,6 +94,7 @@ __global__ void __launch_bounds__(THREADS, 1)
                 copy_a(tile, row, k, barrier);
                 if constexpr (PAIR == 1) copy_b(tile + A::bytes, col, k, barrier);
             }
+            if (schedule.bulk) ptx::prefetch_map(&map_c);
         }
     }
     __syncwarp();
@@ -105,7 +107,7 @@ __global__ void __launch_bounds__(THREADS, 1)
         ptx::give_registers<40>();
         if (threadIdx.x == CONSUMERS * 128) {
             int stage = 0, parity = 0;
-            while (pieces.next()) {
+            while (pieces.next(schedule)) {
                 int tile_row, tile_col;
                 schedule.place(pieces.tile, tile_row, tile_col);
                 const int row = (tile_row * PAIR + pair_rank) * TILE::bm, col = tile_col * TILE::bn;
@@ -143,13 +145,30 @@ __global__ void __launch_bounds__(THREADS, 1)
             if (group == 1) ptx::named_barrier_arrive(1, CONSUMERS * 128);  // the first turn is the other's
         int position = 0;                                                   // steps that lie before this piece
         int stored = 0;                                                     // parts that this warp has handed over
-        for (int turn = 0; pieces.next(); ++turn) {
-            // Shuffled, so that the compiler sees that they are the same for all lanes: the loop is counted, and
-            // wgmma's descriptors are made, in uniform registers.
-            const int steps = __shfl_sync(~0u, pieces.last - pieces.first, 0);
-            int stage = __shfl_sync(~0u, position % ST, 0), parity = __shfl_sync(~0u, position / ST & 1, 0);
-            position += steps;
-            if (TILE::in_turn && turn % CONSUMERS != group) continue;
+        // Packed sums that wait for the next piece's first steps.
+        unsigned kept[TILE::kept ? TILE::store_parts : 1][TILE::part_words];
+        int kept_row = -1, kept_col = 0;  // row -1: there are none
+        const auto store_kept = [&](int part) {
+            stage_and_store<TILE>(kept[part], my_staging, &map_c, kept_row, kept_col + part * TILE::store_columns,
+                                  stored);
+        };
+        constexpr int KEPT_STEPS = CONSUMERS * TILE::store_parts + 1;  // until all are stored, the consumers in turn
+        int stage = 0, parity = 0;
+        bool some = pieces.next(schedule);
+        // Shuffled, so that the compiler sees that it is the same for all lanes: the loop is counted, and wgmma's
+        // descriptors are made, in uniform registers.
+        int next_steps = __shfl_sync(~0u, pieces.last - pieces.first, 0);
+        for (int turn = 0; some; ++turn) {
+            const int steps = next_steps;
+            if constexpr (TILE::in_turn) {
+                stage = __shfl_sync(~0u, position % ST, 0), parity = __shfl_sync(~0u, position / ST & 1, 0);
+                position += steps;
+                if (turn % CONSUMERS != group) {
+                    some = pieces.next(schedule);
+                    next_steps = __shfl_sync(~0u, pieces.last - pieces.first, 0);
+                    continue;
+                }
+            }
             float sums[TILE::halves][TILE::wn / 2];
             if constexpr (TILE::in_turn) ptx::named_barrier_sync(1 + group, CONSUMERS * 128);
             int step = 0;
@@ -164,6 +183,14 @@ __global__ void __launch_bounds__(THREADS, 1)
                     multiply_step<T, A, B>(sums[half], A::descriptor(a_tile, group_row + 64 * half),
                                            B::descriptor(b_tile, group_col), step > 0);
                 ptx::wgmma_commit();
+                if constexpr (TILE::kept) {
+                    if (kept_row >= 0) {
+#pragma unroll
+                        for (int part = 0; part < TILE::store_parts; ++part)
+                            if (step == CONSUMERS * part + group + 1) store_kept(part);
+                        if (step == KEPT_STEPS - 1) kept_row = -1;
+                    }
+                }
                 ptx::wgmma_wait<1>();
 #pragma unroll
                 for (int half = 0; half < TILE::halves; ++half) ptx::pin(sums[half]);
@@ -172,34 +199,41 @@ __global__ void __launch_bounds__(THREADS, 1)
             } while (++step < steps);
             // All is issued, so it is the other's turn, if there is another piece.
             if constexpr (TILE::in_turn)
-                if (pieces.more()) ptx::named_barrier_arrive(2 - group, CONSUMERS * 128);
+                if (pieces.more(schedule)) ptx::named_barrier_arrive(2 - group, CONSUMERS * 128);
+            // While the last steps are multiplied: where the sums go, and what comes next.
+            const Pieces piece = pieces;
+            int tile_row, tile_col;
+            schedule.place(piece.tile, tile_row, tile_col);
+            some = pieces.next(schedule);
+            next_steps = __shfl_sync(~0u, pieces.last - pieces.first, 0);
+            if (TILE::kept && some) ptx::barrier_wait(full + 8 * stage, parity);
             ptx::wgmma_wait<0>();
 #pragma unroll
             for (int half = 0; half < TILE::halves; ++half) ptx::pin(sums[half]);
             release(stage == 0 ? ST - 1 : stage - 1);
 
-            int tile_row, tile_col;
-            schedule.place(pieces.tile, tile_row, tile_col);
             const int row = (tile_row * PAIR + pair_rank) * TILE::bm + group_row;
             const int col = tile_col * TILE::bn + group_col;
-            if constexpr (TILE::in_turn) {
+            if constexpr (TILE::cuttable) {
                 constexpr int PART = TILE::part_floats / 4;
+                const auto slot = [&](int block) { return block * TILE::slots + (TILE::in_turn ? 0 : group); };
                 const int block = int(blockIdx.x);
-                if (pieces.first > 0) {
-                    leave_part(sums, schedule.parts + block * PART, schedule.complete + block, schedule.ticket,
-                               3 + group);
+                if (piece.first > 0 && schedule.splits == 1) {
+                    leave_part(sums, schedule.parts + slot(block) * PART, schedule.complete + slot(block),
+                               schedule.ticket, 3 + group);
                     continue;
                 }
                 // Clusters before this one have computed the rest of this tile, each a piece.
-                for (int from = index, done = pieces.last; done < pieces.steps;) {
-                    const int begin = pieces.cut(--from, clusters), end = pieces.cut(from - 1, clusters);
-                    const int theirs = block - (index - from) * PAIR;
+                for (int from = index, done = piece.last; done < schedule.steps && schedule.splits == 1;) {
+                    const int begin = Pieces::cut(schedule, --from), end = Pieces::cut(schedule, from - 1);
+                    const int theirs = slot(block - (index - from) * PAIR);
                     if (begin < end)
                         take_part(sums, schedule.parts + theirs * PART, schedule.complete + theirs, schedule.ticket,
                                   3 + group);
                     done += end - begin;
                 }
-            } else if (schedule.splits > 1) {
+            }
+            if (!TILE::in_turn && schedule.splits > 1) {
                 exchange_and_store<T, TILE>(sums[0], tiles, summed, part, schedule.splits, pair_rank, row, col, out);
                 break;
             }
@@ -208,11 +242,39 @@ __global__ void __launch_bounds__(THREADS, 1)
                 if constexpr (TILE::bm < 64) rows.m = min(out.m, row + TILE::bm);
 #pragma unroll
                 for (int half = 0; half < TILE::halves; ++half) store_sums<T>(sums[half], row + 64 * half, col, rows);
+                if constexpr (TILE::kept) {
+#pragma unroll
+                    for (int part = 0; part < TILE::store_parts; ++part)
+                        for (unsigned& word : kept[part]) word = 0;  // or they would take registers from these stores
+                }
+                continue;
+            }
+            const int warp_row = row + thread / 32 * 16;
+            if constexpr (TILE::kept) {
+                // The other consumer may be here, too, and nothing multiplied: every instruction counts.
+                if (out.alpha != 1.0f)
+#pragma unroll
+                    for (float& sum : sums[0]) sum *= out.alpha;
+#pragma unroll
+                for (int part = 0; part < TILE::store_parts; ++part)
+                    pack_sums<T>(kept[part], sums[0] + part * TILE::store_columns / 2);
+                kept_row = warp_row, kept_col = col;
+                if (!some || next_steps < KEPT_STEPS) {
+#pragma unroll
+                    for (int part = 0; part < TILE::store_parts; ++part) store_kept(part);
+                    kept_row = -1;
+                }
             } else if (thread / 32 < TILE::warps) {
 #pragma unroll
-                for (int half = 0; half < TILE::halves; ++half)
-                    store_bulk<T, TILE>(sums[half], my_staging, &map_c, row + 64 * half + thread / 32 * 16, col,
-                                        out.alpha, stored);
+                for (int half = 0; half < TILE::halves; ++half) {
+#pragma unroll
+                    for (int part = 0; part < TILE::store_parts; ++part) {
+                        unsigned words[TILE::part_words];
+                        pack_sums<T>(words, sums[half] + part * TILE::store_columns / 2, out.alpha);
+                        stage_and_store<TILE>(words, my_staging, &map_c, warp_row + 64 * half,
+                                              col + part * TILE::store_columns, stored);
+                    }
+                }
             }
         }
         if (threadIdx.x % 32 == 0) ptx::store_box_wait<0>();
@@ -283,16 +345,23 @@ cudaError_t launch_choice(const gemmprof::Gemm& g, const Choice& choice, int pla
     // As few clusters as need no more rounds: the SMs that would idle in the last one leave the others a higher clock.
     const int rounds = gemmprof::ceil_div(count, places);
     const int clusters = choice.splits > 1 ? count : choice.cut ? places : gemmprof::ceil_div(count, rounds);
-    Schedule schedule = {rows,         columns,   GROUP,   choice.splits, count, bulk,
-                         columns == 1, rows == 1, nullptr, nullptr,       0};
+    const int steps = gemmprof::ceil_div(seen.k, BK);
+    Schedule schedule = {};
+    schedule.rows = rows, schedule.columns = columns, schedule.splits = choice.splits, schedule.clusters = clusters;
+    schedule.whole = count, schedule.steps = steps, schedule.part = Shares::of(steps, choice.splits);
+    schedule.by_cluster = Divisor::of(cluster), schedule.by_band = Divisor::of(GROUP * columns);
+    schedule.by_height = Divisor::of(rows % GROUP == 0 ? GROUP : rows % GROUP);
+    schedule.by_steps = Divisor::of(steps);
+    schedule.bulk = bulk, schedule.a_once = columns == 1, schedule.b_once = rows == 1;
 
-    const Parts parts(device, choice.cut ? clusters * cluster : 0, std::size_t(tile.part_bytes), stream);
+    const Parts parts(device, choice.cut ? clusters * cluster * tile.slots : 0, std::size_t(tile.part_bytes), stream);
     if (parts.complete != nullptr) {
-        schedule.whole = std::max(0, count / places - 1) * places;
+        schedule.whole = std::max(0, count / places - (tile.kept ? 0 : 1)) * places;
+        schedule.piece = Shares::of((count - schedule.whole) * steps, clusters);
         schedule.parts = parts.parts, schedule.complete = parts.complete, schedule.ticket = gemmprof::new_ticket();
     }
     return gemmprof::launch_kernel(kernel_for(g, choice.tile), unsigned(clusters * cluster), unsigned(cluster), stream,
-                                   maps[0], maps[1], maps[2], schedule, g.k, gemmprof::output_of(g));
+                                   maps[0], maps[1], maps[2], schedule, gemmprof::output_of(g));
 }
 
 cudaError_t launch_prepared(const gemmprof::Gemm& g, cudaStream_t stream) {
