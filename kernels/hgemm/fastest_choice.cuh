@@ -54,11 +54,13 @@ enum TileName {
 };
 
 constexpr TileFacts tile_facts[kTiles] = {
-    facts<Large>(0.587, 5.43, 0.131),   facts<Turn128>(0.317, 3.60, 0.079),    facts<Turn160>(0.399, 3.59, 0.063),
-    facts<Turn192>(0.450, 5.25, 0.115), facts<Swapped160>(0.399, 2.82, 0.059), facts<Swapped192>(0.461, 3.91, 0.089),
-    facts<Medium>(0.310, 1.18, 0.080),  facts<Small>(0.255, 0.55, 0.120),      facts<Tiny>(0.219, 0.18, 0.120, 0.930),
-    facts<Lone192>(0.444, 4.78, 0.128), facts<Lone128>(0.318, 1.75, 0.073),    facts<Lone64>(0.245, 0.70, 0.120),
-    facts<Lone16>(0.239, 0.87, 0.120),
+    facts<Large>(0.587, 5.43, 0.131),          facts<Turn128>(0.317, 3.60, 0.079),
+    facts<Turn160>(0.399, 3.59, 0.063),        facts<Turn192>(0.450, 5.25, 0.115),
+    facts<Swapped160>(0.399, 2.82, 0.059),     facts<Swapped192>(0.461, 3.91, 0.089),
+    facts<Medium>(0.310, 2.63, 0.080, 0.982),  facts<Small>(0.255, 0.44, 0.120, 0.972),
+    facts<Tiny>(0.219, 0.19, 0.120, 0.984),    facts<Lone192>(0.444, 4.78, 0.128),
+    facts<Lone128>(0.318, 1.75, 0.073, 0.963), facts<Lone64>(0.245, 0.55, 0.120, 0.990),
+    facts<Lone16>(0.239, 0.83, 0.120, 1.082),
 };
 
 // Operations from which on the card nears its power limit, and from which on it is there, one such launch after
@@ -66,16 +68,18 @@ constexpr TileFacts tile_facts[kTiles] = {
 constexpr double WARM = 59e9, HOT = 396e9;
 
 constexpr double LAUNCH = 5.92;
-constexpr double BANDWIDTH = 3.63e6;       // bytes a microsecond from device memory
-constexpr double BANDWIDTH_ONCE = 3.71e6;  // where B is read once, and what L2 holds is not written back for it
-constexpr double STORE = 2.72e-7;          // a byte of C
-constexpr double EXCHANGE = 0.88, EXCHANGE_PER_BLOCK = 0.579;  // of the sums of blocks that share a tile
+constexpr double BANDWIDTH = 3.62e6;      // bytes a microsecond from device memory
+constexpr double BANDWIDTH_ONCE = 3.7e6;  // where B is read once
+// Other operands drive what others have written to L2 out to memory, up to so many bytes: microseconds a byte.
+constexpr double WRITE_BACK = 4.53e-8, WRITTEN_BYTES = 5e7;
+constexpr double STORE = 2.72e-7;                              // a byte of C
+constexpr double EXCHANGE = 0.95, EXCHANGE_PER_BLOCK = 0.472;  // of the sums of blocks that share a tile
 // Clusters that compute pieces of tiles are at different places of K and share fewer operands in L2: a part of their
 // time more, up to LONG_K, beyond, and where all tiles are cut; little where one row of tiles reads B anyway. Then the
 // sums that they leave are fetched.
-constexpr double CUT = 0.327, CUT_LONG = 0.392, CUT_ALL = 0.360, CUT_ONE_ROW = 0.174, LONG_K = 4096;
+constexpr double CUT = 0.327, CUT_LONG = 0.392, CUT_ALL = 0.351, CUT_ONE_ROW = 0.170, LONG_K = 4096;
 // So do blocks that share a tile: each row of tiles but the first reads a part of B again.
-constexpr double READ_AGAIN = 0.53;
+constexpr double READ_AGAIN = 0.49;
 constexpr double FETCH = 1.66, FETCH_PER_PART = 1.45;  // microseconds, and more for each 64 KiB
 // Of tiles whose sums are kept only those of the last round are cut. What they read is shared while L2 holds all of it,
 // and hardly beyond twice that.
@@ -151,6 +155,7 @@ inline double expected_time(const gemmprof::Gemm& problem, const Choice& choice,
     } else {
         time += double(full) * std::max(steps, read(places)) + (rest > 0 ? std::max(steps, read(rest)) : 0.0);
     }
+    if (rows > 1) time += WRITE_BACK * std::min(2.0 * g.k * (double(g.m) + g.n), WRITTEN_BYTES);
     time += tile.block * (tile.in_turn || tile.kept ? 1.0 : double(full + (rest > 0)));
     if (tile.kept) time += KEEP * double(full + (rest > 0));
     return choice.splits > 1 ? time + EXCHANGE + EXCHANGE_PER_BLOCK * choice.splits : time;
