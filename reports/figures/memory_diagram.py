@@ -27,7 +27,7 @@ OPTIONAL = frozenset(
 """Units that are left out where nothing flows."""
 
 WIDTHS = (84, 112, 130, 112, 134)
-GAP = 156
+GAP = 168
 ROW = 46
 PAD = 18
 SPACE = 14
@@ -155,8 +155,16 @@ def _spans(shown: list[list[str]], links: list[MemoryLink]) -> Spans:
     spans: Spans = {}
     y = float(TOP)
     physical = {"shared": "shared_memory", "distributed_shared": "shared_memory"}
-    for name in shown[1]:
-        rows = max(len(_pair(links, "kernel", name)), len(_pair(links, name, physical.get(name, "l1"))), 1)
+    unit_of = {name: physical.get(name, "l1") for name in shown[1]}
+    rows_of = {
+        name: max(len(_pair(links, "kernel", name)), len(_pair(links, name, unit)), 1)
+        for name, unit in unit_of.items()
+    }
+    for unit in dict.fromkeys(unit_of.values()):
+        # A unit is as high as the spaces that it holds: the first of them makes room for what leads on from it.
+        spaces = [name for name in unit_of if unit_of[name] == unit]
+        rows_of[spaces[0]] += max(0, len(_pair(links, unit, "l2")) - sum(rows_of[name] for name in spaces))
+    for name, rows in rows_of.items():
         spans[name] = (y, y + rows * ROW + PAD)
         y += rows * ROW + PAD + SPACE
     y = max(y, TOP + 2 * (ROW + PAD + SPACE))

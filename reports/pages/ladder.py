@@ -78,6 +78,17 @@ class StageRow:
         return self.record.stage.yardstick
 
 
+def fastest_of(rows: Sequence[StageRow]) -> StageRow | None:
+    """The fastest stage beside the yardstick, None where none was timed.
+
+    Each stage was timed in turns with the yardstick, minutes after the one before: where all have their share of it,
+    that decides, because a card that has grown hot in between slows both.
+    """
+    timed = [row for row in rows if not row.yardstick and row.tflops is not None]
+    in_turns = all(row.of_yardstick is not None for row in timed)
+    return max(timed, key=lambda row: (row.of_yardstick if in_turns else row.tflops) or 0.0, default=None)
+
+
 @dataclass(frozen=True, slots=True)
 class LadderRoofline:
     """The figure, and what the script that zooms and answers needs."""
@@ -107,14 +118,16 @@ class ProblemGroup:
     @property
     def fastest(self) -> StageRow | None:
         """The fastest stage beside the yardstick, None where none was timed."""
-        timed = [row for row in self.rows if not row.yardstick and row.tflops is not None]
-        return max(timed, key=lambda row: row.tflops or 0.0, default=None)
+        return fastest_of(self.rows)
 
     @property
     def gain(self) -> float | None:
         """Speed of the fastest stage over the first one, None with less than two timed ones."""
-        timed = [row.tflops for row in self.rows if not row.yardstick and row.tflops is not None]
-        return max(timed) / timed[0] if len(timed) > 1 and timed[0] else None
+        timed = [row for row in self.rows if not row.yardstick and row.tflops]
+        best = fastest_of(self.rows)
+        if len(timed) < 2 or best is None or not best.tflops or not timed[0].tflops:
+            return None
+        return best.tflops / timed[0].tflops
 
     @property
     def timed(self) -> bool:
@@ -251,8 +264,8 @@ def _story(rows: Sequence[StageRow]) -> str:
     ladder = [row for row in rows if not row.yardstick and row.tflops is not None]
     if len(ladder) < 2:
         return ""
-    first, best = ladder[0], max(ladder, key=lambda row: row.tflops or 0.0)
-    assert first.tflops is not None and best.tflops is not None
+    first, best = ladder[0], fastest_of(ladder)
+    assert first.tflops is not None and best is not None and best.tflops is not None
     steps = [row for row in ladder if row.step is not None]
     largest = max(steps, key=lambda row: row.step or 0.0, default=None)
     sentence = (

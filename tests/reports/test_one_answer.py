@@ -96,6 +96,21 @@ def test_speed_against_the_yardstick_is_the_same_on_page_and_terminal(alternatin
     assert shown == rows
 
 
+def test_the_fastest_stage_is_that_of_the_turns_with_the_yardstick() -> None:
+    """A card grows hot: a stage timed minutes later may take longer and still be the faster one."""
+    run = load_recorded_run()
+    groups = overview(Session("run", (), run), plan(Session("run", (), run)), "").groups
+    assert len(groups) > 3
+    for group in groups:
+        rows = [row for row in group.rows if not row.yardstick]
+        best = group.fastest
+        assert best is not None and best.of_yardstick == max(row.of_yardstick or 0.0 for row in rows)
+        if group.story:
+            assert best.record.stage.title in group.story
+        if len(rows) > 1:
+            assert group.gain == pytest.approx((best.tflops or 0.0) / (rows[0].tflops or 1.0))
+
+
 @pytest.mark.parametrize("name", ["modes_graph", "modes_range"])
 def test_no_occupancy_tile_where_the_page_says_not_collected(name: str, recorded: ReadRecorded) -> None:
     analysis = analyse(recorded(name)[0])
