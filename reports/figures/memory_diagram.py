@@ -155,14 +155,14 @@ def _spans(shown: list[list[str]], links: list[MemoryLink]) -> Spans:
     spans: Spans = {}
     y = float(TOP)
     physical = {"shared": "shared_memory", "distributed_shared": "shared_memory"}
-    unit_of = {name: physical.get(name, "l1") for name in shown[1]}
-    rows_of = {
-        name: max(len(_pair(links, "kernel", name)), len(_pair(links, name, unit)), 1)
-        for name, unit in unit_of.items()
-    }
-    for unit in dict.fromkeys(unit_of.values()):
+    rows_of: dict[str, int] = {}
+    spaces_of: dict[str, list[str]] = {}
+    for name in shown[1]:
+        unit = physical.get(name, "l1")
+        rows_of[name] = max(len(_pair(links, "kernel", name)), len(_pair(links, name, unit)), 1)
+        spaces_of.setdefault(unit, []).append(name)
+    for unit, spaces in spaces_of.items():
         # A unit is as high as the spaces that it holds: the first of them makes room for what leads on from it.
-        spaces = [name for name in unit_of if unit_of[name] == unit]
         rows_of[spaces[0]] += max(0, len(_pair(links, unit, "l2")) - sum(rows_of[name] for name in spaces))
     for name, rows in rows_of.items():
         spans[name] = (y, y + rows * ROW + PAD)
@@ -170,7 +170,7 @@ def _spans(shown: list[list[str]], links: list[MemoryLink]) -> Spans:
     y = max(y, TOP + 2 * (ROW + PAD + SPACE))
     bottom = y - SPACE
     for name in shown[2]:
-        above = [spans[space] for space in shown[1] if physical.get(space, "l1") == name]
+        above = [spans[space] for space in spaces_of.get(name, ())]
         spans[name] = (above[0][0], above[-1][1]) if above else (TOP, bottom)
     for name in (*shown[0], *shown[3]):
         spans[name] = (TOP, bottom)

@@ -78,13 +78,18 @@ class StageRow:
         return self.record.stage.yardstick
 
 
+def timed_stages(rows: Sequence[StageRow]) -> list[StageRow]:
+    """The stages beside the yardstick that were timed."""
+    return [row for row in rows if not row.yardstick and row.tflops is not None]
+
+
 def fastest_of(rows: Sequence[StageRow]) -> StageRow | None:
     """The fastest stage beside the yardstick, None where none was timed.
 
     Each stage was timed in turns with the yardstick, minutes after the one before: where all have their share of it,
     that decides, because a card that has grown hot in between slows both.
     """
-    timed = [row for row in rows if not row.yardstick and row.tflops is not None]
+    timed = timed_stages(rows)
     in_turns = all(row.of_yardstick is not None for row in timed)
     return max(timed, key=lambda row: (row.of_yardstick if in_turns else row.tflops) or 0.0, default=None)
 
@@ -123,9 +128,8 @@ class ProblemGroup:
     @property
     def gain(self) -> float | None:
         """Speed of the fastest stage over the first one, None with less than two timed ones."""
-        timed = [row for row in self.rows if not row.yardstick and row.tflops]
-        best = fastest_of(self.rows)
-        if len(timed) < 2 or best is None or not best.tflops or not timed[0].tflops:
+        timed, best = timed_stages(self.rows), self.fastest
+        if len(timed) < 2 or best is None or best.tflops is None or not timed[0].tflops:
             return None
         return best.tflops / timed[0].tflops
 
@@ -261,7 +265,7 @@ def _rows(session: Session, run: Run, problem: Problem, pages: dict[int, KernelP
 
 def _story(rows: Sequence[StageRow]) -> str:
     """The ladder in one sentence."""
-    ladder = [row for row in rows if not row.yardstick and row.tflops is not None]
+    ladder = timed_stages(rows)
     if len(ladder) < 2:
         return ""
     first, best = ladder[0], fastest_of(ladder)

@@ -2,11 +2,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from itertools import combinations
-from pathlib import Path
 
-from gemmprof.analysis.kernel_analysis import analyse
 from gemmprof.analysis.memory_chart import MemoryChart
-from gemmprof.analysis.reading.report import read_report
 from gemmprof.analysis.session import Session
 from gemmprof.reports.figures.memory_diagram import Box, Diagram, diagram
 from gemmprof.reports.formatting import number, traffic
@@ -18,17 +15,16 @@ REPORTS = (
     "flaws_async_copy",
     "flaws_cluster",
     "flaws_spills",
+    # Tensor copies have links of their own between shared memory and L2, beside those of L1.
+    "wgmma/gemm_4096",
+    "wgmma/gemm_4096_fp8",
+    "wgmma/hgemm_clusters_half_sectors",
+    "wgmma/hgemm_mma_in_turn",
 )
 
 
-WGMMA = Path(__file__).resolve().parent.parent / "data" / "wgmma"
-"""Kernels with tensor copies: links of their own between shared memory and L2, beside those of L1."""
-
-
 def charts(load: Callable[[str], Session]) -> list[MemoryChart]:
-    kernels = [kernel for name in REPORTS for kernel in load(name).kernels]
-    kernels += [analyse(launch) for path in sorted(WGMMA.iterdir()) for launch in read_report(path)]
-    found = [kernel.get(MemoryChart) for kernel in kernels]
+    found = [kernel.get(MemoryChart) for name in REPORTS for kernel in load(name).kernels]
     return [chart for chart in found if isinstance(chart, MemoryChart)]
 
 
