@@ -20,12 +20,14 @@ from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
-from gemmprof.analysis import (
+from gemmprof.analysis.explanation.engine import explain
+from gemmprof.analysis.occupancy import of_launch as occupancy_profile
+from gemmprof.analysis.sections import (
     bank_conflicts,
     coalescing,
     divergence,
     instruction_mix,
-    launch,
+    launch_statistics,
     memory_chart,
     roofline,
     rules,
@@ -35,14 +37,12 @@ from gemmprof.analysis import (
     spills,
     warp_states,
 )
-from gemmprof.analysis.explanation.engine import explain
-from gemmprof.analysis.occupancy import profile as occupancy_profile
-from gemmprof.analysis.verdict import Verdict, judge
-from gemmprof.brief import brief, time_words
-from gemmprof.errors import UsageError
+from gemmprof.analysis.sections.verdict import Verdict, judge
+from gemmprof.base.brief import brief, time_words
+from gemmprof.base.errors import UsageError
+from gemmprof.base.views import view_of
 from gemmprof.metrics import DURATION, MetricGroup
 from gemmprof.model import Explanation, KernelProfile, NotCollected
-from gemmprof.views import view_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -68,7 +68,7 @@ class Analysis(Protocol):
 ANALYSES: tuple[Analysis, ...] = (
     speed_of_light,
     roofline,
-    launch,
+    launch_statistics,
     instruction_mix,
     occupancy_profile,
     scheduler,

@@ -8,18 +8,18 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from gemmprof import metrics as m
-from gemmprof.analysis.inputs import expand, is_run
+from gemmprof.analysis.inputs.patterns import expand, is_run
+from gemmprof.analysis.inputs.selection import EVERYTHING, Candidate, Selection, nothing_selected, selected
 from gemmprof.analysis.kernel_analysis import KernelAnalysis, analyse
 from gemmprof.analysis.ladder.stage_launch import stage_launch
 from gemmprof.analysis.reading.collector import few_collections
 from gemmprof.analysis.reading.frame import open_frame
 from gemmprof.analysis.reading.report import ReportReader
 from gemmprof.analysis.reading.unpack import unpacked_once
-from gemmprof.analysis.selection import EVERYTHING, Candidate, Selection, nothing_selected, selected
-from gemmprof.errors import GemmprofError, ReportError, UsageError
-from gemmprof.integrity import check, record_of
+from gemmprof.base.errors import GemmprofError, ReportError, UsageError
 from gemmprof.model import KernelProfile, StageResult
-from gemmprof.run import RUN_FILE, Run, load_run
+from gemmprof.runs.directory import RUN_FILE, Run, load_run
+from gemmprof.runs.integrity import check, record_of
 
 MANY_LAUNCHES = 64
 """A report with more launches keeps no instance values once they are analysed, and source only where measured."""

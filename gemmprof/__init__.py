@@ -8,7 +8,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from gemmprof import views
+from gemmprof.base import views
 
 if TYPE_CHECKING:
     from gemmprof.analysis.kernel_analysis import analyse as analyse
@@ -16,31 +16,31 @@ if TYPE_CHECKING:
     from gemmprof.analysis.occupancy.calculator import occupancy as occupancy
     from gemmprof.analysis.occupancy.table import occupancy_table as occupancy_table
     from gemmprof.analysis.reading.report import read_report as read_report
+    from gemmprof.api.opened import Report as Report
+    from gemmprof.api.opened import explain as explain
+    from gemmprof.api.opened import open as open  # noqa: A004
     from gemmprof.api.region import profile as profile
-    from gemmprof.api.report import Report as Report
-    from gemmprof.api.report import explain as explain
-    from gemmprof.api.report import open as open  # noqa: A004
-    from gemmprof.errors import GemmprofError as GemmprofError
-    from gemmprof.errors import ReportError as ReportError
-    from gemmprof.errors import UsageError as UsageError
-    from gemmprof.run import load_recorded_run as load_recorded_run
-    from gemmprof.run import load_run as load_run
+    from gemmprof.base.errors import GemmprofError as GemmprofError
+    from gemmprof.base.errors import ReportError as ReportError
+    from gemmprof.base.errors import UsageError as UsageError
+    from gemmprof.runs.directory import load_recorded_run as load_recorded_run
+    from gemmprof.runs.directory import load_run as load_run
 
 __version__ = "0.1.0"
 
 _HOMES = {
-    "GemmprofError": "gemmprof.errors",
+    "GemmprofError": "gemmprof.base.errors",
     "Occupancy": "gemmprof.analysis.occupancy.calculator",
-    "Report": "gemmprof.api.report",
-    "ReportError": "gemmprof.errors",
-    "UsageError": "gemmprof.errors",
+    "Report": "gemmprof.api.opened",
+    "ReportError": "gemmprof.base.errors",
+    "UsageError": "gemmprof.base.errors",
     "analyse": "gemmprof.analysis.kernel_analysis",
-    "explain": "gemmprof.api.report",
-    "load_recorded_run": "gemmprof.run",
-    "load_run": "gemmprof.run",
+    "explain": "gemmprof.api.opened",
+    "load_recorded_run": "gemmprof.runs.directory",
+    "load_run": "gemmprof.runs.directory",
     "occupancy": "gemmprof.analysis.occupancy.calculator",
     "occupancy_table": "gemmprof.analysis.occupancy.table",
-    "open": "gemmprof.api.report",
+    "open": "gemmprof.api.opened",
     "profile": "gemmprof.api.region",
     "read_report": "gemmprof.analysis.reading.report",
 }

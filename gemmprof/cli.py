@@ -18,9 +18,9 @@ from importlib import import_module
 from typing import Any, NoReturn
 
 from gemmprof import __version__
+from gemmprof.base.errors import GemmprofError, UsageError
+from gemmprof.base.printable import guarded_output, one_line, silence
 from gemmprof.commands import COMMANDS, TAKE_A_PROGRAM
-from gemmprof.errors import GemmprofError, UsageError
-from gemmprof.printable import guarded_output, one_line, silence
 
 EXIT_OK, EXIT_FINDING, EXIT_ERROR = 0, 1, 2
 
@@ -164,7 +164,7 @@ def _trusting(options: argparse.Namespace) -> AbstractContextManager[None]:
     """What ``--trust`` asks for; without it nothing that reads reports is imported here."""
     if not getattr(options, "trust", False):
         return nullcontext()
-    from gemmprof.integrity import trusting
+    from gemmprof.runs.integrity import trusting
 
     return trusting(True)
 
@@ -184,7 +184,7 @@ def _print_error(command: str, error: GemmprofError, *, as_json: bool) -> None:
     where = f"gemmprof {command}".strip()
     print(f"{where}: error: {error}", file=sys.stderr)
     if as_json:
-        from gemmprof.commands._shared import print_json
+        from gemmprof.arguments.common import print_json
 
         print_json(
             {

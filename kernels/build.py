@@ -15,16 +15,19 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gemmprof.cache import cache_directory
-from gemmprof.dtypes import element_type
-from gemmprof.errors import BuildError
+from gemmprof.base.cache import cache_directory
+from gemmprof.base.errors import BuildError
+from gemmprof.base.progress import SILENT, Progress
+from gemmprof.gpu.dtypes import element_type
+from gemmprof.gpu.ptxas import KernelResources
+from gemmprof.gpu.toolchain import Tool, TorchInstallation
 from gemmprof.kernels import compiler
 from gemmprof.kernels.catalog import Variant, all_variants
 from gemmprof.kernels.compiler import Unit, digest
 from gemmprof.kernels.constraints import read_constraints
 from gemmprof.kernels.entries import is_whole, new_entry
 from gemmprof.kernels.main_kernel import main_kernels
-from gemmprof.kernels.toolchain import (
+from gemmprof.kernels.targets import (
     DEFAULT_ARCHITECTURE,
     architecture_number,
     present_architectures,
@@ -34,9 +37,6 @@ from gemmprof.kernels.toolchain import (
 )
 from gemmprof.kernels.tuned import Tuned, load_tuned
 from gemmprof.model import Ladder
-from gemmprof.progress import SILENT, Progress
-from gemmprof.ptxas import KernelResources
-from gemmprof.toolchain import Tool, TorchInstallation
 
 if TYPE_CHECKING:
     from gemmprof.kernels.operators import Extension

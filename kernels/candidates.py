@@ -8,15 +8,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from gemmprof.cache import cache_directory
-from gemmprof.dtypes import element_type, name_of
-from gemmprof.errors import BuildError
+from gemmprof.base.cache import cache_directory
+from gemmprof.base.errors import BuildError
+from gemmprof.gpu.dtypes import element_type, name_of
+from gemmprof.gpu.ptxas import KernelResources
 from gemmprof.kernels import compiler
 from gemmprof.kernels.catalog import Variant
 from gemmprof.kernels.entries import is_whole, new_entry
 from gemmprof.kernels.operators import KernelOccupancy, query_kernels
-from gemmprof.kernels.toolchain import architecture_number, require_nvcc
-from gemmprof.ptxas import KernelResources
+from gemmprof.kernels.targets import architecture_number, require_nvcc
 
 if TYPE_CHECKING:
     from torch import Tensor

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from gemmprof.dtypes import BFLOAT16, DTYPES, FLOAT8_E4M3, FLOAT16, FLOAT32
-from gemmprof.errors import UsageError
+from gemmprof.base.errors import UsageError
+from gemmprof.gpu.dtypes import BFLOAT16, DTYPES, FLOAT8_E4M3, FLOAT16, FLOAT32
 from gemmprof.kernels import fp8, half, single
 from gemmprof.model import Ladder, Stage
 

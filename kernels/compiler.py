@@ -20,14 +20,14 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TypeVar
 
-from gemmprof.documents import DocumentError, read_json
-from gemmprof.errors import BuildError
+from gemmprof.base.documents import DocumentError, read_json
+from gemmprof.base.errors import BuildError
+from gemmprof.base.progress import Progress
+from gemmprof.gpu.ptxas import KernelResources, parse_ptxas, with_short_names
+from gemmprof.gpu.toolchain import Tool
 from gemmprof.kernels.catalog import Variant
 from gemmprof.kernels.entries import is_whole, new_entry
-from gemmprof.kernels.toolchain import target_number, why_skipped
-from gemmprof.progress import Progress
-from gemmprof.ptxas import KernelResources, parse_ptxas, with_short_names
-from gemmprof.toolchain import Tool
+from gemmprof.kernels.targets import target_number, why_skipped
 
 Note = TypeVar("Note")
 

@@ -13,8 +13,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from gemmprof.errors import BuildError
-from gemmprof.expressions import ExpressionError, evaluate, is_arithmetic
+from gemmprof.base.errors import BuildError
+from gemmprof.base.expressions import ExpressionError, evaluate, is_arithmetic
 from gemmprof.kernels.compiler import included_file
 
 _STATEMENT = re.compile(

@@ -1,14 +1,14 @@
 """Building blocks for the addresses of 16-bit stages: eight elements move together, warps own WM x WN of C.
 
-`gemmprof.addresses` says how to read them. A lane of the tensor cores holds pairs of neighbouring sums; ldmatrix loads
-16 bytes a lane, whose addresses the lanes name.
+`gemmprof.base.addresses` says how to read them. A lane of the tensor cores holds pairs of neighbouring sums; ldmatrix
+loads 16 bytes a lane, whose addresses the lanes name.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
 
-from gemmprof.addresses import Access, Addresses, Copy, OperandRead
+from gemmprof.base.addresses import Access, Addresses, Copy, OperandRead
 from gemmprof.kernels.tiles import OPERANDS_ONCE_A_BLOCK, PLAIN, TILE, Layout, outer_product
 
 _ROW_A, _COLUMN_A = "t / (BK / 8)", "t % (BK / 8) * 8"

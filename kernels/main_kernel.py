@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from gemmprof.ptxas import KernelResources
+from gemmprof.gpu.ptxas import KernelResources
 
 _DECIDING = ("false", "true", "int", "long")
 _MANGLED_ARGUMENT = re.compile(r"I(?:N\w+?E|\d+[A-Za-z_]\w*?|f)*?(Lb\d|i|l)E")

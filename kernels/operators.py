@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gemmprof.dtypes import FLOAT32, element_type, name_of
-from gemmprof.errors import BuildError, UsageError
+from gemmprof.base.errors import BuildError, UsageError
+from gemmprof.gpu.dtypes import FLOAT32, element_type, name_of
 from gemmprof.kernels import catalog
 from gemmprof.kernels.catalog import stage_variants
 from gemmprof.kernels.scaled import library_scaled_mm
@@ -203,7 +203,7 @@ def run_stage(
             ``shared_tile16``).
         a: [M, K] of one of the stage's types, row-major (of 16 and 8 bits: or the transpose of such a matrix).
         b: [K, N] of the same type, likewise; of 8 bits, transposed is the fast way.
-        out: [M, N] of one of that type's C types (`gemmprof.dtypes`), row-major; it is not read where beta is 0.
+        out: [M, N] of one of that type's C types (`gemmprof.gpu.dtypes`), row-major; it is not read where beta is 0.
         alpha: with 8-bit operands, the product of their scales times what is asked for.
 
     Raises:

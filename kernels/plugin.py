@@ -25,8 +25,8 @@ from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from gemmprof.dtypes import DTYPES, ELEMENT_TYPES
-from gemmprof.errors import UsageError
+from gemmprof.base.errors import UsageError
+from gemmprof.gpu.dtypes import DTYPES, ELEMENT_TYPES
 from gemmprof.kernels import catalog, operators
 from gemmprof.model import Stage
 

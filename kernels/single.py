@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gemmprof.addresses import Access, Addresses, Copy
+from gemmprof.base.addresses import Access, Addresses, Copy
 from gemmprof.kernels.tiles import (
     LINEARISED,
     OPERANDS_ONCE_A_BLOCK,

@@ -1,6 +1,6 @@
 """Building blocks for the addresses that stages declare: what several of them do alike, in tile letters.
 
-`gemmprof.addresses` says how to read them. The A tile of stages 6 to 12 lies transposed, so its coordinates are
+`gemmprof.base.addresses` says how to read them. The A tile of stages 6 to 12 lies transposed, so its coordinates are
 (step along K, row of A).
 """
 
@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from gemmprof.addresses import Access, Addresses
+from gemmprof.base.addresses import Access, Addresses
 
 TILE = ("BM", "BN", "BK")
 OPERANDS_ONCE_A_BLOCK = "K/BM + K/BN"

@@ -15,8 +15,8 @@ from typing import Annotated
 
 import msgspec
 
-from gemmprof.documents import DocumentError, checked
-from gemmprof.run import write_atomically
+from gemmprof.base.documents import DocumentError, checked
+from gemmprof.runs.directory import write_atomically
 
 FILE_NAME = "tuned.json"
 

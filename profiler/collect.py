@@ -13,7 +13,8 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gemmprof.errors import DeviceError, GemmprofError, RunError
+from gemmprof.base.errors import DeviceError, GemmprofError, RunError
+from gemmprof.base.progress import Progress
 from gemmprof.profiler.here import HERE
 from gemmprof.profiler.keeper import STOP_FILE, Interrupted, Keeper
 from gemmprof.profiler.lock import collecting
@@ -25,8 +26,7 @@ from gemmprof.profiler.ncu.profile_pass import (
 from gemmprof.profiler.run_records import continued, new_info, stage_record
 from gemmprof.profiler.settings import Settings
 from gemmprof.profiler.site import Machine, Site
-from gemmprof.progress import Progress
-from gemmprof.run import Run, load_run
+from gemmprof.runs.directory import Run, load_run
 
 if TYPE_CHECKING:
     from gemmprof.kernels.build import BuildResult

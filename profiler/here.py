@@ -9,19 +9,19 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gemmprof.errors import DeviceError
-from gemmprof.gpus import Gpu, are_ordered_as_listed, list_gpus, selected_gpus
+from gemmprof.base.errors import DeviceError
+from gemmprof.base.progress import Progress
+from gemmprof.gpu.devices import Gpu, are_ordered_as_listed, list_gpus, selected_gpus
 from gemmprof.kernels.candidates import compile_candidate
 from gemmprof.kernels.catalog import Variant
-from gemmprof.kernels.toolchain import require_nvcc
+from gemmprof.kernels.targets import require_nvcc
 from gemmprof.profiler import machine as machine_checks
 from gemmprof.profiler.keeper import Keeper
 from gemmprof.profiler.ncu.command import require_ncu
 from gemmprof.profiler.places.local import LocalPlaces
-from gemmprof.profiler.places.words import Compiled, Places, Work
+from gemmprof.profiler.places.protocol import Compiled, Places, Work
 from gemmprof.profiler.profiling import Profiling
 from gemmprof.profiler.site import Machine
-from gemmprof.progress import Progress
 
 if TYPE_CHECKING:
     from gemmprof.kernels.build import BuildResult
@@ -32,7 +32,7 @@ class Here:
     """This machine.
 
     Attributes:
-        gpus: which GPUs (`gemmprof.gpus.selected_gpus`); the first of them is profiled.
+        gpus: which GPUs (`gemmprof.gpu.devices.selected_gpus`); the first of them is profiled.
     """
 
     gpus: str = ""

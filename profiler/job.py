@@ -1,4 +1,4 @@
-"""What the collection hands to its helper programs, and the events that come back (`gemmprof.line_worker`).
+"""What the collection hands to its helper programs, and the events that come back (`gemmprof.children.line_worker`).
 
 The helpers are programs of their own because a faulty kernel ends the CUDA context, and often the process, that ran it.
 """
@@ -13,11 +13,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from gemmprof.documents import read_json
-from gemmprof.line_worker import LineReader, append_line
+from gemmprof.base.documents import read_json
+from gemmprof.children.line_worker import LineReader, append_line
 from gemmprof.model import Problem
 from gemmprof.profiler.lock import collection_lives
-from gemmprof.run import write_atomically
+from gemmprof.runs.directory import write_atomically
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,14 +12,14 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from gemmprof.errors import RunError
-from gemmprof.integrity import report_record
+from gemmprof.base.errors import RunError
+from gemmprof.base.progress import Progress
 from gemmprof.model import Card, Problem, StageResult
 from gemmprof.profiler.job import Job, Task
 from gemmprof.profiler.ncu.profile_pass import ProfiledTask
 from gemmprof.profiler.settings import Settings
-from gemmprof.progress import Progress
-from gemmprof.run import Run, save_run
+from gemmprof.runs.directory import Run, save_run
+from gemmprof.runs.integrity import report_record
 
 STOP_FILE = ".stop"
 

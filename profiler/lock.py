@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from gemmprof.errors import RunError
+from gemmprof.base.errors import RunError
 
 COLLECT_LOCK = ".collect.lock"
 TOOLS_LOCK = ".tools.lock"

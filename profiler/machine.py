@@ -13,12 +13,10 @@ import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
-from gemmprof.arch import LIMITS
-from gemmprof.errors import DeviceError
-from gemmprof.gpus import Gpu, chosen_gpu, list_gpus
-from gemmprof.profiler.ncu.command import OLDEST_NCU
-from gemmprof.profiler.ncu.errors import COUNTER_REMEDIES
-from gemmprof.toolchain import (
+from gemmprof.base.errors import DeviceError
+from gemmprof.gpu.arch import LIMITS
+from gemmprof.gpu.devices import Gpu, chosen_gpu, list_gpus
+from gemmprof.gpu.toolchain import (
     NCU_VARIABLE,
     Tool,
     find_ncu,
@@ -27,6 +25,8 @@ from gemmprof.toolchain import (
     ncu_python_directory,
     parse_version,
 )
+from gemmprof.profiler.ncu.command import OLDEST_NCU
+from gemmprof.profiler.ncu.failures import COUNTER_REMEDIES
 
 DRIVER_PARAMETERS = Path("/proc/driver/nvidia/params")
 PROCESS_STATUS = Path("/proc/self/status")

@@ -9,11 +9,11 @@ import dataclasses
 from collections.abc import Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 
-from gemmprof.errors import DeviceError, GemmprofError
+from gemmprof.base.errors import DeviceError, GemmprofError
 from gemmprof.model import Problem, Timing, Verification
 from gemmprof.profiler.job import Task
 from gemmprof.profiler.keeper import Interrupted, Keeper
-from gemmprof.profiler.places.words import CRASHED, Answer, Places, Request, Work
+from gemmprof.profiler.places.protocol import CRASHED, Answer, Places, Request, Work
 from gemmprof.profiler.program import counted_interrupts
 from gemmprof.profiler.settings import Settings
 

@@ -6,12 +6,13 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
-from gemmprof.documents import DocumentError
-from gemmprof.errors import GemmprofError, ProfilerError
+from gemmprof.base.documents import DocumentError
+from gemmprof.base.errors import GemmprofError, ProfilerError
+from gemmprof.gpu.toolchain import Tool
 from gemmprof.model import Card
 from gemmprof.profiler.job import Event, Job, Task
 from gemmprof.profiler.keeper import Interrupted, Keeper, Key
-from gemmprof.profiler.ncu.errors import KilledError, hits_every_stage
+from gemmprof.profiler.ncu.failures import KilledError, hits_every_stage
 from gemmprof.profiler.ncu.lean_sections import section_folder
 from gemmprof.profiler.ncu.patience import Patience
 from gemmprof.profiler.ncu.profile_pass import (
@@ -23,9 +24,8 @@ from gemmprof.profiler.ncu.profile_pass import (
     outcome,
     start_pass,
 )
-from gemmprof.profiler.places.child import VISIBLE
+from gemmprof.profiler.places.gpu_child import VISIBLE
 from gemmprof.profiler.program import Program
-from gemmprof.toolchain import Tool
 
 
 class Profiling:

@@ -12,7 +12,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from gemmprof.errors import DeviceError
+from gemmprof.base.errors import DeviceError
 from gemmprof.profiler.job import Event, EventReader
 
 POLL_SECONDS = 0.05

@@ -11,12 +11,12 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 import gemmprof
-from gemmprof.errors import BuildError, RunError
-from gemmprof.gpus import Gpu
+from gemmprof.base.errors import BuildError, RunError
+from gemmprof.gpu.devices import Gpu
 from gemmprof.kernels import plugin
 from gemmprof.model import RunInfo, Stage, StageRecord, StageResult
 from gemmprof.profiler.settings import Settings, differences
-from gemmprof.run import Run
+from gemmprof.runs.directory import Run
 
 if TYPE_CHECKING:
     from gemmprof.kernels.build import BuildResult

@@ -8,11 +8,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from gemmprof import metrics
-from gemmprof.dtypes import FLOAT32, element_type
-from gemmprof.errors import UsageError
+from gemmprof.base.errors import UsageError
+from gemmprof.gpu.dtypes import FLOAT32, element_type
 from gemmprof.kernels.catalog import SINGLE, ladder_dtypes
 from gemmprof.model import Ladder, Problem, Stage
-from gemmprof.run import Run
+from gemmprof.runs.directory import Run
 
 LEAN = "lean"
 NCU_SETS = ("basic", "detailed", "full", "roofline")

@@ -1,7 +1,7 @@
 """Where a command has its work done, as `collect` and `tune` see it: this machine, or a cluster.
 
-`Here` (``profiler/here.py``) and `ClusterSite` (``profiler/cluster/site.py``) are the two that there are. Nothing
-behind this seam knows what a stage or a candidate is, and nothing before it knows where a GPU is.
+`Here` (``profiler/here.py``) and `ClusterSite` (``profiler/cluster/cluster_site.py``) are the two that there are.
+Nothing behind this seam knows what a stage or a candidate is, and nothing before it knows where a GPU is.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
-from gemmprof.gpus import Gpu
+from gemmprof.base.progress import Progress
+from gemmprof.gpu.devices import Gpu
+from gemmprof.gpu.toolchain import Tool
 from gemmprof.kernels.catalog import Variant
 from gemmprof.model import Card
-from gemmprof.profiler.places.words import Compiled, Places, Work
-from gemmprof.progress import Progress
-from gemmprof.toolchain import Tool
+from gemmprof.profiler.places.protocol import Compiled, Places, Work
 
 if TYPE_CHECKING:
     from gemmprof.kernels.build import BuildResult

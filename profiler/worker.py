@@ -1,9 +1,9 @@
 """The GPU side of a collection: verifies or times one stage after another, as the collection asks.
 
-It reads one JSON object a line and answers each with one (`gemmprof.line_worker`): first the settings, then a part of a
-task a time, ``{"part": "verify" | "time", "stage": number, "problem": {…}}``. An answer is ``verified``, ``timed`` or
-``failed``; one that says ``spoiled`` comes from a CUDA context that answers nothing any more. It is a process of its
-own because a faulty kernel ends the context, and often the process, that ran it.
+It reads one JSON object a line and answers each with one (`gemmprof.children.line_worker`): first the settings, then
+a part of a task a time, ``{"part": "verify" | "time", "stage": number, "problem": {…}}``. An answer is ``verified``,
+``timed`` or ``failed``; one that says ``spoiled`` comes from a CUDA context that answers nothing any more. It is a
+process of its own because a faulty kernel ends the context, and often the process, that ran it.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ from dataclasses import asdict
 from functools import partial
 from typing import Any
 
-from gemmprof.errors import GemmprofError
+from gemmprof.base.errors import GemmprofError
+from gemmprof.children.line_worker import serve
 from gemmprof.kernels.catalog import ladder_of, stage_by_number
 from gemmprof.kernels.plugin import install_named
-from gemmprof.line_worker import serve
 from gemmprof.model import Problem
 from gemmprof.profiler.measure.timing import Bench, launches
 from gemmprof.profiler.measure.verification import verify_stage

@@ -22,7 +22,7 @@ from gemmprof.profiler.job import Job, Task
 from gemmprof.profiler.lock import collection_lives
 from gemmprof.profiler.measure.operands import generator_seed
 from gemmprof.profiler.measure.timing import launches
-from gemmprof.run import nvtx_range
+from gemmprof.runs.directory import nvtx_range
 
 EXIT_FAULT = 3
 POLL_SECONDS = 0.1

@@ -10,9 +10,9 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
-from gemmprof.analysis.families import families
-from gemmprof.analysis.source_view import SourceView
-from gemmprof.errors import UsageError
+from gemmprof.analysis.inputs.families import families
+from gemmprof.analysis.sections.source_view import SourceView
+from gemmprof.base.errors import UsageError
 from gemmprof.reports.explanations.markdown import LETTERS_PER_TOKEN, code
 from gemmprof.reports.formatting import change_text, extent, nanoseconds, percent, quantity, ratio, visible
 from gemmprof.reports.terminal.overview import facts

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from gemmprof import metrics
-from gemmprof.analysis.occupancy.profile import LaunchOccupancy
-from gemmprof.analysis.speed_of_light import SpeedOfLight
+from gemmprof.analysis.occupancy.of_launch import LaunchOccupancy
+from gemmprof.analysis.sections.speed_of_light import SpeedOfLight
 from gemmprof.reports.formatting import extent, flops, nanoseconds, number, occupancy, percent, ratio, seconds
 from gemmprof.reports.pages.contents import KernelPage
 from gemmprof.reports.pages.environment import moment
@@ -15,7 +15,7 @@ from gemmprof.reports.pages.environment import moment
 if TYPE_CHECKING:
     from gemmprof.analysis.kernel_analysis import KernelAnalysis
     from gemmprof.model import KernelProfile, Problem
-    from gemmprof.run import Run
+    from gemmprof.runs.directory import Run
 
 Tile = tuple[str, str, str]
 """Name, value, and a remark below it ('' if none)."""

@@ -54,8 +54,8 @@ def pytest_report_header(config: pytest.Config) -> list[str]:
     """The GPU that GPU tests run on, in their recorded output."""
     if "gpu" not in config.option.markexpr:
         return []
-    from gemmprof.errors import DeviceError
-    from gemmprof.gpus import list_gpus
+    from gemmprof.base.errors import DeviceError
+    from gemmprof.gpu.devices import list_gpus
 
     try:
         return [f"GPU {gpu.index}: {gpu.name}, driver {gpu.driver}" for gpu in list_gpus()]

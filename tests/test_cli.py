@@ -18,7 +18,7 @@ from gemmprof import __version__
 from gemmprof.analysis.session import load_session
 from gemmprof.commands import COMMANDS
 from gemmprof.reports.terminal import roofline_table
-from gemmprof.run import load_recorded_run
+from gemmprof.runs.directory import load_recorded_run
 
 DATA = Path(__file__).parent / "data"
 EXAMPLES = Path(__file__).parents[1] / "docs" / "examples" / "recorded"

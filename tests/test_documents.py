@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from gemmprof.documents import DocumentError, read_json
-from gemmprof.errors import BuildError
+from gemmprof.base.documents import DocumentError, read_json
+from gemmprof.base.errors import BuildError
 from gemmprof.kernels.compiler import Compiled, read_note
 from gemmprof.kernels.tuned import FILE_NAME, Tuned, load_tuned, save_tuned
 from gemmprof.model import Problem

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gemmprof.expressions import ExpressionError, evaluate, is_arithmetic
+from gemmprof.base.expressions import ExpressionError, evaluate, is_arithmetic
 
 
 @pytest.mark.parametrize(

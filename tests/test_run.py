@@ -14,9 +14,9 @@ from pathlib import Path
 
 import pytest
 
-from gemmprof.errors import RunError, UsageError
+from gemmprof.base.errors import RunError, UsageError
 from gemmprof.model import Problem, RunInfo, Stage, StageRecord, StageResult, Timing, Verification
-from gemmprof.run import (
+from gemmprof.runs.directory import (
     RUN_FILE,
     Run,
     load_run,
@@ -151,7 +151,7 @@ import dataclasses, itertools, sys
 from pathlib import Path
 sys.path.insert(0, sys.argv[2])
 from test_run import CUBE, a_run
-from gemmprof.run import save_run
+from gemmprof.runs.directory import save_run
 run = a_run(Path(sys.argv[1]))
 for count in itertools.count():
     failure = str(count) * 20000

@@ -15,16 +15,16 @@ import shutil
 import time
 from concurrent.futures import ThreadPoolExecutor
 
-from gemmprof.cache import cache_directory
+from gemmprof.base.cache import cache_directory
+from gemmprof.base.progress import SILENT
 from gemmprof.kernels.candidates import compile_candidate
 from gemmprof.kernels.catalog import LADDERS, stage_variants
-from gemmprof.kernels.toolchain import present_architectures
+from gemmprof.kernels.targets import present_architectures
 from gemmprof.model import Problem
 from gemmprof.profiler.here import Here
 from gemmprof.profiler.tuning import search as searching
 from gemmprof.profiler.tuning.proposals import search_space
 from gemmprof.profiler.tuning.trials import Search
-from gemmprof.progress import SILENT
 
 
 def main() -> None:
@@ -80,7 +80,7 @@ def main() -> None:
 
 
 def _compiled(variant: object, architecture: str) -> None:
-    from gemmprof.errors import BuildError
+    from gemmprof.base.errors import BuildError
 
     try:
         compile_candidate(variant, architecture)  # type: ignore[arg-type]

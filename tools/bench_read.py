@@ -28,8 +28,8 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from gemmprof import ncu_frame  # noqa: E402 (found by the line above)
-from gemmprof.ncu_messages_pb2 import KernelResult  # noqa: E402
+from gemmprof.ncurep import ncu_frame  # noqa: E402
+from gemmprof.ncurep.ncu_messages_pb2 import KernelResult  # noqa: E402
 
 DATA = ROOT / "tests" / "data"
 REAL_REPORT = "train_100"  # a hundred launches of a PyTorch training step

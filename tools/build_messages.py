@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Write gemmprof/ncu_messages_pb2.py and its types from gemmprof/ncu_messages.proto.
+"""Write gemmprof/ncurep/ncu_messages_pb2.py and its types from gemmprof/ncurep/ncu_messages.proto.
 
 Usage: build_messages.py [--check]
 
@@ -16,7 +16,7 @@ import tempfile
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-FOLDER = ROOT / "gemmprof"
+FOLDER = ROOT / "gemmprof" / "ncurep"
 PROTO = FOLDER / "ncu_messages.proto"
 HEAD = "# Written by tools/build_messages.py from ncu_messages.proto.\n"
 GENERATED = ("ncu_messages_pb2.py", "ncu_messages_pb2.pyi")
@@ -34,9 +34,8 @@ def generated() -> dict[str, str]:
         )
         if outcome:
             raise SystemExit(f"build_messages.py: the compiler ended with {outcome}")
-        return {
-            name: HEAD + (Path(folder) / FOLDER.name / name).read_text(encoding="utf-8") for name in GENERATED
-        }
+        written = Path(folder) / FOLDER.relative_to(ROOT)
+        return {name: HEAD + (written / name).read_text(encoding="utf-8") for name in GENERATED}
 
 
 def main() -> int:

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from gemmprof.kernels.catalog import ladder_named
 from gemmprof.model import StageRecord
-from gemmprof.run import load_run, save_run
+from gemmprof.runs.directory import load_run, save_run
 
 WERE_CONSTANTS: Mapping[str, tuple[str, ...]] = {
     "padded": ("MIN_BLOCKS",),

@@ -25,14 +25,14 @@ from pathlib import Path
 
 from gemmprof import metrics
 from gemmprof.analysis.session import load_session
-from gemmprof.commands._shared import console
+from gemmprof.arguments.common import console
 from gemmprof.kernels.catalog import LADDERS, ladder_of
 from gemmprof.model import Problem, Stage
 from gemmprof.profiler.collect import collect
 from gemmprof.profiler.settings import LEAN, Settings
 from gemmprof.reports.terminal import summary
 from gemmprof.reports.terminal.progress import PlainProgress
-from gemmprof.run import RUN_FILE, Run, load_run, save_run
+from gemmprof.runs.directory import RUN_FILE, Run, load_run, save_run
 
 PROFILED = {"single": ("4096", "2048"), "half": ("4096", "2048"), "fp8": ("4096",)}
 """What is timed and profiled, by ladder."""

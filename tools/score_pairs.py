@@ -23,10 +23,10 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
+from gemmprof.analysis.explanation.demands.time_model import Settings, TimeModel  # noqa: E402
+from gemmprof.analysis.explanation.demands.work import Work, work  # noqa: E402
 from gemmprof.analysis.explanation.engine import weigh  # noqa: E402
 from gemmprof.analysis.explanation.prediction import SPREAD, Prediction, Predictor  # noqa: E402
-from gemmprof.analysis.explanation.time_model import Settings, TimeModel  # noqa: E402
-from gemmprof.analysis.explanation.work import Work, work  # noqa: E402
 from gemmprof.analysis.reading.report import read_report  # noqa: E402
 from gemmprof.model import KernelProfile  # noqa: E402
 

@@ -17,7 +17,7 @@ from typing import Any
 from gemmprof.analysis.session import load_session
 from gemmprof.reports.pages.contents import plan
 from gemmprof.reports.pages.html import render
-from gemmprof.run import recorded_run_directory
+from gemmprof.runs.directory import recorded_run_directory
 
 WIDTH, HEIGHT = 1280, 860
 TELLING = "shared"

@@ -13,8 +13,8 @@ import sys
 import textwrap
 from pathlib import Path
 
-from gemmprof.analysis.explanation import latency
 from gemmprof.analysis.explanation.causes import CAUSES, definition
+from gemmprof.analysis.explanation.code import latency
 from gemmprof.analysis.ladder.predictions import Rung
 from gemmprof.analysis.ladder.predictions import steps as ladder_steps
 from gemmprof.analysis.provenance.table import FIGURES
@@ -24,7 +24,7 @@ from gemmprof.kernels.catalog import FP8, HALF, LADDERS, SINGLE
 from gemmprof.kernels.compiler import SOURCES, source_closure
 from gemmprof.model import Finding, Ladder, Problem
 from gemmprof.reports.terminal.summary import SummaryRow, summarise
-from gemmprof.run import Run, load_recorded_run
+from gemmprof.runs.directory import Run, load_recorded_run
 
 ROOT = Path(__file__).resolve().parent.parent
 README = ROOT / "README.md"

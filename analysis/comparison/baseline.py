@@ -20,7 +20,7 @@ import zstandard
 from gemmprof.analysis.comparison.causes import causes_of
 from gemmprof.analysis.comparison.records import KernelRecord
 from gemmprof.analysis.comparison.sides import Side, disassembled
-from gemmprof.errors import ReportError, UsageError
+from gemmprof.base.errors import ReportError, UsageError
 
 FORMAT = "gemmprof.baseline/1"
 FOLDER = Path(".gemmprof") / "baselines"

@@ -17,11 +17,11 @@ from gemmprof.analysis.comparison.outcome import Compared, Outcome
 from gemmprof.analysis.comparison.reasons import Reason
 from gemmprof.analysis.comparison.records import KernelRecord, Origin, Range
 from gemmprof.analysis.comparison.sides import Side
+from gemmprof.analysis.occupancy.configurations import built_kernels, read_ptxas
 from gemmprof.analysis.occupancy.cubin import read_cubin, read_sass
-from gemmprof.analysis.occupancy.sources import built_kernels, read_ptxas
 from gemmprof.analysis.opcodes import CLASSES, info
-from gemmprof.errors import UsageError
-from gemmprof.ptxas import KernelResources, demangle
+from gemmprof.base.errors import UsageError
+from gemmprof.gpu.ptxas import KernelResources, demangle
 
 DEFAULT_THREADS = 256
 """Block size that occupancy is worked out for where none is given: a build does not know how it is launched."""

@@ -8,7 +8,7 @@ from gemmprof.analysis.comparison.records import KernelRecord
 from gemmprof.analysis.explanation import explain
 from gemmprof.analysis.explanation.causes import CAUSES
 from gemmprof.analysis.reading.report import ReportReader
-from gemmprof.errors import GemmprofError
+from gemmprof.base.errors import GemmprofError
 
 __all__ = ["CAUSES", "causes_of"]
 

@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 
 from gemmprof.analysis.comparison.quantities import ALIASES, UNITS
-from gemmprof.errors import UsageError
+from gemmprof.base.errors import UsageError
 
 _CONDITION = re.compile(
     r"^\s*(?P<name>[A-Za-z_][\w.:]*)\s*(?P<compare>>=|<=|>|<|==|!=)\s*(?P<sign>[+-]?)\s*(?P<value>\d+(?:\.\d+)?(?:[eE][+-]?\d+)?)"

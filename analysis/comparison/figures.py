@@ -8,7 +8,7 @@ from gemmprof.analysis.comparison.conditions import LOCAL
 from gemmprof.analysis.comparison.quantities import QUANTITIES
 from gemmprof.analysis.comparison.records import KernelRecord, Range
 from gemmprof.analysis.comparison.sides import disassembled
-from gemmprof.analysis.rules import KNOWN as RULES
+from gemmprof.analysis.sections.rules import KNOWN as RULES
 
 DIRECT = {
     "elapsed_cycles": m.ELAPSED_CYCLES,

@@ -16,7 +16,7 @@ from gemmprof.analysis.comparison.outcome import Compared, Outcome
 from gemmprof.analysis.comparison.quantities import ALIASES, QUANTITIES
 from gemmprof.analysis.comparison.records import KernelRecord
 from gemmprof.analysis.comparison.waivers import Waiver
-from gemmprof.errors import UsageError
+from gemmprof.base.errors import UsageError
 
 _COMPARES: dict[str, Callable[[float, float], bool]] = {
     ">": operator.gt,

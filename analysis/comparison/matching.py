@@ -11,7 +11,7 @@ from typing import Literal
 from gemmprof.analysis.comparison.code import likeness
 from gemmprof.analysis.comparison.records import KernelRecord
 from gemmprof.analysis.comparison.sides import Side, problem_of
-from gemmprof.analysis.one_kernel import Candidate, one_kernel
+from gemmprof.analysis.inputs.one_kernel import Candidate, one_kernel
 from gemmprof.model import Problem
 
 How = Literal["name", "renamed", "only", "chosen", "ladder"]

@@ -30,8 +30,8 @@ from gemmprof.analysis.comparison.reasons import (
 )
 from gemmprof.analysis.comparison.records import KernelRecord
 from gemmprof.analysis.comparison.sides import disassembled
-from gemmprof.brief import brief
-from gemmprof.errors import UsageError
+from gemmprof.base.brief import brief
+from gemmprof.base.errors import UsageError
 
 Verdict = Literal["same", "faster", "slower", "unclear", "new", "gone"]
 

@@ -8,9 +8,9 @@ from gemmprof.analysis.comparison.quantify import Change, Comparison, compare
 from gemmprof.analysis.comparison.quantities import LESS_IS_BETTER
 from gemmprof.analysis.kernel_analysis import KernelAnalysis
 from gemmprof.analysis.session import Session
-from gemmprof.brief import brief
+from gemmprof.base.brief import brief
 from gemmprof.model import StageResult
-from gemmprof.run import Run
+from gemmprof.runs.directory import Run
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,11 +10,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
-from gemmprof.analysis.bank_conflicts import BankConflicts
 from gemmprof.analysis.comparison.quantities import LESS_IS_BETTER, NOT_JUDGED, QUANTITIES, WHOLES
-from gemmprof.analysis.instruction_mix import InstructionMix
 from gemmprof.analysis.kernel_analysis import KernelAnalysis
-from gemmprof.analysis.warp_states import WarpStates
+from gemmprof.analysis.sections.bank_conflicts import BankConflicts
+from gemmprof.analysis.sections.instruction_mix import InstructionMix
+from gemmprof.analysis.sections.warp_states import WarpStates
 
 SAME_WITHIN = 0.005
 """Changes up to this size (see `Change.magnitude`) count as none."""

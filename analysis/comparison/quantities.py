@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from gemmprof.analysis.bank_conflicts import BankConflicts
-from gemmprof.analysis.coalescing import Coalescing
-from gemmprof.analysis.divergence import Divergence
-from gemmprof.analysis.instruction_mix import InstructionMix
-from gemmprof.analysis.launch import Launch
-from gemmprof.analysis.memory_chart import SECTOR_BYTES, MemoryChart
-from gemmprof.analysis.occupancy.profile import LaunchOccupancy
-from gemmprof.analysis.scheduler import Scheduler
-from gemmprof.analysis.speed_of_light import SpeedOfLight
-from gemmprof.analysis.spills import Spills
-from gemmprof.analysis.warp_states import WarpStates
+from gemmprof.analysis.occupancy.of_launch import LaunchOccupancy
+from gemmprof.analysis.sections.bank_conflicts import BankConflicts
+from gemmprof.analysis.sections.coalescing import Coalescing
+from gemmprof.analysis.sections.divergence import Divergence
+from gemmprof.analysis.sections.instruction_mix import InstructionMix
+from gemmprof.analysis.sections.launch_statistics import Launch
+from gemmprof.analysis.sections.memory_chart import SECTOR_BYTES, MemoryChart
+from gemmprof.analysis.sections.scheduler import Scheduler
+from gemmprof.analysis.sections.speed_of_light import SpeedOfLight
+from gemmprof.analysis.sections.spills import Spills
+from gemmprof.analysis.sections.warp_states import WarpStates
 
 LESS_IS_BETTER, MORE_IS_BETTER, NOT_JUDGED = "lower", "higher", "neither"
 

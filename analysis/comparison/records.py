@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Annotated
 from msgspec import Meta
 
 from gemmprof import metrics as m
-from gemmprof.analysis.collected import clock_control, collected_by
 from gemmprof.analysis.comparison.code import Code
 from gemmprof.analysis.comparison.noise import limit_of
 from gemmprof.analysis.comparison.quantify import Measures
+from gemmprof.analysis.reading.collected import clock_control, collected_by
 
 if TYPE_CHECKING:
     from gemmprof.model import KernelProfile

@@ -20,16 +20,16 @@ from gemmprof.analysis.comparison.records import (
     ranges_of,
     times_of,
 )
-from gemmprof.analysis.inputs import expand, is_run
+from gemmprof.analysis.inputs.names import labels
+from gemmprof.analysis.inputs.patterns import expand, is_run
+from gemmprof.analysis.inputs.selection import EVERYTHING, Selection
 from gemmprof.analysis.kernel_analysis import KernelAnalysis, analyse
-from gemmprof.analysis.names import labels
 from gemmprof.analysis.reading.report import ReportReader, code_digests
 from gemmprof.analysis.reading.unpack import unpacked_once
-from gemmprof.analysis.selection import EVERYTHING, Selection
 from gemmprof.analysis.session import load_session, selected_reports
-from gemmprof.errors import GemmprofError, ReportError, RunError
+from gemmprof.base.errors import GemmprofError, ReportError, RunError
 from gemmprof.model import KernelProfile, StageResult, Timing
-from gemmprof.run import Run
+from gemmprof.runs.directory import Run
 
 RULES_THAT_FIND = frozenset({"optimization", "warning", "error"})
 """Severities of Nsight Compute's advice that count as findings."""

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from gemmprof.analysis.comparison.conditions import quantity_named
 from gemmprof.analysis.comparison.outcome import Compared
-from gemmprof.errors import UsageError
+from gemmprof.base.errors import UsageError
 
 
 @dataclass(frozen=True, slots=True)

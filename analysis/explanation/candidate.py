@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from gemmprof.analysis.explanation.time_model import Mend
-from gemmprof.analysis.explanation.work import Array, Work
+from gemmprof.analysis.explanation.demands.time_model import Mend
+from gemmprof.analysis.explanation.demands.work import Array, Work
 from gemmprof.model import Evidence
 
 SPECIFIC, LATENCY, ANY_WARPS, ORDER = 3, 2, 1, 0

@@ -7,12 +7,12 @@ from dataclasses import replace
 from gemmprof import metrics
 from gemmprof.analysis.explanation.candidate import Candidate
 from gemmprof.analysis.explanation.causes import detect
+from gemmprof.analysis.explanation.demands.resources import BY_KEY
+from gemmprof.analysis.explanation.demands.time_model import FEW_LOADS, LATENCY, Settings, TimeModel
+from gemmprof.analysis.explanation.demands.work import Work, work
 from gemmprof.analysis.explanation.places import places
 from gemmprof.analysis.explanation.prediction import Prediction, Predictor
-from gemmprof.analysis.explanation.resources import BY_KEY
-from gemmprof.analysis.explanation.time_model import FEW_LOADS, LATENCY, Settings, TimeModel
 from gemmprof.analysis.explanation.trust import doubts
-from gemmprof.analysis.explanation.work import Work, work
 from gemmprof.model import AtLimit, Explanation, Finding, KernelProfile
 
 MOST = 8

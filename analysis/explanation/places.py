@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from gemmprof.analysis.by_line import Code, base_name
-from gemmprof.analysis.explanation.work import Array, Work
-from gemmprof.analysis.own_lines import own_lines
+from gemmprof.analysis.explanation.demands.work import Array, Work
+from gemmprof.analysis.sections.by_line import Code, base_name
+from gemmprof.analysis.sections.own_lines import own_lines
 from gemmprof.model import CodePlace, Instruction
 
 MOST = 5

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from gemmprof.analysis.explanation.candidate import Candidate
-from gemmprof.analysis.explanation.time_model import Mend, TimeModel
+from gemmprof.analysis.explanation.demands.time_model import Mend, TimeModel
 
 PROBES = (
     {"overlap": 2.5},

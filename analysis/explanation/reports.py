@@ -8,12 +8,12 @@ from dataclasses import dataclass
 
 from gemmprof import metrics
 from gemmprof.analysis.explanation.engine import explain
+from gemmprof.analysis.inputs.selection import EVERYTHING, Selection
 from gemmprof.analysis.reading.collector import few_collections
 from gemmprof.analysis.reading.report import ReportReader
 from gemmprof.analysis.reading.unpack import unpacked_once
-from gemmprof.analysis.selection import EVERYTHING, Selection
 from gemmprof.analysis.session import selected_reports
-from gemmprof.errors import GemmprofError, ReportError
+from gemmprof.base.errors import GemmprofError, ReportError
 from gemmprof.model import Explanation, KernelProfile
 
 

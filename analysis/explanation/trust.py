@@ -6,10 +6,10 @@ import math
 from collections.abc import Iterator
 
 from gemmprof import metrics
-from gemmprof.analysis.collected import clock_control
-from gemmprof.analysis.explanation.work import Work
-from gemmprof.analysis.occupancy.profile import LaunchOccupancy, analyse
+from gemmprof.analysis.explanation.demands.work import Work
+from gemmprof.analysis.occupancy.of_launch import LaunchOccupancy, analyse
 from gemmprof.analysis.occupancy.reasoning import in_words
+from gemmprof.analysis.reading.collected import clock_control
 from gemmprof.model import KernelProfile
 
 FEW_SAMPLES = 300

@@ -8,8 +8,8 @@ from statistics import median
 from gemmprof import metrics as m
 from gemmprof.analysis.comparison.quantities import QUANTITIES
 from gemmprof.analysis.history.points import Origin, Point
+from gemmprof.analysis.inputs.named_figures import figures
 from gemmprof.analysis.kernel_analysis import KernelAnalysis
-from gemmprof.analysis.named_figures import figures
 from gemmprof.analysis.reading.report import code_digests
 from gemmprof.analysis.session import Session
 from gemmprof.model import KernelProfile

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from gemmprof.addresses import Access, Addresses
 from gemmprof.analysis.ladder.access_pattern import WARP_SIZE, AccessPatterns, TensorCopy, WarpAccess
-from gemmprof.dtypes import ELEMENT_TYPES, FLOAT32
-from gemmprof.expressions import ExpressionError, evaluate
+from gemmprof.base.addresses import Access, Addresses
+from gemmprof.base.expressions import ExpressionError, evaluate
+from gemmprof.gpu.dtypes import ELEMENT_TYPES, FLOAT32
 from gemmprof.model import Problem, Stage
 
 _SPACES = {"global": "global memory", "shared": "shared memory"}

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from gemmprof.dtypes import FLOAT32
+from gemmprof.gpu.dtypes import FLOAT32
 from gemmprof.model import Explanation, Finding, Stage, Timing
 
 LEAST = 0.02

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from gemmprof import metrics as m
 from gemmprof.model import KernelProfile, StageResult
-from gemmprof.run import NVTX_PREFIX, Run, nvtx_range
+from gemmprof.runs.directory import NVTX_PREFIX, Run, nvtx_range
 
 
 def stage_launch(run: Run, result: StageResult, launches: Sequence[KernelProfile]) -> KernelProfile | None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from gemmprof.analysis.occupancy.calculator import Occupancy, most_shared_memory_per_block, occupancy
-from gemmprof.errors import OccupancyError
+from gemmprof.base.errors import OccupancyError
 
 MIN_USEFUL_REGISTERS = 16
 """Suggestions never ask for fewer registers per thread; below that hardly any kernel compiles without spills."""

@@ -1,7 +1,7 @@
 """Theoretical occupancy: how many blocks and warps of a kernel can be resident on one SM, and what keeps out more.
 
 The arithmetic is that of Nsight Compute's occupancy calculator, checked against its own answers on every architecture
-of `gemmprof.arch.LIMITS`; the sources of the single rules are given where they are applied. Nothing here imports
+of `gemmprof.gpu.arch.LIMITS`; the sources of the single rules are given where they are applied. Nothing here imports
 more than the standard library. For many configurations at once see `gemmprof.analysis.occupancy.table`.
 """
 
@@ -12,13 +12,13 @@ from dataclasses import dataclass, field
 from operator import index
 from typing import Any
 
-from gemmprof.arch import (
+from gemmprof.base.errors import OccupancyError
+from gemmprof.gpu.arch import (
     LIMITS,
     MAX_BARRIERS_PER_BLOCK,
     MAX_CLUSTER_SIZE,
     limits_of,
 )
-from gemmprof.errors import OccupancyError
 from gemmprof.model import ArchLimits
 
 RESOURCES = ("registers", "shared_memory", "warps", "blocks", "barriers")

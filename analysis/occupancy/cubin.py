@@ -10,9 +10,9 @@ import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
-from gemmprof.arch import limits_of
-from gemmprof.errors import DeviceError, OccupancyError, UsageError
-from gemmprof.ptxas import KernelResources
+from gemmprof.base.errors import DeviceError, OccupancyError, UsageError
+from gemmprof.gpu.arch import limits_of
+from gemmprof.gpu.ptxas import KernelResources
 
 _ARCH = re.compile(r"^arch = (\S+)", re.MULTILINE)
 _LISTED = re.compile(r"^ELF file.*\.(sm_\w+)\.cubin\s*$", re.MULTILINE)

@@ -11,7 +11,7 @@ from gemmprof.analysis.occupancy.calculator import (
     occupancy,
     smallest_config,
 )
-from gemmprof.errors import OccupancyError
+from gemmprof.base.errors import OccupancyError
 
 SHARED_MEMORY_STEP = 512
 """Bytes between two points of the curve over shared memory."""

@@ -10,12 +10,12 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from gemmprof.analysis.occupancy.calculator import occupancy
-from gemmprof.arch import (
+from gemmprof.base.errors import OccupancyError
+from gemmprof.gpu.arch import (
     LIMITS,
     MAX_BARRIERS_PER_BLOCK,
     parse_compute_capability,
 )
-from gemmprof.errors import OccupancyError
 from gemmprof.model import ArchLimits
 
 if TYPE_CHECKING:

@@ -6,10 +6,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from gemmprof import metrics as m
-from gemmprof import ncu_messages_pb2 as messages
 from gemmprof.analysis.reading.values import metric_value
 from gemmprof.model import MetricValue, RuleResult, SessionDetails
-from gemmprof.wire import decode
+from gemmprof.ncurep import ncu_messages_pb2 as messages
+from gemmprof.ncurep.wire import decode
 
 _RULE_SEVERITIES = {0: "none", 1: "ok", 2: "warning", 3: "error", 4: "optimization"}
 """As stored. (ncu_report's own constants number them differently: 2 is the optimization there.)"""

@@ -15,13 +15,13 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from gemmprof import metrics as m
-from gemmprof import ncu_messages_pb2 as messages
 from gemmprof.analysis.reading.frame import Frame
 from gemmprof.analysis.reading.messages import Result
 from gemmprof.analysis.reading.sources import reference_of
 from gemmprof.model import KernelProfile, MetricValue
-from gemmprof.ncu_frame import WORKLOADS, Item
-from gemmprof.wire import decode
+from gemmprof.ncurep import ncu_messages_pb2 as messages
+from gemmprof.ncurep.ncu_frame import WORKLOADS, Item
+from gemmprof.ncurep.wire import decode
 
 SESSION_FACTS = {
     "created": "when it began",

@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from gemmprof import metrics as m
-from gemmprof import ncu_frame
-from gemmprof import ncu_messages_pb2 as messages
 from gemmprof.analysis.reading.frame import Frame
-from gemmprof.ncu_frame import Item
-from gemmprof.wire import MAX_BYTES, decode
+from gemmprof.ncurep import ncu_frame
+from gemmprof.ncurep import ncu_messages_pb2 as messages
+from gemmprof.ncurep.ncu_frame import Item
+from gemmprof.ncurep.wire import MAX_BYTES, decode
 
 
 def kernel_report(frame: Frame, workload: Item, sources: Iterable[Item], names: Iterable[str] = ()) -> bytes:

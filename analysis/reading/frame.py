@@ -1,6 +1,6 @@
 """An open report: where each launch and each source lies, and the bytes there.
 
-`gemmprof.ncu_frame` knows the blocks; `unpack` knows what may be around them.
+`gemmprof.ncurep.ncu_frame` knows the blocks; `unpack` knows what may be around them.
 """
 
 from __future__ import annotations
@@ -10,11 +10,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import BinaryIO
 
-from gemmprof import ncu_frame
 from gemmprof.analysis.reading.unpack import damaged, open_unpacked
-from gemmprof.errors import ReportError
-from gemmprof.ncu_frame import MAGIC, MAX_ITEMS, WORKLOADS, Item
-from gemmprof.wire import WireError
+from gemmprof.base.errors import ReportError
+from gemmprof.ncurep import ncu_frame
+from gemmprof.ncurep.ncu_frame import MAGIC, MAX_ITEMS, WORKLOADS, Item
+from gemmprof.ncurep.wire import WireError
 
 
 @dataclass(slots=True)

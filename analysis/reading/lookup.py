@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from gemmprof.analysis.reading import cache
+from gemmprof.analysis.reading import disassembly_cache
 from gemmprof.analysis.reading.extract import kernel_report
 from gemmprof.analysis.reading.frame import Frame
 from gemmprof.analysis.reading.messages import Result
@@ -22,11 +22,11 @@ from gemmprof.analysis.reading.worker import (
     NativeReaderMissing,
     native_reader,
 )
-from gemmprof.errors import ReportError
+from gemmprof.base.errors import ReportError
+from gemmprof.gpu.toolchain import ncu_python_directory
 from gemmprof.model import Instruction, KernelProfile, Source
-from gemmprof.ncu_frame import Item
-from gemmprof.toolchain import ncu_python_directory
-from gemmprof.wire import WireError
+from gemmprof.ncurep.ncu_frame import Item
+from gemmprof.ncurep.wire import WireError
 
 _UNKNOWN_SASS = ("", "???", "N/A")
 """What the disassembler says of code that it does not know."""
@@ -145,14 +145,14 @@ class Lookup:
         except WireError as error:
             raise damaged(self.frame.path, "a launch of it cannot be read", str(error)) from None
         # What the native reader sees is the chip and these names, no values.
-        key = cache.cache_key("units", cache.module_version(), content)
-        answer = cache.load(key, dict[str, str])
+        key = disassembly_cache.cache_key("units", disassembly_cache.module_version(), content)
+        answer = disassembly_cache.load(key, dict[str, str])
         if answer is None or answer.keys() != set(names):
             # In a fresh process, which is faster beside another one at work, and whose answer is always the same.
             with ExitStack() as fresh:
                 found = self._ask(content, lambda folder: _one_shot(fresh, folder), units=names)["units"]
             answer = {name: str(found.get(name, "")) for name in names}
-            cache.store(key, answer)
+            disassembly_cache.store(key, answer)
         return answer
 
     def _module(self, process: int, reference: int, profile: KernelProfile) -> Module:
@@ -174,8 +174,10 @@ class Lookup:
     def _instructions(
         self, profile: KernelProfile, workload: Item, module: Module, base: int, pcs: list[int]
     ) -> tuple[Instruction, ...]:
-        key = cache.cache_key("sass", cache.module_version(), module.digest, profile.mangled_name, base, pcs)
-        answer = cache.load(key, _Disassembly)
+        key = disassembly_cache.cache_key(
+            "sass", disassembly_cache.module_version(), module.digest, profile.mangled_name, base, pcs
+        )
+        answer = disassembly_cache.load(key, _Disassembly)
         if answer is None or not answer.fits(pcs):
             try:
                 content = kernel_report(self.frame, workload, module.items)
@@ -186,7 +188,7 @@ class Lookup:
                 raise self._error(f"launch {profile.index} is {said['name']!r} there")
             answer = _Disassembly(said["sass"], said["lines"], said["files"])
             if _is_disassembled(answer.sass):  # else another version of the library may know this code
-                cache.store(key, asdict(answer))
+                disassembly_cache.store(key, asdict(answer))
         files = answer.files
         return tuple(
             Instruction(pc, sass.strip(), files[line[0]] if line else None, line[1] if line else None)

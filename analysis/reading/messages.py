@@ -9,7 +9,6 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
 from gemmprof import metrics as m
-from gemmprof import ncu_messages_pb2 as messages
 from gemmprof.analysis.reading.context import nvtx_ranges, rule_results
 from gemmprof.analysis.reading.values import MetricDecoder
 from gemmprof.model import (
@@ -20,7 +19,8 @@ from gemmprof.model import (
     RuleResult,
     SessionDetails,
 )
-from gemmprof.wire import MAX_BYTES, WireError, decode_strictly
+from gemmprof.ncurep import ncu_messages_pb2 as messages
+from gemmprof.ncurep.wire import MAX_BYTES, WireError, decode_strictly
 
 _Message = messages.KernelResult | messages.RangeResult | messages.CommandListResult | messages.GraphResult
 _MESSAGES: Mapping[str, type[_Message]] = {

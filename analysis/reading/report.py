@@ -21,11 +21,11 @@ from gemmprof.analysis.reading.frame import Frame, open_frame
 from gemmprof.analysis.reading.lookup import Lookup
 from gemmprof.analysis.reading.messages import Result, ResultDecoder, source_reference
 from gemmprof.analysis.reading.unpack import damaged
-from gemmprof.errors import GemmprofError, ReportError
-from gemmprof.integrity import doubt_of
+from gemmprof.base.errors import GemmprofError, ReportError
 from gemmprof.model import KernelProfile, SessionDetails, Source
-from gemmprof.ncu_frame import Item
-from gemmprof.wire import WireError
+from gemmprof.ncurep.ncu_frame import Item
+from gemmprof.ncurep.wire import WireError
+from gemmprof.runs.integrity import doubt_of
 
 NO_UNITS = (
     "no unit of a metric is known: what the report says of its GPU is damaged, or newer than ncu_report"

@@ -8,11 +8,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from gemmprof import metrics as m
-from gemmprof import ncu_messages_pb2 as messages
 from gemmprof.analysis.reading.frame import Frame
 from gemmprof.model import KernelProfile
-from gemmprof.ncu_frame import Item
-from gemmprof.wire import MAX_BYTES, WireError, decode, decode_strictly, varint
+from gemmprof.ncurep import ncu_messages_pb2 as messages
+from gemmprof.ncurep.ncu_frame import Item
+from gemmprof.ncurep.wire import MAX_BYTES, WireError, decode, decode_strictly, varint
 
 INSTRUCTION_BYTES = 16
 """Size of a SASS instruction since Volta, the oldest architecture that Nsight Compute knows."""

@@ -19,9 +19,9 @@ from contextvars import ContextVar
 from pathlib import Path
 from typing import BinaryIO, cast
 
-from gemmprof.errors import ReportError
-from gemmprof.ncu_frame import MAGIC
-from gemmprof.wire import WireError
+from gemmprof.base.errors import ReportError
+from gemmprof.ncurep.ncu_frame import MAGIC
+from gemmprof.ncurep.wire import WireError
 
 GZIP_MAGIC, XZ_MAGIC, ZSTD_MAGIC = b"\x1f\x8b", b"\xfd7zXZ\0", b"\x28\xb5\x2f\xfd"
 

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 
 from google.protobuf.message import DecodeError
 
-from gemmprof import ncu_messages_pb2 as messages
 from gemmprof.model import Instances, MetricValue
-from gemmprof.wire import WireError, check_types, decode
+from gemmprof.ncurep import ncu_messages_pb2 as messages
+from gemmprof.ncurep.wire import WireError, check_types, decode
 
 _REPEATED_BYTES, _KNOWN_LIMIT = 64, 20_000
 """Decoded metrics up to this size are remembered, and so many of them."""

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from gemmprof.line_worker import LineWorker, WorkerError
+from gemmprof.children.line_worker import LineWorker, WorkerError
 
 TIMEOUT_SECONDS = 120.0
 """Longest wait for one answer of the native reader."""

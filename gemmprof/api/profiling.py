@@ -6,10 +6,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from gemmprof import metrics
+from gemmprof.analysis.inputs.selection import Selection, nothing_selected
 from gemmprof.analysis.reading.report import ReportReader
-from gemmprof.analysis.selection import Selection, nothing_selected
 from gemmprof.profiler.programs.choice import Choice, Launch, choose
-from gemmprof.profiler.programs.session import COUNT_LIMIT, Collected, ProgramProfiler, packed
+from gemmprof.profiler.programs.program_session import COUNT_LIMIT, Collected, ProgramProfiler, packed
 from gemmprof.reports.formatting import nanoseconds, ratio, seconds
 
 DEFAULT_COUNT = 50

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gemmprof.errors import DeviceError, ProfilerError, UsageError
+from gemmprof.base.errors import DeviceError, ProfilerError, UsageError
 
 if TYPE_CHECKING:
     from gemmprof.analysis.comparison.conditions import Condition
@@ -98,7 +98,7 @@ class Profiler:
             clock_control: ncu's; ``base`` locks the clocks.
         """
         __tracebackhide__ = True
-        from gemmprof.profiler.programs.session import ProgramProfiler
+        from gemmprof.profiler.programs.program_session import ProgramProfiler
 
         self._count += 1
         folder = self._folder / f"ncu-{self._count}"
@@ -313,7 +313,7 @@ def _hold(
 ) -> None:
     __tracebackhide__ = True
     from gemmprof.analysis.comparison.gate import check
-    from gemmprof.printable import printable
+    from gemmprof.base.printable import printable
     from gemmprof.reports.verdicts import words
 
     gate = check(outcome, conditions, allow_new=allow_new, allow_gone=allow_gone)

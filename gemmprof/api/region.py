@@ -19,11 +19,11 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, overload
 
-from gemmprof.errors import UsageError
-from gemmprof.run import timestamped
+from gemmprof.base.errors import UsageError
+from gemmprof.runs.directory import timestamped
 
 if TYPE_CHECKING:
-    from gemmprof.api.report import Report
+    from gemmprof.api.opened import Report
 
 Parameters = ParamSpec("Parameters")
 Result = TypeVar("Result")
@@ -69,9 +69,9 @@ class Region:
                         "look at it behind the with block, or after the decorated function's first call"
                     ],
                 )
-            from gemmprof.api import report
+            from gemmprof.api import opened
 
-            self._report = report.open(known)
+            self._report = opened.open(known)
         return self._report
 
     @property
@@ -84,7 +84,7 @@ class Region:
         _entered += 1
         self._number = _entered
         if REGION_VARIABLE not in os.environ:
-            from gemmprof.profiler.programs.session import require_profiler
+            from gemmprof.profiler.programs.program_session import require_profiler
 
             require_profiler()  # before the region's work is done
             _again()
@@ -128,9 +128,9 @@ class Region:
 
     def _profiled(self) -> Report:
         """Run the program again under ncu and open what comes of it."""
-        from gemmprof.analysis.selection import selection
-        from gemmprof.api import profiling, report
-        from gemmprof.profiler.programs.session import ProgramProfiler, program_name
+        from gemmprof.analysis.inputs.selection import selection
+        from gemmprof.api import opened, profiling
+        from gemmprof.profiler.programs.program_session import ProgramProfiler, program_name
 
         options = self._options
         with tempfile.TemporaryDirectory(prefix="gemmprof-region-") as scratch:
@@ -155,12 +155,12 @@ class Region:
             collected = profiler.profile(choice.filters)
         if collected.report is None:
             raise KeyboardInterrupt
-        opened = report.open(collected.report)
+        report = opened.open(collected.report)
         _reports[str(self._number)] = str(collected.report.absolute())
         if self._pages:
-            opened.write_html(folder / "pages", force=True)
+            report.write_html(folder / "pages", force=True)
             self._say(f"Wrote {folder / 'pages' / 'index.html'}")
-        return opened
+        return report
 
 
 @overload

@@ -11,10 +11,10 @@ from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from gemmprof.analysis.inputs import expand
-from gemmprof.analysis.selection import selection
+from gemmprof.analysis.inputs.patterns import expand
+from gemmprof.analysis.inputs.selection import selection
 from gemmprof.analysis.session import Session, load_session
-from gemmprof.errors import GemmprofError, UsageError
+from gemmprof.base.errors import GemmprofError, UsageError
 from gemmprof.reports import agents
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import argparse
 
-from gemmprof.commands import _shared
+from gemmprof.arguments import common
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -20,7 +20,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     save.add_argument("name", metavar="NAME")
     save.add_argument("inputs", nargs="+", metavar="REPORT|RUN")
     save.add_argument("--force", action="store_true", help="replace a baseline of this name")
-    _shared.add_selection_arguments(save)
+    common.add_selection_arguments(save)
     listed = actions.add_parser("list", help="the baselines of the folder")
     show = actions.add_parser("show", help="the kernels of a baseline")
     show.add_argument("name", metavar="NAME")
@@ -31,7 +31,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
             "--baselines", metavar="DIR", help="folder of the baselines (default: .gemmprof/baselines)"
         )
     for action in (listed, show):
-        _shared.add_json_argument(action)
+        common.add_json_argument(action)
 
 
 def run(options: argparse.Namespace) -> int:
@@ -41,10 +41,10 @@ def run(options: argparse.Namespace) -> int:
     from gemmprof.reports.terminal import baselines
 
     if options.action == "save":
-        side = load_side(options.inputs, _shared.selection(options))
-        _shared.name_failures(options, side.failures)
+        side = load_side(options.inputs, common.selection(options))
+        common.name_failures(options, side.failures)
         path = baseline.save_baseline(options.name, side, options.baselines, force=options.force)
-        _shared.announce(path)
+        common.announce(path)
         return 1 if side.failures else 0
     if options.action == "rm":
         baseline.remove_baseline(options.name, options.baselines)
@@ -57,9 +57,9 @@ def run(options: argparse.Namespace) -> int:
     else:
         found = [(options.name, baseline.read_baseline(options.name, options.baselines))]
     if options.json:
-        _shared.print_json([baselines.record(name, kept) for name, kept in found], "baseline", "baselines")
+        common.print_json([baselines.record(name, kept) for name, kept in found], "baseline", "baselines")
     elif options.action == "list":
-        baselines.print_list(_shared.console(), found, baseline.folder_of(options.baselines))
+        baselines.print_list(common.console(), found, baseline.folder_of(options.baselines))
     else:
-        baselines.print_one(_shared.console(), *found[0])
+        baselines.print_one(common.console(), *found[0])
     return 0

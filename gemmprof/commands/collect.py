@@ -13,11 +13,11 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gemmprof.commands._ladder import add_type_arguments, chosen_ladder
-from gemmprof.commands._numbers import whole
-from gemmprof.commands._places import add_place_arguments, chosen_site
-from gemmprof.commands._shared import add_json_argument, announce, console, print_json
-from gemmprof.errors import GemmprofError, UsageError
+from gemmprof.arguments.common import add_json_argument, announce, console, print_json
+from gemmprof.arguments.ladder_options import add_type_arguments, chosen_ladder
+from gemmprof.arguments.numbers import whole
+from gemmprof.arguments.place_options import add_place_arguments, chosen_site
+from gemmprof.base.errors import GemmprofError, UsageError
 from gemmprof.kernels import catalog
 from gemmprof.kernels.catalog import ladder_named
 from gemmprof.model import Problem, Stage
@@ -29,7 +29,7 @@ from gemmprof.profiler.settings import (
     Settings,
     select_stages,
 )
-from gemmprof.run import Run, load_run, newest_run_directory, runs_directory, save_run
+from gemmprof.runs.directory import Run, load_run, newest_run_directory, runs_directory, save_run
 
 if TYPE_CHECKING:
     from gemmprof.analysis.session import Session

@@ -11,8 +11,8 @@ from __future__ import annotations
 import argparse
 import re
 
-from gemmprof.commands._fish import fish_script
-from gemmprof.errors import UsageError
+from gemmprof.arguments.fish import fish_script
+from gemmprof.base.errors import UsageError
 
 SHELLS = ("bash", "zsh", "fish", "tcsh")
 _FILES = frozenset({"FILE", "DIR", "FOLDER", "RUN", "REPORT", "COMMAND"})

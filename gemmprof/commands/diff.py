@@ -20,11 +20,11 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gemmprof.commands import _shared
-from gemmprof.commands._numbers import percentage, whole
-from gemmprof.errors import UsageError
-from gemmprof.output import new_file
-from gemmprof.printable import GuardedStream, encoding_of, github_command, json_safe
+from gemmprof.arguments import common
+from gemmprof.arguments.numbers import percentage, whole
+from gemmprof.base.errors import UsageError
+from gemmprof.base.output import new_file
+from gemmprof.base.printable import GuardedStream, encoding_of, github_command, json_safe
 
 if TYPE_CHECKING:
     from gemmprof.analysis.comparison.conditions import Condition
@@ -88,7 +88,7 @@ def _add_sides(parser: argparse.ArgumentParser) -> None:
     sides.add_argument(
         "--each-launch", action="store_true", help="the n-th launch with the n-th: no repetitions"
     )
-    _shared.add_selection_arguments(parser)
+    common.add_selection_arguments(parser)
 
 
 def _add_gate(parser: argparse.ArgumentParser) -> None:
@@ -109,7 +109,7 @@ def _add_gate(parser: argparse.ArgumentParser) -> None:
     gate.add_argument("--allow-new", action="store_true", help="kernels that only the later side has pass")
     gate.add_argument("--allow-gone", action="store_true", help="kernels that only the earlier side has pass")
     gate.add_argument("--waivers", metavar="FILE", help="TOML: [[waiver]] with kernel, reason, until")
-    _shared.add_trust_argument(parser)
+    common.add_trust_argument(parser)
 
 
 def _add_output(parser: argparse.ArgumentParser) -> None:
@@ -125,9 +125,7 @@ def _add_output(parser: argparse.ArgumentParser) -> None:
         default=1.0,
         help="SAME is less than this (default 1)",
     )
-    _shared.add_output_argument(
-        parser, metavar="FILE", text="write the document there instead of printing it"
-    )
+    common.add_output_argument(parser, metavar="FILE", text="write the document there instead of printing it")
 
 
 def run(options: argparse.Namespace) -> int:
@@ -201,7 +199,7 @@ def _outcome(options: argparse.Namespace, *, gated: bool) -> Outcome | None:
         before, after = _sides(options)
     for side in (before, after):
         if side is not None:
-            _shared.name_failures(options, side.failures)
+            common.name_failures(options, side.failures)
     later = before if after is None else after
     if all(picked):
         left, right = matching.chosen(before, options.before), matching.chosen(later, options.after)
@@ -235,7 +233,7 @@ def _summarised(side: Side, options: argparse.Namespace, *, gated: bool) -> None
             f"there is nothing to compare {side.title} with",
             remedies=["give two runs or reports", "compare it with a baseline: --against NAME"],
         )
-    verdicts.print_side(_shared.console(), side)
+    verdicts.print_side(common.console(), side)
 
 
 def _sides(options: argparse.Namespace) -> tuple[Side, Side | None]:
@@ -243,7 +241,7 @@ def _sides(options: argparse.Namespace) -> tuple[Side, Side | None]:
     from gemmprof.analysis.comparison.baseline import load_baseline
     from gemmprof.analysis.comparison.sides import load_side
 
-    selection = _shared.selection(options)
+    selection = common.selection(options)
 
     def side(paths: list[str]) -> Side:
         return load_side(paths, selection, each_launch=options.each_launch)
@@ -253,7 +251,7 @@ def _sides(options: argparse.Namespace) -> tuple[Side, Side | None]:
         raise UsageError("--against and --with both name a side", remedies=["give one of them"])
     if options.against is not None:
         if not inputs:
-            inputs = [str(path) for path in _shared.chosen_inputs(options)[0]]
+            inputs = [str(path) for path in common.chosen_inputs(options)[0]]
         return load_baseline(options.against, options.baselines), side(inputs)
     if options.other is not None:
         if not inputs:
@@ -268,7 +266,7 @@ def _sides(options: argparse.Namespace) -> tuple[Side, Side | None]:
         )
     if len(inputs) == 2:
         return side(inputs[:1]), side(inputs[1:])
-    paths, notice = _shared.chosen_inputs(options)
+    paths, notice = common.chosen_inputs(options)
     if notice:
         print(notice, file=sys.stderr)
     return side([str(path) for path in paths]), None
@@ -289,19 +287,19 @@ def _print(outcome: Outcome, gate: GateResult | None, options: argparse.Namespac
     if options.output:
         if kind == "text":
             raise UsageError("text goes to the terminal", remedies=["choose a --format for the file"])
-        target = _shared.new_output(options.output, force=options.force)
+        target = common.new_output(options.output, force=options.force)
         with new_file(target) as temporary:
             temporary.write_text(makers[kind](outcome, gate) + "\n", encoding="utf-8")
-        _shared.announce(target)
+        common.announce(target)
     elif kind == "github":
         _print_github(outcome, gate)
     elif kind != "text":
         print(_encodable(makers[kind](outcome, gate), kind))
     elif options.build:
-        verdicts.print_builds(_shared.console(), outcome)
+        verdicts.print_builds(common.console(), outcome)
     else:
         verdicts.print_outcome(
-            _shared.console(), outcome, details=options.details or len(outcome.kernels) == 1
+            common.console(), outcome, details=options.details or len(outcome.kernels) == 1
         )
     if gate is None or (kind == "github" and not options.output):
         return

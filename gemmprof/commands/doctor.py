@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import argparse
 
-from gemmprof.commands._shared import add_json_argument, console, print_json
-from gemmprof.run import runs_directory
+from gemmprof.arguments.common import add_json_argument, console, print_json
+from gemmprof.runs.directory import runs_directory
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -50,7 +50,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _cluster(options: argparse.Namespace) -> int:
-    from gemmprof.profiler.cluster.doctor import examine_cluster
+    from gemmprof.profiler.cluster.checked import examine_cluster
     from gemmprof.reports.terminal.checks import print_workers
 
     workers = examine_cluster(options.cluster)

@@ -11,19 +11,19 @@ from __future__ import annotations
 import argparse
 import sys
 
-from gemmprof.commands import _shared
-from gemmprof.commands._numbers import whole
-from gemmprof.printable import one_line
+from gemmprof.arguments import common
+from gemmprof.arguments.numbers import whole
+from gemmprof.base.printable import one_line
 
 FORMATS = ("text", "markdown", "json")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the command's arguments."""
-    _shared.add_input_arguments(parser)
-    _shared.add_selection_arguments(parser)
+    common.add_input_arguments(parser)
+    common.add_selection_arguments(parser)
     parser.add_argument("--format", choices=FORMATS, help="text (default), markdown, or json")
-    _shared.add_json_argument(parser)
+    common.add_json_argument(parser)
     parser.add_argument(
         "--budget",
         metavar="TOKENS",
@@ -39,17 +39,17 @@ def run(options: argparse.Namespace) -> int:
     """Print the explanations; exit code 0, or 1 if some input could not be read."""
     from gemmprof.analysis.explanation.reports import explain_reports
 
-    paths, notice = _shared.chosen_inputs(options)
+    paths, notice = common.chosen_inputs(options)
     if notice:
         print(one_line(notice), file=sys.stderr)
-    selection = _shared.selection(options)
+    selection = common.selection(options)
     found = explain_reports(paths, selection)
-    _shared.name_failures(options, found.failures)
+    common.name_failures(options, found.failures)
     chosen = "json" if options.json else options.format or ("text" if options.budget is None else "markdown")
     if chosen == "json":
         from gemmprof.reports.explanations.records import record
 
-        _shared.print_json(record(found.kernels))
+        common.print_json(record(found.kernels))
     elif chosen == "markdown":
         from gemmprof.reports.explanations.markdown import document
 
@@ -58,5 +58,5 @@ def run(options: argparse.Namespace) -> int:
         from gemmprof.reports.explanations.text import lines_for, screen
 
         rows = lines_for(options.budget, everything=options.all or bool(selection))
-        print(screen(found.kernels, width=_shared.columns(), lines=rows))
+        print(screen(found.kernels, width=common.columns(), lines=rows))
     return 1 if found.failures else 0

@@ -20,9 +20,9 @@ import argparse
 import sys
 from pathlib import Path
 
-from gemmprof.commands import _dataset, _shared
-from gemmprof.errors import UsageError
-from gemmprof.printable import one_line
+from gemmprof.arguments import common, dataset_options
+from gemmprof.base.errors import UsageError
+from gemmprof.base.printable import one_line
 
 DEFAULT_FOLDER = "gemmprof-tables"
 FORMATS = ("parquet", "csv", "jsonl", "dataset")
@@ -31,9 +31,9 @@ TABLES = ("kernels", "metrics", "metrics_wide", "instructions", "lines")
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the command's arguments."""
-    _shared.add_input_arguments(parser)
-    _shared.add_selection_arguments(parser)
-    _shared.add_output_argument(parser, metavar="DIR", text=f"folder to write (default: {DEFAULT_FOLDER})")
+    common.add_input_arguments(parser)
+    common.add_selection_arguments(parser)
+    common.add_output_argument(parser, metavar="DIR", text=f"folder to write (default: {DEFAULT_FOLDER})")
     parser.add_argument(
         "--format", choices=FORMATS, default=FORMATS[0], help="file format (default: %(default)s)"
     )
@@ -45,7 +45,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="append",
         help=f"write this table only; may be repeated ({', '.join(TABLES)})",
     )
-    _dataset.add_reading_arguments(parser.add_argument_group("with --format dataset"))
+    dataset_options.add_reading_arguments(parser.add_argument_group("with --format dataset"))
 
 
 def run(options: argparse.Namespace) -> int:
@@ -62,19 +62,19 @@ def run(options: argparse.Namespace) -> int:
         raise UsageError(f"{folder} is a file", remedies=["name a folder with -o"])
     for name in tables:
         if folder.is_dir():
-            _shared.new_output(folder / f"{name}.{options.format}", force=options.force)
-    inputs, notice = _shared.chosen_inputs(options)
+            common.new_output(folder / f"{name}.{options.format}", force=options.force)
+    inputs, notice = common.chosen_inputs(options)
     if notice:
         print(one_line(notice), file=sys.stderr)
-    reports, failures = selected_reports(inputs, _shared.selection(options))
+    reports, failures = selected_reports(inputs, common.selection(options))
     if not reports:
         raise failures[0]
     with without_pandas():
         exported = export_tables(reports, folder, format=options.format, tables=tables)
     failures = (*failures, *exported.failures)
-    _shared.name_failures(options, failures)
+    common.name_failures(options, failures)
     for file in exported.files:
-        _shared.announce(file)
+        common.announce(file)
     return 1 if failures else 0
 
 
@@ -88,10 +88,10 @@ def _write_dataset(options: argparse.Namespace) -> int:
                 "or choose --format parquet",
             ],
         )
-    inputs, notice = _shared.chosen_inputs(options)
+    inputs, notice = common.chosen_inputs(options)
     if notice:
         print(one_line(notice), file=sys.stderr)
     folder = Path(options.output or DEFAULT_FOLDER)
-    failed = _dataset.refresh(folder, inputs, options)
-    _shared.announce(folder)
+    failed = dataset_options.refresh(folder, inputs, options)
+    common.announce(folder)
     return 1 if failed else 0

@@ -18,9 +18,9 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
-from gemmprof.commands import _dataset, _shared
-from gemmprof.commands._numbers import whole
-from gemmprof.errors import UsageError
+from gemmprof.arguments import common, dataset_options
+from gemmprof.arguments.numbers import whole
+from gemmprof.base.errors import UsageError
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -40,18 +40,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default=50,
         help="show the N longest (default: %(default)s)",
     )
-    _dataset.add_reading_arguments(parser)
-    _shared.add_json_argument(parser)
+    dataset_options.add_reading_arguments(parser)
+    common.add_json_argument(parser)
 
 
 def run(options: argparse.Namespace) -> int:
     """Search; exit code 0, or 1 if some report could not be read."""
-    from gemmprof.analysis.conditions import parse_condition
+    from gemmprof.analysis.inputs.conditions import parse_condition
     from gemmprof.reports.dataset.search import search
     from gemmprof.reports.dataset.store import is_dataset
     from gemmprof.reports.terminal import found
 
-    terminal = _shared.console()
+    terminal = common.console()
     if options.names:
         terminal.print(found.names_table())
         return 0
@@ -66,10 +66,10 @@ def run(options: argparse.Namespace) -> int:
             folder, failed = inputs[0], False
         else:
             folder = _kept_dataset(inputs) or Path(stack.enter_context(tempfile.TemporaryDirectory()))
-            failed = _dataset.refresh(folder, inputs, options)
+            failed = dataset_options.refresh(folder, inputs, options)
         answer = search(folder, condition, limit=options.limit)
     if options.json:
-        _shared.print_json(found.record(answer, options.condition))
+        common.print_json(found.record(answer, options.condition))
     else:
         for part in found.parts(answer, width=terminal.width):
             terminal.print(part)
@@ -78,7 +78,7 @@ def run(options: argparse.Namespace) -> int:
 
 def _kept_dataset(inputs: list[Path]) -> Path | None:
     """Where the data set of these inputs is kept between calls; None if nothing is to be kept."""
-    from gemmprof.cache import cache_directory, cache_is_off
+    from gemmprof.base.cache import cache_directory, cache_is_off
 
     if cache_is_off():
         return None

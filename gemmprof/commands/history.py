@@ -18,9 +18,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gemmprof.commands import _shared
-from gemmprof.commands._numbers import whole
-from gemmprof.errors import UsageError
+from gemmprof.arguments import common
+from gemmprof.arguments.numbers import whole
+from gemmprof.base.errors import UsageError
 
 if TYPE_CHECKING:
     from gemmprof.analysis.history.changepoints import Step
@@ -35,8 +35,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
 
     record = actions.add_parser("record", help="keep the times of runs or reports", allow_abbrev=False)
-    _shared.add_input_arguments(record)
-    _shared.add_selection_arguments(record)
+    common.add_input_arguments(record)
+    common.add_selection_arguments(record)
     record.add_argument("--commit", default="", help="what was measured, for example a git commit")
     record.add_argument("--branch", default="", help="the branch it is on")
     record.add_argument("--machine", default="", help="a name for the machine")
@@ -62,7 +62,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     for part in (show, check):
         part.add_argument("--device", metavar="NAME", help="only times of this card")
         part.add_argument("--kind", choices=("timed", "profiled"), help="only timed, or only profiled, times")
-    _shared.add_output_argument(
+    common.add_output_argument(
         show, metavar="FILE", text="write a page (.html) or a picture (.png, .svg or .pdf) instead"
     )
     check.add_argument(
@@ -79,7 +79,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
             default=None,
             help=f"the history's folder (default: ${STORE_VARIABLE}, else gemmprof-history)",
         )
-        _shared.add_json_argument(part)
+        common.add_json_argument(part)
 
 
 def run(options: argparse.Namespace) -> int:
@@ -108,12 +108,12 @@ def _record(options: argparse.Namespace) -> int:
             remedies=["gemmprof history record RUN|REPORT… (a history is not guessed)"],
         )
     origin = Origin(_when(options.date), options.commit, options.branch, options.machine, options.note)
-    session = _shared.load_inputs(options)
+    session = common.load_inputs(options)
     kept = points(session, origin)
     file = HistoryStore.open(_folder(options), create=True).add(kept)
     if options.json:
-        _shared.print_json(history.recorded(kept, file))
-    _shared.announce(file)
+        common.print_json(history.recorded(kept, file))
+    common.announce(file)
     return 1 if session.failures else 0
 
 
@@ -135,9 +135,9 @@ def _list(options: argparse.Namespace) -> int:
 
     series = HistoryStore.open(_folder(options)).series(options.kernel)
     if options.json:
-        _shared.print_json(history.listed(series))
+        common.print_json(history.listed(series))
     else:
-        terminal = _shared.console()
+        terminal = common.console()
         terminal.print(history.series_table(series, width=terminal.width))
     return 0
 
@@ -148,7 +148,7 @@ def _show(options: argparse.Namespace) -> int:
     from gemmprof.reports.history.store import HistoryStore
     from gemmprof.reports.terminal import history
 
-    target = _shared.new_output(options.output, force=options.force) if options.output else None
+    target = common.new_output(options.output, force=options.force) if options.output else None
     if target is not None and target.suffix.lower() not in (PAGE, *PICTURES):
         raise UsageError(
             f"{target} has no known format", remedies=[f"end the name in {', '.join((PAGE, *PICTURES))}"]
@@ -159,20 +159,20 @@ def _show(options: argparse.Namespace) -> int:
         raise _none_matches(store, options)
     shown = [(points, changes(series_of(points))) for points in found.values()]
     if options.json:
-        _shared.print_json(history.shown(shown))
+        common.print_json(history.shown(shown))
     elif target is None:
-        terminal = _shared.console()
+        terminal = common.console()
         for part in history.plots(shown, width=terminal.width):
             terminal.print(part)
     if target is not None and target.suffix.lower() == PAGE:
         from gemmprof.reports.pages.history import write_history_page
 
-        _shared.announce(write_history_page(shown, target))
+        common.announce(write_history_page(shown, target))
     elif target is not None:
         from gemmprof.reports.figures.history_plot import draw_history
 
         draw_history(shown, target)
-        _shared.announce(target)
+        common.announce(target)
     return 0
 
 
@@ -180,7 +180,7 @@ def _none_matches(store: HistoryStore, options: argparse.Namespace) -> UsageErro
     """What to say where no series is meant: what there is, the closest first."""
     import difflib
 
-    from gemmprof.analysis.selection import some
+    from gemmprof.analysis.inputs.selection import some
     from gemmprof.reports.formatting import short_name
 
     series = store.series()
@@ -223,9 +223,9 @@ def _check(options: argparse.Namespace) -> int:
     ]
     found.sort(key=lambda change: -change.step.ratio)
     if options.json:
-        _shared.print_json(history.checked(found, looked_at, too_short))
+        common.print_json(history.checked(found, looked_at, too_short))
     else:
-        terminal = _shared.console()
+        terminal = common.console()
         for part in history.changes_found(found, looked_at, too_short, width=terminal.width):
             terminal.print(part)
     return 1 if any(change.is_slower for change in found) else 0

@@ -15,7 +15,7 @@ import sys
 from contextlib import redirect_stdout
 from pathlib import Path
 
-from gemmprof.errors import UsageError
+from gemmprof.base.errors import UsageError
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -20,9 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gemmprof.analysis.occupancy.calculator import Occupancy, occupancy
-from gemmprof.arch import LIMITS, Product, find_product, parse_compute_capability
-from gemmprof.commands._numbers import whole
-from gemmprof.commands._shared import (
+from gemmprof.arguments.common import (
     add_json_argument,
     add_selection_arguments,
     add_trust_argument,
@@ -33,7 +31,9 @@ from gemmprof.commands._shared import (
     print_json,
     selection,
 )
-from gemmprof.errors import DeviceError, OccupancyError, RunError, UsageError
+from gemmprof.arguments.numbers import whole
+from gemmprof.base.errors import DeviceError, OccupancyError, RunError, UsageError
+from gemmprof.gpu.arch import LIMITS, Product, find_product, parse_compute_capability
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -120,7 +120,7 @@ def _add_target(parser: argparse.ArgumentParser) -> None:
 
 def size(text: str) -> int:
     """Bytes, as a plain number or with k, KB or KiB for units of 1,024."""
-    from gemmprof.analysis.occupancy.sources import parse_size
+    from gemmprof.analysis.occupancy.configurations import parse_size
 
     try:
         return parse_size(text)
@@ -174,7 +174,7 @@ def _present() -> list[Product]:
     """The GPUs of this machine, one of each kind; empty if there are none."""
     if shutil.which("nvidia-smi") is None:
         return []
-    from gemmprof.gpus import list_gpus, visible_gpus
+    from gemmprof.gpu.devices import list_gpus, visible_gpus
 
     try:
         gpus = visible_gpus(list_gpus())
@@ -262,7 +262,7 @@ def _write_html(
 
 def _from_build(options: argparse.Namespace) -> int:
     """Every kernel of a build."""
-    from gemmprof.analysis.occupancy.sources import built_kernels, read_ptxas
+    from gemmprof.analysis.occupancy.configurations import built_kernels, read_ptxas
 
     if options.threads is None:
         raise UsageError("a build does not know the block size", remedies=["add --threads N"])
@@ -309,8 +309,8 @@ def _text(name: str) -> str:
 
 def _from_stage(options: argparse.Namespace) -> int:
     """A stage of the ladder with the numbers that its recorded launch had."""
-    from gemmprof.analysis.occupancy.sources import recorded_launch
-    from gemmprof.run import load_recorded_run, load_run, newest_run_directory
+    from gemmprof.analysis.occupancy.configurations import recorded_launch
+    from gemmprof.runs.directory import load_recorded_run, load_run, newest_run_directory
 
     newest = newest_run_directory()
     chosen = load_recorded_run() if newest is None else load_run(newest)
@@ -338,7 +338,7 @@ def _show_launch(options: argparse.Namespace, profile: KernelProfile) -> int:
 
     The carve-out is what the driver chose for just this launch and GPU: it counts where nothing else was typed.
     """
-    from gemmprof.analysis.occupancy.profile import of_launch
+    from gemmprof.analysis.occupancy.of_launch import of_launch
 
     launched = of_launch(profile)
     if launched is None:
@@ -367,7 +367,7 @@ def _show_launch(options: argparse.Namespace, profile: KernelProfile) -> int:
 
 def _from_reports(options: argparse.Namespace) -> int:
     """Theoretical beside achieved occupancy of every launch in the reports, and why they differ."""
-    from gemmprof.analysis.occupancy.sources import launch_occupancies
+    from gemmprof.analysis.occupancy.configurations import launch_occupancies
 
     for name in ("threads", "regs", "smem", "output", "carveout", "barriers", "cluster", "arch", "gpu"):
         if getattr(options, name) not in (None, []):

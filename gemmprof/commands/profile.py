@@ -18,18 +18,18 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gemmprof.commands import _shared
-from gemmprof.commands._numbers import whole
-from gemmprof.errors import UsageError
-from gemmprof.run import timestamped
+from gemmprof.arguments import common
+from gemmprof.arguments.numbers import whole
+from gemmprof.base.errors import UsageError
+from gemmprof.runs.directory import timestamped
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from gemmprof.analysis.selection import Selection
+    from gemmprof.analysis.inputs.selection import Selection
     from gemmprof.analysis.session import Session
     from gemmprof.profiler.programs.choice import Choice
-    from gemmprof.profiler.programs.session import Collected, ProgramProfiler
+    from gemmprof.profiler.programs.program_session import Collected, ProgramProfiler
 
 DEFAULT_FOLDER = "gemmprof-profiles"
 DEFAULT_COUNT = 50
@@ -128,13 +128,13 @@ def _add_output(parser: argparse.ArgumentParser) -> None:
         "--cost", action="store_true", help="count and say what profiling would cost, then stop"
     )
     where.add_argument("--no-pages", action="store_true", help="do not render the pages")
-    _shared.add_json_argument(parser)
+    common.add_json_argument(parser)
 
 
 def run(options: argparse.Namespace) -> int:
     """Count, profile, explain; exit code 0, or 1 if not all that was chosen could be profiled."""
-    from gemmprof.analysis.selection import selection
-    from gemmprof.profiler.programs.session import (
+    from gemmprof.analysis.inputs.selection import selection
+    from gemmprof.profiler.programs.program_session import (
         ProgramProfiler,
         check_program,
         program_name,
@@ -211,8 +211,8 @@ def _stems(name: str, repeat: int) -> list[str]:
 
 def _print_command(profiler: ProgramProfiler) -> int:
     """ncu's command line as one would type it; without a count, with the first launch of every kernel and grid."""
+    from gemmprof.gpu.toolchain import Tool, find_ncu
     from gemmprof.profiler.programs.choice import launch_filter
-    from gemmprof.toolchain import Tool, find_ncu
 
     ncu = find_ncu()
     command = profiler.profile_command(
@@ -244,7 +244,7 @@ def _profile(
 ) -> Collected:
     from gemmprof.reports.terminal.progress import progress_on
 
-    with progress_on(_shared.console(stderr=True), bars=sys.stderr.isatty(), quiet=True) as progress:
+    with progress_on(common.console(stderr=True), bars=sys.stderr.isatty(), quiet=True) as progress:
         progress.phase("profile", choice.launches if choice is not None else 0)
         told = 0
 
@@ -285,9 +285,9 @@ def _finish(
         record["seconds"] = [run.seconds for run in collected]
         for whose in record["processes"]:
             whose["rank"] = first.ranks.get(whose["process"])
-        _shared.print_json(record, "profile")
+        common.print_json(record, "profile")
     else:
-        terminal = _shared.console()
+        terminal = common.console()
         for part in overview.parts(session, width=terminal.width, headlines=False):
             terminal.print(part)
         found = explain_reports(reports[:1])
@@ -300,9 +300,9 @@ def _finish(
     for line in _hints(session, first, choice):
         _say(line)
     for report in reports:
-        _shared.announce(report)
+        common.announce(report)
     if pages is not None:
-        _shared.announce(pages)
+        common.announce(pages)
     if len(reports) > 1:
         _say(f"Compare with a later profile: gemmprof diff {profiler.folder} LATER")
     complete = choice is None or first.launches >= choice.kernels
@@ -311,7 +311,7 @@ def _finish(
 
 def _render(session: Session, folder: Path) -> Path | None:
     """The pages; a failure there must not hide what was profiled."""
-    from gemmprof.errors import GemmprofError
+    from gemmprof.base.errors import GemmprofError
     from gemmprof.reports.pages.html import render
 
     try:
@@ -324,7 +324,7 @@ def _render(session: Session, folder: Path) -> Path | None:
 
 def _hints(session: Session, first: Collected, choice: Choice | None) -> list[str]:
     """What would have made the profile better, each with what to do."""
-    from gemmprof.analysis.source_view import SourceView
+    from gemmprof.analysis.sections.source_view import SourceView
 
     lines = []
     if choice is not None and first.launches < choice.kernels:

@@ -10,9 +10,9 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from gemmprof.commands import _shared
-from gemmprof.errors import UsageError
-from gemmprof.output import is_leftover
+from gemmprof.arguments import common
+from gemmprof.base.errors import UsageError
+from gemmprof.base.output import is_leftover
 
 if TYPE_CHECKING:
     from gemmprof.analysis.comparison.outcome import Outcome
@@ -23,12 +23,12 @@ DEFAULT_FOLDER = "gemmprof-report"
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the command's arguments."""
-    _shared.add_input_arguments(parser)
-    _shared.add_selection_arguments(parser)
+    common.add_input_arguments(parser)
+    common.add_selection_arguments(parser)
     parser.add_argument(
         "--recorded", action="store_true", help="render the recorded run that ships with gemmprof"
     )
-    _shared.add_output_argument(
+    common.add_output_argument(
         parser, metavar="DIR", text=f"folder to write, or file with --single-file (default: {DEFAULT_FOLDER})"
     )
     parser.add_argument("--single-file", action="store_true", help="write one HTML file that holds all pages")
@@ -41,7 +41,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--all", action="store_true", help="a page for every launch, also in a report with hundreds"
     )
-    _shared.add_json_argument(parser)
+    common.add_json_argument(parser)
 
 
 def run(options: argparse.Namespace) -> int:
@@ -53,16 +53,16 @@ def run(options: argparse.Namespace) -> int:
     if options.recorded and options.inputs:
         raise UsageError("--recorded takes no inputs", remedies=["leave out either the inputs or --recorded"])
     if options.recorded:
-        from gemmprof.run import recorded_run_directory
+        from gemmprof.runs.directory import recorded_run_directory
 
         options.inputs = [str(recorded_run_directory())]
     target = _target(options)
-    session = _shared.load_inputs(options)
+    session = common.load_inputs(options)
     baseline: Session | str | None = options.baseline
     outcome = None
     if options.baseline and Path(options.baseline).exists():
         baseline = load_session([options.baseline])
-        _shared.name_failures(options, baseline.failures)
+        common.name_failures(options, baseline.failures)
         outcome = _compared(options)
     elif options.baseline and is_saved(options.baseline):
         baseline, outcome = None, _compared(options)
@@ -78,9 +78,9 @@ def run(options: argparse.Namespace) -> int:
     if options.json:
         from gemmprof.reports.terminal.overview import record
 
-        _shared.print_json({**_summary(path, session), **record(session, everything=False)}, "report")
+        common.print_json({**_summary(path, session), **record(session, everything=False)}, "report")
     else:
-        _shared.announce(path)
+        common.announce(path)
     return 1 if session.failures else 0
 
 
@@ -91,10 +91,10 @@ def _compared(options: argparse.Namespace) -> Outcome:
     from gemmprof.analysis.comparison.outcome import ACROSS, compare_matches
     from gemmprof.analysis.comparison.sides import load_side
 
-    inputs, _ = _shared.chosen_inputs(options)
+    inputs, _ = common.chosen_inputs(options)
     there = Path(options.baseline).exists()
     before = load_side([options.baseline]) if there else load_baseline(options.baseline)
-    after = load_side(inputs, _shared.selection(options))
+    after = load_side(inputs, common.selection(options))
     return compare_matches(match(before, after), before=before.title, after=after.title, across=ACROSS)
 
 
@@ -119,7 +119,7 @@ def _target(options: argparse.Namespace) -> Path:
     )
     if not occupied or options.force:
         return target
-    raise _shared.exists_already(target)
+    raise common.exists_already(target)
 
 
 def _summary(path: Path, session: Session) -> dict[str, Any]:

@@ -9,8 +9,8 @@ from __future__ import annotations
 import argparse
 import sys
 
-from gemmprof.commands import _shared
-from gemmprof.errors import UsageError
+from gemmprof.arguments import common
+from gemmprof.base.errors import UsageError
 from gemmprof.model import Problem
 
 FORMATS = (".png", ".svg", ".pdf")
@@ -18,13 +18,13 @@ FORMATS = (".png", ".svg", ".pdf")
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the command's arguments."""
-    _shared.add_input_arguments(parser)
-    _shared.add_selection_arguments(parser)
+    common.add_input_arguments(parser)
+    common.add_selection_arguments(parser)
     parser.add_argument("--shape", metavar="MxNxK", help="only the stages of a run on this shape")
-    _shared.add_output_argument(
+    common.add_output_argument(
         parser, metavar="FILE", text="draw into FILE (.png, .svg or .pdf) instead of a table"
     )
-    _shared.add_json_argument(parser)
+    common.add_json_argument(parser)
 
 
 def run(options: argparse.Namespace) -> int:
@@ -34,12 +34,12 @@ def run(options: argparse.Namespace) -> int:
     shape = Problem.parse(options.shape) if options.shape else None
     target = None
     if options.output:
-        target = _shared.new_output(options.output, force=options.force)
+        target = common.new_output(options.output, force=options.force)
         if target.suffix.lower() not in FORMATS:
             raise UsageError(
                 f"{target} has no known picture format", remedies=[f"end the name in {', '.join(FORMATS)}"]
             )
-    session = _shared.load_inputs(options, source=False)
+    session = common.load_inputs(options, source=False)
     rows = roofline_table.kernels(session, shape=shape)
     if not rows:
         raise UsageError(
@@ -52,11 +52,11 @@ def run(options: argparse.Namespace) -> int:
         if len(drawn) < len(rows) and problem is not None:
             print(f"Drawing {problem.label} (--shape chooses another)", file=sys.stderr)
         roofline_table.draw(drawn, target)
-        _shared.announce(target)
+        common.announce(target)
     if options.json:
-        _shared.print_json(roofline_table.records(rows), "roofline", "kernels")
+        common.print_json(roofline_table.records(rows), "roofline", "kernels")
     elif target is None:
-        terminal = _shared.console()
+        terminal = common.console()
         for part in roofline_table.parts(rows, width=terminal.width):
             terminal.print(part)
     return 1 if session.failures else 0

@@ -13,13 +13,13 @@ from __future__ import annotations
 
 import argparse
 
-from gemmprof.commands import _shared
+from gemmprof.arguments import common
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the command's arguments."""
-    _shared.add_input_arguments(parser)
-    _shared.add_selection_arguments(parser)
+    common.add_input_arguments(parser)
+    common.add_selection_arguments(parser)
     parser.add_argument(
         "--section",
         metavar="NAME",
@@ -28,7 +28,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="only this analysis (warp_states, roofline, source_view …) of each family; may be repeated",
     )
     parser.add_argument("--all", action="store_true", help="every family and every section")
-    _shared.add_json_argument(parser)
+    common.add_json_argument(parser)
 
 
 def run(options: argparse.Namespace) -> int:
@@ -37,11 +37,11 @@ def run(options: argparse.Namespace) -> int:
 
     overview.section_titles(options.section)
     source = options.all or not options.section or "source_view" in options.section
-    session = _shared.load_inputs(options, source=source)
+    session = common.load_inputs(options, source=source)
     if options.json:
-        _shared.print_json(overview.record(session, options.section, everything=options.all), "show")
+        common.print_json(overview.record(session, options.section, everything=options.all), "show")
     else:
-        terminal = _shared.console()
+        terminal = common.console()
         for part in overview.parts(
             session, width=terminal.width, sections=options.section, everything=options.all
         ):

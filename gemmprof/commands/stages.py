@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import argparse
 
-from gemmprof.commands._ladder import add_ladder_argument
-from gemmprof.commands._shared import add_json_argument, console, print_json
+from gemmprof.arguments.common import add_json_argument, console, print_json
+from gemmprof.arguments.ladder_options import add_ladder_argument
 from gemmprof.kernels import catalog
 
 

@@ -12,11 +12,11 @@ import argparse
 import os
 import sys
 
-from gemmprof.commands._ladder import add_type_arguments, chosen_ladder
-from gemmprof.commands._numbers import whole
-from gemmprof.commands._places import add_place_arguments, chosen_site
-from gemmprof.commands._shared import add_json_argument, announce, console, print_json
-from gemmprof.errors import UsageError
+from gemmprof.arguments.common import add_json_argument, announce, console, print_json
+from gemmprof.arguments.ladder_options import add_type_arguments, chosen_ladder
+from gemmprof.arguments.numbers import whole
+from gemmprof.arguments.place_options import add_place_arguments, chosen_site
+from gemmprof.base.errors import UsageError
 from gemmprof.kernels.catalog import Variant, stage_variants
 from gemmprof.model import Ladder, Problem
 
@@ -129,7 +129,7 @@ def _list_constraints(variant: Variant, *, as_json: bool) -> int:
 
 
 def _reset(variant: Variant) -> int:
-    from gemmprof.cache import cache_directory
+    from gemmprof.base.cache import cache_directory
     from gemmprof.kernels.tuned import forget_tuned
 
     had = forget_tuned(cache_directory(), variant.name)

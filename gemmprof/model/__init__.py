@@ -6,10 +6,10 @@ for durations that gemmprof timed, hertz, cycles. Percentages run from 0 to 100,
 
 from __future__ import annotations
 
-from gemmprof.model.explanation import AtLimit, CodePlace, Evidence, Explanation, Finding
+from gemmprof.model.findings import AtLimit, CodePlace, Evidence, Explanation, Finding
 from gemmprof.model.gpu import ArchLimits, Card
 from gemmprof.model.ladder import Ladder, Problem, Stage
-from gemmprof.model.report import (
+from gemmprof.model.profiles import (
     Device,
     Instances,
     Instruction,
@@ -21,7 +21,7 @@ from gemmprof.model.report import (
     SessionDetails,
     Source,
 )
-from gemmprof.model.run import ReportRecord, RunInfo, StageRecord, StageResult, Timing, Verification
+from gemmprof.model.runs import ReportRecord, RunInfo, StageRecord, StageResult, Timing, Verification
 
 __all__ = [
     "ArchLimits",

@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
-from gemmprof.addresses import Addresses
-from gemmprof.dtypes import DTYPES, ELEMENT_TYPES, FLOAT32
-from gemmprof.errors import UsageError
+from gemmprof.base.addresses import Addresses
+from gemmprof.base.errors import UsageError
+from gemmprof.gpu.dtypes import DTYPES, ELEMENT_TYPES, FLOAT32
 
 _SHAPE = re.compile(
     r"^\s*([0-9]{1,9})\s*(?:[xX×*,]\s*([0-9]{1,9})\s*[xX×*,]\s*([0-9]{1,9})\s*)?"
@@ -23,7 +23,7 @@ class Problem:
 
     Attributes:
         m, n, k: rows of C, columns of C, and the length of the sums.
-        dtype: name of the type of A and B (`gemmprof.dtypes`).
+        dtype: name of the type of A and B (`gemmprof.gpu.dtypes`).
         c_dtype: of C; unless it is given, the operands' type, for 8-bit ones bfloat16.
     """
 

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from gemmprof.errors import DeviceError, GemmprofError, UsageError
-from gemmprof.progress import SILENT, Progress
+from gemmprof.base.errors import DeviceError, GemmprofError, UsageError
+from gemmprof.base.progress import SILENT, Progress
 
 if TYPE_CHECKING:
     from distributed import Client

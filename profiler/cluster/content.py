@@ -7,10 +7,10 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from gemmprof.cache import cache_directory
-from gemmprof.errors import RunError
+from gemmprof.base.cache import cache_directory
+from gemmprof.base.errors import RunError
+from gemmprof.base.output import new_file
 from gemmprof.kernels.entries import is_whole, new_entry
-from gemmprof.output import new_file
 
 PIECE_BYTES = 4 << 20
 """What one message holds of a file: reports of a hundred megabytes pass through no memory whole."""

@@ -22,17 +22,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import gemmprof
-from gemmprof.errors import BuildError, DeviceError, GemmprofError
-from gemmprof.gpus import Gpu, list_gpus, visible_gpus
+from gemmprof.base.errors import BuildError, DeviceError, GemmprofError
+from gemmprof.gpu.devices import Gpu, list_gpus, visible_gpus
+from gemmprof.gpu.ptxas import KernelResources
+from gemmprof.gpu.toolchain import Tool, find_ncu, find_nvcc
 from gemmprof.kernels import compiler
 from gemmprof.kernels.catalog import Variant
 from gemmprof.model import Card
 from gemmprof.profiler import machine
 from gemmprof.profiler.cluster.content import Content, FileElsewhere
-from gemmprof.profiler.places.child import ChildFailed, GpuChild
-from gemmprof.profiler.places.words import Work
-from gemmprof.ptxas import KernelResources
-from gemmprof.toolchain import Tool, find_ncu, find_nvcc
+from gemmprof.profiler.places.gpu_child import ChildFailed, GpuChild
+from gemmprof.profiler.places.protocol import Work
 
 if TYPE_CHECKING:
     from gemmprof.kernels.build import BuildResult

@@ -7,7 +7,8 @@ from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from gemmprof.errors import ProfilerError
+from gemmprof.base.errors import ProfilerError
+from gemmprof.gpu.toolchain import Tool
 from gemmprof.model import Card
 from gemmprof.profiler.cluster import remote
 from gemmprof.profiler.cluster.content import Content, FileElsewhere
@@ -24,8 +25,7 @@ from gemmprof.profiler.ncu.profile_pass import (
     next_pass,
     start_pass,
 )
-from gemmprof.profiler.places.child import VISIBLE
-from gemmprof.toolchain import Tool
+from gemmprof.profiler.places.gpu_child import VISIBLE
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from gemmprof.dtypes import FLOAT32, ElementType, element_type
+from gemmprof.gpu.dtypes import FLOAT32, ElementType, element_type
 from gemmprof.model import Problem, Stage
 
 GUARD_ELEMENTS = 8192

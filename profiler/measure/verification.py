@@ -22,7 +22,7 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from gemmprof.dtypes import FLOAT32, element_type
+from gemmprof.gpu.dtypes import FLOAT32, element_type
 from gemmprof.model import Problem, Stage, Verification
 from gemmprof.profiler.measure.operands import GuardedMatrix, Operands, generator_seed, random_operands
 

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from gemmprof.errors import DeviceError, UsageError
-from gemmprof.toolchain import NCU_VARIABLE, Tool, find_ncu
+from gemmprof.base.errors import DeviceError, UsageError
+from gemmprof.gpu.toolchain import NCU_VARIABLE, Tool, find_ncu
 
 OLDEST_NCU = (2023, 1)
 """The first release that knows every option and section that gemmprof asks for on an H100."""

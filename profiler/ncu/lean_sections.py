@@ -16,8 +16,8 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from gemmprof import metrics
+from gemmprof.gpu.toolchain import Tool, ncu_installation
 from gemmprof.profiler.settings import LEAN
-from gemmprof.toolchain import Tool, ncu_installation
 
 _NAME = re.compile(r'\bName:\s*"([^"]+)"|\b(Memory\w+Table)\s*\{')
 """A metric, or a table of the memory tables, whose metrics ncu knows by itself."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
-from gemmprof.errors import ProfilerError
-from gemmprof.profiler.ncu.errors import DriverResourceError
+from gemmprof.base.errors import ProfilerError
+from gemmprof.profiler.ncu.failures import DriverResourceError
 
 PAUSES = (5.0, 10.0, 20.0, 40.0)
 """Seconds before each further try: a pass of another ncu takes seconds, its whole work a minute or more."""

@@ -12,15 +12,15 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from gemmprof.children import python_command
-from gemmprof.errors import ProfilerError
+from gemmprof.base.errors import ProfilerError
+from gemmprof.children.started import python_command
+from gemmprof.gpu.toolchain import Tool
 from gemmprof.model import Card
 from gemmprof.profiler.job import Event, Job, Task, read_events
 from gemmprof.profiler.ncu.command import NcuCommand
-from gemmprof.profiler.ncu.errors import KernelFaultError, NcuLog, translate
+from gemmprof.profiler.ncu.failures import KernelFaultError, NcuLog, translate
 from gemmprof.profiler.ncu.salvage import cut_torn_end
 from gemmprof.profiler.program import Ending, Program, follow_program, start_program, tail
-from gemmprof.toolchain import Tool
 
 REPORTS, LOGS = "reports", "logs"
 _NAME = re.compile(r"profile-(\d+)")

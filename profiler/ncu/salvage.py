@@ -1,7 +1,7 @@
 """How much of a report that ncu was killed over is whole.
 
 ncu appends a block to the report after each kernel, so a killed ncu leaves all finished kernels and at worst a torn
-block at the end. `gemmprof.ncu_frame` reads the blocks; everything else about reports is the analysis' business.
+block at the end. `gemmprof.ncurep.ncu_frame` reads the blocks; everything else about reports is the analysis' business.
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
-from gemmprof import ncu_frame
-from gemmprof.wire import WireError
+from gemmprof.ncurep import ncu_frame
+from gemmprof.ncurep.wire import WireError
 
 
 @dataclass(frozen=True, slots=True)

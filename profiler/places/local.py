@@ -10,10 +10,10 @@ from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Any
 
+from gemmprof.base.progress import Progress
 from gemmprof.model import Card
-from gemmprof.profiler.places.child import ChildFailed, GpuChild
-from gemmprof.profiler.places.words import CRASHED, Answer, Request, Work, cancelled, no_place
-from gemmprof.progress import Progress
+from gemmprof.profiler.places.gpu_child import ChildFailed, GpuChild
+from gemmprof.profiler.places.protocol import CRASHED, Answer, Request, Work, cancelled, no_place
 
 JOIN_SECONDS = 15.0
 

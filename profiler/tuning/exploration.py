@@ -10,15 +10,15 @@ from concurrent.futures import FIRST_COMPLETED, Future, wait
 from dataclasses import replace
 from typing import Any
 
-from gemmprof.errors import BuildError
+from gemmprof.base.errors import BuildError
+from gemmprof.base.progress import Progress
 from gemmprof.kernels.main_kernel import main_kernels
-from gemmprof.profiler.places.words import Answer, Compiled, Places
+from gemmprof.profiler.places.protocol import Answer, Compiled, Places
 from gemmprof.profiler.program import counted_interrupts
 from gemmprof.profiler.site import Compilers
 from gemmprof.profiler.tuning.outcomes import Journal, Outcome, Parameters, describe, identity
 from gemmprof.profiler.tuning.proposals import propose
 from gemmprof.profiler.tuning.trials import Search, candidate_request, outcome_of
-from gemmprof.progress import Progress
 
 POLL_SECONDS = 0.2
 """How often Ctrl-C is looked for."""

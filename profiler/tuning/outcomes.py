@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from gemmprof.documents import DocumentError, read_json
+from gemmprof.base.documents import DocumentError, read_json
 from gemmprof.model import Card
 
 Parameters = Mapping[str, int]

@@ -14,26 +14,26 @@ from collections.abc import Sequence
 from dataclasses import astuple, dataclass, replace
 from pathlib import Path
 
-from gemmprof.cache import cache_directory
-from gemmprof.errors import ProfilerError
+from gemmprof.base.cache import cache_directory
+from gemmprof.base.errors import ProfilerError
+from gemmprof.base.progress import Progress
 from gemmprof.kernels import compiler
 from gemmprof.kernels.tuned import Tuned, save_tuned
 from gemmprof.model import Card
 from gemmprof.profiler.here import HERE
-from gemmprof.profiler.places.words import Places, Work
+from gemmprof.profiler.places.protocol import Places, Work
 from gemmprof.profiler.site import Compilers, Site
 from gemmprof.profiler.tuning.exploration import Exploration
 from gemmprof.profiler.tuning.outcomes import Journal, Outcome, Parameters, describe, identity
 from gemmprof.profiler.tuning.proposals import search_space
 from gemmprof.profiler.tuning.trials import Search, candidate_request, outcome_of
-from gemmprof.progress import Progress
 
 FINAL_BUDGET = 0.4
 """Seconds of timing a problem and round among the finalists."""
 
 FINALISTS, FINAL_ROUNDS = 4, 3
 
-MODULE = "gemmprof.profiler.tuning.worker"
+MODULE = "gemmprof.profiler.tuning.tuning_worker"
 
 
 @dataclass(frozen=True, slots=True)

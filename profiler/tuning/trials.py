@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from gemmprof.kernels.catalog import Variant
 from gemmprof.model import Problem
-from gemmprof.profiler.places.words import Answer, Compiled, Request
+from gemmprof.profiler.places.protocol import Answer, Compiled, Request
 from gemmprof.profiler.tuning.outcomes import Outcome, Parameters
 
 CANDIDATE_SECONDS = 60.0

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gemmprof.analysis.comparison.quantities import ALIASES
-from gemmprof.analysis.conditions import (
+from gemmprof.analysis.inputs.conditions import (
     Both,
     Comparison,
     Condition,
@@ -20,9 +20,9 @@ from gemmprof.analysis.conditions import (
     Not,
     names_in,
 )
-from gemmprof.analysis.named_figures import UNITS, canonical
-from gemmprof.analysis.selection import some
-from gemmprof.errors import UsageError
+from gemmprof.analysis.inputs.named_figures import UNITS, canonical
+from gemmprof.analysis.inputs.selection import some
+from gemmprof.base.errors import UsageError
 from gemmprof.reports.dataset.rows import FIGURE, FINDING, metrics_of
 from gemmprof.reports.dataset.store import DatasetError, load_manifest
 

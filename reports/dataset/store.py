@@ -23,13 +23,13 @@ from pathlib import Path
 from typing import Any
 
 from gemmprof import __version__
-from gemmprof.children import python_command
-from gemmprof.documents import DocumentError, read_json
-from gemmprof.errors import GemmprofError
-from gemmprof.line_worker import LineWorker, WorkerError
-from gemmprof.output import is_leftover, remove_leftovers
+from gemmprof.base.documents import DocumentError, read_json
+from gemmprof.base.errors import GemmprofError
+from gemmprof.base.output import is_leftover, remove_leftovers
+from gemmprof.children.line_worker import LineWorker, WorkerError
+from gemmprof.children.started import python_command
 from gemmprof.reports.dataset.rows import MODULE
-from gemmprof.run import write_atomically
+from gemmprof.runs.directory import write_atomically
 
 FORMAT = "gemmprof.dataset/1"
 MANIFEST = "dataset.json"

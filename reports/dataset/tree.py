@@ -6,10 +6,10 @@ import os
 from collections.abc import Iterable
 from pathlib import Path
 
-from gemmprof.analysis.inputs import is_report_name, is_run
+from gemmprof.analysis.inputs.patterns import is_report_name, is_run
 from gemmprof.analysis.reading.unpack import no_such_file
 from gemmprof.analysis.session import reports_of
-from gemmprof.errors import GemmprofError, ReportError
+from gemmprof.base.errors import GemmprofError, ReportError
 
 
 def reports_below(inputs: Iterable[Path]) -> tuple[list[Path], tuple[GemmprofError, ...]]:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from gemmprof.analysis.by_line import base_name
 from gemmprof.analysis.explanation.causes import CAUSES
+from gemmprof.analysis.sections.by_line import base_name
 from gemmprof.model import CodePlace, Evidence, Explanation, Finding
 from gemmprof.reports.formatting import nanoseconds, quantity, short_name, visible
 

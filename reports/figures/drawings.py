@@ -12,7 +12,7 @@ from gemmprof.analysis.ladder.access_pattern import (
     AccessPatterns,
     WarpAccess,
 )
-from gemmprof.analysis.roofline import Roofline, RooflinePoint
+from gemmprof.analysis.sections.roofline import Roofline, RooflinePoint
 from gemmprof.reports.figures import plots as figures
 from gemmprof.reports.figures.svg import drawing, page_svg
 from gemmprof.reports.formatting import flops, percent, significant

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
-from gemmprof.analysis.roofline import ComputeRoof, MemoryRoof, Roofline, RooflinePoint
+from gemmprof.analysis.sections.roofline import ComputeRoof, MemoryRoof, Roofline, RooflinePoint
 from gemmprof.reports.figures.plots import draw_roofs, limits_of, main_points, roofline_data
 from gemmprof.reports.figures.svg import PALETTE, blank, drawing
 from gemmprof.reports.formatting import flops, short_name, significant, visible

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from gemmprof.analysis.memory_chart import MemoryChart, MemoryLink, MemoryUnit
+from gemmprof.analysis.sections.memory_chart import MemoryChart, MemoryLink, MemoryUnit
 from gemmprof.reports.formatting import bandwidth, number, percent, traffic
 
 COLUMNS: tuple[tuple[str, ...], ...] = (

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 from gemmprof.analysis.occupancy.calculator import Occupancy
 from gemmprof.analysis.occupancy.curves import Curve, curves
 from gemmprof.analysis.occupancy.reasoning import count
-from gemmprof.errors import UsageError
-from gemmprof.output import new_file
+from gemmprof.base.errors import UsageError
+from gemmprof.base.output import new_file
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -9,7 +9,7 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from gemmprof.analysis.roofline import ComputeRoof, MemoryRoof, Roofline, RooflinePoint
+from gemmprof.analysis.sections.roofline import ComputeRoof, MemoryRoof, Roofline, RooflinePoint
 from gemmprof.reports.figures.svg import PALETTE, blank, drawing, wiped
 from gemmprof.reports.formatting import bandwidth, flops, significant, visible
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, NotRequired, TypedDict
 
-from gemmprof.analysis.verdict import Verdict
+from gemmprof.analysis.sections.verdict import Verdict
 
 
 class Place(TypedDict):

@@ -16,7 +16,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gemmprof.output import new_file
+from gemmprof.base.output import new_file
 
 if TYPE_CHECKING:
     import numpy as np

@@ -26,15 +26,15 @@ from typing import TYPE_CHECKING, TypeVar
 from gemmprof.analysis.history.overview import Times
 from gemmprof.analysis.history.points import Point
 from gemmprof.analysis.history.series import Series
-from gemmprof.analysis.selection import expression
-from gemmprof.documents import DocumentError, read_json
-from gemmprof.errors import GemmprofError, UsageError
-from gemmprof.output import remove_leftovers
+from gemmprof.analysis.inputs.selection import expression
+from gemmprof.base.documents import DocumentError, read_json
+from gemmprof.base.errors import GemmprofError, UsageError
+from gemmprof.base.output import remove_leftovers
 from gemmprof.reports.history.files import write_points
 from gemmprof.reports.history.index import ROOM, SeriesSummary, index_of, write_index
 from gemmprof.reports.history.listing import COMPACT, Listing, read_index
 from gemmprof.reports.history.rows import points_of, series_in, table_of
-from gemmprof.run import write_atomically
+from gemmprof.runs.directory import write_atomically
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
-from gemmprof.analysis import stall_reasons
-from gemmprof.analysis.source_view import Counters
+from gemmprof.analysis.sections import stall_reasons
+from gemmprof.analysis.sections.source_view import Counters
 from gemmprof.reports.formatting import number, percent, significant
 
 COLOURS = {

@@ -11,8 +11,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from gemmprof.analysis.families import Family, families
-from gemmprof.analysis.one_kernel import Candidate, one_kernel
+from gemmprof.analysis.inputs.families import Family, families
+from gemmprof.analysis.inputs.one_kernel import Candidate, one_kernel
 from gemmprof.model import Explanation, Finding, Problem, StageRecord, StageResult, Timing
 from gemmprof.reports.formatting import short_name
 

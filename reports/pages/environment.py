@@ -21,9 +21,10 @@ from jinja2 import Environment, PackageLoader, StrictUndefined, nodes
 from jinja2.compiler import CodeGenerator, Frame
 from markupsafe import Markup, escape
 
-from gemmprof.analysis import opcodes, rules
+from gemmprof.analysis import opcodes
 from gemmprof.analysis.occupancy.reasoning import in_words
 from gemmprof.analysis.provenance.table import FIGURES, figures_of
+from gemmprof.analysis.sections import rules
 from gemmprof.model import NotCollected
 from gemmprof.reports import formatting
 from gemmprof.reports.explanations import words as explanations

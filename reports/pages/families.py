@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from statistics import median
 from typing import TYPE_CHECKING
 
-from gemmprof.analysis.by_line import base_name
-from gemmprof.analysis.families import Family
-from gemmprof.analysis.speed_of_light import SpeedOfLight
+from gemmprof.analysis.inputs.families import Family
+from gemmprof.analysis.sections.by_line import base_name
+from gemmprof.analysis.sections.speed_of_light import SpeedOfLight
 from gemmprof.reports.facts import processes, whose
 from gemmprof.reports.formatting import hertz, nanoseconds, ratio
 

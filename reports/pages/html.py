@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from markupsafe import Markup
 
-from gemmprof.output import new_file, new_folder, refuse_foreign
+from gemmprof.base.output import new_file, new_folder, refuse_foreign
 from gemmprof.reports.explanations import markdown
 from gemmprof.reports.pages.contents import (
     KernelPage,

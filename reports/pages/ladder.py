@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from gemmprof.analysis.by_line import base_name
 from gemmprof.analysis.kernel_analysis import KernelAnalysis
 from gemmprof.analysis.ladder.predictions import LadderStep, Rung
 from gemmprof.analysis.ladder.predictions import steps as ladder_steps
-from gemmprof.analysis.roofline import Roofline
-from gemmprof.analysis.speed_of_light import SpeedOfLight
-from gemmprof.analysis.warp_states import WarpStates
+from gemmprof.analysis.sections.by_line import base_name
+from gemmprof.analysis.sections.roofline import Roofline
+from gemmprof.analysis.sections.speed_of_light import SpeedOfLight
+from gemmprof.analysis.sections.warp_states import WarpStates
 from gemmprof.model import Problem, StageRecord, StageResult
 from gemmprof.reports.facts import achieved_occupancy, gpu_index, process_of
 from gemmprof.reports.figures import ladder_figure
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from markupsafe import Markup
 
     from gemmprof.analysis.session import Session
-    from gemmprof.run import Run
+    from gemmprof.runs.directory import Run
 
 
 @dataclass(frozen=True, slots=True)

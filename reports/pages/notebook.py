@@ -8,16 +8,16 @@ from itertools import count
 from typing import TYPE_CHECKING
 
 from gemmprof.analysis.explanation import explain
-from gemmprof.analysis.families import Family
+from gemmprof.analysis.inputs.families import Family
 from gemmprof.analysis.kernel_analysis import KernelAnalysis
 from gemmprof.analysis.session import Session
+from gemmprof.base.views import View, register
 from gemmprof.reports.facts import run_facts, tiles
 from gemmprof.reports.formatting import visible
 from gemmprof.reports.pages.contents import KernelPage, Plan
 from gemmprof.reports.pages.environment import asset, environment
 from gemmprof.reports.pages.ladder import overview
-from gemmprof.run import Run
-from gemmprof.views import View, register
+from gemmprof.runs.directory import Run
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -1,6 +1,6 @@
 """The interactive occupancy calculator: as a part of a kernel's page, and as a page of its own.
 
-The numbers that it computes with are the table of `gemmprof.arch`, embedded as JSON; the arithmetic is
+The numbers that it computes with are the table of `gemmprof.gpu.arch`, embedded as JSON; the arithmetic is
 ``templates/occupancy.js``.
 """
 
@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gemmprof.analysis.occupancy.calculator import Occupancy, most_shared_memory_per_block
-from gemmprof.analysis.occupancy.profile import LaunchOccupancy
-from gemmprof.arch import LIMITS, PRODUCTS
+from gemmprof.analysis.occupancy.of_launch import LaunchOccupancy
+from gemmprof.base.output import new_file
+from gemmprof.gpu.arch import LIMITS, PRODUCTS
 from gemmprof.model import ArchLimits
-from gemmprof.output import new_file
 from gemmprof.reports.pages.environment import environment
 
 if TYPE_CHECKING:

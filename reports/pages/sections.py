@@ -15,7 +15,7 @@ from typing import Any
 
 from gemmprof.analysis.comparison import quantify as comparison
 from gemmprof.analysis.kernel_analysis import ANALYSES
-from gemmprof.analysis.ladder import declared, traffic
+from gemmprof.analysis.ladder import declared, declared_traffic
 from gemmprof.model import KernelProfile, NotCollected
 from gemmprof.reports.figures import drawings
 from gemmprof.reports.figures.memory_diagram import diagram
@@ -140,7 +140,7 @@ def _results(
         )
         found.append(("comparison", f"Against {where}", change))
     if page.record is not None and page.problem is not None:
-        model = traffic.model(page.record.stage, page.problem, page.analysis)
+        model = declared_traffic.model(page.record.stage, page.problem, page.analysis)
         found.append(("traffic", "Traffic, predicted and measured", model))
         patterns = declared.access_patterns(page.record.stage, page.problem)
         if patterns is not None and not patterns.describes(page.analysis.profile.launch):

@@ -20,10 +20,10 @@ from typing import Any
 
 from gemmprof.analysis.reading.report import ReportReader, units_of_report
 from gemmprof.analysis.session import MANY_LAUNCHES
-from gemmprof.children import python_command
-from gemmprof.errors import GemmprofError, ReportError, UsageError
-from gemmprof.line_worker import MASTER, end_with_master
-from gemmprof.output import new_folder
+from gemmprof.base.errors import GemmprofError, ReportError, UsageError
+from gemmprof.base.output import new_folder
+from gemmprof.children.line_worker import MASTER, end_with_master
+from gemmprof.children.started import python_command
 from gemmprof.reports.tables.files import FORMATS, Spool, without_pandas
 from gemmprof.reports.tables.launches import TABLES, TableBuilder, is_measured_by_address
 from gemmprof.reports.tables.metrics import with_units

@@ -1,6 +1,6 @@
 """The one way a Parquet file is written here: beside its place, onto the disk, then under its name, or not at all.
 
-A whole folder of tables is made that way too, by `gemmprof.output.new_folder`.
+A whole folder of tables is made that way too, by `gemmprof.base.output.new_folder`.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gemmprof.output import new_file
+from gemmprof.base.output import new_file
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -30,7 +30,7 @@ def parquet_writer(
     Texts are written as dictionaries, since they repeat; measured values hardly do, so theirs would only cost time.
 
     Args:
-        path: in a folder that is published as a whole (`gemmprof.output.new_folder`); else see `new_parquet`.
+        path: in a folder that is published as a whole (`gemmprof.base.output.new_folder`); else see `new_parquet`.
         schema: its columns.
         plain: columns that are not compressed.
         statistics: columns whose bounds are kept for each row group.

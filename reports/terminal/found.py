@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from gemmprof.analysis.comparison.quantities import ALIASES
 from gemmprof.analysis.explanation.causes import CAUSES
-from gemmprof.analysis.named_figures import UNITS, canonical
-from gemmprof.printable import one_line
+from gemmprof.analysis.inputs.named_figures import UNITS, canonical
+from gemmprof.base.printable import one_line
 from gemmprof.reports.dataset.search import Answer
 from gemmprof.reports.dataset.store import Update
 from gemmprof.reports.formatting import counted, nanoseconds, quantity, short_name

@@ -15,8 +15,8 @@ from gemmprof.analysis.occupancy.reasoning import (
     in_words,
     limited_by,
 )
-from gemmprof.arch import PRODUCTS, Product
-from gemmprof.errors import OccupancyError
+from gemmprof.base.errors import OccupancyError
+from gemmprof.gpu.arch import PRODUCTS, Product
 from gemmprof.model import NotCollected
 from gemmprof.reports.formatting import DASH, short_name, visible
 
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
-    from gemmprof.analysis.occupancy.profile import LaunchOccupancy
-    from gemmprof.analysis.occupancy.sources import BuiltKernel
+    from gemmprof.analysis.occupancy.configurations import BuiltKernel
+    from gemmprof.analysis.occupancy.of_launch import LaunchOccupancy
     from gemmprof.model import KernelProfile
 
 Answer = tuple[Product, Occupancy | OccupancyError]
@@ -179,7 +179,7 @@ def print_build(console: Console, kernels: Sequence[BuiltKernel], threads: int) 
     """Every kernel of a build at one block size, with its warning."""
     from rich.text import Text
 
-    from gemmprof.ptxas import demangle
+    from gemmprof.gpu.ptxas import demangle
 
     console.print(f"{count(threads, 'thread')} per block\n")
     table = _table(

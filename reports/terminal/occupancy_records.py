@@ -7,11 +7,11 @@ from typing import Any
 
 from gemmprof.analysis.occupancy.advice import suggest
 from gemmprof.analysis.occupancy.calculator import Occupancy
-from gemmprof.analysis.occupancy.profile import LaunchOccupancy
+from gemmprof.analysis.occupancy.configurations import BuiltKernel
+from gemmprof.analysis.occupancy.of_launch import LaunchOccupancy
 from gemmprof.analysis.occupancy.reasoning import explain
-from gemmprof.analysis.occupancy.sources import BuiltKernel
-from gemmprof.arch import Product
-from gemmprof.errors import OccupancyError
+from gemmprof.base.errors import OccupancyError
+from gemmprof.gpu.arch import Product
 from gemmprof.model import KernelProfile, NotCollected
 
 

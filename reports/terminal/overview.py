@@ -6,10 +6,10 @@ import textwrap
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from gemmprof.analysis.families import Family, families
+from gemmprof.analysis.inputs.families import Family, families
 from gemmprof.analysis.kernel_analysis import ANALYSES, KernelAnalysis
-from gemmprof.analysis.speed_of_light import SpeedOfLight
-from gemmprof.errors import UsageError
+from gemmprof.analysis.sections.speed_of_light import SpeedOfLight
+from gemmprof.base.errors import UsageError
 from gemmprof.reports.explanations.records import finding_record
 from gemmprof.reports.explanations.words import title as finding_title
 from gemmprof.reports.facts import gpu_index, processes, whose

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from gemmprof.analysis.roofline import Roofline, RooflinePoint
-from gemmprof.errors import UsageError
+from gemmprof.analysis.sections.roofline import Roofline, RooflinePoint
+from gemmprof.base.errors import UsageError
+from gemmprof.base.output import new_file
 from gemmprof.model import NotCollected, Problem
-from gemmprof.output import new_file
 from gemmprof.reports.figures import ladder_figure
 from gemmprof.reports.figures import plots as figures
 from gemmprof.reports.figures.svg import drawing

@@ -6,21 +6,21 @@ import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from gemmprof.analysis.bank_conflicts import BankConflicts
-from gemmprof.analysis.by_line import Place
-from gemmprof.analysis.coalescing import Coalescing
-from gemmprof.analysis.divergence import Divergence
-from gemmprof.analysis.instruction_mix import InstructionMix
-from gemmprof.analysis.launch import Launch
-from gemmprof.analysis.memory_chart import MemoryChart
-from gemmprof.analysis.occupancy.profile import LaunchOccupancy
-from gemmprof.analysis.roofline import Roofline
-from gemmprof.analysis.rules import Advice, plain_text
-from gemmprof.analysis.scheduler import Scheduler
-from gemmprof.analysis.source_view import SourceView
-from gemmprof.analysis.speed_of_light import SpeedOfLight
-from gemmprof.analysis.spills import Spills
-from gemmprof.analysis.warp_states import WarpStates
+from gemmprof.analysis.occupancy.of_launch import LaunchOccupancy
+from gemmprof.analysis.sections.bank_conflicts import BankConflicts
+from gemmprof.analysis.sections.by_line import Place
+from gemmprof.analysis.sections.coalescing import Coalescing
+from gemmprof.analysis.sections.divergence import Divergence
+from gemmprof.analysis.sections.instruction_mix import InstructionMix
+from gemmprof.analysis.sections.launch_statistics import Launch
+from gemmprof.analysis.sections.memory_chart import MemoryChart
+from gemmprof.analysis.sections.roofline import Roofline
+from gemmprof.analysis.sections.rules import Advice, plain_text
+from gemmprof.analysis.sections.scheduler import Scheduler
+from gemmprof.analysis.sections.source_view import SourceView
+from gemmprof.analysis.sections.speed_of_light import SpeedOfLight
+from gemmprof.analysis.sections.spills import Spills
+from gemmprof.analysis.sections.warp_states import WarpStates
 from gemmprof.model import NotCollected
 from gemmprof.reports.formatting import (
     DASH,

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from gemmprof.analysis.kernel_analysis import KernelAnalysis
     from gemmprof.analysis.session import Session
-    from gemmprof.run import Run
+    from gemmprof.runs.directory import Run
 
 ABSENT = "–"
 

@@ -9,7 +9,7 @@ from xml.etree import ElementTree
 from gemmprof import __version__
 from gemmprof.analysis.comparison.gate import GateResult
 from gemmprof.analysis.comparison.outcome import Compared, Outcome
-from gemmprof.printable import json_safe, markdown, one_line, printable
+from gemmprof.base.printable import json_safe, markdown, one_line, printable
 from gemmprof.reports.terminal.records import plain
 from gemmprof.reports.verdicts import words
 

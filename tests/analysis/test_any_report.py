@@ -13,12 +13,12 @@ from recorded_data import ReadRecorded
 
 from gemmprof import metrics
 from gemmprof.analysis import kernel_analysis
-from gemmprof.analysis.instruction_mix import InstructionMix
 from gemmprof.analysis.kernel_analysis import ANALYSES, KernelAnalysis
-from gemmprof.analysis.roofline import Roofline
-from gemmprof.analysis.scheduler import Scheduler
-from gemmprof.analysis.speed_of_light import SpeedOfLight
-from gemmprof.analysis.warp_states import WarpStates
+from gemmprof.analysis.sections.instruction_mix import InstructionMix
+from gemmprof.analysis.sections.roofline import Roofline
+from gemmprof.analysis.sections.scheduler import Scheduler
+from gemmprof.analysis.sections.speed_of_light import SpeedOfLight
+from gemmprof.analysis.sections.warp_states import WarpStates
 from gemmprof.model import (
     Device,
     Instances,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from profiles import BASE, code, launch
 
-from gemmprof.analysis.by_line import Code, Place, by_address, first_by_address, operation_of, total
+from gemmprof.analysis.sections.by_line import Code, Place, by_address, first_by_address, operation_of, total
 
 
 def test_values_are_keyed_by_absolute_address() -> None:

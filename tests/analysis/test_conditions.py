@@ -6,7 +6,7 @@ import pytest
 
 from gemmprof.analysis.comparison.conditions import TIME, quantity_named
 from gemmprof.analysis.comparison.quantities import ALIASES
-from gemmprof.analysis.conditions import (
+from gemmprof.analysis.inputs.conditions import (
     Both,
     Comparison,
     Either,
@@ -15,8 +15,8 @@ from gemmprof.analysis.conditions import (
     names_in,
     parse_condition,
 )
-from gemmprof.analysis.named_figures import canonical
-from gemmprof.errors import UsageError
+from gemmprof.analysis.inputs.named_figures import canonical
+from gemmprof.base.errors import UsageError
 
 
 def test_units_become_base_units() -> None:

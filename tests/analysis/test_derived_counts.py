@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from gemmprof import metrics
-from gemmprof.analysis.instruction_mix import InstructionMix, analyse
+from gemmprof.analysis.sections.instruction_mix import InstructionMix, analyse
 from gemmprof.model import KernelProfile, Source
 
 ReadRecorded = Callable[..., tuple[KernelProfile, ...]]

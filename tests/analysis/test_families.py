@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from recorded_data import DATA, ReadRecorded
 
-from gemmprof.analysis.families import covering, families
+from gemmprof.analysis.inputs.families import covering, families
+from gemmprof.analysis.inputs.names import labels
 from gemmprof.analysis.kernel_analysis import analyse
-from gemmprof.analysis.names import labels
 from gemmprof.analysis.session import load_session
 
 

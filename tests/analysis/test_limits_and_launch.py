@@ -8,10 +8,10 @@ import pytest
 from recorded_data import ReadRecorded
 
 from gemmprof import metrics
-from gemmprof.analysis import launch, rules, scheduler, speed_of_light
-from gemmprof.analysis.rules import Advice
-from gemmprof.analysis.scheduler import Scheduler
-from gemmprof.analysis.speed_of_light import SpeedOfLight
+from gemmprof.analysis.sections import launch_statistics, rules, scheduler, speed_of_light
+from gemmprof.analysis.sections.rules import Advice
+from gemmprof.analysis.sections.scheduler import Scheduler
+from gemmprof.analysis.sections.speed_of_light import SpeedOfLight
 from gemmprof.model import Device, KernelProfile, LaunchStatistics, MetricValue, NotCollected, RuleResult
 
 
@@ -97,7 +97,7 @@ def test_busy_slots_of_either_version_of_ncu() -> None:
 
 
 def test_launch_of_a_bare_report() -> None:
-    result = launch.analyse(profile())
+    result = launch_statistics.analyse(profile())
     assert (result.blocks, result.threads_per_block, result.threads) == (6, 100, 600)
     assert (result.warps_per_block, result.idle_lanes) == (4, 28)
     assert result.sm_count == 132
@@ -150,7 +150,7 @@ def test_links_in_messages(message: str, text: str) -> None:
 def test_a_range_has_the_largest_figures_of_its_launches(recorded: ReadRecorded) -> None:
     """Five launches: grids from 4 to 4096 blocks, blocks of 256 threads and once 1024."""
     (profile,) = recorded("modes_range")
-    result = launch.analyse(profile)
+    result = launch_statistics.analyse(profile)
     assert (result.launches, result.blocks, result.threads_per_block) == (5, 4096, 1024)
     # Not the product: no launch has both the largest grid and the largest block.
     assert result.threads == 4096 * 256

@@ -8,7 +8,7 @@ import pytest
 from profiles import code, launch
 
 from gemmprof import metrics as m
-from gemmprof.analysis import (
+from gemmprof.analysis.sections import (
     bank_conflicts,
     coalescing,
     divergence,
@@ -17,7 +17,7 @@ from gemmprof.analysis import (
     roofline,
     warp_states,
 )
-from gemmprof.analysis import launch as launches
+from gemmprof.analysis.sections import launch_statistics as launches
 from gemmprof.model import Instances, KernelProfile, LaunchStatistics
 
 SETS_A_REGISTER = "HFMA2 R2, -RZ, RZ, 1.875, 0"

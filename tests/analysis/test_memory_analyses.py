@@ -9,13 +9,20 @@ from profiles import BASE, code, launch
 from recorded_data import ReadRecorded
 
 from gemmprof import metrics
-from gemmprof.analysis import bank_conflicts, coalescing, divergence, memory_chart, source_view, spills
-from gemmprof.analysis.bank_conflicts import BankConflicts
-from gemmprof.analysis.coalescing import Coalescing
-from gemmprof.analysis.divergence import Divergence
-from gemmprof.analysis.memory_chart import MemoryChart
-from gemmprof.analysis.source_view import SourceView
-from gemmprof.analysis.spills import Spills
+from gemmprof.analysis.sections import (
+    bank_conflicts,
+    coalescing,
+    divergence,
+    memory_chart,
+    source_view,
+    spills,
+)
+from gemmprof.analysis.sections.bank_conflicts import BankConflicts
+from gemmprof.analysis.sections.coalescing import Coalescing
+from gemmprof.analysis.sections.divergence import Divergence
+from gemmprof.analysis.sections.memory_chart import MemoryChart
+from gemmprof.analysis.sections.source_view import SourceView
+from gemmprof.analysis.sections.spills import Spills
 from gemmprof.model import KernelProfile, NotCollected
 
 MODULES: tuple[Any, ...] = (bank_conflicts, coalescing, divergence, memory_chart, spills, source_view)

@@ -9,12 +9,12 @@ from recorded_data import DATA
 
 from gemmprof.analysis.comparison.matching import chosen as of_side
 from gemmprof.analysis.comparison.sides import load_side
-from gemmprof.analysis.one_kernel import Candidate, one_kernel
+from gemmprof.analysis.inputs.one_kernel import Candidate, one_kernel
 from gemmprof.analysis.session import load_session
-from gemmprof.errors import UsageError
+from gemmprof.base.errors import UsageError
 from gemmprof.model import Problem
 from gemmprof.reports.pages.contents import choose, plan
-from gemmprof.run import recorded_run_directory
+from gemmprof.runs.directory import recorded_run_directory
 
 LADDER = DATA / "ladder_simple.ncu-rep.xz"
 

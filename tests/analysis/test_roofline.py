@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from gemmprof import metrics
-from gemmprof.analysis import roofline
-from gemmprof.analysis.roofline import Roofline, tensor_label
+from gemmprof.analysis.sections import roofline
+from gemmprof.analysis.sections.roofline import Roofline, tensor_label
 from gemmprof.model import Device, KernelProfile, LaunchStatistics, NotCollected
 
 GHZ = 1e9

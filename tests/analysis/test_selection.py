@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 from recorded_data import DATA
 
-from gemmprof.analysis.inputs import expand
-from gemmprof.analysis.selection import natural, selection, some
+from gemmprof.analysis.inputs.patterns import expand
+from gemmprof.analysis.inputs.selection import natural, selection, some
 from gemmprof.analysis.session import load_session, selected_reports
-from gemmprof.errors import GemmprofError, ReportError, UsageError
-from gemmprof.run import recorded_run_directory
+from gemmprof.base.errors import GemmprofError, ReportError, UsageError
+from gemmprof.runs.directory import recorded_run_directory
 
 TRAIN = DATA / "train_100.ncu-rep.xz"
 NVTX = DATA / "names_nvtx.ncu-rep.xz"

@@ -17,17 +17,17 @@ import pytest
 from recorded_data import ROOT
 
 from gemmprof.analysis import session as sessions
+from gemmprof.analysis.inputs.selection import Selection
 from gemmprof.analysis.ladder.stage_launch import stage_launch
 from gemmprof.analysis.reading import unpack
 from gemmprof.analysis.reading.report import read_report
 from gemmprof.analysis.reading.unpack import open_unpacked, unpacked_once
 from gemmprof.analysis.reading.worker import NativeReader, NativeReaderMissing
-from gemmprof.analysis.selection import Selection
 from gemmprof.analysis.session import load_session, reports_of
-from gemmprof.errors import ReportError, UsageError
-from gemmprof.integrity import report_record
+from gemmprof.base.errors import ReportError, UsageError
 from gemmprof.model import Problem, RunInfo, Stage, StageRecord, StageResult
-from gemmprof.run import Run, load_recorded_run, load_run, save_run
+from gemmprof.runs.directory import Run, load_recorded_run, load_run, save_run
+from gemmprof.runs.integrity import report_record
 
 DATA = ROOT / "tests" / "data"
 REPORT = DATA / "partial_basic.ncu-rep.xz"

@@ -11,8 +11,8 @@ from recorded_data import ReadRecorded
 from gemmprof import metrics
 from gemmprof.analysis import kernel_analysis
 from gemmprof.analysis.kernel_analysis import KernelAnalysis
-from gemmprof.analysis.speed_of_light import SpeedOfLight
-from gemmprof.analysis.warp_states import WarpStates
+from gemmprof.analysis.sections.speed_of_light import SpeedOfLight
+from gemmprof.analysis.sections.warp_states import WarpStates
 
 
 def analysed(recorded: ReadRecorded, report: str, function: str, launch: int = 0) -> KernelAnalysis:

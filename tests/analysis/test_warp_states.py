@@ -8,9 +8,9 @@ import pytest
 from recorded_data import ReadRecorded
 
 from gemmprof import metrics
-from gemmprof.analysis import stall_reasons, warp_states
-from gemmprof.analysis.stall_reasons import GROUPS, ISSUING, REASONS, reason
-from gemmprof.analysis.warp_states import WarpStates
+from gemmprof.analysis.sections import stall_reasons, warp_states
+from gemmprof.analysis.sections.stall_reasons import GROUPS, ISSUING, REASONS, reason
+from gemmprof.analysis.sections.warp_states import WarpStates
 
 
 def test_every_reason_says_what_it_means_and_what_to_try() -> None:

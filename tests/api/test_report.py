@@ -10,7 +10,7 @@ import pytest
 from recorded_data import DATA
 
 import gemmprof
-from gemmprof.analysis.roofline import Roofline
+from gemmprof.analysis.sections.roofline import Roofline
 
 TRAIN = DATA / "train_100.ncu-rep.xz"
 LADDER = DATA / "ladder_simple.ncu-rep.xz"

@@ -16,8 +16,8 @@ import pytest
 from recorded_data import DATA, ROOT
 
 from gemmprof.analysis.session import load_session
+from gemmprof.base.errors import UsageError
 from gemmprof.commands import COMMANDS
-from gemmprof.errors import UsageError
 from gemmprof.reports import agents
 
 mcp = pytest.importorskip("mcp")

@@ -11,9 +11,9 @@ from recorded_data import DATA
 from reports_in_bytes import content_of
 
 import gemmprof
-from gemmprof import ncu_frame
-from gemmprof import ncu_messages_pb2 as messages
 from gemmprof.analysis.reading.report import ReportReader
+from gemmprof.ncurep import ncu_frame
+from gemmprof.ncurep import ncu_messages_pb2 as messages
 from gemmprof.reports.terminal.overview import facts, headline, record
 
 RANKS = (4001, 4002)

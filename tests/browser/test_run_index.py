@@ -11,7 +11,7 @@ from recorded_data import DATA
 from gemmprof.analysis.session import load_session
 from gemmprof.reports.pages.contents import plan
 from gemmprof.reports.pages.html import Links, Report, document, index_article, render
-from gemmprof.run import load_recorded_run, recorded_run_directory
+from gemmprof.runs.directory import load_recorded_run, recorded_run_directory
 
 FOLDED = "ladder-2048x2048x2048"
 

@@ -12,11 +12,11 @@ from types import SimpleNamespace
 def collect() -> int:
     """The command."""
     from gemmprof.cli import main
-    from gemmprof.gpus import Gpu
+    from gemmprof.gpu.devices import Gpu
+    from gemmprof.gpu.toolchain import Tool
     from gemmprof.kernels import build
     from gemmprof.profiler import here, measuring
     from gemmprof.profiler.site import Machine
-    from gemmprof.toolchain import Tool
 
     gpu = Gpu(0, "NVIDIA Fake", (9, 0), 80 << 30, "580.1", "GPU-0")
     ncu = Tool(Path(os.environ["SLOW_NCU"]), (2025, 3, 1))

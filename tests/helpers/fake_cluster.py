@@ -7,11 +7,11 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
+from gemmprof.gpu.ptxas import KernelResources
 from gemmprof.kernels.build import BuildResult
 from gemmprof.kernels.operators import EXTENSION_VARIABLE
 from gemmprof.profiler.cluster.content import Content, sha256
 from gemmprof.profiler.cluster.remote import Extension, Library
-from gemmprof.ptxas import KernelResources
 
 LIBRARY = b"the extension, as one worker built it" * 1000
 

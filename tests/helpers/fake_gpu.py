@@ -15,7 +15,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from gemmprof.line_worker import serve
+from gemmprof.children.line_worker import serve
 
 PLAN = Path(os.environ["FAKE_GPU_PLAN"])
 NAME = os.environ.get("CUDA_VISIBLE_DEVICES", "GPU-0")

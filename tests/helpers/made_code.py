@@ -8,7 +8,7 @@ from dataclasses import replace
 from profiles import code, launch
 
 from gemmprof import metrics
-from gemmprof.analysis.explanation.work import Work, work
+from gemmprof.analysis.explanation.demands.work import Work, work
 from gemmprof.model import MetricValue
 
 SAMPLES = "smsp__pcsamp_warps_issue_stalled_"

@@ -9,7 +9,7 @@ from recorded_data import DATA
 
 from gemmprof.kernels.catalog import stage_by_number
 from gemmprof.model import Problem, RunInfo, StageRecord, StageResult, Timing
-from gemmprof.run import Run, save_run
+from gemmprof.runs.directory import Run, save_run
 
 LADDER = str(DATA / "ladder_simple.ncu-rep.xz")
 CUBE = Problem(1024, 1024, 1024)

@@ -10,7 +10,7 @@ import pytest
 
 from gemmprof.analysis.kernel_analysis import KernelAnalysis, analyse
 from gemmprof.analysis.session import Session
-from gemmprof.errors import ReportError
+from gemmprof.base.errors import ReportError
 from gemmprof.kernels.catalog import SINGLE
 from gemmprof.model import (
     KernelProfile,
@@ -24,7 +24,7 @@ from gemmprof.model import (
     Timing,
     Verification,
 )
-from gemmprof.run import Run
+from gemmprof.runs.directory import Run
 
 SMALL, LARGE = Problem(1024, 1024, 1024), Problem(2048, 2048, 2048)
 

@@ -13,8 +13,8 @@ from pathlib import Path
 
 from profiler_fakes import profiling_line
 
-from gemmprof import ncu_frame
-from gemmprof import ncu_messages_pb2 as messages
+from gemmprof.ncurep import ncu_frame
+from gemmprof.ncurep import ncu_messages_pb2 as messages
 from gemmprof.profiler.job import Job
 from gemmprof.profiler.workload import appears
 

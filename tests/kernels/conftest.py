@@ -8,8 +8,8 @@ import pytest
 @pytest.fixture(scope="session")
 def nvcc() -> None:
     """Skips where there is no CUDA compiler."""
-    from gemmprof.errors import BuildError
-    from gemmprof.kernels.toolchain import require_nvcc
+    from gemmprof.base.errors import BuildError
+    from gemmprof.kernels.targets import require_nvcc
 
     try:
         require_nvcc()
@@ -23,7 +23,7 @@ def nvcc() -> None:
 def built(nvcc):
     """The whole ladder, compiled for every supported architecture and linked with this environment's torch."""
     pytest.importorskip("torch")
-    from gemmprof.arch import BUILT
+    from gemmprof.gpu.arch import BUILT
     from gemmprof.kernels.build import build
 
     return build(architectures=[limits.label for limits in BUILT])

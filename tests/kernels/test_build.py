@@ -11,16 +11,16 @@ import time
 
 import pytest
 
-from gemmprof import toolchain
-from gemmprof.arch import BUILT
-from gemmprof.errors import BuildError
+from gemmprof.base.errors import BuildError
+from gemmprof.base.progress import Silent
+from gemmprof.gpu import toolchain
+from gemmprof.gpu.arch import BUILT
 from gemmprof.kernels import build as build_module
-from gemmprof.kernels import compiler, resources
+from gemmprof.kernels import compiled_resources, compiler
 from gemmprof.kernels.build import build
 from gemmprof.kernels.candidates import LoadedCandidate, compile_candidate
 from gemmprof.kernels.catalog import all_variants
-from gemmprof.kernels.toolchain import architecture_number, target_number
-from gemmprof.progress import Silent
+from gemmprof.kernels.targets import architecture_number, target_number
 
 
 def test_every_stage_compiles_for_every_architecture(built):
@@ -50,14 +50,14 @@ def test_no_kernel_spills(built):
 
 
 def test_resources_equal_the_committed_table(built):
-    compiler, _, table = resources.TABLE.read_text(encoding="utf-8").partition("\n")
+    compiler, _, table = compiled_resources.TABLE.read_text(encoding="utf-8").partition("\n")
     if compiler != f"# {built.compiler}":
         pytest.skip(f"the table was made by {compiler}, this is {built.compiler}")
-    committed, found = table.splitlines(), resources.table(built).splitlines()
+    committed, found = table.splitlines(), compiled_resources.table(built).splitlines()
     known = {line.partition(",")[0] for line in committed}
     # A stage that is not in the table yet has no line to differ from.
     assert [line for line in found if line.partition(",")[0] in known] == committed, (
-        "run `python -m gemmprof.kernels.resources` and look at what changed"
+        "run `python -m gemmprof.kernels.compiled_resources` and look at what changed"
     )
 
 

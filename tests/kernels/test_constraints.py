@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from gemmprof.errors import BuildError
+from gemmprof.base.errors import BuildError
 from gemmprof.kernels.candidates import compile_candidate
 from gemmprof.kernels.catalog import TUNING_VALUES, Variant, all_variants
 from gemmprof.kernels.compiler import SOURCES

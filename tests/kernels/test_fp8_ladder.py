@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from gemmprof.dtypes import FLOAT8_E4M3
-from gemmprof.errors import UsageError
+from gemmprof.base.errors import UsageError
+from gemmprof.gpu.dtypes import FLOAT8_E4M3
 from gemmprof.kernels.catalog import FP8, HALF, SINGLE, ladder_of, stage_by_number
 from gemmprof.model import Problem
 from gemmprof.profiler.measure.operands import GUARD_ELEMENTS, random_operands
@@ -162,10 +162,10 @@ def test_the_yardstick_takes_any_shape(monkeypatch, shape, c_dtype):
 
 def test_a_gpu_without_it_does_the_other_ladders(tmp_path):
     """Its yardstick goes, too: torch has no products of 8 bits there."""
-    from gemmprof.gpus import Gpu
+    from gemmprof.base.progress import Silent
+    from gemmprof.gpu.devices import Gpu
     from gemmprof.profiler.collect import Collection
     from gemmprof.profiler.site import Machine
-    from gemmprof.progress import Silent
 
     problems = (Problem(64, 64, 64), Problem(64, 64, 64, E4M3))
     machine = Machine(Gpu(0, "A100", (8, 0), 80 << 30, "580", "GPU-0"), None)

@@ -11,8 +11,8 @@ from page_sessions import ladder_session
 from tiny_ladder import TINY
 
 from gemmprof.analysis.session import Session
+from gemmprof.base.errors import DeviceError, UsageError
 from gemmprof.cli import main
-from gemmprof.errors import DeviceError, UsageError
 from gemmprof.kernels import catalog
 from gemmprof.kernels.build import build
 from gemmprof.kernels.main_kernel import is_main
@@ -23,7 +23,7 @@ from gemmprof.profiler.measure.verification import tolerance, verify
 from gemmprof.profiler.settings import Settings
 from gemmprof.reports.pages.contents import plan
 from gemmprof.reports.pages.html import render
-from gemmprof.run import load_run, nvtx_range, save_run
+from gemmprof.runs.directory import load_run, nvtx_range, save_run
 
 SHAPE = (33, 65, 128)
 HALVES = [("float16", ""), ("bfloat16", ""), ("float16", "float32"), ("bfloat16", "float32")]
@@ -255,10 +255,10 @@ def test_ladder_and_types_on_the_command_line(two_ladders, capsys):
 
 
 def test_a_collection_goes_on_without_the_stages_for_other_gpus(two_ladders, tmp_path):
-    from gemmprof.gpus import Gpu
+    from gemmprof.base.progress import Silent
+    from gemmprof.gpu.devices import Gpu
     from gemmprof.profiler.collect import Collection
     from gemmprof.profiler.site import Machine
-    from gemmprof.progress import Silent
 
     def collection(stages):
         chosen = Settings(stages, (Problem(8, 8, 8, "float16"),))

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from gemmprof.dtypes import element_type
-from gemmprof.errors import BuildError, UsageError
+from gemmprof.base.errors import BuildError, UsageError
+from gemmprof.gpu.dtypes import element_type
 from gemmprof.kernels import operators
 from gemmprof.kernels.catalog import all_variants, stage_by_number
 

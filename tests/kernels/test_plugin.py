@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from recorded_data import ROOT
 
-from gemmprof.errors import UsageError
+from gemmprof.base.errors import UsageError
 from gemmprof.kernels import catalog, operators, plugin
 from gemmprof.kernels.catalog import ladder_of, stage_by_number
 from gemmprof.model import Problem

@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
+from gemmprof.gpu.ptxas import KernelResources, parse_ptxas, short_name, with_short_names
 from gemmprof.kernels.main_kernel import is_main, main_kernels
-from gemmprof.ptxas import KernelResources, parse_ptxas, short_name, with_short_names
 
 OUTPUT = """\
 ptxas info    : 0 bytes gmem

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from gemmprof.dtypes import element_type
+from gemmprof.gpu.dtypes import element_type
 from gemmprof.kernels.catalog import all_variants
 from gemmprof.model import Problem
 from gemmprof.profiler.measure.verification import expected_norm, tolerance

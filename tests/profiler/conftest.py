@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from recorded_data import ROOT
 
-from gemmprof.gpus import Gpu
+from gemmprof.gpu.devices import Gpu
 from gemmprof.model import Card
 
 HELPERS = ROOT / "tests" / "helpers"

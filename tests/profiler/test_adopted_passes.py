@@ -9,8 +9,9 @@ import pytest
 from profiler_fakes import launched, profiling_line, real_report
 from reports_in_bytes import content_of
 
+from gemmprof.base.progress import Silent
+from gemmprof.children.line_worker import append_line
 from gemmprof.kernels.catalog import SINGLE
-from gemmprof.line_worker import append_line
 from gemmprof.model import Problem, RunInfo, StageRecord, Timing, Verification
 from gemmprof.profiler.job import Task
 from gemmprof.profiler.keeper import Keeper
@@ -19,8 +20,7 @@ from gemmprof.profiler.ncu.profile_pass import earlier_passes, next_pass
 from gemmprof.profiler.ncu.salvage import whole_blocks
 from gemmprof.profiler.profiling import Profiling
 from gemmprof.profiler.settings import Settings
-from gemmprof.progress import Silent
-from gemmprof.run import Run
+from gemmprof.runs.directory import Run
 
 PROBLEM = Problem(64, 64, 64)
 STAGES = SINGLE.stages[1:3]

@@ -16,7 +16,7 @@ import pytest
 import gemmprof as gemmprof_package
 from gemmprof.analysis.session import load_session
 from gemmprof.kernels.catalog import LADDERS
-from gemmprof.run import Run, load_run
+from gemmprof.runs.directory import Run, load_run
 
 pytestmark = pytest.mark.gpu
 

@@ -12,20 +12,20 @@ import pytest
 from profiler_fakes import fake_ncu, launched, profiling_line, real_report
 from tiny_ladder import TINY
 
-from gemmprof.errors import DeviceError
-from gemmprof.integrity import check, report_record
+from gemmprof.base.errors import DeviceError
+from gemmprof.base.progress import Silent
+from gemmprof.gpu.toolchain import Tool
 from gemmprof.kernels import build as build_module
 from gemmprof.kernels import catalog
 from gemmprof.model import Problem
 from gemmprof.profiler import collect as collecting
 from gemmprof.profiler import here, measuring
 from gemmprof.profiler.job import Task
-from gemmprof.profiler.places.words import Request, Work
+from gemmprof.profiler.places.protocol import Request, Work
 from gemmprof.profiler.settings import Settings
 from gemmprof.profiler.site import Machine
-from gemmprof.progress import Silent
-from gemmprof.run import load_run
-from gemmprof.toolchain import Tool
+from gemmprof.runs.directory import load_run
+from gemmprof.runs.integrity import check, report_record
 
 PROBLEM = Problem(64, 64, 64, "bfloat16")
 

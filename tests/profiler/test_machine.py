@@ -11,13 +11,13 @@ import pytest
 from profiler_fakes import fake_ncu
 from recorded_data import ROOT
 
-from gemmprof import toolchain
-from gemmprof.errors import DeviceError, UsageError
-from gemmprof.gpus import Gpu, chosen_gpu, list_gpus, parse_gpus, selected_gpus, visible_gpus
-from gemmprof.kernels.toolchain import present_architectures
+from gemmprof.base.errors import DeviceError, UsageError
+from gemmprof.gpu import toolchain
+from gemmprof.gpu.devices import Gpu, chosen_gpu, list_gpus, parse_gpus, selected_gpus, visible_gpus
+from gemmprof.gpu.toolchain import Tool
+from gemmprof.kernels.targets import present_architectures
 from gemmprof.profiler import machine
 from gemmprof.profiler.machine import counters_permitted
-from gemmprof.toolchain import Tool
 
 H100 = "0, NVIDIA H100 80GB HBM3, 9.0, 81559, 580.159.04, GPU-0a1b\n"
 RTX = "1, NVIDIA GeForce RTX 4090, 8.9, 24564, 580.159.04, GPU-2c3d\n"

@@ -14,7 +14,7 @@ import pytest
 from profiler_fakes import a_job, event, launched, real_report
 
 from gemmprof.analysis.reading.report import read_report
-from gemmprof.errors import DeviceError, RunError
+from gemmprof.base.errors import DeviceError, RunError
 from gemmprof.model import Problem
 from gemmprof.profiler.job import EventReader, Job, Task, read_events
 from gemmprof.profiler.lock import collecting, collection_lives

@@ -16,7 +16,7 @@ from recorded_data import ROOT
 from gemmprof.analysis.session import load_session
 from gemmprof.kernels.catalog import HALF, LADDERS, SINGLE
 from gemmprof.model import Problem, RunInfo, StageRecord, StageResult, Timing, Verification
-from gemmprof.run import Run, load_run, save_run
+from gemmprof.runs.directory import Run, load_run, save_run
 
 CUBE = Problem(1024, 1024, 1024)
 

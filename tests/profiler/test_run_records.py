@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from gemmprof.errors import RunError
+from gemmprof.base.errors import RunError
 from gemmprof.kernels.catalog import SINGLE
 from gemmprof.model import Problem, StageRecord, StageResult, Timing, Verification
 from gemmprof.profiler.machine import Gpu
 from gemmprof.profiler.run_records import continued, new_info
 from gemmprof.profiler.settings import Settings
-from gemmprof.run import Run
+from gemmprof.runs.directory import Run
 
 CUBE, FLAT = Problem(64, 64, 64), Problem(8, 4, 2)
 GPU = Gpu(0, "NVIDIA H100 80GB HBM3", (9, 0), 80 << 30, "580.1", "GPU-0")

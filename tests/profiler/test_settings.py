@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 
 from gemmprof import metrics
+from gemmprof.base.errors import UsageError
 from gemmprof.commands import collect as command
-from gemmprof.errors import UsageError
 from gemmprof.kernels.catalog import HALF, LADDERS, SINGLE
 from gemmprof.model import Problem, RunInfo, Stage, StageRecord
 from gemmprof.profiler.settings import LEAN, NCU_SETS, Settings, differences, select_stages
-from gemmprof.run import Run
+from gemmprof.runs.directory import Run
 
 CUBE = Problem(64, 64, 64)
 

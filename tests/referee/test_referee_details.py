@@ -9,12 +9,12 @@ from ncu_exports import details_page
 from recorded_data import ReadRecorded
 
 from gemmprof.analysis import kernel_analysis, units
-from gemmprof.analysis.instruction_mix import InstructionMix
 from gemmprof.analysis.kernel_analysis import KernelAnalysis
-from gemmprof.analysis.launch import Launch
-from gemmprof.analysis.scheduler import Scheduler
-from gemmprof.analysis.speed_of_light import SpeedOfLight
-from gemmprof.analysis.warp_states import WarpStates
+from gemmprof.analysis.sections.instruction_mix import InstructionMix
+from gemmprof.analysis.sections.launch_statistics import Launch
+from gemmprof.analysis.sections.scheduler import Scheduler
+from gemmprof.analysis.sections.speed_of_light import SpeedOfLight
+from gemmprof.analysis.sections.warp_states import WarpStates
 
 Value = float | str | None
 Field = tuple[type[Any], Callable[..., Value], str]

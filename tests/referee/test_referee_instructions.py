@@ -7,7 +7,7 @@ from collections import Counter
 from recorded_data import ReadRecorded
 
 from gemmprof.analysis import kernel_analysis
-from gemmprof.analysis.instruction_mix import InstructionMix, OpcodeCount
+from gemmprof.analysis.sections.instruction_mix import InstructionMix, OpcodeCount
 
 CATEGORY_OF_CLASS = {
     "tensor": "Floating Point",

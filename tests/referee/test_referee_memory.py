@@ -10,18 +10,12 @@ import pytest
 from ncu_exports import PrintedRule, csv_rows, details_page
 from recorded_data import ReadRecorded
 
-from gemmprof.analysis import (
-    bank_conflicts,
-    coalescing,
-    divergence,
-    memory_chart,
-    spills,
-    units,
-)
-from gemmprof.analysis.bank_conflicts import BankConflicts
-from gemmprof.analysis.coalescing import Coalescing
-from gemmprof.analysis.divergence import Divergence
-from gemmprof.analysis.memory_chart import MemoryChart
+from gemmprof.analysis import units
+from gemmprof.analysis.sections import bank_conflicts, coalescing, divergence, memory_chart, spills
+from gemmprof.analysis.sections.bank_conflicts import BankConflicts
+from gemmprof.analysis.sections.coalescing import Coalescing
+from gemmprof.analysis.sections.divergence import Divergence
+from gemmprof.analysis.sections.memory_chart import MemoryChart
 from gemmprof.model import KernelProfile
 
 MEMORY = "Memory Workload Analysis"

@@ -6,10 +6,11 @@ import pytest
 from recorded_data import ReadRecorded
 
 from gemmprof import metrics
-from gemmprof.analysis import kernel_analysis, roofline
-from gemmprof.analysis.instruction_mix import InstructionMix
-from gemmprof.analysis.roofline import Roofline
-from gemmprof.analysis.speed_of_light import SpeedOfLight
+from gemmprof.analysis import kernel_analysis
+from gemmprof.analysis.sections import roofline
+from gemmprof.analysis.sections.instruction_mix import InstructionMix
+from gemmprof.analysis.sections.roofline import Roofline
+from gemmprof.analysis.sections.speed_of_light import SpeedOfLight
 from gemmprof.model import KernelProfile
 
 PERCENT = "pct_of_peak_sustained_elapsed"

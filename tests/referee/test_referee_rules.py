@@ -8,12 +8,13 @@ import pytest
 from ncu_exports import LaunchDetails, details_page
 from recorded_data import ReadRecorded
 
-from gemmprof.analysis import kernel_analysis, rules
-from gemmprof.analysis.instruction_mix import InstructionMix
-from gemmprof.analysis.roofline import FP32, FP64, Roofline
-from gemmprof.analysis.rules import Advice
-from gemmprof.analysis.scheduler import Scheduler
-from gemmprof.analysis.warp_states import WarpStates
+from gemmprof.analysis import kernel_analysis
+from gemmprof.analysis.sections import rules
+from gemmprof.analysis.sections.instruction_mix import InstructionMix
+from gemmprof.analysis.sections.roofline import FP32, FP64, Roofline
+from gemmprof.analysis.sections.rules import Advice
+from gemmprof.analysis.sections.scheduler import Scheduler
+from gemmprof.analysis.sections.warp_states import WarpStates
 
 PRINTED_SEVERITY = {"optimization": "OPT", "ok": "INF", "warning": "WRN", "error": "ERR"}
 

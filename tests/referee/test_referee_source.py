@@ -9,8 +9,8 @@ import pytest
 from ncu_exports import csv_rows, has_export
 from recorded_data import ReadRecorded
 
-from gemmprof.analysis import source_view
-from gemmprof.analysis.source_view import Counters, SourceView
+from gemmprof.analysis.sections import source_view
+from gemmprof.analysis.sections.source_view import Counters, SourceView
 from gemmprof.model import KernelProfile, NotCollected
 
 Table = tuple[str, list[dict[str, str]]]

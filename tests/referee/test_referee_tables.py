@@ -6,12 +6,13 @@ import pytest
 from ncu_exports import LaunchDetails, details_page
 from recorded_data import ReadRecorded
 
-from gemmprof.analysis import kernel_analysis, roofline, units
-from gemmprof.analysis.instruction_mix import InstructionMix, PipeUse
+from gemmprof.analysis import kernel_analysis, units
 from gemmprof.analysis.kernel_analysis import KernelAnalysis
-from gemmprof.analysis.roofline import Roofline
-from gemmprof.analysis.speed_of_light import SpeedOfLight
-from gemmprof.analysis.warp_states import WarpStates
+from gemmprof.analysis.sections import roofline
+from gemmprof.analysis.sections.instruction_mix import InstructionMix, PipeUse
+from gemmprof.analysis.sections.roofline import Roofline
+from gemmprof.analysis.sections.speed_of_light import SpeedOfLight
+from gemmprof.analysis.sections.warp_states import WarpStates
 
 REPORTS = {"ladder_simple": 3, "flaws_bank_conflicts": 7}
 """Reports with an export of all tables, and their launches."""

@@ -7,7 +7,7 @@ import pytest
 from recorded_data import DATA
 
 from gemmprof.cli import main
-from gemmprof.run import recorded_run_directory
+from gemmprof.runs.directory import recorded_run_directory
 
 LADDER = str(DATA / "ladder_simple.ncu-rep.xz")
 

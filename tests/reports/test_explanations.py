@@ -23,7 +23,7 @@ from gemmprof.reports.explanations.markdown import code, document
 from gemmprof.reports.explanations.records import FORMAT, record, schema
 from gemmprof.reports.explanations.text import screen
 from gemmprof.reports.terminal import summary
-from gemmprof.run import recorded_run_directory
+from gemmprof.runs.directory import recorded_run_directory
 
 
 def violations(value: Any, rule: dict[str, Any], root: dict[str, Any], at: str = "$") -> list[str]:

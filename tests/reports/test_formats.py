@@ -26,7 +26,7 @@ from gemmprof.reports.formats.fields import FORMATS, fields, mismatches
 from gemmprof.reports.history.store import HistoryStore
 from gemmprof.reports.terminal.records import plain
 from gemmprof.reports.terminal.summary import summarise
-from gemmprof.run import load_recorded_run
+from gemmprof.runs.directory import load_recorded_run
 
 GELU = str(ROOT / "docs/examples/recorded/gelu.ncu-rep.xz")
 FIXED = str(ROOT / "docs/examples/recorded/gelu_fixed.ncu-rep.xz")

@@ -13,8 +13,8 @@ from page_sessions import HOSTILE
 from recorded_data import DATA
 
 from gemmprof.analysis.kernel_analysis import ANALYSES, analyse
+from gemmprof.analysis.sections.speed_of_light import SpeedOfLight
 from gemmprof.analysis.session import Session, load_session
-from gemmprof.analysis.speed_of_light import SpeedOfLight
 from gemmprof.model import KernelProfile
 from gemmprof.reports.formatting import nanoseconds, percent
 from gemmprof.reports.pages.environment import environment

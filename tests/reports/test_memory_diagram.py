@@ -3,7 +3,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from itertools import combinations
 
-from gemmprof.analysis.memory_chart import MemoryChart
+from gemmprof.analysis.sections.memory_chart import MemoryChart
 from gemmprof.analysis.session import Session
 from gemmprof.reports.figures.memory_diagram import Box, Diagram, diagram
 from gemmprof.reports.formatting import number, traffic

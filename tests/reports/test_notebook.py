@@ -8,8 +8,8 @@ import pytest
 from page_sessions import SMALL
 
 from gemmprof.analysis.kernel_analysis import analyse
+from gemmprof.analysis.sections.speed_of_light import SpeedOfLight
 from gemmprof.analysis.session import Session
-from gemmprof.analysis.speed_of_light import SpeedOfLight
 from gemmprof.reports.formatting import percent
 
 

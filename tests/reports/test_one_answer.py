@@ -11,16 +11,16 @@ import pytest
 from recorded_data import ReadRecorded
 
 from gemmprof import metrics
-from gemmprof.analysis.coalescing import Coalescing
 from gemmprof.analysis.comparison.pairs import subjects as subjects_of
 from gemmprof.analysis.comparison.quantify import compare
-from gemmprof.analysis.instruction_mix import InstructionMix
 from gemmprof.analysis.kernel_analysis import KernelAnalysis, analyse
-from gemmprof.analysis.memory_chart import MemoryChart
-from gemmprof.analysis.occupancy.profile import LaunchOccupancy
-from gemmprof.analysis.roofline import Roofline
+from gemmprof.analysis.occupancy.of_launch import LaunchOccupancy
+from gemmprof.analysis.sections.coalescing import Coalescing
+from gemmprof.analysis.sections.instruction_mix import InstructionMix
+from gemmprof.analysis.sections.memory_chart import MemoryChart
+from gemmprof.analysis.sections.roofline import Roofline
+from gemmprof.analysis.sections.speed_of_light import SpeedOfLight
 from gemmprof.analysis.session import Session
-from gemmprof.analysis.speed_of_light import SpeedOfLight
 from gemmprof.model import KernelProfile, NotCollected
 from gemmprof.reports.facts import tiles
 from gemmprof.reports.figures.memory_diagram import diagram
@@ -28,7 +28,7 @@ from gemmprof.reports.pages.contents import KernelPage, plan
 from gemmprof.reports.pages.html import Links, Report, kernel_article
 from gemmprof.reports.pages.ladder import overview
 from gemmprof.reports.terminal.summary import summarise
-from gemmprof.run import load_recorded_run
+from gemmprof.runs.directory import load_recorded_run
 
 
 def article(analysis: KernelAnalysis) -> str:

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from gemmprof.analysis.session import Session
-from gemmprof.errors import UsageError
+from gemmprof.base.errors import UsageError
 from gemmprof.reports.pages.contents import PAGE_LIMIT, choose, neighbours, plan, stage_before, twin
 
 

@@ -4,8 +4,8 @@ from collections.abc import Callable
 
 import pytest
 
+from gemmprof.analysis.sections.source_view import SourceView
 from gemmprof.analysis.session import Session
-from gemmprof.analysis.source_view import SourceView
 from gemmprof.reports.pages import source_listing
 from gemmprof.reports.pages.code_columns import Cells, columns_of
 from gemmprof.reports.pages.source_listing import listing

@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from page_sessions import HOSTILE, LARGE, SMALL
 
-from gemmprof.analysis.roofline import Roofline
+from gemmprof.analysis.sections.roofline import Roofline
 from gemmprof.analysis.session import Session
 from gemmprof.reports.figures import ladder_figure
 from gemmprof.reports.figures import plots as figures

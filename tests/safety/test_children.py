@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from recorded_data import DATA, ROOT
 
-from gemmprof.children import python_command
+from gemmprof.children.started import python_command
 
 TRAPS = (
     "json",
@@ -63,7 +63,7 @@ def test_the_native_reader_imports_nothing_from_the_current_folder(
         ("gemmprof.reports.tables.export", ""),
         ("gemmprof.profiler.worker", "{}\n"),
         ("gemmprof.profiler.workload", ""),
-        ("gemmprof.profiler.tuning.worker", "{}\n"),
+        ("gemmprof.profiler.tuning.tuning_worker", "{}\n"),
     ],
 )
 def test_a_child_of_our_own_imports_nothing_from_the_current_folder(

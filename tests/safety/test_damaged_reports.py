@@ -17,10 +17,10 @@ from mutants import CHANGES, mutants
 from recorded_data import ROOT
 from reports_in_bytes import blocks, content_of, fields_of, length_prefixed, varint
 
-from gemmprof import ncu_frame
 from gemmprof.analysis.reading.frame import open_frame
 from gemmprof.analysis.session import load_session
-from gemmprof.errors import ReportError
+from gemmprof.base.errors import ReportError
+from gemmprof.ncurep import ncu_frame
 from gemmprof.reports.pages.html import render
 
 sys.path.insert(0, str(ROOT / "tools"))

@@ -21,7 +21,7 @@ import pytest
 from campaign import Campaign
 from recorded_data import DATA, ROOT
 
-from gemmprof.output import is_leftover
+from gemmprof.base.output import is_leftover
 from gemmprof.reports.history.store import HistoryStore
 
 KILLS = int(os.environ.get("GEMMPROF_KILLS", "8"))

@@ -20,7 +20,7 @@ LIMITED = """
 import resource, sys
 resource.setrlimit(resource.RLIMIT_AS, (1 << 30, 1 << 30))
 from gemmprof.analysis.reading.report import ReportReader
-from gemmprof.errors import ReportError
+from gemmprof.base.errors import ReportError
 try:
     with ReportReader(sys.argv[1]) as reader:
         print("read", sum(1 for _ in reader.profiles(source=False)))

@@ -14,8 +14,15 @@ from pathlib import Path
 import pytest
 from reports_in_bytes import blocks, content_of, fields_of, length_prefixed, varint_at
 
-from gemmprof.errors import GemmprofError
-from gemmprof.printable import GuardedStream, json_safe, markdown, one_line, printable, without_log_commands
+from gemmprof.base.errors import GemmprofError
+from gemmprof.base.printable import (
+    GuardedStream,
+    json_safe,
+    markdown,
+    one_line,
+    printable,
+    without_log_commands,
+)
 
 HOSTILE = "\n::error::gone\x1b[2J\x1b]8;;http://e/\x07\x9b31m\u202eevil\u2066\r##[command]x"
 OBEYED = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u206f]")

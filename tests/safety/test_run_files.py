@@ -21,11 +21,11 @@ import pytest
 from reports_in_bytes import blocks
 
 from gemmprof.analysis.session import load_session, reports_of
+from gemmprof.base.errors import ReportError, RunError, UsageError
 from gemmprof.cli import main
-from gemmprof.errors import ReportError, RunError, UsageError
-from gemmprof.integrity import trusting
 from gemmprof.model import Problem
-from gemmprof.run import RUN_FILE, load_recorded_run, load_run, recorded_run_directory, save_run
+from gemmprof.runs.directory import RUN_FILE, load_recorded_run, load_run, recorded_run_directory, save_run
+from gemmprof.runs.integrity import trusting
 
 COMMANDS = (["roofline"], ["explain"], ["diff"], ["occupancy"], ["report", "--force"])
 STRANGE: tuple[Any, ...] = (

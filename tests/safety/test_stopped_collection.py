@@ -18,8 +18,8 @@ from recorded_data import ROOT
 from reports_in_bytes import content_of
 
 from gemmprof.analysis.reading.report import ReportReader
-from gemmprof.output import is_leftover
-from gemmprof.run import load_run
+from gemmprof.base.output import is_leftover
+from gemmprof.runs.directory import load_run
 
 HELPERS = ROOT / "tests" / "helpers"
 STAGES = (1, 2, 3)

@@ -18,7 +18,7 @@ from gemmprof.analysis.explanation.causes import (
     threads,
     waits,
 )
-from gemmprof.analysis.explanation.work import Work
+from gemmprof.analysis.explanation.demands.work import Work
 
 Detector = Callable[[Work], Iterator[Candidate]]
 

@@ -8,7 +8,6 @@ from collections.abc import Iterator
 import numpy as np
 
 from gemmprof import metrics
-from gemmprof.analysis.explanation import latency
 from gemmprof.analysis.explanation.candidate import (
     ANY_WARPS,
     LATENCY,
@@ -19,10 +18,11 @@ from gemmprof.analysis.explanation.candidate import (
     keep_of,
     share,
 )
-from gemmprof.analysis.explanation.held import held
-from gemmprof.analysis.explanation.time_model import Mend
-from gemmprof.analysis.explanation.traffic import BELOW_L1, SECTOR, traffic
-from gemmprof.analysis.explanation.work import Array, Mask, Work
+from gemmprof.analysis.explanation.code import latency
+from gemmprof.analysis.explanation.demands.held import held
+from gemmprof.analysis.explanation.demands.time_model import Mend
+from gemmprof.analysis.explanation.demands.traffic import BELOW_L1, SECTOR, traffic
+from gemmprof.analysis.explanation.demands.work import Array, Mask, Work
 
 WIDE = 16
 """Bytes of the widest access of a thread."""

@@ -8,9 +8,9 @@ import numpy as np
 
 from gemmprof import metrics
 from gemmprof.analysis.explanation.candidate import Candidate, derived, evidence, keep_of, share
-from gemmprof.analysis.explanation.time_model import Mend
-from gemmprof.analysis.explanation.traffic import traffic
-from gemmprof.analysis.explanation.work import Mask, Work
+from gemmprof.analysis.explanation.demands.time_model import Mend
+from gemmprof.analysis.explanation.demands.traffic import traffic
+from gemmprof.analysis.explanation.demands.work import Mask, Work
 
 COMBINED = 1.0 / 32.0
 """Share of the atomics that stays when a warp combines its own first."""

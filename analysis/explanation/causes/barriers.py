@@ -9,11 +9,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from gemmprof import metrics
-from gemmprof.analysis.explanation import blame
 from gemmprof.analysis.explanation.candidate import Candidate, derived, evidence, keep_of, share
-from gemmprof.analysis.explanation.time_model import Mend
-from gemmprof.analysis.explanation.traffic import BELOW_L1
-from gemmprof.analysis.explanation.work import Array, Mask, Work
+from gemmprof.analysis.explanation.code import blame
+from gemmprof.analysis.explanation.demands.time_model import Mend
+from gemmprof.analysis.explanation.demands.traffic import BELOW_L1
+from gemmprof.analysis.explanation.demands.work import Array, Mask, Work
 from gemmprof.model import Evidence
 
 STEP = 36

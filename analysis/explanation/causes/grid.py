@@ -9,10 +9,10 @@ import numpy as np
 
 from gemmprof import metrics
 from gemmprof.analysis.explanation.candidate import Candidate, evidence
-from gemmprof.analysis.explanation.roles import specialised
-from gemmprof.analysis.explanation.time_model import Mend
-from gemmprof.analysis.explanation.work import Work
-from gemmprof.analysis.occupancy.profile import LaunchOccupancy, analyse
+from gemmprof.analysis.explanation.code.roles import specialised
+from gemmprof.analysis.explanation.demands.time_model import Mend
+from gemmprof.analysis.explanation.demands.work import Work
+from gemmprof.analysis.occupancy.of_launch import LaunchOccupancy, analyse
 from gemmprof.model import Evidence
 
 ALMOST = 0.95

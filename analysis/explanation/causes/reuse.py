@@ -18,10 +18,10 @@ from gemmprof.analysis.explanation.candidate import (
     share,
 )
 from gemmprof.analysis.explanation.causes.access import REDUNDANT, address_registers
-from gemmprof.analysis.explanation.roles import tensor_copies
-from gemmprof.analysis.explanation.time_model import Mend
-from gemmprof.analysis.explanation.traffic import BELOW_L1, SECTOR, Traffic, traffic
-from gemmprof.analysis.explanation.work import Array, Mask, Work
+from gemmprof.analysis.explanation.code.roles import tensor_copies
+from gemmprof.analysis.explanation.demands.time_model import Mend
+from gemmprof.analysis.explanation.demands.traffic import BELOW_L1, SECTOR, Traffic, traffic
+from gemmprof.analysis.explanation.demands.work import Array, Mask, Work
 
 AGAIN = 1.2
 """DRAM reads over allocated memory from which on memory was read again."""

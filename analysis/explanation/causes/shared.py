@@ -10,12 +10,12 @@ from collections.abc import Iterator
 import numpy as np
 
 from gemmprof import metrics
-from gemmprof.analysis.explanation import latency
 from gemmprof.analysis.explanation.candidate import LATENCY, Candidate, derived, evidence, keep_of, share
-from gemmprof.analysis.explanation.pipes import ADU
-from gemmprof.analysis.explanation.time_model import Mend
-from gemmprof.analysis.explanation.traffic import traffic
-from gemmprof.analysis.explanation.work import Work
+from gemmprof.analysis.explanation.code import latency
+from gemmprof.analysis.explanation.demands.pipes import ADU
+from gemmprof.analysis.explanation.demands.time_model import Mend
+from gemmprof.analysis.explanation.demands.traffic import traffic
+from gemmprof.analysis.explanation.demands.work import Work
 
 FEWER_BLOCKS = 4.0
 """Blocks of which larger tiles make one."""

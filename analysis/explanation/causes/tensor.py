@@ -9,13 +9,14 @@ from functools import lru_cache
 
 import numpy as np
 
-from gemmprof import arch, metrics
+from gemmprof import metrics
 from gemmprof.analysis.explanation.candidate import LATENCY, Candidate, derived, evidence, keep_of, share
-from gemmprof.analysis.explanation.pipes import FMA, TENSOR
-from gemmprof.analysis.explanation.sass import Sass
-from gemmprof.analysis.explanation.time_model import Mend
-from gemmprof.analysis.explanation.traffic import BELOW_L1, traffic
-from gemmprof.analysis.explanation.work import Mask, Work
+from gemmprof.analysis.explanation.code.sass import Sass
+from gemmprof.analysis.explanation.demands.pipes import FMA, TENSOR
+from gemmprof.analysis.explanation.demands.time_model import Mend
+from gemmprof.analysis.explanation.demands.traffic import BELOW_L1, traffic
+from gemmprof.analysis.explanation.demands.work import Mask, Work
+from gemmprof.gpu import arch
 
 SCALAR_MACS, PACKED_MACS = 32.0, 64.0
 """Multiply-adds that a warp's FFMA and HFMA2 do."""

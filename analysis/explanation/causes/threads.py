@@ -8,13 +8,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from gemmprof import metrics
-from gemmprof.analysis.explanation import latency
 from gemmprof.analysis.explanation.candidate import ANY_WARPS, SPECIFIC, Candidate, derived, evidence, share
 from gemmprof.analysis.explanation.causes.grid import ALMOST, occupancy_of
-from gemmprof.analysis.explanation.roles import elected
-from gemmprof.analysis.explanation.time_model import Mend
-from gemmprof.analysis.explanation.traffic import BELOW_L1
-from gemmprof.analysis.explanation.work import Work
+from gemmprof.analysis.explanation.code import latency
+from gemmprof.analysis.explanation.code.roles import elected
+from gemmprof.analysis.explanation.demands.time_model import Mend
+from gemmprof.analysis.explanation.demands.traffic import BELOW_L1
+from gemmprof.analysis.explanation.demands.work import Work
 from gemmprof.analysis.occupancy.reasoning import in_words
 
 MIXED = 0.1

@@ -7,10 +7,10 @@ from collections.abc import Iterator
 import numpy as np
 
 from gemmprof import metrics
-from gemmprof.analysis.explanation import blame
 from gemmprof.analysis.explanation.candidate import LATENCY, Candidate, derived, evidence, share
-from gemmprof.analysis.explanation.time_model import Mend
-from gemmprof.analysis.explanation.work import Array, Mask, Work
+from gemmprof.analysis.explanation.code import blame
+from gemmprof.analysis.explanation.demands.time_model import Mend
+from gemmprof.analysis.explanation.demands.work import Array, Mask, Work
 
 CHAINS = 4.0
 """Independent chains, or loads in flight, of the mended kernel for each one now."""

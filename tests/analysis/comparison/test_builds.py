@@ -12,8 +12,8 @@ from recorded_data import DATA
 from gemmprof.analysis.comparison.builds import load_build
 from gemmprof.analysis.occupancy.calculator import occupancy
 from gemmprof.analysis.occupancy.cubin import find_cuobjdump
+from gemmprof.base.errors import DeviceError
 from gemmprof.cli import main
-from gemmprof.errors import DeviceError
 
 BUILDS = DATA / "builds"
 OLD, NEW = str(BUILDS / "old.log"), str(BUILDS / "new.log")

@@ -16,7 +16,7 @@ from gemmprof.analysis.comparison.pairs import pair_up
 from gemmprof.analysis.comparison.quantify import Change, Comparison, compare
 from gemmprof.analysis.comparison.sides import load_side
 from gemmprof.analysis.session import load_session
-from gemmprof.errors import UsageError
+from gemmprof.base.errors import UsageError
 
 
 def change(before: float | None, after: float | None, better: str = "lower", whole: float = 0.0) -> Change:

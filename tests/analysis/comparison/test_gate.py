@@ -23,7 +23,7 @@ from gemmprof.analysis.comparison.reasons import changed_counters, reasons
 from gemmprof.analysis.comparison.records import KernelRecord, Origin, Range, Times
 from gemmprof.analysis.comparison.sides import Side
 from gemmprof.analysis.comparison.waivers import Waiver
-from gemmprof.errors import UsageError
+from gemmprof.base.errors import UsageError
 
 METRIC = "sm__made_up.sum"
 

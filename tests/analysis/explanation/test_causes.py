@@ -19,10 +19,10 @@ from gemmprof.analysis.explanation.causes.atomics import global_atomics
 from gemmprof.analysis.explanation.causes.grid import uneven_work
 from gemmprof.analysis.explanation.causes.reuse import redundant_loads
 from gemmprof.analysis.explanation.causes.waits import instruction_cache, memory_latency
+from gemmprof.analysis.explanation.demands.time_model import Mend, TimeModel
+from gemmprof.analysis.explanation.demands.work import Work, work
 from gemmprof.analysis.explanation.engine import weigh
 from gemmprof.analysis.explanation.prediction import Prediction, Predictor
-from gemmprof.analysis.explanation.time_model import Mend, TimeModel
-from gemmprof.analysis.explanation.work import Work, work
 from gemmprof.analysis.reading.report import read_report
 from gemmprof.model import Instances
 

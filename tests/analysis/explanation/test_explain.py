@@ -13,10 +13,10 @@ from recorded_data import ReadRecorded
 from gemmprof import metrics
 from gemmprof.analysis.explanation import explain
 from gemmprof.analysis.explanation.causes import CAUSES, definition
-from gemmprof.analysis.explanation.time_model import NOTHING, Mend, TimeModel
-from gemmprof.analysis.explanation.work import work
+from gemmprof.analysis.explanation.demands.time_model import NOTHING, Mend, TimeModel
+from gemmprof.analysis.explanation.demands.work import work
 from gemmprof.model import Explanation, Finding, KernelProfile, MetricValue
-from gemmprof.run import load_recorded_run
+from gemmprof.runs.directory import load_recorded_run
 
 
 class Asked(dict[str, MetricValue]):

@@ -14,9 +14,9 @@ from recorded_data import DATA
 from gemmprof import metrics
 from gemmprof.analysis.explanation import explain
 from gemmprof.analysis.explanation.causes.access import uncoalesced_access
-from gemmprof.analysis.explanation.held import held
-from gemmprof.analysis.explanation.time_model import Mend, TimeModel
-from gemmprof.analysis.explanation.work import Work, work
+from gemmprof.analysis.explanation.demands.held import held
+from gemmprof.analysis.explanation.demands.time_model import Mend, TimeModel
+from gemmprof.analysis.explanation.demands.work import Work, work
 from gemmprof.analysis.reading.report import read_report
 from gemmprof.model import KernelProfile
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from recorded_data import ReadRecorded
 
-from gemmprof.analysis.explanation import flow
-from gemmprof.analysis.explanation.sass import parse
+from gemmprof.analysis.explanation.code import flow
+from gemmprof.analysis.explanation.code.sass import parse
 
 
 @pytest.mark.parametrize(

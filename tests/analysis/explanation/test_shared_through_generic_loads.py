@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from gemmprof.analysis.kernel_analysis import analyse
 from gemmprof.analysis.reading.report import read_report
-from gemmprof.run import load_recorded_run
+from gemmprof.runs.directory import load_recorded_run
 
 
 def test_generic_loads_of_shared_memory_are_not_redundant() -> None:

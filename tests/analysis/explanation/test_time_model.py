@@ -7,13 +7,13 @@ import pytest
 from made_code import made
 
 from gemmprof import metrics
-from gemmprof.analysis.explanation import latency
-from gemmprof.analysis.explanation.blame import LONG, SHORT, WAIT, producers
 from gemmprof.analysis.explanation.candidate import Candidate
+from gemmprof.analysis.explanation.code import latency
+from gemmprof.analysis.explanation.code.blame import LONG, SHORT, WAIT, producers
+from gemmprof.analysis.explanation.demands.time_model import NOTHING, Mend, TimeModel
+from gemmprof.analysis.explanation.demands.work import Work
 from gemmprof.analysis.explanation.places import places
 from gemmprof.analysis.explanation.prediction import Predictor
-from gemmprof.analysis.explanation.time_model import NOTHING, Mend, TimeModel
-from gemmprof.analysis.explanation.work import Work
 
 CYCLES = {
     metrics.SM_ELAPSED_CYCLES_MAX: 1000.0,

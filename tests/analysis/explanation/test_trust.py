@@ -10,8 +10,8 @@ import pytest
 from recorded_data import ReadRecorded
 
 from gemmprof import metrics
+from gemmprof.analysis.explanation.demands.work import work
 from gemmprof.analysis.explanation.trust import doubts
-from gemmprof.analysis.explanation.work import work
 from gemmprof.model import KernelProfile, MetricValue
 
 

@@ -15,10 +15,10 @@ from gemmprof.analysis.explanation import explain
 from gemmprof.analysis.explanation.causes.access import uncoalesced_access
 from gemmprof.analysis.explanation.causes.barriers import barriers
 from gemmprof.analysis.explanation.causes.threads import branch_divergence
-from gemmprof.analysis.explanation.roles import elected, specialised, tensor_copies
-from gemmprof.analysis.explanation.time_model import Mend, TimeModel
-from gemmprof.analysis.explanation.traffic import traffic
-from gemmprof.analysis.explanation.work import Work, work
+from gemmprof.analysis.explanation.code.roles import elected, specialised, tensor_copies
+from gemmprof.analysis.explanation.demands.time_model import Mend, TimeModel
+from gemmprof.analysis.explanation.demands.traffic import traffic
+from gemmprof.analysis.explanation.demands.work import Work, work
 from gemmprof.analysis.reading.report import read_report
 from gemmprof.model import Explanation, KernelProfile
 

@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 from recorded_data import ReadRecorded
 
-from gemmprof.analysis import bank_conflicts, coalescing
-from gemmprof.analysis.bank_conflicts import BankConflicts
-from gemmprof.analysis.coalescing import Coalescing
 from gemmprof.analysis.ladder.access_pattern import BANKS, AccessPatterns, WarpAccess
 from gemmprof.analysis.ladder.declared import access_patterns
+from gemmprof.analysis.sections import bank_conflicts, coalescing
+from gemmprof.analysis.sections.bank_conflicts import BankConflicts
+from gemmprof.analysis.sections.coalescing import Coalescing
 from gemmprof.kernels.catalog import SINGLE, stage_by_number
 from gemmprof.model import KernelProfile, Problem, Stage
 from gemmprof.reports.figures.drawings import access_patterns as access_drawings

@@ -12,16 +12,16 @@ from pathlib import Path
 
 import pytest
 
-from gemmprof.analysis.bank_conflicts import BankConflicts
-from gemmprof.analysis.coalescing import Coalescing
 from gemmprof.analysis.kernel_analysis import KernelAnalysis
-from gemmprof.analysis.ladder import traffic
+from gemmprof.analysis.ladder import declared_traffic
 from gemmprof.analysis.ladder.declared import access_patterns
+from gemmprof.analysis.sections.bank_conflicts import BankConflicts
+from gemmprof.analysis.sections.coalescing import Coalescing
 from gemmprof.analysis.session import Session, load_session
-from gemmprof.dtypes import element_type
+from gemmprof.gpu.dtypes import element_type
 from gemmprof.kernels.catalog import LADDERS, ladder_of, stage_by_number
 from gemmprof.model import Problem, Stage
-from gemmprof.run import RUN_FILE, recorded_run_directory
+from gemmprof.runs.directory import RUN_FILE, recorded_run_directory
 
 RUN = Path(os.environ.get("GEMMPROF_LADDER_RUN") or recorded_run_directory())
 
@@ -79,7 +79,7 @@ def measured(session: Session, own: Stage) -> Iterator[tuple[Stage, Problem, Ker
 def test_loads_and_bytes_are_predicted_exactly(session: Session, own: Stage) -> None:
     compared = 0
     for stage, problem, analysis in measured(session, own):
-        model = traffic.model(stage, problem, analysis)
+        model = declared_traffic.model(stage, problem, analysis)
         patterns = access_patterns(stage, problem)
         assert patterns is not None
         ahead = {
@@ -163,7 +163,7 @@ def test_bank_conflicts_are_those_of_the_access_patterns(session: Session, own: 
 def test_caches_only_lower_what_l2_must_deliver(session: Session, own: Stage) -> None:
     """A tiled kernel loads each element of its tiles once a block, so L2 delivers that or, where L1 helps, less."""
     for stage, problem, analysis in measured(session, own):
-        row = traffic.model(stage, problem, analysis).row("l2_read_bytes")
+        row = declared_traffic.model(stage, problem, analysis).row("l2_read_bytes")
         assert row is not None and row.ratio is not None
         assert 0.3 < row.ratio < 1.001, (problem.label, row)
 
@@ -173,7 +173,10 @@ def test_a_launch_with_another_grid_is_not_held_against_the_tile_of_the_paramete
     profile = analysis.profile
     launch = dataclasses.replace(profile.launch, grid=(2 * profile.launch.blocks, 1, 1))
     other = dataclasses.replace(analysis, profile=dataclasses.replace(profile, launch=launch))
-    expected, model = traffic.model(stage, problem, analysis), traffic.model(stage, problem, other)
+    expected, model = (
+        declared_traffic.model(stage, problem, analysis),
+        declared_traffic.model(stage, problem, other),
+    )
     for name in ("shared_bytes", "l2_read_bytes"):
         known, row = expected.row(name), model.row(name)
         assert known is not None and row is not None

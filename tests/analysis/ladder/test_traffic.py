@@ -8,7 +8,7 @@ import pytest
 from recorded_data import ReadRecorded
 
 from gemmprof.analysis import kernel_analysis
-from gemmprof.analysis.ladder import traffic
+from gemmprof.analysis.ladder import declared_traffic
 from gemmprof.analysis.ladder.access_pattern import AccessPatterns
 from gemmprof.analysis.ladder.declared import access_patterns
 from gemmprof.kernels.catalog import SINGLE, stage_by_number
@@ -19,7 +19,7 @@ OURS = [stage for stage in SINGLE.stages if stage.addresses is not None]
 
 
 def per_output(stage: Stage, space: str, problem: Problem = CUBE) -> float | None:
-    row = traffic.model(stage, problem).row(f"{space}_loads_per_output")
+    row = declared_traffic.model(stage, problem).row(f"{space}_loads_per_output")
     return None if row is None else row.predicted
 
 
@@ -70,7 +70,7 @@ def test_the_printed_formula_is_the_prediction(stage: Stage) -> None:
         letters["WMITER"] = (
             letters["WM"] * letters["WN"] // (32 * letters["TM"] * letters["TN"] * letters["WNITER"])
         )
-    model = traffic.model(stage, CUBE)
+    model = declared_traffic.model(stage, CUBE)
     for name in ("global_loads_per_output", "shared_loads_per_output"):
         row = model.row(name)
         if row is None:
@@ -84,7 +84,7 @@ def test_the_printed_formula_is_the_prediction(stage: Stage) -> None:
 
 @pytest.mark.parametrize("stage", OURS, ids=lambda stage: stage.name)
 def test_arithmetic_intensity_grows_with_the_shape_of_the_tile_only(stage: Stage) -> None:
-    small, large = (traffic.model(stage, Problem(size, size, size)) for size in (1024, 4096))
+    small, large = (declared_traffic.model(stage, Problem(size, size, size)) for size in (1024, 4096))
     for name in ("l1_intensity", "l2_intensity"):
         left, right = small.row(name), large.row(name)
         if name == "l1_intensity" and stage.name == "fastest":
@@ -99,7 +99,7 @@ def test_arithmetic_intensity_grows_with_the_shape_of_the_tile_only(stage: Stage
 
 
 def test_a_library_kernel_gets_what_holds_for_any_product() -> None:
-    model = traffic.model(stage_by_number(0), CUBE)
+    model = declared_traffic.model(stage_by_number(0), CUBE)
     assert [row.name for row in model.rows if row.predicted] == [
         "fma_per_output",
         "l2_write_bytes",
@@ -111,13 +111,13 @@ def test_a_library_kernel_gets_what_holds_for_any_product() -> None:
 
 def test_shapes_that_are_no_multiple_of_the_tile_are_marked() -> None:
     stage = stage_by_number(5)
-    assert traffic.model(stage, CUBE).whole_tiles
-    assert not traffic.model(stage, Problem(4095, 4096, 4096)).whole_tiles
+    assert declared_traffic.model(stage, CUBE).whole_tiles
+    assert not declared_traffic.model(stage, Problem(4095, 4096, 4096)).whole_tiles
 
 
 def test_a_stage_of_another_version_is_no_crash() -> None:
     stage = replace(stage_by_number(5), parameters={"BLOCKSIZE": 3})
-    assert traffic.model(stage, CUBE).row("global_loads_per_output") is None
+    assert declared_traffic.model(stage, CUBE).row("global_loads_per_output") is None
 
 
 @pytest.mark.parametrize("value", [0, -8, 1.5, "128", None, [128], True])
@@ -126,21 +126,21 @@ def test_a_run_may_hold_any_parameters(stage: Stage, value: object) -> None:
     """``run.json`` is not ours to trust: an odd parameter costs the prediction, not the page."""
     for letter in stage.parameters:
         odd = replace(stage, parameters={**stage.parameters, letter: value})
-        for row in traffic.model(odd, CUBE).rows:
+        for row in declared_traffic.model(odd, CUBE).rows:
             assert row.predicted is None or row.predicted > 0
 
 
 @pytest.mark.parametrize("shape", [(1, 1, 0), (1, 1, 1), (7, 1, 3)])
 @pytest.mark.parametrize("stage", SINGLE.stages, ids=lambda stage: stage.name)
 def test_tiny_shapes(stage: Stage, shape: tuple[int, int, int]) -> None:
-    traffic.model(stage, Problem(*shape))
+    declared_traffic.model(stage, Problem(*shape))
 
 
 def test_predictions_meet_the_measurement_of_simple_kernels(recorded: ReadRecorded) -> None:
     """Three kernels of the same structure as stages 1 to 3, 1024 cubed: what no cache touches agrees exactly."""
     problem = Problem(1024, 1024, 1024)
     for number, profile in enumerate(recorded("ladder_simple", source=True), start=1):
-        model = traffic.model(stage_by_number(number), problem, kernel_analysis.analyse(profile))
+        model = declared_traffic.model(stage_by_number(number), problem, kernel_analysis.analyse(profile))
         for name in (
             "fma_per_output",
             "global_loads_per_output",
@@ -161,7 +161,7 @@ def test_without_source_counters_opcode_counts_serve(recorded: ReadRecorded) -> 
     """No disassembly: loads are counted from opcodes with modifiers where the report has them."""
     problem = Problem(1024, 1024, 1024)
     profile = recorded("ladder_simple")[2]
-    model = traffic.model(stage_by_number(3), problem, kernel_analysis.analyse(profile))
+    model = declared_traffic.model(stage_by_number(3), problem, kernel_analysis.analyse(profile))
     row = model.row("shared_loads_per_output")
     assert row is not None
     assert row.measured == row.predicted
@@ -169,14 +169,16 @@ def test_without_source_counters_opcode_counts_serve(recorded: ReadRecorded) -> 
 
 def test_what_was_not_collected_has_no_measurement(recorded: ReadRecorded) -> None:
     profile = recorded("partial_two_metrics")[0]
-    model = traffic.model(stage_by_number(1), Problem(1024, 1024, 1024), kernel_analysis.analyse(profile))
+    model = declared_traffic.model(
+        stage_by_number(1), Problem(1024, 1024, 1024), kernel_analysis.analyse(profile)
+    )
     assert all(row.measured is None for row in model.rows)
     assert all(row.predicted is not None for row in model.rows)
 
 
 def test_multiply_adds_of_tensor_cores_are_not_zero_but_uncounted(recorded: ReadRecorded) -> None:
     profile = recorded("flaws_tensor", source=True)[0]
-    row = traffic.model(
+    row = declared_traffic.model(
         stage_by_number(0), Problem(1024, 1024, 1024, "float16"), kernel_analysis.analyse(profile)
     ).row("fma_per_output")
     assert row is not None and row.predicted == 1024 and row.measured is None
@@ -208,7 +210,7 @@ def test_rows_of_a_lie_k_apart_and_rows_of_b_n() -> None:
 
 def test_bytes_of_an_oblong_tile_and_of_a_wider_c() -> None:
     stage = replace(stage_by_number(5), parameters={"BM": 64, "BN": 32, "BK": 8, "TM": 4, "TN": 4})
-    rows = {row.name: row.predicted for row in traffic.model(stage, OBLONG).rows}
+    rows = {row.name: row.predicted for row in declared_traffic.model(stage, OBLONG).rows}
     outputs = 300 * 500
     assert rows["l2_read_bytes"] == pytest.approx(2 * outputs * (100 / 64 + 100 / 32))
     assert rows["l2_write_bytes"] == rows["dram_write_bytes"] == 4 * outputs

@@ -19,8 +19,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gemmprof import Occupancy, occupancy
-from gemmprof.arch import LIMITS, PRODUCTS, find_product, limits_of, parse_compute_capability
-from gemmprof.errors import OccupancyError, UsageError
+from gemmprof.base.errors import OccupancyError, UsageError
+from gemmprof.gpu.arch import LIMITS, PRODUCTS, find_product, limits_of, parse_compute_capability
 
 DATA = recorded_data.DATA / "occupancy"
 LABELS = [limits.label for limits in LIMITS.values()]

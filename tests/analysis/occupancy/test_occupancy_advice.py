@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from gemmprof import Occupancy, occupancy
 from gemmprof.analysis.occupancy.advice import MIN_USEFUL_REGISTERS, suggest
 from gemmprof.analysis.occupancy.reasoning import conclusion, explain, explain_together, limited_by
-from gemmprof.arch import LIMITS
-from gemmprof.errors import OccupancyError
+from gemmprof.base.errors import OccupancyError
+from gemmprof.gpu.arch import LIMITS
 
 
 def changes(answer: Occupancy) -> list[str]:

@@ -13,11 +13,11 @@ from pathlib import Path
 import pytest
 from recorded_data import DATA
 
-from gemmprof.arch import LIMITS
 from gemmprof.cli import main
+from gemmprof.gpu.arch import LIMITS
 from gemmprof.kernels.catalog import SINGLE
 from gemmprof.model import Problem, RunInfo, StageRecord, StageResult
-from gemmprof.run import Run, save_run
+from gemmprof.runs.directory import Run, save_run
 
 EXAMPLE = ["occupancy", "--regs", "37", "--smem", "8192", "--threads", "1024"]
 

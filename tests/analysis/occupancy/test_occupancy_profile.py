@@ -14,7 +14,7 @@ from recorded_data import DATA
 
 from gemmprof import metrics
 from gemmprof.analysis.occupancy.curves import resident_warps
-from gemmprof.analysis.occupancy.profile import LaunchOccupancy, _even_share, analyse, of_launch
+from gemmprof.analysis.occupancy.of_launch import LaunchOccupancy, _even_share, analyse, of_launch
 from gemmprof.model import KernelProfile, LaunchStatistics, NotCollected
 
 ReadRecorded = Callable[..., tuple[KernelProfile, ...]]

@@ -12,8 +12,8 @@ import pytest
 from recorded_data import DATA
 
 from gemmprof import occupancy, occupancy_table
-from gemmprof.arch import LIMITS
-from gemmprof.errors import OccupancyError
+from gemmprof.base.errors import OccupancyError
+from gemmprof.gpu.arch import LIMITS
 
 REFERENCE = DATA / "occupancy" / "reference.csv.xz"
 

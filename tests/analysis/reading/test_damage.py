@@ -23,7 +23,7 @@ from gemmprof.analysis.reading import worker as report_worker
 from gemmprof.analysis.reading.frame import open_frame
 from gemmprof.analysis.reading.report import read_report
 from gemmprof.analysis.session import load_session
-from gemmprof.errors import ReportError
+from gemmprof.base.errors import ReportError
 
 REPORT = "partial_basic"
 MUTATIONS = 500

@@ -13,12 +13,12 @@ from mutants import Change, doubled_block, swapped_blocks
 from recorded_data import DATA
 from reports_in_bytes import blocks, content_of, fields_of, length_prefixed, varint, varint_at
 
-from gemmprof import ncu_frame
 from gemmprof.analysis.reading.frame import open_frame
 from gemmprof.analysis.reading.report import ReportReader, read_report
-from gemmprof.errors import ReportError
+from gemmprof.base.errors import ReportError
 from gemmprof.model import KernelProfile
-from gemmprof.run import recorded_run_directory
+from gemmprof.ncurep import ncu_frame
+from gemmprof.runs.directory import recorded_run_directory
 
 REPORTS = ("names_nvtx", "names_templates", "launches_same_kernel", "partial_basic", "modes_graph_nodes")
 

@@ -10,13 +10,13 @@ from profiles import BASE, launch
 from recorded_data import DATA
 
 from gemmprof import metrics as m
-from gemmprof import ncu_messages_pb2 as messages
 from gemmprof.analysis.reading.doubts import _in_order
 from gemmprof.analysis.reading.messages import ResultDecoder
 from gemmprof.analysis.reading.report import ReportReader
 from gemmprof.analysis.reading.sources import Module, addresses, code_spans
 from gemmprof.analysis.reading.values import InstanceTable
 from gemmprof.model import Instances, SessionDetails
+from gemmprof.ncurep import ncu_messages_pb2 as messages
 
 NAMES = b"\0.shstrtab\0.text._Z1fv\0.text._Z1gi\0.debug\0"
 _HEADER, _SECTION = struct.Struct("<16sHHIQQQIHHHHHH"), struct.Struct("<IIQQQQIIQQ")

@@ -11,11 +11,11 @@ from pathlib import Path
 import pytest
 from recorded_data import DATA
 
-from gemmprof import ncu_messages_pb2 as messages
 from gemmprof.analysis.kernel_analysis import analyse
 from gemmprof.analysis.reading.frame import open_frame
 from gemmprof.analysis.reading.report import read_report
-from gemmprof.ncu_frame import MAGIC
+from gemmprof.ncurep import ncu_messages_pb2 as messages
+from gemmprof.ncurep.ncu_frame import MAGIC
 from gemmprof.reports.tables.export import export_tables
 
 SEED = DATA / "names_nvtx.ncu-rep.xz"

@@ -17,7 +17,8 @@ from fake_cluster import LIBRARY
 from recorded_data import ROOT
 from tiny_ladder import TINY
 
-from gemmprof.errors import DeviceError, RunError, UsageError
+from gemmprof.base.errors import DeviceError, RunError, UsageError
+from gemmprof.base.progress import Silent
 from gemmprof.kernels import catalog
 from gemmprof.kernels.catalog import all_variants
 from gemmprof.model import Problem
@@ -28,10 +29,9 @@ from gemmprof.profiler.tuning import search as searching
 from gemmprof.profiler.tuning.outcomes import identity
 from gemmprof.profiler.tuning.search import tune
 from gemmprof.profiler.tuning.trials import Search
-from gemmprof.progress import Silent
 from gemmprof.reports.formats import ladder
 from gemmprof.reports.formats.fields import mismatches
-from gemmprof.run import load_run
+from gemmprof.runs.directory import load_run
 
 pytest.importorskip("distributed")
 
@@ -39,8 +39,8 @@ import fake_cluster
 
 from gemmprof.cli import main
 from gemmprof.profiler.cluster import connection, remote
+from gemmprof.profiler.cluster.cluster_site import cluster_site
 from gemmprof.profiler.cluster.content import PIECE_BYTES, Content, FileElsewhere, read_piece
-from gemmprof.profiler.cluster.site import cluster_site
 
 PROBLEMS = tuple(Problem(size, size, size, "bfloat16") for size in (32, 64, 96))
 BLOCK2D = next(variant for variant in all_variants() if variant.name == "block2d")
@@ -100,7 +100,7 @@ def test_a_collection_is_what_it_would_be_here(farm, tmp_path: Path) -> None:
 
 def test_as_many_compile_as_the_workers_have_threads(farm, monkeypatch) -> None:
     """However few cores the machine has from which they are sent."""
-    monkeypatch.setattr("gemmprof.profiler.cluster.site.WIDTH_SECONDS", 0.0)
+    monkeypatch.setattr("gemmprof.profiler.cluster.cluster_site.WIDTH_SECONDS", 0.0)
     with cluster_site(farm.address) as site, site.compilers(1) as compilers:
         assert compilers.width == 2 * 2
         monkeypatch.setattr(site._client, "nthreads", lambda: (_ for _ in ()).throw(OSError("gone")))

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from gemmprof.dtypes import element_type
+from gemmprof.gpu.dtypes import element_type
 from gemmprof.kernels.catalog import LADDERS, SINGLE
 from gemmprof.model import Problem
 from gemmprof.profiler.measure.operands import GUARD_ELEMENTS, GuardedMatrix, generator_seed, random_operands

@@ -9,16 +9,16 @@ from pathlib import Path
 import pytest
 from profiler_fakes import a_job, calls, event, fake_ncu, launched, profiling_line, real_report
 
-from gemmprof.children import python_command
-from gemmprof.errors import DeviceError, ProfilerError, UsageError
+from gemmprof.base.errors import DeviceError, ProfilerError, UsageError
+from gemmprof.children.started import python_command
+from gemmprof.gpu.toolchain import Tool
 from gemmprof.kernels.catalog import SINGLE
 from gemmprof.model import Problem
 from gemmprof.profiler.job import Task
-from gemmprof.profiler.ncu import errors as ncu_errors
+from gemmprof.profiler.ncu import failures as ncu_errors
 from gemmprof.profiler.ncu.command import NcuCommand, require_ncu
-from gemmprof.profiler.ncu.errors import KilledError, NcuLog, hits_every_stage, translate
+from gemmprof.profiler.ncu.failures import KilledError, NcuLog, hits_every_stage, translate
 from gemmprof.profiler.ncu.profile_pass import PassFiles, PassOutcome, finish_pass, start_pass
-from gemmprof.toolchain import Tool
 
 NOTE = (
     "==WARNING== Note: Running with unmodified GPU clocks. If not controlled otherwise, profiling results may be "

@@ -9,15 +9,15 @@ import pytest
 from profiler_fakes import a_job, launched, profiling_line, real_report, write_ncu
 from tiny_ladder import TINY
 
-from gemmprof.errors import ProfilerError
+from gemmprof.base.errors import ProfilerError
+from gemmprof.gpu.toolchain import Tool
 from gemmprof.model import Problem
 from gemmprof.profiler import profiling
 from gemmprof.profiler.job import Task
 from gemmprof.profiler.ncu import patience
-from gemmprof.profiler.ncu.errors import DriverResourceError, KilledError
+from gemmprof.profiler.ncu.failures import DriverResourceError, KilledError
 from gemmprof.profiler.ncu.patience import Patience
-from gemmprof.profiler.programs.session import ProgramProfiler
-from gemmprof.toolchain import Tool
+from gemmprof.profiler.programs.program_session import ProgramProfiler
 
 BUSY = (
     "==ERROR== Profiling failed because a driver resource was unavailable. Ensure that no other tool (like DCGM) is "

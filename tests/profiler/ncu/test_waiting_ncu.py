@@ -8,15 +8,15 @@ from pathlib import Path
 
 import pytest
 
-from gemmprof.gpus import Gpu
+from gemmprof.base.progress import Silent
+from gemmprof.gpu.devices import Gpu
+from gemmprof.gpu.toolchain import Tool
 from gemmprof.kernels.catalog import SINGLE
 from gemmprof.model import Problem, RunInfo, StageRecord
 from gemmprof.profiler.keeper import Keeper
 from gemmprof.profiler.profiling import Profiling
 from gemmprof.profiler.settings import Settings
-from gemmprof.progress import Silent
-from gemmprof.run import Run
-from gemmprof.toolchain import Tool
+from gemmprof.runs.directory import Run
 
 GPU = Gpu(0, "H100", (9, 0), 80 << 30, "580", "GPU-0")
 METRIC = "smsp__sass_average_data_bytes_per_sector_mem_global_op_ld.ratio"

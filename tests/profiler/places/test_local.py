@@ -13,11 +13,11 @@ from typing import Any
 
 import pytest
 
-from gemmprof.errors import DeviceError
-from gemmprof.line_worker import LineWorker
+from gemmprof.base.errors import DeviceError
+from gemmprof.base.progress import Silent
+from gemmprof.children.line_worker import LineWorker
 from gemmprof.profiler.places.local import LocalPlaces
-from gemmprof.profiler.places.words import CRASHED, Answer, Request, Work
-from gemmprof.progress import Silent
+from gemmprof.profiler.places.protocol import CRASHED, Answer, Request, Work
 
 
 class Notes(Silent):
@@ -149,12 +149,12 @@ def test_an_orphan_ends_in_the_middle_of_a_request(tmp_path: Path, wait_until: A
     """A master that is killed leaves nobody on the GPU."""
     child = tmp_path / "child.py"
     child.write_text(
-        "import os, pathlib, sys, time\nfrom gemmprof.line_worker import serve\n"
+        "import os, pathlib, sys, time\nfrom gemmprof.children.line_worker import serve\n"
         f"pathlib.Path({str(tmp_path / 'pid')!r}).write_text(str(os.getpid()))\n"
         "serve(lambda request: time.sleep(600))\n"
     )
     master = subprocess.Popen(
-        [sys.executable, "-c", "import sys; from gemmprof.line_worker import LineWorker\n"
+        [sys.executable, "-c", "import sys; from gemmprof.children.line_worker import LineWorker\n"
          f"LineWorker([sys.executable, {str(child)!r}], name='x', own_group=True).ask({{}}, 500)"],
     )  # fmt: skip
     wait_until(lambda: (tmp_path / "pid").exists() and bool((tmp_path / "pid").read_text()))

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from recorded_data import DATA
 
 from gemmprof import metrics
+from gemmprof.analysis.inputs.selection import EVERYTHING
 from gemmprof.analysis.reading.report import ReportReader
-from gemmprof.analysis.selection import EVERYTHING
 from gemmprof.api import profiling
 from gemmprof.profiler.programs.choice import LONGEST_FILTER, Launch, choose, launch_filter
 

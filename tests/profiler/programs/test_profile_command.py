@@ -16,7 +16,7 @@ import pytest
 from profiler_fakes import write_ncu
 from recorded_data import DATA
 
-from gemmprof.analysis.inputs import expand
+from gemmprof.analysis.inputs.patterns import expand
 from gemmprof.profiler.programs.choice import ALL_KERNELS
 from gemmprof.profiler.programs.ranks import rank_of
 from gemmprof.reports.formats.fields import mismatches

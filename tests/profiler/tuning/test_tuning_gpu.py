@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
+from gemmprof.base.progress import Silent
 from gemmprof.kernels.build import tuned_parameters
 from gemmprof.kernels.catalog import stage_by_number, stage_variants
 from gemmprof.model import Problem
 from gemmprof.profiler.tuning.outcomes import identity
 from gemmprof.profiler.tuning.search import tune
 from gemmprof.profiler.tuning.trials import Search
-from gemmprof.progress import Silent
 
 torch = pytest.importorskip("torch")
 

@@ -16,11 +16,11 @@ import pytest
 from recorded_data import DATA, ROOT
 
 from gemmprof import metrics as m
-from gemmprof.analysis.conditions import parse_condition
+from gemmprof.analysis.inputs.conditions import parse_condition
+from gemmprof.analysis.inputs.named_figures import figures, findings
 from gemmprof.analysis.kernel_analysis import analyse
-from gemmprof.analysis.named_figures import figures, findings
 from gemmprof.analysis.reading.report import read_report
-from gemmprof.errors import UsageError
+from gemmprof.base.errors import UsageError
 from gemmprof.reports.dataset.search import search
 from gemmprof.reports.dataset.store import DatasetError, load_manifest, update
 
@@ -75,7 +75,7 @@ def test_answers_are_those_of_the_reports(tree: Path, dataset: Path, condition: 
 
 def _holds(condition: object, values: dict[str, float | None]) -> bool | None:
     """What SQL makes of it: unknown stays unknown."""
-    from gemmprof.analysis.conditions import Both, Comparison, Not
+    from gemmprof.analysis.inputs.conditions import Both, Comparison, Not
 
     if isinstance(condition, Comparison):
         value = values.get(condition.name)

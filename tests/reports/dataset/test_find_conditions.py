@@ -17,7 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gemmprof import __version__
-from gemmprof.analysis.conditions import (
+from gemmprof.analysis.inputs.conditions import (
     Both,
     Comparison,
     Condition,
@@ -26,7 +26,7 @@ from gemmprof.analysis.conditions import (
     Not,
     parse_condition,
 )
-from gemmprof.analysis.named_figures import canonical
+from gemmprof.analysis.inputs.named_figures import canonical
 from gemmprof.reports.dataset.search import search
 from gemmprof.reports.tables.parquet import write_parquet
 

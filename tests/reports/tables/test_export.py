@@ -27,8 +27,8 @@ from reports_in_bytes import blocks
 from gemmprof import metrics as m
 from gemmprof.analysis.reading.report import read_report, units_of_report
 from gemmprof.analysis.session import load_session
+from gemmprof.base.errors import ReportError, UsageError
 from gemmprof.cli import main
-from gemmprof.errors import ReportError, UsageError
 from gemmprof.reports.tables.code import Columns
 from gemmprof.reports.tables.export import export_tables
 from gemmprof.reports.tables.files import Spool

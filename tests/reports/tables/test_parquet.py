@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from gemmprof.output import is_leftover, remove_leftovers
+from gemmprof.base.output import is_leftover, remove_leftovers
 from gemmprof.reports.tables.parquet import new_parquet, write_parquet
 
 WRITER = """

@@ -1,0 +1,1 @@
+"""What the machine code says: instructions, loops, latencies, who waits for whom."""

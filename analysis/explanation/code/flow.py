@@ -1,0 +1,235 @@
+"""Control flow of a kernel's SASS: basic blocks, loops, and which instruction a register's value comes from.
+
+Built from text alone, once for each code (`program` caches by the code's text, so that the launches of one
+kernel share it, those of another process too).
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property, lru_cache
+
+import numpy as np
+import numpy.typing as npt
+
+from gemmprof.analysis.explanation.code.sass import JUMPS, TARGET, Sass, parse
+from gemmprof.model import Instruction
+
+SEARCH = 400
+"""Instructions that a backward search looks at before it gives up."""
+BLOCKS = 64
+"""Basic blocks that it looks at."""
+
+_JUMP = re.compile(rf"^(.*\b(?:{'|'.join(JUMPS)})\b.*){TARGET}")
+"""A jump up to its target, which is the last address of the line: another one in each process."""
+
+
+@dataclass(frozen=True, slots=True)
+class Loop:
+    """A loop: indices of its first instruction and of the branch that goes back to it."""
+
+    first: int
+    last: int
+
+    def __contains__(self, index: int) -> bool:
+        return self.first <= index <= self.last
+
+    def __len__(self) -> int:
+        return self.last - self.first + 1
+
+
+@dataclass(frozen=True)
+class Program:
+    """The code of one kernel with the functions that it calls, in address order.
+
+    Attributes:
+        sass: the instructions as parsed; targets within the code are relative to its first instruction.
+        addresses: their addresses, relative to the first.
+    """
+
+    sass: tuple[Sass, ...]
+    addresses: tuple[int, ...]
+    _producers: dict[tuple[int, str], tuple[int, ...]] = field(
+        default_factory=dict, repr=False, compare=False
+    )
+
+    masks: dict[object, npt.NDArray[np.bool_]] = field(default_factory=dict, repr=False, compare=False)
+    """Which instructions a question is true for, by the code of the question (`Work.where`)."""
+
+    @cached_property
+    def index_of(self) -> dict[int, int]:
+        """Index of the instruction at a relative address."""
+        return {address: index for index, address in enumerate(self.addresses)}
+
+    def target(self, index: int) -> int | None:
+        """Index of the instruction that this branch or call goes to, None if unknown."""
+        target = self.sass[index].target
+        return None if target is None else self.index_of.get(target)
+
+    @cached_property
+    def predecessors(self) -> tuple[tuple[int, ...], ...]:
+        """Instructions that may run just before each one (calls are taken to return)."""
+        before: list[list[int]] = [[] for _ in self.sass]
+        for index, line in enumerate(self.sass):
+            falls = not line.ends_block or bool(line.guard) or "DIV" in line.modifiers
+            if falls and index + 1 < len(before):
+                before[index + 1].append(index)
+            if line.opcode in ("BRA", "JMP", "CALL"):
+                target = self.target(index)
+                if target is not None and target != index:
+                    before[target].append(index)
+        return tuple(tuple(found) for found in before)
+
+    @cached_property
+    def loops(self) -> tuple[Loop, ...]:
+        """Loops, innermost (shortest) first. The empty one at the end of every kernel is left out."""
+        found = []
+        for index, line in enumerate(self.sass):
+            if line.opcode == "BRA":
+                target = self.target(index)
+                if target is not None and target < index:
+                    found.append(Loop(target, index))
+        return tuple(sorted(found, key=len))
+
+    def loop_of(self, index: int) -> Loop | None:
+        """The innermost loop around an instruction."""
+        return next((loop for loop in self.loops if index in loop), None)
+
+    @cached_property
+    def functions(self) -> tuple[tuple[int, int], ...]:
+        """First and last index of each function that is called within the code (``CALL.REL``), ascending."""
+        starts = sorted(
+            {
+                target
+                for index, line in enumerate(self.sass)
+                if line.opcode == "CALL" and (target := self.target(index)) is not None
+            }
+        )
+        ends = [
+            next(
+                (i for i in range(start, len(self.sass)) if self.sass[i].opcode == "RET"), len(self.sass) - 1
+            )
+            for start in starts
+        ]
+        # A function may have several returns: it ends where the next one starts, or at the last RET before.
+        spans = []
+        for position, start in enumerate(starts):
+            limit = starts[position + 1] if position + 1 < len(starts) else len(self.sass)
+            returns = [i for i in range(start, limit) if self.sass[i].opcode == "RET"]
+            spans.append((start, returns[-1] if returns else ends[position]))
+        return tuple(spans)
+
+    def callers(self, function: tuple[int, int]) -> tuple[int, ...]:
+        """Indices of the calls that go to a function."""
+        return tuple(
+            index
+            for index, line in enumerate(self.sass)
+            if line.opcode == "CALL" and self.target(index) == function[0]
+        )
+
+    def producers(self, index: int, register: str) -> tuple[int, ...]:
+        """Instructions whose result may stand in a register (or predicate) when this instruction reads it.
+
+        A guarded producer may leave the older value standing, so the search goes on behind it.
+        """
+        key = (index, register)
+        if key not in self._producers:
+            self._producers[key] = self._writers_before(index, register)
+        return self._producers[key]
+
+    @cached_property
+    def block_starts(self) -> tuple[int, ...]:
+        """For each instruction the first one of its basic block."""
+        starts: list[int] = []
+        for index, before in enumerate(self.predecessors):
+            starts.append(starts[-1] if before == (index - 1,) else index)
+        return tuple(starts)
+
+    @cached_property
+    def writers(self) -> dict[str, list[int]]:
+        """Indices of the instructions that write each register, ascending."""
+        found: dict[str, list[int]] = {}
+        for index, line in enumerate(self.sass):
+            for register in line.writes:
+                found.setdefault(register, []).append(index)
+        return found
+
+    def _writers_before(self, index: int, register: str) -> tuple[int, ...]:
+        writers = self.writers.get(register)
+        if writers is None:
+            return ()
+        found: dict[int, None] = {}
+        seen: set[int] = set()
+        ends = [index - 1] if index and self.block_starts[index] != index else list(self.predecessors[index])
+        while ends and len(seen) < BLOCKS:
+            end = ends.pop()
+            start = self.block_starts[end]
+            place = bisect_right(writers, end) - 1
+            final = False
+            while place >= 0 and writers[place] >= start:
+                found[writers[place]] = None
+                # Under the same condition as the reader it leaves no older value standing.
+                if self.sass[writers[place]].when in ("", self.sass[index].when):
+                    final = True
+                    break
+                place -= 1
+            if not final:
+                for before in self.predecessors[start]:
+                    if before not in seen:
+                        seen.add(before)
+                        ends.append(before)
+        return tuple(found)
+
+    def preceding(self, index: int, wanted: Callable[[Sass], bool]) -> tuple[int, ...]:
+        """The nearest instructions before this one, on every way to it, that are wanted."""
+        found: list[int] = []
+        seen: set[int] = set()
+        waiting = list(self.predecessors[index])
+        while waiting and len(seen) < SEARCH:
+            at = waiting.pop()
+            if at in seen:
+                continue
+            seen.add(at)
+            if wanted(self.sass[at]):
+                found.append(at)
+            else:
+                waiting += self.predecessors[at]
+        return tuple(found)
+
+    def consumers(self, index: int, limit: int = 200) -> tuple[int, ...]:
+        """Instructions behind this one, in address order, that read its result before it is written again."""
+        wanted = set(self.sass[index].writes)
+        found = []
+        for at in range(index + 1, min(len(self.sass), index + 1 + limit)):
+            line = self.sass[at]
+            if wanted.intersection(line.reads):
+                found.append(at)
+            if not line.guard:
+                wanted.difference_update(line.writes)
+            if not wanted:
+                break
+        return tuple(found)
+
+
+def program(instructions: Sequence[Instruction]) -> Program:
+    """The control flow of a kernel's code; cached by its text and relative addresses."""
+    first, last = (instructions[0].address, instructions[-1].address) if instructions else (0, 0)
+
+    def relative(jump: re.Match[str]) -> str:
+        target = int(jump[2], 16)
+        return f"{jump[1]}0x{target - first:06x}" if first <= target <= last else jump[0]
+
+    return _program(
+        tuple(
+            (line.address - first, _JUMP.sub(relative, line.sass) if "0x" in line.sass else line.sass)
+            for line in instructions
+        )
+    )
+
+
+@lru_cache(maxsize=64)
+def _program(lines: tuple[tuple[int, str], ...]) -> Program:
+    return Program(tuple(parse(text) for _, text in lines), tuple(address for address, _ in lines))

@@ -1,0 +1,204 @@
+"""How long the warps of a launch would wait if no queue were full: the floor under its time at this
+occupancy.
+
+By Little's law a launch takes as long as all its warps' cycles divided by the warps that are resident. Of
+the cycles that were sampled, a part is queueing (throttles, `not_selected`, and what a load takes beyond an
+empty machine's latency): it goes away when the resource behind the queue gets less to do. The rest, the
+*unloaded* share, is latency.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from gemmprof import metrics
+from gemmprof.analysis.explanation.code import blame
+from gemmprof.analysis.explanation.demands.resources import SM
+from gemmprof.analysis.explanation.demands.work import Array, Work
+
+SHARED_CYCLES = 30.0
+"""From a shared load to its consumer, no bank conflict; conversions and special functions take about as
+long.
+"""
+L1_CYCLES = 38.0
+L2_CYCLES = 270.0
+DRAM_CYCLES = 850.0
+ATOMIC_CYCLES = 700.0
+STORE_CYCLES = 600.0
+"""A warp's last stores before it may leave."""
+TAG_CYCLES = 2.0
+"""More for each further 128-byte line that a request touches."""
+WAVEFRONT_CYCLES = 2.0
+"""More for each further wavefront of a shared access."""
+
+FENCE_CYCLES = 1000.0
+"""A fence, once nothing is under way before it."""
+QUIET, CROWDED = 0.4, 0.85
+"""Busy shares of the busiest part of the memory system: below the first there is no queue, above the second
+all that a wait takes beyond the latencies above is queueing.
+"""
+ATOMICS_CROWD = 0.2
+"""Busy share of the atomic units of L2 from which on waits for memory are queueing."""
+L1_KIB = {
+    **dict.fromkeys(((7, 0), (7, 2), (8, 6), (8, 9), (12, 0), (12, 1)), 128),
+    **dict.fromkeys(((8, 0), (8, 7)), 192),
+    **dict.fromkeys(((9, 0), (10, 0), (10, 3)), 256),
+    (7, 5): 96,
+}
+"""KiB of an SM that L1 and shared memory divide between them (CUDA C++ Programming Guide)."""
+LINE = 128.0
+
+FULL = (blame.SELECTED, blame.WAIT, "branch_resolving", blame.NO_INSTRUCTION, "imc_miss", "sleeping", "misc")
+"""States that are latency whatever else the machine does."""
+MEMORY = (
+    "lsu",
+    "l1_data",
+    "l1_to_l2",
+    "l2_to_l1",
+    "l2",
+    "l2_in",
+    "l2_out",
+    "l2_tags",
+    "l2_atomics",
+    "dram",
+    "tex",
+)
+
+
+@dataclass(frozen=True)
+class Unloaded:
+    """Share of the warps' time that is latency, by the instruction to blame and by state."""
+
+    by_reason: dict[str, Array]
+
+    @property
+    def total(self) -> float:
+        """All of it, 0 … 1."""
+        return float(sum(values.sum() for values in self.by_reason.values()))
+
+
+def load_cycles(work: Work, lines: float | None = None, hit: float | None = None) -> Array:
+    """Cycles from each long-latency instruction to its consumer on an idle machine, from the launch's hit
+    rates.
+
+    Args:
+        lines: 128-byte lines that each request touches, instead of what was counted.
+        hit: share of the sectors that L1 has, instead of what was counted.
+    """
+    number = work.number
+    first = (number(metrics.GLOBAL_LOAD_HIT_RATE) or number(metrics.L1_HIT_RATE) or 0.0) / 100
+    first = first if hit is None else min(first, hit)
+    second = (number(metrics.L2_READ_HIT_RATE) or number(metrics.L2_HIT_RATE) or 0.0) / 100
+    executed = np.maximum(work.executed, 1.0)
+    tags = np.maximum(work.global_tags / executed, 1.0) if lines is None else np.full(len(executed), lines)
+    # The slowest of its lines is waited for; lines of one request are alike, so a few stand for all.
+    several = np.clip(tags, 1.0, 8.0)
+    miss = 1.0 - np.clip(first, 0.0, 1.0) ** several
+    beyond = 1.0 - min(1.0, max(0.0, second)) ** several
+    cycles = L1_CYCLES + miss * (L2_CYCLES - L1_CYCLES) + miss * beyond * (DRAM_CYCLES - L2_CYCLES)
+    cycles = cycles + TAG_CYCLES * (tags - 1.0)
+    atomic = work.where(lambda line: line.is_atomic)
+    local = work.where(lambda line: line.space == "local")
+    cycles = np.where(atomic, ATOMIC_CYCLES, cycles)
+    return np.where(local, L1_CYCLES + 0.2 * (L2_CYCLES - L1_CYCLES), cycles)
+
+
+def short_cycles(work: Work) -> Array:
+    """Cycles from each short-latency instruction to its consumer, its bank conflicts included."""
+    executed = np.maximum(work.executed, 1.0)
+    wavefronts = np.maximum(work.shared_wavefronts / executed, 1.0)
+    return SHARED_CYCLES + WAVEFRONT_CYCLES * (wavefronts - 1.0)
+
+
+def crowding(work: Work) -> float:
+    """How much of the waits for memory beyond an idle machine's latency is queueing: 0 of a quiet one, 1 of
+    a full one.
+    """
+    busiest = max(
+        (
+            load.share * (work.imbalance if load.resource.scope == SM else 1.0)
+            for key, load in work.loads.items()
+            if key in MEMORY
+        ),
+        default=1.0,
+    )
+    busiest = max(busiest, work.once("lines of L1 under way", lambda: lines_under_way(work)) or 0.0)
+    atomics = work.loads.get("l2_atomics")
+    if atomics is not None and atomics.share > ATOMICS_CROWD:
+        return 1.0  # they queue at their words, while the counters of the other units stay low
+    return min(1.0, max(0.0, (busiest - QUIET) / (CROWDED - QUIET)))
+
+
+def lines_under_way(work: Work) -> float | None:
+    """Share of the time that the lines of L1 would take to pass all misses, each held for a load's latency.
+
+    A load that misses holds a line of L1 until its data come. Shared memory is taken from L1: a kernel with
+    much of it has few lines, and so few loads under way, however many warps it has.
+    """
+    size = l1_bytes(work)
+    if size is None or work.code is None or not work.elapsed or not work.loads:
+        return None
+    hit = (work.number(metrics.GLOBAL_LOAD_HIT_RATE) or 0.0) / 100.0
+    loads = work.where(lambda line: line.is_load and line.space == "global")
+    cycles = work.once("load cycles", lambda: load_cycles(work))
+    held = float((np.where(loads, work.global_tags, 0.0) * cycles).sum()) * (1.0 - min(1.0, hit))
+    return held / work.sms / (size / LINE) / work.elapsed
+
+
+def l1_bytes(work: Work, shared: float | None = None) -> float | None:
+    """Bytes that L1 has beside shared memory; None if not known.
+
+    Args:
+        work: the launch.
+        shared: shared memory set aside, instead of what was.
+    """
+    whole = L1_KIB.get(work.profile.device.compute_capability)
+    if shared is None:
+        taken = work.profile.launch.shared_memory_config
+        shared = None if taken is None else float(taken)
+    if whole is None or shared is None:
+        return None
+    return max(8192.0, whole * 1024.0 - shared)
+
+
+def unloaded(work: Work, scale: float = 1.0) -> Unloaded | None:
+    """The latency share of one launch; None without samples.
+
+    Args:
+        scale: factor on every latency of the idle machine, for the uncertainty of the figures above.
+    """
+    cycles = work.warp_cycles
+    if not work.samples or not cycles or not work.total_executed:
+        return None
+    executed = np.maximum(work.executed, 1.0)
+    found: dict[str, Array] = {}
+
+    crowd = crowding(work)
+
+    def floor(values: Array, latency: Array | float, queue: float = 1.0) -> Array:
+        per_execution = values * cycles / executed
+        least = np.minimum(1.0, scale * latency / np.maximum(per_execution, 1e-9))
+        return values * (1.0 - (1.0 - least) * queue)
+
+    for reason, values in work.blamed.items():
+        if reason == blame.LONG:
+            found[reason] = floor(values, work.once("load cycles", lambda: load_cycles(work)), crowd)
+        elif reason == blame.SHORT:
+            found[reason] = floor(values, work.once("short cycles", lambda: short_cycles(work)))
+        elif reason == "drain":
+            found[reason] = floor(values, STORE_CYCLES)
+        elif reason == "membar":
+            found[reason] = floor(values, FENCE_CYCLES)
+        elif reason == "gmma":
+            found[reason] = 0.3 * values
+        elif reason in FULL:
+            found[reason] = values
+    barrier = work.blamed.get(blame.BARRIER)
+    if barrier is not None:
+        # A warp waits at a barrier for as long as the late ones take, queues included.
+        others = 1.0 - float(barrier.sum())
+        rest = float(sum(values.sum() for values in found.values()))
+        found[blame.BARRIER] = barrier * (min(1.0, rest / others) if others > 0 else 1.0)
+    return Unloaded(found)

@@ -1,0 +1,1 @@
+"""What a launch asks of the GPU, and the time model over it."""

@@ -1,0 +1,130 @@
+"""Warps that are held by their own stores: a burst behind the work, which no average shows.
+
+A tile's sums are stored all at once, when its warps have nothing else to do, and all blocks of a wave get there
+together. The queue from L1 to L2 is full then, though it is idle for most of the launch: a store does not issue
+(``lg_throttle``), and a register whose value waits in that queue may not be written again, which Nsight Compute
+samples as a long scoreboard at the instruction that would overwrite it.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from gemmprof.analysis.explanation.code.blame import LONG
+from gemmprof.analysis.explanation.code.flow import SEARCH
+from gemmprof.analysis.explanation.demands.work import Array, Mask, Work
+
+MOST_OF_THE_TIME = 0.5
+"""Share of the storing warps' time in loops without these stores, from which on the stores come behind the work."""
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """The time that the storing warps spend held by some stores.
+
+    Attributes:
+        by_store: share of those warps' time by store, one entry an instruction.
+        in_time: the same together as a share of the launch's time: the block's work stands still as long.
+        blocks: blocks that an SM holds at a time, at least 1.
+    """
+
+    by_store: Array
+    in_time: float
+    blocks: float
+
+
+def held(work: Work, stores: Mask) -> Held | None:
+    """How long the warps that execute these stores are held by them.
+
+    Args:
+        stores: global stores of one kind.
+
+    Returns:
+        None without samples, and where the stores are not behind the work: among other work of the same warps
+        the time model's terms already say what they cost.
+    """
+    code = work.code
+    if code is None or not work.samples or not stores.any():
+        return None
+    samples = np.asarray(sum(work.samples.values()))
+    mine = _on_the_way(work, stores)
+    time = float(samples[mine].sum())
+    before = np.zeros(len(stores), dtype=bool)
+    for loop in code.loops:
+        if not stores[loop.first : loop.last + 1].any():
+            before[loop.first : loop.last + 1] = True
+    if time <= 0 or float(samples[mine & before].sum()) < MOST_OF_THE_TIME * time:
+        return None
+    waits = np.zeros(len(stores))
+    if "lg_throttle" in work.samples:
+        waits += np.where(stores, work.samples["lg_throttle"], 0.0)
+    if "drain" in work.blamed:
+        waits += np.where(stores, work.blamed["drain"], 0.0)
+    for index in np.flatnonzero(work.samples.get(LONG, np.zeros(0))):
+        if (found := _overwrites(work, int(index), stores)) is not None:
+            waits[found] += work.samples[LONG][index]
+    waits /= time
+    warps = max(1.0, work.profile.launch.threads_per_block / 32.0)
+    return Held(
+        by_store=waits,
+        in_time=float(waits.sum()) * (1.0 - work.idle_start),
+        blocks=max(1.0, (work.resident_warps or warps) / warps),
+    )
+
+
+def _on_the_way(work: Work, stores: Mask) -> Mask:
+    """What only warps execute that execute one of these stores: all from which one is reached, or that one reaches.
+
+    Where warps have roles, the others (producers of a matrix product) are left out, and with them what both do in
+    the end, where the others wait for these.
+    """
+    code = work.code
+    assert code is not None
+    after: list[list[int]] = [[] for _ in work.sass]
+    for index, before in enumerate(code.predecessors):
+        for at in before:
+            after[at].append(index)
+    first, last = _reached(stores, code.predecessors), _reached(stores, after)
+    others = (work.executed > 0) & ~first & ~last
+    return first | (last & ~_reached(others, after))
+
+
+def _reached(start: Mask, edges: Sequence[Sequence[int]]) -> Mask:
+    """These instructions and all that lie behind them."""
+    found = start.copy()
+    waiting = np.flatnonzero(start).tolist()
+    while waiting:
+        for at in edges[waiting.pop()]:
+            if not found[at]:
+                found[at] = True
+                waiting.append(at)
+    return found
+
+
+def _overwrites(work: Work, index: int, stores: Mask) -> int | None:
+    """The store that still reads a register which this instruction writes, where it waits for no load."""
+    code = work.code
+    assert code is not None
+    line = work.sass[index]
+    written = set(line.writes)
+    if not written:
+        return None
+    for register in (*line.reads, *line.writes):
+        if any(work.sass[at].long_latency and work.executed[at] for at in code.producers(index, register)):
+            return None
+
+    near, seen = deque(code.predecessors[index]), {index}
+    while near and len(seen) < SEARCH:
+        at = near.popleft()
+        if at in seen or not work.executed[at]:
+            continue
+        seen.add(at)
+        line = work.sass[at]
+        if line.space == "global" and written.intersection(line.reads):
+            return at if stores[at] else None
+        near += code.predecessors[at]
+    return None

@@ -1,0 +1,315 @@
+"""The time model: how long a launch takes, from what it asks of each resource, and what it takes when it
+asks for less.
+
+With all times as shares of the measured one::
+
+    time = idle + (sum over terms of (scale * term) ** P) ** (1 / P)
+
+The terms are the resources (busy share over ceiling; those of an SM times the imbalance, because the
+busiest SM is waited for) and the latency (`latency.unloaded`; times the working share of the time).
+``idle`` is the share before the first and behind the last instruction. A large P is perfect overlap: the
+largest term alone counts.
+
+``scale`` makes the formula exact for the launch as measured: what the terms leave unexplained is put on the
+busiest of them, ``k ** ((term / largest) ** 2)``, so that it goes away with what causes it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from gemmprof import metrics
+from gemmprof.analysis.explanation.code import latency
+from gemmprof.analysis.explanation.code.blame import BARRIER, LONG, SHORT
+from gemmprof.analysis.explanation.demands.pipes import is_heavy
+from gemmprof.analysis.explanation.demands.resources import BY_KEY, GPU
+from gemmprof.analysis.explanation.demands.work import Array, Work
+
+OVERLAP = 4.0
+"""P: how well the work of different resources overlaps."""
+SHARPNESS = 2.0
+"""How strongly the unexplained part of the time is put on the busiest terms."""
+
+MOST_UNEXPLAINED = 10.0
+"""Time over what all terms explain, from which on too little was recorded to say anything."""
+
+MOST_LOG_SCALE = 3.0
+"""The factor on the terms lies within e to the power of plus and minus this."""
+NEWTON_STEPS, NEWTON_ENDS = 40, 1e-12
+"""Steps that are taken to find it at most (about six are), and the step that is too short to be taken."""
+
+FEW_LOADS = 8
+"""Resources whose use is known, up to which nobody can say that all of them were idle."""
+LATENCY, LINES = "latency", "l1_lines"
+ESTIMATED = (LATENCY, LINES)
+"""Terms that rest on latencies of an idle machine; all others are counted."""
+WAITS_FOR_RESULTS = (LONG, SHORT, "drain")
+"""The states that `Mend.latency` scales."""
+
+
+@dataclass(frozen=True)
+class Mend:
+    """What mending one cause takes away, or changes.
+
+    Attributes:
+        keep: share of each instruction's executions that stays; None for all.
+        latency: factor on the wait for each instruction's result, beside ``keep``.
+        reasons: factor on the latency of a warp state.
+        resources: factor on what is asked of a resource, beside ``keep``; these replace what ``keep`` implies
+            for the same resource.
+        added: busy share that the mended kernel adds to a resource.
+        warps: factor on the warps that are resident on an SM.
+        imbalance: cycles of the busiest SM over the average one, when mended; None to leave it.
+        idle: factor on the share of the time before the first and behind the last instruction.
+        held: share of the time, as measured, for which all warps of a block no longer stand still together; of
+            this and what the terms save, the larger counts.
+    """
+
+    keep: Array | None = None
+    latency: Array | None = None
+    reasons: Mapping[str, float] = field(default_factory=dict)
+    resources: Mapping[str, float] = field(default_factory=dict)
+    added: Mapping[str, float] = field(default_factory=dict)
+    warps: float = 1.0
+    imbalance: float | None = None
+    idle: float = 1.0
+    held: float = 0.0
+
+    def together(self, other: Mend) -> Mend:
+        """Both changes at once: of what both take away, the larger part is gone."""
+
+        def least(one: Array | None, two: Array | None) -> Array | None:
+            return two if one is None else one if two is None else np.minimum(one, two)
+
+        def fewer(one: Mapping[str, float], two: Mapping[str, float]) -> dict[str, float]:
+            return {key: min(one.get(key, 1.0), two.get(key, 1.0)) for key in {*one, *two}}
+
+        sides = [value for value in (self.imbalance, other.imbalance) if value is not None]
+        return Mend(
+            keep=least(self.keep, other.keep),
+            latency=least(self.latency, other.latency),
+            reasons=fewer(self.reasons, other.reasons),
+            resources=fewer(self.resources, other.resources),
+            added={
+                key: max(self.added.get(key, 0.0), other.added.get(key, 0.0))
+                for key in {*self.added, *other.added}
+            },
+            warps=max(self.warps, other.warps),
+            imbalance=min(sides) if sides else None,
+            idle=min(self.idle, other.idle),
+            held=max(self.held, other.held),
+        )
+
+
+NOTHING = Mend()
+
+
+@dataclass(frozen=True)
+class Settings:
+    """The model's few free numbers, and the factors that probe its uncertainty."""
+
+    overlap: float = OVERLAP
+    sharpness: float = SHARPNESS
+    latency_scale: float = 1.0
+    ceiling_scale: float = 1.0
+
+
+class TimeModel:
+    """The time model of one launch."""
+
+    def __init__(self, work: Work, settings: Settings | None = None) -> None:
+        self.work = work
+        self.settings = settings or Settings()
+        scale = self.settings.latency_scale
+        self.unloaded = work.once(f"unloaded, latencies x {scale}", lambda: latency.unloaded(work, scale))
+        self.inner = 1.0 - work.idle_start
+        self.rest = 0.0
+        terms = self.terms(NOTHING)
+        if self.unloaded is None and len(work.loads) > FEW_LOADS:
+            self.rest = self._unseen(terms)
+            terms = self.terms(NOTHING)
+        sum_of_terms = self._combined(terms)
+        self.known = bool(terms) and sum_of_terms * MOST_UNEXPLAINED > self.inner
+        self.unexplained = self.inner / sum_of_terms if self.known else 1.0
+        self.scales = self._scales(terms) if self.known else {}
+
+    # --- Terms ---
+
+    def terms(self, mend: Mend) -> dict[str, float]:
+        """Each resource's share of the time, and the latency's, with a change made."""
+        work = self.work
+        imbalance = work.imbalance if mend.imbalance is None else mend.imbalance
+        found: dict[str, float] = {}
+        for key, load in work.loads.items():
+            busy = load.busy * self.factor(key, mend) + mend.added.get(key, 0.0)
+            ceiling = min(1.0, load.resource.ceiling * self.settings.ceiling_scale)
+            found[key] = busy / ceiling * (1.0 if load.resource.scope == GPU else imbalance)
+        lines = self.work.once("lines of L1 under way", lambda: latency.lines_under_way(self.work))
+        if lines:
+            found[LINES] = lines * self.factor(LINES, mend) * self.settings.latency_scale * imbalance
+        if self.unloaded is not None:
+            average = work.active_average / work.elapsed if work.elapsed else 1.0
+            found[LATENCY] = self.latency_share(mend) * average * imbalance / mend.warps
+        elif self.rest:
+            found[LATENCY] = self.rest * imbalance / work.imbalance
+        return found
+
+    def _unseen(self, terms: Mapping[str, float]) -> float:
+        """Latency where no warp was sampled: what no unit was busy with, on the busiest SM."""
+        power = self.settings.overlap
+        busy = sum(term**power for term in _apart(terms).values())
+        return float(max(0.0, self.inner**power - busy) ** (1.0 / power))
+
+    def latency_share(self, mend: Mend) -> float:
+        """Unloaded share of the warps' time with a change made."""
+        assert self.unloaded is not None
+        total = 0.0
+        barrier = 0.0
+        before = after = 0.0
+        for reason, values in self.unloaded.by_reason.items():
+            kept = values
+            if mend.keep is not None and reason != BARRIER:
+                kept = kept * mend.keep
+            if mend.latency is not None and reason in WAITS_FOR_RESULTS:
+                kept = kept * mend.latency
+            share = float(kept.sum()) * mend.reasons.get(reason, 1.0)
+            if reason == BARRIER:
+                barrier = share
+            else:
+                before += float(values.sum())
+                after += share
+                total += share
+        # What the late warps no longer do, the early ones no longer wait for.
+        return total + barrier * (min(1.0, after / before) if before > 0 else 1.0)
+
+    def factor(self, key: str, mend: Mend) -> float:
+        """What stays of the demand on a resource."""
+        if key in mend.resources:
+            return mend.resources[key]
+        if mend.keep is None:
+            return 1.0
+        weights = self.weights(key)
+        whole = float(weights.sum())
+        return float((weights * mend.keep).sum()) / whole if whole > 0 else 1.0
+
+    def weights(self, key: str) -> Array:
+        """What each instruction asks of a resource, in any unit."""
+        return self.work.once(f"weights of {key}", lambda: _weights(self.work, key))
+
+    def _combined(self, terms: Mapping[str, float]) -> float:
+        """The terms together, a shared time."""
+        return self._norm(_apart(terms))
+
+    def _scales(self, terms: Mapping[str, float]) -> dict[str, float]:
+        """Factor on each group of terms that makes the model exact for the launch as measured."""
+        apart = _apart(terms)
+        largest = max(apart.values())
+        weight = {key: (term / largest) ** self.settings.sharpness for key, term in apart.items()}
+        power = self.settings.overlap
+        # In x = ln(k) the logarithm of the terms together, to the power P, is ln(sum(exp(start + slope * x))): it rises
+        # and is convex, so Newton's steps from the right end come down to the root and do not pass it.
+        lines = [(power * math.log(term), power * weight[key]) for key, term in apart.items() if term > 0]
+        wanted = power * math.log(self.inner)
+        x = MOST_LOG_SCALE
+        for _ in range(NEWTON_STEPS):
+            heights = [start + slope * x for start, slope in lines]
+            highest = max(heights)
+            shares = [math.exp(height - highest) for height in heights]
+            whole = sum(shares)
+            beyond = highest + math.log(whole) - wanted
+            rise = sum([share * slope for share, (_, slope) in zip(shares, lines, strict=True)]) / whole
+            if beyond < NEWTON_ENDS * rise:
+                break
+            x = max(x - beyond / rise, -MOST_LOG_SCALE)
+        return {key: math.exp(x * weight[key]) for key in apart}
+
+    def _norm(self, apart: Mapping[str, float]) -> float:
+        power = self.settings.overlap
+        largest = max(apart.values(), default=0.0)
+        if largest <= 0:
+            return 0.0
+        return float(largest * sum((term / largest) ** power for term in apart.values()) ** (1.0 / power))
+
+    # --- Results ---
+
+    def time(self, mend: Mend) -> float:
+        """Time with a change made, as a share of the measured one."""
+        if not self.known:
+            return 1.0
+        terms = self.terms(mend)
+        inner = self._norm({key: term * self.scales.get(key, 1.0) for key, term in _apart(terms).items()})
+        inner = min(inner, self.inner - mend.held) if mend.held else inner
+        return self.work.idle_start * mend.idle + max(inner, self._least(terms))
+
+    def _least(self, terms: Mapping[str, float]) -> float:
+        """The time that the busiest resource needs at its peak: a counted share, which no overlap takes away."""
+        shares = (term * BY_KEY[key].ceiling for key, term in terms.items() if key not in ESTIMATED)
+        return min(self.inner, max(shares, default=0.0))
+
+    def saves(self, mend: Mend) -> float:
+        """Share of the time that a change saves; negative where it costs."""
+        return 1.0 - self.time(mend)
+
+    def limit(self, mend: Mend = NOTHING) -> tuple[str, float]:
+        """The largest term and its share of the time."""
+        terms = self.terms(mend)
+        key = max(terms, key=lambda name: terms[name])
+        return key, terms[key]
+
+    def with_settings(self, **changes: float) -> TimeModel:
+        """The same launch with other numbers."""
+        return TimeModel(self.work, replace(self.settings, **changes))
+
+
+_GROUPS = (
+    ("l1_data", "l1_writeback", "lsu", "mio", "mio_data", "adu", "idc"),
+    ("l1_to_l2", "l2_to_l1", "l2", "l2_in", "l2_out", "l2_tags", "l2_atomics"),
+    ("fma", "fma_heavy"),
+)
+"""Stages of one unit that work in step: the slowest one counts."""
+
+
+def _apart(terms: Mapping[str, float]) -> dict[str, float]:
+    """The terms with those of one unit joined."""
+    grouped = {name for group in _GROUPS for name in group}
+    found = {name: value for name, value in terms.items() if name not in grouped}
+    for group in _GROUPS:
+        found[group[0]] = max((terms.get(name, 0.0) for name in group), default=0.0)
+    return found
+
+
+def _weights(work: Work, key: str) -> Array:
+    pipes = work.pipe_names
+    executed = work.executed
+
+    def of(*names: str) -> Array:
+        return np.where(np.isin(pipes, names), executed, 0.0) if len(pipes) else executed
+
+    if key == "issue":
+        return executed
+    if key == "block_launch":
+        return np.zeros(len(executed))
+    if key in ("fma", "alu", "fp64", "xu", "tensor", "uniform", "cbu", "lsu"):
+        return of(key)
+    if key == "fma_heavy":
+        heavy = work.where(is_heavy)
+        return np.where(heavy, executed, 0.0) + 0.5 * np.where(~heavy, of("fma"), 0.0)
+    if key in ("adu", "idc"):
+        return of("adu")
+    if key in ("mio", "mio_data"):
+        return of("lsu", "xu", "adu")
+    if key in ("l1_data", "l1_writeback"):
+        stores = work.where(lambda line: line.is_store)
+        return work.data_passes - np.where(stores, 0.5 * work.global_tags, 0.0)
+    sectors = work.global_sectors + work.local_sectors
+    if key in ("l2_atomics",):
+        return np.where(work.where(lambda line: line.is_atomic), np.maximum(sectors, executed), 0.0)
+    if key in ("l1_to_l2", "l2_to_l1", "l2", "l2_in", "l2_out", "l2_tags", "l1_lines", "dram"):
+        hit = (work.number(metrics.GLOBAL_LOAD_HIT_RATE) or 0.0) / 100.0
+        loads = work.where(lambda line: line.is_load)
+        return sectors * np.where(loads, max(0.02, 1.0 - hit), 1.0)
+    return executed

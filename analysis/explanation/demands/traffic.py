@@ -1,0 +1,144 @@
+"""What a launch moves between L1, L2 and DRAM, and what each resource on the way would see if it moved
+less.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from gemmprof import metrics
+from gemmprof.analysis.explanation.candidate import share
+from gemmprof.analysis.explanation.code.roles import tensor_copies
+from gemmprof.analysis.explanation.demands.work import Work
+
+SECTOR = 32.0
+SECTORS_OF_A_LINE = 4.0
+BELOW_L1 = ("l2_to_l1", "l1_to_l2", "l2", "l2_in", "l2_out", "l2_tags", "l1_lines", "dram")
+"""Resources behind L1, whose work does not follow from the number of instructions."""
+
+
+@dataclass(frozen=True, slots=True)
+class Traffic:
+    """Sectors of 32 bytes.
+
+    Attributes:
+        asked: by global and local loads, at L1.
+        missed: fetched from L2 by those, and by tensor copies.
+        copied: those of ``missed`` that no load asked for: tensor copies (TMA) brought them.
+        written: by stores, which L1 passes on to L2.
+        atomics: by atomics and reductions.
+        dram_read, dram_written: at device memory.
+        lines_read, lines_written: 128-byte lines of the loads and stores that L1 passes on.
+        local: those of ``missed`` and ``written`` that local memory is to blame for.
+    """
+
+    asked: float
+    missed: float
+    written: float
+    atomics: float
+    dram_read: float
+    dram_written: float
+    local: float
+    lines_read: float = 0.0
+    lines_written: float = 0.0
+    copied: float = 0.0
+
+    @property
+    def l2(self) -> float:
+        """Between L1 and L2."""
+        return self.missed + self.written + self.atomics
+
+    def factors(
+        self,
+        missed: float,
+        written: float,
+        *,
+        read_lines: float | None = None,
+        written_lines: float | None = None,
+        dram_read: float | None = None,
+    ) -> dict[str, float]:
+        """What stays of each resource's work when so much is fetched and written.
+
+        What came from DRAM is fetched once at most: the smaller of what it was and what is asked for now.
+
+        Args:
+            missed: sectors that L1 fetches from L2.
+            written: sectors that L1 writes to L2.
+            read_lines: factor on the lines that those fetches name; that of the sectors if None.
+            written_lines: the same of the writes.
+            dram_read: sectors read from device memory, the smaller of what it was and ``missed`` if None.
+        """
+        reads = _ratio(missed, self.missed)
+        writes = _ratio(written, self.written)
+        read_lines = reads if read_lines is None else read_lines
+        written_lines = writes if written_lines is None else written_lines
+        read = min(self.dram_read, missed) if dram_read is None else dram_read
+        # Write-back: what DRAM takes never exceeds what was written.
+        wrote = min(self.dram_written, written) if self.written else self.dram_written
+        # A fetch is a request of a line; a write is one, too, and brings its sectors along.
+        lines_read, lines_written = self.lines_read, self.lines_written
+        stays = 2.0 * self.atomics + self.copied / SECTORS_OF_A_LINE
+        into = lines_read + lines_written + self.written + stays
+        into_now = lines_read * read_lines + lines_written * written_lines + written + stays
+        stays = self.atomics + self.copied / SECTORS_OF_A_LINE
+        tags = lines_read + lines_written + stays
+        tags_now = lines_read * read_lines + lines_written * written_lines + stays
+        return {
+            "l2_to_l1": reads,
+            "l1_to_l2": _ratio(into_now, into),
+            "l2": _ratio(missed + written + self.atomics, self.l2),
+            "l2_in": _ratio(into_now, into),
+            "l2_out": _ratio(missed + self.atomics, self.missed + self.atomics),
+            "l2_tags": _ratio(tags_now, tags),
+            "l1_lines": read_lines,  # a tensor copy's data go to shared memory and hold no line
+            "dram": _ratio(read + wrote, self.dram_read + self.dram_written),
+        }
+
+
+def _ratio(now: float, before: float) -> float:
+    return now / before if before > 0 else 1.0
+
+
+def traffic(work: Work) -> Traffic:
+    """The traffic of one launch; 0 where it was not collected."""
+
+    def number(*names: str) -> float:
+        return next((value for name in names if (value := work.number(name)) is not None), 0.0)
+
+    def sectors(space: str, operation: str, lookup: str = "") -> float:
+        return number(metrics.LSU_SECTORS.format(space=space, operation=operation, lookup=lookup))
+
+    asked = sectors("global", "ld") + sectors("local", "ld")
+    local_missed = sectors("local", "ld", "_lookup_miss")
+    if not local_missed and (hit := work.number(metrics.LOCAL_LOAD_HIT_RATE)) is not None:
+        local_missed = sectors("local", "ld") * (1.0 - min(100.0, hit) / 100.0)
+    local_written = sectors("local", "st")
+    missed = number(metrics.L1_LOAD_SECTORS_FETCHED)
+    if not missed:
+        missed = sectors("global", "ld", "_lookup_miss") + local_missed
+    if not missed:
+        missed = number(metrics.L2_TO_L1_BYTES) / SECTOR
+    written = number(metrics.L1_STORE_SECTORS_WRITTEN)
+    if not written:
+        written = sectors("global", "st") + local_written
+    loads = work.where(lambda line: line.is_load or line.opcode == "LDGSTS")
+    stores = work.where(lambda line: line.is_store and not line.is_atomic)
+    by_loads = float(work.global_sectors[loads].sum()) if len(loads) else missed
+    copied = (
+        max(0.0, missed - max(by_loads + sectors("local", "ld"), asked)) if tensor_copies(work).any() else 0.0
+    )
+    miss = min(1.0, share(missed - copied, asked)) if asked else 1.0
+    tags = work.global_tags + work.local_sectors / 4.0
+    local_written = min(local_written, max(0.0, written - sectors("global", "st")))
+    return Traffic(
+        asked=asked,
+        missed=missed,
+        written=written,
+        atomics=sectors("global", "atom") + sectors("global", "red"),
+        dram_read=number(*metrics.DRAM_READ_BYTES) / SECTOR,
+        dram_written=number(*metrics.DRAM_WRITE_BYTES) / SECTOR,
+        local=min(missed, local_missed) + local_written,
+        lines_read=miss * float(tags[loads].sum()),
+        lines_written=float(tags[stores].sum()),
+        copied=copied,
+    )

@@ -1,0 +1,336 @@
+"""What a launch asks of the machine: its instructions with their executions, stalls and traffic, and its
+resources.
+
+`Work` is what every cause looks at. Its numbers are those of the report; arrays have one entry an
+instruction.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import repeat
+from typing import TypeVar, cast
+
+import numpy as np
+import numpy.typing as npt
+
+from gemmprof import metrics
+from gemmprof.analysis.explanation.code import blame, flow
+from gemmprof.analysis.explanation.code.sass import Sass
+from gemmprof.analysis.explanation.demands.pipes import pipe
+from gemmprof.analysis.explanation.demands.resources import Load, loads
+from gemmprof.analysis.sections import stall_reasons
+from gemmprof.analysis.sections.by_line import by_address, first_by_address
+from gemmprof.model import Instruction, KernelProfile
+
+Array = npt.NDArray[np.float64]
+"""A number for each instruction."""
+Mask = npt.NDArray[np.bool_]
+"""Whether something holds, for each instruction."""
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Work:
+    """One launch, ready to be explained.
+
+    Attributes:
+        profile: the launch.
+        loads: busy share of each resource by its key.
+        elapsed, active_average, active_most: cycles of the launch, and of the average and the busiest SM.
+        code: control flow, None where the report has no SASS or no counters per instruction.
+        instructions: the instructions in the order of all arrays.
+        executed: executions by a warp.
+        threads: active threads over all executions (at most 32 times ``executed``).
+    """
+
+    profile: KernelProfile
+    loads: Mapping[str, Load]
+    elapsed: float
+    active_average: float
+    active_most: float
+    code: flow.Program | None
+    instructions: tuple[Instruction, ...]
+    executed: Array
+    threads: Array
+    _cache: dict[str, object] = field(default_factory=dict, repr=False, compare=False)
+
+    # --- Time structure ---
+
+    @property
+    def idle_start(self) -> float:
+        """Share of the elapsed cycles in which no SM works: the launch, and the draining of its last
+        stores.
+        """
+        return min(0.95, max(0.0, 1.0 - self.active_most / self.elapsed)) if self.elapsed > 0 else 0.0
+
+    @property
+    def imbalance(self) -> float:
+        """Cycles of the busiest SM over those of the average one, at least 1."""
+        if self.active_average <= 0:
+            return 1.0
+        return max(1.0, self.active_most / self.active_average)
+
+    @property
+    def sms(self) -> float:
+        """SMs that the launch could use."""
+        return self.number(metrics.SM_COUNT) or float(self.profile.device.sm_count or 1)
+
+    @property
+    def duration(self) -> float | None:
+        """Nanoseconds under the profiler."""
+        return self.number(metrics.DURATION)
+
+    @property
+    def resident_warps(self) -> float | None:
+        """Average warps on an SM while it works."""
+        return self.number(metrics.ACHIEVED_WARPS)
+
+    def number(self, name: str) -> float | None:
+        """A metric of the launch, None where it was not collected."""
+        return counted(self.profile, name)
+
+    # --- Per instruction ---
+
+    @property
+    def sass(self) -> tuple[Sass, ...]:
+        """The instructions as parsed."""
+        return self.code.sass if self.code is not None else ()
+
+    def table(self, *names: str) -> Array | None:
+        """The first of these metrics that was collected per instruction; None for none."""
+        key = names[0]
+        if key not in self._cache:
+            found = first_by_address(self.profile, names)
+            self._cache[key] = None if found is None else self._in_order(found)
+        return self._cache[key]  # type: ignore[return-value]
+
+    def _in_order(self, by_address: Mapping[int, float]) -> Array:
+        """A value for each instruction from values by address, 0 where there is none."""
+        return np.array(list(map(by_address.get, self._addresses, repeat(0))), dtype=np.float64)
+
+    @cached_property
+    def _addresses(self) -> tuple[int, ...]:
+        return tuple(line.address for line in self.instructions)
+
+    @cached_property
+    def total_executed(self) -> float:
+        """Instructions that all warps executed."""
+        return float(self.executed.sum())
+
+    @cached_property
+    def raw_samples(self) -> dict[str, Array]:
+        """Samples by stall reason, one entry an instruction; reasons without any are left out."""
+        by_reason: dict[str, Array] = {}
+        for name, metric in metrics.stall_samples(self.profile.instances).items():
+            if not any(self.profile.instances[metric].values):
+                continue
+            values = self._in_order(by_address(self.profile, metric) or {})
+            if values.any():
+                by_reason[stall_reasons.reason(name).key] = values
+        return by_reason
+
+    @cached_property
+    def stall_cycles(self) -> dict[str, float]:
+        """Cycles that warps spent in each state for an instruction that was issued, as counted."""
+        return {
+            stall_reasons.reason(name).key: self.number(metric) or 0.0
+            for name, metric in metrics.stall_cycles(self.profile.metrics).items()
+        }
+
+    @cached_property
+    def samples(self) -> dict[str, Array]:
+        """Share of the warps' time by stall reason, one entry an instruction; all together are 1.
+
+        The sampler says where, the counters say how much: each reason's samples are scaled to what was counted.
+        """
+        by_reason, counted = dict(self.raw_samples), self.stall_cycles
+        total = sum(float(values.sum()) for values in by_reason.values())
+        if not total:
+            return {}
+        whole = sum(counted.get(key, 0.0) for key in by_reason)
+        for key, values in by_reason.items():
+            if whole > 0 and counted.get(key, 0.0) > 0:
+                by_reason[key] = values / values.sum() * counted[key] / whole
+            else:
+                by_reason[key] = values / total
+        rest = sum(float(values.sum()) for values in by_reason.values())
+        return {key: values / rest for key, values in by_reason.items()}
+
+    @cached_property
+    def sample_count(self) -> float:
+        """Samples that the shares rest on."""
+        counted = self.number(metrics.SAMPLE_COUNT)
+        return (
+            sum(float(values.sum()) for values in self.raw_samples.values()) if counted is None else counted
+        )
+
+    def stalled(self, *reasons: str) -> float:
+        """Share of the warps' time in these states."""
+        return sum(float(self.samples[name].sum()) for name in reasons if name in self.samples)
+
+    @cached_property
+    def reason_shares(self) -> dict[str, float]:
+        """Share of the warps' time by state: of the samples, else as counted."""
+        if self.samples:
+            return {name: float(values.sum()) for name, values in self.samples.items()}
+        whole = sum(self.stall_cycles.values())
+        return {key: value / whole for key, value in self.stall_cycles.items()} if whole > 0 else {}
+
+    @cached_property
+    def blamed(self) -> dict[str, Array]:
+        """`samples` on the instructions that are to blame."""
+        if self.code is None:
+            return {}
+        moved: dict[str, Array] = {}
+        for reason, values in self.samples.items():
+            if reason in (blame.LONG, blame.SHORT, blame.WAIT, "drain"):
+                to = np.zeros_like(values)
+                for index in np.flatnonzero(values):
+                    found = blame.producers(self.code, int(index), reason)
+                    to[list(found)] += values[index] / len(found)
+                moved[reason] = to
+            else:
+                moved[reason] = values
+        return moved
+
+    @cached_property
+    def blamed_total(self) -> Array:
+        """Share of the warps' time that each instruction is to blame for."""
+        total = np.zeros(len(self.instructions))
+        for values in self.blamed.values():
+            total = total + values
+        return total
+
+    @cached_property
+    def warp_cycles(self) -> float | None:
+        """Cycles of all warps together."""
+        warps = self.resident_warps
+        return None if warps is None else warps * self.active_average * self.sms
+
+    @cached_property
+    def pipes(self) -> tuple[str, ...]:
+        """Pipe of each instruction."""
+        return tuple(pipe(line) for line in self.sass)
+
+    @cached_property
+    def pipe_names(self) -> npt.NDArray[np.str_]:
+        """The same as an array."""
+        return np.array(self.pipes, dtype=np.str_)
+
+    def once(self, key: str, make: Callable[[], T]) -> T:
+        """A value that is made on the first call for a key."""
+        if key not in self._cache:
+            self._cache[key] = make()
+        return cast(T, self._cache[key])
+
+    def where(self, wanted: Callable[[Sass], bool]) -> Mask:
+        """A mask of the instructions that this holds for."""
+        if self.code is None:
+            return np.zeros(0, dtype=bool)
+        # What depends on the code alone is the same for every launch of it.
+        key = getattr(wanted, "__code__", None)
+        if key is None or getattr(wanted, "__closure__", None) or getattr(wanted, "__defaults__", None):
+            return np.fromiter(map(wanted, self.sass), dtype=bool, count=len(self.sass))
+        if key not in self.code.masks:
+            self.code.masks[key] = np.fromiter(map(wanted, self.sass), dtype=bool, count=len(self.sass))
+        return self.code.masks[key].copy()
+
+    # --- Traffic ---
+
+    @cached_property
+    def global_sectors(self) -> Array:
+        """32-byte sectors that its global accesses asked for."""
+        return self._or_zeros(metrics.GLOBAL_SECTORS_BY_ADDRESS)
+
+    @cached_property
+    def global_ideal(self) -> Array:
+        """The fewest sectors that could hold the same bytes."""
+        return np.minimum(self._or_zeros(metrics.GLOBAL_IDEAL_BY_ADDRESS), self.global_sectors)
+
+    @cached_property
+    def global_tags(self) -> Array:
+        """Lookups in the tags of L1: 128-byte lines touched by its requests."""
+        return self._or_zeros(metrics.GLOBAL_TAGS_BY_ADDRESS)
+
+    @cached_property
+    def local_sectors(self) -> Array:
+        """Sectors of local memory."""
+        return self._or_zeros(metrics.LOCAL_SECTORS_BY_ADDRESS)
+
+    @cached_property
+    def shared_wavefronts(self) -> Array:
+        """Passes through the data stage that its shared accesses took."""
+        return self._or_zeros(metrics.SHARED_WAVEFRONTS_BY_ADDRESS)
+
+    @cached_property
+    def data_passes(self) -> Array:
+        """Passes through L1's data stage: of shared accesses, a line each of global ones, and of local ones.
+
+        A copy from global to shared memory is looked up, but passes once, as it is written; those past L1
+        (``LDGSTS.BYPASS``) mostly not at all: as many as the counted total leaves for them.
+        """
+        copies = self.where(lambda line: line.opcode == "LDGSTS")
+        past = self.where(lambda line: line.opcode == "LDGSTS" and "BYPASS" in line.modifiers)
+        tags = np.where(copies, 0.0, self.global_tags)
+        shared = self.shared_wavefronts
+        if past.any() and (load := self.loads.get("l1_data")) is not None:
+            counted = load.busy * self.elapsed * self.sms
+            others = float(shared[~past].sum() + tags.sum())
+            shared = np.where(
+                past, shared * min(1.0, max(0.0, counted - others) / max(1.0, shared[past].sum())), shared
+            )
+        return shared + tags + self.local_sectors / 4.0
+
+    @cached_property
+    def shared_ideal(self) -> Array:
+        """The fewest passes that could serve the same bytes."""
+        return np.minimum(self._or_zeros(metrics.SHARED_IDEAL_BY_ADDRESS), self.shared_wavefronts)
+
+    def _or_zeros(self, name: str) -> Array:
+        found = self.table(name)
+        return np.zeros(len(self.instructions)) if found is None else found
+
+
+def counted(profile: KernelProfile, name: str) -> float | None:
+    """A metric that counts, times or rates something. Below 0 it is damage, which is as good as absent."""
+    value = profile.number(name)
+    return value if value is not None and value >= 0 else None
+
+
+def work(profile: KernelProfile) -> Work:
+    """Read a launch for explanation. What was not collected is absent: no code, no loads, no samples."""
+    executed = by_address(profile, metrics.INSTRUCTIONS_BY_ADDRESS)
+    samples = by_address(profile, metrics.SAMPLE_COUNT)
+    instructions = profile.source.instructions
+    code = None
+    if instructions and (executed or samples):
+        code = flow.program(instructions)
+    else:
+        instructions = ()
+    executed = executed or {}
+    threads = by_address(profile, metrics.THREADS_BY_ADDRESS)
+    counts = np.array([executed.get(line.address, 0) for line in instructions], dtype=np.float64)
+    active = (
+        32.0 * counts
+        if threads is None
+        else np.array([threads.get(line.address, 0) for line in instructions], dtype=np.float64)
+    )
+    elapsed = (
+        counted(profile, metrics.SM_ELAPSED_CYCLES_MAX) or counted(profile, metrics.ELAPSED_CYCLES) or 0.0
+    )
+    average = counted(profile, metrics.SM_ACTIVE_CYCLES) or elapsed
+    most = counted(profile, metrics.ACTIVE_CYCLES_MAX) or average
+    return Work(
+        profile=profile,
+        loads={load.resource.key: load for load in loads(profile)},
+        elapsed=elapsed,
+        active_average=average,
+        active_most=min(most, elapsed) if elapsed else most,
+        code=code,
+        instructions=instructions,
+        executed=counts,
+        threads=active,
+    )

@@ -1,0 +1,1 @@
+"""Which files are meant, and which launches in them."""

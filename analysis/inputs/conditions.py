@@ -1,0 +1,223 @@
+"""Conditions as a user writes them: ``shared_bank_conflicts > 10% and time > 1ms``.
+
+    condition  = name  ('>' | '>=' | '<' | '<=' | '==' | '!=')  number[unit]   |   text ('~' | '!~') 'expression'
+    expression = condition | not expression | expression and expression | expression or expression | ( expression )
+
+Names are those of `named_figures`; texts are ``kernel``, ``nvtx``, ``device`` and ``report``. Units: ns us µs ms s,
+B KB MB GB (1000), KiB MiB GiB (1024), %, k M G. ``and`` binds tighter than ``or``.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from gemmprof.base.errors import UsageError
+
+TEXTS = ("kernel", "nvtx", "device", "report")
+"""What a condition can look at as text."""
+
+LONGEST = 1000
+"""Words, numbers and signs of a condition."""
+
+_SCALE = {
+    "": 1.0, "%": 1.0,
+    "ns": 1.0, "us": 1e3, "µs": 1e3, "ms": 1e6, "s": 1e9,
+    "b": 1.0, "kb": 1e3, "mb": 1e6, "gb": 1e9, "kib": 1024.0, "mib": 1024.0**2, "gib": 1024.0**3,
+    "k": 1e3, "m": 1e6, "g": 1e9,
+}  # fmt: skip
+_TOKEN = re.compile(
+    r"\s*(?:(?P<operator>>=|<=|==|!=|!~|~|>|<)|(?P<bracket>[()])"
+    r"|(?P<number>[+-]?(?:\d[\d_,]*\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)\s*(?P<unit>%|(?!(?:and|or|not)\b)[A-Za-zµ]+(?![\w.]))?"
+    r"|(?P<quoted>'[^']*'|\"[^\"]*\")|(?P<name>[A-Za-z_][\w.:]*))"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """``name operator value``, the value in base units."""
+
+    name: str
+    operator: str
+    value: float
+
+
+@dataclass(frozen=True, slots=True)
+class Match:
+    """``text ~ expression``: a regular expression found in it, whatever the case; ``wanted`` is False for ``!~``."""
+
+    name: str
+    pattern: str
+    wanted: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Not:
+    """The opposite."""
+
+    part: Condition
+
+
+@dataclass(frozen=True, slots=True)
+class Both:
+    """``and`` of two or more parts."""
+
+    parts: tuple[Condition, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Either:
+    """``or`` of two or more parts."""
+
+    parts: tuple[Condition, ...]
+
+
+Condition = Comparison | Match | Not | Both | Either
+
+
+@dataclass(frozen=True, slots=True)
+class _Token:
+    kind: str
+    text: str
+    unit: str
+    position: int
+
+
+def parse_condition(text: str) -> Condition:
+    """Read a condition.
+
+    Raises:
+        UsageError: naming the place that cannot be read.
+    """
+    tokens = list(_tokens(text))
+    parser = _Parser(text, tokens)
+    found = parser.either()
+    if parser.position < len(tokens):
+        raise parser.error("expected 'and', 'or' or the end")
+    if len(tokens) > LONGEST:
+        raise _unreadable(text, tokens[LONGEST].position, f"more than {LONGEST:,} words")
+    return found
+
+
+def names_in(condition: Condition) -> tuple[str, ...]:
+    """The figures and metrics that a condition looks at, each once."""
+    if isinstance(condition, Comparison):
+        return (condition.name,)
+    if isinstance(condition, Match):
+        return ()
+    parts = (condition.part,) if isinstance(condition, Not) else condition.parts
+    return tuple(dict.fromkeys(name for part in parts for name in names_in(part)))
+
+
+def parse_number(text: str, unit: str = "") -> float:
+    """A number with a unit in base units (nanoseconds, bytes, per cent, ones).
+
+    Raises:
+        UsageError: if the unit is not known.
+    """
+    # A capital M is mega; units of bytes are written in every case.
+    scale = _SCALE.get(unit.lower())
+    if scale is None:
+        raise UsageError(
+            f"'{unit}' is no unit", remedies=["use ns us ms s, B KB MB GB KiB MiB GiB, %, or k M G"]
+        )
+    return float(text.replace(",", "").replace("_", "")) * scale
+
+
+def _tokens(text: str) -> list[_Token]:
+    found: list[_Token] = []
+    position = 0
+    while position < len(text.rstrip()):
+        match = _TOKEN.match(text, position)
+        if match is None:
+            raise _unreadable(text, position, "this cannot be read")
+        kind = str(match.lastgroup if match.lastgroup != "unit" else "number")
+        found.append(_Token(kind, match[kind], match["unit"] or "", match.start(kind)))
+        position = match.end()
+    return found
+
+
+def _unreadable(text: str, position: int, why: str) -> UsageError:
+    return UsageError(
+        f"the condition cannot be read at '{text[position : position + 20]}': {why}",
+        remedies=["write for example: shared_bank_conflicts > 10% and time > 1ms"],
+        found=text[:200],
+    )
+
+
+class _Parser:
+    """Recursive descent over the tokens."""
+
+    DEEPEST = 50
+
+    def __init__(self, text: str, tokens: list[_Token]) -> None:
+        self.text, self.tokens, self.position, self.depth = text, tokens, 0, 0
+
+    def error(self, why: str) -> UsageError:
+        at = self.tokens[self.position].position if self.position < len(self.tokens) else len(self.text)
+        return _unreadable(self.text, at, why)
+
+    def take(self, *, word: str = "", kind: str = "") -> _Token | None:
+        if self.position >= len(self.tokens):
+            return None
+        token = self.tokens[self.position]
+        if (word and token.text.lower() != word) or (kind and token.kind != kind):
+            return None
+        self.position += 1
+        return token
+
+    def either(self) -> Condition:
+        parts = [self.both()]
+        while self.take(word="or"):
+            parts.append(self.both())
+        return parts[0] if len(parts) == 1 else Either(tuple(parts))
+
+    def both(self) -> Condition:
+        parts = [self.single()]
+        while self.take(word="and"):
+            parts.append(self.single())
+        return parts[0] if len(parts) == 1 else Both(tuple(parts))
+
+    def single(self) -> Condition:
+        self.depth += 1
+        if self.depth > self.DEEPEST:
+            raise self.error("nested too deeply")
+        try:
+            if self.take(word="not"):
+                return Not(self.single())
+            if self.take(word="("):
+                found = self.either()
+                if not self.take(word=")"):
+                    raise self.error("expected ')'")
+                return found
+            return self.comparison()
+        finally:
+            self.depth -= 1
+
+    def comparison(self) -> Condition:
+        name = self.take(kind="name")
+        if name is None:
+            raise self.error("expected the name of a figure, a metric or a finding")
+        operator = self.take(kind="operator")
+        if operator is None:
+            raise self.error("expected one of > >= < <= == != ~")
+        if operator.text in ("~", "!~"):
+            return self.match(name.text, operator.text)
+        if name.text in TEXTS:
+            raise self.error(f"{name.text} is text: compare it with ~ 'expression'")
+        value = self.take(kind="number")
+        if value is None:
+            raise self.error("expected a number, for example 10% or 1ms")
+        return Comparison(name.text, operator.text, parse_number(value.text, value.unit))
+
+    def match(self, name: str, operator: str) -> Match:
+        pattern = self.take(kind="quoted")
+        if name not in TEXTS:
+            raise self.error(f"~ looks at text: {', '.join(TEXTS)}")
+        if pattern is None:
+            raise self.error("expected 'an expression' in quotes")
+        try:
+            re.compile(pattern.text[1:-1])
+        except (re.error, OverflowError, RecursionError) as error:
+            raise self.error(f"no regular expression: {error}") from None
+        return Match(name, pattern.text[1:-1], operator == "~")

@@ -1,0 +1,93 @@
+"""Which one kernel a user means: every option that takes one (``--before``, ``--after``, ``--baseline``) reads it here.
+
+``5``, ``warptile``, ``half:3``, ``5@2048``, ``5@2048-bfloat16`` name a stage of a run: by number or name, of a ladder
+where two have it, on a shape. In a report without stages a number is the position of a launch, counted from 0 as in
+``--launch``. Anything else is a part of one kernel's name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from gemmprof.analysis.inputs.selection import natural, some
+from gemmprof.base.errors import UsageError
+from gemmprof.model import Problem
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A kernel that may be meant.
+
+    Attributes:
+        label: its name for people.
+        name: its full name.
+        position: of its launch in the report.
+        number, stage, ladder, problem: what it is in a run, as far as that is known.
+    """
+
+    label: str
+    name: str = ""
+    position: int | None = None
+    number: int | None = None
+    stage: str = ""
+    ladder: str = ""
+    problem: Problem | None = None
+
+
+def one_kernel(selector: str, candidates: Sequence[Candidate], where: str) -> int:
+    """Position among the candidates of the one that a user names; without a shape, the first shape of a stage.
+
+    Args:
+        selector: what the user wrote.
+        where: what the candidates are in, for the error.
+
+    Raises:
+        UsageError: if it names none, or several.
+    """
+    found = _matching(selector, candidates)
+    kernels = {at if (c := candidates[at]).number is None else (c.ladder, c.number) for at in found}
+    if len(kernels) == 1:
+        return found[0]
+    labels = sorted((candidates[at].label for at in (found or range(len(candidates)))), key=natural)
+    raise UsageError(
+        f"'{selector}' matches {'several kernels' if found else 'nothing'} in {where}",
+        found=some(labels, limit=12) or "no kernels",
+        remedies=[
+            "give a stage's number or name (5, or 5@2048, or half:5)"
+            if any(candidate.number is not None for candidate in candidates)
+            else "give a launch's position, counted from 0",
+            "or more of one kernel's name",
+        ],
+    )
+
+
+def _matching(selector: str, candidates: Sequence[Candidate]) -> list[int]:
+    text, at, shape = selector.partition("@")
+    ladder, _, text = text.rpartition(":")
+    number = int(text) if text.isascii() and text.isdecimal() and len(text) < 10 else None
+    in_a_run = any(candidate.number is not None for candidate in candidates)
+    of_stage = [
+        (place, candidate.problem)
+        for place, candidate in enumerate(candidates)
+        if candidate.number is not None
+        and ladder in ("", candidate.ladder)
+        and (candidate.number == number or (text and candidate.stage == text))
+    ]
+    if of_stage:
+        if not at:
+            return [of_stage[0][0]]
+        wanted = Problem.parse(shape)
+        exact = [place for place, problem in of_stage if problem == wanted]
+        # Without a type, the shape alone may tell: in a run of the 16-bit ladder 2048 means its 2048³.
+        return exact or [place for place, problem in of_stage if problem and wanted.is_shape_of(problem)]
+    if number is not None:
+        return (
+            [] if in_a_run else [n for n, candidate in enumerate(candidates) if candidate.position == number]
+        )
+    wanted_name = selector.lower()
+    return [
+        place
+        for place, candidate in enumerate(candidates)
+        if wanted_name in candidate.label.lower() or wanted_name in candidate.name.lower()
+    ]

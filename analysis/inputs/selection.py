@@ -1,0 +1,223 @@
+"""Which launches a user means: by kernel name, position in the report, NVTX range, or the most time.
+
+A selection is decided on the launches alone, without instance values and before anything is analysed, so that one
+launch of a report of ten thousand costs little more than itself.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from gemmprof import metrics as m
+from gemmprof.analysis.inputs.names import labels
+from gemmprof.base.errors import UsageError
+from gemmprof.model import KernelProfile
+
+_LAUNCHES = re.compile(r"^(?P<first>\d+)?(?P<dash>-)?(?P<last>\d+)?$")
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """What to look at; the parts that are given must all hold.
+
+    Attributes:
+        kernel: searched in the full demangled name, and in the stage's name and title where there is one.
+        launches: positions in the report, counted from 0 (``range`` objects; an open end is a very large one).
+        nvtx: searched in the NVTX ranges around the launch, joined by ``/``, outermost first.
+        top: keep the launches of the so many kernels (full names) that took the most time in all.
+        within: the selection that this one is a part of: its ``top``, too, is decided first.
+    """
+
+    kernel: re.Pattern[str] | None = None
+    launches: tuple[range, ...] = ()
+    nvtx: re.Pattern[str] | None = None
+    top: int | None = None
+    within: Selection | None = None
+
+    def __bool__(self) -> bool:
+        """False where everything is selected."""
+        return any((self.kernel, self.launches, self.nvtx, self.top, self.within))
+
+    def matches(self, launch: KernelProfile | Candidate, stage: str = "") -> bool:
+        """Whether a launch is meant, but for ``top``, which needs the others too, and for ``within``.
+
+        Args:
+            launch: only its position, name and ranges are looked at.
+            stage: name and title of the stage that it belongs to.
+        """
+        return (
+            (not self.launches or any(launch.index in wanted for wanted in self.launches))
+            and (self.kernel is None or bool(self.kernel.search(launch.name) or self.kernel.search(stage)))
+            and (self.nvtx is None or self.nvtx.search("/".join(launch.nvtx)) is not None)
+        )
+
+    def __str__(self) -> str:
+        """The options that say the same."""
+        parts = []
+        if self.kernel is not None:
+            parts.append(f"--kernel '{self.kernel.pattern}'")
+        if self.launches:
+            parts.append(f"--launch {','.join(map(_span, self.launches))}")
+        if self.nvtx is not None:
+            parts.append(f"--nvtx '{self.nvtx.pattern}'")
+        if self.top is not None:
+            parts.append(f"--top {self.top}")
+        return " ".join([str(self.within), *parts] if self.within else parts)
+
+
+EVERYTHING = Selection()
+_END = 1 << 62
+
+
+def _span(positions: range) -> str:
+    if len(positions) == 1:
+        return str(positions.start)
+    return f"{positions.start}-" if positions.stop == _END else f"{positions.start}-{positions.stop - 1}"
+
+
+def selection(
+    kernel: str | None = None,
+    launches: int | str | Iterable[int | str] | None = None,
+    nvtx: str | None = None,
+    top: int | None = None,
+) -> Selection:
+    """A selection from texts as a user writes them.
+
+    Args:
+        kernel: a regular expression; case makes no difference.
+        launches: ``3``, ``2-5``, ``0,4,7-9`` or ``10-``, or several such texts; positions as numbers do, too.
+        nvtx: a regular expression; case makes no difference.
+        top: 1 or more.
+
+    Raises:
+        UsageError: if a text is not what it should be.
+    """
+    texts = _texts(launches)
+    if top is not None and (not isinstance(top, int) or isinstance(top, bool)):
+        raise UsageError(f"top is a number of kernels, not {top!r}", remedies=["give 1 or more"])
+    if top is not None and top < 1:
+        raise UsageError(f"--top {top} selects nothing", remedies=["give 1 or more"])
+    return Selection(
+        kernel=expression("--kernel", kernel),
+        launches=tuple(_positions(part) for text in texts for part in text.split(",")),
+        nvtx=expression("--nvtx", nvtx),
+        top=top,
+    )
+
+
+def _texts(launches: int | str | Iterable[int | str] | None) -> list[str]:
+    """Positions as texts. 0 is a position: what is False must not stand for all launches."""
+    if launches is None:
+        return []
+    given = [launches] if isinstance(launches, (int, str)) else launches
+    try:
+        found = [str(one) for one in given]
+    except TypeError:
+        found = []
+    if not found:
+        raise UsageError(
+            f"{launches!r} names no launch", remedies=["count from 0: 3, range(4), '2-5', [0, 4]"]
+        )
+    return found
+
+
+def expression(option: str, text: str | None) -> re.Pattern[str] | None:
+    """A regular expression for names, whatever the case; None without one.
+
+    Raises:
+        UsageError: if it is none, naming the option.
+    """
+    if text is None:
+        return None
+    if not isinstance(text, str):
+        raise UsageError(f"{option} is a regular expression, not {text!r}", remedies=["give a text"])
+    try:
+        return re.compile(text, re.IGNORECASE)
+    except re.error as error:
+        raise UsageError(
+            f"{option} '{text}' is no regular expression",
+            found=str(error),
+            remedies=[f"to look for just this text, write {option} '{re.escape(text)}'"],
+        ) from None
+
+
+def _positions(text: str) -> range:
+    found = _LAUNCHES.match(text.strip())
+    if found is None or found["first"] is None or len(text) > 20:
+        raise UsageError(
+            f"--launch '{text}' is no position of a launch",
+            remedies=[
+                "count from 0: --launch 3, --launch 2-5, --launch 0,4,7-9, --launch 10- for all from there"
+            ],
+        )
+    first = int(found["first"])
+    last = int(found["last"]) if found["last"] else (_END - 1 if found["dash"] else first)
+    if last < first:
+        raise UsageError(f"--launch '{text}' ends before it begins", remedies=[f"write {last}-{first}"])
+    return range(first, last + 1)
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """What is known of a launch before it is read in full: enough to select it."""
+
+    report: str
+    index: int
+    name: str
+    nvtx: tuple[str, ...] = ()
+    duration_ns: float = 0.0
+    stage: str = ""
+
+    @classmethod
+    def of(cls, profile: KernelProfile, report: str, stage: str = "") -> Candidate:
+        """The launch as a candidate; a duration that was not collected counts as none."""
+        duration = profile.number(m.DURATION) or 0.0
+        return cls(report, profile.index, profile.name, profile.nvtx, duration, stage)
+
+
+def selected(candidates: Sequence[Candidate], wanted: Selection) -> list[Candidate]:
+    """Those that a selection means, ``top`` and ``within`` heeded."""
+    if wanted.within is not None:
+        candidates = selected(candidates, wanted.within)
+    return _within_top([c for c in candidates if wanted.matches(c, c.stage)], wanted.top)
+
+
+def _within_top(candidates: Sequence[Candidate], top: int | None) -> list[Candidate]:
+    """The launches whose kernels are among the ``top`` that took the most time (None: all)."""
+    total: dict[str, float] = {}
+    for candidate in candidates:
+        total[candidate.name] = total.get(candidate.name, 0.0) + candidate.duration_ns
+    kept = set(sorted(total, key=lambda name: total[name], reverse=True)[:top])
+    return [candidate for candidate in candidates if candidate.name in kept]
+
+
+def nothing_selected(wanted: Selection, names: Mapping[str, int]) -> UsageError:
+    """What to say where a selection leaves nothing.
+
+    Args:
+        wanted: the selection.
+        names: the names there are, with the number of launches of each.
+    """
+    ranked = list(labels(sorted(names, key=lambda name: -names[name])).values())
+    return UsageError(
+        f"no launch matches {wanted}",
+        found=f"{sum(names.values()):,} launches of {len(names):,} kernels: {some(ranked)}"
+        if names
+        else "no launches",
+        remedies=["`gemmprof show` lists what the input holds", "launches are counted from 0 in each report"],
+    )
+
+
+def natural(text: str) -> tuple[tuple[int, int, str], ...]:
+    """Key that sorts names as people do: ``stage 2`` before ``stage 10``."""
+    return tuple((0, int(part), "") if part.isdigit() and part.isascii() else (1, 0, part.lower())
+                 for part in re.split(r"(\d+)", text) if part)  # fmt: skip
+
+
+def some(names: Iterable[str], limit: int = 8) -> str:
+    """A list for a sentence, which says how many it leaves out."""
+    found = list(dict.fromkeys(names))
+    more = len(found) - limit
+    return "; ".join(found[:limit]) + (f"; and {more:,} more" if more > 0 else "")

@@ -1,0 +1,395 @@
+"""The traffic model: what a GEMM stage must load at every level, from its tile sizes, beside what was measured.
+
+How many elements a stage loads for an output from global and from shared memory follows from the addresses that it
+declares (`gemmprof.base.addresses`), and so do the bytes.
+
+Bytes: a thread asks shared memory for the bytes of its elements; L1 moves the 32-byte sectors that warps touch; L2 must
+deliver the rows of A and columns of B that a block needs once a block, K/BM + K/BN elements an output; device memory
+must deliver A and B once and take C once. Where caches work across
+blocks the measured figure is below the model, where a level is too small to keep what is used again it is above.
+
+Tensor copies (TMA) count as elements loaded from global memory, but no warp loads them: they touch no sector of L1.
+What they moved is measured as the copies that were executed times the size of their boxes. What wgmma reads of its
+operands in shared memory is no thread's load either: it has a row of its own.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from gemmprof.analysis import opcodes
+from gemmprof.analysis.kernel_analysis import KernelAnalysis
+from gemmprof.analysis.ladder.access_pattern import WARP_SIZE, AccessPatterns
+from gemmprof.analysis.ladder.declared import access_patterns, block_tile
+from gemmprof.analysis.sections.bank_conflicts import BankConflicts
+from gemmprof.analysis.sections.coalescing import Coalescing
+from gemmprof.analysis.sections.instruction_mix import InstructionMix
+from gemmprof.analysis.sections.memory_chart import SECTOR_BYTES, WAVEFRONT_BYTES, MemoryChart
+from gemmprof.analysis.sections.source_view import SourceView
+from gemmprof.gpu.dtypes import ELEMENT_TYPES, FLOAT32
+from gemmprof.model import Problem, Stage
+
+
+@dataclass(frozen=True, slots=True)
+class TrafficRow:
+    """One quantity, predicted and measured.
+
+    Attributes:
+        name: identifier, for example ``global_loads_per_output``.
+        title: name for people.
+        unit: ``element``, ``byte``, ``FLOP/byte`` or ''.
+        predicted: from the tile sizes; None where the model says nothing.
+        formula: how, in tile letters, for example ``K/BM + K/BN``; '' where nothing is predicted.
+        measured: from the report, None if it was not collected.
+        note: why the two may differ (what a cache did), '' if they should agree exactly.
+    """
+
+    name: str
+    title: str
+    unit: str
+    predicted: float | None
+    formula: str
+    measured: float | None = None
+    note: str = ""
+
+    @property
+    def ratio(self) -> float | None:
+        """Measured over predicted."""
+        if self.measured is None or not self.predicted:
+            return None
+        return self.measured / self.predicted
+
+
+@dataclass(frozen=True, slots=True)
+class Traffic:
+    """The traffic model of one stage on one problem, and what the report measured.
+
+    Attributes:
+        stage, problem: what was modelled.
+        rows: the quantities, from the threads outward: loads per output, bytes at shared memory, L1, L2 and device
+            memory, then the arithmetic intensity at each level.
+        whole_tiles: False if the shape is no multiple of the block tile: then blocks at the rim do less than the
+            model says.
+    """
+
+    stage: Stage
+    problem: Problem
+    rows: tuple[TrafficRow, ...]
+    whole_tiles: bool = True
+
+    def row(self, name: str) -> TrafficRow | None:
+        """The quantity with this name, or None."""
+        return next((row for row in self.rows if row.name == name), None)
+
+
+def model(stage: Stage, problem: Problem, analysis: KernelAnalysis | None = None) -> Traffic:
+    """Predict a stage's traffic on a problem, with what the analysis of its launch measured beside it.
+
+    A stage whose accesses are not written down (cuBLAS), and a launch with another grid than the stage's parameters
+    give, get the figures that hold for any GEMM, and what was measured. Levels where the model expects nothing and
+    nothing was measured have no row.
+    """
+    patterns = access_patterns(stage, problem)
+    if patterns is not None and analysis is not None and not patterns.describes(analysis.profile.launch):
+        patterns, stage = None, replace(stage, addresses=None)
+    measured = _Measured(analysis, problem)
+    rows = [
+        *_load_rows(stage, problem, patterns, measured),
+        *_byte_rows(stage, problem, patterns, measured),
+    ]
+    intensities = (_intensity(problem, row) for row in rows)
+    rows += [row for row in intensities if row is not None]
+    kept = tuple(row for row in rows if row.predicted or row.measured)
+    return Traffic(stage, problem, kept, patterns is None or patterns.whole_tiles)
+
+
+def _load_rows(
+    stage: Stage, problem: Problem, patterns: AccessPatterns | None, measured: _Measured
+) -> list[TrafficRow]:
+    outputs, size = problem.m * problem.n, _bytes_of(problem.dtype)
+    shared_size = _shared_size(patterns, size)
+    shared = "from shared memory"
+    return [
+        TrafficRow(
+            "fma_per_output",
+            "Multiply-adds for an output",
+            "",
+            float(problem.k),
+            "K",
+            _per(measured.fused_multiply_adds, outputs),
+        ),
+        TrafficRow(
+            "global_loads_per_output",
+            "Elements loaded from global memory for an output",
+            "element",
+            _per(_elements(patterns, "global", size), outputs),
+            stage.addresses.global_formula if stage.addresses else "",
+            _per(_measured_load_bytes(patterns, measured), outputs * size),
+        ),
+        TrafficRow(
+            "shared_loads_per_output",
+            f"Elements loaded {shared} for an output",
+            "element",
+            _per(_elements(patterns, "shared", shared_size), outputs),
+            stage.addresses.shared_formula if stage.addresses else "",
+            _per(measured.shared_load_bytes, outputs * shared_size),
+            _ahead_note(patterns),
+        ),
+    ]
+
+
+def _byte_rows(
+    stage: Stage, problem: Problem, patterns: AccessPatterns | None, measured: _Measured
+) -> list[TrafficRow]:
+    return [
+        *_shared_rows(stage, problem, patterns, measured),
+        _l1_row(patterns, measured),
+        _l2_read_row(stage, problem, patterns, measured),
+        *_problem_rows(problem, measured),
+    ]
+
+
+def _shared_rows(
+    stage: Stage, problem: Problem, patterns: AccessPatterns | None, measured: _Measured
+) -> list[TrafficRow]:
+    """What threads, and wgmma for them, read from shared memory."""
+    size = _shared_size(patterns, _bytes_of(problem.dtype))
+    elements = _elements(patterns, "shared", size)
+    formula = f"{size} M N ({stage.addresses.shared_formula})" if elements and stage.addresses else ""
+    operands = patterns.operand_bytes if patterns is not None else 0
+    return [
+        TrafficRow(
+            "shared_bytes",
+            "Bytes that threads load from shared memory",
+            "byte",
+            None if elements is None else elements * size,
+            formula,
+            measured.shared_load_bytes,
+            _ahead_note(patterns),
+        ),
+        TrafficRow(
+            "operand_bytes",
+            "Bytes that wgmma reads from shared memory",
+            "byte",
+            float(operands) if operands else None,
+            _operand_formula(stage) if operands else "",
+            measured.operand_bytes,
+        ),
+    ]
+
+
+def _l1_row(patterns: AccessPatterns | None, measured: _Measured) -> TrafficRow:
+    return TrafficRow(
+        "l1_bytes",
+        "Bytes of the sectors that global loads touch in L1",
+        "byte",
+        None if patterns is None else float(patterns.sectors("load") * SECTOR_BYTES),
+        "32 x sectors of every warp's loads" if patterns is not None else "",
+        measured.l1_bytes,
+    )
+
+
+def _l2_read_row(
+    stage: Stage, problem: Problem, patterns: AccessPatterns | None, measured: _Measured
+) -> TrafficRow:
+    """The rows of A and columns of B that each block needs."""
+    tile, size = block_tile(stage), _bytes_of(problem.dtype)
+    predicted, formula = None, ""
+    if tile is not None and stage.addresses is not None:
+        predicted = size * problem.m * problem.n * (problem.k / tile[0] + problem.k / tile[1])
+        formula = "{} M N (K/{} + K/{})".format(size, *stage.addresses.tile)
+    return TrafficRow(
+        "l2_read_bytes",
+        "Bytes that L2 delivers to L1",
+        "byte",
+        predicted,
+        formula,
+        measured.l2_read_bytes,
+        "tensor copies keep nothing in L1 that blocks could share"
+        if patterns is not None and patterns.copies
+        else "below: blocks on one SM share sectors in L1; above: L1 lost sectors before they were used again",
+    )
+
+
+def _problem_rows(problem: Problem, measured: _Measured) -> list[TrafficRow]:
+    """What any kernel must move that computes the problem: A and B once, C once."""
+    size, c_size = _bytes_of(problem.dtype), _bytes_of(problem.c_dtype)
+    operands = float(size * (problem.m * problem.k + problem.k * problem.n))
+    output = float(c_size * problem.m * problem.n)
+    return [
+        TrafficRow(
+            "l2_write_bytes",
+            "Bytes stored to L2",
+            "byte",
+            output,
+            f"{c_size} M N",
+            measured.l2_write_bytes,
+            "above: warps store parts of sectors, each of which L2 takes as a whole",
+        ),
+        TrafficRow(
+            "dram_read_bytes",
+            "Bytes read from device memory",
+            "byte",
+            operands,
+            f"{size} (M K + K N)",
+            measured.dram_read_bytes,
+            "above: L2 lost what was needed again; below: L2 still held operands from before",
+        ),
+        TrafficRow(
+            "dram_write_bytes",
+            "Bytes written to device memory",
+            "byte",
+            output,
+            f"{c_size} M N",
+            measured.dram_write_bytes,
+            "below: C was still in L2 when the kernel ended",
+        ),
+    ]
+
+
+_INTENSITIES = {
+    "shared_bytes": ("shared_intensity", "Arithmetic intensity at shared memory"),
+    "l1_bytes": ("l1_intensity", "Arithmetic intensity at L1"),
+    "l2_read_bytes": ("l2_intensity", "Arithmetic intensity at L2 (reads)"),
+    "dram_read_bytes": ("dram_intensity", "Arithmetic intensity at device memory (reads)"),
+}
+"""Row of bytes to name and title of its intensity."""
+
+
+def _intensity(problem: Problem, row: TrafficRow) -> TrafficRow | None:
+    """The problem's operations over the bytes of a row; None for rows that count something else."""
+    if row.name not in _INTENSITIES:
+        return None
+    name, title = _INTENSITIES[row.name]
+    return TrafficRow(
+        name,
+        title,
+        "FLOP/byte",
+        problem.flops / row.predicted if row.predicted else None,
+        "2 M N K / bytes" if row.predicted else "",
+        problem.flops / row.measured if row.measured else None,
+        "see the bytes" if row.note else "",
+    )
+
+
+def _per(value: float | None, divisor: float) -> float | None:
+    return None if value is None or not divisor else value / divisor
+
+
+def _bytes_of(dtype: str) -> int:
+    return ELEMENT_TYPES.get(dtype, FLOAT32).bytes
+
+
+def _elements(patterns: AccessPatterns | None, space: str, size: int) -> float | None:
+    """Elements that all threads, or tensor copies for them, load from a memory space; None without a model."""
+    if patterns is None:
+        return None
+    loads = [a for a in patterns.accesses if a.space == space and a.operation == "load"]
+    if space == "shared" and not loads:
+        return None  # wgmma's reads are no loads, and of WMMA's nothing is declared
+    loaded = sum(patterns.needed_requests(a) * WARP_SIZE * a.bytes_per_thread for a in loads)
+    copied = patterns.copied_bytes if space == "global" else 0
+    return float((loaded + copied) // size)
+
+
+def _shared_size(patterns: AccessPatterns | None, size: int) -> int:
+    """Bytes of an element in shared memory, where operands may lie as float32."""
+    loads = () if patterns is None else patterns.accesses
+    return max((a.element_bytes for a in loads if (a.space, a.operation) == ("shared", "load")), default=size)
+
+
+def _measured_load_bytes(patterns: AccessPatterns | None, measured: _Measured) -> float | None:
+    """What threads loaded from global memory, and what the tensor copies that were executed bring with their boxes."""
+    loaded = measured.global_load_bytes
+    if patterns is None or not patterns.copies or loaded is None or measured.tensor_copies is None:
+        return loaded
+    # Every step starts each box once.
+    boxes = sum(copy.boxes for copy in patterns.copies)
+    return loaded + measured.tensor_copies * sum(copy.bytes for copy in patterns.copies) / boxes
+
+
+def _operand_formula(stage: Stage) -> str:
+    """How often wgmma reads each operand: a warpgroup's 64 rows of C read all columns of B anew."""
+    assert stage.addresses is not None
+    reads = " + ".join(f"{read.rows} {read.columns}" for read in stage.addresses.operand_reads)
+    return f"2 ({reads}) a warpgroup and step"
+
+
+def _ahead_note(patterns: AccessPatterns | None) -> str:
+    if patterns is None or not patterns.bytes_ahead:
+        return ""
+    return "above: the last step loads the first operands of a step that does not come"
+
+
+class _Measured:
+    """What the analyses of one launch measured, under the names of the model; None for what was not collected."""
+
+    def __init__(self, analysis: KernelAnalysis | None, problem: Problem) -> None:
+        self._analysis = analysis
+        # None, not 0, for a kernel of tensor cores: none of its multiply-adds is an instruction of a thread.
+        self.fused_multiply_adds = self._threads(("FFMA",)) or None
+        self.global_load_bytes = self._bytes(("LDG", "LDGSTS"))
+        self.tensor_copies = self._threads(("UTMALDG",))
+        self.shared_load_bytes = self._bytes(("LDS", "LDSM"))
+        self.operand_bytes = self._operand_bytes()
+        self.l1_bytes = self._l1_bytes()
+        self.l2_read_bytes = self._link("l2", "l1", "read")
+        self.l2_write_bytes = self._link("l1", "l2", "write")
+        self.dram_read_bytes = self._link("device", "l2", "read")
+        self.dram_write_bytes = self._link("l2", "device", "write")
+
+    def _executed(self) -> list[tuple[str, int]] | None:
+        """(opcode with modifiers, threads that executed it), from the source counters or the opcode counts."""
+        if self._analysis is None:
+            return None
+        view = self._analysis.get(SourceView)
+        if isinstance(view, SourceView) and view.totals.threads_predicated_on and view.sass[0].sass:
+            found = (
+                (opcodes.opcode_of(line.sass), line.counters.threads_predicated_on) for line in view.sass
+            )
+            return [(opcode, threads or 0) for opcode, threads in found if opcode]
+        mix = self._analysis.get(InstructionMix)
+        if not isinstance(mix, InstructionMix) or not mix.modifiers:
+            return None
+        counts = [(item.opcode, item.thread_executed) for item in mix.modifiers]
+        known = [(opcode, threads) for opcode, threads in counts if threads is not None]
+        return known if len(known) == len(counts) else None
+
+    def _threads(self, names: tuple[str, ...]) -> float | None:
+        executed = self._executed()
+        if executed is None:
+            return None
+        return float(sum(threads for opcode, threads in executed if opcode.partition(".")[0] in names))
+
+    def _bytes(self, names: tuple[str, ...]) -> float | None:
+        executed = self._executed()
+        if executed is None:
+            return None
+        return float(
+            sum(
+                threads * opcodes.bytes_per_thread(opcode)
+                for opcode, threads in executed
+                if opcode.partition(".")[0] in names
+            )
+        )
+
+    def _operand_bytes(self) -> float | None:
+        conflicts = None if self._analysis is None else self._analysis.get(BankConflicts)
+        wgmma = conflicts.operation("wgmma") if isinstance(conflicts, BankConflicts) else None
+        return None if wgmma is None or not wgmma.wavefronts else wgmma.wavefronts * WAVEFRONT_BYTES
+
+    def _l1_bytes(self) -> float | None:
+        coalescing = None if self._analysis is None else self._analysis.get(Coalescing)
+        if not isinstance(coalescing, Coalescing):
+            return None
+        counted = [access for access in coalescing.instructions if access.operation in ("load", "async_copy")]
+        if counted:
+            # Exact. Of the hardware's counter, ncu may add up hits and misses of two passes, which differ a little.
+            return float(sum(access.sectors for access in counted) * SECTOR_BYTES)
+        loads = coalescing.operation("load")
+        return None if loads is None or loads.sectors is None else loads.sectors * SECTOR_BYTES
+
+    def _link(self, source: str, target: str, label: str) -> float | None:
+        chart = None if self._analysis is None else self._analysis.get(MemoryChart)
+        link = chart.link(source, target, label) if isinstance(chart, MemoryChart) else None
+        return None if link is None else link.bytes

@@ -1,0 +1,297 @@
+"""Occupancy of one profiled launch: what was possible, what was reached, and where the difference went.
+
+The percentages and block limits are Nsight Compute's own. Beside them stands what `occupancy.calculator` answers
+for the same launch, and a bound that ncu does not give: the occupancy that blocks of equal length would reach, spread
+evenly over the SMs. It separates what the grid's size costs from what uneven or short blocks cost.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from gemmprof import metrics
+from gemmprof.analysis.occupancy.advice import Suggestion, suggest
+from gemmprof.analysis.occupancy.calculator import Occupancy, occupancy
+from gemmprof.base.errors import OccupancyError
+from gemmprof.model import KernelProfile, NotCollected
+
+NAME = "occupancy"
+TITLE = "Occupancy"
+GROUP = metrics.OCCUPANCY
+
+NOTABLE_POINTS = 1.0
+"""Differences below this many percentage points get no reason."""
+SHORT_BLOCK_CYCLES = 10_000
+"""Blocks that live for fewer cycles spend a visible part of their time on being launched and on draining."""
+
+
+@dataclass(frozen=True, slots=True)
+class BlockLimit:
+    """How many blocks one resource admits, as ncu prints it; ``binding``: no resource admits fewer.
+
+    ``alone`` is what the resource by itself would admit, where ncu counts no more than there are block slots (it does
+    so for barriers; the official calculator does not); else None.
+    """
+
+    resource: str
+    blocks: int
+    binding: bool
+    alone: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Loss:
+    """Percentage points between theoretical and achieved occupancy that have one cause.
+
+    ``kind``: ``small grid``, ``tail``, ``short blocks`` or ``imbalance``.
+    """
+
+    kind: str
+    points: float
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class LaunchOccupancy:
+    """Occupancy of one launch. Percentages run from 0 to 100; None where the report lacks the metric.
+
+    Attributes:
+        theoretical_percent, achieved_percent: ncu's Theoretical and Achieved Occupancy.
+        theoretical_warps, achieved_warps: the same in warps per SM.
+        block_limits: what each resource admits (``registers``, ``shared_memory``, ``warps``, ``blocks``, from 9.0 on
+            ``barriers``).
+        blocks_per_sm: the smallest of them.
+        waves: how often the grid fills the GPU, as ncu's Waves Per SM.
+        full_waves, last_wave_blocks, wave_blocks: whole waves, blocks in the partial one (0: none) and in a full one.
+        even_percent: occupancy that blocks of equal length would reach, spread evenly over the SMs.
+        losses: where the points between theoretical and achieved went, largest first.
+        block_cycles: cycles that a block lives on average.
+        calculated: what our calculator answers for this launch; None if it does not know the architecture.
+        agrees: whether its blocks and occupancy equal ncu's.
+        suggestions: changes that raise the theoretical occupancy.
+        max_active_clusters, cluster_percent: clusters that fit the GPU at once and how many of those the grid fills,
+            None without clusters.
+        missing: what else could be collected.
+    """
+
+    theoretical_percent: float
+    achieved_percent: float | None
+    theoretical_warps: float | None
+    achieved_warps: float | None
+    block_limits: tuple[BlockLimit, ...]
+    blocks_per_sm: int
+    waves: float | None
+    full_waves: int | None
+    last_wave_blocks: int | None
+    wave_blocks: int | None
+    even_percent: float | None
+    losses: tuple[Loss, ...]
+    block_cycles: float | None
+    calculated: Occupancy | None
+    agrees: bool | None
+    suggestions: tuple[Suggestion, ...]
+    max_active_clusters: int | None = None
+    cluster_percent: float | None = None
+    missing: NotCollected | None = None
+
+    @property
+    def limited_by(self) -> tuple[str, ...]:
+        """The resources that admit the fewest blocks."""
+        return tuple(limit.resource for limit in self.block_limits if limit.binding)
+
+    @property
+    def limits_theoretical(self) -> bool:
+        """Whether a resource keeps the theoretical occupancy below 100 %."""
+        return self.theoretical_percent < 100
+
+
+RESULT = LaunchOccupancy
+
+_LIMITS = (
+    ("registers", metrics.BLOCK_LIMIT_REGISTERS),
+    ("shared_memory", metrics.BLOCK_LIMIT_SHARED_MEMORY),
+    ("warps", metrics.BLOCK_LIMIT_WARPS),
+    ("blocks", metrics.BLOCK_LIMIT_BLOCKS),
+    ("barriers", metrics.BLOCK_LIMIT_BARRIERS),
+)
+
+
+_SINGLE_LAUNCHES = {"graph": "--graph-profiling node"}
+"""How to profile the launches of a workload one by one; of other workloads ``--replay-mode kernel``."""
+
+
+def analyse(profile: KernelProfile) -> LaunchOccupancy | NotCollected:
+    """Occupancy of a launch, or `NotCollected` if the report has neither limits nor theoretical occupancy.
+
+    Nor has a range or graph one: what ncu stores there as limits are means over different launches.
+    """
+    if profile.workload != "kernel":
+        return NotCollected(GROUP.required, _SINGLE_LAUNCHES.get(profile.workload, "--replay-mode kernel"))
+    theoretical = profile.number(metrics.THEORETICAL_OCCUPANCY)
+    if theoretical is None or GROUP.missing(profile.metrics) is not None:
+        return GROUP.not_collected(profile.metrics)
+    admitted = {
+        resource: round(blocks) for resource, name in _LIMITS if (blocks := profile.number(name)) is not None
+    }
+    blocks_per_sm = min(admitted.values())
+    achieved = profile.number(metrics.ACHIEVED_OCCUPANCY)
+    sm_count = _sm_count(profile)
+    waves = profile.number(metrics.WAVES_PER_SM)
+    full = last = wave_blocks = None
+    even = None
+    if sm_count and blocks_per_sm:
+        wave_blocks = sm_count * blocks_per_sm
+        full, last = divmod(profile.launch.blocks, wave_blocks)
+        even = theoretical * _even_share(profile.launch.blocks, sm_count, blocks_per_sm)
+    calculated = of_launch(profile)
+    block_cycles = _block_cycles(profile, sm_count)
+    clustered = bool(profile.launch.cluster_size)
+    return LaunchOccupancy(
+        theoretical_percent=theoretical,
+        achieved_percent=achieved,
+        theoretical_warps=profile.number(metrics.THEORETICAL_WARPS),
+        achieved_warps=profile.number(metrics.ACHIEVED_WARPS),
+        block_limits=tuple(
+            BlockLimit(resource, blocks, blocks == blocks_per_sm, _alone(calculated, resource, blocks))
+            for resource, blocks in admitted.items()
+        ),
+        blocks_per_sm=blocks_per_sm,
+        waves=waves,
+        full_waves=full,
+        last_wave_blocks=last,
+        wave_blocks=wave_blocks,
+        even_percent=even,
+        losses=_losses(profile, theoretical, achieved, even, sm_count, blocks_per_sm, block_cycles),
+        block_cycles=block_cycles,
+        calculated=calculated,
+        agrees=None if calculated is None else _agrees(calculated, blocks_per_sm, theoretical),
+        suggestions=() if calculated is None else suggest(calculated),
+        max_active_clusters=_whole(profile.number(metrics.MAX_ACTIVE_CLUSTERS)) if clustered else None,
+        cluster_percent=profile.number(metrics.CLUSTER_OCCUPANCY) if clustered else None,
+        missing=GROUP.incomplete(profile.metrics),
+    )
+
+
+def of_launch(profile: KernelProfile) -> Occupancy | None:
+    """What the calculator answers for a launch, None where it cannot (unknown architecture, missing values)."""
+    launch = profile.launch
+    if launch.registers_per_thread is None:
+        return None
+    barriers = _whole(profile.number(metrics.BARRIERS_PER_BLOCK))
+    try:
+        return occupancy(
+            profile.device.compute_capability,
+            launch.threads_per_block,
+            launch.registers_per_thread,
+            (launch.static_shared_memory or 0) + (launch.dynamic_shared_memory or 0),
+            shared_memory_config=launch.shared_memory_config,
+            block_barriers=1 if barriers is None else barriers,
+            cluster_size=launch.cluster_size or 1,
+        )
+    except OccupancyError:
+        return None
+
+
+def _alone(calculated: Occupancy | None, resource: str, blocks: int) -> int | None:
+    if calculated is None or blocks != calculated.limits.max_blocks_per_sm:
+        return None
+    more = calculated.block_limits.get(resource)
+    return more if more is not None and more > blocks else None
+
+
+def _agrees(calculated: Occupancy, blocks_per_sm: int, theoretical: float) -> bool:
+    same_occupancy = abs(100 * calculated.theoretical_occupancy - theoretical) < 1e-6
+    return calculated.blocks_per_sm == blocks_per_sm and same_occupancy
+
+
+def _whole(value: float | None) -> int | None:
+    return None if value is None else round(value)
+
+
+def _sm_count(profile: KernelProfile) -> int | None:
+    """SMs that the launch could use; the launch's own count differs from the device's under green contexts."""
+    count = profile.number(metrics.SM_COUNT)
+    return profile.device.sm_count if count is None else round(count)
+
+
+def _even_share(blocks: int, sm_count: int, blocks_per_sm: int) -> float:
+    """Share of the possible warps that are active, over the cycles in which an SM is active at all.
+
+    An SM that is given n equal blocks is active for ⌈n / blocks_per_sm⌉ rounds. SMs without a block do not count, as in
+    ncu's Achieved Occupancy, which is an average over active cycles.
+    """
+    each, more = divmod(blocks, sm_count)
+    rounds = more * -(-(each + 1) // blocks_per_sm) + (sm_count - more) * -(-each // blocks_per_sm)
+    return blocks / (rounds * blocks_per_sm) if rounds else 0.0
+
+
+def _block_cycles(profile: KernelProfile, sm_count: int | None) -> float | None:
+    """Cycles that a block lives on average: resident warps × active cycles ÷ warps that an SM ran (Little's law)."""
+    resident = profile.number(metrics.ACHIEVED_WARPS)
+    cycles = profile.number(metrics.SM_ACTIVE_CYCLES)
+    launch = profile.launch
+    if resident is None or cycles is None or not sm_count or not launch.blocks:
+        return None
+    warps = launch.blocks * -(-launch.threads_per_block // 32)
+    return resident * cycles * sm_count / warps
+
+
+def _losses(
+    profile: KernelProfile,
+    theoretical: float,
+    achieved: float | None,
+    even: float | None,
+    sm_count: int | None,
+    blocks_per_sm: int,
+    block_cycles: float | None,
+) -> tuple[Loss, ...]:
+    if achieved is None or even is None or sm_count is None:
+        return ()
+    losses = []
+    # Blocks are handed out as slots fall free, so a launch can do better than an even split of equal blocks.
+    reached = max(even, achieved)
+    if theoretical - reached >= NOTABLE_POINTS:
+        losses.append(_grid_loss(profile.launch.blocks, theoretical, reached, sm_count, blocks_per_sm))
+    if even - achieved >= NOTABLE_POINTS:
+        losses.append(_rest(profile, achieved, even, block_cycles))
+    return tuple(sorted(losses, key=lambda loss: -loss.points))
+
+
+def _grid_loss(blocks: int, theoretical: float, reached: float, sm_count: int, blocks_per_sm: int) -> Loss:
+    wave = sm_count * blocks_per_sm
+    full, last = divmod(blocks, wave)
+    points = theoretical - reached
+    if full == 0:
+        share = f"{blocks / sm_count:.1f}" if blocks % sm_count else f"{blocks // sm_count}"
+        given = f"each of {sm_count} SMs gets {share} of the {blocks_per_sm} blocks that it could hold"
+        if blocks < sm_count:
+            given = f"{sm_count - blocks} of {sm_count} SMs get no block, the others one of {blocks_per_sm}"
+        return Loss("small grid", points, f"The grid has {blocks:,} {_blocks(blocks)}: {given}.")
+    return Loss(
+        "tail",
+        points,
+        f"The last wave is not full: after {full} full {'wave' if full == 1 else 'waves'} of {wave:,} blocks "
+        f"{last:,} {'remains' if last == 1 else 'remain'}, and SMs without another block to start run half empty.",
+    )
+
+
+def _blocks(count: int) -> str:
+    return "block" if count == 1 else "blocks"
+
+
+def _rest(profile: KernelProfile, achieved: float, even: float, block_cycles: float | None) -> Loss:
+    """What neither limits nor the grid's size explain."""
+    points = even - achieved
+    if block_cycles is not None and block_cycles < SHORT_BLOCK_CYCLES and achieved > 0:
+        empty = block_cycles * (even / achieved - 1)
+        return Loss(
+            "short blocks",
+            points,
+            f"Blocks are short: one lives {block_cycles:,.0f} cycles, and its place stays empty for about "
+            f"{empty:,.0f} more while it drains and the next one starts.",
+        )
+    text = "Warps and blocks finish at different times: the rest of a block, or of the grid, waits for the slowest."
+    fewest, most = profile.number(metrics.ACTIVE_CYCLES_MIN), profile.number(metrics.ACTIVE_CYCLES_MAX)
+    if fewest is not None and most is not None and most > 0 and fewest / most < 0.9:
+        text += f" SMs were busy for {fewest:,.0f} to {most:,.0f} cycles."
+    return Loss("imbalance", points, text)

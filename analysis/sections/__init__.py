@@ -1,0 +1,1 @@
+"""The analyses: one module a section of a page."""

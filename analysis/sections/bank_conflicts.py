@@ -1,0 +1,265 @@
+"""Shared-memory bank conflicts: how many passes (wavefronts) an access takes beyond what its data needs.
+
+Shared memory has 32 banks of 4 bytes. Threads of one warp that touch different words of one bank are served one
+after the other, each pass is a wavefront. Two sources tell of it: hardware counters by kind of access for the whole
+launch, and an instrumented pass that looks at the addresses of each instruction. They differ: the hardware also counts
+what has to wait for the data stage for other reasons, so a few per cent of "conflicts" without a colliding address are
+nothing that a layout could remove (`BankConflicts.excess_of` is 0 then).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from gemmprof import metrics
+from gemmprof.analysis.sections.by_line import Code, Place, by_address, operation_of, total
+from gemmprof.model import KernelProfile, NotCollected
+
+NAME = "bank_conflicts"
+TITLE = "Shared-memory bank conflicts"
+GROUP = metrics.BANK_CONFLICTS
+
+
+@dataclass(frozen=True, slots=True)
+class SharedOperation:
+    """One kind of shared-memory access over the whole launch, from the hardware counters.
+
+    Attributes:
+        name: ``load``, ``store``, ``atomic``, ``ldmatrix``, ``stmatrix``, ``async_copy`` or ``wgmma``.
+        title: the same in words, with the SASS opcodes.
+        requests: warp-level instructions as Nsight Compute's rule counts them, None where no counter tells.
+        wavefronts: passes through the shared-memory data stage, None where no counter tells.
+        conflicts: wavefronts that bank conflicts added, None where no counter tells.
+        part_of: name of the kind whose wavefronts include this one's, '' for a kind of its own.
+        matrix_requests: matrix stores, whose wavefronts the counter of stores includes but ncu's count of requests
+            does not; 0 for other kinds.
+    """
+
+    name: str
+    title: str
+    requests: float | None
+    wavefronts: float | None
+    conflicts: float | None
+    part_of: str = ""
+    matrix_requests: float = 0.0
+
+    @property
+    def n_way(self) -> float | None:
+        """Wavefronts a request, None without requests.
+
+        That is ncu's "n-way bank conflict", except where a kernel stores with STSM: ncu divides the wavefronts of
+        all stores by the plain ones alone and arrives at conflicts of hundreds of ways.
+        """
+        if self.wavefronts is None or self.requests is None or not self.requests + self.matrix_requests:
+            return None
+        return self.wavefronts / (self.requests + self.matrix_requests)
+
+    @property
+    def share(self) -> float | None:
+        """Per cent of the wavefronts that conflicts added. None without wavefronts."""
+        if self.conflicts is None or not self.wavefronts:
+            return None
+        return 100.0 * self.conflicts / self.wavefronts
+
+
+@dataclass(frozen=True, slots=True)
+class SharedAccess:
+    """Shared-memory wavefronts of one instruction or one line, counted by the instrumented pass.
+
+    Attributes:
+        executed: warp-level executions of the instruction(s) that touch shared memory, None if not collected.
+        wavefronts: passes taken.
+        ideal: passes that the same data would need without conflicts.
+        operation: ``load``, ``store``, ``atomic``, ``async_copy`` or '' (unknown, or several).
+    """
+
+    place: Place
+    executed: int | None
+    wavefronts: int
+    ideal: int
+    operation: str = ""
+
+    @property
+    def excess(self) -> int:
+        """Wavefronts beyond the ideal."""
+        return self.wavefronts - self.ideal
+
+    @property
+    def n_way(self) -> float | None:
+        """Wavefronts an execution; None if nothing was executed."""
+        return self.wavefronts / self.executed if self.executed else None
+
+
+@dataclass(frozen=True, slots=True)
+class BankConflicts:
+    """Bank conflicts of one launch.
+
+    Attributes:
+        operations: kinds of access that occurred, from the hardware counters; empty if they were not collected.
+        instructions: instructions that touch shared memory, most excess first; empty without source counters.
+        lines: the same per CUDA line; instructions without line information are left out here.
+        estimated_speedup: per cent of the runtime by the formula of Nsight Compute's rule SharedMemoryConflicts,
+            of the worse of loads and stores; None without conflicts or without the rule's inputs. (The rule
+            itself keeps silent below 10 % of the wavefronts.)
+        estimated_speedup_by_source: the same by the rule UncoalescedSharedAccess, from the instrumented counts.
+        missing: the half that the report lacks (hardware counters or source counters), None if both are there.
+    """
+
+    operations: tuple[SharedOperation, ...]
+    instructions: tuple[SharedAccess, ...] = ()
+    lines: tuple[SharedAccess, ...] = ()
+    estimated_speedup: float | None = None
+    estimated_speedup_by_source: float | None = None
+    missing: NotCollected | None = None
+
+    @property
+    def uses_shared_memory(self) -> bool:
+        """True if the kernel touched shared memory at all."""
+        return bool(self.operations or self.instructions)
+
+    @property
+    def wavefronts(self) -> int | None:
+        """Wavefronts of all instructions, None without source counters."""
+        return sum(access.wavefronts for access in self.instructions) if self.instructions else None
+
+    @property
+    def excess(self) -> int | None:
+        """Wavefronts beyond the ideal over all instructions, None without source counters."""
+        return sum(access.excess for access in self.instructions) if self.instructions else None
+
+    def excess_of(self, name: str) -> int | None:
+        """Wavefronts beyond the ideal of the instructions of one kind, by their addresses; None if unknown."""
+        if not self.instructions or any(
+            access.excess and not access.operation for access in self.instructions
+        ):
+            return None
+        return sum(access.excess for access in self.instructions if access.operation == name)
+
+    @property
+    def worst(self) -> SharedOperation | None:
+        """The kind with the largest share of conflicts, those left out whose addresses never collide."""
+        own = (kind for kind in self.operations if kind.share and not kind.part_of)
+        colliding = [kind for kind in own if kind.name not in _ATTRIBUTED or self.excess_of(kind.name) != 0]
+        return max(colliding, key=lambda kind: kind.share or 0.0, default=None)
+
+    def operation(self, name: str) -> SharedOperation | None:
+        """The kind of access with this name, or None if it did not occur."""
+        return next((operation for operation in self.operations if operation.name == name), None)
+
+
+RESULT = BankConflicts
+
+_TITLES = {
+    "load": "Loads (LDS, LD, LDSM)",
+    "store": "Stores (STS, ST, STSM)",
+    "atomic": "Atomics (ATOMS)",
+    "ldmatrix": "Matrix loads (LDSM)",
+    "stmatrix": "Matrix stores (STSM)",
+    "async_copy": "Asynchronous copies (LDGSTS)",
+    "wgmma": "Operands of wgmma (HGMMA, QGMMA)",
+}
+_PART_OF = {"ldmatrix": "load", "stmatrix": "store"}
+
+
+def analyse(profile: KernelProfile) -> BankConflicts | NotCollected:
+    """Bank conflicts of one launch; `NotCollected` if neither hardware nor source counters are in the report."""
+    no_counters = GROUP.missing(profile.metrics)
+    instructions, lines = _accesses(profile)
+    no_source = by_address(profile, metrics.SHARED_WAVEFRONTS_BY_ADDRESS) is None
+    if no_counters is not None and no_source:
+        return no_counters
+    operations = _operations(profile)
+    missing = no_counters
+    if no_source:
+        missing = NotCollected((metrics.SHARED_WAVEFRONTS_BY_ADDRESS,), "--section SourceCounters")
+    return BankConflicts(
+        operations,
+        instructions,
+        lines,
+        _estimated_speedup(profile, operations),
+        _estimated_speedup_by_source(profile, instructions),
+        missing,
+    )
+
+
+def _operations(profile: KernelProfile) -> tuple[SharedOperation, ...]:
+    operations = []
+    for name, title in _TITLES.items():
+        operation = SharedOperation(
+            name,
+            title,
+            _requests(profile, name),
+            profile.number(metrics.SHARED_WAVEFRONTS_OF[name]),
+            profile.first_number(metrics.SHARED_CONFLICTS_OF[name]),
+            _PART_OF.get(name, ""),
+            (_requests(profile, "stmatrix") or 0.0) if name == "store" else 0.0,
+        )
+        if operation.requests or operation.wavefronts or operation.conflicts:
+            operations.append(operation)
+    return tuple(operations)
+
+
+def _requests(profile: KernelProfile, name: str) -> float | None:
+    """Instructions of one kind; plain loads include LDSM, because the hardware counters of loads do."""
+    requests = profile.first_number(metrics.SHARED_INSTRUCTIONS_OF.get(name, ()))
+    if name == "load" and requests is not None:
+        requests += profile.first_number(metrics.SHARED_INSTRUCTIONS_OF["ldmatrix"]) or 0.0
+    return requests
+
+
+def _estimated_speedup(profile: KernelProfile, operations: Iterable[SharedOperation]) -> float | None:
+    """Rule SharedMemoryConflicts: share of conflict wavefronts x L1 throughput (per cent of peak, active cycles)."""
+    throughput = profile.number(metrics.L1_THROUGHPUT)
+    shares = [operation.share or 0.0 for operation in operations if operation.name in ("load", "store")]
+    worst = max(shares, default=0.0)
+    return worst * throughput / 100.0 if throughput is not None and worst else None
+
+
+def _estimated_speedup_by_source(
+    profile: KernelProfile, instructions: Iterable[SharedAccess]
+) -> float | None:
+    """Rule UncoalescedSharedAccess: share of the excess wavefronts x share of the cycles in which L1 was active."""
+    active = profile.number(metrics.L1_ACTIVE_CYCLES)
+    elapsed = profile.number(metrics.L1_ELAPSED_CYCLES)
+    wavefronts = sum(access.wavefronts for access in instructions)
+    excess = sum(access.excess for access in instructions)
+    if active is None or not elapsed or not excess:
+        return None
+    return 100.0 * (active / elapsed) * (excess / wavefronts)
+
+
+def _accesses(profile: KernelProfile) -> tuple[tuple[SharedAccess, ...], tuple[SharedAccess, ...]]:
+    """Instructions and lines that touch shared memory, most excess (then most wavefronts) first."""
+    wavefronts = by_address(profile, metrics.SHARED_WAVEFRONTS_BY_ADDRESS)
+    ideal = by_address(profile, metrics.SHARED_IDEAL_BY_ADDRESS)
+    if wavefronts is None or ideal is None:
+        return (), ()
+    executed = by_address(profile, metrics.INSTRUCTIONS_BY_ADDRESS)
+    kinds = by_address(profile, metrics.ACCESS_TYPE_BY_ADDRESS)
+    code = Code(profile)
+
+    def access(place: Place) -> SharedAccess:
+        return SharedAccess(
+            place,
+            total(executed, place.addresses),
+            total(wavefronts, place.addresses) or 0,
+            total(ideal, place.addresses) or 0,
+            operation_of(kinds, place.addresses),
+        )
+
+    touching = [address for address, count in wavefronts.items() if count]
+    return (
+        _worst_first(access(code.place(address)) for address in touching),
+        _worst_first(access(place) for place in code.lines(touching)),
+    )
+
+
+_ATTRIBUTED = ("load", "store", "atomic", "async_copy")
+"""Kinds whose instructions are told apart by `SharedAccess.operation`."""
+
+
+def _worst_first(accesses: Iterable[SharedAccess]) -> tuple[SharedAccess, ...]:
+    return tuple(
+        sorted(accesses, key=lambda access: (-access.excess, -access.wavefronts, access.place.addresses))
+    )

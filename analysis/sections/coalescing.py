@@ -1,0 +1,230 @@
+"""Global-memory coalescing: how many 32-byte sectors a warp's access touches, and how many it would need.
+
+A warp that reads 32 neighbouring floats needs 4 sectors; one that strides through memory touches up to 32 and uses
+4 bytes of each. Counters at L1 tell it by kind of access, an instrumented pass for each instruction.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from gemmprof import metrics
+from gemmprof.analysis.sections.by_line import Code, Place, by_address, operation_of, total
+from gemmprof.model import KernelProfile, NotCollected
+
+NAME = "coalescing"
+TITLE = "Global-memory coalescing"
+GROUP = metrics.COALESCING
+
+
+@dataclass(frozen=True, slots=True)
+class GlobalOperation:
+    """One kind of global-memory access over the whole launch.
+
+    Attributes:
+        name: ``load``, ``store``, ``reduction``, ``atomic`` or ``async_copy``.
+        title: the same in words, with the SASS opcodes.
+        requests: warp-level requests at the L1 tag stage.
+        sectors: 32-byte sectors that these requests touched, None if not collected.
+        bytes_used_per_sector: bytes that threads asked for in an average sector; None if not collected, or if ncu's
+            value makes no sense (it is 0 for loads that are all asynchronous copies, and beyond the limit where
+            reads of distributed shared memory are mixed in).
+        bytes_per_sector_limit: the most that could be used (32), None if not collected.
+        l1_hit_rate: per cent of the sectors found in L1, None if not collected.
+        part_of: name of the kind that already counts this one, '' for a kind of its own.
+    """
+
+    name: str
+    title: str
+    requests: float
+    sectors: float | None
+    bytes_used_per_sector: float | None = None
+    bytes_per_sector_limit: float | None = None
+    l1_hit_rate: float | None = None
+    part_of: str = ""
+
+    @property
+    def sectors_per_request(self) -> float | None:
+        """4 is ideal for 4-byte elements of a full warp, 32 the worst. None without requests."""
+        return self.sectors / self.requests if self.sectors is not None and self.requests else None
+
+
+@dataclass(frozen=True, slots=True)
+class GlobalAccess:
+    """Global-memory sectors of one instruction or one line, counted by the instrumented pass.
+
+    Attributes:
+        executed: warp-level executions of the instruction(s) that touch global memory, None if not collected.
+        sectors: 32-byte sectors touched ("theoretical": before any cache).
+        ideal: sectors that the same bytes would fill if they lay side by side.
+        tag_requests: L1 tag look-ups, None if not collected.
+        operation: ``load``, ``store``, ``atomic``, ``async_copy`` or '' (unknown, or several).
+    """
+
+    place: Place
+    executed: int | None
+    sectors: int
+    ideal: int
+    tag_requests: int | None = None
+    operation: str = ""
+
+    @property
+    def excess(self) -> int:
+        """Sectors beyond the ideal."""
+        return self.sectors - self.ideal
+
+    @property
+    def sectors_per_request(self) -> float | None:
+        """Sectors an execution; None if nothing was executed."""
+        return self.sectors / self.executed if self.executed else None
+
+
+@dataclass(frozen=True, slots=True)
+class Coalescing:
+    """Coalescing of one launch's global accesses.
+
+    Attributes:
+        operations: kinds of access that occurred; empty if the L1 counters were not collected.
+        instructions: instructions that touch global memory, most excess first; empty without source counters.
+        lines: the same per CUDA line; instructions without line information are left out here.
+        sectors, ideal: sums over all instructions, None without source counters.
+        estimated_speedup: per cent of the runtime by Nsight Compute's rule; None if its inputs are missing or
+            nothing is in excess.
+        missing: the half that the report lacks (L1 counters or source counters), None if both are there.
+    """
+
+    operations: tuple[GlobalOperation, ...]
+    instructions: tuple[GlobalAccess, ...] = ()
+    lines: tuple[GlobalAccess, ...] = ()
+    sectors: int | None = None
+    ideal: int | None = None
+    estimated_speedup: float | None = None
+    missing: NotCollected | None = None
+
+    @property
+    def excess(self) -> int | None:
+        """Sectors beyond the ideal over the whole launch."""
+        return None if self.sectors is None or self.ideal is None else self.sectors - self.ideal
+
+    @property
+    def excess_share(self) -> float | None:
+        """Per cent of all sectors that are beyond the ideal."""
+        return 100.0 * self.excess / self.sectors if self.excess is not None and self.sectors else None
+
+    def operation(self, name: str) -> GlobalOperation | None:
+        """The kind of access with this name, or None if it did not occur."""
+        return next((operation for operation in self.operations if operation.name == name), None)
+
+
+RESULT = Coalescing
+
+_TITLES = {
+    "load": "Loads (LDG, LDGSTS)",
+    "store": "Stores (STG)",
+    "reduction": "Reductions (RED)",
+    "atomic": "Atomics (ATOMG)",
+    "async_copy": "Asynchronous copies (LDGSTS)",
+}
+
+
+def analyse(profile: KernelProfile) -> Coalescing | NotCollected:
+    """Coalescing of one launch; `NotCollected` if neither L1 nor source counters are in the report."""
+    no_counters = GROUP.missing(profile.metrics)
+    sectors = by_address(profile, metrics.GLOBAL_SECTORS_BY_ADDRESS)
+    ideal = by_address(profile, metrics.GLOBAL_IDEAL_BY_ADDRESS)
+    operations = _operations(profile)
+    if sectors is None or ideal is None:
+        if no_counters is not None:
+            return no_counters
+        missing = NotCollected((metrics.GLOBAL_SECTORS_BY_ADDRESS,), "--section SourceCounters")
+        return Coalescing(operations, missing=missing)
+    instructions, lines = _accesses(profile, sectors, ideal)
+    sums = sum(sectors.values()), sum(ideal.values())
+    return Coalescing(
+        operations, instructions, lines, *sums, _estimated_speedup(profile, *sums), missing=no_counters
+    )
+
+
+def _operations(profile: KernelProfile) -> tuple[GlobalOperation, ...]:
+    operations = []
+    for name, title in _TITLES.items():
+        requests = profile.number(metrics.GLOBAL_REQUESTS_OF[name])
+        if requests:
+            operations.append(
+                GlobalOperation(
+                    name,
+                    title,
+                    requests,
+                    _sectors(profile, name),
+                    _bytes_used(profile, name),
+                    _number(profile, metrics.GLOBAL_BYTES_PER_SECTOR_LIMIT_OF.get(name)),
+                    _number(profile, metrics.GLOBAL_HIT_RATE_OF.get(name)),
+                    part_of="load" if name == "async_copy" else "",
+                )
+            )
+    return tuple(operations)
+
+
+def _number(profile: KernelProfile, metric: str | None) -> float | None:
+    return None if metric is None else profile.number(metric)
+
+
+def _sectors(profile: KernelProfile, operation: str) -> float | None:
+    if operation == "async_copy":
+        return async_copy_sectors(profile)
+    return profile.number(metrics.GLOBAL_SECTORS_OF[operation])
+
+
+def async_copy_sectors(profile: KernelProfile) -> float | None:
+    """Sectors of all asynchronous copies, through L1 and past it; None if one of the two counters is absent."""
+    ways = [profile.number(name) for name in metrics.ASYNC_COPY_SECTORS]
+    known = [sectors for sectors in ways if sectors is not None]
+    return sum(known) if len(known) == len(ways) else None
+
+
+def _bytes_used(profile: KernelProfile, operation: str) -> float | None:
+    used = _number(profile, metrics.GLOBAL_BYTES_PER_SECTOR_OF.get(operation))
+    limit = _number(profile, metrics.GLOBAL_BYTES_PER_SECTOR_LIMIT_OF.get(operation))
+    return used if used and not (limit is not None and used > limit) else None
+
+
+def _estimated_speedup(profile: KernelProfile, sectors: int, ideal: int) -> float | None:
+    """Rule UncoalescedGlobalAccess: share of the excess sectors x share of the cycles in which L2 was active."""
+    active = profile.number(metrics.L2_ACTIVE_CYCLES)
+    elapsed = profile.number(metrics.L2_ELAPSED_CYCLES)
+    if active is None or not elapsed or sectors <= ideal:
+        return None
+    return 100.0 * (active / elapsed) * ((sectors - ideal) / sectors)
+
+
+def _accesses(
+    profile: KernelProfile, sectors: dict[int, int], ideal: dict[int, int]
+) -> tuple[tuple[GlobalAccess, ...], tuple[GlobalAccess, ...]]:
+    """Instructions and lines that touch global memory, most excess (then most sectors) first."""
+    executed = by_address(profile, metrics.INSTRUCTIONS_BY_ADDRESS)
+    tags = by_address(profile, metrics.GLOBAL_TAGS_BY_ADDRESS)
+    kinds = by_address(profile, metrics.ACCESS_TYPE_BY_ADDRESS)
+    code = Code(profile)
+
+    def access(place: Place) -> GlobalAccess:
+        return GlobalAccess(
+            place,
+            total(executed, place.addresses),
+            total(sectors, place.addresses) or 0,
+            total(ideal, place.addresses) or 0,
+            total(tags, place.addresses),
+            operation_of(kinds, place.addresses),
+        )
+
+    touching = [address for address, count in sectors.items() if count]
+    return (
+        _worst_first(access(code.place(address)) for address in touching),
+        _worst_first(access(place) for place in code.lines(touching)),
+    )
+
+
+def _worst_first(accesses: Iterable[GlobalAccess]) -> tuple[GlobalAccess, ...]:
+    return tuple(
+        sorted(accesses, key=lambda access: (-access.excess, -access.sectors, access.place.addresses))
+    )

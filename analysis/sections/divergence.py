@@ -1,0 +1,130 @@
+"""Divergence: how many of a warp's 32 threads take part in an average instruction, and which branches split warps."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from gemmprof import metrics
+from gemmprof.analysis.sections.by_line import Code, Place, by_address, first_by_address, total
+from gemmprof.model import KernelProfile, NotCollected
+
+NAME = "divergence"
+TITLE = "Divergence"
+GROUP = metrics.DIVERGENCE
+
+
+@dataclass(frozen=True, slots=True)
+class Branch:
+    """Branches of one instruction or one line.
+
+    Attributes:
+        executed: warp-level executions of the branch instruction(s), None if not collected.
+        divergent: executions after which the warp's threads went different ways.
+        threads_per_instruction: average threads active at the branch, None if not collected.
+    """
+
+    place: Place
+    executed: int | None
+    divergent: int
+    threads_per_instruction: float | None = None
+
+    @property
+    def divergent_share(self) -> float | None:
+        """Per cent of the executions that diverged."""
+        return 100.0 * self.divergent / self.executed if self.executed else None
+
+
+@dataclass(frozen=True, slots=True)
+class Divergence:
+    """Divergence of one launch.
+
+    Attributes:
+        threads_per_instruction: average active threads of an executed warp instruction (at most 32).
+        threads_per_instruction_predicated_on: the same, threads switched off by a predicate not counted.
+        warp_size: threads of a full warp.
+        branches: warp-level branch instructions, None if not collected.
+        branch_share: branches as per cent of all executed instructions, None if not collected.
+        uniform_share: "branch efficiency", per cent of the branches after which the whole warp went one way; None
+            if not collected or if the kernel executed no branch that could diverge (ncu stores 0 there, which would
+            read as "always divergent").
+        divergent_branches: branch executions after which a warp's threads went different ways, None if not
+            collected.
+        divergent_branches_per_scheduler: average divergent branches of a scheduler, as ncu prints them; None if
+            not collected.
+        guilty: instructions that diverged, most often first; empty without source counters.
+        lines: the same per CUDA line.
+    """
+
+    threads_per_instruction: float | None
+    threads_per_instruction_predicated_on: float | None
+    warp_size: int = 32
+    branches: float | None = None
+    branch_share: float | None = None
+    uniform_share: float | None = None
+    divergent_branches: float | None = None
+    divergent_branches_per_scheduler: float | None = None
+    guilty: tuple[Branch, ...] = ()
+    lines: tuple[Branch, ...] = ()
+
+    @property
+    def active_share(self) -> float | None:
+        """Per cent of a warp's threads that an average instruction keeps busy, predicates considered."""
+        threads = self.threads_per_instruction_predicated_on or self.threads_per_instruction
+        return None if threads is None else 100.0 * threads / self.warp_size
+
+
+RESULT = Divergence
+
+
+def analyse(profile: KernelProfile) -> Divergence | NotCollected:
+    """Divergence of one launch; `NotCollected` if the report tells nothing of threads or branches."""
+    threads = profile.number(metrics.THREADS_PER_INSTRUCTION)
+    predicated_on = profile.number(metrics.THREADS_PER_INSTRUCTION_PREDICATED_ON)
+    branches = profile.first_number(metrics.BRANCHES)
+    fraction = profile.number(metrics.BRANCH_FRACTION)
+    uniform = profile.first_number(metrics.UNIFORM_BRANCHES_PERCENT)
+    divergent = profile.first_number(metrics.DIVERGENT_BRANCHES)
+    if threads is None and branches is None and uniform is None:
+        return GROUP.not_collected(profile.metrics)
+    guilty, lines = _guilty(profile)
+    warp_size = profile.device.attributes.get("warp_size")
+    return Divergence(
+        threads,
+        predicated_on,
+        warp_size if isinstance(warp_size, int) and warp_size > 0 else 32,
+        branches,
+        # ncu stores a fraction under a name and a unit that promise per cent.
+        None if fraction is None else 100.0 * fraction,
+        uniform if uniform or divergent else None,
+        divergent,
+        profile.first_number(metrics.DIVERGENT_BRANCHES_PER_SCHEDULER),
+        guilty,
+        lines,
+    )
+
+
+def _guilty(profile: KernelProfile) -> tuple[tuple[Branch, ...], tuple[Branch, ...]]:
+    """Branch instructions and lines that diverged, most often first."""
+    divergent = first_by_address(profile, metrics.DIVERGENT_BRANCHES_BY_ADDRESS)
+    if divergent is None:
+        return (), ()
+    executed = by_address(profile, metrics.INSTRUCTIONS_BY_ADDRESS)
+    threads = by_address(profile, metrics.THREADS_BY_ADDRESS)
+    code = Code(profile)
+
+    def branch(place: Place) -> Branch:
+        executions = total(executed, place.addresses)
+        active = total(threads, place.addresses)
+        average = active / executions if active is not None and executions else None
+        return Branch(place, executions, total(divergent, place.addresses) or 0, average)
+
+    addresses = [address for address, count in divergent.items() if count]
+    return (
+        _worst_first(branch(code.place(address)) for address in addresses),
+        _worst_first(branch(place) for place in code.lines(addresses)),
+    )
+
+
+def _worst_first(branches: Iterable[Branch]) -> tuple[Branch, ...]:
+    return tuple(sorted(branches, key=lambda branch: (-branch.divergent, branch.place.addresses)))

@@ -1,0 +1,390 @@
+"""Instruction mix: what the kernel executed, by opcode, by class and by pipe, per warp and per thread.
+
+Warp-level counts say what the schedulers had to issue; thread-level counts (predicated-on threads) what it achieved.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+from gemmprof import metrics
+from gemmprof.analysis import opcodes
+from gemmprof.analysis.sections.by_line import constants_set
+from gemmprof.model import KernelProfile, NotCollected
+
+NAME = "instruction_mix"
+TITLE = "Instruction mix"
+GROUP = metrics.INSTRUCTION_MIX
+
+
+@dataclass(frozen=True, slots=True)
+class OpcodeCount:
+    """Executions of one opcode (``LDS``) or opcode with modifiers (``LDS.128``).
+
+    ``executed`` counts warps, ``thread_executed`` threads that were predicated on (None: not collected).
+    """
+
+    opcode: str
+    executed: int
+    thread_executed: int | None
+    instruction_class: str
+    """Key of the class, see `opcodes.CLASSES`."""
+    meaning: str
+    """The opcode in words, '' if gemmprof does not know it."""
+
+
+@dataclass(frozen=True, slots=True)
+class ClassCount:
+    """Executions of one class of instructions, with its opcodes (most executed first)."""
+
+    key: str
+    title: str
+    executed: int
+    thread_executed: int | None
+    share: float
+    """Of all executed warp instructions, 0 to 1."""
+    opcodes: tuple[OpcodeCount, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class PipeUse:
+    """How busy one execution pipe was, in per cent of its peak; None where that was not collected.
+
+    ncu has four tables of it: by busy cycles and by executed instructions, each over the cycles in which the SM was
+    active and over all elapsed ones. A pipe has rows in some of them.
+
+    ``pipe`` is ncu's short name (``fma``, ``lsu``, ``tensor_op_hmma``), ``label`` the one that it prints.
+    """
+
+    pipe: str
+    label: str
+    meaning: str
+    cycles_of_active: float | None = None
+    cycles_of_elapsed: float | None = None
+    instructions_of_active: float | None = None
+    instructions_of_elapsed: float | None = None
+
+    @property
+    def percent(self) -> float:
+        """One number: busy cycles before instructions, of active cycles before elapsed ones."""
+        order = (
+            self.cycles_of_active,
+            self.instructions_of_active,
+            self.cycles_of_elapsed,
+            self.instructions_of_elapsed,
+        )
+        return next((percent for percent in order if percent is not None), 0.0)
+
+
+@dataclass(frozen=True, slots=True)
+class Ratios:
+    """Ratios that decide a GEMM's speed; None where the kernel executes none of the divisor or counts are absent."""
+
+    main_opcode: str
+    """Arithmetic that the kernel does most of: ``HGMMA``, ``FFMA``, ``DFMA`` …; '' if it does none."""
+    main_share: float
+    """Its share of all executed instructions, 0 to 1."""
+    main_per_shared_load: float | None
+    """The same per LDS instruction (LDS and LDSM)."""
+    main_per_global_load: float | None
+    """The same per global load instruction (LDG and LDGSTS)."""
+    ffma_per_shared_load: float | None
+    """FFMA per LDS instruction (LDS and LDSM)."""
+    ffma_per_global_load: float | None
+    """FFMA per global load instruction (LDG and LDGSTS)."""
+    fma_share: float
+    """Share of fused multiply-adds (FFMA, DFMA, HFMA2) in all executed instructions, 0 to 1.
+
+    Those that only set a register to a constant do not count.
+    """
+    math_share: float
+    """Share of floating-point and tensor arithmetic in all executed instructions, 0 to 1."""
+    bytes_per_shared_load: float | None
+    """Mean bytes that one thread asks for with one LDS: 4 for LDS, 16 for LDS.128."""
+    bytes_per_global_load: float | None
+    """Mean bytes that one thread asks for with one LDG: 4 for LDG.E, 16 for LDG.E.128."""
+
+
+@dataclass(frozen=True, slots=True)
+class InstructionMix:
+    """Everything executed, most executed first; all counts are of warp instructions unless they say threads.
+
+    ``executed`` is the sum over the opcodes and the whole of all shares here. ``executed_counter`` is what ncu prints
+    as "Executed Instructions": the same, but counted in another pass, so it differs where passes differ (a kernel that
+    spins on a lock).
+    """
+
+    executed: int
+    executed_counter: int | None
+    issued: int | None
+    executed_per_scheduler: float | None
+    issued_per_scheduler: float | None
+    thread_executed: int | None
+    """Threads that were predicated on, summed over all executed warp instructions."""
+    opcodes: tuple[OpcodeCount, ...]
+    modifiers: tuple[OpcodeCount, ...]
+    """The same by full opcode (``LDG.E.128``); empty if not collected."""
+    classes: tuple[ClassCount, ...]
+    pipes: tuple[PipeUse, ...]
+    ratios: Ratios
+    categories: tuple[tuple[str, int], ...] = ()
+    """ncu's own, coarser categories with their executions; empty before ncu 2025."""
+    missing: NotCollected | None = None
+
+    def count(self, *opcodes: str) -> int:
+        """Warp-level executions of these opcodes together."""
+        return sum(item.executed for item in self.opcodes if item.opcode in opcodes)
+
+    def share(self, executed: int) -> float:
+        """``executed`` as a share of all executed instructions, 0 to 1."""
+        return executed / self.executed if self.executed else 0.0
+
+
+RESULT = InstructionMix
+
+_PIPES: dict[str, tuple[str, str]] = {
+    "adu": ("ADU", "address divergence: barriers and indexed constants"),
+    "alu": ("ALU", "integer, logic and comparison"),
+    "aluheavy": ("ALU (heavy)", "integer and logic, the rarer half"),
+    "cbu": ("CBU", "branches and convergence"),
+    "cbu_pred_on_any": ("CBU (predicated on)", "branches and convergence"),
+    "fma": ("FMA", "FP32 and integer multiply-add"),
+    "fma_type_fp16": ("FMA (FP16)", "FP16 on the FP32 pipe"),
+    "fmaheavy": ("FMA (heavy)", "FP32, with integer multiply-add and FP16"),
+    "fmalite": ("FMA (lite)", "FP32 only"),
+    "fp16": ("FP16", "FP16"),
+    "fp64": ("FP64", "FP64"),
+    "fp64_op_dmma": ("FP64 (DMMA)", "FP64 matrix multiply-add"),
+    "fp64_op_fp64": ("FP64 (FP64)", "FP64 scalar arithmetic"),
+    "ipa": ("IPA", "interpolation"),
+    "lsu": ("LSU", "loads, stores, shared memory, shuffles"),
+    "shared": ("Shared (FP64+Tensor)", "FP64 and tensor together, which share a path"),
+    "tc": ("TC", "tensor core, fifth generation"),
+    "tensor": ("Tensor (All)", "tensor core"),
+    "tensor_op_dmma": ("Tensor (DP)", "tensor core, FP64"),
+    "tensor_op_gmma": ("Tensor (Warp Group)", "tensor core, warpgroup instructions"),
+    "tensor_op_hmma": ("Tensor (FP)", "tensor core, floating point"),
+    "tensor_op_imma": ("Tensor (INT)", "tensor core, integer"),
+    "tensor_subpipe_dmma": ("Tensor (DP)", "tensor core, FP64"),
+    "tensor_subpipe_hmma": ("Tensor (FP)", "tensor core, floating point"),
+    "tensor_subpipe_imma": ("Tensor (INT)", "tensor core, integer"),
+    "tensor_type_hmma_hgmma_qgmma_imma_igmma_bmma_bgmma": ("Tensor (not DP)", "tensor core, all but FP64"),
+    "tex": ("TEX", "texture and surface"),
+    "tma": ("TMA", "tensor memory accelerator"),
+    "tmem": ("TMEM", "tensor memory"),
+    "uniform": ("Uniform", "uniform datapath"),
+    "workid": ("Work ID", "block scheduling"),
+    "xu": ("XU", "special functions and conversion"),
+}
+"""Label (ncu's, where it has one) and meaning of each pipe."""
+
+
+def analyse(profile: KernelProfile) -> InstructionMix | NotCollected:
+    """Instruction mix of one launch."""
+    executed = _counts(profile, metrics.EXECUTED_PER_OPCODE)
+    if executed is None:
+        absent = (metrics.EXECUTED_PER_OPCODE,)
+        return NotCollected(absent, GROUP.remedy_for(absent))
+    executed_by_modifier = _finer(profile, metrics.EXECUTED_PER_MODIFIER)
+    threads = _finer(profile, metrics.THREADS_PER_OPCODE)
+    threads_by_modifier = _finer(profile, metrics.THREADS_PER_MODIFIER)
+    by_opcode = _opcode_counts(executed, threads)
+    modifiers = _opcode_counts(executed_by_modifier or {}, threads_by_modifier)
+    known = {
+        name
+        for name, counts in (
+            (metrics.EXECUTED_PER_MODIFIER, executed_by_modifier),
+            (metrics.THREADS_PER_OPCODE, threads),
+            (metrics.THREADS_PER_MODIFIER, threads_by_modifier),
+        )
+        if counts is not None
+    }
+    total = sum(executed.values())
+    working = _without_constants(profile, by_opcode)
+    return InstructionMix(
+        executed=total,
+        executed_counter=_whole_number(profile, metrics.INSTRUCTIONS_EXECUTED),
+        issued=_whole_number(profile, metrics.INSTRUCTIONS_ISSUED),
+        executed_per_scheduler=profile.number(metrics.INSTRUCTIONS_EXECUTED_PER_SCHEDULER),
+        issued_per_scheduler=profile.number(metrics.INSTRUCTIONS_ISSUED_PER_SCHEDULER),
+        thread_executed=None if threads is None else sum(threads.values()),
+        opcodes=by_opcode,
+        modifiers=modifiers,
+        classes=_classes(working, total),
+        pipes=_pipes(profile),
+        ratios=_ratios(working, modifiers, total),
+        categories=_categories(profile),
+        missing=GROUP.incomplete(profile.metrics.keys() | known),
+    )
+
+
+_BY_ADDRESS = {
+    metrics.EXECUTED_PER_MODIFIER: (metrics.INSTRUCTIONS_BY_ADDRESS, True),
+    metrics.THREADS_PER_OPCODE: (metrics.THREADS_PREDICATED_BY_ADDRESS, False),
+    metrics.THREADS_PER_MODIFIER: (metrics.THREADS_PREDICATED_BY_ADDRESS, True),
+}
+"""From which count per instruction a count per opcode follows, and whether its keys keep the modifiers."""
+
+
+def _finer(profile: KernelProfile, metric: str) -> dict[str, int] | None:
+    """Count by opcode of a metric: as collected, else summed over the instructions of the source; None without both.
+
+    The two are equal to the last execution in every recorded report that has both.
+    """
+    counts = _counts(profile, metric)
+    by_address, keep_modifiers = _BY_ADDRESS[metric]
+    instances = profile.instances.get(by_address)
+    if counts is not None or instances is None or not profile.source.instructions:
+        return counts
+    texts = {instruction.address: instruction.sass for instruction in profile.source.instructions}
+    counts = {}
+    for address, value in instances.items():
+        opcode = opcodes.opcode_of(texts.get(address, "")) if isinstance(address, int) else ""
+        if opcode and not isinstance(value, str) and value:
+            key = opcode if keep_modifiers else opcode.partition(".")[0]
+            counts[key] = counts.get(key, 0) + int(value)
+    return counts
+
+
+def _whole_number(profile: KernelProfile, metric: str) -> int | None:
+    value = profile.number(metric)
+    return None if value is None else int(value)
+
+
+def _counts(profile: KernelProfile, metric: str) -> dict[str, int] | None:
+    """Count by opcode of an instanced metric; None if it was not collected."""
+    instances = profile.instances.get(metric)
+    if instances is None:
+        return None
+    counts: dict[str, int] = {}
+    for key, value in instances.items():
+        if not isinstance(value, str) and math.isfinite(value):
+            counts[str(key)] = counts.get(str(key), 0) + int(value)
+    return counts
+
+
+def _categories(profile: KernelProfile) -> tuple[tuple[str, int], ...]:
+    counts = _counts(profile, metrics.EXECUTED_PER_CATEGORY) or {}
+    return tuple(sorted(counts.items(), key=lambda item: -item[1]))
+
+
+def _opcode_counts(executed: dict[str, int], threads: dict[str, int] | None) -> tuple[OpcodeCount, ...]:
+    ordered = sorted(executed.items(), key=lambda item: (-item[1], item[0]))
+    return tuple(
+        OpcodeCount(
+            opcode=opcode,
+            executed=count,
+            thread_executed=None if threads is None else threads.get(opcode),
+            instruction_class=opcodes.info(opcode).instruction_class,
+            meaning=opcodes.info(opcode).meaning,
+        )
+        for opcode, count in ordered
+    )
+
+
+def _without_constants(profile: KernelProfile, counts: tuple[OpcodeCount, ...]) -> tuple[OpcodeCount, ...]:
+    """The counts with the half-precision multiply-adds that only set a register told apart as moves."""
+    warps = constants_set(profile, metrics.INSTRUCTIONS_BY_ADDRESS)
+    threads = constants_set(profile, metrics.THREADS_PREDICATED_BY_ADDRESS)
+    found = next((item for item in counts if item.opcode == "HFMA2"), None)
+    if not warps or found is None or warps > found.executed:
+        return counts
+    rest = replace(
+        found,
+        executed=found.executed - warps,
+        thread_executed=None
+        if found.thread_executed is None or threads is None
+        else found.thread_executed - threads,
+    )
+    moves = OpcodeCount("HFMA2", warps, threads, "move", "sets a register to a constant")
+    others = (item for item in counts if item is not found)
+    return (*others, *((rest,) if rest.executed else ()), moves)
+
+
+def _sum_known(values: Iterable[int | None]) -> int | None:
+    """The sum, or None if any part is unknown."""
+    total = 0
+    for value in values:
+        if value is None:
+            return None
+        total += value
+    return total
+
+
+def _classes(counts: tuple[OpcodeCount, ...], total: int) -> tuple[ClassCount, ...]:
+    found = []
+    for key, title in opcodes.CLASSES.items():
+        members = tuple(item for item in counts if item.instruction_class == key)
+        if members:
+            executed = sum(item.executed for item in members)
+            threads = _sum_known(item.thread_executed for item in members)
+            found.append(
+                ClassCount(key, title, executed, threads, executed / total if total else 0.0, members)
+            )
+    return tuple(sorted(found, key=lambda item: -item.executed))
+
+
+def _pipes(profile: KernelProfile) -> tuple[PipeUse, ...]:
+    """Every pipe of the report, busiest first."""
+    found: dict[str, dict[str, float]] = {}
+    for metric in metrics.pipe_metrics(profile.metrics):
+        percent = profile.number(metric.name)
+        if percent is not None:
+            kind = f"{'cycles' if metric.in_cycles else 'instructions'}_of_{metric.over}"
+            found.setdefault(metric.pipe, {})[kind] = percent
+    pipes = []
+    for pipe, percents in found.items():
+        label, meaning = _PIPES.get(pipe, (pipe.replace("_", " ").upper(), ""))
+        pipes.append(PipeUse(pipe, label, meaning, **percents))
+    return tuple(sorted(pipes, key=lambda use: (-use.percent, use.label)))
+
+
+def _ratios(counts: tuple[OpcodeCount, ...], modifiers: tuple[OpcodeCount, ...], total: int) -> Ratios:
+    def executed(*names: str) -> int:
+        return sum(
+            item.executed for item in counts if item.opcode in names and item.instruction_class != "move"
+        )
+
+    def per(dividend: int, divisor: int) -> float | None:
+        return dividend / divisor if divisor else None
+
+    multiply_adds = executed(*opcodes.FUSED_MULTIPLY_ADD)
+    math = sum(item.executed for item in counts if item.instruction_class in opcodes.MATH_CLASSES)
+    main = _main_arithmetic(counts)
+    main_executed = executed(main) if main else 0
+    return Ratios(
+        main_opcode=main,
+        main_share=main_executed / total if total else 0.0,
+        main_per_shared_load=per(main_executed, executed("LDS", "LDSM")) if main else None,
+        main_per_global_load=per(main_executed, executed("LDG", "LDGSTS")) if main else None,
+        ffma_per_shared_load=per(executed("FFMA"), executed("LDS", "LDSM")),
+        ffma_per_global_load=per(executed("FFMA"), executed("LDG", "LDGSTS")),
+        fma_share=multiply_adds / total if total else 0.0,
+        math_share=math / total if total else 0.0,
+        bytes_per_shared_load=_mean_bytes(modifiers, ("LDS", "LDSM")),
+        bytes_per_global_load=_mean_bytes(modifiers, ("LDG", "LDGSTS")),
+    )
+
+
+_TENSOR_WEIGHT = 64
+"""A warp-wide matrix instruction does at least this many times the work of a scalar one."""
+
+
+def _main_arithmetic(counts: tuple[OpcodeCount, ...]) -> str:
+    """The opcode that does most of the arithmetic, '' if there is none."""
+
+    def work(item: OpcodeCount) -> int:
+        return item.executed * (_TENSOR_WEIGHT if item.instruction_class == "tensor" else 1)
+
+    found = [item for item in counts if item.instruction_class in opcodes.MATH_CLASSES]
+    return max(found, key=work).opcode if found else ""
+
+
+def _mean_bytes(modifiers: tuple[OpcodeCount, ...], names: tuple[str, ...]) -> float | None:
+    """Mean bytes per thread and instruction over all variants of these opcodes."""
+    loads = [item for item in modifiers if item.opcode.partition(".")[0] in names]
+    executed = sum(item.executed for item in loads)
+    moved = sum(item.executed * opcodes.bytes_per_thread(item.opcode) for item in loads)
+    return moved / executed if executed else None

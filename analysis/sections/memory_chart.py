@@ -1,0 +1,292 @@
+"""The memory chart: what flows over every link between the kernel and device memory, and how well caches do.
+
+The boxes are Nsight Compute's: the kernel, the logical spaces that its instructions name, L1/TEX and shared memory in
+the SM, L2, and device, system and peer memory. Which counter belongs to which link is read from the metrics' names
+and descriptions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from gemmprof import metrics
+from gemmprof.analysis.sections.by_line import operand_wavefronts
+from gemmprof.analysis.sections.coalescing import async_copy_sectors
+from gemmprof.model import KernelProfile, NotCollected
+
+NAME = "memory_chart"
+TITLE = "Memory chart"
+GROUP = metrics.MEMORY_CHART
+
+SECTOR_BYTES = 32
+WAVEFRONT_BYTES = 128
+_SHARED_KINDS = ("load", "store", "atomic", "async_copy")
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryUnit:
+    """A box of the chart.
+
+    Attributes:
+        name: ``kernel``; the logical spaces ``global``, ``local``, ``texture``, ``surface``, ``shared``,
+            ``distributed_shared``, ``tensor_memory_accelerator``; the physical ``l1``, ``shared_memory``, ``l2``,
+            ``device``, ``other_sm`` (shared memory of a cluster's other SMs), ``system``, ``peer``.
+        title: name for people.
+        hit_rate: per cent of the sectors found in this cache, None for what is no cache or was not collected.
+        percent_of_peak: how busy the unit was, per cent of its peak, None if unknown; the peak of its busiest part.
+        busiest: that part in ncu's words, '' where the report does not break the unit down.
+    """
+
+    name: str
+    title: str
+    hit_rate: float | None = None
+    percent_of_peak: float | None = None
+    busiest: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryLink:
+    """Traffic of one kind between two boxes. A quantity that has no meaning or no counter is None.
+
+    Attributes:
+        source, target: names of the units; the data of a ``read`` flows from source to target, as that of a
+            ``write`` does; a ``load`` is asked for by the source.
+        label: ``load``, ``store``, ``reduction``, ``atomic``, ``async_copy``, ``ldmatrix``, ``stmatrix``,
+            ``wgmma``, ``tma_load``, ``tma_store``, ``tma_reduction``, ``access`` (any kind), ``fabric``, ``read``
+            or ``write``.
+        instructions: warp-level instructions.
+        requests: requests at the L1 tag stage.
+        bytes: bytes moved; at the L1 tag stage 32 for each sector touched, at shared memory's data stage 128 for each
+            wavefront, which is what it could have moved.
+        bytes_per_second: ``bytes`` over the kernel's duration.
+        percent_of_peak: per cent of the link's peak rate.
+    """
+
+    source: str
+    target: str
+    label: str
+    instructions: float | None = None
+    requests: float | None = None
+    bytes: float | None = None
+    bytes_per_second: float | None = None
+    percent_of_peak: float | None = None
+
+    @property
+    def idle(self) -> bool:
+        """True if nothing flowed: every count is zero (the per cent of peak, where nothing was counted).
+
+        The utilisation of shared memory is a little above 0 in kernels that never touch it, so counts come first.
+        """
+        counts = [n for n in (self.instructions, self.requests, self.bytes) if n is not None]
+        return not any(counts) if counts else not self.percent_of_peak
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryChart:
+    """All boxes and links of one launch.
+
+    Attributes:
+        units: the boxes, kernel first.
+        links: links for which the report has a counter, idle ones included.
+        not_collected: links without any counter in this report, as ``source→target label``.
+        remedy: ncu options that collect the whole chart.
+        busy_percent: "Mem Busy", the busiest unit between the SMs and device memory, per cent of peak.
+        bandwidth_percent: "Max Bandwidth", the busiest connection between them, per cent of peak.
+        pipes_busy_percent: "Mem Pipes Busy", the SM's memory instruction pipes, per cent of peak.
+        dram_bytes_per_second: device memory's throughput, both directions.
+    """
+
+    units: tuple[MemoryUnit, ...]
+    links: tuple[MemoryLink, ...]
+    not_collected: tuple[str, ...] = ()
+    remedy: str = GROUP.remedy
+    busy_percent: float | None = None
+    bandwidth_percent: float | None = None
+    pipes_busy_percent: float | None = None
+    dram_bytes_per_second: float | None = None
+
+    def unit(self, name: str) -> MemoryUnit | None:
+        """The box with this name, or None."""
+        return next((unit for unit in self.units if unit.name == name), None)
+
+    def link(self, source: str, target: str, label: str | None = None) -> MemoryLink | None:
+        """The first link between two boxes (with this label), or None."""
+        for link in self.links:
+            if (link.source, link.target) == (source, target) and label in (None, link.label):
+                return link
+        return None
+
+
+RESULT = MemoryChart
+
+
+def analyse(profile: KernelProfile) -> MemoryChart | NotCollected:
+    """The memory chart of one launch; `NotCollected` if no link has a counter."""
+    candidates = (*_instruction_links(profile), *_request_links(profile), *_transfer_links(profile))
+    links = tuple(link for link in candidates if _known(link))
+    if not links:
+        return GROUP.not_collected(profile.metrics)
+    absent = tuple(f"{link.source}→{link.target} {link.label}" for link in candidates if not _known(link))
+    return MemoryChart(
+        _units(profile),
+        links,
+        absent,
+        busy_percent=profile.number(metrics.MEMORY_BUSY),
+        bandwidth_percent=profile.number(metrics.MEMORY_BANDWIDTH),
+        pipes_busy_percent=profile.number(metrics.MEMORY_PIPES_BUSY),
+        dram_bytes_per_second=profile.number(metrics.DRAM_BYTES_PER_SECOND),
+    )
+
+
+def _known(link: MemoryLink) -> bool:
+    quantities = (link.instructions, link.requests, link.bytes, link.percent_of_peak)
+    return any(quantity is not None for quantity in quantities)
+
+
+def _units(profile: KernelProfile) -> tuple[MemoryUnit, ...]:
+    return (
+        MemoryUnit("kernel", "Kernel"),
+        MemoryUnit("global", "Global"),
+        MemoryUnit("local", "Local"),
+        MemoryUnit("texture", "Texture"),
+        MemoryUnit("surface", "Surface"),
+        MemoryUnit("shared", "Shared"),
+        MemoryUnit("distributed_shared", "Distributed shared"),
+        MemoryUnit("tensor_memory_accelerator", "Tensor memory accelerator"),
+        MemoryUnit(
+            "l1",
+            "L1/TEX cache",
+            profile.number(metrics.L1_HIT_RATE),
+            profile.number(metrics.L1_THROUGHPUT),
+            _busiest_part(profile, "l1tex__"),
+        ),
+        MemoryUnit(
+            "shared_memory",
+            "Shared memory",
+            percent_of_peak=profile.number(metrics.SHARED_PEAK_PERCENT),
+        ),
+        MemoryUnit(
+            "l2",
+            "L2 cache",
+            profile.number(metrics.L2_HIT_RATE),
+            profile.number(metrics.L2_THROUGHPUT),
+            _busiest_part(profile, "lts__"),
+        ),
+        MemoryUnit("device", "Device memory", percent_of_peak=profile.number(metrics.DRAM_THROUGHPUT)),
+        MemoryUnit("other_sm", "Shared memory of other SMs"),
+        MemoryUnit("system", "System memory"),
+        MemoryUnit("peer", "Peer memory"),
+    )
+
+
+def _busiest_part(profile: KernelProfile, prefix: str) -> str:
+    """The busiest member of the memory throughput's breakdown that belongs to one unit."""
+    names = (name.strip() for name in (profile.text(metrics.BREAKDOWN_MEMORY) or "").split(","))
+    known = [
+        (value, name)
+        for name in names
+        if name.startswith(prefix) and (value := profile.number(name)) is not None
+    ]
+    return metrics.readable(max(known)[1]) if known else ""
+
+
+def _instruction_links(profile: KernelProfile) -> Iterable[MemoryLink]:
+    """From the kernel to the logical spaces: warp-level instructions."""
+    for (space, operation), terms in metrics.SPACE_INSTRUCTIONS.items():
+        counts = [profile.first_number(names) for names in terms]
+        known = [count for count in counts if count is not None]
+        yield MemoryLink("kernel", space, operation, instructions=sum(known) if known else None)
+
+
+def _request_links(profile: KernelProfile) -> Iterable[MemoryLink]:
+    """From the logical spaces to the hardware: requests at L1's tag stage, wavefronts of shared memory."""
+    for (space, operation), name in metrics.SPACE_REQUESTS.items():
+        sectors = _sectors(profile, space, operation)
+        yield _with_bandwidth(
+            profile,
+            MemoryLink(
+                space,
+                "l1",
+                operation,
+                requests=profile.number(name),
+                bytes=None if sectors is None else sectors * SECTOR_BYTES,
+                percent_of_peak=profile.number(name + metrics.PERCENT_SUFFIX),
+            ),
+        )
+    counts = [profile.number(metrics.SHARED_WAVEFRONTS_OF[kind]) for kind in _SHARED_KINDS]
+    wavefronts = [count for count in (*counts, operand_wavefronts(profile)) if count is not None]
+    yield _with_bandwidth(
+        profile,
+        MemoryLink(
+            "shared",
+            "shared_memory",
+            "access",
+            bytes=sum(wavefronts) * WAVEFRONT_BYTES if wavefronts else None,
+            percent_of_peak=profile.number(metrics.SHARED_PEAK_PERCENT),
+        ),
+    )
+
+
+def _sectors(profile: KernelProfile, space: str, operation: str) -> float | None:
+    if operation == "async_copy":
+        return async_copy_sectors(profile)
+    return profile.number(metrics.SPACE_SECTORS[space, operation])
+
+
+def _transfer_links(profile: KernelProfile) -> Iterable[MemoryLink]:
+    """Between the caches and the memories: bytes."""
+    yield _bytes_link(profile, "l2", "l1", "read", (metrics.L2_TO_L1_BYTES,))
+    yield _bytes_link(profile, "l1", "l2", "write", (metrics.L1_TO_L2_BYTES,))
+    yield _bytes_link(profile, "l1", "shared_memory", "async_copy", (metrics.ASYNC_COPY_L1_BYTES,))
+    yield _bytes_link(profile, "l2", "shared_memory", "async_copy", (metrics.ASYNC_COPY_L2_BYTES,))
+    yield _bytes_link(profile, "l2", "shared_memory", "tma_load", (metrics.TMA_LOAD_BYTES,))
+    yield _bytes_link(profile, "shared_memory", "l2", "tma_store", (metrics.TMA_STORE_BYTES,))
+    yield _bytes_link(profile, "shared_memory", "l2", "tma_reduction", (metrics.TMA_REDUCTION_BYTES,))
+    yield _bytes_link(profile, "other_sm", "shared_memory", "read", (metrics.DSHARED_READ_BYTES,))
+    yield _bytes_link(profile, "shared_memory", "other_sm", "write", (metrics.DSHARED_WRITE_BYTES,))
+    yield _bytes_link(profile, "l2", "l2", "fabric", (metrics.L2_FABRIC_SECTORS,), scale=SECTOR_BYTES)
+    yield _bytes_link(profile, "device", "l2", "read", metrics.DRAM_READ_BYTES)
+    yield _bytes_link(profile, "l2", "device", "write", metrics.DRAM_WRITE_BYTES)
+    for (aperture, operation), names in metrics.OFF_CHIP_SECTORS.items():
+        memory = "system" if aperture == "sysmem" else aperture
+        source, target = (memory, "l2") if operation == "read" else ("l2", memory)
+        label = {"red": "reduction", "atom": "atomic"}.get(operation, operation)
+        yield _bytes_link(profile, source, target, label, names, scale=SECTOR_BYTES)
+
+
+def _bytes_link(
+    profile: KernelProfile, source: str, target: str, label: str, names: Iterable[str], scale: int = 1
+) -> MemoryLink:
+    """A link whose counter (the first name that the report has) counts bytes, or sectors of ``scale`` bytes."""
+    for name in names:
+        count = profile.number(name)
+        if count is not None:
+            rate = profile.number(name + metrics.PER_SECOND_SUFFIX)
+            link = MemoryLink(
+                source,
+                target,
+                label,
+                bytes=count * scale,
+                bytes_per_second=None if rate is None else rate * scale,
+                percent_of_peak=profile.number(name + metrics.PERCENT_SUFFIX),
+            )
+            return _with_bandwidth(profile, link)
+    return MemoryLink(source, target, label)
+
+
+def _with_bandwidth(profile: KernelProfile, link: MemoryLink) -> MemoryLink:
+    """The link with its bandwidth computed from the kernel's duration, where the report has none."""
+    duration = profile.number(metrics.DURATION)
+    if link.bytes is None or link.bytes_per_second is not None or not duration:
+        return link
+    return MemoryLink(
+        link.source,
+        link.target,
+        link.label,
+        link.instructions,
+        link.requests,
+        link.bytes,
+        link.bytes / duration * 1e9,
+        link.percent_of_peak,
+    )

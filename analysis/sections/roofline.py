@@ -1,0 +1,337 @@
+"""Roofline: achieved FLOP/s against arithmetic intensity, under the roofs that Nsight Compute draws.
+
+Compute roofs are FP32, FP64, FP16 and one per tensor type that the kernel uses; memory roofs are device memory, L2,
+L1 and (ours, ncu has none) shared memory. One point per used precision and memory level.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from gemmprof import metrics
+from gemmprof.analysis.sections.by_line import constants_set, operand_wavefronts
+from gemmprof.gpu.arch import LIMITS
+from gemmprof.model import KernelProfile, NotCollected
+
+NAME = "roofline"
+TITLE = "Roofline"
+GROUP = metrics.ROOFLINE
+
+FP32, FP64, FP16 = "fp32", "fp64", "fp16"
+TENSOR_PREFIX = "tensor:"
+DRAM, L2, L1, SHARED = "dram", "l2", "l1", "shared"
+
+L2_BYTES_PER_CYCLE = 32
+"""Bytes that one L2 slice sends to the crossbar in one active cycle."""
+L1_BYTES_PER_CYCLE = 128
+"""Bytes that one L1 writes back to registers in one active cycle."""
+SHARED_BYTES_PER_WAVEFRONT = 128
+"""32 banks of 4 bytes: what one SM's shared memory moves in the one cycle of a wavefront."""
+
+
+def _percent(achieved: float | None, peak: float) -> float | None:
+    return None if achieved is None or peak <= 0 else 100 * achieved / peak
+
+
+@dataclass(frozen=True, slots=True)
+class ComputeRoof:
+    """Peak rate of one kind of arithmetic, FLOP/s (operations/s for integer tensor types).
+
+    ``key`` is ``fp32``, ``fp64``, ``fp16`` or the tensor path (``tensor:src_tf32_dst_fp32``); ``label`` readable.
+    """
+
+    key: str
+    label: str
+    peak: float
+    achieved: float | None
+    """What the kernel reached; None if the counters are absent, 0 if it does none of this arithmetic."""
+    only_constants: bool = False
+    """True where all that the counters saw were instructions that set registers (HFMA2 Rx, -RZ, RZ, …)."""
+
+    @property
+    def percent(self) -> float | None:
+        """Achieved in per cent of the peak."""
+        return _percent(self.achieved, self.peak)
+
+    @property
+    def computes(self) -> bool:
+        """Whether the kernel does this arithmetic."""
+        return bool(self.achieved) and not self.only_constants
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryRoof:
+    """Peak bandwidth of one memory level in byte/s, and what the kernel moved.
+
+    ``level`` is ``dram``, ``l2``, ``l1`` or ``shared``.
+    """
+
+    level: str
+    label: str
+    peak: float
+    achieved: float | None
+
+    @property
+    def percent(self) -> float | None:
+        """Achieved in per cent of the peak."""
+        return _percent(self.achieved, self.peak)
+
+    def ridge(self, compute: ComputeRoof) -> float:
+        """Intensity (FLOP/byte) from which on this level no longer limits that arithmetic."""
+        return compute.peak / self.peak
+
+
+@dataclass(frozen=True, slots=True)
+class RooflinePoint:
+    """The kernel under one compute roof and one memory roof.
+
+    Attributes:
+        intensity: FLOP per byte of traffic at this level.
+        achieved: FLOP/s.
+        attainable: min(compute peak, intensity x bandwidth peak), FLOP/s.
+        ridge: intensity where the two roofs meet.
+        bound: ``memory`` left of the ridge, ``compute`` right of it.
+    """
+
+    compute: ComputeRoof
+    memory: MemoryRoof
+    intensity: float
+    achieved: float
+    attainable: float
+    ridge: float
+    bound: str
+
+    @property
+    def headroom(self) -> float:
+        """How many times faster the kernel could be under these two roofs: attainable / achieved."""
+        return self.attainable / self.achieved
+
+    @property
+    def percent(self) -> float:
+        """Achieved in per cent of what is attainable at this intensity."""
+        return 100 * self.achieved / self.attainable
+
+
+@dataclass(frozen=True, slots=True)
+class Roofline:
+    """All roofs of the device at the measured clocks, and the kernel's points (most work first)."""
+
+    compute_roofs: tuple[ComputeRoof, ...]
+    memory_roofs: tuple[MemoryRoof, ...]
+    points: tuple[RooflinePoint, ...]
+    duration_ns: float | None
+    notes: tuple[str, ...] = ()
+    """What a reader must know of this device: 'compute capability 12.1 has no device-memory counters'."""
+    missing: NotCollected | None = None
+
+    def point(self, key: str, level: str) -> RooflinePoint | None:
+        """The point of this precision and memory level, or None."""
+        for point in self.points:
+            if point.compute.key == key and point.memory.level == level:
+                return point
+        return None
+
+    @property
+    def main(self) -> ComputeRoof | None:
+        """The arithmetic that the kernel does most of relative to its roof; None if it does none."""
+        used = [roof for roof in self.compute_roofs if roof.computes]
+        return max(used, key=lambda roof: roof.percent or 0.0, default=None)
+
+
+RESULT = Roofline
+
+# The factors count operations: a fused multiply-add as two, a packed instruction for each of its halves.
+_SCALAR: tuple[tuple[str, str, dict[str, int]], ...] = (
+    (FP32, "FP32", {"fadd": 1, "fmul": 1, "ffma": 2, "fadd2": 2, "fmul2": 2, "ffma2": 4}),
+    (FP64, "FP64", {"dadd": 1, "dmul": 1, "dfma": 2}),
+    (FP16, "FP16 (no tensor core)", {"hadd": 2, "hmul": 2, "hfma": 4}),
+)
+_PEAK_OPERATION = {FP32: "ffma", FP64: "dfma", FP16: "hfma"}
+MOVING_CONSTANTS = 1.0
+"""FP16 below this per cent of its peak is taken for no arithmetic where the report has no source: see opcodes."""
+_LATER_OPERATIONS = frozenset({"fadd2", "fmul2", "ffma2"})
+"""Packed FP32 arithmetic of compute capability 10.0 on; reports of other GPUs have no counter of it."""
+
+
+def analyse(profile: KernelProfile) -> Roofline | NotCollected:
+    """Roofs and points of one launch."""
+    compute_roofs = (*_scalar_roofs(profile), *_tensor_roofs(profile))
+    memory_roofs = tuple(_memory_roofs(profile))
+    if not compute_roofs or not memory_roofs:
+        return GROUP.not_collected(profile.metrics)
+    used = sorted((roof for roof in compute_roofs if roof.computes), key=lambda roof: -(roof.achieved or 0.0))
+    points = tuple(
+        point for roof in used for memory in memory_roofs if (point := _point(roof, memory)) is not None
+    )
+    return Roofline(
+        compute_roofs=compute_roofs,
+        memory_roofs=memory_roofs,
+        points=points,
+        duration_ns=profile.number(metrics.DURATION),
+        notes=tuple(_notes(profile, compute_roofs)),
+        missing=GROUP.incomplete(profile.metrics),
+    )
+
+
+def _product(*factors: float | None) -> float | None:
+    """The product, or None if a factor is absent, or below 0 as no rate or clock of a sound report is."""
+    result = 1.0
+    for factor in factors:
+        if factor is None or factor < 0:
+            return None
+        result *= factor
+    return result
+
+
+def _scalar_roofs(profile: KernelProfile) -> Iterable[ComputeRoof]:
+    clock = profile.number(metrics.SM_ELAPSED_CLOCK)
+    for key, label, factors in _SCALAR:
+        operation = _PEAK_OPERATION[key]
+        peak = _product(factors[operation], profile.number(metrics.peak_per_cycle(operation)), clock)
+        if peak:
+            achieved = _scalar_achieved(profile, factors)
+            yield ComputeRoof(
+                key, label, peak, achieved, key == FP16 and _only_constants(profile, factors, achieved, peak)
+            )
+
+
+def _only_constants(
+    profile: KernelProfile, factors: dict[str, int], achieved: float | None, peak: float
+) -> bool:
+    """Whether FP16 counters saw nothing but registers being set.
+
+    The source tells it exactly: all thread instructions of these kinds were such ones. Without it a rate below
+    `MOVING_CONSTANTS` per cent of the peak is taken for them.
+    """
+    if not achieved:
+        return False
+    constants = constants_set(profile, metrics.THREADS_PREDICATED_BY_ADDRESS)
+    counted = [profile.number(metrics.executed_per_cycle(operation)) for operation in factors]
+    cycles = profile.number(metrics.ELAPSED_CYCLES)
+    if constants is None or cycles is None:
+        return 100 * achieved < MOVING_CONSTANTS * peak
+    # Rates were counted in another pass than the instructions, so the two agree within a little.
+    return sum(count or 0.0 for count in counted) * cycles <= 1.05 * constants
+
+
+def _scalar_achieved(profile: KernelProfile, factors: dict[str, int]) -> float | None:
+    """Operations per second; None if a counter that every architecture has is absent, or one is below 0."""
+    per_cycle = 0.0
+    for operation, factor in factors.items():
+        count = profile.number(metrics.executed_per_cycle(operation))
+        if (count is None and operation not in _LATER_OPERATIONS) or (count or 0.0) < 0:
+            return None
+        per_cycle += factor * (count or 0.0)
+    return _product(per_cycle, profile.number(metrics.SMSP_CLOCK))
+
+
+def _tensor_roofs(profile: KernelProfile) -> Iterable[ComputeRoof]:
+    """One roof per tensor path that the kernel uses.
+
+    From compute capability 9.0 on, ``src_*`` counters are totals over the ``op_*`` ones of the same source type;
+    a total stands only where no path that it covers was used.
+    """
+    clock = profile.number(metrics.SM_ELAPSED_CLOCK)
+    achieved: dict[str, float] = {}
+    for path in metrics.tensor_paths(profile.metrics):
+        rate = _product(profile.number(metrics.tensor_operations_per_cycle(path)), clock)
+        if rate:
+            achieved[path] = rate
+    for path, rate in sorted(achieved.items()):
+        if any(_covers(path, other) for other in achieved):
+            continue
+        peak = _product(profile.number(metrics.tensor_operations_peak(path)), clock)
+        if peak:
+            yield ComputeRoof(f"{TENSOR_PREFIX}{path}", tensor_label(path), peak, rate)
+
+
+def _covers(total: str, path: str) -> bool:
+    """Whether the counter ``total`` includes what ``path`` counts."""
+    if not total.startswith("src_") or total == path:
+        return False
+    source = path[path.find("src_") :]
+    return source == total or source.startswith(f"{total}_")
+
+
+def tensor_label(path: str) -> str:
+    """A tensor path in words: ``HGMMA BF16 → FP32``, ``FP8, sparse``."""
+    head, _, types = path.partition("src_")
+    sparse = types.endswith("_sparsity_on")
+    types = types.removesuffix("_sparsity_on").removesuffix("_sparsity_off")
+    source, _, destination = types.partition("_dst_")
+    label = source.upper().replace("_", "/")
+    if destination:
+        label += f" → {destination.upper()}"
+    operation = head.removeprefix("op_").strip("_").upper()
+    return " ".join(filter(None, ("Tensor", operation, label))) + (" (sparse)" if sparse else "")
+
+
+def _memory_roofs(profile: KernelProfile) -> Iterable[MemoryRoof]:
+    number = profile.number
+    peak = _product(number(metrics.DRAM_BYTES_PEAK), number(metrics.DRAM_CLOCK))
+    if peak:
+        yield MemoryRoof(DRAM, "Device memory", peak, _product(number(metrics.DRAM_BYTES_PER_SECOND)))
+    peak = _product(L2_BYTES_PER_CYCLE, number(metrics.L2_TO_XBAR_PEAK), number(metrics.L2_CLOCK))
+    if peak:
+        achieved = _product(L2_BYTES_PER_CYCLE, number(metrics.L2_TO_XBAR_PER_SECOND))
+        yield MemoryRoof(L2, "L2 cache", peak, achieved)
+    limits = LIMITS.get(profile.device.compute_capability)
+    distributed = limits is None or limits.clusters
+    writeback, writeback_peak = (
+        (metrics.L1_WRITEBACK_DSHARED_PER_SECOND, metrics.L1_WRITEBACK_DSHARED_PEAK)
+        if distributed and metrics.L1_WRITEBACK_DSHARED_PEAK in profile.metrics
+        else (metrics.L1_WRITEBACK_PER_SECOND, metrics.L1_WRITEBACK_PEAK)
+    )
+    clock = number(metrics.L1_CLOCK)
+    peak = _product(L1_BYTES_PER_CYCLE, number(writeback_peak), clock)
+    if peak:
+        yield MemoryRoof(L1, "L1 cache", peak, _product(L1_BYTES_PER_CYCLE, number(writeback)))
+    # L1 and shared memory are one unit of the SM and run at its clock.
+    shared = _shared_achieved(profile)
+    shared_clock = number(metrics.SM_ELAPSED_CLOCK) if clock is None and shared is not None else clock
+    peak = _product(SHARED_BYTES_PER_WAVEFRONT, profile.device.sm_count, shared_clock)
+    if peak:
+        yield MemoryRoof(SHARED, "Shared memory", peak, shared)
+
+
+def _shared_achieved(profile: KernelProfile) -> float | None:
+    """Bytes per second that shared memory was busy for; a bank conflict costs as much as the bytes it displaces."""
+    counts = [profile.number(name) for name in metrics.SHARED_WAVEFRONTS]
+    duration = profile.number(metrics.DURATION)
+    if None in counts or not duration:
+        return None
+    wavefronts = sum(count for count in counts if count is not None)
+    wavefronts += operand_wavefronts(profile) or 0.0
+    if wavefronts < 0 or duration < 0:
+        return None
+    return SHARED_BYTES_PER_WAVEFRONT * wavefronts / (duration * 1e-9)
+
+
+def _point(compute: ComputeRoof, memory: MemoryRoof) -> RooflinePoint | None:
+    """The point under two roofs; None where the kernel moves nothing at this level or it was not measured."""
+    if not compute.achieved or not memory.achieved:
+        return None
+    intensity = compute.achieved / memory.achieved
+    ridge = memory.ridge(compute)
+    return RooflinePoint(
+        compute=compute,
+        memory=memory,
+        intensity=intensity,
+        achieved=compute.achieved,
+        attainable=min(compute.peak, intensity * memory.peak),
+        ridge=ridge,
+        bound="memory" if intensity < ridge else "compute",
+    )
+
+
+def _notes(profile: KernelProfile, roofs: Iterable[ComputeRoof]) -> Iterable[str]:
+    for roof in roofs:
+        if roof.only_constants:
+            yield (
+                "The FP16 counters saw only instructions that set a register to a constant (HFMA2 Rx, -RZ, RZ, …): "
+                "they are no arithmetic and have no point."
+            )
+    limits = LIMITS.get(profile.device.compute_capability)
+    if limits is not None and not limits.dram_counters:
+        yield f"Compute capability {limits.label} has no device-memory counters: there is no DRAM roof."

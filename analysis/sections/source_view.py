@@ -1,0 +1,328 @@
+"""Source view: every CUDA line beside its SASS, with executions, samples, stalls, conflicts and excess sectors.
+
+Every counter of the report has its own list of addresses; all are joined here by address. A line's figures are the
+sums over its instructions, keyed by (file, line).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import repeat
+from types import MappingProxyType
+from typing import NamedTuple
+
+from gemmprof import metrics
+from gemmprof.analysis.sections.by_line import (
+    ACCESS_OPERATIONS,
+    MEMORY_SPACES,
+    Code,
+    by_address,
+    first_by_address,
+    flags,
+    total,
+)
+from gemmprof.model import KernelProfile, NotCollected
+
+NAME = "source_view"
+TITLE = "Source"
+GROUP = metrics.SOURCE_VIEW
+
+
+class Counters(NamedTuple):
+    """What the report knows of one instruction, or summed over the instructions of one line.
+
+    A counter that was not collected is None; one that was collected and has no entry for an address is 0. A tuple,
+    because a frozen dataclass takes three times as long to make, and a report has a hundred thousand instructions.
+
+    Attributes:
+        executed: warp-level executions.
+        threads_predicated_on: thread-level executions, threads switched off by a predicate not counted.
+        samples: warp samples, all stall reasons.
+        stalls: samples by stall reason (``long_scoreboard``, …), most first, zeros left out.
+        shared_wavefronts, shared_ideal: shared-memory passes taken and needed.
+        global_sectors, global_ideal: 32-byte sectors touched and needed.
+        global_tags: L1 tag look-ups of global accesses.
+        divergent_branches: executions after which the warp's threads went different ways.
+        local_sectors: 32-byte sectors of local memory.
+    """
+
+    executed: int | None = None
+    threads_predicated_on: int | None = None
+    samples: int | None = None
+    stalls: Mapping[str, int] = MappingProxyType({})
+    shared_wavefronts: int | None = None
+    shared_ideal: int | None = None
+    global_sectors: int | None = None
+    global_ideal: int | None = None
+    global_tags: int | None = None
+    local_sectors: int | None = None
+    divergent_branches: int | None = None
+
+    @property
+    def shared_excess(self) -> int | None:
+        """Wavefronts that bank conflicts added."""
+        if self.shared_wavefronts is None or self.shared_ideal is None:
+            return None
+        return self.shared_wavefronts - self.shared_ideal
+
+    @property
+    def global_excess(self) -> int | None:
+        """Sectors beyond what the bytes need."""
+        if self.global_sectors is None or self.global_ideal is None:
+            return None
+        return self.global_sectors - self.global_ideal
+
+    @property
+    def shared_n_way(self) -> float | None:
+        """Wavefronts an execution: "n-way" conflicts; None if nothing was executed."""
+        return self._per_execution(self.shared_wavefronts)
+
+    @property
+    def threads_predicated_on_per_instruction(self) -> float | None:
+        """Average active threads of a warp, those switched off by a predicate not counted; None if nothing ran."""
+        return self._per_execution(self.threads_predicated_on)
+
+    def _per_execution(self, count: int | None) -> float | None:
+        return count / self.executed if count is not None and self.executed else None
+
+
+@dataclass(frozen=True, slots=True)
+class SassLine:
+    """One SASS instruction.
+
+    Attributes:
+        index: its place in ``SourceView.sass``.
+        address: absolute PC.
+        offset: byte offset in the function.
+        sass: text, '' where the report carries no code.
+        file, line: the CUDA line that it came from, None without line information.
+        counters: what happened in it.
+        spaces: ``global``, ``local``, ``shared``: the memory that it accesses, () for none.
+        operations: ``load``, ``store``, ``atomic``: what it does there, () for none or a reduction.
+        access_bits: width of the access of one thread in bits, None for no access.
+    """
+
+    index: int
+    address: int
+    offset: int
+    sass: str
+    file: str | None
+    line: int | None
+    counters: Counters
+    spaces: tuple[str, ...] = ()
+    operations: tuple[str, ...] = ()
+    access_bits: int | None = None
+
+    @property
+    def access(self) -> str:
+        """What it does to memory, in words: ``global load, 128 bits a thread``; '' for nothing."""
+        words = " and ".join(self.spaces) + "".join(f" {operation}" for operation in self.operations)
+        width = f", {self.access_bits} bits a thread" if self.access_bits else ""
+        return f"{words}{width}" if words else ""
+
+
+@dataclass(frozen=True, slots=True)
+class CudaLine:
+    """One CUDA line that code came from. ``instructions`` are indices into ``SourceView.sass``, ascending."""
+
+    file: str
+    line: int
+    text: str
+    instructions: tuple[int, ...]
+    counters: Counters
+
+
+@dataclass(frozen=True, slots=True)
+class SourceView:
+    """The kernel's code with what happened in it.
+
+    Attributes:
+        sass: all instructions in address order.
+        lines: CUDA lines that have instructions, in file and line order; empty without line information.
+        hottest_lines: indices into ``lines``, most samples first (most executions where samples are equal).
+        hottest_sass: indices into ``sass``, same order.
+        files: path to the whole text of the source files that the report carries (those with text only).
+        totals: sums over all instructions.
+        sampling_interval_cycles: cycles between two samples of one scheduler, None if unknown.
+    """
+
+    sass: tuple[SassLine, ...]
+    lines: tuple[CudaLine, ...]
+    hottest_lines: tuple[int, ...]
+    hottest_sass: tuple[int, ...]
+    files: Mapping[str, str]
+    totals: Counters
+    sampling_interval_cycles: int | None = None
+
+    def share(self, counters: Counters) -> float | None:
+        """Per cent of all samples that fall on these counters; None without samples."""
+        if counters.samples is None or not self.totals.samples:
+            return None
+        return 100.0 * counters.samples / self.totals.samples
+
+
+RESULT = SourceView
+
+
+class _Tables:
+    """The per-address tables of one launch, each read once."""
+
+    def __init__(self, profile: KernelProfile) -> None:
+        self.executed = by_address(profile, metrics.INSTRUCTIONS_BY_ADDRESS)
+        self.threads_predicated_on = by_address(profile, metrics.THREADS_PREDICATED_BY_ADDRESS)
+        self.samples = by_address(profile, metrics.SAMPLE_COUNT)
+        self.stalls = _stalls(profile)
+        self.shared_wavefronts = by_address(profile, metrics.SHARED_WAVEFRONTS_BY_ADDRESS)
+        self.shared_ideal = by_address(profile, metrics.SHARED_IDEAL_BY_ADDRESS)
+        self.global_sectors = by_address(profile, metrics.GLOBAL_SECTORS_BY_ADDRESS)
+        self.global_ideal = by_address(profile, metrics.GLOBAL_IDEAL_BY_ADDRESS)
+        self.global_tags = by_address(profile, metrics.GLOBAL_TAGS_BY_ADDRESS)
+        self.local_sectors = by_address(profile, metrics.LOCAL_SECTORS_BY_ADDRESS)
+        self.divergent_branches = first_by_address(profile, metrics.DIVERGENT_BRANCHES_BY_ADDRESS)
+        self.memory_types = by_address(profile, metrics.MEMORY_TYPE_BY_ADDRESS) or {}
+        self.access_types = by_address(profile, metrics.ACCESS_TYPE_BY_ADDRESS) or {}
+        self.access_sizes = by_address(profile, metrics.ACCESS_SIZE_BY_ADDRESS) or {}
+
+    def addresses(self) -> set[int]:
+        """Every address that some table knows: the code, where the report carries no SASS."""
+        tables = (self.executed, self.samples, self.stalls)
+        return {address for table in tables if table is not None for address in table}
+
+    def access(self, address: int) -> tuple[tuple[str, ...], tuple[str, ...], int | None]:
+        """Memory spaces, operations and width of what the instruction at this address accesses."""
+        return (
+            flags(self.memory_types.get(address), MEMORY_SPACES),
+            flags(self.access_types.get(address), ACCESS_OPERATIONS),
+            self.access_sizes.get(address) or None,
+        )
+
+    def counters(self, addresses: Sequence[int]) -> Counters:
+        """The sums over these addresses."""
+        return Counters(
+            executed=total(self.executed, addresses),
+            threads_predicated_on=total(self.threads_predicated_on, addresses),
+            samples=total(self.samples, addresses),
+            stalls=_by_reason(self.stalls, addresses),
+            shared_wavefronts=total(self.shared_wavefronts, addresses),
+            shared_ideal=total(self.shared_ideal, addresses),
+            global_sectors=total(self.global_sectors, addresses),
+            global_ideal=total(self.global_ideal, addresses),
+            global_tags=total(self.global_tags, addresses),
+            local_sectors=total(self.local_sectors, addresses),
+            divergent_branches=total(self.divergent_branches, addresses),
+        )
+
+    def each(self, addresses: Sequence[int]) -> Iterator[Counters]:
+        """``counters((address,))`` of each address, column by column: a kernel has thousands of instructions."""
+        nothing: dict[str, int] = {}
+
+        def column(table: Mapping[int, int] | None) -> Iterable[int | None]:
+            return repeat(None) if table is None else map(table.get, addresses, repeat(0))
+
+        def reasons(table: _StallTable | None) -> Iterable[dict[str, int]]:
+            return repeat(nothing) if table is None else map(table.get, addresses, repeat(nothing))
+
+        columns = zip(
+            column(self.executed),
+            column(self.threads_predicated_on),
+            column(self.samples),
+            map(_most_first, reasons(self.stalls)),
+            column(self.shared_wavefronts),
+            column(self.shared_ideal),
+            column(self.global_sectors),
+            column(self.global_ideal),
+            column(self.global_tags),
+            column(self.local_sectors),
+            column(self.divergent_branches),
+            strict=False,
+        )
+        return map(Counters._make, columns)
+
+
+_StallTable = dict[int, dict[str, int]]
+
+
+def _stalls(profile: KernelProfile) -> _StallTable | None:
+    """Samples by address and stall reason, zeros left out; None if no reason was sampled per instruction.
+
+    By address first, because a kernel has thousands of addresses, dozens of reasons and mostly zeros.
+    """
+    table: _StallTable | None = None
+    for reason, name in metrics.stall_samples(profile.instances).items():
+        table = {} if table is None else table
+        if not any(profile.instances[name].values):
+            continue
+        for address, samples in (by_address(profile, name) or {}).items():
+            if samples:
+                table.setdefault(address, {})[reason] = samples
+    return table
+
+
+def _by_reason(table: _StallTable | None, addresses: Sequence[int]) -> dict[str, int]:
+    """Samples by stall reason over these addresses, most first."""
+    sums: dict[str, int] = {}
+    if table is not None:
+        for address in addresses:
+            if address in table:
+                for reason, samples in table[address].items():
+                    sums[reason] = sums.get(reason, 0) + samples
+    return _most_first(sums)
+
+
+def _most_first(samples: dict[str, int]) -> dict[str, int]:
+    if len(samples) < 2:
+        return samples
+    return dict(sorted(samples.items(), key=lambda item: (-item[1], item[0])))
+
+
+def analyse(profile: KernelProfile) -> SourceView | NotCollected:
+    """The source view of one launch.
+
+    Without SASS in the report the instructions have no text; without line information there are no lines; without
+    source counters there is no view at all (`NotCollected`).
+    """
+    tables = _Tables(profile)
+    if tables.executed is None and tables.samples is None:
+        return NotCollected(GROUP.required, GROUP.remedy)
+    known = {instruction.address: instruction for instruction in profile.source.instructions}
+    addresses = sorted(known.keys() | tables.addresses())
+    base = profile.source.function_address or (addresses[0] if addresses else 0)
+    sass = []
+    for index, (address, counters) in enumerate(zip(addresses, tables.each(addresses), strict=True)):
+        instruction = known.get(address)
+        code = (
+            ("", None, None)
+            if instruction is None
+            else (instruction.sass, instruction.file, instruction.line)
+        )
+        access = tables.access(address)
+        sass.append(SassLine(index, address, address - base, *code, counters, *access))
+    lines = _lines(profile, addresses, tables)
+    interval = profile.number(metrics.SAMPLING_INTERVAL_CYCLES)
+    return SourceView(
+        sass=tuple(sass),
+        lines=lines,
+        hottest_lines=_hottest(line.counters for line in lines),
+        hottest_sass=_hottest(instruction.counters for instruction in sass),
+        files={path: text for path, text in profile.source.files.items() if text},
+        totals=tables.counters(addresses),
+        sampling_interval_cycles=None if interval is None else int(interval),
+    )
+
+
+def _lines(profile: KernelProfile, addresses: Sequence[int], tables: _Tables) -> tuple[CudaLine, ...]:
+    index_of = {address: index for index, address in enumerate(addresses)}
+    lines = []
+    for place in Code(profile).lines(addresses):
+        if place.file is not None and place.line is not None:
+            indices = tuple(index_of[address] for address in place.addresses)
+            lines.append(
+                CudaLine(place.file, place.line, place.text, indices, tables.counters(place.addresses))
+            )
+    return tuple(lines)
+
+
+def _hottest(counters: Iterable[Counters]) -> tuple[int, ...]:
+    heat = [(-(c.samples or 0), -(c.executed or 0), index) for index, c in enumerate(counters)]
+    return tuple(index for _, _, index in sorted(heat))

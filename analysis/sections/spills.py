@@ -1,0 +1,126 @@
+"""Local memory: registers that spilled, and arrays that the compiler could not keep in registers.
+
+Local memory is thread-private by name and device memory by nature: L1 and L2 cache it, but every access costs an
+instruction and shares their bandwidth.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from gemmprof import metrics
+from gemmprof.analysis.sections.by_line import Code, Place, by_address, total
+from gemmprof.model import KernelProfile, NotCollected
+
+NAME = "spills"
+TITLE = "Local memory and register spills"
+GROUP = metrics.SPILLS
+
+
+@dataclass(frozen=True, slots=True)
+class LocalAccess:
+    """Local-memory accesses of one instruction or one line.
+
+    Attributes:
+        executed: warp-level executions of the instruction(s) that touch local memory, None if not collected.
+        sectors: 32-byte sectors touched, before any cache.
+    """
+
+    place: Place
+    executed: int | None
+    sectors: int
+
+
+@dataclass(frozen=True, slots=True)
+class Spills:
+    """Local-memory traffic of one launch.
+
+    Attributes:
+        loads, stores: warp-level local load and store instructions.
+        load_sectors, store_sectors: 32-byte sectors at L1, None if not collected.
+        load_hit_rate, store_hit_rate: per cent found in L1, None if not collected or without traffic.
+        spilling_requests: local accesses that ncu attributes to register spilling; None where ncu does not tell
+            (versions before 2025), so that spills cannot be told from arrays in local memory.
+        spilling_loads, spilling_stores: the same by direction.
+        share_of_l1_sectors: local sectors as per cent of local plus global ones at L1, None if not collected or
+            without traffic.
+        instructions, lines: where it happens, most sectors first; empty without source counters.
+    """
+
+    loads: float
+    stores: float
+    load_sectors: float | None = None
+    store_sectors: float | None = None
+    load_hit_rate: float | None = None
+    store_hit_rate: float | None = None
+    spilling_requests: float | None = None
+    spilling_loads: float | None = None
+    spilling_stores: float | None = None
+    share_of_l1_sectors: float | None = None
+    instructions: tuple[LocalAccess, ...] = ()
+    lines: tuple[LocalAccess, ...] = ()
+
+    @property
+    def any(self) -> bool:
+        """True if the kernel touched local memory at all."""
+        return bool(self.loads or self.stores)
+
+
+RESULT = Spills
+
+
+def analyse(profile: KernelProfile) -> Spills | NotCollected:
+    """Local-memory traffic of one launch; `NotCollected` without the counts of local loads and stores."""
+    loads = profile.first_number(metrics.LOCAL_LOADS)
+    stores = profile.first_number(metrics.LOCAL_STORES)
+    if loads is None or stores is None:
+        return GROUP.not_collected(profile.metrics)
+    instructions, lines = _accesses(profile)
+    local = [profile.number(metrics.LOCAL_SECTORS_OF[kind]) for kind in ("load", "store")]
+    everything = [*local, *(profile.number(metrics.GLOBAL_SECTORS_OF[kind]) for kind in ("load", "store"))]
+    return Spills(
+        loads,
+        stores,
+        local[0],
+        local[1],
+        # Without traffic ncu stores a rate of 0, which would read as "everything missed".
+        profile.number(metrics.LOCAL_HIT_RATE_OF["load"]) if loads else None,
+        profile.number(metrics.LOCAL_HIT_RATE_OF["store"]) if stores else None,
+        profile.number(metrics.SPILLING_REQUESTS),
+        profile.number(metrics.SPILLING_LOADS),
+        profile.number(metrics.SPILLING_STORES),
+        _share(local, everything),
+        instructions,
+        lines,
+    )
+
+
+def _share(part: list[float | None], whole: list[float | None]) -> float | None:
+    """Per cent of ``whole`` that ``part`` is; None if a value is missing or the whole is 0."""
+    known = [value for value in whole if value is not None]
+    if len(known) < len(whole) or not sum(known):
+        return None
+    return 100.0 * sum(value or 0.0 for value in part) / sum(known)
+
+
+def _accesses(profile: KernelProfile) -> tuple[tuple[LocalAccess, ...], tuple[LocalAccess, ...]]:
+    """Instructions and lines that touch local memory, most sectors first."""
+    sectors = by_address(profile, metrics.LOCAL_SECTORS_BY_ADDRESS)
+    if sectors is None:
+        return (), ()
+    executed = by_address(profile, metrics.INSTRUCTIONS_BY_ADDRESS)
+    code = Code(profile)
+
+    def access(place: Place) -> LocalAccess:
+        return LocalAccess(place, total(executed, place.addresses), total(sectors, place.addresses) or 0)
+
+    touching = [address for address, count in sectors.items() if count]
+    return (
+        _most_first(access(code.place(address)) for address in touching),
+        _most_first(access(place) for place in code.lines(touching)),
+    )
+
+
+def _most_first(accesses: Iterable[LocalAccess]) -> tuple[LocalAccess, ...]:
+    return tuple(sorted(accesses, key=lambda access: (-access.sectors, access.place.addresses)))

@@ -1,0 +1,243 @@
+"""The verdict: one paragraph made of numbers about one kernel, and one word for tables.
+
+It says nothing of its own: every number comes from the result of another analysis, and what was not collected is left
+out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from gemmprof import metrics
+from gemmprof.analysis import opcodes
+from gemmprof.analysis.explanation.causes import CAUSES
+from gemmprof.analysis.sections import instruction_mix, roofline, scheduler, speed_of_light, warp_states
+from gemmprof.analysis.sections.by_line import base_name
+from gemmprof.analysis.sections.instruction_mix import InstructionMix
+from gemmprof.analysis.sections.roofline import Roofline, RooflinePoint
+from gemmprof.analysis.sections.scheduler import Scheduler
+from gemmprof.analysis.sections.speed_of_light import BreakdownEntry, SpeedOfLight
+from gemmprof.analysis.sections.warp_states import StateShare, WarpStates
+from gemmprof.model import Explanation
+
+Found = TypeVar("Found")
+
+UNKNOWN = "unknown"
+
+VISIBLE_PERCENT = 0.05
+"""Smaller percentages print as 0.0."""
+
+_LATENCY_OF_GROUP = {
+    "memory": "memory latency",
+    "shared": "shared-memory latency",
+    "execution": "instruction latency",
+    "synchronisation": "synchronisation",
+    "control": "instruction fetch",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What a performance engineer would say first.
+
+    Attributes:
+        limited_by: one to three words for a table: ``FMA pipe``, ``DRAM``, ``shared memory``, ``memory latency``,
+            ``small grid``, ``unknown`` …
+        closeness: sentence: how close to which limit.
+        waiting: sentence: what the warps wait for; '' if not collected.
+        advice: sentence: what to change first; '' if nothing is known. The findings of the explanation say more.
+    """
+
+    limited_by: str
+    closeness: str
+    waiting: str = ""
+    advice: str = ""
+
+    @property
+    def paragraph(self) -> str:
+        """All sentences."""
+        return " ".join(sentence for sentence in (self.closeness, self.waiting, self.advice) if sentence)
+
+
+@dataclass(frozen=True, slots=True)
+class _Findings:
+    """The results that the verdict looks at; None where there is none."""
+
+    light: SpeedOfLight | None
+    roofs: Roofline | None
+    states: WarpStates | None
+    scheduler: Scheduler | None
+    mix: InstructionMix | None
+
+    @property
+    def stall(self) -> StateShare | None:
+        return None if self.states is None else self.states.main_stall
+
+    @property
+    def busiest(self) -> str:
+        """The busiest unit of the side that is closer to its limit, '' if the breakdown is not in the report."""
+        return "" if self.light is None else self.unit(self.light.limiting_breakdown)
+
+    @property
+    def kind(self) -> str:
+        """Kind of the bottleneck, '' if it is not known."""
+        return "" if self.light is None or self.light.bottleneck is None else self.light.bottleneck.kind
+
+    def unit(self, breakdown: tuple[BreakdownEntry, ...]) -> str:
+        """The busiest unit of a breakdown in words; the L1 data stage by what keeps it busy."""
+        if not breakdown or (breakdown[0].percent or 0.0) < VISIBLE_PERCENT:
+            return ""
+        entry = breakdown[0]
+        if entry.unit == metrics.L1_DATA_STAGE:
+            return self._data_stage()
+        return entry.unit or entry.label
+
+    def _data_stage(self) -> str:
+        shared = cache = 0.0
+        if self.roofs is not None:
+            levels = {memory.level: memory.percent or 0.0 for memory in self.roofs.memory_roofs}
+            shared, cache = levels.get(roofline.SHARED, 0.0), levels.get(roofline.L1, 0.0)
+        if shared == cache == 0.0 and self.mix is not None:
+            shared = float(self.mix.count(*opcodes.members("shared_load", "shared_store")))
+            cache = float(self.mix.count(*opcodes.members("global_load", "global_store", "local", "atomic")))
+        if shared == cache:
+            return metrics.L1_DATA_STAGE
+        return "shared memory" if shared > cache else "L1 cache"
+
+
+def judge(results: Mapping[str, Any], explanation: Explanation | None = None) -> Verdict:
+    """The verdict on one launch.
+
+    Args:
+        results: result of each analysis by name (`KernelAnalysis.results`); missing and not collected ones are fine.
+        explanation: what to change first, which the last sentence names.
+    """
+
+    def result(name: str, kind: type[Found]) -> Found | None:
+        found = results.get(name)
+        return found if isinstance(found, kind) else None
+
+    findings = _Findings(
+        light=result(speed_of_light.NAME, SpeedOfLight),
+        roofs=result(roofline.NAME, Roofline),
+        states=result(warp_states.NAME, WarpStates),
+        scheduler=result(scheduler.NAME, Scheduler),
+        mix=result(instruction_mix.NAME, InstructionMix),
+    )
+    return Verdict(_limited_by(findings), _closeness(findings), _waiting(findings), _advice(explanation))
+
+
+def _limited_by(findings: _Findings) -> str:
+    if not findings.kind:
+        return UNKNOWN if findings.stall is None else _latency(findings.stall)
+    if findings.kind == speed_of_light.SMALL_GRID:
+        return "small grid"
+    if findings.kind == speed_of_light.LATENCY:
+        return _latency(findings.stall)
+    return findings.busiest or ("compute" if findings.kind == speed_of_light.COMPUTE else "memory")
+
+
+def _latency(stall: StateShare | None) -> str:
+    return "latency" if stall is None else _LATENCY_OF_GROUP.get(stall.group, "latency")
+
+
+def _closeness(findings: _Findings) -> str:
+    sentences = []
+    light = findings.light
+    if light is not None:
+        reached = [
+            f"{side} reaches {percent:.1f} % of its peak{_busy(findings.unit(breakdown))}"
+            for side, percent, breakdown in (
+                ("compute", light.sm_percent, light.sm_breakdown),
+                ("memory", light.memory_percent, light.memory_breakdown),
+            )
+            if percent is not None
+        ]
+        if reached:
+            sentence = ", ".join(reached)
+            sentences.append(f"{sentence[:1].upper()}{sentence[1:]}.")
+    point = None if findings.roofs is None else _main_point(findings.roofs)
+    if point is not None:
+        sentences.append(
+            f"At {point.intensity:.3g} operations per byte of {_level(point)} it does "
+            f"{_rate(point.achieved, point.compute.key)} of {point.compute.label}, {point.percent:.1f} % of what the "
+            f"{point.bound} roof allows there."
+        )
+    return " ".join(sentences) or "Too little was collected to say how close the kernel is to a limit."
+
+
+def _busy(unit: str) -> str:
+    return f" (busiest: {unit})" if unit else ""
+
+
+def _main_point(roofs: Roofline) -> RooflinePoint | None:
+    """The main arithmetic under the memory level that comes closest to limiting it."""
+    main = roofs.main
+    if main is None:
+        return None
+    points = [point for point in roofs.points if point.compute.key == main.key]
+    return max(points, key=lambda point: point.percent, default=None)
+
+
+def _level(point: RooflinePoint) -> str:
+    return (
+        _lower_first(point.memory.label)
+        if point.memory.level in (roofline.DRAM, roofline.SHARED)
+        else point.memory.label
+    )
+
+
+def _rate(value: float, key: str) -> str:
+    """Operations per second with three digits: ``23.4 TFLOP/s``."""
+    unit = "OP/s" if "int" in key else "FLOP/s"
+    for scale, prefix in ((1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M")):
+        if value >= scale:
+            return f"{value / scale:.3g} {prefix}{unit}"
+    return f"{value:.3g} {unit}"
+
+
+def _waiting(findings: _Findings) -> str:
+    sentences = []
+    stall, states, scheduler = findings.stall, findings.states, findings.scheduler
+    if states is not None and stall is not None:
+        what = f"{_lower_first(stall.meaning)[:-1]} ({stall.reason.title.removeprefix('Stall ')})"
+        cycles = states.cycles_per_issued_instruction
+        if cycles is not None and stall.cycles_per_issue is not None:
+            sentences.append(
+                f"A warp issues every {cycles:.1f} cycles; {100 * stall.share:.0f} % of its time it {what}."
+            )
+        else:
+            sentences.append(f"In {100 * stall.share:.0f} % of the samples a warp {what}.")
+    if scheduler is not None and scheduler.no_eligible_percent is not None:
+        warps = (
+            f", with {scheduler.active_warps:.1f} of {scheduler.max_warps:.0f} possible warps resident"
+            if scheduler.active_warps is not None and scheduler.max_warps is not None
+            else ""
+        )
+        sentences.append(
+            f"Schedulers issue nothing in {scheduler.no_eligible_percent:.0f} % of cycles{warps}."
+        )
+    return " ".join(sentences)
+
+
+def _lower_first(sentence: str) -> str:
+    return sentence[:1].lower() + sentence[1:]
+
+
+def _advice(explanation: Explanation | None) -> str:
+    """What to change first: the findings below say the rest."""
+    if explanation is None:
+        return ""
+    if explanation.findings:
+        first = explanation.findings[0]
+        title = CAUSES.get(first.cause, first.cause)
+        place = next((f" ({base_name(p.file)}:{p.line})" for p in first.places if p.file is not None), "")
+        return (
+            f"First to change: {_lower_first(title)}{place}, which would save about "
+            f"{100 * first.saves:.0f} % of its time."
+        )
+    if explanation.at_limit is not None:
+        return "No change that these numbers show would save a notable part of its time."
+    return ""

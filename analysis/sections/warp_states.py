@@ -1,0 +1,153 @@
+"""Warp states: where the cycles between two instructions of a warp go, measured per issue and sampled."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from gemmprof import metrics
+from gemmprof.analysis.sections import stall_reasons, wait_times
+from gemmprof.analysis.sections.stall_reasons import StallReason
+from gemmprof.analysis.sections.wait_times import WaitShare
+from gemmprof.model import KernelProfile, NotCollected
+
+NAME = "warp_states"
+TITLE = "Warp states"
+GROUP = metrics.WARP_STATES
+MOSTLY = 0.9
+"""A state of which so much is one wait is called by that wait."""
+
+
+@dataclass(frozen=True, slots=True)
+class StateShare:
+    """One warp state of this kernel; each number is None where it was not collected."""
+
+    reason: StallReason
+    cycles_per_issue: float | None
+    """Average cycles that a warp spends in this state per instruction it issues."""
+    samples: int | None
+    """Samples that found a warp in this state."""
+    samples_not_issued: int | None
+    """Those among them in whose cycle the scheduler issued nothing: the stalls that cost time."""
+    share: float
+    """Of the warp's cycles per issue (of all samples where there are no cycles), 0 to 1."""
+    waits: tuple[WaitShare, ...] = ()
+    """What the warps of this state wait for, where the instructions tell it."""
+
+    @property
+    def meaning(self) -> str:
+        """What a warp in this state waits for: what most of them do where that is known, else what ncu's name says."""
+        if not self.waits:
+            return self.reason.meaning
+        named = sum(part.share for part in self.waits)
+        if self.waits[0].share >= MOSTLY:
+            return self.waits[0].wait.meaning
+        parts = [f"{100 * part.share:.0f} % {part.wait.title}" for part in self.waits]
+        if named < 1 - wait_times.LEAST and self.reason.group == "memory":
+            parts.append(f"{100 * (1 - named):.0f} % other data")
+        return f"Waits: {', '.join(parts)}."
+
+    @property
+    def advice(self) -> str:
+        """What to try against the largest of its waits."""
+        if self.waits and (self.waits[0].share >= 0.5 or self.reason.group != "memory"):
+            return self.waits[0].wait.advice
+        return self.reason.advice
+
+    @property
+    def group(self) -> str:
+        """Group of the state, or of the wait that most of it is."""
+        return self.waits[0].wait.group if self.waits and self.waits[0].share >= 0.5 else self.reason.group
+
+
+@dataclass(frozen=True, slots=True)
+class GroupShare:
+    """The states of one group together (``memory``, ``synchronisation``, …)."""
+
+    key: str
+    title: str
+    share: float
+    states: tuple[StateShare, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class WarpStates:
+    """Warp states, largest first; ``selected`` (the warp issues) is among them."""
+
+    cycles_per_issued_instruction: float | None
+    cycles_per_executed_instruction: float | None
+    threads_per_instruction: float | None
+    threads_per_instruction_not_predicated: float | None
+    states: tuple[StateShare, ...]
+    groups: tuple[GroupShare, ...]
+    sample_count: int | None
+    sampling_interval_cycles: int | None
+    missing: NotCollected | None = None
+
+    @property
+    def main_stall(self) -> StateShare | None:
+        """The largest state in which the warp is held back (neither selected nor ready and waiting its turn)."""
+        held = [
+            state for state in self.states if state.reason.group != stall_reasons.ISSUING and state.share > 0
+        ]
+        return held[0] if held else None
+
+
+RESULT = WarpStates
+
+
+def analyse(profile: KernelProfile) -> WarpStates | NotCollected:
+    """Warp states of one launch, from the counters, the sampler, or both."""
+    cycles = _by_reason(profile, metrics.stall_cycles(profile.metrics))
+    sampled = metrics.stall_samples(profile.metrics)
+    samples = _by_reason(profile, sampled)
+    told = wait_times.waits_by_state(profile, sampled)
+    not_issued = _by_reason(profile, metrics.stall_samples(profile.metrics, not_issued=True))
+    latency = profile.number(metrics.CYCLES_PER_ISSUE)
+    if not cycles and not samples and latency is None:
+        return GROUP.not_collected(profile.metrics)
+    weights = cycles or samples
+    # The reasons are counted in other passes than the latency, so their sum is a few per mille off it (some per cent
+    # for a kernel of few microseconds). ncu relates them to the latency; so do we.
+    whole = latency if cycles and latency else sum(weights.values())
+    states = [
+        StateShare(
+            reason=stall_reasons.reason(key),
+            cycles_per_issue=cycles.get(key),
+            samples=_whole_number(samples.get(key)),
+            samples_not_issued=_whole_number(not_issued.get(key)),
+            share=weights.get(key, 0.0) / whole if whole > 0 else 0.0,
+            waits=told.get(key, ()),
+        )
+        for key in dict.fromkeys((*cycles, *samples))
+    ]
+    states.sort(key=lambda state: (-state.share, state.reason.key))
+    return WarpStates(
+        cycles_per_issued_instruction=latency,
+        cycles_per_executed_instruction=profile.number(metrics.CYCLES_PER_EXECUTED),
+        threads_per_instruction=profile.number(metrics.THREADS_PER_INSTRUCTION),
+        threads_per_instruction_not_predicated=profile.number(metrics.THREADS_PER_INSTRUCTION_PREDICATED_ON),
+        states=tuple(states),
+        groups=_grouped(states),
+        sample_count=_whole_number(profile.number(metrics.SAMPLE_COUNT)),
+        sampling_interval_cycles=_whole_number(profile.number(metrics.SAMPLING_INTERVAL_CYCLES)),
+        missing=GROUP.incomplete(profile.metrics),
+    )
+
+
+def _by_reason(profile: KernelProfile, names: dict[str, str]) -> dict[str, float]:
+    """Value of each counter under the reason's key, which counters and sampler share."""
+    values = {stall_reasons.reason(name).key: profile.number(metric) for name, metric in names.items()}
+    return {key: value for key, value in values.items() if value is not None}
+
+
+def _whole_number(value: float | None) -> int | None:
+    return None if value is None else int(value)
+
+
+def _grouped(states: list[StateShare]) -> tuple[GroupShare, ...]:
+    groups = []
+    for key, title in stall_reasons.GROUPS.items():
+        members = tuple(state for state in states if state.reason.group == key)
+        if members:
+            groups.append(GroupShare(key, title, sum(state.share for state in members), members))
+    return tuple(sorted(groups, key=lambda group: -group.share))

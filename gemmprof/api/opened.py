@@ -1,0 +1,282 @@
+"""A report as a Python object: launches, families, findings, tables, comparisons and pages."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from gemmprof.analysis.inputs.families import Family, families
+from gemmprof.analysis.inputs.selection import EVERYTHING, Selection, selection
+from gemmprof.analysis.kernel_analysis import KernelAnalysis, no_launch
+from gemmprof.analysis.session import Session, load_session
+from gemmprof.base.brief import brief, percent_words, time_words
+from gemmprof.base.errors import GemmprofError, UsageError
+from gemmprof.base.printable import one_line
+from gemmprof.model import KernelProfile
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from gemmprof.analysis.comparison.outcome import Outcome
+    from gemmprof.analysis.comparison.pairs import Pair
+    from gemmprof.model import Explanation, Finding
+
+AnyPath = str | os.PathLike[str]
+
+
+@dataclass(frozen=True, slots=True)
+class ReportFinding:
+    """One finding in one launch.
+
+    Attributes:
+        family: the launches that it holds for, of which ``explanation`` is about the longest.
+        explanation: all that is known of that launch.
+        finding: cause, predicted share of time with its interval, places, evidence, change.
+        saves_ns: the predicted saving over all launches of the family, in nanoseconds; None without durations.
+    """
+
+    family: Family
+    explanation: Explanation
+    finding: Finding
+    saves_ns: float | None
+
+    def __repr__(self) -> str:
+        saves = f"saves {percent_words(self.finding.saves)} of its time"
+        return brief(self, f"{self.finding.cause} in {self.family.label}", saves, time_words(self.saves_ns))
+
+
+@dataclass(frozen=True)
+class Report:
+    """Reports and runs as loaded by `open`.
+
+    Attributes:
+        paths: what was opened.
+        session: the same in the words of the analysis.
+        selection: which of the launches were asked for.
+    """
+
+    paths: tuple[Path, ...]
+    session: Session = field(repr=False)
+    selection: Selection = field(default=EVERYTHING, repr=False)
+
+    @property
+    def launches(self) -> tuple[KernelAnalysis, ...]:
+        """Every profiled launch with its analyses, in the order of profiling."""
+        return self.session.kernels
+
+    @property
+    def failures(self) -> tuple[GemmprofError, ...]:
+        """Why some of several files could not be read."""
+        return self.session.failures
+
+    @cached_property
+    def families(self) -> tuple[Family, ...]:
+        """Launches of one kernel within the same NVTX ranges, most time in all first."""
+        return families(self.launches)
+
+    @cached_property
+    def explanations(self) -> tuple[Explanation, ...]:
+        """What to change first in the longest launch of each family, in the order of the families."""
+        return tuple(self.explain(family.representative) for family in self.families)
+
+    @cached_property
+    def findings(self) -> tuple[ReportFinding, ...]:
+        """Every finding of every family, those that save most time over all its launches first."""
+        found = [
+            ReportFinding(
+                family, explanation, one, None if family.total_ns is None else one.saves * family.total_ns
+            )
+            for family, explanation in zip(self.families, self.explanations, strict=True)
+            for one in explanation.findings
+        ]
+        return tuple(sorted(found, key=lambda one: -(one.saves_ns or 0.0)))
+
+    def explain(self, launch: int = 0) -> Explanation:
+        """What to change first in one launch.
+
+        Args:
+            launch: its position in `launches`.
+
+        Raises:
+            UsageError: there is no such launch.
+        """
+        from gemmprof.analysis.explanation import explain
+        from gemmprof.analysis.reading.report import ReportReader
+
+        profile = self[launch].profile
+        if not profile.instances:
+            # Of reports with many launches the counters by address were dropped once they were analysed.
+            with ReportReader(profile.report) as reader:
+                profile = next(reader.profiles(source=True, units=True, only={profile.index}))
+        return explain(profile)
+
+    def select(
+        self,
+        kernel: str | None = None,
+        *,
+        launch: int | str | Iterable[int | str] | None = None,
+        nvtx: str | None = None,
+        top: int | None = None,
+    ) -> Report:
+        """A report of a part of these launches, by the words of the command line.
+
+        Raises:
+            UsageError: a text is no regular expression or position, or nothing matches.
+        """
+        wanted = replace(selection(kernel, launch, nvtx, top), within=self.selection or None)
+        return Report(self.paths, load_session(self.paths, selection=wanted), wanted)
+
+    def diff(self, other: Report | AnyPath) -> tuple[Pair, ...]:
+        """What changed from this report to another: pairs of launches (or stages of runs) with every quantity.
+
+        Args:
+            other: the later report, or its path.
+        """
+        from gemmprof.analysis.comparison.pairs import pair_up
+
+        after = other if isinstance(other, Report) else open(other)
+        return pair_up(self.session, after.session)
+
+    def compare(self, other: Report | AnyPath, *, across: Iterable[str] = ()) -> Outcome:
+        """SAME, FASTER, SLOWER or CAN'T TELL for every kernel from this report to another, with the reasons.
+
+        All launches of one name, grid and block are repetitions, and so are several files opened together.
+
+        Args:
+            other: the later report, or its path.
+            across: ``card``, ``clocks``, ``set``: compare although they differ.
+
+        Raises:
+            UsageError: the sides differ in something else than the kernels, and that was not asked for.
+        """
+        from gemmprof.analysis.comparison.matching import match
+        from gemmprof.analysis.comparison.outcome import compare_matches
+        from gemmprof.analysis.comparison.sides import load_side
+
+        if not isinstance(other, (Report, str, os.PathLike)):
+            raise _no_path(other)
+        after = load_side(other.paths, other.selection) if isinstance(other, Report) else load_side([other])
+        before = load_side(self.paths, self.selection)
+        return compare_matches(
+            match(before, after), before=before.title, after=after.title, across=tuple(across)
+        )
+
+    def write_html(self, path: AnyPath, *, force: bool = False) -> Path:
+        """Write pages: one file if the name ends in ``.html``, else a folder.
+
+        Returns:
+            The file to open in a browser.
+
+        Raises:
+            UsageError: something is there already and ``force`` is not given.
+        """
+        from gemmprof.reports.pages.html import render
+
+        target = Path(path)
+        if target.exists() and not force and (target.is_file() or any(target.iterdir())):
+            raise UsageError(
+                f"{target} exists already", remedies=["force=True replaces it", "choose another name"]
+            )
+        return render(self.session, target, single_file=target.suffix == ".html")
+
+    def to_dataframe(self, metrics: str | Iterable[str] = ()) -> pd.DataFrame:
+        """One typed row a launch: names, grid, times in nanoseconds, per cent of peaks, occupancy, main stall.
+
+        Args:
+            metrics: more columns, by ncu's names in base units; NaN where a launch does not have one. A text is
+                one name.
+        """
+        from gemmprof.reports.tables.dataframe import launches_frame
+
+        return launches_frame(self.session, (metrics,) if isinstance(metrics, str) else tuple(metrics))
+
+    def to_markdown(self, *, tokens: int | None = None) -> str:
+        """The explanation of each family for an issue or a language model, within about so many tokens."""
+        from gemmprof.reports.explanations.markdown import document
+
+        return document(self.explanations, budget=tokens)
+
+    def __len__(self) -> int:
+        return len(self.launches)
+
+    def __iter__(self) -> Iterator[KernelAnalysis]:
+        return iter(self.launches)
+
+    def __getitem__(self, launch: int) -> KernelAnalysis:
+        try:
+            return self.launches[launch]
+        except TypeError:
+            raise UsageError(
+                f"a launch is named by its position, not by {launch!r}",
+                remedies=[f"report.select({launch!r}) finds kernels by name"],
+            ) from None
+        except IndexError:
+            raise UsageError(f"there is no launch {launch}: the report holds {len(self)}") from None
+
+    def __repr__(self) -> str:
+        from gemmprof.reports.terminal.overview import headline
+
+        return f"<Report {one_line(headline(self.session))}>"
+
+    def _repr_html_(self) -> str:
+        from gemmprof.reports.pages.notebook import session_html
+
+        return session_html(self.session, self.families)
+
+
+def _no_path(given: object) -> UsageError:
+    return UsageError(
+        f"a path is expected, not {type(given).__name__}", remedies=['gemmprof.open("my_kernel.ncu-rep")']
+    )
+
+
+def explain(launch: KernelProfile | KernelAnalysis) -> Explanation:
+    """What to change first in one launch, as `read_report` or `open` gives it.
+
+    Raises:
+        UsageError: something else was given, a path for example.
+    """
+    from gemmprof.analysis.explanation import explain as explained
+
+    given: object = launch.profile if isinstance(launch, KernelAnalysis) else launch
+    if not isinstance(given, KernelProfile):
+        raise no_launch(given)
+    return explained(given)
+
+
+def open(  # noqa: A001 (the word that users look for)
+    path: AnyPath | Iterable[AnyPath],
+    *more: AnyPath,
+    kernel: str | None = None,
+    launch: int | str | Iterable[int | str] | None = None,
+    nvtx: str | None = None,
+    top: int | None = None,
+) -> Report:
+    """Read and analyse reports, run directories, folders of them, or a pattern of names.
+
+    Args:
+        path, more: what to read; a list of paths works as well.
+        kernel: only launches in whose full name this regular expression is found.
+        launch: only these positions, from 0: ``3``, ``range(4)``, ``"2-5"``, ``"0,4,7-9"``.
+        nvtx: only launches in whose NVTX ranges, joined by ``/``, this regular expression is found.
+        top: only launches of the so many kernels that took most time.
+
+    Raises:
+        UsageError: a selection is wrong or matches nothing, or something other than paths was given.
+        ReportError, RunError: nothing could be read.
+    """
+    try:
+        given = (path, *more) if isinstance(path, (str, os.PathLike)) else (*path, *more)
+        paths = tuple(map(Path, given))
+    except TypeError:
+        raise _no_path(path) from None
+    if "" in given:  # Path("") is this folder
+        raise UsageError(
+            "an empty name was given", remedies=['gemmprof.open(".") reads what lies in this folder']
+        )
+    wanted = selection(kernel, launch, nvtx, top)
+    return Report(paths, load_session(paths, selection=wanted), wanted)

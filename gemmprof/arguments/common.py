@@ -1,0 +1,257 @@
+"""Plumbing that every command shares: inputs, ``--json``, output files, the terminal.
+
+Nothing here computes; heavy packages are imported only inside the functions.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shutil
+import sys
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TextIO, cast
+
+from gemmprof.arguments.numbers import whole
+from gemmprof.base.errors import GemmprofError, UsageError
+from gemmprof.base.printable import GuardedStream, encoding_of, json_safe, one_line, printable
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from gemmprof.analysis.inputs.selection import Selection
+    from gemmprof.analysis.session import Session
+
+
+DOUBTS_SHOWN = 3
+"""So many launches that contradict themselves are named; the others are counted."""
+
+PIPE_COLUMNS = 200
+"""Width of a table that goes into a file or another program."""
+
+
+def add_input_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the positional ``RUN`` or report files that most commands read."""
+    parser.add_argument(
+        "inputs",
+        nargs="*",
+        metavar="RUN|REPORT",
+        help="run directories, .ncu-rep files (.ncu-repz, .xz, .gz, .zst too), folders of them, or patterns in quotes; "
+        "without any: the newest run here, else the recorded run",
+    )
+    add_trust_argument(parser)
+
+
+def add_trust_argument(parser: argparse.ArgumentParser) -> None:
+    """Add ``--trust``."""
+    parser.add_argument(
+        "--trust",
+        action="store_true",
+        help="read a run's reports although they are not those that were collected; their launches are marked",
+    )
+
+
+def add_selection_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add ``--kernel``, ``--launch``, ``--nvtx`` and ``--top``: the same words wherever launches are read."""
+    group = parser.add_argument_group("which launches (all that is given must hold)")
+    group.add_argument(
+        "--kernel",
+        metavar="REGEX",
+        help="those whose full demangled name, or stage, the expression is found in; case makes no difference",
+    )
+    group.add_argument(
+        "--launch",
+        metavar="WHICH",
+        action="append",
+        help="position in the report, from 0: 3, 2-5, 0,4,7-9 or 10-; may be repeated",
+    )
+    group.add_argument(
+        "--nvtx",
+        metavar="REGEX",
+        help="those in an NVTX range; nested ranges are joined by /, outermost first",
+    )
+    group.add_argument(
+        "--top",
+        metavar="N",
+        type=whole(1),
+        help="those of the N kernels that took the most time in all",
+    )
+
+
+def selection(options: argparse.Namespace) -> Selection:
+    """What `add_selection_arguments` was given.
+
+    Raises:
+        UsageError: if a text is no regular expression, no position, or ``--top`` is not 1 or more.
+    """
+    from gemmprof.analysis.inputs.selection import selection as selected
+
+    return selected(options.kernel, options.launch, options.nvtx, options.top)
+
+
+def add_json_argument(parser: argparse.ArgumentParser) -> None:
+    """Add ``--json``."""
+    parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
+
+
+def add_output_argument(parser: argparse.ArgumentParser, *, metavar: str, text: str) -> None:
+    """Add ``-o/--output`` and ``--force``."""
+    parser.add_argument("-o", "--output", metavar=metavar, help=text)
+    parser.add_argument("--force", action="store_true", help="replace what is already there")
+
+
+def chosen_inputs(options: argparse.Namespace) -> tuple[list[Path], str]:
+    """The paths to read, and a sentence saying which were chosen where the user named none ('' if some were)."""
+    if options.inputs:
+        return [Path(item) for item in options.inputs], ""
+    from gemmprof.runs.directory import newest_run_directory, recorded_run_directory
+
+    newest = newest_run_directory()
+    if newest is not None:
+        return [newest], f"Using the newest run here: {newest}"
+    return [recorded_run_directory()], "Using the recorded run that ships with gemmprof (no run found here)."
+
+
+def load_inputs(options: argparse.Namespace, *, source: bool = True) -> Session:
+    """Load what the user named, else the newest run, else the recorded one, and say on stderr which it is.
+
+    Args:
+        options: with ``inputs``, from `add_input_arguments`; what `add_selection_arguments` added is heeded.
+        source: also disassemble the kernels and read their sources; commands that print no code do without.
+
+    Raises:
+        UsageError: if the selection is wrong or matches nothing.
+        RunError, ReportError: if nothing could be read. Files that failed beside others that did not are in
+            ``session.failures`` and are named on stderr.
+    """
+    from gemmprof.analysis.inputs.selection import EVERYTHING
+    from gemmprof.analysis.session import load_session
+
+    wanted = selection(options) if hasattr(options, "nvtx") else EVERYTHING
+    paths, notice = chosen_inputs(options)
+    if notice:
+        print(one_line(notice), file=sys.stderr)
+    session = load_session(paths, source=source, selection=wanted)
+    name_failures(options, session.failures)
+    name_doubts(options, session)
+    return session
+
+
+def name_doubts(options: argparse.Namespace, session: Session) -> None:
+    """Say on stderr which launches are not to be trusted, and why: a few of them."""
+    doubtful = [kernel.profile for kernel in session.kernels if kernel.profile.doubts]
+    for profile in doubtful[:DOUBTS_SHOWN]:
+        where = f"{profile.report}, launch {profile.index}"
+        print(
+            f"gemmprof {options.command}: doubtful: {one_line(where)}: {one_line('; '.join(profile.doubts))}",
+            file=sys.stderr,
+        )
+    if len(doubtful) > DOUBTS_SHOWN:
+        print(
+            f"gemmprof {options.command}: doubtful: {len(doubtful) - DOUBTS_SHOWN} launches more",
+            file=sys.stderr,
+        )
+
+
+def name_failures(options: argparse.Namespace, failures: Iterable[GemmprofError]) -> None:
+    """Say on stderr which files were not read, and why."""
+    for failure in failures:
+        print(f"gemmprof {options.command}: not read: {failure}", file=sys.stderr)
+
+
+def new_output(path: str | Path, *, force: bool) -> Path:
+    """The output path, after checking that it may be written.
+
+    Raises:
+        UsageError: if it exists and ``--force`` was not given, is a folder, or its folder does not exist.
+    """
+    target = Path(path)
+    if target.is_dir():
+        raise UsageError(f"{target} is a folder", remedies=["name a file"])
+    if os.path.lexists(target) and not force:
+        raise exists_already(target)
+    if target.exists() and not target.is_file():
+        raise UsageError(f"{target} is no regular file", remedies=["name a file"])
+    if not target.parent.is_dir():
+        raise UsageError(
+            f"the folder {target.parent} does not exist",
+            remedies=[f"create it first: mkdir -p {target.parent}"],
+        )
+    return target
+
+
+def exists_already(target: Path) -> UsageError:
+    """The refusal to replace what a user may still want."""
+    return UsageError(
+        f"{target} exists already", remedies=["add --force to replace it", "choose another name"]
+    )
+
+
+def announce(path: Path) -> None:
+    """Say what was written, on stderr so that it never mixes with data."""
+    print(f"Wrote {one_line(path)}", file=sys.stderr)
+
+
+def print_json(value: Any, command: str = "", key: str = "rows") -> None:
+    """Print ``value`` as indented JSON on standard output.
+
+    Args:
+        value: dataclasses, mappings, lists, numbers, text.
+        command: names the format, ``gemmprof.<command>/1``, which stands first; a list then becomes the field ``key``.
+            '' where the value has a format of its own.
+        key: name of a list.
+    """
+    from gemmprof.reports.terminal.records import plain
+
+    record = plain(value)
+    if command:
+        fields = record if isinstance(record, dict) else {key: record}
+        record = {"format": f"gemmprof.{command}/1", **fields}
+    text = json.dumps(record, indent=2, ensure_ascii=False, allow_nan=False)
+    print(json_safe(text, encoding_of(sys.stdout)))
+
+
+def console(*, stderr: bool = False) -> Console:
+    """A rich console that prints untrusted text harmlessly; in a pipe wide enough that no cell is cut."""
+    from rich.console import Console
+    from rich.segment import Segment
+
+    class HarmlessConsole(Console):
+        def render(self, renderable: Any, options: Any = None) -> Iterator[Segment]:
+            for segment in super().render(renderable, options):
+                if not segment.control and (safe := printable(segment.text)) != segment.text:
+                    segment = Segment(safe, segment.style)  # noqa: PLW2901
+                yield segment
+
+        def on_broken_pipe(self) -> None:
+            # rich would exit with 1, which means a finding here; the command line knows what to do.
+            raise BrokenPipeError
+
+    stream = sys.stderr if stderr else sys.stdout
+    # rich adds colours to what was cleaned; the guard of the stream would take them for somebody else's.
+    file = stream.styled if isinstance(stream, GuardedStream) else stream
+    return HarmlessConsole(file=cast(TextIO, file), width=_columns(stream), highlight=False, markup=False)
+
+
+def columns(usual: int = 80, widest: int = 100) -> int:
+    """Columns for running text: ``$COLUMNS``, else the terminal's, else the usual; never wider than reads well."""
+    return (
+        min(widest, _columns(sys.stdout) or shutil.get_terminal_size((usual, 24)).columns)
+        if _is_known()
+        else usual
+    )
+
+
+def _is_known() -> bool:
+    """Whether somebody says how wide the output is: the user, or the terminal."""
+    return "COLUMNS" in os.environ or sys.stdout.isatty()
+
+
+def _columns(stream: TextIO) -> int | None:
+    """Width to print in: ``$COLUMNS``, else the terminal's (None: rich asks it), else wide enough for a pipe."""
+    wanted = os.environ.get("COLUMNS", "")
+    if wanted.isdecimal() and 20 <= int(wanted) <= 10_000:
+        return int(wanted)
+    return None if stream.isatty() else PIPE_COLUMNS

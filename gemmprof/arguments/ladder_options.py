@@ -1,0 +1,70 @@
+"""``--ladder``, ``--dtype`` and ``--c-dtype``: which ladder a command works on, and in which types."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from gemmprof.base.errors import UsageError
+from gemmprof.gpu.dtypes import element_type
+from gemmprof.kernels import catalog
+from gemmprof.model import Ladder
+
+if TYPE_CHECKING:
+    from argparse import _ActionsContainer
+
+
+def add_ladder_argument(parser: _ActionsContainer) -> None:
+    """Add ``--ladder``."""
+    names = ", ".join(f"{ladder.name} ({ladder.title})" for ladder in catalog.LADDERS)
+    parser.add_argument("--ladder", choices=[ladder.name for ladder in catalog.LADDERS], help=f"of {names}")
+
+
+def add_type_arguments(parser: _ActionsContainer) -> None:
+    """Add ``--ladder`` and the types of operands and result."""
+    add_ladder_argument(parser)
+    parser.add_argument(
+        "--dtype",
+        action="append",
+        choices=catalog.ladder_dtypes(),
+        help="operand type (default: the ladder's first); may be repeated",
+    )
+    parser.add_argument(
+        "--c-dtype",
+        choices=tuple(
+            dict.fromkeys(c for name in catalog.ladder_dtypes() for c in element_type(name).c_types)
+        ),
+        help="type of C: the operands' (default; with 8-bit ones bfloat16) or float32",
+    )
+
+
+def chosen_ladder(options: argparse.Namespace) -> Ladder:
+    """The ladder that the options mean: the one named, else that of the type, of the stages by name, else the first.
+
+    Raises:
+        UsageError: the ladder that is named, or that of the first type, does not compute in a type.
+    """
+    dtypes = options.dtype or []
+    if options.ladder:
+        ladder = catalog.ladder_named(options.ladder)
+    elif dtypes:
+        ladder = catalog.ladder_of(dtypes[0])
+    else:
+        ladder = _ladder_of_stages(getattr(options, "stage", None) or ())
+    for dtype in dtypes:
+        if dtype not in ladder.dtypes:
+            raise UsageError(
+                f"the ladder {ladder.name} does not compute in {dtype}",
+                remedies=[f"choose --dtype {' or '.join(ladder.dtypes)}, or another --ladder"],
+            )
+    return ladder
+
+
+def _ladder_of_stages(selectors: str | Sequence[str]) -> Ladder:
+    """The first ladder that has all stages named: names tell ladders apart, numbers mean the first one."""
+    listed = [selectors] if isinstance(selectors, str) else selectors
+    words = {word.strip().lower() for selector in listed for word in selector.split(",")}
+    named = words & {stage.name for ladder in catalog.LADDERS for stage in ladder.stages}
+    fitting = (item for item in catalog.LADDERS if named <= {stage.name for stage in item.stages})
+    return next(fitting, catalog.LADDERS[0])

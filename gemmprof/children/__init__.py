@@ -1,0 +1,1 @@
+"""How to start another process, and how to talk to it."""

@@ -1,0 +1,262 @@
+"""The one protocol with child processes: JSON, one object a line.
+
+`LineWorker` asks a worker process and gets one answer a request; whatever happens to the worker (abort, crash, hang)
+ends as `WorkerError`. `serve` is the worker's end. Where a program reports without being asked, it appends lines to a
+file (`append_line`), which `LineReader` follows.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import selectors
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+LONGEST_WORDS = 4096
+"""Bytes of a dead worker's standard error that are looked at."""
+
+
+KILL_SECONDS = 10.0
+"""How long a killed worker is waited for: one that hangs in a driver may not end before the driver lets it go."""
+
+ORPHAN_SECONDS = 0.5
+"""How often a worker looks whether whoever started it still lives."""
+
+MASTER = "GEMMPROF_MASTER"
+"""Variable that tells a worker who started it: asked later, the system may already name who adopted it."""
+
+
+class WorkerError(Exception):
+    """The worker died, hung, or cannot run at all; the message is one line for a person.
+
+    Attributes:
+        ending: how it ended (``SIGABRT``, ``exit code 3``), '' if it hung or never ran.
+        words: the last line that it wrote to standard error, '' if none.
+    """
+
+    def __init__(self, message: str, *, ending: str = "", words: str = "") -> None:
+        super().__init__(message)
+        self.ending = ending
+        self.words = words
+
+
+class LineWorker:
+    """A worker process that answers one request after the other; it is started when it is first needed.
+
+    Args:
+        command: how to start it (`gemmprof.children.started.python_command`).
+        name: what it is called in messages, ``the native reader``.
+        environment: variables that it has in place of, or beside, those of this process.
+        keep_open: file handles that it inherits (a lock it holds as long as it lives).
+        own_group: Ctrl-C in the terminal does not reach it.
+    """
+
+    def __init__(
+        self,
+        command: Sequence[str],
+        *,
+        name: str,
+        environment: Mapping[str, str] | None = None,
+        keep_open: Sequence[int] = (),
+        own_group: bool = False,
+    ) -> None:
+        self._command = list(command)
+        self._name = name
+        self._environment = dict(environment or {})
+        self._keep_open = tuple(keep_open)
+        self._own_group = own_group
+        self._process: subprocess.Popen[bytes] | None = None
+        self._buffer = bytearray()
+        self._messages: Any = None
+
+    @property
+    def process(self) -> subprocess.Popen[bytes] | None:
+        """The process, None before the start and after the end."""
+        return self._process
+
+    @property
+    def running(self) -> bool:
+        """Whether there is a process and it has not ended."""
+        return self._process is not None and self._process.poll() is None
+
+    def start(self) -> None:
+        """Start it anew; returns at once.
+
+        Raises:
+            WorkerError: if no process can be started.
+        """
+        self.stop()
+        self._messages = tempfile.TemporaryFile(prefix="gemmprof-")  # noqa: SIM115 (lives as long as the worker)
+        try:
+            self._process = subprocess.Popen(
+                self._command,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=self._messages,
+                bufsize=0,
+                env={**os.environ, **self._environment, MASTER: str(os.getpid())},
+                pass_fds=self._keep_open,
+                start_new_session=self._own_group,
+            )
+        except OSError as error:
+            raise WorkerError(f"{self._name} could not be started: {error}") from error
+        assert self._process.stdin is not None
+        # So that a worker which does not read cannot make us wait longer than we want to.
+        os.set_blocking(self._process.stdin.fileno(), False)
+
+    def ask(self, request: Mapping[str, Any], timeout: float) -> dict[str, Any]:
+        """The answer to one request, within ``timeout`` seconds; a worker that gives none is ended.
+
+        Raises:
+            WorkerError: it died, hung, or answered with something else than an object.
+        """
+        if self._process is None:
+            self.start()
+        deadline = time.monotonic() + timeout
+        with contextlib.suppress(BrokenPipeError):  # the last words of a dead worker are read below
+            self._send(request, deadline, timeout)
+        line = self._receive(deadline, timeout)
+        try:
+            answer = json.loads(line)
+        except ValueError:
+            answer = None
+        if not isinstance(answer, dict):
+            self.stop()
+            raise WorkerError(f"{self._name} gave no answer")
+        return answer
+
+    def stop(self) -> None:
+        """End it, if it runs."""
+        process, self._process = self._process, None
+        self._buffer.clear()
+        if process is not None:
+            process.kill()
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.wait(KILL_SECONDS)
+            for stream in (process.stdin, process.stdout):
+                if stream is not None:
+                    with contextlib.suppress(OSError):
+                        stream.close()
+        if self._messages is not None:
+            self._messages.close()
+            self._messages = None
+
+    def _send(self, request: Mapping[str, Any], deadline: float, timeout: float) -> None:
+        process = self._process
+        assert process is not None and process.stdin is not None
+        data = memoryview(json.dumps(request).encode("ascii") + b"\n")
+        with selectors.DefaultSelector() as selector:
+            selector.register(process.stdin, selectors.EVENT_WRITE)
+            while data:
+                if not selector.select(max(0.0, deadline - time.monotonic())):
+                    raise self._hung(timeout)
+                data = data[os.write(process.stdin.fileno(), data) :]
+
+    def _receive(self, deadline: float, timeout: float) -> bytes:
+        process = self._process
+        assert process is not None and process.stdout is not None
+        with selectors.DefaultSelector() as selector:
+            selector.register(process.stdout, selectors.EVENT_READ)
+            while b"\n" not in self._buffer:
+                if not selector.select(max(0.0, deadline - time.monotonic())):
+                    raise self._hung(timeout)
+                chunk = os.read(process.stdout.fileno(), 1 << 20)
+                if not chunk:
+                    raise self._died(process)
+                self._buffer += chunk
+        line, _, rest = bytes(self._buffer).partition(b"\n")
+        self._buffer[:] = rest
+        return line
+
+    def _hung(self, timeout: float) -> WorkerError:
+        words = self._last_words()
+        self.stop()
+        return WorkerError(f"{self._name} did not answer within {timeout:g} s", words=words)
+
+    def _died(self, process: subprocess.Popen[bytes]) -> WorkerError:
+        """How it ended, with its last line."""
+        try:
+            code = process.wait(timeout=5)
+        except subprocess.TimeoutExpired:
+            code = 0
+        how = f"exit code {code}"
+        if code < 0:
+            with contextlib.suppress(ValueError):
+                how = signal.Signals(-code).name
+        words = self._last_words()
+        self.stop()
+        return WorkerError(
+            f"{self._name} crashed ({how})" + (f": {words}" if words else ""), ending=how, words=words
+        )
+
+    def _last_words(self) -> str:
+        if self._messages is None:
+            return ""
+        self._messages.seek(0, os.SEEK_END)
+        self._messages.seek(max(0, self._messages.tell() - LONGEST_WORDS))
+        lines = self._messages.read().decode("utf-8", "replace").strip().splitlines()
+        return lines[-1][:300] if lines else ""
+
+
+def serve(answer: Callable[[dict[str, Any]], Mapping[str, Any]]) -> None:
+    """The worker's end: answer every request until standard input ends.
+
+    Standard output is for answers only: whatever a library (or a kernel's ``printf``) writes there goes to standard
+    error. A worker whose master was killed ends at once, in the middle of a request, and frees what it holds.
+    """
+    end_with_master()
+    answers = os.fdopen(os.dup(1), "w", encoding="ascii", buffering=1)
+    os.dup2(2, 1)
+    for line in sys.stdin:
+        answers.write(json.dumps(answer(json.loads(line))) + "\n")
+
+
+def end_with_master() -> None:
+    """Have this process end at once when whoever started it is gone, be it before this call."""
+    master = int(os.environ.pop(MASTER, "") or os.getppid())
+    threading.Thread(target=_end_with, args=(master,), daemon=True).start()
+
+
+def _end_with(master: int) -> None:
+    """Leave as soon as the process ``master`` is no longer the one that this was started by."""
+    while os.getppid() == master:
+        time.sleep(ORPHAN_SECONDS)
+    os._exit(1)
+
+
+def append_line(path: Path, record: Mapping[str, Any]) -> None:
+    """Append one object to a file, written at once: a program that is killed afterwards loses none."""
+    with path.open("a", encoding="utf-8") as file:
+        file.write(json.dumps(record) + "\n")
+
+
+class LineReader:
+    """Reads a file of lines while somebody appends to it; a line without its end waits for the next call."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._offset = 0
+
+    def new(self) -> Iterator[dict[str, Any]]:
+        """The objects that were completed since the last call."""
+        try:
+            with self._path.open("rb") as file:
+                file.seek(self._offset)
+                block = file.read()
+        except FileNotFoundError:
+            return
+        complete, _, _ = block.rpartition(b"\n")
+        if not complete:
+            return
+        self._offset += len(complete) + 1
+        for line in complete.decode("utf-8").splitlines():
+            yield json.loads(line)

@@ -1,0 +1,271 @@
+"""The only table of GPUs: an entry an architecture, with its limits, its flags and the products that have it.
+
+Limits: the table inside Nsight Compute's occupancy calculator (2025.3.1). Products: NVIDIA's data sheets.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from operator import index
+from types import MappingProxyType
+from typing import Any
+
+from gemmprof.base.errors import OccupancyError, UsageError
+from gemmprof.model import ArchLimits
+
+# Shared memory that an SM can set aside for its blocks (the rest of the array is L1), largest first.
+_VOLTA = (98304, 65536, 32768, 16384, 8192, 0)
+_TURING = (65536, 32768)
+_100_KIB = (102400, 65536, 32768, 16384, 8192, 0)
+_164_KIB = (167936, 135168, *_100_KIB)
+_228_KIB = (233472, 200704, *_164_KIB)
+
+
+@dataclass(frozen=True, slots=True)
+class Product:
+    """A GPU as it is sold. ``sm_count`` is that of the usual full configuration, None where it varies."""
+
+    name: str
+    compute_capability: tuple[int, int]
+    sm_count: int | None = None
+
+
+def _sold(**counts: int | None) -> Mapping[str, int | None]:
+    """SMs by product; an underscore in a keyword stands for a space."""
+    return {name.replace("_", " "): sms for name, sms in counts.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class _Entry:
+    """One architecture."""
+
+    limits: ArchLimits
+    products: tuple[Product, ...]
+
+
+def _entry(
+    major: int,
+    minor: int,
+    chip: str,
+    *,
+    warps: int,
+    blocks: int,
+    barriers: int,
+    configs: tuple[int, ...],
+    nvcc: tuple[int, int],
+    built: bool = False,
+    dram_counters: bool = True,
+    products: Mapping[str, int | None],
+) -> _Entry:
+    """One row: what differs between architectures is an argument, what changed once and for all stands here."""
+    ampere_on, hopper_on = major >= 8, major >= 9
+    limits = ArchLimits(
+        compute_capability=(major, minor),
+        chip=chip,
+        max_warps_per_sm=warps,
+        max_blocks_per_sm=blocks,
+        max_barriers_per_sm=barriers,
+        shared_memory_per_sm=configs[0],
+        max_shared_memory_per_block=configs[0],
+        registers_per_sm=65536,
+        max_registers_per_block=65536,
+        max_registers_per_thread=255,
+        register_allocation_unit=256,
+        warp_allocation_granularity=4,
+        shared_memory_allocation_unit=128 if ampere_on else 256,
+        max_threads_per_block=1024,
+        shared_memory_configs=configs,
+        reserved_shared_memory_per_block=1024 if ampere_on else 0,
+        oldest_nvcc=nvcc,
+        built=built,
+        dram_counters=dram_counters,
+        clusters=hopper_on,
+        barriers_limit_occupancy=hopper_on,
+        cubin_counts_reserve=hopper_on,
+    )
+    return _Entry(limits, tuple(Product(name, (major, minor), sms) for name, sms in products.items()))
+
+
+# fmt: off
+_TABLE = (
+    _entry(7, 0, "GV100", warps=64, blocks=32, barriers=64, configs=_VOLTA, nvcc=(9, 0),
+           products=_sold(V100=80, TITAN_V=80)),
+    _entry(7, 2, "GV11B", warps=64, blocks=32, barriers=64, configs=_VOLTA, nvcc=(9, 1),
+           products=_sold(Jetson_AGX_Xavier=8, Jetson_Xavier_NX=6)),
+    _entry(7, 5, "TU10x", warps=32, blocks=16, barriers=32, configs=_TURING, nvcc=(10, 0),
+           products=_sold(T4=40, RTX_2080_Ti=68, TITAN_RTX=72, Quadro_RTX_4000=36, Quadro_RTX_5000=48,
+                          Quadro_RTX_6000=72, Quadro_RTX_8000=72, RTX_2060=30, RTX_2060_SUPER=34, RTX_2070=36,
+                          RTX_2070_SUPER=40, RTX_2080=46, RTX_2080_SUPER=48, GTX_1650=14, GTX_1660=22,
+                          GTX_1660_SUPER=22, GTX_1660_Ti=24)),
+    _entry(8, 0, "GA100", warps=64, blocks=32, barriers=64, configs=_164_KIB, nvcc=(11, 0), built=True,
+           products=_sold(A100=108, A30=56)),
+    _entry(8, 6, "GA10x", warps=48, blocks=16, barriers=16, configs=_100_KIB, nvcc=(11, 1), built=True,
+           products=_sold(RTX_3090=82, A10=72, A10G=80, A16=10, A2=10, A40=84, RTX_A2000=26, RTX_A4000=48,
+                          RTX_A4500=56, RTX_A5000=64, RTX_A5500=80, RTX_A6000=84, RTX_3050=20, RTX_3060=28,
+                          RTX_3060_Ti=38, RTX_3070=46, RTX_3070_Ti=48, RTX_3080=68, RTX_3080_Ti=80, RTX_3090_Ti=84)),
+    _entry(8, 7, "GA10y", warps=48, blocks=16, barriers=16, configs=_164_KIB, nvcc=(11, 4), dram_counters=False,
+           products=_sold(Jetson_AGX_Orin=16, Jetson_Orin_NX=8, Jetson_Orin_Nano=8)),
+    _entry(8, 9, "AD10x", warps=48, blocks=24, barriers=24, configs=_100_KIB, nvcc=(11, 8), built=True,
+           products=_sold(RTX_4090=128, L4=58, L40=142, L40S=142, RTX_4000_Ada=48, RTX_4500_Ada=60,
+                          RTX_5000_Ada=100, RTX_6000_Ada=142, RTX_4060=24, RTX_4060_Ti=34, RTX_4070=46,
+                          RTX_4070_SUPER=56, RTX_4070_Ti=60, RTX_4070_Ti_SUPER=66, RTX_4080=76, RTX_4080_SUPER=80)),
+    _entry(9, 0, "GH100", warps=64, blocks=32, barriers=64, configs=_228_KIB, nvcc=(11, 8), built=True,
+           products=_sold(H100=132, H200=132, H100_SXM=132, H100_NVL=132, H100_PCIe=114, GH200=132, H20=78)),
+    _entry(10, 0, "GB10x", warps=64, blocks=32, barriers=64, configs=_228_KIB, nvcc=(12, 8), built=True,
+           products=_sold(B200=148, GB200=None)),
+    _entry(10, 3, "GB11x", warps=64, blocks=32, barriers=64, configs=_228_KIB, nvcc=(12, 9),
+           products=_sold(B300=None, GB300=None)),
+    _entry(11, 0, "GB10B", warps=48, blocks=24, barriers=24, configs=_228_KIB, nvcc=(13, 0), dram_counters=False,
+           products=_sold(Jetson_AGX_Thor=20, Jetson_T5000=20, Jetson_T4000=12)),
+    _entry(12, 0, "GB20x", warps=48, blocks=24, barriers=24, configs=_100_KIB, nvcc=(12, 8), built=True,
+           products=_sold(RTX_5090=170, RTX_5050=20, RTX_5060=30, RTX_5060_Ti=36, RTX_5070=48, RTX_5070_Ti=70,
+                          RTX_5080=84, RTX_PRO_4000_Blackwell=70, RTX_PRO_4500_Blackwell=82,
+                          RTX_PRO_5000_Blackwell=110, RTX_PRO_6000_Blackwell=188)),
+    _entry(12, 1, "GB20y", warps=48, blocks=24, barriers=24, configs=_100_KIB, nvcc=(12, 9), dram_counters=False,
+           products=_sold(DGX_Spark=48, GB10=48)),
+)
+# fmt: on
+
+LIMITS: Mapping[tuple[int, int], ArchLimits] = MappingProxyType(
+    {entry.limits.compute_capability: entry.limits for entry in _TABLE}
+)
+"""Every architecture by compute capability, oldest first."""
+
+BUILT = tuple(limits for limits in LIMITS.values() if limits.built)
+"""The architectures that every stage of the ladders must compile for, unless it is written for some only."""
+
+_TENSOR_OPERATIONS: Mapping[tuple[int, int], tuple[float, float]] = MappingProxyType(
+    {
+        **dict.fromkeys(((7, 0), (7, 2), (7, 5), (8, 6), (8, 9), (12, 0), (12, 1)), (1024.0, 1024.0)),
+        **dict.fromkeys(((8, 0), (8, 7)), (2048.0, 2048.0)),
+        (9, 0): (8192.0 / 3.0, 4096.0),
+        **dict.fromkeys(((10, 0), (10, 3), (11, 0)), (2048.0, 8192.0)),
+    }
+)
+
+
+def tensor_operations(compute_capability: tuple[int, int]) -> tuple[float, float]:
+    """Dense 16-bit operations of an SM's tensor cores a cycle, a multiply-add being two.
+
+    Source: NVIDIA's architecture whitepapers; for mma.sync on 9.0 the peak that Nsight Compute's counters state.
+    GeForce products halve it with FP32 sums. A report's own peaks go before.
+
+    Returns:
+        By warp-level instructions (mma.sync), and by the fastest there are (wgmma on 9.0, tcgen05 on 10.x).
+    """
+    return _TENSOR_OPERATIONS.get(compute_capability, (1024.0, 1024.0))
+
+
+MAX_CLUSTER_SIZE = 16
+"""Blocks in a cluster after opting in to non-portable sizes (`cudaFuncAttributeNonPortableClusterSizeAllowed`)."""
+
+MAX_BARRIERS_PER_BLOCK = 16
+"""Named barriers that a block can use (PTX ISA, ``barrier``: 0 to 15)."""
+
+_TARGET = re.compile(r"^(?:sm|compute|lto)?_?(\d{2,3})[af]?$")
+_DOTTED = re.compile(r"^(\d{1,2})\.(\d)$")
+
+
+def known_architectures() -> str:
+    """The compute capabilities of the table as people write them: ``7.0, 7.2, …``."""
+    return ", ".join(limits.label for limits in LIMITS.values())
+
+
+def _unknown(value: object) -> OccupancyError:
+    return OccupancyError(
+        f"compute capability {value!r} is not in the table of limits",
+        remedies=[f"use one of {known_architectures()}", 'write it as "8.6", 8.6, (8, 6) or "sm_86"'],
+    )
+
+
+def parse_compute_capability(value: Any) -> tuple[int, int]:
+    """``"8.6"``, ``8.6``, ``(8, 6)``, ``"sm_86"``, ``"sm_90a"``, ``"86"`` or ``86`` as (major, minor).
+
+    Raises:
+        OccupancyError: if it is none of these, or not in the table.
+    """
+    try:
+        return _parse(value)
+    except TypeError:  # unhashable: a list, an array
+        return _parse(tuple(value)) if isinstance(value, list) else _parse(str(value))
+
+
+# typed: 86 is sm_86, 86.0 is no compute capability, and they are equal as dictionary keys.
+@lru_cache(maxsize=256, typed=True)
+def _parse(value: Any) -> tuple[int, int]:
+    pair: tuple[int, int] | None = None
+    if isinstance(value, tuple):
+        try:
+            pair = (index(value[0]), index(value[1])) if len(value) == 2 else None
+        except TypeError:
+            raise _unknown(value) from None
+    elif isinstance(value, (str, int)) and not isinstance(value, bool):
+        text = str(value).strip().lower()
+        if match := _DOTTED.match(text):
+            pair = (int(match[1]), int(match[2]))
+        elif match := _TARGET.match(text):
+            pair = (int(match[1]) // 10, int(match[1]) % 10)
+    else:
+        try:
+            number = float(value)
+        except (TypeError, ValueError):
+            raise _unknown(value) from None
+        # float32(8.6) is 8.6000004: one decimal is all that a compute capability has.
+        if 0 < number < 100 and abs(number - round(number, 1)) < 1e-5:
+            whole = round(number * 10)
+            pair = (whole // 10, whole % 10)
+    if pair is None or pair not in LIMITS:
+        raise _unknown(value)
+    return pair
+
+
+def limits_of(compute_capability: Any) -> ArchLimits:
+    """The limits of a compute capability, written in any form that `parse_compute_capability` reads.
+
+    Raises:
+        OccupancyError: if it is not in the table.
+    """
+    return LIMITS[parse_compute_capability(compute_capability)]
+
+
+PRODUCTS: tuple[Product, ...] = tuple(product for entry in _TABLE for product in entry.products)
+"""Common products, each name once."""
+
+# What vendors and drivers put around the name that people say: "NVIDIA A100-SXM4-80GB", "NVIDIA H100 80GB HBM3".
+_NOISE = re.compile(
+    r"\b(nvidia|geforce|tesla|graphics|gpu|generation|laptop|max q|\d+\s*gb|hbm\d\w?|sxm\d?|pcie?|"
+    r"workstation|server|edition|developer kit)\b"
+)
+
+
+def _words(name: str) -> str:
+    return re.sub(r"[^a-z0-9]+", " ", name.lower()).strip()
+
+
+def find_product(name: str) -> Product:
+    """The product that a name means, as people or drivers write it (``h100``, ``NVIDIA A100-SXM4-80GB``, ``3090ti``).
+
+    Raises:
+        UsageError: if no product is called so; it names the closest ones.
+    """
+    by_name = {_words(product.name): product for product in PRODUCTS}
+    joined = {key.replace(" ", ""): product for key, product in by_name.items()}
+    exact = _words(name)
+    plain = _words(_NOISE.sub(" ", exact))
+    for candidate in (_words(exact.replace("nvidia", " ")), plain, f"rtx {plain}", f"jetson {plain}"):
+        product = by_name.get(candidate) or joined.get(candidate.replace(" ", ""))
+        if product is not None:
+            # Laptop chips carry a desktop name with fewer SMs.
+            mobile = re.search(r"\b(laptop|max q)\b", exact)
+            return dataclasses.replace(product, sm_count=None) if mobile else product
+    close = difflib.get_close_matches(plain, by_name, n=4, cutoff=0.5)
+    known = ", ".join(by_name[key].name for key in close) or "H100, A100, L4, RTX 4090, …"
+    raise UsageError(
+        f"no GPU called '{name}' in the table",
+        remedies=[f"did you mean {known}?", f"or give --arch, one of {known_architectures()}"],
+    )

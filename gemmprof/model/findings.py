@@ -1,0 +1,106 @@
+"""What holds a launch back, where, and what mending it would bring."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from gemmprof.base.brief import brief, percent_words, time_words
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """One number that a finding rests on: a metric of the report, or what was derived from several, named in words."""
+
+    metric: str
+    value: float
+    unit: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class CodePlace:
+    """Where a finding sits, with its share of the finding (0 to 1).
+
+    Attributes:
+        file, line: the user's own line; None without line information.
+        share: of the finding's weight.
+        text: the line of source, '' where the report carries none; untrusted.
+        address, sass: the heaviest instruction of the place.
+        inlined: ``file:line`` from the innermost header line outwards, where the code was inlined there.
+    """
+
+    file: str | None
+    line: int | None
+    share: float
+    text: str = ""
+    address: int | None = None
+    sass: str = ""
+    inlined: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """A cause that holds a launch back, and what mending it alone would bring.
+
+    Attributes:
+        cause: key of ``analysis.explanation.causes.CAUSES``.
+        saves: predicted share of the launch's time, 0 to 1.
+        saves_low, saves_high: 80 % interval of it.
+        places: where it sits, heaviest first.
+        evidence: the numbers that it rests on.
+        change: what to try, one sentence.
+    """
+
+    cause: str
+    saves: float
+    saves_low: float
+    saves_high: float
+    places: tuple[CodePlace, ...] = ()
+    evidence: tuple[Evidence, ...] = ()
+    change: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class AtLimit:
+    """A launch with nothing left to gain: the resource that limits it and the share of its practical rate in use."""
+
+    resource: str
+    share: float
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """What to change first in one launch, and how far to trust that.
+
+    Attributes:
+        launch: position of the launch in its report.
+        report: path of the report as the user gave it.
+        name: the kernel's demangled name, untrusted text.
+        nvtx: NVTX ranges around it, outermost first, untrusted text.
+        duration_ns: under the profiler; None if not collected.
+        trust: what makes the numbers doubtful, a sentence each.
+        at_limit: set where no finding is worth its work.
+        findings: most saved first.
+        together: predicted share of the time that mending all findings saves; None for fewer than two.
+        limit: the resource that bounds the launch as it is, with its share, known or None.
+    """
+
+    launch: int
+    report: str
+    name: str
+    nvtx: tuple[str, ...]
+    duration_ns: float | None
+    trust: tuple[str, ...]
+    at_limit: AtLimit | None
+    findings: tuple[Finding, ...]
+    together: float | None = None
+    limit: AtLimit | None = None
+
+    def __repr__(self) -> str:
+        causes = [f"{one.cause} saves {percent_words(one.saves)}" for one in self.findings]
+        return brief(
+            self,
+            self.name,
+            f"launch {self.launch}",
+            time_words(self.duration_ns),
+            *(causes or ["no finding"]),
+        )

@@ -1,0 +1,237 @@
+"""What a report says of a launch, as plain values: no handle to the file is kept."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any, Literal
+
+from gemmprof.base.brief import brief
+from gemmprof.base.printable import one_line
+
+MetricValue = int | float | str
+"""One scalar as the report stores it: counters are float or int, names and lists are str."""
+
+
+@dataclass(frozen=True, slots=True)
+class Device:
+    """The GPU that a kernel ran on, as the report's device attributes tell it (None: not in the report)."""
+
+    name: str
+    compute_capability: tuple[int, int]
+    sm_count: int | None = None
+    max_clock_hz: float | None = None
+    max_memory_clock_hz: float | None = None
+    memory_bus_bits: int | None = None
+    l2_bytes: int | None = None
+    shared_memory_per_sm: int | None = None
+    max_warps_per_sm: int | None = None
+    registers_per_sm: int | None = None
+    attributes: Mapping[str, MetricValue] = field(default_factory=dict, repr=False)
+    """Every ``device__attribute_*`` of the report, without the prefix."""
+
+
+@dataclass(frozen=True, slots=True)
+class LaunchStatistics:
+    """How a kernel was launched. Shared memory in bytes per block, None where the report does not say.
+
+    Of a range or graph ncu gives the largest figure of its launches, each for itself: grid and block need not be those
+    of one launch.
+    """
+
+    grid: tuple[int, int, int]
+    block: tuple[int, int, int]
+    registers_per_thread: int | None = None
+    static_shared_memory: int | None = None
+    dynamic_shared_memory: int | None = None
+    driver_shared_memory: int | None = None
+    shared_memory_config: int | None = None
+    cluster_size: int | None = None
+    waves_per_sm: float | None = None
+    stream: int | None = None
+    context: int | None = None
+
+    @property
+    def blocks(self) -> int:
+        """Blocks in the grid."""
+        return self.grid[0] * self.grid[1] * self.grid[2]
+
+    @property
+    def threads_per_block(self) -> int:
+        """Threads in a block."""
+        return self.block[0] * self.block[1] * self.block[2]
+
+
+@dataclass(frozen=True, slots=True)
+class Instances:
+    """The instance values of one metric: ``keys[i]`` is an absolute PC, an opcode, an x value or a time stamp."""
+
+    keys: tuple[int | float | str, ...]
+    values: tuple[MetricValue, ...]
+
+    def items(self) -> Iterator[tuple[int | float | str, MetricValue]]:
+        """Pairs of key and value."""
+        return zip(self.keys, self.values, strict=True)
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+
+@dataclass(frozen=True, slots=True)
+class Instruction:
+    """One SASS instruction of the kernel: its absolute address, text, and the CUDA line that it came from."""
+
+    address: int
+    sass: str
+    file: str | None = None
+    line: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """SASS of the profiled function and the CUDA sources that the report carries.
+
+    ``files`` maps the path on the profiling machine to the text ('' if the source was not imported).
+    ``function_address`` is the PC of the first instruction.
+    """
+
+    instructions: tuple[Instruction, ...] = ()
+    files: Mapping[str, str] = field(default_factory=dict)
+    function_address: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class RuleResult:
+    """One piece of Nsight Compute's own advice, as stored in the report."""
+
+    rule: str
+    section: str
+    title: str
+    message: str
+    severity: str
+    """``none``, ``ok``, ``optimization``, ``warning`` or ``error``."""
+    estimated_speedup: float | None = None
+    """Per cent of the runtime (scope ``global``) or of the affected part (scope ``local``)."""
+    speedup_scope: str | None = None
+    focus_metrics: tuple[Mapping[str, Any], ...] = ()
+    tables: tuple[Mapping[str, Any], ...] = ()
+
+    @property
+    def name(self) -> str:
+        """The title, else the rule's identifier as words: ``TheoreticalOccupancy`` is "Theoretical Occupancy"."""
+        return self.title or re.sub(r"(?<=[a-z])(?=[A-Z])", " ", self.rule)
+
+
+@dataclass(frozen=True, slots=True)
+class SessionDetails:
+    """What a report says of the ncu run that wrote it. Texts are untrusted; host names and addresses are left out.
+
+    Attributes:
+        created: seconds since 1970, None if the report does not say.
+        command_line: ncu's own command line.
+        application: the profiled program and its arguments.
+        versions: by provider as ncu names it: ``CUDA Version``, ``Display Driver Version``, ``Nsight Compute Target`` …
+        settings: ``sections``, ``clock control`` and ``replay mode`` where the report says.
+        device_attributes: attributes of the first GPU, without ``device__attribute_``.
+        process: id of the process that launched, None if the report does not say; torchrun starts one a GPU.
+        processes: how many processes the report holds launches of.
+    """
+
+    created: int | None = None
+    command_line: str = ""
+    application: str = ""
+    versions: Mapping[str, str] = field(default_factory=dict)
+    settings: Mapping[str, str] = field(default_factory=dict, repr=False)
+    device_attributes: Mapping[str, MetricValue] = field(default_factory=dict, repr=False)
+    process: int | None = None
+    processes: int = 1
+
+    @property
+    def moment(self) -> datetime | None:
+        """`created` as a date; None if the report does not say, or says what no calendar has."""
+        try:
+            return None if self.created is None else datetime.fromtimestamp(self.created, UTC)
+        except (ValueError, OverflowError, OSError):
+            return None
+
+
+@dataclass(frozen=True, slots=True)
+class KernelProfile:
+    """One profiled launch, complete in plain Python values; it holds no handle to the report file.
+
+    Attributes:
+        index: position of the launch in its report, from 0.
+        report: path of the report as the user gave it.
+        name: demangled name with template arguments and parameters, untrusted text.
+        function_name: the bare function name, untrusted text.
+        mangled_name: the linker's name.
+        metrics: every scalar metric in base units. A metric that was not collected is absent, never 0.
+        units: unit of each metric as ncu names it ('' if none).
+        instances: instance values of the metrics that have them.
+        nvtx: names of the NVTX ranges around the launch, outermost first, untrusted text.
+        rules: Nsight Compute's advice.
+        source: SASS and CUDA source, empty where the report has none or it was not asked for.
+        workload: ``kernel``, or ``range``, ``command list`` or ``graph``, which have no launch of their own.
+        session: the ncu run that wrote the report.
+        doubts: sentences on what in the report contradicts itself at this launch: reasons not to trust its values.
+    """
+
+    index: int
+    report: str
+    name: str
+    function_name: str
+    mangled_name: str
+    device: Device
+    launch: LaunchStatistics
+    metrics: Mapping[str, MetricValue] = field(repr=False)
+    units: Mapping[str, str] = field(default_factory=dict, repr=False)
+    instances: Mapping[str, Instances] = field(default_factory=dict, repr=False)
+    nvtx: tuple[str, ...] = ()
+    rules: tuple[RuleResult, ...] = field(default=(), repr=False)
+    source: Source = field(default_factory=Source, repr=False)
+    workload: str = "kernel"
+    session: SessionDetails = field(default_factory=SessionDetails, repr=False)
+    doubts: tuple[str, ...] = ()
+
+    def __repr__(self) -> str:
+        return brief(
+            self,
+            self.name,
+            f"launch {self.index} of {one_line(self.report)}",
+            f"{len(self.metrics):,} metrics",
+        )
+
+    def number(self, metric: str) -> float | None:
+        """The scalar as a float, or None if it was not collected, is text, or ncu could not compute it (NaN)."""
+        value = self.metrics.get(metric)
+        if value is None or isinstance(value, str) or not math.isfinite(value):
+            return None
+        return float(value)
+
+    def first_number(self, metrics: Iterable[str]) -> float | None:
+        """The first of several names for one quantity that was collected, or None."""
+        return next((value for name in metrics if (value := self.number(name)) is not None), None)
+
+    def text(self, metric: str) -> str | None:
+        """The scalar as text, or None if it was not collected (or is a number)."""
+        value = self.metrics.get(metric)
+        return value if isinstance(value, str) else None
+
+
+@dataclass(frozen=True, slots=True)
+class NotCollected:
+    """Stands where a result would: these metrics are not in the report, and this is how to get them."""
+
+    metrics: tuple[str, ...]
+    remedy: str
+    """An ncu option, for example ``--section InstructionStats``."""
+
+    def __str__(self) -> str:
+        return f"not collected: use {self.remedy}"
+
+    def __bool__(self) -> Literal[False]:
+        # Literal: so that type checkers know the type after `if result:`.
+        return False

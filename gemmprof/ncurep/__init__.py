@@ -1,0 +1,1 @@
+"""Nsight Compute's file format: blocks, wire format, messages."""

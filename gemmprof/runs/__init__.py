@@ -1,0 +1,1 @@
+"""The run directory: what is in it, and whether it is whole."""

@@ -1,0 +1,275 @@
+"""The run directory: the only thing that the profiler hands to the analysis.
+
+Layout::
+
+    <run>/run.json            facts, stages, results (this module's format)
+    <run>/reports/*.ncu-rep   what ncu wrote (may be compressed: .xz, .gz, .zst)
+    <run>/logs/*.log          what the tools said
+
+``run.json`` is replaced atomically after every finished step, so a run killed at any moment keeps what it had.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime
+import json
+import os
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from gemmprof.base.brief import brief
+from gemmprof.base.errors import ReportError, RunError
+from gemmprof.base.output import new_file
+from gemmprof.base.views import view_of
+from gemmprof.model import Ladder, Problem, ReportRecord, RunInfo, StageRecord, StageResult
+from gemmprof.runs.run_format import FORMAT_VERSION, read_document
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+RUN_FILE = "run.json"
+DEFAULT_RUNS_DIRECTORY = "gemmprof-runs"
+COMPRESSIONS = (".xz", ".gz", ".zst")
+NVTX_PREFIX = "gemmprof/"
+"""How the names of the NVTX ranges of a run begin (`nvtx_range`)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One collected run: where it lies, what it was made with, and the result of every stage and problem."""
+
+    directory: Path
+    info: RunInfo
+    stages: tuple[StageRecord, ...] = ()
+    problems: tuple[Problem, ...] = ()
+    results: tuple[StageResult, ...] = ()
+    reports: Mapping[str, ReportRecord] = field(default_factory=dict, repr=False)
+    """Each report as it was when it was collected, by its name in the results; older runs know none."""
+    recorded: bool = field(default=False, compare=False)
+    """True for the run that ships with the package."""
+
+    def __repr__(self) -> str:
+        parts = (len(self.stages), "stages"), (len(self.problems), "problems"), (len(self.results), "results")
+        return brief(
+            self, str(self.directory), self.info.device, *(f"{number} {what}" for number, what in parts)
+        )
+
+    @property
+    def ladders(self) -> tuple[Ladder, ...]:
+        """The ladders that the run has stages of, with those stages."""
+        names = dict.fromkeys(record.stage.ladder for record in self.stages)
+        return tuple(self._ladder(name) for name in names)
+
+    def _ladder(self, name: str) -> Ladder:
+        stages = tuple(record.stage for record in self.stages if record.stage.ladder == name)
+        dtypes = dict.fromkeys(dtype for stage in stages for dtype in stage.dtypes)
+        return Ladder(name, name, tuple(dtypes), stages)
+
+    def record(self, number: int, problem: Problem | None = None) -> StageRecord:
+        """The stage with this number, of the ladder that computes in the problem's type (None: of the first ladder).
+
+        Raises:
+            RunError: if the run does not hold it.
+        """
+        for record in self.stages:
+            stage = record.stage
+            if stage.number == number and (problem is None or problem.dtype in stage.dtypes):
+                return record
+        raise self._no_stage(str(number))
+
+    def record_of(self, result: StageResult) -> StageRecord:
+        """The stage that a result is of.
+
+        Raises:
+            RunError: if the run does not hold it.
+        """
+        return self.record(result.stage, result.problem)
+
+    def yardstick(self, problem: Problem) -> StageResult | None:
+        """The result of the stage that the others are measured against on this problem, None without one."""
+        for record in self.stages:
+            if record.stage.yardstick and problem.dtype in record.stage.dtypes:
+                return self.result(record.stage.number, problem)
+        return None
+
+    def find_record(self, stage: str) -> StageRecord:
+        """The stage of this number or name, with its ladder's name before it where the run holds several: ``half:3``.
+
+        A number alone means the run's first ladder that has it, as everywhere.
+
+        Raises:
+            RunError: if the run does not hold it, or two ladders have a stage of that name.
+        """
+        ladder, _, selector = stage.rpartition(":")
+        found = [
+            record
+            for record in self.stages
+            if selector in (str(record.stage.number), record.stage.name)
+            and ladder in ("", record.stage.ladder)
+        ]
+        if len(found) > 1 and not selector.isdecimal():
+            raise RunError(
+                f"the run {self.directory} holds several stages {stage}",
+                remedies=["name the ladder: " + " or ".join(f"{r.stage.ladder}:{selector}" for r in found)],
+            )
+        if found:
+            return found[0]
+        raise self._no_stage(stage)
+
+    def _no_stage(self, stage: str) -> RunError:
+        held = ", ".join(f"{record.stage.number} {record.stage.name}" for record in self.stages)
+        return RunError(
+            f"the run {self.directory} holds no stage {stage}",
+            found=f"it holds {held or 'none'}",
+            remedies=[f"gemmprof collect --stage {stage} on a machine with a GPU, if the ladder has it"],
+        )
+
+    def result(self, number: int, problem: Problem) -> StageResult | None:
+        """The result of one stage on one problem, or None."""
+        for result in self.results:
+            if result.stage == number and result.problem == problem:
+                return result
+        return None
+
+    def of_yardstick(self, result: StageResult) -> float | None:
+        """Speed of a stage as a share of the yardstick's on the same problem, 0 to 1 and above.
+
+        Against the yardstick's repetitions that alternated with the stage's own, else against its own row of this run;
+        None for the yardstick itself and where one of the two was not timed.
+        """
+        if result.timing is None or self.record_of(result).stage.yardstick:
+            return None
+        if result.timing.of_yardstick is not None:
+            return result.timing.of_yardstick
+        yardstick = self.yardstick(result.problem)
+        own = yardstick.timing.median if yardstick is not None and yardstick.timing else None
+        return own / result.timing.median if own else None
+
+    def with_result(self, result: StageResult) -> Run:
+        """A copy in which ``result`` stands in place of any older one of the same stage and problem."""
+        kept = [r for r in self.results if (r.stage, r.problem) != (result.stage, result.problem)]
+        ordered = sorted([*kept, result], key=lambda r: (self.problems.index(r.problem), r.stage))
+        return dataclasses.replace(self, results=tuple(ordered))
+
+    def report_paths(self) -> tuple[Path, ...]:
+        """The distinct report files of the run, in the order of its results."""
+        names = dict.fromkeys(r.report for r in self.results if r.report is not None)
+        return tuple(self.report_path(name) for name in names)
+
+    def report_path(self, name: str) -> Path:
+        """Path of a report that ``run.json`` names; it may have been compressed since.
+
+        Raises:
+            ReportError: if the name leads out of the run directory: a run from elsewhere must not name other files.
+        """
+        path = self.directory / name
+        candidates = [path, *(path.with_name(path.name + suffix) for suffix in COMPRESSIONS)]
+        found = next((candidate for candidate in candidates if candidate.exists()), path)
+        # Links are resolved: neither a name nor a link of the run leads elsewhere.
+        if not found.resolve().is_relative_to(self.directory.resolve()):
+            raise ReportError(f"{self.directory / RUN_FILE} names a report outside its folder", found=name)
+        return found
+
+    def _repr_html_(self) -> str:
+        return view_of(self).html(self)
+
+    def to_dataframe(self) -> pd.DataFrame:
+        """One row a stage and problem: times in seconds, speed in TFLOP/s, verification, failure."""
+        return view_of(self).frame(self)
+
+
+def write_atomically(path: Path, text: str) -> None:
+    """Replace ``path`` by ``text`` so that a reader sees either the old or the new content, never a part."""
+    with new_file(path, durable=True) as temporary:
+        temporary.write_text(text, encoding="utf-8")
+
+
+def save_run(run: Run) -> Path:
+    """Write ``run.json`` of this run; returns its path."""
+    run.directory.mkdir(parents=True, exist_ok=True)
+    document = {
+        "format_version": FORMAT_VERSION,
+        "info": _plain(run.info),
+        "problems": [_plain(problem) for problem in run.problems],
+        "stages": [_plain(record) for record in run.stages],
+        "results": [_plain(result) for result in run.results],
+        "reports": {name: _plain(record) for name, record in run.reports.items()},
+    }
+    path = run.directory / RUN_FILE
+    write_atomically(path, json.dumps(document, indent=1, ensure_ascii=False, allow_nan=True) + "\n")
+    return path
+
+
+def _plain(value: Any) -> Any:
+    """Dataclasses and mappings as what JSON can hold."""
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return {f.name: _plain(getattr(value, f.name)) for f in dataclasses.fields(value)}
+    if isinstance(value, Mapping):
+        return {str(key): _plain(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(item) for item in value]
+    return value
+
+
+def load_run(directory: str | Path, *, recorded: bool = False) -> Run:
+    """Read a run directory (or its ``run.json``).
+
+    Raises:
+        RunError: if there is no run, it is damaged, or a newer gemmprof wrote it.
+    """
+    path = Path(directory)
+    file = path if path.name == RUN_FILE else path / RUN_FILE
+    try:
+        found = read_document(file)
+    except FileNotFoundError:
+        raise RunError(
+            f"{path} is no run directory: it has no {RUN_FILE}",
+            remedies=["give a directory that `gemmprof collect` wrote, or a .ncu-rep file"],
+        ) from None
+    return Run(
+        directory=file.parent,
+        info=found.info,
+        stages=found.stages,
+        problems=found.problems,
+        results=found.results,
+        reports=found.reports,
+        recorded=recorded,
+    )
+
+
+def recorded_run_directory() -> Path:
+    """Where the recorded run lies inside the package."""
+    return Path(__file__).resolve().parent.parent / "recorded"
+
+
+def load_recorded_run() -> Run:
+    """The run of every ladder on a real GPU that ships with the package."""
+    return load_run(recorded_run_directory(), recorded=True)
+
+
+def runs_directory() -> Path:
+    """Where runs are written and looked for: ``$GEMMPROF_RUNS``, else ``./gemmprof-runs``."""
+    return Path(os.environ.get("GEMMPROF_RUNS") or DEFAULT_RUNS_DIRECTORY)
+
+
+def timestamped() -> str:
+    """The present moment as part of a folder's name: ``2026-11-21_130500``."""
+    return datetime.datetime.now().strftime("%Y-%m-%d_%H%M%S")
+
+
+def nvtx_range(stage_name: str, problem: Problem) -> str:
+    """Name of the NVTX range around a stage's profiled launches: ``gemmprof/<stage>/<problem's key>``.
+
+    It ties a launch in a report to the stage and problem of the run, whatever else the report holds.
+    """
+    return f"{NVTX_PREFIX}{stage_name}/{problem.key}"
+
+
+def newest_run_directory(candidates: Iterable[Path] | None = None) -> Path | None:
+    """The run directory written last under ``runs_directory()``, or None if there is none."""
+    folders = candidates if candidates is not None else runs_directory().glob("*/")
+    runs = [folder / RUN_FILE for folder in folders if (folder / RUN_FILE).is_file()]
+    return max(runs, key=lambda file: file.stat().st_mtime).parent if runs else None

@@ -1,0 +1,234 @@
+"""Profiling on a cluster: one ncu process a machine at a time, reports fetched in pieces."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import functools
+import threading
+import time
+import uuid
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+from gemmprof.base.errors import RunError
+from gemmprof.gpu.toolchain import Tool
+from gemmprof.profiler.cluster import remote, remote_pass
+from gemmprof.profiler.cluster.connection import (
+    RESOURCE,
+    ResultLost,
+    executing,
+    gpu_workers,
+    on_workers,
+    result_of,
+)
+from gemmprof.profiler.cluster.content import Content, FileElsewhere, read_piece
+from gemmprof.profiler.job import Task
+from gemmprof.profiler.keeper import Interrupted, Keeper
+from gemmprof.profiler.ncu.profile_pass import PassFiles, PassOutcome, next_pass
+from gemmprof.profiler.profiling import Profiling
+from gemmprof.profiler.program import counted_interrupts
+
+if TYPE_CHECKING:
+    from distributed import Client
+
+TRIES = 4
+"""How often a pass begins anew because its worker was lost with the report."""
+
+SHARES_PER_HOST = 2
+"""Passes a machine: more even out kernels of different length, fewer start ncu and torch less often."""
+
+POLL_SECONDS = 0.5
+
+
+class HasExtension(Protocol):
+    """Who knows the extension."""
+
+    @property
+    def extension(self) -> Any:
+        """Its future."""
+
+
+class ClusterProfiling(Profiling):
+    """Profiles what the run lacks on the machines of a cluster.
+
+    Args:
+        model: the model of GPU.
+        site: has the extension once it is built.
+        carried: more files, by the variable that names them.
+    """
+
+    def __init__(
+        self,
+        keeper: Keeper,
+        ncu: Tool | None,
+        client: Client,
+        *,
+        model: str,
+        site: HasExtension,
+        carried: Mapping[str, Content],
+    ) -> None:
+        super().__init__(keeper, ncu)
+        self._client, self._model = client, model
+        self._site, self._carried = site, dict(carried)
+        self._naming = threading.Lock()
+
+    @contextmanager
+    def waiting(self) -> Iterator[None]:
+        """Nothing to get ready: the workers start ncu."""
+        yield
+
+    def do(self) -> None:
+        """Profile what is missing: the tasks in shares, one share a machine at a time."""
+        tasks = self._keeper.unprofiled()
+        hosts = self._hosts()
+        size = max(1, -(-len(tasks) // (SHARES_PER_HOST * len(hosts) if len(hosts) > 1 else 1)))
+        shares = deque(tasks[start : start + size] for start in range(0, len(tasks), size))
+
+        def work_off(host: str) -> None:
+            while not self._keeper.stopping.is_set():
+                try:
+                    share = shares.popleft()
+                except IndexError:
+                    return
+                self._on_host(host)._do(share)
+
+        heard = 0
+        with counted_interrupts() as interrupts, ThreadPoolExecutor(len(hosts)) as pool:
+            working = [pool.submit(work_off, host) for host in hosts]
+            while not all(future.done() for future in working):
+                for _ in interrupts[heard:]:
+                    self._keeper.tell_interrupt()
+                heard = len(interrupts)
+                if heard == 1:
+                    on_workers(self._client, remote_pass.stop)  # also passes that have just begun
+                time.sleep(POLL_SECONDS)
+        for future in working:
+            future.result()
+        if self._keeper.stopping.is_set():
+            raise Interrupted
+
+    def _hosts(self) -> tuple[str, ...]:
+        """The machines that have workers with a GPU."""
+        found = {facts["host"] for facts in gpu_workers(self._client).values()}
+        return tuple(sorted(found)) or ("",)
+
+    def _on_host(self, host: str) -> _OnHost:
+        return _OnHost(self, host)
+
+
+class _OnHost(Profiling):
+    """Passes that should run on one machine; where it is lost, on any other."""
+
+    def __init__(self, whole: ClusterProfiling, host: str) -> None:
+        super().__init__(whole._keeper, whole._ncu)
+        self._whole, self._host = whole, host
+
+    def _once(self, tasks: Sequence[Task]) -> PassOutcome:
+        keeper, whole = self._keeper, self._whole
+        settings = keeper.settings
+        order = remote_pass.Order(
+            tuple(tasks), settings.collection_options, settings.metric_set, settings.clock_control,
+            settings.seed, whole._model,
+        )  # fmt: skip
+        with whole._naming:
+            files = next_pass(keeper.directory)
+            keeper.job(tasks, files.events).save(files.job)  # which takes the name
+        delivery = self._delivered(order, files)
+        if delivery is None:
+            return PassOutcome(interrupted=True)
+        for end, text in delivery.texts.items():
+            files.log.with_name(files.name + end).write_text(text, encoding="utf-8")
+        name = str(files.report.relative_to(files.directory))
+        finished = tuple(dataclasses.replace(task, report=name) for task in delivery.outcome.finished)
+        for profiled in finished:
+            keeper.progress.done(f"profile {keeper.label(profiled.task.key)} ({delivery.card.label})")
+        came = dataclasses.replace(delivery.outcome, finished=finished, card=delivery.card)
+        if keeper.stopping.is_set():
+            # A pass that was stopped before its first launch is no failure of its stage.
+            return dataclasses.replace(came, error=None, blamed=None, interrupted=True)
+        return came
+
+    def _here(self) -> frozenset[str]:
+        """The workers of this machine, none in particular where there are none any more."""
+        workers = gpu_workers(self._whole._client)
+        return frozenset(address for address, facts in workers.items() if facts["host"] == self._host)
+
+    def _delivered(self, order: remote_pass.Order, files: PassFiles) -> remote_pass.Delivery | None:
+        """Have the pass made and its report fetched; None where Ctrl-C came first.
+
+        Raises:
+            ProfilerError: its workers were lost again and again.
+        """
+        client, whole = self._whole._client, self._whole
+        for _ in range(TRIES):
+            here, begun = self._here(), False
+            if self._keeper.stopping.is_set():
+                return None
+            task: Any = client.submit(
+                remote_pass.profile,
+                order,
+                whole._carried,
+                whole._site.extension,
+                key=f"gemmprof-profile-{uuid.uuid4().hex}",
+                resources={RESOURCE: 1},
+                workers=sorted(here) or None,
+                pure=False,
+            )
+            done = threading.Event()
+            task.add_done_callback(lambda _, done=done: done.set())
+            while not done.wait(POLL_SECONDS):
+                if self._keeper.leaving.is_set() or (
+                    self._keeper.stopping.is_set() and not begun and task.key not in executing(client)
+                ):
+                    task.cancel()
+                    return None
+                begun = begun or self._keeper.stopping.is_set()  # its pass ends after the stage at hand
+                if here and not here & gpu_workers(client).keys():
+                    break  # the machine is gone, and Dask would wait for it for ever
+            if not done.is_set():
+                task.cancel()
+                continue
+            try:
+                delivery: remote_pass.Delivery = result_of(task)
+            except (remote.GpuGone, ResultLost):
+                continue
+            except Exception as error:
+                raise remote.as_gemmprof_error(error) from error
+            if delivery.report is None or self._fetch(delivery.report, files.report):
+                discard = functools.partial(
+                    client.run, remote.discard, delivery.folder, workers=[delivery.worker]
+                )
+                _ignoring_errors(discard)
+                return delivery
+        raise remote_pass.lost("the workers that profiled were lost, one after the other")
+
+    def _fetch(self, report: FileElsewhere, target: Path) -> bool:
+        """Fetch a report; False where its worker is lost."""
+        client = self._whole._client
+
+        def piece(path: str, offset: int, size: int) -> bytes:
+            answers = client.run(read_piece, path, offset, size, workers=[report.worker])
+            return bytes(answers[report.worker])
+
+        try:
+            report.fetch(target, piece)
+        except RunError:
+            raise
+        except Exception as error:
+            # A lost worker shows as whatever the connection raises.
+            self._keeper.progress.note(
+                f"the report of worker {report.worker} is lost and is made again: {type(error).__name__}"
+            )
+            return False
+        return True
+
+
+def _ignoring_errors(call: Callable[[], object]) -> None:
+    """Tidy up, if that is still possible."""
+    with contextlib.suppress(Exception):
+        call()

@@ -1,0 +1,375 @@
+"""Runs a user's program under ncu: once to count its launches, then to profile the chosen ones.
+
+Everything lies in one folder: ``NAME.ncu-rep`` with the profiled launches (``NAME-2`` and so on where the program is
+profiled several times); in ``logs`` the count, ``count.ncu-rep.zst``, which holds the duration of every launch, ncu's
+messages and the program's output.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import shutil
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from gemmprof import metrics
+from gemmprof.base.errors import DeviceError, ProfilerError, UsageError
+from gemmprof.gpu.toolchain import Tool
+from gemmprof.profiler.ncu.command import NcuCommand, require_ncu
+from gemmprof.profiler.ncu.failures import NcuLog, NothingProfiledError, translate
+from gemmprof.profiler.ncu.lean_sections import section_folder
+from gemmprof.profiler.ncu.patience import Patience
+from gemmprof.profiler.ncu.salvage import cut_torn_end
+from gemmprof.profiler.program import tail
+from gemmprof.profiler.programs.choice import ALL_KERNELS
+from gemmprof.profiler.programs.ranks import Ranks
+from gemmprof.profiler.settings import LEAN
+
+COUNT_LIMIT = 5_000
+"""Launches that are counted: ncu takes some milliseconds for each."""
+POLL_SECONDS = 0.2
+NVTX_SCOPES = (2025, 3)
+"""From this release on ncu can give a range to all threads."""
+LOGS = "logs"
+_STARTED_ELSEWHERE = frozenset({"srun", "mpirun", "mpiexec", "jsrun", "aprun", "kubectl", "docker"})
+"""Launchers whose processes may be children of a service rather than their own, where ncu does not see them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Collected:
+    """What one run under ncu left behind.
+
+    Attributes:
+        report: the report, None if ncu wrote none.
+        launches: launches in it.
+        passes: most passes of a launch.
+        seconds: wall clock of the run.
+        exit_code: of ncu, which passes on the program's.
+        interrupted: Ctrl-C ended it; what was profiled before is in the report.
+        warnings: ncu's warnings, each once.
+        ranks: rank by process, where a launcher gave them ranks.
+    """
+
+    report: Path | None
+    launches: int
+    passes: int
+    seconds: float
+    exit_code: int
+    interrupted: bool = False
+    warnings: tuple[str, ...] = ()
+    ranks: Mapping[int, int] = field(default_factory=dict)
+
+    def __str__(self) -> str:
+        plural = "" if self.launches == 1 else "es"
+        return f"{self.launches:,} launch{plural} in {self.seconds:.1f} s, {self.passes} passes at most"
+
+
+@dataclass(frozen=True, slots=True)
+class ProgramProfiler:
+    """One user's program, and how it is run under ncu.
+
+    Attributes:
+        program: the command with its arguments.
+        folder: where everything is written; it exists.
+        metric_set: ``lean`` or one of ncu's own.
+        sections, extra_metrics: collected besides.
+        clock_control: ncu's ``--clock-control``.
+        marked_only: profile only between cudaProfilerStart and cudaProfilerStop.
+        output: stream for the program's own output while it is counted (None: its log).
+        environment: variables that the program gets besides those of this process.
+        note: told when ncu has to wait for another profiler.
+    """
+
+    program: tuple[str, ...]
+    folder: Path
+    metric_set: str = LEAN
+    sections: tuple[str, ...] = ()
+    extra_metrics: tuple[str, ...] = ()
+    clock_control: str = "none"
+    marked_only: bool = False
+    output: int | None = None
+    environment: Mapping[str, str] = field(default_factory=dict)
+    note: Callable[[str], object] = field(default=lambda _: None, compare=False)
+
+    @property
+    def name(self) -> str:
+        """A name for reports, from the program's: that of the script where an interpreter runs one."""
+        return program_name(self.program)
+
+    def count_command(self, ncu: Tool) -> NcuCommand:
+        """The run that only counts launches and their time."""
+        return self._command(
+            ncu,
+            "count",
+            ("--metrics", ",".join(metrics.COUNT)),
+            filters=(*("--kernel-name", ALL_KERNELS), *("--launch-count", str(COUNT_LIMIT))),
+            quick=True,
+        )
+
+    def profile_command(
+        self, ncu: Tool, filters: Sequence[str], *, stem: str = "", sections: Path | None = None
+    ) -> NcuCommand:
+        """The run that profiles what ``filters`` mean."""
+        return self._command(ncu, stem or self.name, self.collection, filters=filters, sections=sections)
+
+    @property
+    def collection(self) -> tuple[str, ...]:
+        """ncu's options for sections and metrics: what the analyses read of any kernel, tensor cores included."""
+        options = (
+            list(metrics.lean_options(tensor=True)) if self.metric_set == LEAN else ["--set", self.metric_set]
+        )
+        for section in self.sections:
+            options += ["--section", section]
+        if self.extra_metrics:
+            more = ",".join(self.extra_metrics)
+            if "--metrics" in options:
+                options[options.index("--metrics") + 1] += "," + more
+            else:
+                options += ["--metrics", more]
+        return tuple(options)
+
+    def _command(
+        self,
+        ncu: Tool,
+        stem: str,
+        collection: Sequence[str],
+        *,
+        filters: Sequence[str],
+        sections: Path | None = None,
+        quick: bool = False,
+    ) -> NcuCommand:
+        return NcuCommand(
+            executable=ncu.path,
+            # The count lies apart, so that the folder as an input stands for what was profiled.
+            report=(self.folder / LOGS if quick else self.folder) / f"{stem}.ncu-rep",
+            log=self.folder / LOGS / f"{stem}.ncu.log",
+            collection=collection,
+            program=self.program,
+            clock_control=self.clock_control,
+            source_folders=() if quick else (Path.cwd(),),
+            section_folder=sections,
+            filters=filters,
+            marked_only=self.marked_only,
+            children=True,
+            import_source=not quick,
+            flush_caches=not quick,
+            ranges_of_all_threads=ncu.version >= NVTX_SCOPES,
+        )
+
+    def count(self) -> Collected:
+        """Run the program once and record the duration of each launch.
+
+        Raises:
+            DeviceError: there is no ncu, or no such program.
+            ProfilerError: ncu failed before it recorded a launch.
+        """
+        return self._run(self.count_command(require_profiler()), show_output=True)
+
+    def profile(
+        self, filters: Sequence[str], *, stem: str = "", on_launch: Callable[[int], None] | None = None
+    ) -> Collected:
+        """Run the program and profile the launches that ``filters`` mean.
+
+        Args:
+            filters: options of `choice.launch_filter`.
+            stem: name of the report without its ending.
+            on_launch: called with the number of launches profiled so far.
+
+        Raises:
+            DeviceError: there is no ncu, or no such program.
+            ProfilerError: ncu failed before it profiled a launch.
+        """
+        ncu = require_profiler()
+        with section_folder(ncu, self.metric_set) as sections:
+            command = self.profile_command(ncu, filters, stem=stem, sections=sections)
+            return self._run(command, show_output=False, on_launch=on_launch)
+
+    def _run(
+        self,
+        command: NcuCommand,
+        *,
+        show_output: bool,
+        on_launch: Callable[[int], None] | None = None,
+    ) -> Collected:
+        """Run the program under ncu, again where another profiler was at work."""
+        patience = Patience(self.note)
+        while True:
+            try:
+                return self._run_once(command, show_output=show_output, on_launch=on_launch)
+            except ProfilerError as error:
+                if not patience.again(error):
+                    raise
+
+    def _run_once(
+        self, command: NcuCommand, *, show_output: bool, on_launch: Callable[[int], None] | None
+    ) -> Collected:
+        (self.folder / LOGS).mkdir(parents=True, exist_ok=True)
+        log_of_output = self.folder / LOGS / f"{command.report.stem}.out.log"
+        started = time.monotonic()
+        with log_of_output.open("wb") as log:
+            visible = show_output and self.output is not None
+            try:
+                process = subprocess.Popen(
+                    command.arguments(),
+                    stdin=subprocess.DEVNULL,
+                    stdout=self.output if visible else log,
+                    stderr=None if visible else subprocess.STDOUT,
+                    env={**os.environ, **self.environment},
+                    start_new_session=True,  # Ctrl-C reaches this process only, which ends ncu in order
+                )
+            except OSError as error:
+                raise DeviceError(f"cannot start {command.executable}", found=str(error)) from error
+            ranks = Ranks()
+            interrupted = _wait(process, command.log, on_launch, ranks)
+        seconds = time.monotonic() - started
+        found = self._judge(command, process.returncode, seconds, interrupted, tail(log_of_output))
+        return replace(found, ranks=ranks.known)
+
+    def _judge(
+        self, command: NcuCommand, exit_code: int, seconds: float, interrupted: bool, output: str
+    ) -> Collected:
+        """What the run left; an error where that is nothing."""
+        log = NcuLog.read(command.log)
+        whole = cut_torn_end(command.report) if command.report.exists() else None
+        kernels = whole.kernels if whole is not None else 0
+        if not kernels and not interrupted:
+            raise self._explained(log, command.log, exit_code, output)
+        return Collected(
+            command.report if kernels else None,
+            kernels,
+            max((kernel.passes for kernel in log.kernels), default=0),
+            seconds,
+            exit_code,
+            interrupted,
+            (*log.errors, *log.warnings),
+        )
+
+    def _explained(self, log: NcuLog, file: Path, exit_code: int, output: str) -> ProfilerError:
+        """ncu's failure in the words of `collect`, with the remedies that fit a user's own program."""
+        error = translate(log, log_file=file, exit_code=exit_code, output=output)
+        if error is None:
+            error = NothingProfiledError(
+                "Nsight Compute profiled no kernel", remedies=[f"the whole log is in {file}"]
+            )
+        remedies = [
+            text
+            for text in error.remedies
+            if "`gemmprof collect" not in text and "python -m pytest" not in text
+        ]
+        if len(remedies) < len(error.remedies) or isinstance(error, NothingProfiledError):
+            remedies.insert(
+                0, f"see that the program launches kernels without the profiler: {shlex.join(self.program)}"
+            )
+        launcher = launcher_elsewhere(self.program)
+        if launcher and isinstance(error, NothingProfiledError):
+            remedies.insert(
+                0,
+                f"{launcher} may start its processes where ncu does not see them: put the profiler behind it, "
+                f"{launcher} … gemmprof profile -o DIR -- PROGRAM, with a DIR of each process's own",
+            )
+        return type(error)(error.message, remedies=remedies, found=error.found)
+
+
+def _wait(
+    process: subprocess.Popen[bytes], log: Path, on_launch: Callable[[int], None] | None, ranks: Ranks
+) -> bool:
+    """Wait for ncu, telling how far it is, and asking who its processes are; returns whether Ctrl-C ended it."""
+    told = 0
+    interrupted = False
+    while process.poll() is None:
+        try:
+            if on_launch is not None and (done := len(NcuLog.read(log).kernels)) != told:
+                told = done
+                on_launch(done)
+            ranks.look(log)
+            time.sleep(POLL_SECONDS)
+        except KeyboardInterrupt:
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL if interrupted else signal.SIGTERM)
+            interrupted = True
+        except BaseException:
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+            raise
+    return interrupted
+
+
+def packed(report: Path) -> Path:
+    """Put a compressed report in the place of a plain one: ncu adds the code of every library, which packs well."""
+    import zstandard
+
+    target = report.with_name(report.name + ".zst")
+    with report.open("rb") as source, target.open("wb") as file:
+        zstandard.ZstdCompressor(level=3, write_checksum=True).copy_stream(source, file)
+    report.unlink()
+    return target
+
+
+def require_profiler() -> Tool:
+    """The ncu of this machine.
+
+    Raises:
+        DeviceError: there is none, or it is too old.
+    """
+    try:
+        return require_ncu()
+    except DeviceError as error:
+        remedies = [text for text in error.remedies if "gemmprof collect" not in text]
+        raise DeviceError(error.message, remedies=remedies, found=error.found) from None
+
+
+def program_name(program: Sequence[str]) -> str:
+    """A short name for the files of a program: the script's where an interpreter or launcher runs one."""
+    words = [word for word in program[1:] if not word.startswith("-")]
+    script = next((word for word in words if word.endswith((".py", ".sh"))), program[0])
+    if "-m" in program[:-1] and not script.endswith(".py"):
+        script = program[program.index("-m") + 1]
+    return re.sub(r"[^\w.+-]+", "_", Path(script).stem)[:60].strip(".-_") or "program"
+
+
+def launcher_elsewhere(program: Sequence[str]) -> str:
+    """The launcher that a command begins with, where ncu may not see what it starts; '' for others."""
+    name = Path(program[0]).name if program else ""
+    return name if name in _STARTED_ELSEWHERE else ""
+
+
+def check_program(program: Sequence[str]) -> tuple[str, ...]:
+    """The command, whose program exists.
+
+    Raises:
+        UsageError: there is none, or it cannot be found.
+    """
+    if not program:
+        raise UsageError(
+            "no program was named",
+            remedies=["write it behind two dashes: gemmprof profile -- python train.py --steps 1"],
+        )
+    if shutil.which(program[0]) is None:
+        here = Path(program[0])
+        remedies = [f"it is not executable: chmod +x {here}"] if here.is_file() else []
+        if here.suffix == ".py":
+            remedies.insert(0, f"name the interpreter: gemmprof profile -- python {shlex.join(program)}")
+        if here.suffix == ".cu":
+            remedies.insert(0, f"build it first: nvcc -O3 -lineinfo {here} -o {here.stem}")
+        raise UsageError(
+            f"the program {program[0]} was not found",
+            remedies=remedies or [_where_it_may_be(program[0])],
+        )
+    return tuple(program)
+
+
+def _where_it_may_be(named: str) -> str:
+    """What to do about a program that is not there."""
+    if "/" not in named:
+        return f"check its name; a program in this folder is written with its path: ./{named}"
+    folder = Path(named).parent
+    there = "" if folder.is_dir() else f"; the folder {folder} does not exist"
+    return f"check its path, or build it first{there}"
