@@ -2,7 +2,7 @@
 
 Every stage is compiled by nvcc alone; one binding registers the operators. Objects are cached by content
 (``compiler.py``), the library under the hash of its objects and of torch. So a second build compiles nothing, and
-changing one stage compiles one file. Builds may run concurrently. Nothing here imports torch, except ``load``.
+changing one stage compiles one file. Builds may run concurrently. Nothing here imports torch.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from gemmprof.base.cache import cache_directory
 from gemmprof.base.errors import BuildError
@@ -37,9 +36,6 @@ from gemmprof.kernels.targets import (
 )
 from gemmprof.kernels.tuned import Tuned, load_tuned
 from gemmprof.model import Ladder
-
-if TYPE_CHECKING:
-    from gemmprof.kernels.operators import Extension
 
 LIBRARY_NAME = "libgemmprof.so"
 RECORDS_NAME = "build.json"
@@ -241,13 +237,6 @@ def _make(plan: _Plan, cache: Path, force: bool, jobs: int, progress: Progress) 
             raise next(iter(later.values()))
     _link(cache, plan)
     return _Made(plan, tuple(unit.name for unit in missing if unit.name not in errors), log, errors)
-
-
-def load(built: BuildResult | None = None) -> Extension:
-    """Build (or find) the extension and load it into torch; see ``operators.load``."""
-    from gemmprof.kernels import operators
-
-    return operators.load(built)
 
 
 def with_parameters(

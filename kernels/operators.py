@@ -6,6 +6,7 @@ import ctypes
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,10 +14,10 @@ from gemmprof.base.errors import BuildError, UsageError
 from gemmprof.gpu.dtypes import FLOAT32, element_type, name_of
 from gemmprof.kernels import catalog
 from gemmprof.kernels.catalog import stage_variants
-from gemmprof.kernels.scaled import library_scaled_mm
 from gemmprof.model import Stage
 
 if TYPE_CHECKING:
+    import torch
     from torch import Tensor, dtype
 
     from gemmprof.kernels.build import BuildResult
@@ -244,7 +245,7 @@ def _torch_mm(a: Tensor, b: Tensor, out: Tensor, alpha: float, beta: float) -> N
     import torch
 
     if a.dtype == torch.float8_e4m3fn:
-        library_scaled_mm(a, b, out, alpha, beta)
+        _library_scaled_mm(a, b, out, alpha, beta)
         return
     if torch.backends.cuda.matmul.allow_tf32:
         torch.backends.cuda.matmul.allow_tf32 = False
@@ -258,6 +259,44 @@ def _torch_mm(a: Tensor, b: Tensor, out: Tensor, alpha: float, beta: float) -> N
         torch.mm(a, b, out=out)
     else:
         torch.addmm(out, a, b, alpha=alpha, beta=beta, out=out)
+
+
+ALIGNMENT = 16
+"""What torch._scaled_mm asks of the operands' sizes, in elements."""
+
+
+def _library_scaled_mm(a: Tensor, b: Tensor, out: Tensor, alpha: float, beta: float) -> None:
+    """out = alpha * a @ b + beta * out by torch._scaled_mm with sums in float32; copies only what it does not take."""
+    import torch
+
+    (m, k), n = a.shape, b.shape[1]
+    if k == 0:
+        out.mul_(beta) if beta else out.zero_()
+        return
+    scales = {"scale_a": _scale(alpha, a.device), "scale_b": _scale(1.0, a.device)}
+    if k % ALIGNMENT or n % ALIGNMENT or a.stride(1) != 1 or b.stride(0) != 1:
+        a, b = _padded(a), _padded(b.t()).t()
+    elif beta == 0.0 and out.is_contiguous():
+        torch._scaled_mm(a, b, **scales, out_dtype=out.dtype, use_fast_accum=False, out=out)
+        return
+    product = torch._scaled_mm(a, b, **scales, out_dtype=torch.float32, use_fast_accum=False)[:m, :n]
+    out.copy_(product + beta * out.float() if beta else product)
+
+
+def _padded(matrix: Tensor) -> Tensor:
+    """A row-major copy whose sizes are multiples of `ALIGNMENT`, filled with zeros."""
+    rows, columns = (-(-size // ALIGNMENT) * ALIGNMENT for size in matrix.shape)
+    copy = matrix.new_zeros((rows, columns))
+    copy[: matrix.shape[0], : matrix.shape[1]] = matrix
+    return copy
+
+
+@lru_cache(maxsize=16)
+def _scale(value: float, device: torch.device) -> Tensor:
+    """The number on the device: made once, so that no copy is timed."""
+    import torch
+
+    return torch.tensor(value, device=device)
 
 
 LIBRARY_CALLS: dict[str, Callable[[Tensor, Tensor, Tensor, float, float], None]] = {"cublas": _torch_mm}

@@ -95,7 +95,7 @@ def continued(
     ladders = {record.stage.ladder: None for record in [*old.stages, *records]}
     wanted = {(stage.number, problem) for stage, problem in settings.pairs}
     results = tuple(
-        dataclasses.replace(r, failure=None) if (r.stage, r.problem) in wanted else r for r in old.results
+        dataclasses.replace(r, failure=None) if r.key in wanted else r for r in old.results
     )
     return dataclasses.replace(
         old,

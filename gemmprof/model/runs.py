@@ -63,6 +63,11 @@ class StageResult:
     failure: str | None = None
     """What went wrong, in one or more lines; None if nothing did."""
 
+    @property
+    def key(self) -> tuple[int, Problem]:
+        """What no two results of a run share."""
+        return self.stage, self.problem
+
 
 @dataclass(frozen=True, slots=True)
 class ReportRecord:

@@ -150,7 +150,7 @@ class Run:
 
     def with_result(self, result: StageResult) -> Run:
         """A copy in which ``result`` stands in place of any older one of the same stage and problem."""
-        kept = [r for r in self.results if (r.stage, r.problem) != (result.stage, result.problem)]
+        kept = [r for r in self.results if r.key != result.key]
         ordered = sorted([*kept, result], key=lambda r: (self.problems.index(r.problem), r.stage))
         return dataclasses.replace(self, results=tuple(ordered))
 

@@ -157,12 +157,11 @@ def _owners(session: Session) -> dict[int, StageResult]:
     """The stage result that each launch belongs to, by position of the launch."""
     if session.run is None:
         return {}
-    position = {id(analysis): index for index, analysis in enumerate(session.kernels)}
     owners = {}
     for result in session.run.results:
         analysis = session.kernel_for(result)
         if analysis is not None:
-            owners[position[id(analysis)]] = result
+            owners[next(at for at, one in enumerate(session.kernels) if one is analysis)] = result
     return owners
 
 

@@ -13,11 +13,11 @@ import hashlib
 import json
 import re
 from bisect import bisect_right
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Any
 
-from jinja2 import Environment, PackageLoader, StrictUndefined, nodes
+from jinja2 import Environment, PackageLoader, StrictUndefined, TemplateNotFound, nodes
 from jinja2.compiler import CodeGenerator, Frame
 from markupsafe import Markup, escape
 
@@ -230,4 +230,34 @@ def content_security_policy(styles: tuple[str, ...], scripts: tuple[str, ...]) -
     return (
         f"default-src 'none'; style-src {hashes(styles)}; script-src {hashes(scripts)}; img-src data:; "
         "base-uri 'none'; form-action 'none'"
+    )
+
+
+STYLES = ("style.css", "occupancy.css")
+SCRIPTS = ("page.js", "occupancy.js", "roofline.js")
+
+
+def document(title: str, articles: Sequence[Markup], *, scripts: tuple[str, ...] = ()) -> str:
+    """A whole HTML document around one article or several; ``scripts`` are assets beside those of every page."""
+
+    def assets(names: tuple[str, ...]) -> tuple[str, ...]:
+        texts = []
+        for name in names:
+            try:
+                texts.append(asset(name))
+            except TemplateNotFound:
+                continue
+        return tuple(texts)
+
+    styles, texts = assets(STYLES), assets((*SCRIPTS, *scripts))
+    return (
+        environment()
+        .get_template("document.html")
+        .render(
+            title=title,
+            policy=content_security_policy(styles, texts),
+            styles=styles,
+            scripts=texts,
+            articles=articles,
+        )
     )

@@ -55,7 +55,7 @@ def page_html(shown: Sequence[tuple[Sequence[Point], Sequence[Change]]]) -> str:
     """The whole page; it works from a file, without a network."""
     from markupsafe import Markup
 
-    from gemmprof.reports.pages.html import document
+    from gemmprof.reports.pages.environment import document
 
     cards = [_card(series, found) for series, found in shown[:MOST_SERIES]]
     title = cards[0].label if len(cards) == 1 else f"{len(shown)} kernels over time"

@@ -28,7 +28,7 @@ from gemmprof.reports.pages.contents import (
     stage_before,
     twin,
 )
-from gemmprof.reports.pages.environment import asset, content_security_policy, environment
+from gemmprof.reports.pages.environment import document, environment
 from gemmprof.reports.pages.explained import explain_all, explained
 from gemmprof.reports.pages.workers import ordered, session_set_aside
 
@@ -47,8 +47,6 @@ _OUR_HEAD = re.compile(
 """How a page begins that gemmprof wrote and may replace: templates/document.html."""
 
 CODE_TEMPLATE = "analysis_source_view.html"
-STYLES = ("style.css", "occupancy.css")
-SCRIPTS = ("page.js", "occupancy.js", "roofline.js")
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,33 +211,6 @@ def is_our_page(file: Path) -> bool:
         return False
     with file.open("rb") as stream:
         return _OUR_HEAD.match(stream.read(8192)) is not None
-
-
-def document(title: str, articles: Sequence[Markup], *, scripts: tuple[str, ...] = ()) -> str:
-    """A whole HTML document around one article or several; ``scripts`` are assets beside those of every page."""
-    from jinja2 import TemplateNotFound
-
-    def assets(names: tuple[str, ...]) -> tuple[str, ...]:
-        texts = []
-        for name in names:
-            try:
-                texts.append(asset(name))
-            except TemplateNotFound:
-                continue
-        return tuple(texts)
-
-    styles, texts = assets(STYLES), assets((*SCRIPTS, *scripts))
-    return (
-        environment()
-        .get_template("document.html")
-        .render(
-            title=title,
-            policy=content_security_policy(styles, texts),
-            styles=styles,
-            scripts=texts,
-            articles=articles,
-        )
-    )
 
 
 def index_article(report: Report) -> Markup:

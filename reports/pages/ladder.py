@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from gemmprof.analysis.kernel_analysis import KernelAnalysis
 from gemmprof.analysis.ladder.predictions import LadderStep, Rung
@@ -13,135 +13,27 @@ from gemmprof.analysis.sections.by_line import base_name
 from gemmprof.analysis.sections.roofline import Roofline
 from gemmprof.analysis.sections.speed_of_light import SpeedOfLight
 from gemmprof.analysis.sections.warp_states import WarpStates
-from gemmprof.model import Problem, StageRecord, StageResult
+from gemmprof.model import Problem
 from gemmprof.reports.facts import achieved_occupancy, gpu_index, process_of
 from gemmprof.reports.figures import ladder_figure
 from gemmprof.reports.figures.svg import page_svg
 from gemmprof.reports.formatting import tflops
 from gemmprof.reports.pages.contents import KernelPage, Plan
 from gemmprof.reports.pages.families import FamilyRow, family_rows, report_names, session_facts
-from gemmprof.reports.pages.over_size import SizeTable, size_table
+from gemmprof.reports.pages.stage_rows import (
+    LadderRoofline,
+    LaunchRow,
+    ProblemGroup,
+    SizeTable,
+    StageRow,
+    fastest_of,
+    size_table,
+    timed_stages,
+)
 
 if TYPE_CHECKING:
-    from markupsafe import Markup
-
     from gemmprof.analysis.session import Session
     from gemmprof.runs.directory import Run
-
-
-@dataclass(frozen=True, slots=True)
-class LaunchRow:
-    """One launch in a table; every number is None where the report does not hold it. Percentages 0 to 100."""
-
-    page: KernelPage | None
-    """The launch's own page, else that of its family's representative."""
-    place: int
-    """Position in the session."""
-    index: int
-    """Position in its report."""
-    report: str
-    """Name of that report's file, untrusted text."""
-    name: str
-    grid: tuple[int, int, int]
-    block: tuple[int, int, int]
-    duration_ns: float | None
-    compute_percent: float | None
-    memory_percent: float | None
-    peak_percent: float | None
-    occupancy_percent: float | None
-    registers: int | None
-    stall: str
-    limited_by: str
-    process: int | None = None
-    """Which process launched it, where its report holds launches of several."""
-    gpu: int | None = None
-    """CUDA's index of the GPU in that process."""
-
-
-@dataclass(frozen=True, slots=True)
-class StageRow:
-    """One stage on one problem: what the run measured, and what its profiled launch says (None: not profiled)."""
-
-    record: StageRecord
-    result: StageResult
-    tflops: float | None
-    of_yardstick: float | None
-    step: float | None
-    """Speed over the stage before."""
-    share_of_best: float
-    """TFLOP/s as a share of the fastest stage's, 0 to 1, for the bar."""
-    launch: LaunchRow | None
-
-    @property
-    def yardstick(self) -> bool:
-        """True for the stage that the others are measured against."""
-        return self.record.stage.yardstick
-
-
-def timed_stages(rows: Sequence[StageRow]) -> list[StageRow]:
-    """The stages beside the yardstick that were timed."""
-    return [row for row in rows if not row.yardstick and row.tflops is not None]
-
-
-def fastest_of(rows: Sequence[StageRow]) -> StageRow | None:
-    """The fastest stage beside the yardstick, None where none was timed.
-
-    Each stage was timed in turns with the yardstick, minutes after the one before: where all have their share of it,
-    that decides, because a card that has grown hot in between slows both.
-    """
-    timed = timed_stages(rows)
-    in_turns = all(row.of_yardstick is not None for row in timed)
-    return max(timed, key=lambda row: (row.of_yardstick if in_turns else row.tflops) or 0.0, default=None)
-
-
-@dataclass(frozen=True, slots=True)
-class LadderRoofline:
-    """The figure, and what the script that zooms and answers needs."""
-
-    figure: Markup
-    data: dict[str, Any]
-
-
-@dataclass(frozen=True, slots=True)
-class ProblemGroup:
-    """The ladder on one problem, with its roofline (None where nothing was profiled)."""
-
-    problem: Problem
-    rows: tuple[StageRow, ...]
-    roofline: LadderRoofline | None
-    story: str
-    steps: tuple[LadderStep, ...] = ()
-    """What each stage was predicted to gain, beside what the next one brought."""
-    folded: bool = False
-    """True where the page opens with the section closed, because another of its ladder stands above it."""
-
-    @property
-    def ladder(self) -> str:
-        """Name of the ladder."""
-        return self.rows[0].record.stage.ladder
-
-    @property
-    def fastest(self) -> StageRow | None:
-        """The fastest stage beside the yardstick, None where none was timed."""
-        return fastest_of(self.rows)
-
-    @property
-    def gain(self) -> float | None:
-        """Speed of the fastest stage over the first one, None with less than two timed ones."""
-        timed, best = timed_stages(self.rows), self.fastest
-        if len(timed) < 2 or best is None or best.tflops is None or not timed[0].tflops:
-            return None
-        return best.tflops / timed[0].tflops
-
-    @property
-    def timed(self) -> bool:
-        """True if at least one stage was timed."""
-        return any(row.tflops is not None for row in self.rows)
-
-    @property
-    def profiled(self) -> bool:
-        """True if at least one stage was profiled."""
-        return any(row.launch is not None or row.result.report is not None for row in self.rows)
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,11 +58,10 @@ class Overview:
 def overview(session: Session, plan: Plan, prefix: str) -> Overview:
     """The index page of a session."""
     run = session.run
-    owned: set[int] = set()
+    owned = {place for place, page in plan.by_launch.items() if page.result is not None}
     groups: list[ProblemGroup] = []
     if run is not None:
-        pages = {id(page.result): page for page in plan.pages if page.result is not None}
-        owned = {id(page.analysis) for page in plan.pages if page.result is not None}
+        pages = {page.result.key: page for page in plan.pages if page.result is not None}
         for problem in sorted(run.problems, key=lambda item: item.flops, reverse=True):
             rows = _rows(session, run, problem, pages)
             if rows:
@@ -180,7 +71,7 @@ def overview(session: Session, plan: Plan, prefix: str) -> Overview:
     rest = [
         launch_row(analysis, plan.by_launch.get(index) or plan.stand_ins.get(index), index)
         for index, analysis in enumerate(session.kernels)
-        if id(analysis) not in owned
+        if index not in owned
     ]
     at_length = [group for group in groups if group.profiled] or groups[:1]
     by_ladder: dict[str, list[ProblemGroup]] = {}
@@ -236,7 +127,9 @@ def launch_row(analysis: KernelAnalysis, page: KernelPage | None, place: int = 0
     )
 
 
-def _rows(session: Session, run: Run, problem: Problem, pages: dict[int, KernelPage]) -> tuple[StageRow, ...]:
+def _rows(
+    session: Session, run: Run, problem: Problem, pages: dict[tuple[int, Problem], KernelPage]
+) -> tuple[StageRow, ...]:
     results = [result for result in run.results if result.problem == problem]
     speeds = {result.stage: result.timing.tflops(problem) for result in results if result.timing is not None}
     best = max(speeds.values(), default=0.0)
@@ -255,7 +148,7 @@ def _rows(session: Session, run: Run, problem: Problem, pages: dict[int, KernelP
                 of_yardstick=run.of_yardstick(result),
                 step=speed / before if speed is not None and before and not is_yardstick else None,
                 share_of_best=speed / best if speed is not None and best else 0.0,
-                launch=launch_row(analysis, pages.get(id(result))) if analysis is not None else None,
+                launch=launch_row(analysis, pages.get(result.key)) if analysis is not None else None,
             )
         )
         if not is_yardstick:

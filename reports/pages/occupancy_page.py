@@ -15,7 +15,7 @@ from gemmprof.analysis.occupancy.of_launch import LaunchOccupancy
 from gemmprof.base.output import new_file
 from gemmprof.gpu.arch import LIMITS, PRODUCTS
 from gemmprof.model import ArchLimits
-from gemmprof.reports.pages.environment import environment
+from gemmprof.reports.pages.environment import document, environment
 
 if TYPE_CHECKING:
     from markupsafe import Markup
@@ -108,8 +108,6 @@ def calculator_html(start: Calculator) -> Markup:
 def page_html(start: Calculator) -> str:
     """A whole page with nothing but the calculator; it works from a file, without a network."""
     from markupsafe import Markup
-
-    from gemmprof.reports.pages.html import document
 
     article = (
         environment()

@@ -10,7 +10,8 @@ from recorded_data import DATA
 
 from gemmprof.analysis.session import load_session
 from gemmprof.reports.pages.contents import plan
-from gemmprof.reports.pages.html import Links, Report, document, index_article, render
+from gemmprof.reports.pages.environment import document
+from gemmprof.reports.pages.html import Links, Report, index_article, render
 from gemmprof.runs.directory import load_recorded_run, recorded_run_directory
 
 FOLDED = "ladder-2048x2048x2048"
