@@ -94,9 +94,7 @@ def continued(
     stages = {**known, **{(record.stage.ladder, record.stage.number): record for record in records}}
     ladders = {record.stage.ladder: None for record in [*old.stages, *records]}
     wanted = {(stage.number, problem) for stage, problem in settings.pairs}
-    results = tuple(
-        dataclasses.replace(r, failure=None) if r.key in wanted else r for r in old.results
-    )
+    results = tuple(dataclasses.replace(r, failure=None) if r.key in wanted else r for r in old.results)
     return dataclasses.replace(
         old,
         stages=tuple(stages[key] for ladder in ladders for key in sorted(stages) if key[0] == ladder),

@@ -7,6 +7,7 @@ import re
 import subprocess
 import sys
 import tomllib
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -90,6 +91,87 @@ def test_imports_flow_one_way() -> None:
                 continue
             wrong.append(f"{file.relative_to(ROOT)}:{line}: {room} imports {name} ({target})")
     assert not wrong, "\n".join(wrong)
+
+
+def all_imports(tree: ast.AST) -> Iterator[str]:
+    """Every name that is imported anywhere: late ones and those for types alone, too."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+
+
+def circles(graph: dict[str, set[str]]) -> list[str]:
+    """What is left of the graph once everything is taken out that leads nowhere."""
+    left = dict(graph)
+    while ends := [module for module, targets in left.items() if not targets & left.keys()]:
+        for module in ends:
+            del left[module]
+    return sorted(left)
+
+
+def test_no_circle_between_modules() -> None:
+    """Late imports and those for types included: two modules that need each other are one, or three."""
+    known = dict(sources())
+
+    def home(name: str) -> str:
+        while name and name not in known:
+            name = name.rpartition(".")[0]
+        return name
+
+    graph = {
+        module: {home(name) for name in all_imports(ast.parse(file.read_text(encoding="utf-8")))}
+        - {module, ""}
+        for module, file in known.items()
+    }
+    assert circles({"a": {"b"}, "b": {"c"}, "c": {"b"}, "d": set()}) == ["a", "b", "c"]
+    assert circles(graph) == []
+
+
+MOST_MODULES = 20
+"""In a folder: more are not known by name after a day."""
+
+
+def test_no_folder_holds_too_many_modules() -> None:
+    folders = Counter(file.parent for _, file in sources() if file.stem != "__init__")
+    assert {folder.name: count for folder, count in folders.items() if count > MOST_MODULES} == {}
+
+
+SHARED_NAMES = {
+    "code",
+    "conditions",
+    "documents",
+    "explained",
+    "families",
+    "files",
+    "history",
+    "ladder",
+    "launches",
+    "overview",
+    "profiling",
+    "progress",
+    "records",
+    "rows",
+    "search",
+    "sections",
+    "store",
+    "table",
+    "throughput",
+    "verdicts",
+    "words",
+    "worker",
+}
+"""Names that two modules share. A command has the name of what it calls; beyond that this list only shrinks."""
+
+
+def test_no_module_name_stands_twice() -> None:
+    names = Counter(
+        file.stem
+        for module, file in sources()
+        if file.stem not in ("__init__", "__main__") and not module.startswith("gemmprof.commands.")
+    )
+    assert {name for name, count in names.items() if count > 1} - SHARED_NAMES == set()
 
 
 def test_commands_hold_no_tables_and_no_arithmetic() -> None:
