@@ -55,7 +55,7 @@ $(VENV)/.installed-docs: $(VENV)/.installed
 # The documentation as a site in build/site; a broken link fails it.
 docs: $(VENV)/.installed-docs
 	$(BIN)/python tools/build_docs.py build/docs
-	$(BIN)/mkdocs build --strict --quiet
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 	@echo "Wrote build/site/index.html"
 
 # On the GPU machine torch is already in some Python; gemmprof is used from this checkout.

@@ -22,6 +22,7 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
 from gemmprof.analysis.explanation.causes import CAUSES, definition  # noqa: E402
+from gemmprof.cli import build_parser  # noqa: E402
 from gemmprof.commands import COMMANDS  # noqa: E402
 from gemmprof.reports.formats.fields import FORMATS, fields  # noqa: E402
 
@@ -41,7 +42,7 @@ def gemmprof(*words: str) -> str:
         text=True,
         check=False,
         cwd=ROOT,
-        env={**os.environ, "COLUMNS": "100"},
+        env={**os.environ, "COLUMNS": "84"},  # what a page of the site shows without scrolling
     )
     return done.stdout
 
@@ -59,6 +60,16 @@ def filled(text: str) -> str:
         return f"```\n{gemmprof(*shlex.split(what)).rstrip()}\n```"
 
     return _DIRECTIVE.sub(fill, text)
+
+
+def without_escapes(text: str) -> str:
+    """GitHub wants a pipe in the code of a table's cell escaped; here the backslash would be printed."""
+    return re.sub(
+        r"^\|.*$",
+        lambda row: re.sub(r"`[^`]*`", lambda c: c[0].replace("\\|", "|"), row[0]),
+        text,
+        flags=re.M,
+    )
 
 
 def within_docs(text: str, source: Path, target: Path, home: Path) -> str:
@@ -91,9 +102,17 @@ def commands_page() -> str:
         "",
     ]
     for name, summary in COMMANDS.items():
-        parts += [f"## {name}", "", f"{summary[:1].upper()}{summary[1:]}.", "", "```"]
-        parts += [gemmprof(name, "--help").rstrip(), "```", ""]
+        parts += [f"## {name}", "", f"{summary[:1].upper()}{summary[1:]}.", ""]
+        for words in ((name,), *((name, action) for action in actions(name))):
+            parts += ["```text", gemmprof(*words, "--help").rstrip(), "```", ""]
     return "\n".join(parts)
+
+
+def actions(command: str) -> list[str]:
+    """The second words of a command, such as ``save`` of ``baseline``: each has options of its own."""
+    subparsers = build_parser(command)._subparsers
+    own = subparsers._group_actions[0].choices[command]._subparsers if subparsers is not None else None
+    return [] if own is None else list(own._group_actions[0].choices)
 
 
 def json_page() -> str:
@@ -163,6 +182,8 @@ def build(target: Path, *, pages: bool = True) -> None:
     target.mkdir(parents=True)
     for folder in ("images", "workflows"):
         shutil.copytree(DOCS / folder, target / folder)
+    for name in ("site.css", "file_worker.js"):
+        shutil.copy(DOCS / name, target)
     if pages:
         for name in REPORTS:
             gemmprof("report", str(RECORDED / f"{name}.ncu-rep.xz"), "-o", str(target / "pages" / name))
@@ -173,7 +194,7 @@ def build(target: Path, *, pages: bool = True) -> None:
         name = "index.md" if source.parent == ROOT else source.relative_to(DOCS)
         place = target / name
         place.parent.mkdir(parents=True, exist_ok=True)
-        text = filled(source.read_text(encoding="utf-8"))
+        text = without_escapes(filled(source.read_text(encoding="utf-8")))
         place.write_text(within_docs(text, source, place, target), encoding="utf-8")
 
 
