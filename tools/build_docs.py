@@ -100,6 +100,10 @@ def commands_page() -> str:
         "",
         "The same words mean the same everywhere; `gemmprof COMMAND --help` prints this.",
         "",
+        "```text",
+        gemmprof("--help").rstrip(),
+        "```",
+        "",
     ]
     for name, summary in COMMANDS.items():
         parts += [f"## {name}", "", f"{summary[:1].upper()}{summary[1:]}.", ""]

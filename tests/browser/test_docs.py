@@ -8,7 +8,9 @@ import importlib.util
 import re
 import subprocess
 import sys
+import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 from recorded_data import ROOT
@@ -105,3 +107,16 @@ def test_the_site_asks_no_other_host_and_escapes_nothing(built: Path) -> None:
         loaded = re.findall(r"<(?:script|link|img|iframe)[^>]+(?:src|href)=[\"']?(https?://[^\"' >]+)", text)
         assert not loaded, (page.name, loaded)
     assert "text|markdown" in (built / "site" / "explain.html").read_text(encoding="utf-8")
+
+
+def test_the_search_works_in_a_page_opened_as_a_file(built: Path, browser: Any) -> None:
+    browser.driver.get((built / "site" / "explain.html").as_uri())
+    field = browser.driver.find_element("css selector", "input.md-search__input")
+    field.click()
+    field.send_keys("coalesced")
+    for _ in range(100):
+        found = browser.driver.find_elements("css selector", ".md-search-result__item")
+        if found:
+            break
+        time.sleep(0.1)
+    assert found
