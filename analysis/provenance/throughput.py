@@ -70,7 +70,7 @@ FIGURES: tuple[Figure, ...] = (
         (
             "memory_roofs.shared",
             "Shared-memory bandwidth and peak",
-            (*m.SHARED_WAVEFRONTS, m.DURATION, m.L1_CLOCK),
+            (m.SHARED_WAVEFRONTS, m.DURATION, m.L1_CLOCK),
             "128 byte × wavefronts ÷ duration; peak: 128 byte × SMs × L1 clock",
         ),
         (

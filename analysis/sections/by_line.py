@@ -11,7 +11,6 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from itertools import repeat
 
-from gemmprof import metrics
 from gemmprof.analysis import opcodes
 from gemmprof.model import Instruction, KernelProfile
 
@@ -81,26 +80,6 @@ def constants_set(profile: KernelProfile, metric: str) -> int | None:
         counts.get(instruction.address, 0)
         for instruction in profile.source.instructions
         if opcodes.sets_a_constant(instruction.sass)
-    )
-
-
-def operand_wavefronts(profile: KernelProfile) -> float | None:
-    """Wavefronts of wgmma's operand reads in shared memory: the counter, else what its instructions took.
-
-    None where neither was collected; ncu's own sets lack the counter.
-    """
-    counted = profile.number(metrics.SHARED_WAVEFRONTS_OF["wgmma"])
-    if counted is not None:
-        return counted
-    taken = by_address(profile, metrics.SHARED_WAVEFRONTS_BY_ADDRESS)
-    if taken is None or not profile.source.instructions:
-        return None
-    return float(
-        sum(
-            taken.get(instruction.address, 0)
-            for instruction in profile.source.instructions
-            if "GMMA" in opcodes.opcode_of(instruction.sass)
-        )
     )
 
 

@@ -11,7 +11,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from gemmprof import metrics
-from gemmprof.analysis.sections.by_line import operand_wavefronts
 from gemmprof.analysis.sections.coalescing import async_copy_sectors
 from gemmprof.model import KernelProfile, NotCollected
 
@@ -21,7 +20,7 @@ GROUP = metrics.MEMORY_CHART
 
 SECTOR_BYTES = 32
 WAVEFRONT_BYTES = 128
-_SHARED_KINDS = ("load", "store", "atomic", "async_copy")
+"""32 banks of 4 bytes: what one SM's shared memory moves in the one cycle of a wavefront."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,18 +213,57 @@ def _request_links(profile: KernelProfile) -> Iterable[MemoryLink]:
                 percent_of_peak=profile.number(name + metrics.PERCENT_SUFFIX),
             ),
         )
-    counts = [profile.number(metrics.SHARED_WAVEFRONTS_OF[kind]) for kind in _SHARED_KINDS]
-    wavefronts = [count for count in (*counts, operand_wavefronts(profile)) if count is not None]
-    yield _with_bandwidth(
-        profile,
-        MemoryLink(
-            "shared",
-            "shared_memory",
-            "access",
-            bytes=sum(wavefronts) * WAVEFRONT_BYTES if wavefronts else None,
-            percent_of_peak=profile.number(metrics.SHARED_PEAK_PERCENT),
-        ),
+    yield MemoryLink(
+        "shared",
+        "shared_memory",
+        "access",
+        bytes=shared_bytes(profile),
+        bytes_per_second=shared_bandwidth(profile),
+        percent_of_peak=profile.number(metrics.SHARED_PEAK_PERCENT),
     )
+
+
+def shared_bytes(profile: KernelProfile) -> float | None:
+    """Bytes that shared memory's data stage could have moved in the wavefronts that it was busy for.
+
+    A bank conflict costs as much as the bytes that it displaces. 0 where every kind of access was counted and none
+    occurred: the counter of all shows one or two wavefronts a warp of such kernels, too. None if not collected.
+    """
+    if _touches_shared_memory(profile) is False:
+        return 0.0
+    wavefronts = profile.number(metrics.SHARED_WAVEFRONTS)
+    return None if wavefronts is None or wavefronts < 0 else wavefronts * WAVEFRONT_BYTES
+
+
+def shared_peak(profile: KernelProfile) -> float | None:
+    """Bytes per second of all SMs' shared memory; L1 is the same unit and both run at the SM's clock."""
+    clock = profile.number(metrics.L1_CLOCK)
+    clock = profile.number(metrics.SM_ELAPSED_CLOCK) if clock is None else clock
+    sms = profile.device.sm_count
+    return None if not sms or clock is None or clock < 0 else WAVEFRONT_BYTES * sms * clock
+
+
+def shared_bandwidth(profile: KernelProfile) -> float | None:
+    """`shared_bytes` per second; from the share of the peak where the report has that alone."""
+    amount, duration = shared_bytes(profile), profile.number(metrics.DURATION)
+    if amount is not None:
+        return amount / duration * 1e9 if duration and duration > 0 else None
+    percent, peak = profile.number(metrics.SHARED_PEAK_PERCENT), shared_peak(profile)
+    return None if percent is None or peak is None else percent / 100 * peak
+
+
+def _touches_shared_memory(profile: KernelProfile) -> bool | None:
+    """Whether any instruction does; None where not every kind was counted."""
+    counts = [
+        profile.number(metrics.SHARED_WAVEFRONTS_OF[kind])
+        for kind in ("load", "store", "atomic", "async_copy")
+    ]
+    operands = profile.number(metrics.SHARED_WAVEFRONTS_OF["wgmma"])
+    opcodes = profile.instances.get(metrics.EXECUTED_PER_OPCODE)
+    if operands is None and opcodes is not None:  # ncu's own sets lack the counter
+        operands = float(any("GMMA" in str(opcode) for opcode in opcodes.keys))
+    counts.append(operands)
+    return True if any(counts) else None if None in counts else False
 
 
 def _sectors(profile: KernelProfile, space: str, operation: str) -> float | None:

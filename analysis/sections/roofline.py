@@ -10,7 +10,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from gemmprof import metrics
-from gemmprof.analysis.sections.by_line import constants_set, operand_wavefronts
+from gemmprof.analysis.sections.by_line import constants_set
+from gemmprof.analysis.sections.memory_chart import shared_bandwidth, shared_peak
 from gemmprof.gpu.arch import LIMITS
 from gemmprof.model import KernelProfile, NotCollected
 
@@ -26,8 +27,6 @@ L2_BYTES_PER_CYCLE = 32
 """Bytes that one L2 slice sends to the crossbar in one active cycle."""
 L1_BYTES_PER_CYCLE = 128
 """Bytes that one L1 writes back to registers in one active cycle."""
-SHARED_BYTES_PER_WAVEFRONT = 128
-"""32 banks of 4 bytes: what one SM's shared memory moves in the one cycle of a wavefront."""
 
 
 def _percent(achieved: float | None, peak: float) -> float | None:
@@ -283,29 +282,12 @@ def _memory_roofs(profile: KernelProfile) -> Iterable[MemoryRoof]:
         if distributed and metrics.L1_WRITEBACK_DSHARED_PEAK in profile.metrics
         else (metrics.L1_WRITEBACK_PER_SECOND, metrics.L1_WRITEBACK_PEAK)
     )
-    clock = number(metrics.L1_CLOCK)
-    peak = _product(L1_BYTES_PER_CYCLE, number(writeback_peak), clock)
+    peak = _product(L1_BYTES_PER_CYCLE, number(writeback_peak), number(metrics.L1_CLOCK))
     if peak:
         yield MemoryRoof(L1, "L1 cache", peak, _product(L1_BYTES_PER_CYCLE, number(writeback)))
-    # L1 and shared memory are one unit of the SM and run at its clock.
-    shared = _shared_achieved(profile)
-    shared_clock = number(metrics.SM_ELAPSED_CLOCK) if clock is None and shared is not None else clock
-    peak = _product(SHARED_BYTES_PER_WAVEFRONT, profile.device.sm_count, shared_clock)
-    if peak:
+    shared = shared_bandwidth(profile)
+    if (metrics.L1_CLOCK in profile.metrics or shared is not None) and (peak := shared_peak(profile)):
         yield MemoryRoof(SHARED, "Shared memory", peak, shared)
-
-
-def _shared_achieved(profile: KernelProfile) -> float | None:
-    """Bytes per second that shared memory was busy for; a bank conflict costs as much as the bytes it displaces."""
-    counts = [profile.number(name) for name in metrics.SHARED_WAVEFRONTS]
-    duration = profile.number(metrics.DURATION)
-    if None in counts or not duration:
-        return None
-    wavefronts = sum(count for count in counts if count is not None)
-    wavefronts += operand_wavefronts(profile) or 0.0
-    if wavefronts < 0 or duration < 0:
-        return None
-    return SHARED_BYTES_PER_WAVEFRONT * wavefronts / (duration * 1e-9)
 
 
 def _point(compute: ComputeRoof, memory: MemoryRoof) -> RooflinePoint | None:

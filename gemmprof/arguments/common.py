@@ -114,12 +114,14 @@ def chosen_inputs(options: argparse.Namespace) -> tuple[list[Path], str]:
     return [recorded_run_directory()], "Using the recorded run that ships with gemmprof (no run found here)."
 
 
-def load_inputs(options: argparse.Namespace, *, source: bool = True) -> Session:
+def load_inputs(options: argparse.Namespace) -> Session:
     """Load what the user named, else the newest run, else the recorded one, and say on stderr which it is.
+
+    With the kernels' code, whatever is printed: waits, FP16 that only sets constants and more are told by it, and a
+    figure must not depend on the command that prints it.
 
     Args:
         options: with ``inputs``, from `add_input_arguments`; what `add_selection_arguments` added is heeded.
-        source: also disassemble the kernels and read their sources; commands that print no code do without.
 
     Raises:
         UsageError: if the selection is wrong or matches nothing.
@@ -133,7 +135,7 @@ def load_inputs(options: argparse.Namespace, *, source: bool = True) -> Session:
     paths, notice = chosen_inputs(options)
     if notice:
         print(one_line(notice), file=sys.stderr)
-    session = load_session(paths, source=source, selection=wanted)
+    session = load_session(paths, selection=wanted)
     name_failures(options, session.failures)
     name_doubts(options, session)
     return session

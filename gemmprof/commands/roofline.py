@@ -39,7 +39,7 @@ def run(options: argparse.Namespace) -> int:
             raise UsageError(
                 f"{target} has no known picture format", remedies=[f"end the name in {', '.join(FORMATS)}"]
             )
-    session = common.load_inputs(options, source=False)
+    session = common.load_inputs(options)
     rows = roofline_table.kernels(session, shape=shape)
     if not rows:
         raise UsageError(

@@ -36,8 +36,7 @@ def run(options: argparse.Namespace) -> int:
     from gemmprof.reports.terminal import overview
 
     overview.section_titles(options.section)
-    source = options.all or not options.section or "source_view" in options.section
-    session = common.load_inputs(options, source=source)
+    session = common.load_inputs(options)
     if options.json:
         common.print_json(overview.record(session, options.section, everything=options.all), "show")
     else:

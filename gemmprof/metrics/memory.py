@@ -13,12 +13,17 @@ from gemmprof.metrics.source import (
     SHARED_IDEAL_BY_ADDRESS,
     SHARED_WAVEFRONTS_BY_ADDRESS,
 )
-from gemmprof.metrics.throughput import DRAM_BYTES_PER_SECOND, DURATION, L1_THROUGHPUT
+from gemmprof.metrics.throughput import (
+    DRAM_BYTES_PER_SECOND,
+    DURATION,
+    L1_THROUGHPUT,
+    SHARED_PEAK_PERCENT,
+    SHARED_WAVEFRONTS,
+)
 
 # --- Shared memory ---------------------------------------------------------------------------------------------------
 
-# Shared memory: hardware counters by operation. ``_mem_shared.sum`` without an operation also counts wavefronts of
-# kernels that touch no shared memory, so it is not read here. ``op_ld`` counts LDS, LD and LDSM.
+# Shared memory: hardware counters by operation. ``op_ld`` counts LDS, LD and LDSM.
 SHARED_WAVEFRONTS_OF = {
     "load": "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_ld.sum",
     "store": "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_st.sum",
@@ -181,7 +186,6 @@ SPILLS = MetricGroup(
 # Memory chart. Where a quantity has another name on some architectures, the names stand in the order of preference.
 L1_HIT_RATE = "l1tex__t_sector_hit_rate.pct"
 L2_HIT_RATE = "lts__t_sector_hit_rate.pct"
-SHARED_PEAK_PERCENT = "l1tex__data_pipe_lsu_wavefronts_mem_shared.sum.pct_of_peak_sustained_elapsed"
 MEMORY_BUSY = "gpu__compute_memory_access_throughput.avg.pct_of_peak_sustained_elapsed"
 MEMORY_BANDWIDTH = "gpu__compute_memory_request_throughput.avg.pct_of_peak_sustained_elapsed"
 MEMORY_PIPES_BUSY = "sm__memory_throughput.avg.pct_of_peak_sustained_elapsed"
@@ -300,6 +304,7 @@ MEMORY_CHART = MetricGroup(
         L1_HIT_RATE,
         L2_HIT_RATE,
         SHARED_PEAK_PERCENT,
+        SHARED_WAVEFRONTS,
         *DRAM_READ_BYTES,
         *DRAM_WRITE_BYTES,
         *(name for names in OFF_CHIP_SECTORS.values() for name in names),

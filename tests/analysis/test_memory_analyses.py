@@ -316,7 +316,21 @@ class TestMemoryChart:
             assert isinstance(chart, MemoryChart)
             link = chart.link("shared", "shared_memory")
             assert link is not None
-            assert link.bytes == 128 * (ways * 135168 + 8448)
+            assert link.bytes == pytest.approx(128 * (ways * 135168 + 8448), rel=0.02)
+            peak = memory_chart.shared_peak(profiles[0])
+            assert link.bytes_per_second and peak and link.percent_of_peak
+            assert 100 * link.bytes_per_second / peak == pytest.approx(link.percent_of_peak, rel=0.05)
+
+    def test_stores_and_copies_that_share_a_wavefront_count_once(self, recorded: ReadRecorded) -> None:
+        """An asynchronous copy's wavefronts, counted in another pass, are more than the data stage was busy for."""
+        profile = recorded("flaws_async_copy")[0]
+        kinds = [profile.number(metrics.SHARED_WAVEFRONTS_OF[kind]) or 0 for kind in ("load", "async_copy")]
+        chart = memory_chart.analyse(profile)
+        assert isinstance(chart, MemoryChart)
+        link = chart.link("shared", "shared_memory")
+        assert link is not None and link.bytes is not None
+        assert link.bytes < 128 * sum(kinds)
+        assert link.bytes == 128 * (profile.number(metrics.SHARED_WAVEFRONTS) or 0)
 
     def test_bandwidth_is_bytes_over_duration(self, recorded: ReadRecorded) -> None:
         for profile in recorded("flaws_global_access"):

@@ -135,28 +135,27 @@ def test_l1_counter_of_the_architecture(
     assert l1.peak == 128 * 100 * GHZ
 
 
-def test_shared_memory_roof_counts_wavefronts_of_loads_stores_atomics_and_wgmma() -> None:
-    loads, stores, atomics = metrics.SHARED_WAVEFRONTS
+def test_shared_memory_roof_counts_all_wavefronts_once() -> None:
     values = {
         **BASIC,
         metrics.L1_CLOCK: GHZ,
         metrics.DURATION: 1000.0,
-        loads: 1000.0,
-        stores: 100.0,
-        atomics: 10.0,
-        metrics.SHARED_WAVEFRONTS_GMMA: 1.0,
+        metrics.SHARED_WAVEFRONTS: 1111.0,
     }
     [shared] = [roof for roof in analysed((9, 0), values).memory_roofs if roof.level == roofline.SHARED]
     assert shared.peak == 128 * 100 * GHZ
     assert shared.achieved == pytest.approx(128 * 1111 / 1e-6)
-    del values[stores]
+    del values[metrics.SHARED_WAVEFRONTS]
     [shared] = [roof for roof in analysed((9, 0), values).memory_roofs if roof.level == roofline.SHARED]
     assert shared.achieved is None
+    values[metrics.SHARED_PEAK_PERCENT] = 25.0
+    [shared] = [roof for roof in analysed((9, 0), values).memory_roofs if roof.level == roofline.SHARED]
+    assert shared.achieved == pytest.approx(0.25 * shared.peak)
 
 
 def test_shared_memory_roof_without_the_hierarchical_charts() -> None:
     """The tables alone tell the wavefronts; shared memory runs at the SM's clock."""
-    values = {**BASIC, metrics.DURATION: 1000.0, **dict.fromkeys(metrics.SHARED_WAVEFRONTS, 10.0)}
+    values = {**BASIC, metrics.DURATION: 1000.0, metrics.SHARED_WAVEFRONTS: 30.0}
     [shared] = [roof for roof in analysed((8, 9), values).memory_roofs if roof.level == roofline.SHARED]
     assert shared.peak == 128 * 100 * 1.5 * GHZ
     assert shared.achieved == pytest.approx(128 * 30 / 1e-6)

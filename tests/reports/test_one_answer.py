@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import html
+import json
 import re
 from collections.abc import Iterable
 from dataclasses import replace
 from html.parser import HTMLParser
 
 import pytest
-from recorded_data import ReadRecorded
+from recorded_data import DATA, ReadRecorded
 
 from gemmprof import metrics
 from gemmprof.analysis.comparison.pairs import subjects as subjects_of
@@ -20,10 +22,12 @@ from gemmprof.analysis.sections.instruction_mix import InstructionMix
 from gemmprof.analysis.sections.memory_chart import MemoryChart
 from gemmprof.analysis.sections.roofline import Roofline
 from gemmprof.analysis.sections.speed_of_light import SpeedOfLight
-from gemmprof.analysis.session import Session
+from gemmprof.analysis.session import Session, load_session
+from gemmprof.cli import main
 from gemmprof.model import KernelProfile, NotCollected
 from gemmprof.reports.facts import tiles
 from gemmprof.reports.figures.memory_diagram import diagram
+from gemmprof.reports.formatting import bandwidth, percent
 from gemmprof.reports.pages.contents import KernelPage, plan
 from gemmprof.reports.pages.html import Links, Report, kernel_article
 from gemmprof.reports.pages.ladder import overview
@@ -68,6 +72,59 @@ def test_sectors_of_asynchronous_copies_are_one_number(
         assert copies.sectors is None and link.bytes is None, "a part of a sum is no sum"
     else:
         assert copies.sectors and link.bytes == 32 * copies.sectors
+
+
+def words_of(page: str) -> str:
+    """The text of a page, tags and runs of blanks as one blank."""
+    return re.sub(r"\s+", " ", html.unescape(re.sub(r"<[^>]*>", " ", page)))
+
+
+def test_the_bandwidth_of_shared_memory_is_one_number_at_every_door(
+    report_name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Page, `show`, `roofline`, JSON and chart give ncu's counter, and no link is above its peak."""
+    file = str(DATA / f"{report_name}.ncu-rep.xz")
+    main(["roofline", file, "--json"])
+    points = {
+        row["launch"]: point["achieved_bandwidth"]
+        for row in json.loads(capsys.readouterr().out)["kernels"]
+        for point in row["points"]
+        if point["level"] == "shared"
+    }
+    main(["show", file, "--section", "roofline", "--section", "memory_chart", "--json"])
+    shown = {row["launch"]: row["sections"] for row in json.loads(capsys.readouterr().out)["kernels"]}
+    for kernel in load_session([file]).kernels:
+        profile = kernel.profile
+        chart, roofs = kernel.get(MemoryChart), kernel.get(Roofline)
+        for link in chart.links if chart else ():
+            assert (link.percent_of_peak or 0) <= 100, link
+        link = chart.link("shared", "shared_memory") if chart else None
+        if link is None or not link.bytes_per_second:
+            assert profile.index not in points
+            continue
+        wavefronts, duration = profile.number(metrics.SHARED_WAVEFRONTS), profile.number(metrics.DURATION)
+        assert duration and link.percent_of_peak
+        rate = 128 * wavefronts / duration * 1e9 if wavefronts else link.bytes_per_second
+        assert link.bytes_per_second == pytest.approx(rate, rel=1e-12)
+        page = words_of(article(kernel))
+        text = bandwidth(rate)
+        if link.bytes:
+            assert f"access · {text}" in page
+            peak = percent(link.percent_of_peak, 0)
+            assert link.percent_of_peak < 0.5 or f"access · {text} · {peak}" in page
+        if roofs:
+            [roof] = [roof for roof in roofs.memory_roofs if roof.level == "shared"]
+            assert roof.achieved == pytest.approx(rate, rel=1e-12)
+            assert roof.percent == pytest.approx(link.percent_of_peak, rel=0.02)
+        if profile.index in points:
+            assert points[profile.index] == pytest.approx(rate, rel=1e-12)
+            assert re.search(rf"Shared memory [\d.,]+ [\d.,]+ {re.escape(text)} ", page)
+        for name, rows in shown.get(profile.index, {}).items():
+            told = {row["name"]: (row["value"], row["remark"]) for row in rows["rows"]}
+            if name == "roofline" and roofs:
+                assert told["Shared memory"][0] == text
+            elif "Shared → Shared memory, access" in told:
+                assert told["Shared → Shared memory, access"][1].startswith(f"{text}, ")
 
 
 @pytest.mark.parametrize("alternating", [True, False])
