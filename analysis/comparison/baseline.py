@@ -10,7 +10,7 @@ import datetime
 import os
 import re
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -18,8 +18,9 @@ import msgspec
 import zstandard
 
 from gemmprof.analysis.comparison.causes import causes_of
-from gemmprof.analysis.comparison.records import KernelRecord
+from gemmprof.analysis.comparison.records import KernelRecord, Times
 from gemmprof.analysis.comparison.sides import Side, disassembled
+from gemmprof.analysis.inputs.selection import EVERYTHING, Candidate, Selection, selected
 from gemmprof.base.errors import ReportError, UsageError
 
 FORMAT = "gemmprof.baseline/1"
@@ -174,10 +175,52 @@ def _unpacked(packed: bytes) -> bytes:
     return b"".join(parts)
 
 
-def load_baseline(name: str, folder: str | None = None) -> Side:
-    """A baseline as a side of a comparison. Errors: see `read_baseline`."""
+def load_baseline(name: str, folder: str | None = None, selection: Selection = EVERYTHING) -> Side:
+    """A baseline as a side of a comparison; the selection is that of the other side. Errors: see `read_baseline`.
+
+    Raises:
+        UsageError: launches are chosen by position, and the baseline was saved before those were kept.
+    """
     kept = read_baseline(name, folder)
-    return Side(f"baseline {name}", kept.kernels, stages=kept.stages, processes=kept.processes)
+    kernels = tuple(_selected(kept.kernels, selection, name)) if selection else kept.kernels
+    return Side(f"baseline {name}", kernels, stages=kept.stages, processes=kept.processes)
+
+
+def _selected(kernels: Sequence[KernelRecord], selection: Selection, name: str) -> Iterator[KernelRecord]:
+    """The kernels that a selection means, each with those of its launches."""
+    candidates = [
+        Candidate(f"{at}.{process}", position, record.name, record.nvtx, nanoseconds, _stage(record))
+        for at, record in enumerate(kernels)
+        for process, times in enumerate(record.times)
+        for position, nanoseconds in _launches(times)
+    ]
+    if selection.launches and any(candidate.index < 0 for candidate in candidates):
+        raise UsageError(
+            f"baseline {name} does not say which launches it holds, so --launch cannot choose among them",
+            remedies=[f"save it again: gemmprof baseline save {name} REPORT --force"],
+        )
+    meant: dict[str, set[int]] = {}
+    for candidate in selected(candidates, selection):
+        meant.setdefault(candidate.report, set()).add(candidate.index)
+    for at, record in enumerate(kernels):
+        kept = [
+            times.only(positions) if times.positions else times
+            for process, times in enumerate(record.times)
+            if (positions := meant.get(f"{at}.{process}"))
+        ]
+        if kept:
+            yield replace(record, times=tuple(kept), launches=sum(times.count for times in kept))
+
+
+def _launches(times: Times) -> Iterable[tuple[int, float]]:
+    """Position and duration of each launch; one of no position for all, where positions were not kept."""
+    if len(times.positions) == len(times.nanoseconds):
+        return zip(times.positions, times.nanoseconds, strict=True)
+    return [(position, 0.0) for position in times.positions] or [(-1, sum(times.nanoseconds))]
+
+
+def _stage(record: KernelRecord) -> str:
+    return record.label if record.key[0] == "stage" else ""
 
 
 def is_saved(name: str, folder: str | None = None) -> bool:

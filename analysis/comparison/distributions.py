@@ -42,6 +42,20 @@ def clipped_squares(values: Sequence[float], centre: float) -> float:
     return sum(min(distance, limit) ** 2 for distance in distances)
 
 
+def huber_weights(values: Sequence[float], centre: float) -> list[float]:
+    """1 for values near the centre, less for those beyond `CLIP` robust standard deviations (Huber 1964)."""
+    distances = [abs(value - centre) for value in values]
+    limit = CLIP * MAD_TO_SIGMA * statistics.median(distances)
+    return [1.0 if distance <= limit or not limit else limit / distance for distance in distances]
+
+
+def weighted_mean(values: Sequence[float], weights: Sequence[float]) -> float:
+    """The mean of values with weights."""
+    return math.fsum(value * weight for value, weight in zip(values, weights, strict=True)) / math.fsum(
+        weights
+    )
+
+
 def t_tail(value: float, freedom: float) -> float:
     """P(|T| > |value|) for Student's t; source: Abramowitz and Stegun 26.7.1 and 26.5.27."""
     if math.isinf(value):

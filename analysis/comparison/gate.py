@@ -226,7 +226,7 @@ def _time(
 ) -> tuple[bool | None, str]:
     judgement = kernel.judgement
     if not condition.difference:
-        after = kernel.record.seconds
+        after = kernel.seconds[1]
         if after is None:
             return None, NOT_THERE
         return compare(1e6 * after, condition.value), f"time is {1e6 * after:,.6g} µs"

@@ -17,11 +17,13 @@ from typing import Literal
 
 from gemmprof.analysis.comparison.distributions import (
     clipped_squares,
+    huber_weights,
     location,
     location_variance,
     rejected,
     t_quantile,
     t_tail,
+    weighted_mean,
 )
 from gemmprof.analysis.comparison.noise import Noise
 
@@ -83,18 +85,24 @@ class Estimate:
     """A change and how sure it is, before the number of kernels is taken into account.
 
     Attributes:
-        change: natural logarithm of after over before.
+        before, after: natural logarithms of the two times that the change is of.
         error: its standard error.
         freedom: degrees of freedom of the error.
         own_share: share of the degrees of freedom that these data gave; the rest is the class's word.
         paired: True where launches were compared occurrence by occurrence.
     """
 
-    change: float
+    before: float
+    after: float
     error: float
     freedom: float
     own_share: float
     paired: bool = False
+
+    @property
+    def change(self) -> float:
+        """Natural logarithm of after over before."""
+        return self.after - self.before
 
     @property
     def probability(self) -> float:
@@ -108,7 +116,8 @@ class Judgement:
 
     Attributes:
         verdict: ``same``, ``faster``, ``slower`` or ``unclear``.
-        change: the best estimate.
+        before, after: the times that the change is of, in the unit of the batches: each side's location.
+        change: the best estimate, after/before - 1.
         low, high: its interval, corrected for the number of kernels.
         detectable: the smallest slowdown that data like these show with a probability of 95 %.
         probability: chance of a change at least this large although nothing changed (one kernel, uncorrected).
@@ -117,6 +126,8 @@ class Judgement:
     """
 
     verdict: Verdict
+    before: float
+    after: float
     change: float
     low: float
     high: float
@@ -133,19 +144,19 @@ def estimate(before: Sequence[Batch], after: Sequence[Batch], noise: Noise) -> E
         before, after: at least one batch each.
         noise: what is usual for this kind of kernel.
     """
-    paired = _paired(before, after)
-    if paired is not None:
+    pairs = _paired(before, after)
+    if pairs is not None:
+        paired, centres = pairs
         # A difference of two launches has twice the variance of one; its batch stands for both sides.
         sigma, freedom = _shrunk([paired], noise, 2.0)
         variance = 2 * sigma * location_variance(paired.count)
         between = 2 * noise.between(sigma) + _rounding(paired)
-        change = paired.centre
         inflation = 1.0
         own = paired.freedom
     else:
         sigma, freedom = _shrunk([*before, *after], noise, 1.0)
         sides = [_weighted(side, sigma, noise) for side in (before, after)]
-        change = sides[1][0] - sides[0][0]
+        centres = sides[0][0], sides[1][0]
         variance = sum(side[1] for side in sides)
         between = sum(side[2] for side in sides)
         own = sum(batch.freedom for batch in (*before, *after))
@@ -155,9 +166,8 @@ def estimate(before: Sequence[Batch], after: Sequence[Batch], noise: Noise) -> E
     total = variance + between
     # Welch and Satterthwaite: the two parts are known with different certainty.
     degrees = total**2 / (variance**2 / freedom + between**2 / noise.between_freedom)
-    return Estimate(
-        change, math.sqrt(inflation * total), degrees, own / (own + noise.freedom), paired is not None
-    )
+    error = math.sqrt(inflation * total)
+    return Estimate(*centres, error, degrees, own / (own + noise.freedom), pairs is not None)
 
 
 def _shrunk(batches: Sequence[Batch], noise: Noise, parts: float) -> tuple[float, float]:
@@ -190,20 +200,27 @@ def _weighted(side: Sequence[Batch], sigma: float, noise: Noise) -> tuple[float,
     )
 
 
-def _paired(before: Sequence[Batch], after: Sequence[Batch]) -> Batch | None:
-    """Differences of the n-th launches, where launches of one name and grid differ in work in an order that repeats."""
+def _paired(before: Sequence[Batch], after: Sequence[Batch]) -> tuple[Batch, tuple[float, float]] | None:
+    """Differences of the n-th launches, where launches of one family differ in work in an order that repeats.
+
+    Returns:
+        the differences as one batch, and the location of each side, whose difference is the batch's centre: means
+        over the same launches with the same weights, disturbed pairs weighing less.
+    """
     if len(before) != 1 or len(after) != 1:
         return None
     left, right = before[0], after[0]
     if left.count != right.count or left.count < 4 or not (left.logs and right.logs):
         return None
     differences = tuple(second - first for first, second in zip(left.logs, right.logs, strict=True))
-    centre = location(differences)
-    squares = clipped_squares(differences, centre)
+    weights = huber_weights(differences, location(differences))
+    first, second = (weighted_mean(side.logs, weights) for side in (left, right))
+    squares = clipped_squares(differences, second - first)
     spread = [statistics.pstdev(batch.logs) for batch in (left, right)]
     if not min(spread) ** 2 * left.count * 2 > PAIRED_GAIN**2 * squares:
         return None
-    return Batch(centre, left.count, squares, differences, max(left.step, right.step))
+    step = max(left.step, right.step)
+    return Batch(second - first, left.count, squares, differences, step), (first, second)
 
 
 def judge(
@@ -234,6 +251,8 @@ def _judgement(one: Estimate, changed: bool, level: float, margin: float) -> Jud
         verdict = "slower" if one.change > 0 else "faster"
     return Judgement(
         verdict,
+        math.exp(one.before),
+        math.exp(one.after),
         math.expm1(one.change),
         math.expm1(one.change - width),
         math.expm1(one.change + width),

@@ -1,4 +1,4 @@
-"""Which kernels of two sides belong together: by full name, grid and block, else by what their code says."""
+"""Which kernels of two sides belong together: by what tells families apart, by full name, else by their code."""
 
 from __future__ import annotations
 
@@ -10,14 +10,18 @@ from typing import Literal
 
 from gemmprof.analysis.comparison.code import likeness
 from gemmprof.analysis.comparison.records import KernelRecord
-from gemmprof.analysis.comparison.sides import Side, problem_of
+from gemmprof.analysis.comparison.sides import Side, disassembled, problem_of
 from gemmprof.analysis.inputs.one_kernel import Candidate, one_kernel
 from gemmprof.model import Problem
 
-How = Literal["name", "renamed", "only", "chosen", "ladder"]
+How = Literal["name", "launch", "renamed", "only", "chosen", "ladder"]
 
 ALIKE = 0.75
 """Kernels of other names whose code is alike by at least this are taken for one that was renamed."""
+ALIKE_ELSEWHERE = 0.9
+"""The same where grid or block differ, too: kernels of one library are alike (element-wise ones of torch by 0.8)."""
+MOST_PAIRS = 2500
+"""Codes are not held against each other beyond this: it takes a disassembly a kernel."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +30,8 @@ class Match:
 
     Attributes:
         before, after: None where there is none.
-        how: by name; renamed (by code); the only kernel of each side; chosen by the user; rungs of a ladder.
+        how: by name; of one name launched otherwise; renamed (by code);
+            the only kernel of each side; chosen by the user; rungs of a ladder.
         likeness: of the code of a renamed kernel, 0 to 1.
     """
 
@@ -47,10 +52,15 @@ class Match:
 
 
 def match(before: Side, after: Side) -> tuple[Match, ...]:
-    """The kernels of two sides in pairs; what has no counterpart stands alone, at the end."""
+    """The kernels of two sides in pairs; what has no counterpart stands alone, at the end.
+
+    First those of one key; of the rest those of one full name, the more of the launch is alike the sooner (another
+    grid or block is the usual change when a kernel is tuned); then those that were renamed.
+    """
     if len(before.kernels) == len(after.kernels) == 1:
         left, right = before.kernels[0], after.kernels[0]
-        return (Match(left, right, "name" if left.key == right.key else "only"),)
+        how: How = "name" if left.key == right.key else "launch" if left.name == right.name else "only"
+        return (Match(left, right, how),)
     right_by_key = {record.key: record for record in after.kernels}
     found: list[Match] = []
     gone: list[KernelRecord] = []
@@ -60,37 +70,98 @@ def match(before: Side, after: Side) -> tuple[Match, ...]:
             gone.append(record)
         else:
             found.append(Match(record, other))
-    renamed = list(_renamed(gone, list(right_by_key.values())))
-    taken = {id(record) for pair in renamed for record in (pair.before, pair.after)}
-    found += renamed
-    found += [Match(record, None) for record in gone if id(record) not in taken]
-    found += [Match(None, record) for record in right_by_key.values() if id(record) not in taken]
+    new = list(right_by_key.values())
+    for rule in (_launched_otherwise, _renamed):
+        pairs = list(rule(gone, new))
+        found += pairs
+        taken = {id(record) for pair in pairs for record in (pair.before, pair.after)}
+        gone, new = ([record for record in left if id(record) not in taken] for left in (gone, new))
+    found += [Match(record, None) for record in gone]
+    found += [Match(None, record) for record in new]
     return tuple(found)
 
 
-def _renamed(gone: Sequence[KernelRecord], new: Sequence[KernelRecord]) -> Iterable[Match]:
-    """Pairs of kernels with other names and like code, the most alike first."""
-    candidates = sorted(
-        (
-            (likeness(left.code, right.code), position, left, right)
-            for left in gone
-            for position, right in enumerate(new)
-            if _may_be_renamed(left, right)
-        ),
-        key=lambda item: (-item[0], item[1]),
+def _launched_otherwise(gone: Sequence[KernelRecord], new: Sequence[KernelRecord]) -> Iterable[Match]:
+    """Pairs of one full name with another grid, block, shared memory or NVTX path, those most alike first."""
+    of_name: dict[str, list[KernelRecord]] = {}
+    for record in new:
+        if _is_family(record):
+            of_name.setdefault(record.name, []).append(record)
+    scored = [
+        (_in_common(left, right), -abs(place - position), left, right)
+        for place, left in enumerate(gone)
+        if _is_family(left)
+        for position, right in enumerate(of_name.get(left.name, ()))
+    ]
+    return (Match(left, right, "launch") for left, right in _best(scored))
+
+
+def _is_family(record: KernelRecord) -> bool:
+    """Stages of runs and kernels of builds have keys of their own, which say all there is to say."""
+    return record.key[0] not in ("stage", "build")
+
+
+def _in_common(left: KernelRecord, right: KernelRecord) -> tuple[int, ...]:
+    """How much of two launches is alike: the range and then the number of launches say more than sizes do."""
+    return (
+        left.nvtx == right.nvtx,
+        left.launches == right.launches,
+        (left.grid == right.grid) + (left.block == right.block),
+        left.code is not None and right.code is not None and left.code.digest == right.code.digest,
     )
+
+
+def _renamed(gone: Sequence[KernelRecord], new: Sequence[KernelRecord]) -> Iterable[Match]:
+    """Pairs of kernels with other names and like code, or of one template with other numbers; most alike first."""
+    if len(gone) * len(new) > MOST_PAIRS:
+        return
+    left_codes, right_codes = ([disassembled(record).code for record in side] for side in (gone, new))
+    scored = []
+    for left, code in zip(gone, left_codes, strict=True):
+        for position, (right, other) in enumerate(zip(new, right_codes, strict=True)):
+            alike = likeness(code, other)
+            if _may_be_renamed(left, right, alike):
+                score = (alike, left.grid == right.grid, left.block == right.block, left.nvtx == right.nvtx)
+                scored.append((score, -position, left, right))
+    for left, right in _best(scored):
+        alike = likeness(left_codes[_place(gone, left)], right_codes[_place(new, right)])
+        yield Match(left, right, "renamed", alike)
+
+
+def _place(records: Sequence[KernelRecord], wanted: KernelRecord) -> int:
+    return next(at for at, record in enumerate(records) if record is wanted)
+
+
+def _may_be_renamed(left: KernelRecord, right: KernelRecord, alike: float) -> bool:
+    if left.key[0] != right.key[0] and not (_is_family(left) and _is_family(right)):
+        return False
+    if left.key[0] == "build":
+        return alike >= ALIKE and left.key[2] == right.key[2]  # of one architecture
+    if left.key[0] == "stage" or not (left.grid and right.grid):
+        return False  # stages of runs have names of their own
+    same_launch = left.grid == right.grid and left.block == right.block
+    if alike >= (ALIKE if same_launch else ALIKE_ELSEWHERE):
+        return True
+    return _but_for_numbers(left.name) == _but_for_numbers(right.name)
+
+
+def _but_for_numbers(name: str) -> str:
+    """A full name with its numbers and truth values left open: ``tile<128, 8>(float *)`` is one with ``tile<64, 8>``.
+
+    Other types or functors as arguments make another kernel.
+    """
+    return _NUMBER.sub("#", name)
+
+
+def _best(
+    scored: Sequence[tuple[tuple[float, ...], int, KernelRecord, KernelRecord]],
+) -> Iterable[tuple[KernelRecord, KernelRecord]]:
+    """Pairs with the highest scores, each record once."""
     taken: set[int] = set()
-    for alike, _, left, right in candidates:
-        if alike >= ALIKE and id(left) not in taken and id(right) not in taken:
+    for _, _, left, right in sorted(scored, key=lambda item: item[:2], reverse=True):
+        if id(left) not in taken and id(right) not in taken:
             taken |= {id(left), id(right)}
-            yield Match(left, right, "renamed", alike)
-
-
-def _may_be_renamed(left: KernelRecord, right: KernelRecord) -> bool:
-    if left.key[0] == right.key[0] == "build":
-        return left.key[2] == right.key[2]  # of one architecture
-    # A kernel launched otherwise is another use of it, and stages of runs have names of their own.
-    return left.grid == right.grid and left.block == right.block and bool(left.grid)
+            yield left, right
 
 
 def rungs(side: Side) -> tuple[Match, ...]:
@@ -109,6 +180,7 @@ def rungs(side: Side) -> tuple[Match, ...]:
     )
 
 
+_NUMBER = re.compile(r"\b(?:\d+|true|false)\b")
 _FUNCTION = re.compile(r"([A-Za-z_]\w*)\s*(?:<[^()]*>)?\s*\(")
 
 
@@ -125,14 +197,15 @@ def _is_ladder(kernels: Sequence[KernelRecord]) -> bool:
 
 
 def chosen(side: Side, selector: str) -> KernelRecord:
-    """The one kernel that a selector names, as `analysis.one_kernel` reads it.
+    """The one kernel that a selector names, as `analysis.one_kernel` reads it; a number is the position of a launch.
 
     Raises:
         UsageError: if it names none, or several.
     """
     candidates = []
-    for position, record in enumerate(side.kernels):
+    for record in side.kernels:
         number = int(record.key[1]) if record.key[0] == "stage" else None
         problem = Problem.parse(problem_of(record)) if number is not None else None
-        candidates.append(Candidate(record.label, record.name, position, number, problem=problem))
+        positions = tuple(position for times in record.times for position in times.positions)
+        candidates.append(Candidate(record.label, record.name, positions, number, problem=problem))
     return side.kernels[one_kernel(selector, candidates, side.title)]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
@@ -20,7 +20,7 @@ from gemmprof.analysis.comparison.judgement import (
 from gemmprof.analysis.comparison.matching import Match
 from gemmprof.analysis.comparison.noise import Noise
 from gemmprof.analysis.comparison.noise_classes import TIMED, UNDER_NCU
-from gemmprof.analysis.comparison.quantify import Change, changes_between
+from gemmprof.analysis.comparison.quantify import Change, Measures, changes_between
 from gemmprof.analysis.comparison.reasons import (
     Reason,
     changed_counters,
@@ -32,6 +32,7 @@ from gemmprof.analysis.comparison.records import KernelRecord
 from gemmprof.analysis.comparison.sides import disassembled
 from gemmprof.base.brief import brief
 from gemmprof.base.errors import UsageError
+from gemmprof.model import FamilyKey
 
 Verdict = Literal["same", "faster", "slower", "unclear", "new", "gone"]
 
@@ -84,10 +85,35 @@ class Compared:
         return list(dict.fromkeys(reason.kind for reason in self.reasons))
 
     @property
-    def changes(self) -> tuple[Change, ...]:
-        """Every quantity of the two launches, in reading order; () without two."""
+    def seconds(self) -> tuple[float | None, float | None]:
+        """The times before and after that the verdict's change is of; without a verdict the middle of what there is."""
+        if self.judgement is not None:
+            return self.judgement.before, self.judgement.after
         before, after = self.match.before, self.match.after
-        return () if before is None or after is None else changes_between(before.measures, after.measures)
+        return None if before is None else before.seconds, None if after is None else after.seconds
+
+    @property
+    def changes(self) -> tuple[Change, ...]:
+        """Every quantity of the two kernels, in reading order; () without two. The times are those of the verdict."""
+        before, after = self.match.before, self.match.after
+        if before is None or after is None:
+            return ()
+        sides = [
+            _with_all_launches(record, None if self.timed else seconds)
+            for record, seconds in zip((before, after), self.seconds, strict=True)
+        ]
+        return changes_between(*sides)
+
+
+def _with_all_launches(record: KernelRecord, seconds: float | None) -> Measures:
+    """The quantities of the middle launch, time and cycles those of all its launches, as the verdict has them."""
+    values = dict(record.measures.values)
+    if "duration" in values and seconds is not None:
+        values["duration"] = seconds * 1e9
+    cycles = _cycles(record)
+    if "elapsed_cycles" in values and cycles is not None:
+        values["elapsed_cycles"] = math.exp(cycles)
+    return replace(record.measures, values=values)
 
 
 @dataclass(frozen=True, slots=True)
@@ -256,9 +282,12 @@ def _with_verdict(one: Compared, judgement: Judgement, margin: float) -> Compare
         notes.append(_of_single_launches(one))
     if judgement.paired:
         notes.append("compared launch by launch: they do different work in an order that repeats")
+    if one.match.how in ("launch", "renamed", "chosen", "only"):
+        notes += _launched_otherwise(before, after)
     if one.match.how == "renamed":
-        alike = f"{100 * one.match.likeness:.0f} % alike" if one.match.likeness < 1 else "the same"
-        notes.append(f"renamed: its code is {alike}")
+        alike = "other template arguments" if not one.match.likeness else ""
+        alike = alike or f"its code is {100 * one.match.likeness:.0f} % alike"
+        notes.append(f"renamed: {'its code is the same' if one.match.likeness == 1 else alike}")
     elif one.match.how == "only" and before.name != after.name:
         notes.append("other names, compared because each side holds one kernel")
     return replace(
@@ -270,6 +299,23 @@ def _with_verdict(one: Compared, judgement: Judgement, margin: float) -> Compare
     )
 
 
+def _launched_otherwise(before: KernelRecord, after: KernelRecord) -> Iterator[str]:
+    """What of the launch is not what it was."""
+    sides = before, after
+    words = [
+        ("grid", *(record.grid_text for record in sides)),
+        ("block", *("x".join(map(str, record.block)) for record in sides)),
+        ("NVTX range", *("/".join(record.nvtx) or "none" for record in sides)),
+    ]
+    families = [record.key for record in sides]
+    if all(isinstance(key, tuple) and len(key) >= len(FamilyKey._fields) for key in families):
+        at = FamilyKey._fields.index("shared_memory")
+        words.append(("shared memory of a block", *(f"{key[at] or 'unknown'} bytes" for key in families)))
+    changed = [f"{what} {left} → {right}" for what, left, right in words if left != right]
+    if changed:
+        yield f"launched otherwise: {', '.join(changed)}"
+
+
 def _of_single_launches(one: Compared) -> str:
     """What an interval rests on where no process launched the kernel twice."""
     sides = (one.match.before, one.match.after)
@@ -278,15 +324,15 @@ def _of_single_launches(one: Compared) -> str:
     return f"one launch a side: the interval rests on the noise of its class ({one.noise})"
 
 
+def _cycles(record: KernelRecord) -> float | None:
+    """Logarithm of the elapsed cycles of all launches; None where they were not collected."""
+    centres = [Batch.of_times(times.cycles).centre for times in record.times if times.cycles]
+    return sum(centres) / len(centres) if centres else None
+
+
 def _cycles_change(before: KernelRecord, after: KernelRecord) -> float | None:
-    sides = [
-        [Batch.of_times(times.cycles).centre for times in record.times if times.cycles]
-        for record in (before, after)
-    ]
-    if not all(sides):
-        return None
-    left, right = (sum(side) / len(side) for side in sides)
-    return math.expm1(right - left)
+    left, right = _cycles(before), _cycles(after)
+    return None if left is None or right is None else math.expm1(right - left)
 
 
 def _differences(matches: Sequence[Match], across: Collection[str]) -> list[str]:

@@ -1,13 +1,13 @@
 """What a comparison keeps of one side: each kernel with its repeated times, its code, its counters and where it ran.
 
-A record holds no launch, so that a baseline on disk is as good as a report. Kernels are told apart by full name, grid
-and block.
+A record holds no launch, so that a baseline on disk is as good as a report. Kernels are told apart as families are
+(`KernelProfile.family`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from statistics import median
 from typing import TYPE_CHECKING, Annotated
 
@@ -33,6 +33,7 @@ class Times:
 
     Attributes:
         nanoseconds, cycles, sm_hz, memory_hz: one value a launch; empty where not collected.
+        positions: of the launches in their report, counted from 0; empty in older baselines.
         timed: (median, 10th percentile, 90th percentile) in seconds without the profiler, else None.
         repetitions: how many repetitions `timed` sums up.
     """
@@ -43,11 +44,29 @@ class Times:
     memory_hz: tuple[Positive, ...] = ()
     timed: tuple[Positive, Positive, Positive] | None = None
     repetitions: Count = 0
+    positions: tuple[Count, ...] = ()
 
     @property
     def count(self) -> int:
         """How often the kernel ran."""
         return max(len(self.nanoseconds), len(self.cycles), self.repetitions)
+
+    def only(self, positions: Collection[int]) -> Times:
+        """Those of the launches at these positions."""
+        kept = [at for at, position in enumerate(self.positions) if position in positions]
+
+        def of(values: tuple[float, ...]) -> tuple[float, ...]:
+            # Where a launch has no value, which one cannot be said: then all stay.
+            return tuple(values[at] for at in kept) if len(values) == len(self.positions) else values
+
+        return replace(
+            self,
+            nanoseconds=of(self.nanoseconds),
+            cycles=of(self.cycles),
+            sm_hz=of(self.sm_hz),
+            memory_hz=of(self.memory_hz),
+            positions=tuple(self.positions[at] for at in kept),
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +118,7 @@ class KernelRecord:
         name: full demangled name; of a stage of a run that was only timed its title.
         label: what to call it.
         grid, block: of its launches; () where it was only timed.
-        key: what it is paired by.
+        key: what it is paired by: a `FamilyKey`, or ``stage`` or ``build`` and what tells those apart.
         launches: how many there are.
         times: by process.
         origin: where it ran.
@@ -111,6 +130,7 @@ class KernelRecord:
         findings: those of them that found something.
         causes: gemmprof's own findings by key, where a baseline keeps them; None: to be asked of the report.
         place: report and position of that launch, for disassembly.
+        nvtx: the NVTX ranges around its launches, outermost first.
     """
 
     name: str
@@ -129,6 +149,7 @@ class KernelRecord:
     findings: tuple[str, ...] = ()
     causes: tuple[str, ...] | None = None
     place: tuple[str, int] | None = None
+    nvtx: tuple[str, ...] = ()
 
     @property
     def grid_text(self) -> str:
@@ -163,7 +184,13 @@ def times_of(profiles: Iterable[KernelProfile]) -> Times:
         found = [launch.number(metric) for launch in launches]
         return tuple(value for value in found if value is not None and value > 0)
 
-    return Times(values(m.DURATION), values(m.ELAPSED_CYCLES), values(m.SM_CLOCK), values(m.DRAM_CLOCK))
+    return Times(
+        values(m.DURATION),
+        values(m.ELAPSED_CYCLES),
+        values(m.SM_CLOCK),
+        values(m.DRAM_CLOCK),
+        positions=tuple(launch.index for launch in launches),
+    )
 
 
 def ranges_of(profiles: Iterable[KernelProfile]) -> dict[str, Range]:

@@ -28,7 +28,7 @@ from gemmprof.analysis.reading.report import ReportReader, code_digests
 from gemmprof.analysis.reading.unpack import unpacked_once
 from gemmprof.analysis.session import load_session, selected_reports
 from gemmprof.base.errors import GemmprofError, ReportError, RunError
-from gemmprof.model import KernelProfile, StageResult, Timing
+from gemmprof.model import FamilyKey, KernelProfile, StageResult, Timing
 from gemmprof.runs.directory import Run
 
 RULES_THAT_FIND = frozenset({"optimization", "warning", "error"})
@@ -64,13 +64,15 @@ def load_side(
     selection: Selection = EVERYTHING,
     *,
     each_launch: bool = False,
+    launch: int | None = None,
 ) -> Side:
     """Read reports and runs as one side.
 
     Args:
         paths: reports, runs, folders of them or patterns; several are repetitions of one another.
         selection: which launches.
-        each_launch: make every launch a kernel of its own, paired by the order of launches of one name and grid.
+        each_launch: make every launch a kernel of its own, paired by the order of launches of one family.
+        launch: of reports only the launch at this position; in a run a number is a stage, and all are read.
 
     Raises:
         UsageError: nothing was named, or nothing matches the selection.
@@ -82,6 +84,8 @@ def load_side(
     title = named[0].name if len(named) == 1 else f"{named[0].name} and {len(named) - 1} more"
     if all(is_run(path) for path in named):
         return _of_runs(named, title, selection)
+    if launch is not None:
+        selection = Selection(launches=(range(launch, launch + 1),), within=selection)
     reports, failures = selected_reports(named, selection)
     failed = list(failures)
     parts: list[list[KernelRecord]] = []
@@ -101,7 +105,7 @@ def _of_report(path: Path, only: set[int] | None, each_launch: bool) -> list[Ker
     seen: dict[tuple[str, ...], int] = {}
     with ReportReader(path) as reader:
         for profile in reader.profiles(instances=False, rules=False, only=only):
-            key = key_of(profile)
+            key: tuple[str, ...] = profile.family
             if each_launch:
                 # Counted from 0, as launches are everywhere.
                 seen[key] = seen.get(key, -1) + 1
@@ -115,15 +119,13 @@ def _of_report(path: Path, only: set[int] | None, each_launch: bool) -> list[Ker
             digests = {}  # code that cannot be read costs the reason of a change, not the comparison
         whole = {profile.index: profile for profile in reader.profiles(only=positions)}
     names = labels(profile.name for profile in middles.values())
-    grids: dict[str, set[tuple[int, ...]]] = {}
-    for middle in middles.values():
-        grids.setdefault(middle.name, set()).add((*middle.launch.grid, *middle.launch.block))
+    told_apart = _told_apart(middle.family for middle in middles.values())
     found = []
     for key, launches in groups.items():
         middle = middles[key]
         analysis = analyse(whole[middle.index])
         digest = digests.get(middle.index, "")
-        extra = f" {key[1]}" if len(grids[middle.name]) > 1 else ""
+        extra = told_apart[middle.family]
         extra += f" ({key[-1]})" if each_launch and seen[key[:-1]] > 0 else ""
         found.append(
             KernelRecord(
@@ -142,14 +144,33 @@ def _of_report(path: Path, only: set[int] | None, each_launch: bool) -> list[Ker
                 rules=tuple(dict.fromkeys(rule.rule for rule in analysis.profile.rules)),
                 findings=_findings(analysis),
                 place=(os.fspath(path), middle.index),
+                nvtx=middle.nvtx,
             )
         )
     return found
 
 
-def key_of(profile: KernelProfile) -> tuple[str, ...]:
-    """What repetitions of one kernel have in common: full name, grid and block."""
-    return (profile.name, "x".join(map(str, profile.launch.grid)), "x".join(map(str, profile.launch.block)))
+def _told_apart(keys: Iterable[FamilyKey]) -> dict[FamilyKey, str]:
+    """What a label must name beside the kernel, where one name has several families: only what differs."""
+    of_name: dict[str, list[FamilyKey]] = {}
+    for key in keys:
+        of_name.setdefault(key.name, []).append(key)
+    found = {}
+    for families in of_name.values():
+        for key in families:
+            words = {
+                "grid": key.grid,
+                "block": f"block {key.block}",
+                "shared_memory": f"shared {key.shared_memory or 'unknown'}",
+                "nvtx": f"in {key.nvtx or 'no range'}",
+            }
+            alike, said = families, ""
+            for field, word in words.items():
+                same = [one for one in alike if getattr(one, field) == getattr(key, field)]
+                said += f" {word}" if len(same) < len(alike) else ""
+                alike = same
+            found[key] = said
+    return found
 
 
 def _middle(launches: Sequence[KernelProfile]) -> KernelProfile:

@@ -7,6 +7,7 @@ where two have it, on a shape. In a report without stages a number is the positi
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -22,13 +23,13 @@ class Candidate:
     Attributes:
         label: its name for people.
         name: its full name.
-        position: of its launch in the report.
+        positions: of its launches in the report.
         number, stage, ladder, problem: what it is in a run, as far as that is known.
     """
 
     label: str
     name: str = ""
-    position: int | None = None
+    positions: tuple[int, ...] = ()
     number: int | None = None
     stage: str = ""
     ladder: str = ""
@@ -62,10 +63,15 @@ def one_kernel(selector: str, candidates: Sequence[Candidate], where: str) -> in
     )
 
 
+def position_in(selector: str | None) -> int | None:
+    """The number that a selector is, None if it is none."""
+    return int(selector) if selector and re.fullmatch(r"[0-9]{1,9}", selector) else None
+
+
 def _matching(selector: str, candidates: Sequence[Candidate]) -> list[int]:
     text, at, shape = selector.partition("@")
     ladder, _, text = text.rpartition(":")
-    number = int(text) if text.isascii() and text.isdecimal() and len(text) < 10 else None
+    number = position_in(text)
     in_a_run = any(candidate.number is not None for candidate in candidates)
     of_stage = [
         (place, candidate.problem)
@@ -83,7 +89,7 @@ def _matching(selector: str, candidates: Sequence[Candidate]) -> list[int]:
         return exact or [place for place, problem in of_stage if problem and wanted.is_shape_of(problem)]
     if number is not None:
         return (
-            [] if in_a_run else [n for n, candidate in enumerate(candidates) if candidate.position == number]
+            [] if in_a_run else [n for n, candidate in enumerate(candidates) if number in candidate.positions]
         )
     wanted_name = selector.lower()
     return [

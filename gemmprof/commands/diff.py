@@ -1,7 +1,7 @@
 """Say of every kernel whether it is SAME, FASTER or SLOWER, or that one CAN'T TELL, and what changed. A gate for CI.
 
-All launches of one full name, grid and block are repetitions: the more, the smaller the change that shows. Several
-reports a side are better still. Identical code with identical counters is never called slower.
+All launches of one full name, grid, block, shared memory and NVTX path are repetitions: the more, the smaller the
+change that shows. Several reports a side are better still. Identical code with identical counters is never called slower.
 
   gemmprof diff old.ncu-rep new.ncu-rep                       the verdicts and why
   gemmprof diff old_*.ncu-rep --with new_*.ncu-rep            several reports a side
@@ -65,7 +65,11 @@ def _add_sides(parser: argparse.ArgumentParser) -> None:
     sides.add_argument(
         "--baselines", metavar="DIR", help="folder of the baselines (default: .gemmprof/baselines)"
     )
-    sides.add_argument("--before", metavar="KERNEL", help="stage (5, or 5@2048), position or part of a name")
+    sides.add_argument(
+        "--before",
+        metavar="KERNEL",
+        help="stage of a run (5, or 5@2048), launch of a report (30) or part of a name",
+    )
     sides.add_argument("--after", metavar="KERNEL", help="the same for the other side")
     sides.add_argument(
         "--across",
@@ -240,11 +244,12 @@ def _sides(options: argparse.Namespace) -> tuple[Side, Side | None]:
     """The earlier and the later side; the later is None where there is one input."""
     from gemmprof.analysis.comparison.baseline import load_baseline
     from gemmprof.analysis.comparison.sides import load_side
+    from gemmprof.analysis.inputs.one_kernel import position_in
 
     selection = common.selection(options)
 
-    def side(paths: list[str]) -> Side:
-        return load_side(paths, selection, each_launch=options.each_launch)
+    def side(paths: list[str], picked: str | None) -> Side:
+        return load_side(paths, selection, each_launch=options.each_launch, launch=position_in(picked))
 
     inputs = list(options.inputs)
     if options.against is not None and options.other is not None:
@@ -252,24 +257,28 @@ def _sides(options: argparse.Namespace) -> tuple[Side, Side | None]:
     if options.against is not None:
         if not inputs:
             inputs = [str(path) for path in common.chosen_inputs(options)[0]]
-        return load_baseline(options.against, options.baselines), side(inputs)
+        kept = load_baseline(options.against, options.baselines, selection)
+        return kept, side(inputs, options.after)
     if options.other is not None:
         if not inputs:
             raise UsageError(
                 "--with names the later side, the earlier is missing", remedies=["diff OLD --with NEW"]
             )
-        return side(inputs), side(options.other)
+        return side(inputs, options.before), side(options.other, options.after)
     if len(inputs) > 2:
         raise UsageError(
             f"{len(inputs)} inputs were named, and which are before is not clear",
             remedies=["diff OLD… --with NEW…"],
         )
     if len(inputs) == 2:
-        return side(inputs[:1]), side(inputs[1:])
+        return side(inputs[:1], options.before), side(inputs[1:], options.after)
     paths, notice = common.chosen_inputs(options)
     if notice:
         print(notice, file=sys.stderr)
-    return side([str(path) for path in paths]), None
+    named = [str(path) for path in paths]
+    before = side(named, options.before)
+    by_position = any(position_in(text) is not None for text in (options.before, options.after))
+    return before, side(named, options.after) if by_position and not before.stages else None
 
 
 def _print(outcome: Outcome, gate: GateResult | None, options: argparse.Namespace) -> None:

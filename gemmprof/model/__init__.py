@@ -11,6 +11,7 @@ from gemmprof.model.gpu import ArchLimits, Card
 from gemmprof.model.ladder import Ladder, Problem, Stage
 from gemmprof.model.profiles import (
     Device,
+    FamilyKey,
     Instances,
     Instruction,
     KernelProfile,
@@ -31,6 +32,7 @@ __all__ = [
     "Device",
     "Evidence",
     "Explanation",
+    "FamilyKey",
     "Finding",
     "Instances",
     "Instruction",

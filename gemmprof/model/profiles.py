@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from gemmprof.base.brief import brief
 from gemmprof.base.printable import one_line
@@ -63,6 +63,20 @@ class LaunchStatistics:
     def threads_per_block(self) -> int:
         """Threads in a block."""
         return self.block[0] * self.block[1] * self.block[2]
+
+
+class FamilyKey(NamedTuple):
+    """What the launches of one family have in common; texts, so that a key can be kept in a file.
+
+    Launches of one name with other shared memory or in another NVTX range do other work (their times differ several
+    times over), so they are no repetitions of one another.
+    """
+
+    name: str
+    grid: str
+    block: str
+    shared_memory: str
+    nvtx: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,6 +216,20 @@ class KernelProfile:
             self.name,
             f"launch {self.index} of {one_line(self.report)}",
             f"{len(self.metrics):,} metrics",
+        )
+
+    @property
+    def family(self) -> FamilyKey:
+        """What this launch shares with its repetitions: full name, grid, block, shared memory and NVTX path."""
+        launch = self.launch
+        sizes = (launch.static_shared_memory, launch.dynamic_shared_memory)
+        known = [size for size in sizes if size is not None]
+        return FamilyKey(
+            self.name,
+            "x".join(map(str, launch.grid)),
+            "x".join(map(str, launch.block)),
+            str(sum(known)) if known else "",
+            "/".join(self.nvtx),
         )
 
     def number(self, metric: str) -> float | None:

@@ -226,7 +226,7 @@ def choose(pages: Sequence[KernelPage], name: str) -> KernelPage:
     candidates = []
     for page in pages:
         profile = page.analysis.profile
-        candidate = Candidate(page.label, profile.name, profile.index)
+        candidate = Candidate(page.label, profile.name, (profile.index,))
         if page.record is not None:
             stage = page.record.stage
             candidate = replace(

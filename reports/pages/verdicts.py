@@ -70,7 +70,7 @@ def verdicts(outcome: Outcome, pages: Iterable[KernelPage]) -> Verdicts:
 
 
 def _row(kernel: Compared, pages: dict[tuple[str, str], KernelPage]) -> VerdictRow:
-    before, after, judgement = kernel.match.before, kernel.match.after, kernel.judgement
+    after, judgement = kernel.match.after, kernel.judgement
     return VerdictRow(
         verdict=words.VERDICTS[kernel.verdict],
         chip=CHIPS[kernel.verdict],
@@ -79,8 +79,8 @@ def _row(kernel: Compared, pages: dict[tuple[str, str], KernelPage]) -> VerdictR
         page=None
         if after is None
         else pages.get((after.name, after.grid_text)) or pages.get((after.name, "")),
-        before=None if before is None else before.seconds,
-        after=None if after is None else after.seconds,
+        before=kernel.seconds[0],
+        after=kernel.seconds[1],
         change=None if judgement is None else judgement.change,
         cycles=kernel.cycles,
         low=None if judgement is None else judgement.low,

@@ -41,10 +41,8 @@ def cycles(kernel: Compared) -> str:
 
 
 def seconds(kernel: Compared, side: str) -> str:
-    """The middle time of one side, '–' if there is none."""
-    record = kernel.match.before if side == "before" else kernel.match.after
-    value = None if record is None else record.seconds
-    return formatting.quantity(value, "s")
+    """The time of one side, '–' if there is none."""
+    return formatting.quantity(kernel.seconds[side == "after"], "s")
 
 
 def launches(kernel: Compared) -> tuple[int, int]:

@@ -9,6 +9,7 @@ import shutil
 import subprocess
 import sys
 import xml.etree.ElementTree as ElementTree
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -18,6 +19,7 @@ from recorded_data import DATA
 from gemmprof.analysis.comparison.matching import match
 from gemmprof.analysis.comparison.outcome import Outcome, compare_matches
 from gemmprof.analysis.comparison.sides import load_side
+from gemmprof.analysis.reading.report import ReportReader
 from gemmprof.cli import main
 
 NOISE = DATA / "noise"
@@ -26,6 +28,7 @@ CODE, RENAMED, FEWER = (
     str(NOISE / f"code_{name}.ncu-rep.xz") for name in ("base", "renamed", "fewer_registers")
 )
 ROOT = Path(__file__).resolve().parents[3]
+LAUNCHES = str(ROOT / "docs" / "examples" / "recorded" / "transformer_launches.ncu-rep.xz")
 
 
 def outcome(before: str, after: str) -> Outcome:
@@ -36,6 +39,54 @@ def document(arguments: list[str], capsys: pytest.CaptureFixture[str], code: int
     capsys.readouterr()
     assert main(["diff", *arguments, "--json"]) == code
     return json.loads(capsys.readouterr().out)  # type: ignore[no-any-return]
+
+
+class TestFamilies:
+    """What counts as a repetition, and which launch a number means."""
+
+    def test_launches_in_another_range_are_no_repetitions(self) -> None:
+        """The optimizer's 100 fills and the one of the backward pass have one name, grid and block."""
+        fills = [
+            kernel
+            for kernel in load_side([LAUNCHES]).kernels
+            if kernel.name.startswith("void at::native::vectorized") and kernel.grid == (1, 1, 1)
+        ]
+        ranges = {(kernel.name, kernel.nvtx) for kernel in fills}
+        assert len(ranges) > len({kernel.name for kernel in fills})
+        assert len({kernel.label for kernel in fills}) == len(fills)
+        assert any(kernel.label.endswith("in optimizer") for kernel in fills)
+
+    def test_launches_of_other_shared_memory_are_no_repetitions(self) -> None:
+        with ReportReader(Path(LAUNCHES)) as reader:
+            launch = next(reader.profiles(instances=False, rules=False))
+        other = replace(launch, launch=replace(launch.launch, dynamic_shared_memory=4096))
+        assert launch.family != other.family and launch.family[:3] == other.family[:3]
+
+    def test_a_number_is_the_position_of_a_launch(self, capsys: pytest.CaptureFixture[str]) -> None:
+        with ReportReader(Path(LAUNCHES)) as reader:
+            launches = list(reader.profiles(instances=False, rules=False, only={30, 31}))
+        found = document([LAUNCHES, "--before", "30", "--after", "31"], capsys)
+        (details,) = found["details"]  # type: ignore[misc]
+        assert [details["before"], details["after"]] == [launch.name for launch in launches]  # type: ignore[index]
+        assert [details["seconds_before"], details["seconds_after"]] == pytest.approx(  # type: ignore[index]
+            [(launch.number("gpu__time_duration.sum") or 0) / 1e9 for launch in launches]
+        )
+        assert main(["diff", LAUNCHES, "--before", "30", "--after", "843"]) == 2
+
+    @pytest.mark.parametrize("pair", [(BASE, MORE), (LAUNCHES, LAUNCHES), (CODE, FEWER)])
+    def test_the_change_is_that_of_the_times_beside_it(
+        self, pair: tuple[str, str], capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        found = document(
+            [*pair, "--fail-unclear"] if pair[0] == pair[1] else [*pair], capsys, int(pair[0] == pair[1])
+        )
+        for kernel, details in zip(found["kernels"], found["details"], strict=True):  # type: ignore[call-overload]
+            ratio = details["seconds_after"] / details["seconds_before"]
+            assert kernel["time_change"] == pytest.approx(ratio - 1, abs=1e-12)
+            changes = {change["name"]: change for change in details["changes"]}
+            assert changes["duration"]["ratio"] == pytest.approx(ratio)
+            if details["cycles_change"] is not None and "elapsed_cycles" in changes:
+                assert changes["elapsed_cycles"]["ratio"] - 1 == pytest.approx(details["cycles_change"])
 
 
 class TestVerdicts:
@@ -405,6 +456,16 @@ class TestBaselines:
         assert main(["diff", "--against", "a", CODE, *folder]) == 2
         error = capsys.readouterr().err
         assert "a.json.zst" in error and "baseline save a" in error
+
+    @pytest.mark.parametrize("choice", [["--kernel", "softmax"], ["--launch", "40-90"], ["--top", "3"], []])
+    def test_a_selection_is_of_both_sides(
+        self, choice: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        folder = ["--baselines", str(tmp_path)]
+        assert main(["baseline", "save", "a", BASE, *folder]) == 0
+        found = document(["--against", "a", BASE, *folder, *choice, "--fail-if", "time > +30%"], capsys)
+        assert {kernel["verdict"] for kernel in found["kernels"]} <= {"same", "unclear"}  # type: ignore[attr-defined, index]
+        assert found["gate"]["holds"]  # type: ignore[index, call-overload]
 
     @pytest.mark.parametrize("name", ["../a", "", ".a", "a/b", "a b"])
     def test_a_name_stays_in_the_folder(self, name: str, tmp_path: Path) -> None:

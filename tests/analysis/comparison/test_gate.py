@@ -297,8 +297,40 @@ class TestRenamed:
         )
         found = match(side(*kernels[0]), side(*kernels[1]))
         assert [pair.how for pair in found] == ["name", "renamed"]
-        elsewhere = replace(kernels[1][0], grid=(2, 1, 1))
+        # In another grid a likeness of 0.75 is not enough: kernels of one library are so much alike.
+        elsewhere = replace(kernels[1][0], grid=(2, 1, 1), code=code_of("b", (*self.ALIKE[:90], "NOP ;")))
         assert [pair.how for pair in match(side(*kernels[0]), side(elsewhere, kernels[1][1]))] == ["name"] * 3
+        nearly = replace(elsewhere, code=second)
+        assert [pair.how for pair in match(side(*kernels[0]), side(nearly, kernels[1][1]))] == [
+            "name",
+            "renamed",
+        ]
+
+    def test_one_name_in_another_grid_or_block_is_compared(self) -> None:
+        def launched(name: str, grid: int, block: int, launches: int = 3) -> KernelRecord:
+            key = (name, f"{grid}x1x1", f"{block}x1x1", "0", "")
+            found = record(name, key=key, nanoseconds=((100.0,) * launches,))
+            return replace(found, grid=(grid, 1, 1), block=(block, 1, 1))
+
+        before = side(
+            *(launched("tile<8>(int)", grid, 128) for grid in (4, 8)), launched("stays(int)", 1, 32)
+        )
+        after = side(*(launched("tile<8>(int)", grid, 256) for grid in (2, 4)), launched("stays(int)", 1, 32))
+        pairs = [pair for pair in match(before, after) if pair.how == "launch"]
+        assert [
+            (pair.before.grid[0], pair.after.grid[0]) for pair in pairs if pair.before and pair.after
+        ] == [
+            (4, 4),
+            (8, 2),
+        ]
+        others = side(launched("tile<16>(int)", 2, 256), launched("other<8>(int)", 2, 256), before.kernels[2])
+        assert [pair.how for pair in match(side(*before.kernels[:1], before.kernels[2]), others)] == [
+            "name",
+            "renamed",
+            "name",
+        ]
+        found = compare_matches(pairs)
+        assert "launched otherwise: block 128x1x1 → 256x1x1" in found.kernels[0].note
 
     def test_other_code_is_another_kernel(self) -> None:
         stays = record("stays(int)")
