@@ -1,7 +1,7 @@
 """Say of every kernel whether it is SAME, FASTER or SLOWER, or that one CAN'T TELL, and what changed. A gate for CI.
 
 All launches of one full name, grid, block, shared memory and NVTX path are repetitions: the more, the smaller the
-change that shows. Several reports a side are better still. Identical code with identical counters is never called slower.
+change that shows. Several reports a side are better still. Same code with same counters is never called slower.
 
   gemmprof diff old.ncu-rep new.ncu-rep                       the verdicts and why
   gemmprof diff old_*.ncu-rep --with new_*.ncu-rep            several reports a side
