@@ -229,7 +229,7 @@ def _whole(name: str, unit: str, values: Mapping[str, tuple[float | None, float 
 
 def _uses_shared_memory(analysis: KernelAnalysis) -> bool:
     conflicts = _get(analysis, BankConflicts)
-    return conflicts is not None and conflicts.uses_shared_memory
+    return conflicts is not None and bool(conflicts.uses_shared_memory)
 
 
 def _stalls(before: Measures, after: Measures) -> Iterator[Change]:

@@ -23,13 +23,13 @@ Quantity = tuple[str, str, str, str, type[Any], Callable[[Any], "float | None"]]
 
 
 def _operation(name: str, value: str) -> Callable[[Any], float | None]:
-    """A value of one kind of access: 0 where the kind did not occur, None where nothing was collected."""
+    """A value of one kind of access: 0 where the kind did not occur, None where it was not counted."""
 
-    def get(result: BankConflicts | Coalescing) -> float | None:
-        if not result.operations and result.missing is not None:
-            return None
+    def get(result: BankConflicts | Coalescing) -> Any:
         operation = result.operation(name)
-        return 0.0 if operation is None else getattr(operation, value)
+        if operation is None:
+            return 0.0 if name in result.counted else None
+        return getattr(operation, value)
 
     return get
 

@@ -104,6 +104,8 @@ class BankConflicts:
             itself keeps silent below 10 % of the wavefronts.)
         estimated_speedup_by_source: the same by the rule UncoalescedSharedAccess, from the instrumented counts.
         missing: the half that the report lacks (hardware counters or source counters), None if both are there.
+        counted: kinds of access of which the report has wavefronts; one that is not among `operations` is 0.
+        untouched: True where the instrumented pass looked at every instruction and none touched shared memory.
     """
 
     operations: tuple[SharedOperation, ...]
@@ -112,11 +114,26 @@ class BankConflicts:
     estimated_speedup: float | None = None
     estimated_speedup_by_source: float | None = None
     missing: NotCollected | None = None
+    counted: frozenset[str] = frozenset()
+    untouched: bool = False
 
     @property
-    def uses_shared_memory(self) -> bool:
-        """True if the kernel touched shared memory at all."""
-        return bool(self.operations or self.instructions)
+    def uses_shared_memory(self) -> bool | None:
+        """Whether the kernel touches shared memory; None where too little was counted to say no."""
+        if self.operations or self.instructions:
+            return True
+        return False if self.untouched or self.counted.issuperset(_ATTRIBUTED) else None
+
+    @property
+    def without_conflicts(self) -> bool | None:
+        """Whether conflicts are below 1 % of the wavefronts of every kind; None where they were not counted."""
+        worst = self.worst
+        if worst is not None and (worst.share or 0) >= 1:
+            return False
+        if self.instructions:
+            return 100 * (self.excess or 0) < (self.wavefronts or 0)
+        own = [kind for kind in self.operations if not kind.part_of and kind.wavefronts]
+        return True if own and all(kind.share is not None for kind in own) else None
 
     @property
     def wavefronts(self) -> int | None:
@@ -180,6 +197,10 @@ def analyse(profile: KernelProfile) -> BankConflicts | NotCollected:
         _estimated_speedup(profile, operations),
         _estimated_speedup_by_source(profile, instructions),
         missing,
+        frozenset(
+            kind for kind, name in metrics.SHARED_WAVEFRONTS_OF.items() if profile.number(name) is not None
+        ),
+        not no_source and not any((by_address(profile, metrics.SHARED_WAVEFRONTS_BY_ADDRESS) or {}).values()),
     )
 
 

@@ -92,6 +92,7 @@ class Coalescing:
         estimated_speedup: per cent of the runtime by Nsight Compute's rule; None if its inputs are missing or
             nothing is in excess.
         missing: the half that the report lacks (L1 counters or source counters), None if both are there.
+        counted: kinds of access of which the report has the count; one that is not among `operations` is 0.
     """
 
     operations: tuple[GlobalOperation, ...]
@@ -101,6 +102,14 @@ class Coalescing:
     ideal: int | None = None
     estimated_speedup: float | None = None
     missing: NotCollected | None = None
+    counted: frozenset[str] = frozenset()
+
+    @property
+    def touches(self) -> bool | None:
+        """Whether the kernel accesses global memory; None where too little was counted to say no."""
+        if self.operations or self.sectors:
+            return True
+        return False if self.sectors == 0 or self.counted.issuperset(_KINDS) else None
 
     @property
     def excess(self) -> int | None:
@@ -118,6 +127,8 @@ class Coalescing:
 
 
 RESULT = Coalescing
+_KINDS = ("load", "store", "reduction", "atomic")
+"""Kinds that together are every access: the counts of loads include asynchronous copies."""
 
 _TITLES = {
     "load": "Loads (LDG, LDGSTS)",
@@ -134,15 +145,18 @@ def analyse(profile: KernelProfile) -> Coalescing | NotCollected:
     sectors = by_address(profile, metrics.GLOBAL_SECTORS_BY_ADDRESS)
     ideal = by_address(profile, metrics.GLOBAL_IDEAL_BY_ADDRESS)
     operations = _operations(profile)
+    counted = frozenset(
+        kind for kind, name in metrics.GLOBAL_REQUESTS_OF.items() if profile.number(name) is not None
+    )
     if sectors is None or ideal is None:
         if no_counters is not None:
             return no_counters
         missing = NotCollected((metrics.GLOBAL_SECTORS_BY_ADDRESS,), "--section SourceCounters")
-        return Coalescing(operations, missing=missing)
+        return Coalescing(operations, missing=missing, counted=counted)
     instructions, lines = _accesses(profile, sectors, ideal)
     sums = sum(sectors.values()), sum(ideal.values())
     return Coalescing(
-        operations, instructions, lines, *sums, _estimated_speedup(profile, *sums), missing=no_counters
+        operations, instructions, lines, *sums, _estimated_speedup(profile, *sums), no_counters, counted
     )
 
 

@@ -123,6 +123,16 @@ class Roofline:
     notes: tuple[str, ...] = ()
     """What a reader must know of this device: 'compute capability 12.1 has no device-memory counters'."""
     missing: NotCollected | None = None
+    tensor_counted: bool = True
+    """Whether the report counts what tensor cores did, if the GPU has any."""
+
+    @property
+    def computes(self) -> bool | None:
+        """Whether the kernel does floating-point (or tensor) arithmetic; None where not every kind was counted."""
+        if any(roof.computes for roof in self.compute_roofs):
+            return True
+        counted = {roof.key for roof in self.compute_roofs if roof.achieved is not None}
+        return False if self.tensor_counted and counted.issuperset((FP32, FP64, FP16)) else None
 
     def point(self, key: str, level: str) -> RooflinePoint | None:
         """The point of this precision and memory level, or None."""
@@ -149,6 +159,7 @@ _SCALAR: tuple[tuple[str, str, dict[str, int]], ...] = (
 _PEAK_OPERATION = {FP32: "ffma", FP64: "dfma", FP16: "hfma"}
 MOVING_CONSTANTS = 1.0
 """FP16 below this per cent of its peak is taken for no arithmetic where the report has no source: see opcodes."""
+_FIRST_TENSOR_CORES = (7, 0)
 _LATER_OPERATIONS = frozenset({"fadd2", "fmul2", "ffma2"})
 """Packed FP32 arithmetic of compute capability 10.0 on; reports of other GPUs have no counter of it."""
 
@@ -170,6 +181,8 @@ def analyse(profile: KernelProfile) -> Roofline | NotCollected:
         duration_ns=profile.number(metrics.DURATION),
         notes=tuple(_notes(profile, compute_roofs)),
         missing=GROUP.incomplete(profile.metrics),
+        tensor_counted=profile.device.compute_capability < _FIRST_TENSOR_CORES
+        or any(metrics.tensor_paths(profile.metrics)),
     )
 
 

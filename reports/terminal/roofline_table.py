@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from gemmprof.analysis.session import Session
 
+_TENSOR = "ncu --section SpeedOfLight_HierarchicalTensorRooflineChart"
 WIDE = 120
 """Columns of a terminal that shows the whole table."""
 
@@ -144,7 +145,11 @@ def table(rows: Sequence[KernelRoofline], *, width: int = WIDE, named: bool = Tr
 
 def _why_none(result: Roofline | NotCollected) -> str:
     if not isinstance(result, NotCollected):
-        return "no floating-point arithmetic counted"
+        if result.computes is False:
+            return "no floating-point arithmetic counted"
+        if result.computes is None and not result.tensor_counted:
+            return f"not collected: what tensor cores did; profile with {_TENSOR}"
+        return "not collected: a part of what a point rests on; profile with ncu --set roofline"
     return "not collected: profile with ncu --set roofline, or " + result.remedy
 
 

@@ -197,7 +197,7 @@ def _coalescing(result: Coalescing, most: int) -> Iterator[Row]:
 
 
 def _bank_conflicts(result: BankConflicts, most: int) -> Iterator[Row]:
-    if not result.uses_shared_memory:
+    if result.uses_shared_memory is False:
         yield "Shared memory", "unused", ""
     for kind in result.operations:
         way = f"{number(kind.n_way)} wavefronts a request" if kind.n_way is not None else ""

@@ -1,0 +1,100 @@
+"""What was not collected is never told as "does not": every sentence, on every subset of what ncu can collect.
+
+A launch of a full report is cut down to what one section, one set, one analysis or two metrics alone would have
+collected. Whatever pages, `show` and `explain` then deny must be denied of the whole report, too.
+"""
+
+from __future__ import annotations
+
+import html
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+
+import pytest
+from recorded_data import ReadRecorded
+
+from gemmprof import metrics
+from gemmprof.analysis.kernel_analysis import KernelAnalysis, analyse
+from gemmprof.analysis.session import Session
+from gemmprof.model import KernelProfile
+from gemmprof.reports.explanations import markdown
+from gemmprof.reports.pages.contents import plan
+from gemmprof.reports.pages.html import Links, Report, kernel_article
+from gemmprof.reports.terminal.sections import rows
+
+DENIES = re.compile(r"\b(no|not|nothing|none|without|unused|never|neither|nor|cannot)\b", re.IGNORECASE)
+OF_COLLECTION = re.compile(
+    r"not collected|not counted|partly collected|Not in this report|counters that were not|left out, not zero|"
+    r"Links without counters|Not all of this|was counted|holds no warp samples|those that were did nothing|"
+    r"no point under the roofs|compile with -lineinfo|Source lines none|only durations|too little|told from what was collected|^No finding",
+    re.IGNORECASE,
+)
+"""Sentences on the report, not on the kernel."""
+SHARE = re.compile(r"issue nothing in [\d.]+ %|[\d.]+ % no warp was ready")
+"""Denied in a share of the cycles, which is a figure."""
+NUMBERS = re.compile(r"[\d.,]+")
+"""A share from another counter may differ in a digit: `issued` and its idle cycles."""
+SETS = ("source_counters", "basic", "detailed", "roofline", "two_metrics", "no_source")
+
+
+def said(analysis: KernelAnalysis) -> set[str]:
+    """Everything that denies something, on the page, in the terminal's rows and in the explanation."""
+    session = Session("one launch", (analysis,))
+    pages = plan(session)
+    page = str(kernel_article(Report(session, pages, Links(single_file=False)), pages.pages[0]))
+    text = re.sub(r"<(textarea|script|svg)\b.*?</\1>", " ", page, flags=re.DOTALL)
+    text = re.sub(r"</(p|li|t[dhr]|d[dt]|h\d|figcaption|caption|summary)>", " .\n", text)
+    text = html.unescape(re.sub(r"<[^>]*>", "", text))
+    for result in analysis.results.values():
+        text += "\n" + "\n".join(" ".join(row) for row in rows(result))
+    text += "\n" + markdown.document([analysis.explanation])
+    sentences = (re.sub(r"\s+", " ", part).strip() for part in re.split(r"(?<=[.;:])\s+|\n", text))
+    return {
+        NUMBERS.sub("#", sentence)
+        for sentence in sentences
+        if DENIES.search(SHARE.sub("", sentence)) and not OF_COLLECTION.search(sentence)
+    }
+
+
+def only(profile: KernelProfile, names: set[str]) -> KernelProfile:
+    """The launch as a collection of these metrics would have left it."""
+    return replace(
+        profile,
+        metrics={k: v for k, v in profile.metrics.items() if k in names or k.startswith("device__")},
+        instances={k: v for k, v in profile.instances.items() if k in names},
+        rules=(),
+    )
+
+
+def subsets(profile: KernelProfile, recorded: ReadRecorded, *, alone: bool) -> Iterator[tuple[str, set[str]]]:
+    read: set[str] = set()
+    for name, group in metrics.GROUPS.items():
+        read |= {*group.required, *group.expected, *group.optional}
+        yield name, {*group.required, *group.expected, *group.optional}
+        for section, names in group.sources.items():
+            yield section, set(names)
+    for part in SETS:
+        launch = recorded(f"partial_{part}")[0]
+        yield part, {*launch.metrics, *launch.instances}
+    for metric in sorted(read & {*profile.metrics, *profile.instances} if alone else ()):
+        yield f"{metric} and the duration", {metric, metrics.DURATION}
+
+
+@pytest.mark.parametrize(
+    ("report", "launch", "alone"),
+    [("flaws_async_copy", 0, True), ("flaws_spills", 0, False), ("flaws_tensor", 0, False)],
+)
+def test_nothing_is_denied_that_was_not_collected(
+    report: str, launch: int, alone: bool, recorded: ReadRecorded
+) -> None:
+    profile = replace(recorded(report, source=True)[launch], rules=())
+    true = said(analyse(profile))
+    false = {}
+    count = 0
+    for name, names in subsets(profile, recorded, alone=alone):
+        count += 1
+        for sentence in said(analyse(only(profile, names))) - true:
+            false.setdefault(sentence, name)
+    assert count > (150 if alone else 20)
+    assert false == {}
