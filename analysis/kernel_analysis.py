@@ -21,6 +21,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from gemmprof.analysis.explanation.engine import explain
+from gemmprof.analysis.explanation.trust import NOT_PROFILED
 from gemmprof.analysis.occupancy import of_launch as occupancy_profile
 from gemmprof.analysis.sections import (
     bank_conflicts,
@@ -37,7 +38,7 @@ from gemmprof.analysis.sections import (
     spills,
     warp_states,
 )
-from gemmprof.analysis.sections.verdict import Verdict, judge
+from gemmprof.analysis.sections.verdict import UNKNOWN, Verdict, judge
 from gemmprof.base.brief import brief, time_words
 from gemmprof.base.errors import UsageError
 from gemmprof.base.views import view_of
@@ -93,7 +94,10 @@ class Results(Mapping[str, Any]):
 
     def __getitem__(self, name: str) -> Any:
         if name not in self._made:
-            self._made[name] = _analyses_by_name()[name].analyse(self._profile)
+            analysis = _analyses_by_name()[name]
+            self._made[name] = (
+                analysis.analyse(self._profile) if self._profile.profiled else NotCollected((), "")
+            )
         return self._made[name]
 
     def __iter__(self) -> Iterator[str]:
@@ -164,7 +168,11 @@ class KernelAnalysis:
     def verdict(self) -> Verdict:
         """The kernel in one paragraph."""
         if "verdict" not in self._made:
-            self._made["verdict"] = judge(self.results, self.explanation)
+            self._made["verdict"] = (
+                judge(self.results, self.explanation)
+                if self.profile.profiled
+                else Verdict(UNKNOWN, NOT_PROFILED)
+            )
         found: Verdict = self._made["verdict"]
         return found
 

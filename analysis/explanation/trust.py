@@ -20,11 +20,15 @@ DISAGREE = 0.1
 """Relative difference between passes from which on a word is said."""
 OVER = 101.0
 """Per cent of a peak above which a value is remarked on."""
+NOT_PROFILED = "ncu could not profile it: none of its counters has a value. What ncu printed then says why."
 
 
 def doubts(work: Work) -> Iterator[str]:
     """The trust lines of one launch, most important first."""
     profile = work.profile
+    if not profile.profiled:
+        yield NOT_PROFILED
+        return
     if profile.workload != "kernel":
         yield (
             f"This is a {profile.workload} of several launches: its counters are sums, so no cause can be "
@@ -198,14 +202,16 @@ def _over(profile: KernelProfile) -> Iterator[str]:
 
 
 def _source(work: Work) -> Iterator[str]:
-    if work.code is None:
+    unread = work.profile.source.unread
+    if unread:
+        yield f"Its code was not disassembled: {unread}. What its instructions are to blame for cannot be told."
+    elif work.code is None:
         if metrics.INSTRUCTIONS_BY_ADDRESS in work.profile.instances:
             yield (
                 "The code of the kernel is not in the report: what its instructions are to blame for cannot "
                 "be told."
             )
-        return
-    if not any(line.file for line in work.instructions):
+    elif not any(line.file for line in work.instructions):
         yield "No line information: places are instructions. Compile with -lineinfo to see lines."
     elif not any(work.profile.source.files.values()):
         yield "No source in the report: lines have numbers only. Use --import-source yes to see their text."

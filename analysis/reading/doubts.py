@@ -29,8 +29,10 @@ SESSION_FACTS = {
     "devices": "its GPUs",
     "command_line": "ncu's command line",
 }
-"""Fields of a session that stand in every report of format version 7, with what they hold."""
+"""Fields of a session that stand in every report of format version 7 by ncu `_COMPLETE_SINCE`, with what they hold."""
 _KNOWN_FORMAT = 7
+_COMPLETE_SINCE = (2022, 2)
+"""Earlier ones do not write their command line, those of 2019 not even their version (118 reports by 22 versions)."""
 VERSIONS = ("CUDA Version", "PerfWorks", "Nsight Compute Target")
 """Providers whose version every session of that format tells."""
 
@@ -90,7 +92,10 @@ class Order:
         """What is wrong with the report around a launch, as far as it concerns the launch's process."""
         if item.process not in self._of_process:
             found = []
-            if self.frame.version == _KNOWN_FORMAT:
+            session = result.profile.session
+            # What says its command line is of a version that says all of this, also where the version is lost.
+            complete = session.ncu_version >= _COMPLETE_SINCE or bool(session.command_line)
+            if self.frame.version == _KNOWN_FORMAT and complete:
                 # One process of several tells what holds for all of them; its GPUs each tells for itself.
                 told = {process: _facts_in(data) for process, data in self.frame.sessions.items()}
                 own, all_told = told.get(item.process, set()), set().union(*told.values())
@@ -99,7 +104,7 @@ class Order:
                     for name, text in SESSION_FACTS.items()
                     if name not in (own if name == "devices" else all_told)
                 ]
-                lost += [name for name in VERSIONS if name not in result.profile.session.versions]
+                lost += [name for name in VERSIONS if name not in session.versions]
                 if lost:
                     found.append(f"the report does not say {', '.join(lost)}: a part of it is missing")
             if self._sources.get(-1):
@@ -185,19 +190,18 @@ def _launch_doubts(profile: KernelProfile) -> Iterable[str]:
 
 
 def _in_order(metrics: Mapping[str, MetricValue], names: tuple[str, ...]) -> bool:
-    """Whether a family's minimum, average, maximum and sum rise, and none of the latter is NaN or below zero."""
-    last = -math.inf
-    for name in names:
-        value = metrics.get(name)
-        if value is None or isinstance(value, str):
-            continue
-        if not value >= last:
-            return False
-        # A minimum may lie below zero by the noise of a difference of counters.
-        last = value if name is names[0] else max(value, 0)
-        if value < last:
-            return False
-    return True
+    """Whether a family's minimum, average, maximum and sum rise, and all or none of them are NaN.
+
+    What ncu subtracts from counters of another pass can lie a little below zero; nothing of it adds up then.
+    """
+    values = [value for name in names if isinstance(value := metrics.get(name), (int, float))]
+    known = [value for value in values if value == value]
+    if len(known) < len(values):
+        return not known
+    lowest = metrics.get(names[0])
+    if len(known) < 2 or (isinstance(lowest, (int, float)) and lowest < 0):
+        return True
+    return known == sorted(known)
 
 
 def _is_wrong_sum(profile: KernelProfile, name: str) -> bool:

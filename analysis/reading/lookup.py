@@ -91,8 +91,11 @@ class Lookup:
     def source(self, result: Result, workload: Item) -> Source:
         """SASS and CUDA sources of a launch; empty for what is no kernel.
 
+        Where the native reader fails on the code, or is not installed, the source says so and has no instructions:
+        everything else in the report can be read without it.
+
         Raises:
-            ReportError: if the code is damaged or missing, or the native reader fails on it.
+            ReportError: if the code is damaged or missing.
         """
         profile, reference = result.profile, result.source_reference
         if workload.kind != "kernel" or not reference:
@@ -101,8 +104,13 @@ class Lookup:
         base, pcs = addresses(profile, module)
         key = (workload.process, reference, profile.mangled_name, base, len(pcs))
         if key not in self._sources:
-            instructions = self._instructions(profile, workload, module, base, pcs) if pcs else ()
-            self._sources[key] = Source(instructions, module.files, base)
+            try:
+                instructions = self._instructions(profile, workload, module, base, pcs) if pcs else ()
+                self._sources[key] = Source(instructions, module.files, base)
+            except ReportError as error:
+                self._sources[key] = Source(
+                    (), module.files, base, "; ".join((error.found, *error.remedies[:1]))
+                )
         return self._sources[key]
 
     def digest(self, profile: KernelProfile, workload: Item, reference: int) -> str:

@@ -5,7 +5,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+import math
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from gemmprof import metrics as m
@@ -31,6 +32,7 @@ _MESSAGES: Mapping[str, type[_Message]] = {
 }
 
 
+_NOTHING = (0, 0, 0)
 _GRID_LIMITS, _BLOCK_LIMITS = (2**31 - 1, 65535, 65535), (1024, 1024, 64)
 """What CUDA accepts along x, y and z on every GPU that Nsight Compute knows."""
 
@@ -87,11 +89,6 @@ class ResultDecoder:
         found = decode_strictly(_MESSAGES[kind], data, most=MAX_BYTES)
         kernel = found if isinstance(found, messages.KernelResult) else None
         metrics, instances = self._metrics.decode(found.metrics)
-        doubts = tuple(
-            f"the metric {name} stands there twice with different values"
-            for name in sorted(self._metrics.contradicted)[:3]
-        )
-        self._metrics.contradicted.clear()
         if not metrics and not instances:
             raise WireError("a result without metrics")
         name = function = mangled = kind
@@ -104,8 +101,7 @@ class ResultDecoder:
             if not name:
                 raise WireError("a launch without a kernel name")
             function = function or kind
-            grid = _triple(kernel.grid, "grid", _GRID_LIMITS) if kernel.HasField("grid") else grid
-            block = _triple(kernel.block, "block", _BLOCK_LIMITS) if kernel.HasField("block") else block
+            grid, block = _shape(kernel, grid, block, metrics, session)
         elif isinstance(found, messages.CommandListResult):
             name = found.display_name or kind
         stream = None
@@ -129,7 +125,7 @@ class ResultDecoder:
             rules=tuple(rules),
             workload=kind,
             session=session,
-            doubts=doubts,
+            profiled=_is_profiled(metrics, grid),
         )
         return Result(
             profile,
@@ -164,11 +160,85 @@ def source_reference(data: bytes, kind: str) -> int:
     return found.source.id if isinstance(found, messages.KernelResult) else 0
 
 
-def _triple(size: messages.Dimensions, what: str, limits: tuple[int, int, int]) -> tuple[int, int, int]:
-    found = tuple(getattr(size, axis) if size.HasField(axis) else 1 for axis in ("x", "y", "z"))
+def _shape(
+    kernel: messages.KernelResult,
+    grid: tuple[int, int, int],
+    block: tuple[int, int, int],
+    metrics: Mapping[str, MetricValue],
+    session: SessionDetails,
+) -> tuple[tuple[int, int, int], tuple[int, int, int]]:
+    """Grid and block of a launch as its record states them; those of its metrics where it states none.
+
+    Both are 0 × 0 × 0 where ncu gave up before the launch. Up to ncu 2020.2 a record holds the threads of the whole
+    grid along each axis in place of its blocks.
+
+    Raises:
+        WireError: if CUDA accepts no such launch.
+    """
+    stated_grid = _stated(kernel.grid) if kernel.HasField("grid") else grid
+    stated_block = _stated(kernel.block) if kernel.HasField("block") else block
+    if stated_grid == stated_block == _NOTHING:
+        return _NOTHING, _NOTHING
+    _check_size(stated_block, "block", _BLOCK_LIMITS)
+    blocks = tuple(threads // size for threads, size in zip(stated_grid, stated_block, strict=True))
+    in_threads = all(
+        count * size == threads
+        for count, size, threads in zip(blocks, stated_block, stated_grid, strict=True)
+    )
+    if in_threads and _counts_threads(blocks, stated_grid, metrics, session):
+        stated_grid = blocks[0], blocks[1], blocks[2]
+    _check_size(stated_grid, "grid", _GRID_LIMITS)
+    return stated_grid, stated_block
+
+
+_BLOCKS_SINCE = (2020, 3)
+"""The first ncu whose records hold blocks; 2020.2.1 and those before it, which name no version, hold threads."""
+
+
+def _counts_threads(
+    blocks: Sequence[int],
+    stated: Sequence[int],
+    metrics: Mapping[str, MetricValue],
+    session: SessionDetails,
+) -> bool:
+    """Whether a record's grid counts threads: told by the number of blocks where ncu collected it, else by its age."""
+    size = metrics.get(m.GRID_SIZE)
+    if size is not None:
+        return math.prod(blocks) == size != math.prod(stated)
+    if session.ncu_version:
+        return session.ncu_version < _BLOCKS_SINCE
+    return bool(session.versions) and not session.command_line
+
+
+def _stated(size: messages.Dimensions) -> tuple[int, int, int]:
+    x, y, z = (getattr(size, axis) if size.HasField(axis) else 1 for axis in ("x", "y", "z"))
+    return x, y, z
+
+
+def _check_size(found: tuple[int, int, int], what: str, limits: tuple[int, int, int]) -> None:
     if not all(0 < size <= limit for size, limit in zip(found, limits, strict=True)):
         raise WireError(f"a {what} of {found[0]} × {found[1]} × {found[2]}")
-    return found[0], found[1], found[2]
+
+
+def _is_profiled(metrics: Mapping[str, MetricValue], grid: tuple[int, int, int]) -> bool:
+    """Whether ncu measured anything of the launch: it writes NaN for every counter of one that it could not profile.
+
+    Zeros beside the NaN tell nothing: what ncu derives from nothing is 0.
+    """
+    if grid == _NOTHING:
+        return False
+    unknown = False
+    for name, value in metrics.items():
+        if "." in name and not isinstance(value, str) and not any(constant in name for constant in _PEAKS):
+            if value == value and value and not name.startswith(_FACTS):
+                return True
+            unknown = unknown or value != value
+    return not unknown
+
+
+_PEAKS = (".peak_sustained", ".max_rate")
+_FACTS = ("device__", "launch__", "profiler__", "nvlink__", "numa__", "c2clink__")
+"""How metrics begin that are known without measuring: they belong to the GPU, the launch or ncu itself."""
 
 
 def _extent(metrics: Mapping[str, MetricValue], names: tuple[str, str, str]) -> tuple[int, int, int]:

@@ -33,6 +33,10 @@ class InstanceTable(Mapping[str, Instances]):
         """Add the values of a metric: as columns of one kind each, or ready."""
         self._values[name] = found
 
+    def discard(self, name: str) -> None:
+        """Forget the values of a metric."""
+        self._values.pop(name, None)
+
     def __getitem__(self, name: str) -> Instances:
         found = self._values[name]
         if isinstance(found, Instances):
@@ -43,11 +47,12 @@ class InstanceTable(Mapping[str, Instances]):
         found = self._values[name] = Instances(self._keys.setdefault(keys, keys), values)
         return found
 
-    def first_key(self, name: str) -> MetricValue | None:
-        """Key of the first instance value, without looking at the others; None if there is none."""
+    def keys_of(self, name: str) -> Sequence[MetricValue]:
+        """Keys of the instance values of a metric, without looking at the values."""
         found = self._values[name]
-        keys = found.keys if isinstance(found, Instances) else _column(found.keys) or (0,)
-        return keys[0] if keys else None
+        if isinstance(found, Instances):
+            return found.keys
+        return _column(found.keys) or range(len(_column(found.values) or ()))
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._values)
@@ -110,9 +115,7 @@ class MetricDecoder:
 
     strings: Sequence[str]
     instances: bool | Collection[str] = True
-    contradicted: set[str] = field(default_factory=set)
-    """Metrics that stood twice in a launch with different values; who reads it empties it."""
-    _known: dict[bytes, tuple[str, MetricValue | None]] = field(default_factory=dict)
+    _known: dict[bytes, tuple[str, MetricValue | None, bool]] = field(default_factory=dict)
     """Metrics as decoded: most of a launch are attributes of its GPU, the same ones in each launch."""
 
     def decode(self, found: Iterable[bytes]) -> tuple[dict[str, MetricValue], InstanceTable]:
@@ -128,16 +131,19 @@ class MetricDecoder:
             entry = known.get(data)
             if entry is None:
                 entry = self._scalar(data, instances)
-            name, value = entry
-            # ncu writes some metrics twice, for two sections, with one value.
-            if value is not None and scalars.setdefault(name, value) != value:
-                first = scalars[name]
-                if first == first or value == value:  # NaN is no contradiction of NaN
-                    self.contradicted.add(name)
+            name, value, has_instances = entry
+            # A metric of two sections, or of several runs of the program (application replay), stands there twice:
+            # ncu_report takes what stands last and nothing of the others.
+            if value is not None:
+                scalars[name] = value
+            else:
+                scalars.pop(name, None)
+            if not has_instances and name in instances:
+                instances.discard(name)
         return scalars, instances
 
-    def _scalar(self, data: bytes, instances: InstanceTable) -> tuple[str, MetricValue | None]:
-        """Name and value of one metric; its values by instruction are added to the table.
+    def _scalar(self, data: bytes, instances: InstanceTable) -> tuple[str, MetricValue | None, bool]:
+        """Name and value of one metric, and whether it has values by instruction, which are added to the table.
 
         Raises:
             WireError: if it is damaged or has no name.
@@ -151,7 +157,8 @@ class MetricDecoder:
         if number >= len(self.strings) or (not number and not metric.HasField("name")):
             raise WireError(f"metric name {number} of {len(self.strings)}")
         name, value = self.strings[number], metric_value(metric.value)
-        if metric.HasField("elements"):
+        has_instances = metric.HasField("elements")
+        if has_instances:
             if self._wants(name):
                 instances.add(name, _instances(metric, data))
         elif value is None:
@@ -160,8 +167,8 @@ class MetricDecoder:
         elif len(data) <= _REPEATED_BYTES:
             if len(self._known) > _KNOWN_LIMIT:
                 self._known.clear()
-            self._known[data] = name, value
-        return name, value
+            self._known[data] = name, value, False
+        return name, value, has_instances
 
     def _wants(self, name: str) -> bool:
         wanted = self.instances

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 DOUBTS_SHOWN = 3
-"""So many launches that contradict themselves are named; the others are counted."""
+"""So many reasons why launches are doubtful are named; the others are counted."""
 
 PIPE_COLUMNS = 200
 """Width of a table that goes into a file or another program."""
@@ -142,19 +142,23 @@ def load_inputs(options: argparse.Namespace) -> Session:
 
 
 def name_doubts(options: argparse.Namespace, session: Session) -> None:
-    """Say on stderr which launches are not to be trusted, and why: a few of them."""
-    doubtful = [kernel.profile for kernel in session.kernels if kernel.profile.doubts]
-    for profile in doubtful[:DOUBTS_SHOWN]:
-        where = f"{profile.report}, launch {profile.index}"
-        print(
-            f"gemmprof {options.command}: doubtful: {one_line(where)}: {one_line('; '.join(profile.doubts))}",
-            file=sys.stderr,
-        )
-    if len(doubtful) > DOUBTS_SHOWN:
-        print(
-            f"gemmprof {options.command}: doubtful: {len(doubtful) - DOUBTS_SHOWN} launches more",
-            file=sys.stderr,
-        )
+    """Say on stderr why launches are not to be trusted, each reason once, and what was not disassembled."""
+    launches: dict[str, list[str]] = {}
+    unread: dict[str, None] = {}
+    for kernel in session.kernels:
+        profile = kernel.profile
+        for doubt in profile.doubts:
+            launches.setdefault(doubt, []).append(f"{profile.report}, launch {profile.index}")
+        if profile.source.unread:
+            unread.setdefault(profile.source.unread)
+    notes = [
+        f"doubtful: {where[0]}{f' and {len(where) - 1} more' if len(where) > 1 else ''}: {doubt}"
+        for doubt, where in launches.items()
+    ]
+    if len(notes) > DOUBTS_SHOWN:
+        notes[DOUBTS_SHOWN:] = [f"doubtful: {len(notes) - DOUBTS_SHOWN} reasons more"]
+    for note in (*notes, *(f"no SASS: {reason}" for reason in unread)):
+        print(f"gemmprof {options.command}: {one_line(note)}", file=sys.stderr)
 
 
 def name_failures(options: argparse.Namespace, failures: Iterable[GemmprofError]) -> None:

@@ -38,6 +38,8 @@ class Device:
 class LaunchStatistics:
     """How a kernel was launched. Shared memory in bytes per block, None where the report does not say.
 
+    Grid and block are 0 × 0 × 0 of a launch that ncu could not profile.
+
     Of a range or graph ncu gives the largest figure of its launches, each for itself: grid and block need not be those
     of one launch.
     """
@@ -109,12 +111,14 @@ class Source:
     """SASS of the profiled function and the CUDA sources that the report carries.
 
     ``files`` maps the path on the profiling machine to the text ('' if the source was not imported).
-    ``function_address`` is the PC of the first instruction.
+    ``function_address`` is the PC of the first instruction. ``unread`` says why there are no instructions although the
+    report holds the code: ncu_report is not installed here, or does not know it.
     """
 
     instructions: tuple[Instruction, ...] = ()
     files: Mapping[str, str] = field(default_factory=dict)
     function_address: int = 0
+    unread: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,6 +168,12 @@ class SessionDetails:
     processes: int = 1
 
     @property
+    def ncu_version(self) -> tuple[int, ...]:
+        """Year, release and patches of the ncu that measured, () where the report does not say (those of 2019)."""
+        found = re.match(r"\d+(?:\.\d+)*", self.versions.get("Nsight Compute Target", ""))
+        return tuple(map(int, found[0].split("."))) if found else ()
+
+    @property
     def moment(self) -> datetime | None:
         """`created` as a date; None if the report does not say, or says what no calendar has."""
         try:
@@ -191,6 +201,8 @@ class KernelProfile:
         workload: ``kernel``, or ``range``, ``command list`` or ``graph``, which have no launch of their own.
         session: the ncu run that wrote the report.
         doubts: sentences on what in the report contradicts itself at this launch: reasons not to trust its values.
+        profiled: False where ncu could not profile the launch: every counter of it is NaN, and its grid may be unknown
+            (0 × 0 × 0).
     """
 
     index: int
@@ -209,6 +221,7 @@ class KernelProfile:
     workload: str = "kernel"
     session: SessionDetails = field(default_factory=SessionDetails, repr=False)
     doubts: tuple[str, ...] = ()
+    profiled: bool = True
 
     def __repr__(self) -> str:
         return brief(
@@ -255,10 +268,10 @@ class NotCollected:
 
     metrics: tuple[str, ...]
     remedy: str
-    """An ncu option, for example ``--section InstructionStats``."""
+    """An ncu option, for example ``--section InstructionStats``; '' where none would bring them."""
 
     def __str__(self) -> str:
-        return f"not collected: use {self.remedy}"
+        return f"not collected: use {self.remedy}" if self.remedy else "ncu could not measure it"
 
     def __bool__(self) -> Literal[False]:
         # Literal: so that type checkers know the type after `if result:`.

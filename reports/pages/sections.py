@@ -110,7 +110,8 @@ def sections(
         if only is not None and name not in only:
             continue
         if isinstance(result, NotCollected):
-            absent.append(Absent(title, result))
+            if result.remedy:
+                absent.append(Absent(title, result))
             continue
         view = VIEWS.get(name)
         extra = view(result, page, prefix) if view is not None else None

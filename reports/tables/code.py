@@ -132,15 +132,16 @@ def _metrics_by_address(profile: KernelProfile, code: Iterable[int]) -> dict[str
     known: set[Any] = set(code)
     executed = profile.instances.get(m.INSTRUCTIONS_BY_ADDRESS)
     known.update(executed.keys if executed is not None else ())
-    names = [name for name in profile.instances if _first_key(profile.instances, name) in known]
+    # The first address may lie in another function, which this one calls.
+    names = [
+        name for name in profile.instances if any(key in known for key in _keys(profile.instances, name))
+    ]
     return {name: dict(profile.instances[name].items()) for name in names}
 
 
-def _first_key(table: Mapping[str, Instances], name: str) -> Any:
-    """Key of the first value of a metric; the others need not be decoded for it."""
-    if isinstance(table, InstanceTable):
-        return table.first_key(name)
-    return next(iter(table[name].keys), None)
+def _keys(table: Mapping[str, Instances], name: str) -> Iterable[Any]:
+    """Keys of the values of a metric; the values need not be decoded for them."""
+    return table.keys_of(name) if isinstance(table, InstanceTable) else table[name].keys
 
 
 def _add_lines(

@@ -150,6 +150,8 @@ def _why_none(result: Roofline | NotCollected) -> str:
         if result.computes is None and not result.tensor_counted:
             return f"not collected: what tensor cores did; profile with {_TENSOR}"
         return "not collected: a part of what a point rests on; profile with ncu --set roofline"
+    if not result.remedy:
+        return str(result)
     return "not collected: profile with ncu --set roofline, or " + result.remedy
 
 

@@ -48,7 +48,7 @@ MOST = 8
 def rows(result: Any, most: int = MOST) -> list[Row]:
     """The rows of one analysis' result; what is not known is left out, what was not collected says how to get it."""
     if isinstance(result, NotCollected):
-        return [("not collected", "", f"ncu {result.remedy}")]
+        return [("not collected", "", f"ncu {result.remedy}")] if result.remedy else []
     writer = _WRITERS.get(type(result))
     found = [row for row in writer(result, most) if row[1] != DASH] if writer is not None else []
     missing = getattr(result, "missing", None)

@@ -5,9 +5,13 @@ from __future__ import annotations
 import itertools
 import lzma
 import struct
+from collections.abc import Callable, Mapping
 from functools import cache
 
 from recorded_data import DATA
+
+from gemmprof.ncurep import ncu_frame
+from gemmprof.ncurep import ncu_messages_pb2 as messages
 
 
 @cache
@@ -99,3 +103,81 @@ def with_text(content: bytes, old: bytes, new: bytes) -> bytes:
     if old not in content or len(old) != len(new):
         raise ValueError(f"{old!r} is not there, or {new!r} is no replacement of its length")
     return content.replace(old, new)
+
+
+Change = Callable[[messages.KernelResult, list[str], int], None]
+"""Changes the message of a launch in place, given the names of metrics (which may grow) and its position."""
+
+
+def rewritten(
+    content: bytes,
+    change: Change,
+    *,
+    session: Callable[[messages.Session], None] | None = None,
+    process: int | None = None,
+) -> bytes:
+    """The report with its launches decoded, changed and encoded again; its session and process too where given."""
+
+    def read(start: int, end: int) -> bytes:
+        return content[start:end]
+
+    position = ncu_frame.read_head(read, len(content))[1]
+    parts, strings, count = [content[:position]], [], 0
+    for found in ncu_frame.blocks(read, position, len(content)):
+        header = messages.BlockHeader.FromString(read(found.start + 4, found.payload))
+        strings += found.strings
+        known = len(strings)
+        items = []
+        for item in ncu_frame.items(read, found, len(content)):
+            data = read(item.start, item.end)
+            if item.kind == "kernel":
+                launch = messages.KernelResult.FromString(data)
+                change(launch, strings, count)
+                data, count = launch.SerializeToString(), count + 1
+            items.append(ncu_frame.framed(data))
+        header.strings.names.extend(strings[known:])
+        if session is not None and header.HasField("session"):
+            facts = messages.Session.FromString(header.session)
+            session(facts)
+            header.session = facts.SerializeToString()
+        if process is not None:
+            header.process.id = process
+        payload = b"".join(items)
+        header.payload_size = len(payload)
+        parts.append(ncu_frame.framed(header.SerializeToString()) + payload)
+    return b"".join(parts)
+
+
+def set_metric(
+    launch: messages.KernelResult,
+    names: list[str],
+    name: str,
+    value: float | int | None = None,
+    elements: Mapping[int, float] | None = None,
+    *,
+    beside: bool = False,
+) -> None:
+    """Give a launch a metric in place of what it has of that name, or behind it (``beside``)."""
+    if name not in names:
+        names.append(name)
+    number = names.index(name)
+    metric = messages.Metric(name=number)
+    if isinstance(value, int):
+        metric.value.whole = value
+    elif value is not None:
+        metric.value.real = value
+    pairs = [
+        messages.Element(key=messages.Value(whole=key), value=messages.Value(real=count))
+        for key, count in (elements or {}).items()
+    ]
+    data = metric.SerializeToString() + messages.MetricElements(elements=pairs).SerializeToString()
+    kept = [found for found in launch.metrics if beside or messages.Metric.FromString(found).name != number]
+    del launch.metrics[:]
+    launch.metrics.extend([*kept, data])
+
+
+def keep_metrics(launch: messages.KernelResult, names: list[str], wanted: Callable[[str], bool]) -> None:
+    """Drop the metrics of a launch whose names are not wanted."""
+    kept = [found for found in launch.metrics if wanted(names[messages.Metric.FromString(found).name])]
+    del launch.metrics[:]
+    launch.metrics.extend(kept)

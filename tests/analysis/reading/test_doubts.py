@@ -11,9 +11,8 @@ from pathlib import Path
 import pytest
 from mutants import Change, doubled_block, swapped_blocks
 from recorded_data import DATA
-from reports_in_bytes import blocks, content_of, fields_of, length_prefixed, varint, varint_at
+from reports_in_bytes import blocks, content_of, fields_of, varint, varint_at
 
-from gemmprof.analysis.reading.frame import open_frame
 from gemmprof.analysis.reading.report import ReportReader, read_report
 from gemmprof.base.errors import ReportError
 from gemmprof.model import KernelProfile
@@ -136,7 +135,7 @@ def read_names(content: bytes) -> list[str]:
 @pytest.mark.parametrize(
     ("metric", "factor", "says"),
     [
-        ("dram__bytes_read.sum", -1.0, "dram__bytes_read"),
+        ("sm__cycles_active.avg", -1.0, "sm__cycles_active"),
         ("sm__cycles_active.avg", 1e6, "sm__cycles_active"),
         ("sm__cycles_active.avg", float("nan"), "sm__cycles_active"),
         ("inst_executed", 2.0, "not the sum of their values by instruction: inst_executed"),
@@ -161,19 +160,3 @@ def test_a_grid_that_contradicts_its_metric_is_named(tmp_path: Path) -> None:
     path.write_bytes(content)
     found = read_report(path, source=False, units=False)
     assert any("launch__grid_dim_x" in " ".join(profile.doubts) for profile in found)
-
-
-def test_a_metric_with_two_values_is_named(tmp_path: Path) -> None:
-    content = content_of("names_nvtx")
-    path = tmp_path / "twice.ncu-rep"
-    path.write_bytes(content)
-    with open_frame(path) as frame:
-        item = frame.workloads[-1]
-    duration = varint(read_names(content).index("gpu__time_duration.sum"))
-    again = length_prefixed(13, b"\x08" + duration + b"\x12\x09\x19" + struct.pack("<d", 1.0))
-    message = content[item.start : item.end] + again
-    last = ncu_frame.block_bytes([message], kind="kernel", process=item.process)
-    path.write_bytes(b"".join([*blocks(content)[:-1], last]))
-    found = read_report(path, source=False, units=False)
-    assert "gpu__time_duration.sum stands there twice" in " ".join(found[-1].doubts)
-    assert all(profile.doubts == () for profile in found[:-1])

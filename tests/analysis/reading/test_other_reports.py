@@ -1,0 +1,155 @@
+"""Reports as other versions of ncu, other GPUs and unlucky runs write them: our own ones, with those fields changed."""
+
+from __future__ import annotations
+
+import csv
+import math
+from pathlib import Path
+
+import pytest
+from recorded_data import DATA
+from reports_in_bytes import content_of, rewritten, set_metric
+
+from gemmprof.analysis.reading.report import read_report
+from gemmprof.cli import main
+from gemmprof.model import KernelProfile
+from gemmprof.ncurep import ncu_messages_pb2 as messages
+
+DURATION = "gpu__time_duration.sum"
+
+
+def read(path: Path, content: bytes) -> tuple[KernelProfile, ...]:
+    path.write_bytes(content)
+    return read_report(path, source=False, units=False)
+
+
+def not_profiled(launch: messages.KernelResult, names: list[str], *, grid: bool) -> None:
+    """What ncu writes of a launch that failed: NaN in every counter, and mostly neither grid nor block."""
+    found = [messages.Metric.FromString(data) for data in launch.metrics]
+    del launch.metrics[:]
+    for metric in found:
+        name = names[metric.name]
+        if name.startswith("launch__") and not grid:
+            continue
+        if "." in name and not name.startswith(("device__", "launch__", "profiler__")):
+            metric.Clear()
+            metric.name = names.index(name)
+            metric.value.real = math.nan if ".peak_sustained" not in name else 4.0
+        launch.metrics.append(metric.SerializeToString())
+    if not grid:
+        for size in (launch.grid, launch.block):
+            size.x = size.y = size.z = 0
+
+
+@pytest.mark.parametrize("grid", [False, True])
+def test_a_launch_that_ncu_could_not_profile_loses_no_other_one(
+    grid: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def change(launch: messages.KernelResult, names: list[str], position: int) -> None:
+        if position == 1:
+            not_profiled(launch, names, grid=grid)
+
+    content = content_of("launches_same_kernel")
+    path = tmp_path / "failed.ncu-rep"
+    good, found = read(path, content), read(path, rewritten(content, change))
+    assert [profile.profiled for profile in found] == [index != 1 for index in range(len(good))]
+    assert not any(profile.doubts for profile in found)
+    assert repr(found[0].metrics) == repr(good[0].metrics) and repr(found[2].metrics) == repr(good[2].metrics)
+    assert math.isnan(float(found[1].metrics[DURATION]))
+    for command in ("show", "explain"):
+        assert main([command, str(path), "--launch", "1"]) == 0
+        out = " ".join(capsys.readouterr().out.split())
+        assert "ncu could not profile it" in out
+        assert "not collected" not in out and "0 × 0" not in out and "nan" not in out
+    assert main(["report", str(path), "-o", str(tmp_path / "pages")]) == 0
+    pages = [page.read_text() for page in (tmp_path / "pages").glob("**/*.html")]
+    assert any("ncu could not profile it" in page for page in pages)
+
+
+@pytest.mark.parametrize("stated", [True, False])
+def test_a_grid_in_threads_is_read_in_blocks(stated: bool, tmp_path: Path) -> None:
+    """Up to ncu 2020.2 the record of a launch holds grid × block; those of 2019 name no version."""
+
+    def change(launch: messages.KernelResult, names: list[str], position: int) -> None:
+        for axis in "xyz":
+            size = (getattr(launch.grid, axis) or 1) * (getattr(launch.block, axis) or 1)
+            setattr(launch.grid, axis, size)
+        if not stated:
+            drop = {
+                names.index(n) for n in names if n.startswith("launch__grid") or n == "launch__thread_count"
+            }
+            kept = [data for data in launch.metrics if messages.Metric.FromString(data).name not in drop]
+            del launch.metrics[:]
+            launch.metrics.extend(kept)
+
+    def of_2020(session: messages.Session) -> None:
+        session.ClearField("command_line")
+        kept = [version for version in session.versions if version.provider != "Nsight Compute Target"]
+        del session.versions[:]
+        session.versions.extend(kept)
+
+    content = content_of("launches_same_kernel")
+    good = read(tmp_path / "good.ncu-rep", content)
+    found = read(tmp_path / "old.ncu-rep", rewritten(content, change, session=of_2020))
+    assert any(profile.launch.threads_per_block > 1 for profile in good)
+    assert [profile.launch.grid for profile in found] == [profile.launch.grid for profile in good]
+    assert not any(profile.doubts for profile in found)
+
+
+def test_of_a_metric_that_stands_twice_the_last_one_counts(tmp_path: Path) -> None:
+    """As ncu_report reads it: nothing of the first one is left, its values by instruction included."""
+
+    def change(launch: messages.KernelResult, names: list[str], position: int) -> None:
+        set_metric(launch, names, DURATION, 1.0, beside=True)
+        set_metric(launch, names, "inst_executed", 7.0, beside=True)
+        set_metric(launch, names, "thread_inst_executed", None, {16: 3.0}, beside=True)
+
+    content = rewritten(content_of("flaws_cluster"), change)
+    (found,) = read(tmp_path / "twice.ncu-rep", content)
+    assert found.metrics[DURATION] == 1.0 and found.metrics["inst_executed"] == 7.0
+    assert "inst_executed" not in found.instances and "thread_inst_executed" not in found.metrics
+    assert list(found.instances["thread_inst_executed"].items()) == [(16, 3.0)]
+    assert not any("twice" in doubt for doubt in found.doubts)
+    ncu_report = pytest.importorskip("ncu_report")
+    action = ncu_report.load_report(str(tmp_path / "twice.ncu-rep")).range_by_idx(0).action_by_idx(0)
+    assert action.metric_by_name(DURATION).value() == 1.0
+    assert action.metric_by_name("inst_executed").num_instances() == 0
+
+
+def test_what_ncu_subtracts_may_lie_below_zero(tmp_path: Path) -> None:
+    def change(launch: messages.KernelResult, names: list[str], position: int) -> None:
+        set_metric(launch, names, "lts__t_sectors_srcunit_tex_op_red.sum", -3384.0)
+
+    content = rewritten(content_of("flaws_cluster"), change)
+    (found,) = read(tmp_path / "below.ncu-rep", content)
+    assert found.metrics["lts__t_sectors_srcunit_tex_op_red.sum"] == -3384.0 and found.doubts == ()
+
+
+def test_stall_samples_outside_the_kernel_cost_no_column(tmp_path: Path) -> None:
+    """The sampler meets a function that the kernel calls, which lies elsewhere, before it meets the kernel."""
+    name = "smsp__pcsamp_warps_issue_stalled_wait"
+    content = content_of("flaws_cluster")
+    (good,) = read(tmp_path / "good.ncu-rep", content)
+    samples = {int(key): float(count) for key, count in good.instances[name].items()}
+
+    def change(launch: messages.KernelResult, names: list[str], position: int) -> None:
+        set_metric(launch, names, name, 4 + sum(samples.values()), {0x1000: 4.0, **samples})
+
+    path = tmp_path / "outside.ncu-rep"
+    path.write_bytes(rewritten(content, change))
+    assert main(["export", str(path), "-o", str(tmp_path / "tables"), "--format", "csv"]) == 0
+    (table,) = (tmp_path / "tables").glob("instructions*.csv")
+    rows = list(csv.DictReader(table.read_text().splitlines()))
+    assert sum(float(row[name]) for row in rows) == 4 + sum(samples.values())
+
+
+def test_a_process_without_a_number_is_read_with_its_code(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Files of 2019 number their process 0."""
+    monkeypatch.setenv("GEMMPROF_CACHE", "off")
+    (good,) = read_report(DATA / "flaws_cluster.ncu-rep.xz", units=False)
+    path = tmp_path / "old.nsight-cuprof-report"
+    path.write_bytes(rewritten(content_of("flaws_cluster"), lambda launch, names, position: None, process=0))
+    (found,) = read_report(path, units=False)
+    assert found.source.instructions == good.source.instructions and not found.source.unread
