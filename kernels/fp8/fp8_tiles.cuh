@@ -4,6 +4,7 @@
 // their rows, in memory as in shared memory: wgmma reads 8-bit operands in no other way.
 #pragma once
 
+#include "../include/store_ring.cuh"
 #include "../include/tensor_map.cuh"
 #include "../include/wgmma_e4m3.cuh"
 #include "fp8_operands.cuh"
@@ -30,6 +31,7 @@ struct Tile {
     static constexpr int needed_bytes = stages * stage_bytes + SWIZZLE_ATOM + 16 * stages;
     static constexpr int store_buffers = needed_bytes + 2 * STORING_BYTES <= SHARED_LIMIT ? 2 : 1;
     static constexpr int warp_staging = store_buffers * STORE_BYTES;
+    using Ring = gemmprof::StoreRing<store_buffers, STORE_BYTES>;
     static constexpr int shared_bytes = needed_bytes + store_buffers * STORING_BYTES;
 };
 
@@ -54,16 +56,13 @@ __device__ __forceinline__ void multiply_step(float (&sums)[COUNT], unsigned a, 
 }
 
 // Sums of a warp's 16 rows to C by way of shared memory, STORE_COLUMNS at a time.
-template <class T, class TILE, int COUNT>
-__device__ __forceinline__ void store_boxes(const float (&sums)[COUNT], unsigned staging, const CUtensorMap* map_c,
-                                            int row, int col, float alpha) {
+template <class T, class RING, int COUNT>
+__device__ __forceinline__ void store_boxes(const float (&sums)[COUNT], RING& ring, const CUtensorMap* map_c, int row,
+                                            int col, float alpha) {
     const int lane = threadIdx.x % 32;
 #pragma unroll
     for (int part = 0; part < COUNT * 2 / STORE_COLUMNS; ++part) {
-        const unsigned buffer = staging + part % TILE::store_buffers * STORE_BYTES;
-        // What this memory held has been read: by the store before the last, or by the last.
-        if (lane == 0) ptx::store_box_wait<TILE::store_buffers - 1>();
-        __syncwarp();
+        const unsigned buffer = ring.next();
 #pragma unroll
         for (int i = 0; i < STORE_COLUMNS / 16; ++i) {
             const float* const s = &sums[part * (STORE_COLUMNS / 2) + i * 8];
@@ -72,12 +71,7 @@ __device__ __forceinline__ void store_boxes(const float (&sums)[COUNT], unsigned
                 gemmprof::pack<T>(alpha * s[0], alpha * s[1]), gemmprof::pack<T>(alpha * s[2], alpha * s[3]),
                 gemmprof::pack<T>(alpha * s[4], alpha * s[5]), gemmprof::pack<T>(alpha * s[6], alpha * s[7]));
         }
-        ptx::fence_async_proxy();
-        __syncwarp();
-        if (lane == 0) {
-            ptx::store_box(map_c, col + part * STORE_COLUMNS, row, buffer);
-            ptx::store_box_commit();
-        }
+        ring.store(map_c, col + part * STORE_COLUMNS, row, buffer);
     }
 }
 

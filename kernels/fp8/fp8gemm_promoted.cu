@@ -83,7 +83,7 @@ __global__ void __launch_bounds__(THREADS, 1)
     } else {
         ptx::take_registers<232>();
         const int thread = threadIdx.x % 128;
-        const unsigned my_staging = staging + threadIdx.x / 32 * TILE::warp_staging;
+        typename TILE::Ring ring = {staging + threadIdx.x / 32 * TILE::warp_staging};
         for (int index = int(blockIdx.x); index < count; index += int(gridDim.x)) {
             float sums[TILE::bn / 2], part[TILE::bn / 2];
 #pragma unroll
@@ -105,11 +105,11 @@ __global__ void __launch_bounds__(THREADS, 1)
             places.place(index, tile_row, tile_col);
             const int row = tile_row * BM + group * 64 + thread / 32 * 16, col = tile_col * TILE::bn;
             if (places.bulk)
-                store_boxes<T, TILE>(sums, my_staging, &map_c, row, col, out.alpha);
+                store_boxes<T>(sums, ring, &map_c, row, col, out.alpha);
             else
                 store_pairs<T>(sums, row, col, out);
         }
-        if (threadIdx.x % 32 == 0) ptx::store_box_wait<0>();
+        ring.drain();
     }
 }
 

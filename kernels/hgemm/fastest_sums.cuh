@@ -31,30 +31,13 @@ __device__ __forceinline__ void stage_part(const unsigned (&words)[TILE::part_wo
     }
 }
 
-// Starts copying it to C, by one lane.
+// Both, by way of the warp's own buffers.
 template <class TILE>
-__device__ __forceinline__ void store_part(const CUtensorMap* map_c, int row, int col, unsigned buffer) {
-    if constexpr (TILE::swapped)
-        ptx::store_box(map_c, row, col, buffer);
-    else
-        ptx::store_box(map_c, col, row, buffer);
-}
-
-// Both, by way of the warp's own staging memory, when what it held has been read. `stored` counts the parts so far.
-template <class TILE>
-__device__ __forceinline__ void stage_and_store(const unsigned (&words)[TILE::part_words], unsigned staging,
-                                                const CUtensorMap* map_c, int row, int col, int& stored) {
-    constexpr int BUFFERS = TILE::store_buffers;
-    const unsigned buffer = staging + unsigned(stored++ % BUFFERS * TILE::store_bytes);
-    if (threadIdx.x % 32 == 0) ptx::store_box_wait<BUFFERS - 1>();
-    __syncwarp();
+__device__ __forceinline__ void stage_and_store(const unsigned (&words)[TILE::part_words], typename TILE::Ring& ring,
+                                                const CUtensorMap* map_c, int row, int col) {
+    const unsigned buffer = ring.next();
     stage_part<TILE>(words, buffer);
-    ptx::fence_async_proxy();
-    __syncwarp();
-    if (threadIdx.x % 32 == 0) {
-        store_part<TILE>(map_c, row, col, buffer);
-        ptx::store_box_commit();
-    }
+    ring.store(map_c, TILE::swapped ? row : col, TILE::swapped ? col : row, buffer);
 }
 
 // Leaves the sums of steps of a tile that are not its first to the block that computes those.

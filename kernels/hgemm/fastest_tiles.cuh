@@ -1,6 +1,7 @@
 // What a block of the fastest stage computes, and how a problem is divided among clusters of them.
 #pragma once
 
+#include "../include/store_ring.cuh"
 #include "wgmma_tile.cuh"
 
 constexpr int CONSUMERS = 2;
@@ -33,6 +34,7 @@ struct Tile {
     static constexpr int needed_bytes = stages * stage_bytes + SWIZZLE_ATOM + 16 * stages + 8;
     static constexpr int store_buffers = needed_bytes + CONSUMERS * 4 * 2 * store_bytes <= SHARED_LIMIT ? 2 : 1;
     static constexpr int warp_staging = store_buffers * store_bytes;
+    using Ring = gemmprof::StoreRing<store_buffers, store_bytes>;
     // Whether the packed sums of a tile stay in registers and are stored during the next one: consumers that compute a
     // tile together would otherwise both store and leave the tensor cores idle.
     static constexpr bool kept = !in_turn && wn == 256;

@@ -133,7 +133,7 @@ __global__ void __launch_bounds__(THREADS, 1)
         const int thread = threadIdx.x % 128;
         const int group_row = TILE::bm == 128 && !TILE::in_turn ? group * 64 : 0;
         const int group_col = TILE::wn < TILE::bn ? group * TILE::wn : 0;
-        const unsigned my_staging = staging + threadIdx.x / 32 * TILE::warp_staging;
+        typename TILE::Ring ring = {staging + threadIdx.x / 32 * TILE::warp_staging};
         const auto release = [&](int s) {
             if constexpr (PAIR == 1) {
                 if (thread == 0) ptx::barrier_arrive(empty + 8 * s);
@@ -144,13 +144,11 @@ __global__ void __launch_bounds__(THREADS, 1)
         if constexpr (TILE::in_turn)
             if (group == 1) ptx::named_barrier_arrive(1, CONSUMERS * 128);  // the first turn is the other's
         int position = 0;                                                   // steps that lie before this piece
-        int stored = 0;                                                     // parts that this warp has handed over
         // Packed sums that wait for the next piece's first steps.
         unsigned kept[TILE::kept ? TILE::store_parts : 1][TILE::part_words];
         int kept_row = -1, kept_col = 0;  // row -1: there are none
         const auto store_kept = [&](int part) {
-            stage_and_store<TILE>(kept[part], my_staging, &map_c, kept_row, kept_col + part * TILE::store_columns,
-                                  stored);
+            stage_and_store<TILE>(kept[part], ring, &map_c, kept_row, kept_col + part * TILE::store_columns);
         };
         constexpr int KEPT_STEPS = CONSUMERS * TILE::store_parts + 1;  // until all are stored, the consumers in turn
         int stage = 0, parity = 0;
@@ -271,13 +269,13 @@ __global__ void __launch_bounds__(THREADS, 1)
                     for (int part = 0; part < TILE::store_parts; ++part) {
                         unsigned words[TILE::part_words];
                         pack_sums<T>(words, sums[half] + part * TILE::store_columns / 2, out.alpha);
-                        stage_and_store<TILE>(words, my_staging, &map_c, warp_row + 64 * half,
-                                              col + part * TILE::store_columns, stored);
+                        stage_and_store<TILE>(words, ring, &map_c, warp_row + 64 * half,
+                                              col + part * TILE::store_columns);
                     }
                 }
             }
         }
-        if (threadIdx.x % 32 == 0) ptx::store_box_wait<0>();
+        ring.drain();
     }
     // A block that left would take its shared memory from under the copies and arrivals of its neighbour.
     __syncwarp();
