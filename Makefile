@@ -5,6 +5,7 @@
 #   make docs       the documentation as a site in build/site
 #   make test-gpu   the tests that need a GPU           (uses the Python that holds torch: PYTHON=…; with pytest-xdist
 #                   in it, GPU_JOBS=8 runs eight at a time on the one GPU, those that take longest first)
+#   make campaign-gpu  a million random products by all stages, and compute-sanitizer (GPU machine); test-gpu has a part
 #   make record     collect the recorded run again      (GPU machine)
 #   make record-noise  collect the kernels of tests/cuda/noise again and again (GPU machine), for docs/comparison.md
 #   make record-pairs  record the corpus of tests/data/pairs again (GPU machine)
@@ -18,7 +19,7 @@ JOBS   ?= 2
 OUTPUT ?= gemmprof-report
 TESTS  ?= tests
 
-.PHONY: docs report test lint test-gpu record record-noise record-pairs bench clean
+.PHONY: docs report test lint test-gpu campaign-gpu record record-noise record-pairs bench clean
 
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
@@ -61,6 +62,10 @@ docs: $(VENV)/.installed-docs
 # On the GPU machine torch is already in some Python; gemmprof is used from this checkout.
 test-gpu:
 	$(PYTHON) -m pytest -m gpu -p no:cacheprovider $(if $(GPU_JOBS),-n $(GPU_JOBS) --dist worksteal) $(shell grep -rlE 'mark\.gpu' tests --include='test_*.py')
+
+# What is written is beside the recorded run, and README says it.
+campaign-gpu:
+	PYTHONPATH=. $(PYTHON) tests/helpers/random_products.py --sanitize 200 --output $(or $(OUT),gemmprof/recorded)/campaign.json $(ARGS)
 
 record:
 	$(PYTHON) tools/record.py --output $(or $(OUT),gemmprof/recorded)

@@ -29,10 +29,9 @@ from typing import Any
 
 import torch
 
-import gemmprof
-from gemmprof.dtypes import element_type
+from gemmprof.gpu.dtypes import element_type
 from gemmprof.kernels.catalog import LADDERS, Variant, all_variants
-from gemmprof.run import load_run
+from gemmprof.runs.directory import load_recorded_run
 
 POOL = 1 << 24
 """Elements that operands are cut from: more than the largest of them has, at any distance between its rows."""
@@ -53,7 +52,6 @@ LADDER_SHARES = {"single": 0.24, "half": 0.33, "fp8": 0.43}
 ALWAYS_SHARE, OTHER_SHARE, AGAIN_SHARE = 0.85, 0.33, 0.2
 """How often a product is given to a ladder's last stage, which has most to get wrong, to each of the others, and to one
 of them twice."""
-RECORDED = Path(gemmprof.__file__).parent / "recorded"
 
 
 @dataclass(frozen=True, slots=True)
@@ -368,11 +366,11 @@ class Bench:
 
 def recorded_speeds() -> Mapping[str, float]:
     """FLOP/s of each stage on the largest cube of the recorded run."""
-    run = load_run(RECORDED)
+    run = load_recorded_run()
     speeds: dict[str, float] = {}
     for result in run.results:
         if result.timing is not None:
-            name = run.record(result.stage, result.problem).stage.name
+            name = run.record_of(result).stage.name
             speeds[name] = max(speeds.get(name, 0.0), result.problem.flops / result.timing.median)
     return speeds
 

@@ -7,6 +7,7 @@ import pytest
 from gemmprof.base.errors import UsageError
 from gemmprof.gpu.dtypes import FLOAT8_E4M3
 from gemmprof.kernels.catalog import FP8, HALF, SINGLE, ladder_of, stage_by_number
+from gemmprof.kernels.compiler import SOURCES
 from gemmprof.model import Problem
 from gemmprof.profiler.measure.operands import GUARD_ELEMENTS, random_operands
 from gemmprof.profiler.measure.verification import tolerance, verify
@@ -173,3 +174,11 @@ def test_a_gpu_without_it_does_the_other_ladders(tmp_path):
     collection._leave_out({"fp8gemm_promoted": "it is written for sm_90a, this is sm_80"})
     left = collection._keeper.settings
     assert left.stages == SINGLE.stages and left.problems == problems[:1]
+
+
+def test_one_place_counts_the_buffers_that_are_being_stored():
+    """A stage that counted them itself, anew with each tile, stored tiles of others: the wait counts across tiles."""
+    home = {"ptx.cuh", "store_ring.cuh"}
+    sources = [path for path in SOURCES.rglob("*.cu*") if path.name not in home]
+    assert not [path.name for path in sources if "ptx::store_box" in path.read_text(encoding="utf-8")]
+    assert sum("ring.store(" in path.read_text(encoding="utf-8") for path in sources) >= 2

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from gemmprof.gpu.dtypes import element_type
-from gemmprof.kernels.catalog import all_variants
+from gemmprof.kernels.catalog import LADDERS, all_variants
 from gemmprof.model import Problem
 from gemmprof.profiler.measure.verification import expected_norm, tolerance
 
@@ -403,3 +403,15 @@ def test_operators_keep_torchs_contract(extension, kernel):
         checks.remove("test_schema")  # it hashes the operands by arithmetic that torch has not of 8 bits
     torch.library.opcheck(kernel.functional.default, (a, b), test_utils=checks)
     torch.library.opcheck(kernel.out.default, (a, b, out), test_utils=checks)
+
+
+@pytest.mark.long(seconds=60)
+def test_random_products_back_to_back(extension):
+    """A part of `make campaign-gpu`: two streams, graphs, a full card, other shapes in between, every C to the bit."""
+    from random_products import try_products
+
+    tally = try_products(150_000, 4, extension.names)
+    assert not tally.wrong, tally.examples
+    for ladder in LADDERS:
+        tried = sum(tally.problems[variant.name] for variant in all_variants([ladder]))
+        assert tried > 15_000, ladder.name
