@@ -185,16 +185,9 @@ def _print_error(command: str, error: GemmprofError, *, as_json: bool) -> None:
     print(f"{where}: error: {error}", file=sys.stderr)
     if as_json:
         from gemmprof.arguments.common import print_json
+        from gemmprof.base.documents import ErrorDocument
 
-        print_json(
-            {
-                "command": command,
-                "message": error.message,
-                "found": error.found,
-                "remedies": list(error.remedies),
-            },
-            "error",
-        )
+        print_json(ErrorDocument.of(error, command=command))
 
 
 _REMEDIES = {

@@ -21,7 +21,7 @@ from gemmprof.gpu.dtypes import element_type
 from gemmprof.gpu.ptxas import KernelResources
 from gemmprof.gpu.toolchain import Tool, TorchInstallation
 from gemmprof.kernels import compiler
-from gemmprof.kernels.catalog import Variant, all_variants
+from gemmprof.kernels.catalog import all_variants
 from gemmprof.kernels.compiler import Unit, digest
 from gemmprof.kernels.constraints import read_constraints
 from gemmprof.kernels.entries import is_whole, new_entry
@@ -36,6 +36,7 @@ from gemmprof.kernels.targets import (
 )
 from gemmprof.kernels.tuned import Tuned, load_tuned
 from gemmprof.model import Ladder
+from gemmprof.model.ladder import Variant
 
 LIBRARY_NAME = "libgemmprof.so"
 RECORDS_NAME = "build.json"

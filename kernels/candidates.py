@@ -13,10 +13,10 @@ from gemmprof.base.errors import BuildError
 from gemmprof.gpu.dtypes import element_type, name_of
 from gemmprof.gpu.ptxas import KernelResources
 from gemmprof.kernels import compiler
-from gemmprof.kernels.catalog import Variant
 from gemmprof.kernels.entries import is_whole, new_entry
 from gemmprof.kernels.operators import KernelOccupancy, query_kernels
 from gemmprof.kernels.targets import architecture_number, require_nvcc
+from gemmprof.model.ladder import Variant
 
 if TYPE_CHECKING:
     from torch import Tensor

@@ -7,12 +7,13 @@ thread TM x TN. The build hands ``parameters`` to the compiler as ``-D`` definit
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from gemmprof.base.errors import UsageError
 from gemmprof.gpu.dtypes import BFLOAT16, DTYPES, FLOAT8_E4M3, FLOAT16, FLOAT32
 from gemmprof.kernels import fp8, half, single
 from gemmprof.model import Ladder, Stage
+from gemmprof.model.ladder import Variant
 
 
 def make_ladder(name: str, title: str, dtypes: tuple[str, ...], stages: Sequence[Stage]) -> Ladder:
@@ -77,16 +78,6 @@ def stage_by_number(number: int, dtype: str = FLOAT32.name) -> Stage:
         KeyError: if the ladder has none.
     """
     return ladder_of(dtype).stage(number)
-
-
-@dataclass(frozen=True, slots=True)
-class Variant:
-    """One compiled form of a stage: a parameter set under the name of its operator (``torch.ops.gemmprof.<name>``)."""
-
-    name: str
-    stage: Stage
-    source: str
-    parameters: Mapping[str, int]
 
 
 def stage_variants(stage: Stage) -> tuple[Variant, ...]:

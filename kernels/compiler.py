@@ -25,9 +25,9 @@ from gemmprof.base.errors import BuildError
 from gemmprof.base.progress import Progress
 from gemmprof.gpu.ptxas import KernelResources, parse_ptxas, with_short_names
 from gemmprof.gpu.toolchain import Tool
-from gemmprof.kernels.catalog import Variant
 from gemmprof.kernels.entries import is_whole, new_entry
 from gemmprof.kernels.targets import target_number, why_skipped
+from gemmprof.model.ladder import Variant
 
 Note = TypeVar("Note")
 

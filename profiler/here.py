@@ -13,8 +13,8 @@ from gemmprof.base.errors import DeviceError
 from gemmprof.base.progress import Progress
 from gemmprof.gpu.devices import Gpu, are_ordered_as_listed, list_gpus, selected_gpus
 from gemmprof.kernels.candidates import compile_candidate
-from gemmprof.kernels.catalog import Variant
 from gemmprof.kernels.targets import require_nvcc
+from gemmprof.model.ladder import Variant
 from gemmprof.profiler import machine as machine_checks
 from gemmprof.profiler.keeper import Keeper
 from gemmprof.profiler.ncu.command import require_ncu

@@ -10,7 +10,6 @@ import importlib.metadata
 import os
 import re
 import shutil
-from dataclasses import dataclass
 from pathlib import Path
 
 from gemmprof.base.errors import DeviceError
@@ -25,6 +24,7 @@ from gemmprof.gpu.toolchain import (
     ncu_python_directory,
     parse_version,
 )
+from gemmprof.model.answers import Check
 from gemmprof.profiler.ncu.command import OLDEST_NCU
 from gemmprof.profiler.ncu.failures import COUNTER_REMEDIES
 
@@ -37,25 +37,6 @@ PERFMON_DRIVER = 565
 """First driver branch that accepts CAP_PERFMON for performance counters."""
 
 NEEDED_BYTES = 2 << 30
-
-
-@dataclass(frozen=True, slots=True)
-class Check:
-    """The outcome of looking for one thing.
-
-    Attributes:
-        name: what was looked for.
-        ok: it is there and usable; None: it cannot be told from here.
-        found: what was found, in a few words.
-        remedies: what to do if it is missing or doubtful.
-        needed: collecting is impossible without it.
-    """
-
-    name: str
-    ok: bool | None
-    found: str
-    remedies: tuple[str, ...] = ()
-    needed: bool = True
 
 
 def effective_capabilities(status: str) -> int:

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Protocol
 from gemmprof.base.progress import Progress
 from gemmprof.gpu.devices import Gpu
 from gemmprof.gpu.toolchain import Tool
-from gemmprof.kernels.catalog import Variant
 from gemmprof.model import Card
+from gemmprof.model.ladder import Variant
 from gemmprof.profiler.places.protocol import Compiled, Places, Work
 
 if TYPE_CHECKING:

@@ -15,8 +15,9 @@ from gemmprof.base.errors import BuildError
 from gemmprof.kernels.compiler import Compiled, read_note
 from gemmprof.kernels.tuned import FILE_NAME, Tuned, load_tuned, save_tuned
 from gemmprof.model import Problem
+from gemmprof.model.answers import Outcome
 from gemmprof.profiler.job import Job, Task
-from gemmprof.profiler.tuning.outcomes import Journal, Outcome
+from gemmprof.profiler.tuning.outcomes import Journal
 from gemmprof.reports.dataset.store import MANIFEST, DatasetError, load_manifest
 from gemmprof.reports.history.store import HistoryError, HistoryStore
 

@@ -21,10 +21,10 @@ from gemmprof.kernels.candidates import compile_candidate
 from gemmprof.kernels.catalog import LADDERS, stage_variants
 from gemmprof.kernels.targets import present_architectures
 from gemmprof.model import Problem
+from gemmprof.model.answers import Search
 from gemmprof.profiler.here import Here
 from gemmprof.profiler.tuning import search as searching
 from gemmprof.profiler.tuning.proposals import search_space
-from gemmprof.profiler.tuning.trials import Search
 
 
 def main() -> None:

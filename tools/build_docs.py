@@ -1,6 +1,6 @@
 """Writes the documentation that `make docs` turns into a site: the written pages, and what can be generated.
 
-Generated: every command's options, every field of its JSON, a page a cause, and the pages of the reports that were
+Generated: every command's options, a page a cause, and the pages of the reports that were
 recorded for the tutorials. In the written pages ``{{ file: … }}`` stands for a source file, ``{{ text: … }}`` for a
 recorded output and ``{{ run: … }}`` for what gemmprof prints now. Links that lead out of the documentation become plain
 text.
@@ -8,7 +8,6 @@ text.
 
 from __future__ import annotations
 
-import inspect
 import json
 import os
 import re
@@ -24,7 +23,6 @@ sys.path.insert(0, str(ROOT))
 from gemmprof.analysis.explanation.causes import CAUSES, definition  # noqa: E402
 from gemmprof.cli import build_parser  # noqa: E402
 from gemmprof.commands import COMMANDS  # noqa: E402
-from gemmprof.reports.formats.fields import FORMATS, fields  # noqa: E402
 
 DOCS = ROOT / "docs"
 RECORDED = DOCS / "examples" / "recorded"
@@ -119,34 +117,6 @@ def actions(command: str) -> list[str]:
     return [] if own is None else list(own._group_actions[0].choices)
 
 
-def json_page() -> str:
-    """Every field that ``--json`` prints, by command, as `reports.formats` declares them; tests hold output to it."""
-    parts = [
-        "# JSON",
-        "",
-        "With `--json` a command prints one object whose first field names its format, `gemmprof.<command>/1`. The",
-        "number rises when a field is removed or changes its meaning; new fields may appear at any time. What is not",
-        "known is null. `[]` stands for each item of a list, `.*` for any name.",
-        "Units are base units: bytes, nanoseconds under the profiler, seconds outside it, hertz; per cent run to 100.",
-        "",
-    ]
-    for name, declared in FORMATS.items():
-        parts += [f"## gemmprof.{name}/1", ""]
-        for record in declared:
-            call = inspect.cleandoc(record.__doc__ or "").rstrip(".").replace("``", "`")
-            parts += [f"{call}:", "", "| field | type | what |", "|---|---|---|"]
-            for field in fields(record):
-                words = field.words.replace("``", "`").replace("|", "¦").replace("<", "&lt;")
-                parts.append(f"| `{field.path}` | {field.kind} | {words} |")
-            parts.append("")
-        if name == "explain":
-            parts += [
-                "Its JSON schema ships with the package (`reports/explanations/explain-1.schema.json`).",
-                "",
-            ]
-    return "\n".join(parts)
-
-
 def cause_pages(folder: Path) -> str:
     """A page a cause, from the function that finds it; returns the index."""
     (folder / "causes").mkdir()
@@ -193,7 +163,6 @@ def build(target: Path, *, pages: bool = True) -> None:
             gemmprof("report", str(RECORDED / f"{name}.ncu-rep.xz"), "-o", str(target / "pages" / name))
     (target / "causes.md").write_text(cause_pages(target), encoding="utf-8")
     (target / "commands.md").write_text(commands_page(), encoding="utf-8")
-    (target / "json.md").write_text(json_page(), encoding="utf-8")
     for source in [ROOT / "README.md", *sorted(DOCS.rglob("*.md"))]:
         name = "index.md" if source.parent == ROOT else source.relative_to(DOCS)
         place = target / name

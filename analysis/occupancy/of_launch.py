@@ -43,7 +43,10 @@ class BlockLimit:
 class Loss:
     """Percentage points between theoretical and achieved occupancy that have one cause.
 
-    ``kind``: ``small grid``, ``tail``, ``short blocks`` or ``imbalance``.
+    Attributes:
+        kind: ``small grid``, ``tail``, ``short blocks`` or ``imbalance``.
+        points: per cent of the warp slots.
+        text: in words.
     """
 
     kind: str

@@ -6,7 +6,6 @@ Nothing here computes; heavy packages are imported only inside the functions.
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import shutil
 import sys
@@ -23,6 +22,7 @@ if TYPE_CHECKING:
 
     from gemmprof.analysis.inputs.selection import Selection
     from gemmprof.analysis.session import Session
+    from gemmprof.base.documents import Document
 
 
 DOUBTS_SHOWN = 3
@@ -200,23 +200,11 @@ def announce(path: Path) -> None:
     print(f"Wrote {one_line(path)}", file=sys.stderr)
 
 
-def print_json(value: Any, command: str = "", key: str = "rows") -> None:
-    """Print ``value`` as indented JSON on standard output.
+def print_json(document: Document) -> None:
+    """Print a document as indented JSON on standard output."""
+    from gemmprof.base.documents import json_text
 
-    Args:
-        value: dataclasses, mappings, lists, numbers, text.
-        command: names the format, ``gemmprof.<command>/1``, which stands first; a list then becomes the field ``key``.
-            '' where the value has a format of its own.
-        key: name of a list.
-    """
-    from gemmprof.reports.terminal.records import plain
-
-    record = plain(value)
-    if command:
-        fields = record if isinstance(record, dict) else {key: record}
-        record = {"format": f"gemmprof.{command}/1", **fields}
-    text = json.dumps(record, indent=2, ensure_ascii=False, allow_nan=False)
-    print(json_safe(text, encoding_of(sys.stdout)))
+    print(json_safe(json_text(document), encoding_of(sys.stdout)))
 
 
 def console(*, stderr: bool = False) -> Console:

@@ -1,4 +1,8 @@
-"""JSON that is read back: its types are checked at the door, and an error names the place and what stands there.
+"""Documents: every JSON that gemmprof prints, writes or reads back is one typed class, declared once.
+
+The class is what the code builds, what is encoded, what is decoded, and what the schema and the page of documentation
+are generated from (tools/build_formats.py). A field says what it is in ``Annotated[type, "words"]``, or has the words
+of the analysis that it repeats (`Part.SOURCES`).
 
 Who wrote a file is not known when it is read: another version, a disk that filled up, a hand. What is read becomes a
 value of a typed class or an error; nothing in between reaches a division, a file name or a command line.
@@ -6,7 +10,10 @@ value of a typed class or an error; nothing in between reaches a division, a fil
 
 from __future__ import annotations
 
-from typing import TypeVar
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any, ClassVar, Self, TypeVar
 
 import msgspec
 
@@ -14,6 +21,60 @@ T = TypeVar("T")
 
 MAX_BYTES = 256 << 20
 """Larger documents are none of ours."""
+
+
+class Part(msgspec.Struct, frozen=True, omit_defaults=True):
+    """An object within a document. A field that has its default is left out: it "may be missing"."""
+
+    SOURCES: ClassVar[tuple[type, ...]] = ()
+    """Where a field without words of its own repeats another class's, which says what it is."""
+
+    @classmethod
+    def of(cls, source: object, **given: Any) -> Self:
+        """The part with these fields; every other is what ``source`` has under its name."""
+        return cls(
+            **given, **{name: getattr(source, name) for name in cls.__struct_fields__ if name not in given}
+        )
+
+
+class Document(Part, frozen=True, tag_field="format"):
+    """One JSON; its class's ``tag`` is the format, which stands first: ``gemmprof.show/1``."""
+
+
+class ErrorDocument(Document, frozen=True, tag="gemmprof.error/1"):
+    """Any command that failed with exit code 2."""
+
+    command: Annotated[str, "which"]
+    message: Annotated[str, "what went wrong, one sentence"]
+    found: Annotated[str, "what was found, '' where nothing is to be said"]
+    remedies: Annotated[tuple[str, ...], "what to do, best first"]
+
+
+def json_text(value: object, indent: int = 2) -> str:
+    """The document as JSON. NaN and infinities become null; file names that are no UTF-8 stay what they are."""
+    try:
+        data = msgspec.json.encode(value, enc_hook=_plain)
+    except UnicodeEncodeError:  # half a character, which only the standard library writes (as ``\\udc80``)
+        text = json.dumps(msgspec.to_builtins(value, enc_hook=_plain))
+        return json.dumps(json.loads(text, parse_constant=lambda _: None), indent=indent or None)
+    return msgspec.json.format(data, indent=indent).decode("utf-8")
+
+
+def _plain(value: Any) -> Any:
+    """What msgspec does not know, as something that it does."""
+    if isinstance(value, Mapping):
+        return dict(value)
+    if isinstance(value, Path):
+        return str(value)
+    if isinstance(value, float):  # numpy's
+        return float(value)
+    raise NotImplementedError(f"{type(value).__name__} stands in no document")
+
+
+def _path(kind: type, value: object) -> Path:
+    if kind is Path and isinstance(value, str):
+        return Path(value)
+    raise NotImplementedError(kind)
 
 
 class DocumentError(ValueError):
@@ -29,7 +90,7 @@ def read_json(data: bytes | str, kind: type[T]) -> T:
     if len(data) > MAX_BYTES:
         raise DocumentError(f"{len(data) >> 20} MiB of JSON")
     try:
-        return msgspec.json.decode(data, type=kind)
+        return msgspec.json.decode(data, type=kind, dec_hook=_path)
     except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:
         raise DocumentError(str(error)[:300]) from None
 
@@ -41,6 +102,6 @@ def checked(value: object, kind: type[T]) -> T:
         DocumentError: naming the first place that does not fit.
     """
     try:
-        return msgspec.convert(value, type=kind)
+        return msgspec.convert(value, type=kind, dec_hook=_path)
     except (msgspec.MsgspecError, RecursionError) as error:
         raise DocumentError(str(error)[:300]) from None

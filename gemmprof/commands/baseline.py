@@ -57,7 +57,9 @@ def run(options: argparse.Namespace) -> int:
     else:
         found = [(options.name, baseline.read_baseline(options.name, options.baselines))]
     if options.json:
-        common.print_json([baselines.record(name, kept) for name, kept in found], "baseline", "baselines")
+        from gemmprof.reports.documents import of_history
+
+        common.print_json(of_history.baselines(found))
     elif options.action == "list":
         baselines.print_list(common.console(), found, baseline.folder_of(options.baselines))
     else:

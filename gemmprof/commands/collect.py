@@ -255,7 +255,7 @@ def _finish(result: Run, options: argparse.Namespace) -> int:
     rows = summary.summarise(result, session)
     failed = [row for row in rows if row.failure]
     if options.json:
-        print_json({"run": result.directory, "pages": pages, "info": result.info, "rows": rows}, "collect")
+        print_json(summary.CollectDocument(result.directory, pages, result.info, rows))
     else:
         summary.print_run(console(), rows, seconds)
     if session is not None and (unknown := _not_collected(result, session)):

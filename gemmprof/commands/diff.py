@@ -282,12 +282,14 @@ def _sides(options: argparse.Namespace) -> tuple[Side, Side | None]:
 
 
 def _print(outcome: Outcome, gate: GateResult | None, options: argparse.Namespace) -> None:
+    from gemmprof.base.documents import json_text
+    from gemmprof.reports.documents.of_comparison import compared
     from gemmprof.reports.terminal import verdicts
     from gemmprof.reports.verdicts import documents, words
 
     kind = "json" if options.json else options.format
     makers = {
-        "json": documents.json_text,
+        "json": lambda *found: json_safe(json_text(compared(*found))),
         "junit": documents.junit_text,
         "sarif": documents.sarif_text,
         "markdown": documents.markdown_text,

@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 
 from gemmprof.arguments.common import add_json_argument, console, print_json
+from gemmprof.model.answers import DoctorClusterDocument, DoctorDocument
 from gemmprof.runs.directory import runs_directory
 
 
@@ -34,14 +35,14 @@ def run(options: argparse.Namespace) -> int:
     from gemmprof.profiler.machine import examine
 
     checks = examine(runs_directory())
-    missing = [check for check in checks if check.needed and check.ok is False]
+    missing = [check for check in checks if check.is_missing]
     if options.hint:
         from gemmprof.reports.terminal.checks import hint
 
         print(hint(checks))
         return 0
     if options.json:
-        print_json({"can_collect": not missing, "checks": checks}, "doctor")
+        print_json(DoctorDocument(not missing, tuple(checks)))
         return 1 if missing else 0
     from gemmprof.reports.terminal.checks import print_checks
 
@@ -54,10 +55,10 @@ def _cluster(options: argparse.Namespace) -> int:
     from gemmprof.reports.terminal.checks import print_workers
 
     workers = examine_cluster(options.cluster)
-    missing = [check for worker in workers for check in worker.checks if check.needed and check.ok is False]
+    missing = any(check.is_missing for worker in workers for check in worker.checks)
     can_collect = bool(workers) and not missing
     if options.json:
-        print_json({"can_collect": can_collect, "workers": workers}, "doctor")
+        print_json(DoctorClusterDocument(can_collect, tuple(workers)))
     else:
         print_workers(console(), workers)
     return 0 if can_collect else 1

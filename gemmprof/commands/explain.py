@@ -47,9 +47,9 @@ def run(options: argparse.Namespace) -> int:
     common.name_failures(options, found.failures)
     chosen = "json" if options.json else options.format or ("text" if options.budget is None else "markdown")
     if chosen == "json":
-        from gemmprof.reports.explanations.records import record
+        from gemmprof.reports.documents.of_findings import explained
 
-        common.print_json(record(found.kernels))
+        common.print_json(explained(found.kernels))
     elif chosen == "markdown":
         from gemmprof.reports.explanations.markdown import document
 

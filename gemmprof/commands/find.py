@@ -69,7 +69,9 @@ def run(options: argparse.Namespace) -> int:
             failed = dataset_options.refresh(folder, inputs, options)
         answer = search(folder, condition, limit=options.limit)
     if options.json:
-        common.print_json(found.record(answer, options.condition))
+        from gemmprof.reports.documents import of_history
+
+        common.print_json(of_history.found(answer, options.condition))
     else:
         for part in found.parts(answer, width=terminal.width):
             terminal.print(part)

@@ -100,7 +100,6 @@ def _record(options: argparse.Namespace) -> int:
     from gemmprof.analysis.history.points import Origin
     from gemmprof.analysis.history.recording import points
     from gemmprof.reports.history.store import HistoryStore
-    from gemmprof.reports.terminal import history
 
     if not options.inputs:
         raise UsageError(
@@ -112,7 +111,9 @@ def _record(options: argparse.Namespace) -> int:
     kept = points(session, origin)
     file = HistoryStore.open(_folder(options), create=True).add(kept)
     if options.json:
-        common.print_json(history.recorded(kept, file))
+        from gemmprof.reports.documents.of_history import HistoryRecordDocument
+
+        common.print_json(HistoryRecordDocument(file, len(kept)))
     common.announce(file)
     return 1 if session.failures else 0
 
@@ -135,7 +136,9 @@ def _list(options: argparse.Namespace) -> int:
 
     series = HistoryStore.open(_folder(options)).series(options.kernel)
     if options.json:
-        common.print_json(history.listed(series))
+        from gemmprof.reports.documents import of_history
+
+        common.print_json(of_history.listed(series))
     else:
         terminal = common.console()
         terminal.print(history.series_table(series, width=terminal.width))
@@ -159,7 +162,9 @@ def _show(options: argparse.Namespace) -> int:
         raise _none_matches(store, options)
     shown = [(points, changes(series_of(points))) for points in found.values()]
     if options.json:
-        common.print_json(history.shown(shown))
+        from gemmprof.reports.documents import of_history
+
+        common.print_json(of_history.shown(shown))
     elif target is None:
         terminal = common.console()
         for part in history.plots(shown, width=terminal.width):
@@ -223,7 +228,9 @@ def _check(options: argparse.Namespace) -> int:
     ]
     found.sort(key=lambda change: -change.step.ratio)
     if options.json:
-        common.print_json(history.checked(found, looked_at, too_short))
+        from gemmprof.reports.documents import of_history
+
+        common.print_json(of_history.checked(found, looked_at, too_short))
     else:
         terminal = common.console()
         for part in history.changes_found(found, looked_at, too_short, width=terminal.width):

@@ -237,9 +237,9 @@ def _show(options: argparse.Namespace, answers: list[tuple[Product, Occupancy | 
         save_plot([answer for _, answer in solved], path)
         announce(path)
     if options.json:
-        from gemmprof.reports.terminal.occupancy_records import answers_data
+        from gemmprof.reports.documents.of_occupancy import calculated
 
-        print_json(answers_data(answers), "occupancy", "answers")
+        print_json(calculated(answers))
     elif options.output is None:
         from gemmprof.reports.terminal.occupancy import print_answers
 
@@ -288,9 +288,9 @@ def _from_build(options: argparse.Namespace) -> int:
         default_architecture=targets[0] if targets else None,
     )
     if options.json:
-        from gemmprof.reports.terminal.occupancy_records import build_data
+        from gemmprof.reports.documents.of_occupancy import built
 
-        print_json(build_data(kernels), "occupancy", "kernels")
+        print_json(built(kernels))
     else:
         from gemmprof.reports.terminal.occupancy import print_build
 
@@ -378,9 +378,9 @@ def _from_reports(options: argparse.Namespace) -> int:
     launches, failures = launch_occupancies(map(Path, options.reports), selection(options))
     name_failures(options, failures)
     if options.json:
-        from gemmprof.reports.terminal.occupancy_records import launches_data
+        from gemmprof.reports.documents.of_occupancy import profiled
 
-        print_json(launches_data(launches), "occupancy", "launches")
+        print_json(profiled(launches))
     else:
         from gemmprof.reports.terminal.occupancy import print_launches
 

@@ -279,13 +279,14 @@ def _finish(
     session = load_session([reports[0]])
     pages = None if options.no_pages else _render(session, profiler.folder / "pages")
     if options.json:
-        record = overview.record(session)
-        record["reports"] = [str(report) for report in reports]
-        record["pages"] = None if pages is None else str(pages)
-        record["seconds"] = [run.seconds for run in collected]
-        for whose in record["processes"]:
-            whose["rank"] = first.ranks.get(whose["process"])
-        common.print_json(record, "profile")
+        from gemmprof.reports.documents.of_launches import ProfileDocument
+
+        seconds = tuple(run.seconds for run in collected)
+        common.print_json(
+            ProfileDocument.of_session(
+                session, ranks=first.ranks, reports=tuple(reports), pages=pages, seconds=seconds
+            )
+        )
     else:
         terminal = common.console()
         for part in overview.parts(session, width=terminal.width, headlines=False):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from gemmprof.arguments import common
 from gemmprof.base.errors import UsageError
@@ -76,9 +76,9 @@ def run(options: argparse.Namespace) -> int:
         outcome=outcome,
     )
     if options.json:
-        from gemmprof.reports.terminal.overview import record
+        from gemmprof.reports.documents.of_launches import ReportDocument
 
-        common.print_json({**_summary(path, session), **record(session, everything=False)}, "report")
+        common.print_json(ReportDocument.of_session(session, everything=False, index=path))
     else:
         common.announce(path)
     return 1 if session.failures else 0
@@ -120,12 +120,3 @@ def _target(options: argparse.Namespace) -> Path:
     if not occupied or options.force:
         return target
     raise common.exists_already(target)
-
-
-def _summary(path: Path, session: Session) -> dict[str, Any]:
-    return {
-        "index": str(path),
-        "title": session.title,
-        "launches": len(session.kernels),
-        "not_read": [str(failure) for failure in session.failures],
-    }

@@ -54,7 +54,9 @@ def run(options: argparse.Namespace) -> int:
         roofline_table.draw(drawn, target)
         common.announce(target)
     if options.json:
-        common.print_json(roofline_table.records(rows), "roofline", "kernels")
+        from gemmprof.reports.documents.of_launches import rooflines
+
+        common.print_json(rooflines(rows))
     elif target is None:
         terminal = common.console()
         for part in roofline_table.parts(rows, width=terminal.width):

@@ -38,7 +38,9 @@ def run(options: argparse.Namespace) -> int:
     overview.section_titles(options.section)
     session = common.load_inputs(options)
     if options.json:
-        common.print_json(overview.record(session, options.section, everything=options.all), "show")
+        from gemmprof.reports.documents.of_launches import ShowDocument
+
+        common.print_json(ShowDocument.of_session(session, options.section, everything=options.all))
     else:
         terminal = common.console()
         for part in overview.parts(

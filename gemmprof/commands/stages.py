@@ -7,6 +7,7 @@ import argparse
 from gemmprof.arguments.common import add_json_argument, console, print_json
 from gemmprof.arguments.ladder_options import add_ladder_argument
 from gemmprof.kernels import catalog
+from gemmprof.model.answers import StagesDocument
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -19,7 +20,7 @@ def run(options: argparse.Namespace) -> int:
     """Print the ladders."""
     ladders = (catalog.ladder_named(options.ladder),) if options.ladder else catalog.LADDERS
     if options.json:
-        print_json([stage for ladder in ladders for stage in ladder.stages], "stages", "stages")
+        print_json(StagesDocument(tuple(stage for ladder in ladders for stage in ladder.stages)))
         return 0
     from gemmprof.reports.terminal import stages
 

@@ -17,8 +17,9 @@ from gemmprof.arguments.ladder_options import add_type_arguments, chosen_ladder
 from gemmprof.arguments.numbers import whole
 from gemmprof.arguments.place_options import add_place_arguments, chosen_site
 from gemmprof.base.errors import UsageError
-from gemmprof.kernels.catalog import Variant, stage_variants
+from gemmprof.kernels.catalog import stage_variants
 from gemmprof.model import Ladder, Problem
+from gemmprof.model.ladder import Variant
 
 DEFAULT_SHAPE = "4096"
 DEFAULT_LIMIT = 150
@@ -71,8 +72,8 @@ def run(options: argparse.Namespace) -> int:
         return _list_constraints(variant, as_json=options.json)
     if options.reset:
         return _reset(variant)
+    from gemmprof.model.answers import Search
     from gemmprof.profiler.tuning.search import tune
-    from gemmprof.profiler.tuning.trials import Search
     from gemmprof.reports.terminal.progress import BarProgress, PlainProgress
     from gemmprof.reports.terminal.tuning import print_search
 
@@ -91,7 +92,7 @@ def run(options: argparse.Namespace) -> int:
     ):
         result = tune(search, progress, site)
     if options.json:
-        print_json(result, "tune")
+        print_json(result)
     else:
         print_search(console(), result)
     if result.kept is not None:
@@ -114,12 +115,13 @@ def _variant(selector: str, ladder: Ladder) -> Variant:
 def _list_constraints(variant: Variant, *, as_json: bool) -> int:
     from gemmprof.kernels.compiler import SOURCES
     from gemmprof.kernels.constraints import read_constraints
+    from gemmprof.model.answers import TuneConstraintsDocument
     from gemmprof.profiler.tuning.proposals import search_space
 
     sentences = read_constraints(SOURCES / variant.source).sentences
     space = search_space(variant)
     if as_json:
-        print_json({"stage": variant.name, "constraints": sentences, "parameter_sets": len(space)}, "tune")
+        print_json(TuneConstraintsDocument(variant.name, tuple(sentences), len(space)))
         return 0
     out = console()
     for sentence in sentences:

@@ -140,6 +140,23 @@ class Stage:
 
 
 @dataclass(frozen=True, slots=True)
+class Variant:
+    """One compiled form of a stage: a parameter set under the name of its operator (``torch.ops.gemmprof.<name>``).
+
+    Attributes:
+        name: of the stage, or of one of its variants.
+        stage: what it is a form of.
+        source: its ``.cu`` file, under kernels/.
+        parameters: the catalog's.
+    """
+
+    name: str
+    stage: Stage
+    source: str
+    parameters: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True)
 class Ladder:
     """Stages of one kind of arithmetic, each a step over the one before, and what they are measured against.
 

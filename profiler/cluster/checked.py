@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import platform
 from collections.abc import Mapping
-from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Any
 
 import gemmprof
+from gemmprof.model.answers import Check, WorkerReport
 from gemmprof.profiler.cluster import remote
 from gemmprof.profiler.cluster.connection import RESOURCE, START_WORKER, connected
-from gemmprof.profiler.machine import Check
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -20,20 +19,6 @@ SAME_EVERYWHERE = ("distributed", "dask", "cloudpickle", "msgpack")
 """Packages by which the parts of a cluster talk to each other."""
 
 START_REMEDY = f"start it with: {START_WORKER}"
-
-
-@dataclass(frozen=True, slots=True)
-class WorkerReport:
-    """A worker, and what was looked for on it.
-
-    Attributes:
-        worker: its address.
-        host: its machine, '' where it does not say.
-    """
-
-    worker: str
-    host: str
-    checks: tuple[Check, ...]
 
 
 def examine_cluster(address: str) -> tuple[WorkerReport, ...]:

@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any
 from gemmprof.base.cache import cache_directory
 from gemmprof.base.errors import BuildError, DeviceError
 from gemmprof.base.progress import SILENT, Progress
-from gemmprof.kernels.catalog import Variant
 from gemmprof.kernels.plugin import PLUGIN_VARIABLE
 from gemmprof.kernels.targets import architecture_number
+from gemmprof.model.ladder import Variant
 from gemmprof.profiler import machine as machine_checks
 from gemmprof.profiler.cluster import remote
 from gemmprof.profiler.cluster.connection import (

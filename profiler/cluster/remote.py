@@ -27,8 +27,9 @@ from gemmprof.gpu.devices import Gpu, list_gpus, visible_gpus
 from gemmprof.gpu.ptxas import KernelResources
 from gemmprof.gpu.toolchain import Tool, find_ncu, find_nvcc
 from gemmprof.kernels import compiler
-from gemmprof.kernels.catalog import Variant
 from gemmprof.model import Card
+from gemmprof.model.answers import Check
+from gemmprof.model.ladder import Variant
 from gemmprof.profiler import machine
 from gemmprof.profiler.cluster.content import Content, FileElsewhere
 from gemmprof.profiler.places.gpu_child import ChildFailed, GpuChild
@@ -85,7 +86,7 @@ class WorkerFacts:
     sources: str
     banner: str
     ncu: Tool | None
-    checks: tuple[machine.Check, ...] = field(repr=False)
+    checks: tuple[Check, ...] = field(repr=False)
 
 
 def look() -> WorkerFacts:
@@ -344,7 +345,7 @@ def close() -> None:
     _gpus.close()
 
 
-def needed_checks(facts: WorkerFacts, *, profile: bool) -> Sequence[machine.Check]:
+def needed_checks(facts: WorkerFacts, *, profile: bool) -> Sequence[Check]:
     """The checks of a worker without which it cannot work for us."""
     names = {"GPU", "driver", "torch", "nvcc", "C++ compiler"} | (
         {"ncu", "counter permission"} if profile else set()

@@ -13,12 +13,13 @@ from typing import Any
 from gemmprof.base.errors import BuildError
 from gemmprof.base.progress import Progress
 from gemmprof.kernels.main_kernel import main_kernels
+from gemmprof.model.answers import Outcome, Parameters, Search
 from gemmprof.profiler.places.protocol import Answer, Compiled, Places
 from gemmprof.profiler.program import counted_interrupts
 from gemmprof.profiler.site import Compilers
-from gemmprof.profiler.tuning.outcomes import Journal, Outcome, Parameters, describe, identity
+from gemmprof.profiler.tuning.outcomes import Journal, describe, identity
 from gemmprof.profiler.tuning.proposals import propose
-from gemmprof.profiler.tuning.trials import Search, candidate_request, outcome_of
+from gemmprof.profiler.tuning.trials import candidate_request, outcome_of
 
 POLL_SECONDS = 0.2
 """How often Ctrl-C is looked for."""

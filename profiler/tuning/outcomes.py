@@ -5,35 +5,11 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 
 from gemmprof.base.documents import DocumentError, read_json
-from gemmprof.model import Card
-
-Parameters = Mapping[str, int]
-
-
-@dataclass(frozen=True, slots=True)
-class Outcome:
-    """What became of one candidate.
-
-    Attributes:
-        status: ``timed``, or why it was dropped: ``uncompiled``, ``spills``, ``occupancy``, ``slow``, ``wrong``,
-            ``failed`` (an error of its launch), ``crashed`` (it took its process along or hung, on a second GPU too).
-        score: its speed as a fraction of cuBLAS's, geometric mean over the problems; None if it was not timed.
-        detail: in words.
-    """
-
-    parameters: Parameters
-    status: str
-    score: float | None = None
-    detail: str = ""
-    registers: int | None = None
-    blocks_per_sm: int | None = None
-    card: Card | None = None
-    """The GPU that measured it and its yardstick, None where none did."""
+from gemmprof.model.answers import Outcome, Parameters
 
 
 def identity(parameters: Parameters) -> tuple[tuple[str, int], ...]:

@@ -6,9 +6,11 @@ import random
 from collections.abc import Iterable, Sequence
 
 from gemmprof.kernels import compiler
-from gemmprof.kernels.catalog import TUNING_VALUES, Variant, tuning_values
+from gemmprof.kernels.catalog import TUNING_VALUES, tuning_values
 from gemmprof.kernels.constraints import read_constraints, valid_parameters
-from gemmprof.profiler.tuning.outcomes import Outcome, Parameters, identity
+from gemmprof.model.answers import Outcome, Parameters
+from gemmprof.model.ladder import Variant
+from gemmprof.profiler.tuning.outcomes import identity
 
 
 def search_space(variant: Variant) -> tuple[dict[str, int], ...]:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import statistics
 import time
 from collections.abc import Sequence
-from dataclasses import astuple, dataclass, replace
+from dataclasses import astuple, replace
 from pathlib import Path
 
 from gemmprof.base.cache import cache_directory
@@ -19,14 +19,14 @@ from gemmprof.base.errors import ProfilerError
 from gemmprof.base.progress import Progress
 from gemmprof.kernels import compiler
 from gemmprof.kernels.tuned import Tuned, save_tuned
-from gemmprof.model import Card
+from gemmprof.model.answers import Outcome, Parameters, Search, TuneDocument
 from gemmprof.profiler.here import HERE
 from gemmprof.profiler.places.protocol import Places, Work
 from gemmprof.profiler.site import Compilers, Site
 from gemmprof.profiler.tuning.exploration import Exploration
-from gemmprof.profiler.tuning.outcomes import Journal, Outcome, Parameters, describe, identity
+from gemmprof.profiler.tuning.outcomes import Journal, describe, identity
 from gemmprof.profiler.tuning.proposals import search_space
-from gemmprof.profiler.tuning.trials import Search, candidate_request, outcome_of
+from gemmprof.profiler.tuning.trials import candidate_request, outcome_of
 
 FINAL_BUDGET = 0.4
 """Seconds of timing a problem and round among the finalists."""
@@ -36,37 +36,7 @@ FINALISTS, FINAL_ROUNDS = 4, 3
 MODULE = "gemmprof.profiler.tuning.tuning_worker"
 
 
-@dataclass(frozen=True, slots=True)
-class SearchResult:
-    """What a search found.
-
-    Attributes:
-        outcomes: every candidate that was tried, now or in an earlier search with the same key.
-        default: score of the catalog's parameters, best: of the winner, both among the finalists.
-        tried: candidates tried in this call, seconds: its wall time, search_seconds: without start and finals.
-        cards: the GPUs that took part to the end.
-        kept: the file with the winner, None if the catalog's parameters won.
-    """
-
-    search: Search
-    device: str
-    outcomes: tuple[Outcome, ...]
-    default: float
-    best: float
-    winner: Parameters
-    tried: int
-    seconds: float
-    kept: Path | None
-    search_seconds: float = 0.0
-    cards: tuple[Card, ...] = ()
-
-    @property
-    def gain(self) -> float:
-        """How many times faster the winner is than the catalog's parameters."""
-        return self.best / self.default
-
-
-def tune(search: Search, progress: Progress, site: Site = HERE) -> SearchResult:
+def tune(search: Search, progress: Progress, site: Site = HERE) -> TuneDocument:
     """Search, and keep the winner where the build finds it.
 
     Args:
@@ -83,7 +53,7 @@ def tune(search: Search, progress: Progress, site: Site = HERE) -> SearchResult:
         return _tune(search, places, compilers, progress)
 
 
-def _tune(search: Search, places: Places, compilers: Compilers, progress: Progress) -> SearchResult:
+def _tune(search: Search, places: Places, compilers: Compilers, progress: Progress) -> TuneDocument:
     started = time.perf_counter()
     space = search_space(search.variant)
     default = dict(search.variant.parameters)
@@ -114,7 +84,7 @@ def _tune(search: Search, places: Places, compilers: Compilers, progress: Progre
                 gain,
             ),
         )
-    return SearchResult(
+    return TuneDocument(
         search=search,
         device=device,
         outcomes=tuple(outcomes),

@@ -1,10 +1,10 @@
-"""Baselines in the terminal, and the records behind --json."""
+"""Baselines in the terminal."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from gemmprof.reports import formatting
 
@@ -12,27 +12,6 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from gemmprof.analysis.comparison.baseline import Baseline
-
-
-def record(name: str, kept: Baseline) -> dict[str, Any]:
-    """A baseline as plain data."""
-    return {
-        "name": name,
-        "saved": kept.saved,
-        "title": kept.title,
-        "processes": kept.processes,
-        "kernels": [
-            {
-                "name": kernel.name,
-                "grid": kernel.grid_text,
-                "launches": kernel.launches,
-                "seconds": kernel.seconds,
-                "device": kernel.origin.device,
-                "code": "" if kernel.code is None else kernel.code.digest,
-            }
-            for kernel in kept.kernels
-        ],
-    }
 
 
 def print_list(console: Console, found: Sequence[tuple[str, Baseline]], folder: Path) -> None:

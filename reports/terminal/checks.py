@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
+
+from gemmprof.model.answers import Check, WorkerReport
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -11,23 +13,8 @@ if TYPE_CHECKING:
 _MARKS = {True: "ok", False: "MISSING", None: "unsure"}
 
 
-class Check(Protocol):
-    """One thing that was looked for; the profiler's `Check` is one. ``ok`` is None where it cannot be told."""
-
-    @property
-    def name(self) -> str: ...  # noqa: D102
-    @property
-    def ok(self) -> bool | None: ...  # noqa: D102
-    @property
-    def found(self) -> str: ...  # noqa: D102
-    @property
-    def needed(self) -> bool: ...  # noqa: D102
-    @property
-    def remedies(self) -> Sequence[str]: ...  # noqa: D102
-
-
 def _missing(checks: Sequence[Check]) -> str:
-    return ", ".join(check.name for check in checks if check.needed and check.ok is False)
+    return ", ".join(check.name for check in checks if check.is_missing)
 
 
 def print_checks(console: Console, checks: Sequence[Check]) -> None:
@@ -56,18 +43,7 @@ def hint(checks: Sequence[Check]) -> str:
     return f"{here}\nCollect on it with `gemmprof collect --all-stages`."
 
 
-class Worker(Protocol):
-    """A worker of a cluster and what was looked for on it."""
-
-    @property
-    def worker(self) -> str: ...  # noqa: D102
-    @property
-    def host(self) -> str: ...  # noqa: D102
-    @property
-    def checks(self) -> Sequence[Check]: ...  # noqa: D102
-
-
-def print_workers(console: Console, workers: Sequence[Worker]) -> None:
+def print_workers(console: Console, workers: Sequence[WorkerReport]) -> None:
     """Every worker with what was looked for, then how many of them can work."""
     for worker in workers:
         console.print(f"worker {worker.worker} on {worker.host}", markup=False, highlight=False)

@@ -1,10 +1,10 @@
-"""Launches that were found in a data set, and how its reading went; and the same for JSON."""
+"""Launches that were found in a data set, and how its reading went."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from gemmprof.analysis.comparison.quantities import ALIASES
 from gemmprof.analysis.explanation.causes import CAUSES
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
     from rich.table import Table
 
-FORMAT = "gemmprof.find/1"
 MOST_ERRORS = 20
 """Unreadable reports named one by one; of more, the rest is counted."""
 
@@ -68,28 +67,6 @@ def names_table() -> Table:
     for cause in CAUSES:
         table.add_row(cause, "", "% of time saved")
     return table
-
-
-def record(answer: Answer, condition: str) -> dict[str, Any]:
-    """The launches as records."""
-    return {
-        "format": FORMAT,
-        "condition": condition,
-        "matches": answer.matches,
-        "launches": answer.looked_at,
-        "found": [
-            {
-                "report": item.report,
-                "launch": item.launch,
-                "name": item.kernel,
-                "nvtx": item.nvtx,
-                "device": item.device,
-                "duration_ns": item.duration_ns,
-                "values": item.values,
-            }
-            for item in answer.found
-        ],
-    }
 
 
 def progress(done: int, total: int, seconds_left: float) -> str:

@@ -1,10 +1,9 @@
-"""A history in the terminal: its series, a kernel's times with their noise band, the steps; and the same for JSON."""
+"""A history in the terminal: its series, a kernel's times with their noise band, the steps."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from gemmprof.analysis.history.band import levels
 from gemmprof.analysis.history.changepoints import FEWEST
@@ -18,7 +17,6 @@ if TYPE_CHECKING:
 
     from gemmprof.reports.history.index import SeriesSummary
 
-FORMAT = "gemmprof.history/1"
 PLOT_ROWS = 8
 _DOT, _BAND = "•", "·"
 
@@ -125,78 +123,3 @@ def _plot(series: Sequence[Point], found: Sequence[Change], width: int) -> list[
             cells[row(value)][column] = _DOT
     labels = {0: nanoseconds(high), PLOT_ROWS - 1: nanoseconds(low)}
     return [f"{labels.get(i, ''):>9} │{''.join(line)}" for i, line in enumerate(cells)]
-
-
-def recorded(points: Sequence[Point], file: Path) -> dict[str, Any]:
-    """What `history record` kept."""
-    return {"format": FORMAT, "file": file, "points": len(points)}
-
-
-def listed(series: Sequence[SeriesSummary]) -> dict[str, Any]:
-    """The series as records."""
-    return {
-        "format": FORMAT,
-        "series": [
-            {
-                "kernel": item.kernel,
-                "grid": item.grid,
-                "device": item.device,
-                "kind": item.kind,
-                "runs": item.count,
-                "first": item.first.isoformat(),
-                "last": item.last.isoformat(),
-                "last_ns": item.last_ns,
-            }
-            for item in series
-        ],
-    }
-
-
-def shown(found: Sequence[tuple[Sequence[Point], Sequence[Change]]]) -> dict[str, Any]:
-    """Series with their points and steps as records."""
-    return {
-        "format": FORMAT,
-        "series": [
-            {
-                **_key(series[0]),
-                "points": [
-                    {
-                        "recorded_at": point.origin.recorded_at.isoformat(),
-                        "commit": point.origin.commit,
-                        "time_ns": point.time_ns,
-                        "low_ns": point.low_ns,
-                        "high_ns": point.high_ns,
-                        "repetitions": point.repetitions,
-                    }
-                    for point in series
-                ],
-                "steps": [_step(change) for change in steps],
-            }
-            for series, steps in found
-        ],
-    }
-
-
-def checked(found: Sequence[Change], looked_at: int, too_short: int) -> dict[str, Any]:
-    """Steps of many series as records."""
-    return {
-        "format": FORMAT,
-        "kernels": looked_at,
-        "too_short": too_short,
-        "steps": [{**_key(change.after), **_step(change)} for change in found],
-    }
-
-
-def _key(point: Point) -> dict[str, str]:
-    return {"kernel": point.kernel, "grid": point.grid, "device": point.device, "kind": point.kind}
-
-
-def _step(change: Change) -> dict[str, Any]:
-    return {
-        "since": change.after.origin.recorded_at.isoformat(),
-        "commit": change.after.origin.commit,
-        "ratio": change.step.ratio,
-        "noise": change.step.noise,
-        "causes": list(change.causes),
-        "details": list(change.details),
-    }

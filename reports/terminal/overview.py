@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from gemmprof.analysis.inputs.families import Family, families
 from gemmprof.analysis.kernel_analysis import ANALYSES, KernelAnalysis
 from gemmprof.analysis.sections.speed_of_light import SpeedOfLight
 from gemmprof.base.errors import UsageError
-from gemmprof.reports.explanations.records import finding_record
 from gemmprof.reports.explanations.words import title as finding_title
-from gemmprof.reports.facts import gpu_index, processes, whose
+from gemmprof.reports.facts import processes, whose
 from gemmprof.reports.formatting import DASH, extent, hertz, nanoseconds, ratio, times, visible
 from gemmprof.reports.pages.environment import moment
-from gemmprof.reports.terminal.records import plain
 from gemmprof.reports.terminal.sections import MOST, rows
 
 if TYPE_CHECKING:
@@ -204,75 +202,4 @@ def rows_table(found: Sequence[tuple[str, str, str]], *, width: int) -> Table:
     return table
 
 
-def record(session: Session, sections: Sequence[str] = (), *, everything: bool = True) -> dict[str, Any]:
-    """The same as plain data: families, and the representative of each with its results."""
-    found = families(session.kernels)
-    return {
-        "title": session.title,
-        "launches": len(session.kernels),
-        "not_read": [str(failure) for failure in session.failures],
-        "processes": process_records(session),
-        "families": [family_record(family, session) for family in found],
-        "kernels": [
-            kernel_record(session.kernels[family.representative], sections)
-            for family in (found if everything or sections else found[:HEADLINES])
-        ],
-    }
-
-
-def process_records(session: Session) -> list[dict[str, Any]]:
-    """Which launches are whose, where a report holds launches of several processes; else nothing."""
-    if not processes(session.kernels):
-        return []
-    found: dict[tuple[int | None, int | None], list[dict[str, Any]]] = {}
-    for kernel in session.kernels:
-        profile = kernel.profile
-        place = {"report": profile.report, "launch": profile.index}
-        found.setdefault((profile.session.process, gpu_index(profile)), []).append(place)
-    return [
-        {"process": process, "gpu": gpu, "launches": launches} for (process, gpu), launches in found.items()
-    ]
-
-
-def family_record(family: Family, session: Session) -> dict[str, Any]:
-    """One family; times in nanoseconds, launches as report and position."""
-    fields = plain(family)
-    del fields["members"], fields["representative"]
-    launches = [session.kernels[position].profile for position in family.members]
-    best = session.kernels[family.representative].profile
-    return {
-        **fields,
-        "count": family.count,
-        "spread": family.spread,
-        "worst": None if family.worst is None else finding_record(family.worst),
-        "saves_ns": family.saves_ns,
-        "representative": {"report": best.report, "launch": best.index},
-        "launches": [{"report": launch.report, "launch": launch.index} for launch in launches],
-    }
-
-
-def kernel_record(analysis: KernelAnalysis, sections: Sequence[str] = ()) -> dict[str, Any]:
-    """One launch with its verdict and the rows of its sections."""
-    profile = analysis.profile
-    return {
-        "report": profile.report,
-        "launch": profile.index,
-        "name": profile.name,
-        "nvtx": list(profile.nvtx),
-        "grid": list(profile.launch.grid),
-        "block": list(profile.launch.block),
-        "verdict": plain(analysis.verdict),
-        "sections": {
-            name: {
-                "title": title,
-                "rows": [
-                    {"name": label, "value": value, "remark": remark}
-                    for label, value, remark in rows(analysis.results[name])
-                ],
-            }
-            for name, title in section_titles(sections)
-        },
-    }
-
-
-__all__ = ["DASH", "facts", "families_table", "headline", "parts", "record"]
+__all__ = ["DASH", "facts", "families_table", "headline", "parts"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from gemmprof.analysis.sections.roofline import Roofline, RooflinePoint
 from gemmprof.base.errors import UsageError
@@ -153,37 +153,6 @@ def _why_none(result: Roofline | NotCollected) -> str:
     if not result.remedy:
         return str(result)
     return "not collected: profile with ncu --set roofline, or " + result.remedy
-
-
-def records(rows: Sequence[KernelRoofline]) -> list[dict[str, Any]]:
-    """The same as plain data in base units: FLOP/s, byte/s, FLOP/byte."""
-    return [
-        {
-            "kernel": row.page.analysis.profile.name,
-            "stage": row.page.record.stage.number if row.page.record is not None else None,
-            "problem": row.page.problem.key if row.page.problem is not None else None,
-            "report": row.page.analysis.profile.report,
-            "launch": row.page.analysis.profile.index,
-            "not_collected": row.result.remedy if isinstance(row.result, NotCollected) else None,
-            "points": [
-                {
-                    "arithmetic": point.compute.key,
-                    "level": point.memory.level,
-                    "intensity": point.intensity,
-                    "ridge": point.ridge,
-                    "achieved_flops": point.achieved,
-                    "attainable_flops": point.attainable,
-                    "peak_flops": point.compute.peak,
-                    "achieved_bandwidth": point.memory.achieved,
-                    "peak_bandwidth": point.memory.peak,
-                    "percent": point.percent,
-                    "bound": point.bound,
-                }
-                for point in row.points
-            ],
-        }
-        for row in rows
-    ]
 
 
 def draw(rows: Sequence[KernelRoofline], path: Path) -> None:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
-from gemmprof.model import Card, Problem, StageResult
+from gemmprof.base.documents import Document
+from gemmprof.model import Card, Problem, RunInfo, StageResult
 from gemmprof.reports.explanations import words
 from gemmprof.reports.pages.ladder import launch_row
 
@@ -58,6 +60,15 @@ class SummaryRow:
     failure: str | None = None
     change_first: str | None = None
     card: Card | None = None
+
+
+class CollectDocument(Document, frozen=True, tag="gemmprof.collect/1"):
+    """``gemmprof collect``."""
+
+    run: Annotated[Path, "the run directory"]
+    pages: Annotated[Path | None, "the page to open first; null with --no-report, or if rendering failed"]
+    info: Annotated[RunInfo, "what holds for the whole run"]
+    rows: Annotated[tuple[SummaryRow, ...], "a row a stage and problem"]
 
 
 def summarise(run: Run, session: Session | None) -> tuple[SummaryRow, ...]:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
-from gemmprof.model import Card
+from gemmprof.model.answers import TuneDocument
 from gemmprof.reports.terminal.stages import letters
 
 if TYPE_CHECKING:
@@ -14,43 +13,7 @@ if TYPE_CHECKING:
 LISTED = 10
 
 
-class Outcome(Protocol):
-    """One parameter set that was tried; the profiler's `Outcome` is one. ``score`` is a share of cuBLAS's speed."""
-
-    @property
-    def parameters(self) -> Mapping[str, int]: ...  # noqa: D102
-    @property
-    def status(self) -> str: ...  # noqa: D102
-    @property
-    def score(self) -> float | None: ...  # noqa: D102
-    @property
-    def registers(self) -> int | None: ...  # noqa: D102
-    @property
-    def blocks_per_sm(self) -> int | None: ...  # noqa: D102
-    @property
-    def card(self) -> Card | None: ...  # noqa: D102
-
-
-class SearchResult(Protocol):
-    """A finished search; the profiler's `SearchResult` is one."""
-
-    @property
-    def outcomes(self) -> Sequence[Outcome]: ...  # noqa: D102
-    @property
-    def tried(self) -> int: ...  # noqa: D102
-    @property
-    def seconds(self) -> float: ...  # noqa: D102
-    @property
-    def winner(self) -> Mapping[str, int]: ...  # noqa: D102
-    @property
-    def best(self) -> float: ...  # noqa: D102
-    @property
-    def gain(self) -> float: ...  # noqa: D102
-    @property
-    def cards(self) -> Sequence[Card]: ...  # noqa: D102
-
-
-def print_search(console: Console, result: SearchResult) -> None:
+def print_search(console: Console, result: TuneDocument) -> None:
     """The fastest parameter sets, how many were dropped for what, the pace, the winner."""
     from rich.table import Table
 

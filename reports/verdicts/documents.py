@@ -1,98 +1,16 @@
-"""A comparison as a document for machines: JSON, JUnit, SARIF; and as Markdown for a pull request."""
+"""A comparison for other machines than gemmprof's readers: JUnit, SARIF; and as Markdown for a pull request."""
 
 from __future__ import annotations
 
-import json
 from typing import Any
 from xml.etree import ElementTree
 
 from gemmprof import __version__
 from gemmprof.analysis.comparison.gate import GateResult
 from gemmprof.analysis.comparison.outcome import Compared, Outcome
+from gemmprof.base.documents import json_text
 from gemmprof.base.printable import json_safe, markdown, one_line, printable
-from gemmprof.reports.terminal.records import plain
 from gemmprof.reports.verdicts import words
-
-FORMAT = "gemmprof.diff/1"
-"""Name and version of the JSON document."""
-CHANGED = ("code", "counters", "clocks", "tools")
-"""What ``changed`` may hold; another card is named under ``details``."""
-
-
-def kernel_record(kernel: Compared) -> dict[str, Any]:
-    """One kernel of the JSON document."""
-    judgement = kernel.judgement
-    before, after = words.launches(kernel)
-    return {
-        "name": kernel.record.name,
-        "grid": kernel.record.grid_text,
-        "launches_before": before,
-        "launches_after": after,
-        "verdict": kernel.verdict,
-        "time_change": None if judgement is None else judgement.change,
-        "low": None if judgement is None else judgement.low,
-        "high": None if judgement is None else judgement.high,
-        "changed": [kind for kind in kernel.changed if kind in CHANGED],
-    }
-
-
-def document(outcome: Outcome, gate: GateResult | None) -> dict[str, Any]:
-    """The JSON document: ``kernels`` is the contract, ``details`` has as many entries and more words."""
-    found: dict[str, Any] = {
-        "format": FORMAT,
-        "kernels": [kernel_record(kernel) for kernel in outcome.kernels],
-        "details": [_details(kernel) for kernel in outcome.kernels],
-        "before": outcome.before,
-        "after": outcome.after,
-        "notes": [*outcome.notes, *outcome.broken],
-    }
-    if gate is not None:
-        found["gate"] = {
-            "holds": gate.holds,
-            "conditions": list(gate.conditions),
-            "checked": gate.checked,
-            "broken": [
-                {
-                    "kernel": item.kernel.record.name,
-                    "condition": item.condition,
-                    "text": item.text,
-                    "waived": None if item.waiver is None else item.waiver.reason,
-                }
-                for item in gate.broken
-            ],
-            "undecided": [{"kernel": kernel.record.name, "text": text} for kernel, text in gate.undecided],
-        }
-    return found
-
-
-def _details(kernel: Compared) -> dict[str, Any]:
-    match, judgement = kernel.match, kernel.judgement
-    return {
-        "label": match.label,
-        "before": None if match.before is None else match.before.name,
-        "after": None if match.after is None else match.after.name,
-        "block": "x".join(map(str, kernel.record.block)),
-        "paired_by": match.how,
-        "seconds_before": kernel.seconds[0],
-        "seconds_after": kernel.seconds[1],
-        "timed_without_profiler": kernel.timed,
-        "cycles_change": kernel.cycles,
-        "detectable": None if judgement is None else judgement.detectable,
-        "probability": None if judgement is None else judgement.probability,
-        "noise_class": kernel.noise,
-        "reasons": [plain(reason) for reason in kernel.reasons],
-        "note": kernel.note,
-        "changes": [
-            {**plain(change), "verdict": change.verdict, "ratio": change.ratio} for change in kernel.changes
-        ],
-    }
-
-
-def json_text(outcome: Outcome, gate: GateResult | None) -> str:
-    """The JSON document as text that is harmless to print."""
-    return json_safe(
-        json.dumps(plain(document(outcome, gate)), indent=2, ensure_ascii=False, allow_nan=False)
-    )
 
 
 def markdown_text(outcome: Outcome, gate: GateResult | None) -> str:
@@ -214,4 +132,4 @@ def sarif_text(outcome: Outcome, gate: GateResult | None) -> str:
             }
         ],
     }
-    return json_safe(json.dumps(plain(log), indent=2, ensure_ascii=False))
+    return json_safe(json_text(log))

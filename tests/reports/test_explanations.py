@@ -9,84 +9,35 @@ import sys
 import time
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
+from json_formats import violations
 from recorded_data import DATA, ROOT, ReadRecorded
 from rich.console import Console
 
 from gemmprof.analysis.explanation import explain
-from gemmprof.analysis.explanation.causes import CAUSES
 from gemmprof.analysis.session import load_session
+from gemmprof.base.documents import json_text
 from gemmprof.model import Explanation
+from gemmprof.reports.documents.of_findings import ExplainDocument, explained
 from gemmprof.reports.explanations.markdown import code, document
-from gemmprof.reports.explanations.records import FORMAT, record, schema
 from gemmprof.reports.explanations.text import screen
 from gemmprof.reports.terminal import summary
 from gemmprof.runs.directory import recorded_run_directory
 
 
-def violations(value: Any, rule: dict[str, Any], root: dict[str, Any], at: str = "$") -> list[str]:
-    """What of a value the schema forbids: the keywords that ours uses, and an error for any other."""
-    if "$ref" in rule:
-        rule = {**rule, **root["$defs"][rule["$ref"].rsplit("/", 1)[1]]}
-    known = {"$ref", "$defs", "$schema", "$id", "title", "description", "type", "required", "properties", "items",
-             "additionalProperties", "const", "enum", "anyOf", "minimum", "maximum"}  # fmt: skip
-    assert set(rule) <= known, set(rule) - known
-    if "anyOf" in rule:
-        tried = [violations(value, one, root, at) for one in rule["anyOf"]]
-        return [] if any(not found for found in tried) else tried[-1]
-    kinds = {
-        "object": dict,
-        "array": list,
-        "string": str,
-        "integer": int,
-        "number": (int, float),
-        "null": type(None),
-    }
-    wanted = rule.get("type", [])
-    names = [wanted] if isinstance(wanted, str) else wanted
-    if names and not any(isinstance(value, kinds[name]) and not isinstance(value, bool) for name in names):
-        return [f"{at}: {value!r} is no {wanted}"]
-    found = []
-    if "const" in rule and value != rule["const"]:
-        found.append(f"{at}: {value!r}")
-    if "enum" in rule and value not in rule["enum"]:
-        found.append(f"{at}: {value!r} is none of the list")
-    outside = isinstance(value, (int, float)) and not (
-        rule.get("minimum", value) <= value <= rule.get("maximum", value)
-    )
-    if outside:
-        found.append(f"{at}: {value} out of range")
-    if isinstance(value, dict):
-        found += [f"{at}: {name} is missing" for name in rule.get("required", []) if name not in value]
-        for name, item in value.items():
-            if name in rule.get("properties", {}):
-                found += violations(item, rule["properties"][name], root, f"{at}.{name}")
-            elif rule.get("additionalProperties") is False:
-                found.append(f"{at}: {name} is not allowed")
-    if isinstance(value, list) and "items" in rule:
-        for place, item in enumerate(value):
-            found += violations(item, rule["items"], root, f"{at}[{place}]")
-    return found
-
-
 def test_every_report_validates(recorded: ReadRecorded, report_name: str) -> None:
-    made = json.loads(json.dumps(record(explain(p) for p in recorded(report_name, source=True))))
-    assert made["format"] == FORMAT
-    assert violations(made, schema(), schema()) == []
+    made = json.loads(json_text(explained(explain(p) for p in recorded(report_name, source=True))))
+    assert made["format"] == "gemmprof.explain/1"
+    assert violations(made, ExplainDocument) == []
     assert [kernel["launch"] for kernel in made["kernels"]] == list(range(len(made["kernels"])))
 
 
 def test_the_schema_forbids_what_is_wrong(recorded: ReadRecorded) -> None:
-    made = record([explain(recorded("flaws_spills", source=True)[0])])
+    made = json.loads(json_text(explained([explain(recorded("flaws_spills", source=True)[0])])))
     made["kernels"][0]["findings"][0]["saves"] = 1.5
     made["kernels"][0]["findings"][0]["cause"] = "bad_luck"
-    assert len(violations(made, schema(), schema())) == 2
-
-
-def test_the_schema_lists_every_cause() -> None:
-    assert schema()["$defs"]["finding"]["properties"]["cause"]["enum"] == list(CAUSES)
+    assert len(violations(made, ExplainDocument)) == 2
 
 
 def test_a_screen_is_30_lines_of_80(recorded: ReadRecorded, report_name: str) -> None:
@@ -140,7 +91,7 @@ def test_the_command_prints_json_of_every_launch() -> None:
     answer = _explain(str(DATA / "flaws_global_access.ncu-rep.xz"), "--json")
     assert answer.returncode == 0, answer.stderr
     made = json.loads(answer.stdout)
-    assert violations(made, schema(), schema()) == []
+    assert violations(made, ExplainDocument) == []
     assert len(made["kernels"]) == 5
 
 

@@ -1,8 +1,8 @@
-"""What every command prints under --json is what `reports.formats` declares, field by field."""
+"""What every command prints under --json fits the schema that is generated from its document, field by field."""
 
 from __future__ import annotations
 
-import dataclasses
+import importlib.util
 import json
 import os
 import subprocess
@@ -12,20 +12,40 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from json_formats import violations
 from recorded_data import DATA, ROOT
 
 from gemmprof.analysis.history.points import Origin, Point
+from gemmprof.base.documents import ErrorDocument, json_text
 from gemmprof.commands import COMMANDS
 from gemmprof.kernels.catalog import stage_by_number, stage_variants
 from gemmprof.model import Card, Problem
-from gemmprof.profiler.tuning.outcomes import Outcome
-from gemmprof.profiler.tuning.search import SearchResult
-from gemmprof.profiler.tuning.trials import Search
-from gemmprof.reports.formats import comparison, ladder, launches, many
-from gemmprof.reports.formats.fields import FORMATS, fields, mismatches
+from gemmprof.model.answers import (
+    DoctorDocument,
+    Outcome,
+    Search,
+    StagesDocument,
+    TuneConstraintsDocument,
+    TuneDocument,
+)
+from gemmprof.reports.documents.of_comparison import DiffDocument
+from gemmprof.reports.documents.of_findings import ExplainDocument
+from gemmprof.reports.documents.of_history import (
+    BaselineDocument,
+    FindDocument,
+    HistoryCheckDocument,
+    HistoryListDocument,
+    HistoryRecordDocument,
+    HistoryShowDocument,
+)
+from gemmprof.reports.documents.of_launches import (
+    ReportDocument,
+    RooflineDocument,
+    ShowDocument,
+)
+from gemmprof.reports.documents.of_occupancy import BuildDocument, CalculatorDocument, LaunchesDocument
 from gemmprof.reports.history.store import HistoryStore
-from gemmprof.reports.terminal.records import plain
-from gemmprof.reports.terminal.summary import summarise
+from gemmprof.reports.terminal.summary import CollectDocument, summarise
 from gemmprof.runs.directory import load_recorded_run
 
 GELU = str(ROOT / "docs/examples/recorded/gelu.ncu-rep.xz")
@@ -61,34 +81,33 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize(
     ("words", "declared"),
     [
-        (f"explain {GELU} {ATOMICS} --json", launches.ExplainRecord),
-        (f"show {ATOMICS} --json --all", launches.ShowRecord),
-        (f"report {GELU} --json -o pages", launches.ReportRecord),
-        (f"roofline {ATOMICS} {SAME} --json", launches.RooflineRecord),
-        ("occupancy --regs 64 --smem 8192 --threads 256 --arch 9.0 --gpu h100 --json", comparison.CalculatorRecord),
-        ("occupancy --regs 255 --smem 8192 --threads 1024 --gpu h100 --json", comparison.CalculatorRecord),
-        (f"occupancy {GELU} {DATA}/partial_two_metrics.ncu-rep.xz --json", comparison.LaunchesRecord),
-        (f"diff {GELU} {FIXED} --json", comparison.DiffRecord),
-        (f"diff {SAME} {SAME} --json --fail-slower 5", comparison.DiffRecord),
-        ("baseline list --json", many.BaselineRecord),
-        ("baseline show main --json", many.BaselineRecord),
-        (f"find duration>1us {SAME} --json", many.FindRecord),
-        (f"history record {SAME} --store other --json", many.HistoryRecordRecord),
-        ("history list --json", many.HistoryListRecord),
-        ("history show k --json", many.HistoryShowRecord),
-        ("history check --json", many.HistoryCheckRecord),
-        ("stages --json", ladder.StagesRecord),
-        ("tune --stage 9 --constraints --json", ladder.TuneConstraintsRecord),
-        ("doctor --json", ladder.DoctorRecord),
-        ("show no-such.ncu-rep --json", many.ErrorRecord),
-        ("history show k --knd timed --json", many.ErrorRecord),
+        (f"explain {GELU} {ATOMICS} --json", ExplainDocument),
+        (f"show {ATOMICS} --json --all", ShowDocument),
+        (f"report {GELU} --json -o pages", ReportDocument),
+        (f"roofline {ATOMICS} {SAME} --json", RooflineDocument),
+        ("occupancy --regs 64 --smem 8192 --threads 256 --arch 9.0 --gpu h100 --json", CalculatorDocument),
+        ("occupancy --regs 255 --smem 8192 --threads 1024 --gpu h100 --json", CalculatorDocument),
+        (f"occupancy {GELU} {DATA}/partial_two_metrics.ncu-rep.xz --json", LaunchesDocument),
+        (f"diff {GELU} {FIXED} --json", DiffDocument),
+        (f"diff {SAME} {SAME} --json --fail-slower 5", DiffDocument),
+        ("baseline list --json", BaselineDocument),
+        ("baseline show main --json", BaselineDocument),
+        (f"find duration>1us {SAME} --json", FindDocument),
+        (f"history record {SAME} --store other --json", HistoryRecordDocument),
+        ("history list --json", HistoryListDocument),
+        ("history show k --json", HistoryShowDocument),
+        ("history check --json", HistoryCheckDocument),
+        ("stages --json", StagesDocument),
+        ("tune --stage 9 --constraints --json", TuneConstraintsDocument),
+        ("doctor --json", DoctorDocument),
+        ("show no-such.ncu-rep --json", ErrorDocument),
+        ("history show k --knd timed --json", ErrorDocument),
     ],
 )  # fmt: skip
 def test_output_is_what_is_declared(words: str, declared: type, folder: Path) -> None:
     found = printed(words.split(), folder)
-    assert list(mismatches(found, declared)) == []
-    assert found["format"] == f"gemmprof.{'error' if declared is many.ErrorRecord else words.split()[0]}/1"
-    if declared is many.HistoryCheckRecord:
+    assert violations(found, declared) == []
+    if declared is HistoryCheckDocument:
         assert found["steps"][0]["ratio"] == pytest.approx(1.3, rel=0.01)
 
 
@@ -101,41 +120,64 @@ def test_a_build_is_what_is_declared(folder: Path) -> None:
     )
     (folder / "ptxas.txt").write_text(text)
     found = printed(["occupancy", "--ptxas", "ptxas.txt", "--threads", "256", "--json"], folder)
-    assert found["kernels"] and list(mismatches(found, comparison.BuildRecord)) == []
+    assert found["kernels"] and violations(found, BuildDocument) == []
 
 
 def test_what_needs_a_gpu_prints_the_declared_objects() -> None:
     """collect and tune print these objects as they are; the recorded run and a made search stand for a GPU."""
     run = load_recorded_run()
-    collected = {"format": "gemmprof.collect/1", "run": run.directory, "pages": None, "info": run.info,
-                 "rows": summarise(run, None)}  # fmt: skip
-    assert list(mismatches(plain(collected), ladder.CollectRecord)) == []
-    variant = stage_variants(stage_by_number(9))[0]
+    collected = CollectDocument(run.directory, None, run.info, summarise(run, None))
     card = Card("NVIDIA H100", 0, "GPU-1")
-    search = SearchResult(
-        Search(variant, (Problem(64, 64, 64),)), "NVIDIA H100", (Outcome({"BM": 64}, "timed", 0.9, card=card),),
-        0.8, 0.9, {"BM": 64}, 1, 2.0, Path("tuned.json"), 1.5, (card,),
-    )  # fmt: skip
-    found = {"format": "gemmprof.tune/1", **plain(search)}
-    assert list(mismatches(found, ladder.TuneRecord)) == []
-    assert {field.name for field in dataclasses.fields(SearchResult)} < set(found)
+    search = Search(stage_variants(stage_by_number(9))[0], (Problem(64, 64, 64),))
+    outcomes = (Outcome({"BM": 64}, "timed", 0.9, card=card), Outcome({"BM": 32}, "spills", float("nan")))
+    tuned = TuneDocument(
+        search, "NVIDIA H100", outcomes, 0.8, 0.9, {"BM": 64}, 1, 2.0, Path("tuned.json"), 1.5, (card,)
+    )
+    for document in (collected, tuned):
+        assert violations(json.loads(json_text(document)), type(document)) == []
+    assert '"score": null' in json_text(tuned), "a number that JSON does not know is null"
 
 
-def test_every_field_is_described_and_every_command_with_json_is_there() -> None:
-    for name, declared in FORMATS.items():
-        for record in declared:
-            found = list(fields(record))
-            assert found[0].path == "format" and not [f.path for f in found if not f.words], name
+@pytest.fixture(scope="module")
+def formats() -> Any:
+    """tools/build_formats.py."""
+    specification = importlib.util.spec_from_file_location(
+        "build_formats", ROOT / "tools" / "build_formats.py"
+    )
+    assert specification is not None and specification.loader is not None
+    module = importlib.util.module_from_spec(specification)
+    specification.loader.exec_module(module)
+    return module
+
+
+def test_schema_and_page_are_current(formats: Any) -> None:
+    """`python tools/build_formats.py` writes them."""
+    for path, text in formats.outputs().items():
+        assert path.read_text(encoding="utf-8") == text, path
+
+
+def test_every_field_says_what_it_is_and_every_command_with_json_is_there(formats: Any) -> None:
+    documents = formats.documents()
+    assert [
+        (kind.__name__, path) for kind in documents for path, _, words in formats.lines(kind) if not words
+    ] == []
     source = {name: (ROOT / f"gemmprof/commands/{name}.py").read_text(encoding="utf-8") for name in COMMANDS}
     with_json = {name for name, text in source.items() if "add_json_argument" in text or '"--json"' in text}
-    assert with_json == set(FORMATS) - {"error"}
+    named = {str(kind.__struct_config__.tag) for kind in documents}
+    assert named == {f"gemmprof.{name}/1" for name in (*with_json, "error")}
 
 
 def test_a_difference_is_named() -> None:
-    check = {"name": "n", "ok": None, "found": "", "new": 1, "needed": True}
-    record = {"format": "f", "can_collect": 1, "checks": [check]}
-    assert list(mismatches(record, ladder.DoctorRecord)) == [
-        ".can_collect: 1 is no true or false",
-        ".checks[0].new: is not declared",
-        ".checks[0].remedies: is missing",
+    check = {"name": "n", "ok": None, "found": "", "needed": True}
+    record = {"format": "gemmprof.doctor/2", "can_collect": 1, "checks": [check]}
+    assert violations(record, DoctorDocument) == [
+        "$.format: 'gemmprof.doctor/1' was expected",
+        "$.can_collect: 1 is not of type 'boolean'",
+        "$.checks[0]: 'remedies' is a required property",
     ]
+
+
+def test_a_file_name_that_is_no_utf_8_is_still_json() -> None:
+    name = os.fsdecode(b"caf\xe9.ncu-rep")
+    document = ErrorDocument("show", f"{name} cannot be read", "", ())
+    assert json.loads(json_text(document))["message"] == f"{name} cannot be read"

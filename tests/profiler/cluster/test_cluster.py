@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 from fake_cluster import LIBRARY
+from json_formats import violations
 from recorded_data import ROOT
 from tiny_ladder import TINY
 
@@ -22,15 +23,13 @@ from gemmprof.base.progress import Silent
 from gemmprof.kernels import catalog
 from gemmprof.kernels.catalog import all_variants
 from gemmprof.model import Problem
+from gemmprof.model.answers import DoctorClusterDocument, Search
 from gemmprof.profiler import measuring
 from gemmprof.profiler.collect import collect
 from gemmprof.profiler.settings import Settings
 from gemmprof.profiler.tuning import search as searching
 from gemmprof.profiler.tuning.outcomes import identity
 from gemmprof.profiler.tuning.search import tune
-from gemmprof.profiler.tuning.trials import Search
-from gemmprof.reports.formats import ladder
-from gemmprof.reports.formats.fields import mismatches
 from gemmprof.runs.directory import load_run
 
 pytest.importorskip("distributed")
@@ -204,7 +203,7 @@ def test_doctor_looks_at_every_worker(farm) -> None:
         farm.kill(2)
     answer = json.loads(with_one_that_declares_nothing.stdout)
     assert with_one_that_declares_nothing.returncode == 1 and not answer["can_collect"]
-    assert list(mismatches(answer, ladder.DoctorClusterRecord)) == []
+    assert violations(answer, DoctorClusterDocument) == []
     checks = [check for worker in answer["workers"] for check in worker["checks"]]
     missing = [check["name"] for check in checks if check["ok"] is False and check["needed"]]
     assert missing == ["resource GPU"]

@@ -13,15 +13,15 @@ import time
 from pathlib import Path
 
 import pytest
+from json_formats import violations
 from profiler_fakes import write_ncu
 from recorded_data import DATA
 
 from gemmprof.analysis.inputs.patterns import expand
+from gemmprof.base.documents import ErrorDocument
 from gemmprof.profiler.programs.choice import ALL_KERNELS
 from gemmprof.profiler.programs.ranks import rank_of
-from gemmprof.reports.formats.fields import mismatches
-from gemmprof.reports.formats.launches import ProfileRecord
-from gemmprof.reports.formats.many import ErrorRecord
+from gemmprof.reports.documents.of_launches import ProfileDocument
 
 NCU = """
 here = Path(__file__).parent
@@ -190,7 +190,7 @@ def test_json_is_what_is_declared(machine: Machine) -> None:
     for number, options in enumerate((["--no-pages"], ["--no-count"], ["--repeat", "2", "--no-pages"])):
         result = machine.run("--json", *options, "-o", f"out{number}")
         assert result.returncode == 0, result.stderr
-        assert list(mismatches(json.loads(result.stdout), ProfileRecord)) == []
+        assert violations(json.loads(result.stdout), ProfileDocument) == []
 
 
 def test_an_error_in_json_is_what_is_declared(machine: Machine) -> None:
@@ -198,7 +198,7 @@ def test_an_error_in_json_is_what_is_declared(machine: Machine) -> None:
     result = machine.run("--json")
     assert result.returncode == 2
     record = json.loads(result.stdout)
-    assert list(mismatches(record, ErrorRecord)) == []
+    assert violations(record, ErrorDocument) == []
     assert record["remedies"]
 
 
@@ -252,7 +252,7 @@ def test_ranks_are_told_by_what_their_launcher_gave_them(machine: Machine) -> No
     assert done.returncode == 0, done.stderr
     assert re.search(r"^Ranks: 0 is process (\d+), 1 is process (?!\1)\d+$", done.stderr, re.MULTILINE)
     record = json.loads(done.stdout)
-    assert list(mismatches(record, ProfileRecord)) == []
+    assert violations(record, ProfileDocument) == []
     assert [(one["process"], one["gpu"], one["rank"]) for one in record["processes"]] == [
         (2219, 0, None),
         (2220, 1, None),

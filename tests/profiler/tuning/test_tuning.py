@@ -15,13 +15,13 @@ from gemmprof.cli import main
 from gemmprof.gpu.ptxas import KernelResources
 from gemmprof.kernels.catalog import FP8, HALF, TUNING_VALUES, all_variants, stage_variants
 from gemmprof.model import Card, Problem
+from gemmprof.model.answers import Outcome, Search
 from gemmprof.profiler import here
 from gemmprof.profiler.places.protocol import Answer
 from gemmprof.profiler.tuning import search as searching
-from gemmprof.profiler.tuning.outcomes import Journal, Outcome, identity
+from gemmprof.profiler.tuning.outcomes import Journal, identity
 from gemmprof.profiler.tuning.proposals import distance, propose, search_space
 from gemmprof.profiler.tuning.search import tune
-from gemmprof.profiler.tuning.trials import Search
 
 VARIANTS = {variant.name: variant for variant in all_variants()}
 

@@ -1,0 +1,161 @@
+"""What the profiler answers a person who does not read a report: ``stages``, ``doctor``, ``tune``.
+
+It stands here because the profiler makes it and the reports show it, and neither may know the other.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+from gemmprof.base.documents import Document
+from gemmprof.model.gpu import Card
+from gemmprof.model.ladder import Problem, Stage, Variant
+
+Parameters = Mapping[str, int]
+"""Tile parameters by letter (BM, BN, BK …)."""
+
+
+class StagesDocument(Document, frozen=True, tag="gemmprof.stages/1"):
+    """``gemmprof stages``."""
+
+    stages: Annotated[tuple[Stage, ...], "in the order of the ladders, yardsticks among them"]
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """The outcome of looking for one thing.
+
+    Attributes:
+        name: what was looked for.
+        ok: it is there and usable; None: it cannot be told from here.
+        found: what was found, in a few words.
+        remedies: what to do if it is missing or doubtful.
+        needed: collecting is impossible without it.
+    """
+
+    name: str
+    ok: bool | None
+    found: str
+    remedies: tuple[str, ...] = ()
+    needed: bool = True
+
+    @property
+    def is_missing(self) -> bool:
+        """Whether collecting is impossible for the lack of it."""
+        return self.needed and self.ok is False
+
+
+class DoctorDocument(Document, frozen=True, tag="gemmprof.doctor/1"):
+    """``gemmprof doctor``."""
+
+    can_collect: Annotated[bool, "nothing that is needed is missing"]
+    checks: Annotated[tuple[Check, ...], "everything that was looked for"]
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerReport:
+    """A worker of a cluster, and what was looked for on it.
+
+    Attributes:
+        worker: its address.
+        host: its machine, '' where it does not say.
+        checks: everything that was looked for.
+    """
+
+    worker: str
+    host: str
+    checks: tuple[Check, ...]
+
+
+class DoctorClusterDocument(Document, frozen=True, tag="gemmprof.doctor/1"):
+    """``gemmprof doctor --cluster``."""
+
+    can_collect: Annotated[bool, "there are workers, and none lacks what is needed"]
+    workers: Annotated[tuple[WorkerReport, ...], "every worker, in the order of their machines"]
+
+
+@dataclass(frozen=True, slots=True)
+class Search:
+    """What to search and how far.
+
+    Attributes:
+        variant: the kernel.
+        problems: what to be fast on; the score is a geometric mean over them.
+        limit: how many candidates to try at most.
+        jobs: compilers at a time.
+        seed: of the choice and of the operands.
+        minimum_warps: fewest resident warps an SM.
+        early_factor: a candidate whose first look is this many times slower than the best is dropped.
+    """
+
+    variant: Variant
+    problems: tuple[Problem, ...]
+    limit: int = 200
+    jobs: int = 0
+    seed: int = 0
+    minimum_warps: int = 4
+    early_factor: float = 1.15
+
+    @property
+    def compilers(self) -> int:
+        """How many compilers work at a time."""
+        return self.jobs or os.cpu_count() or 1
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What became of one candidate.
+
+    Attributes:
+        parameters: by tile letter (BM, BN, BK …).
+        status: ``timed``, or why it was dropped: ``uncompiled``, ``spills``, ``occupancy``, ``slow``, ``wrong``,
+            ``failed`` (an error of its launch), ``crashed`` (it took its process along or hung, on a second GPU too).
+        score: its speed as a fraction of cuBLAS's, geometric mean over the problems; None if it was not timed.
+        detail: in words.
+        registers: of a thread, as compiled.
+        blocks_per_sm: resident blocks on an SM.
+        card: the GPU that measured it and its yardstick, None where none did.
+    """
+
+    parameters: Parameters
+    status: str
+    score: float | None = None
+    detail: str = ""
+    registers: int | None = None
+    blocks_per_sm: int | None = None
+    card: Card | None = None
+
+
+class TuneDocument(Document, frozen=True, tag="gemmprof.tune/1"):
+    """``gemmprof tune``."""
+
+    search: Annotated[Search, "what was asked"]
+    device: Annotated[str, "name of the GPU"]
+    outcomes: Annotated[
+        tuple[Outcome, ...], "every set that was tried, now or in an earlier search with the same key"
+    ]
+    default: Annotated[float, "score of the catalog's parameters among the finalists"]
+    best: Annotated[float, "score of the winner"]
+    winner: Annotated[Parameters, "its parameters"]
+    tried: Annotated[int, "sets tried in this call"]
+    seconds: Annotated[float, "wall time of this call"]
+    kept: Annotated[Path | None, "the file with the winner; null if the catalog's parameters won"]
+    search_seconds: Annotated[float, "wall time without start and finals"]
+    cards: Annotated[tuple[Card, ...], "the GPUs that took part to the end"]
+
+    @property
+    def gain(self) -> float:
+        """How many times faster the winner is than the catalog's parameters."""
+        return self.best / self.default
+
+
+class TuneConstraintsDocument(Document, frozen=True, tag="gemmprof.tune/1"):
+    """``gemmprof tune --constraints``."""
+
+    stage: Annotated[str, "the kernel"]
+    constraints: Annotated[tuple[str, ...], "the conditions on its parameters, a sentence each"]
+    parameter_sets: Annotated[int, "how many sets satisfy them"]

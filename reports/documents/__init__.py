@@ -1,0 +1,1 @@
+"""The JSON that the reports print, a typed class a document, built where it is declared."""

@@ -1,0 +1,117 @@
+"""What to change in each launch as JSON: ``explain``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Annotated
+
+from msgspec import Meta
+
+from gemmprof.analysis.explanation.causes import CAUSES
+from gemmprof.base.documents import Document, Part
+from gemmprof.model import AtLimit, CodePlace, Evidence, Explanation, Finding
+
+SHARE_DIGITS = 4
+"""Of a share between 0 and 1: predictions are not better known than that."""
+
+
+Share = Annotated[float, Meta(ge=0, le=1)]
+Position = Annotated[int, Meta(ge=0)]
+CauseKey = Annotated[str, Meta(extra_json_schema={"enum": list(CAUSES)})]
+
+
+class PlacePart(Part, frozen=True):
+    """A line or an instruction."""
+
+    SOURCES = (CodePlace,)
+
+    file: Annotated[str | None, "source file, null without line information"]
+    line: Annotated[int | None, "line in it, from 1"]
+    share: Annotated[Share, "of the finding, 0 to 1"]
+    sass: Annotated[str, "the heaviest instruction there"] = ""
+    inlined: Annotated[tuple[str, ...], "header lines inlined there, innermost first"] = ()
+
+
+class Fact(Part, frozen=True):
+    """A number that a finding rests on."""
+
+    SOURCES = (Evidence,)
+
+    metric: Annotated[str, "Nsight Compute's name, or what was computed"]
+    value: Annotated[float | None, "in base units"]
+    unit: Annotated[str, "its unit"]
+
+
+class FindingPart(Part, frozen=True):
+    """A cause that holds a launch back."""
+
+    SOURCES = (Finding,)
+
+    cause: Annotated[CauseKey, "key of the cause; the page of causes explains each"]
+    saves: Annotated[
+        Share, "share of the launch's time that changing this alone is predicted to save, 0 to 1"
+    ]
+    saves_low: Annotated[Share, "lower end of its 80 % interval"]
+    saves_high: Annotated[Share, "upper end of its 80 % interval"]
+    places: Annotated[tuple[PlacePart, ...], "where it sits, heaviest first"]
+    evidence: Annotated[tuple[Fact, ...], "the numbers that it rests on"]
+    change: Annotated[str, "what to try, a sentence or two"]
+
+
+class LimitPart(Part, frozen=True):
+    """Why nothing is left to gain."""
+
+    SOURCES = (AtLimit,)
+
+    resource: Annotated[str, "what limits the launch"]
+    share: Annotated[Share, "share of its practical rate that is in use, 0 to 1"]
+
+
+class Explained(Part, frozen=True):
+    """One launch, explained."""
+
+    SOURCES = (Explanation,)
+
+    launch: Position
+    report: str
+    name: str
+    nvtx: tuple[str, ...]
+    duration_ns: float | None
+    trust: tuple[str, ...]
+    at_limit: LimitPart | None
+    findings: tuple[FindingPart, ...]
+    together: Share | None
+
+
+class ExplainDocument(Document, frozen=True, tag="gemmprof.explain/1"):
+    """``gemmprof explain``."""
+
+    kernels: Annotated[tuple[Explained, ...], "every launch, in the order of the reports"]
+
+
+def explained(kernels: Iterable[Explanation]) -> ExplainDocument:
+    """Every launch in the report's order."""
+    return ExplainDocument(
+        tuple(
+            Explained.of(
+                kernel,
+                at_limit=kernel.at_limit
+                and LimitPart(kernel.at_limit.resource, round(kernel.at_limit.share, SHARE_DIGITS)),
+                findings=tuple(map(finding_part, kernel.findings)),
+                together=None if kernel.together is None else round(kernel.together, SHARE_DIGITS),
+            )
+            for kernel in kernels
+        )
+    )
+
+
+def finding_part(finding: Finding) -> FindingPart:
+    """One finding, as it stands in a launch's ``findings``."""
+    return FindingPart.of(
+        finding,
+        **{
+            name: round(getattr(finding, name), SHARE_DIGITS) for name in ("saves", "saves_low", "saves_high")
+        },
+        places=tuple(PlacePart.of(place, share=round(place.share, SHARE_DIGITS)) for place in finding.places),
+        evidence=tuple(map(Fact.of, finding.evidence)),
+    )

@@ -1,0 +1,232 @@
+"""Many reports and many runs as JSON: ``find``, ``history``, ``baseline``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+from gemmprof.analysis.history.changepoints import Step
+from gemmprof.analysis.history.changes import Change
+from gemmprof.analysis.history.points import Origin, Point
+from gemmprof.base.documents import Document, Part
+
+if TYPE_CHECKING:
+    from gemmprof.analysis.comparison.baseline import Baseline
+    from gemmprof.reports.dataset.search import Answer
+    from gemmprof.reports.history.index import SeriesSummary
+
+
+class FoundLaunch(Part, frozen=True):
+    """A launch that meets the condition."""
+
+    report: Annotated[str, "path of its report"]
+    launch: Annotated[int, "position in it, from 0"]
+    name: Annotated[str, "demangled name of the kernel; untrusted text"]
+    nvtx: Annotated[str, "NVTX ranges around it, joined by /"]
+    device: Annotated[str, "name of the GPU"]
+    duration_ns: Annotated[float | None, "under the profiler"]
+    values: Annotated[
+        Mapping[str, float | None], "the figures, findings and metrics that the condition names"
+    ]
+
+
+class FindDocument(Document, frozen=True, tag="gemmprof.find/1"):
+    """``gemmprof find``."""
+
+    condition: Annotated[str, "as it was asked"]
+    matches: Annotated[int, "launches that meet it"]
+    launches: Annotated[int, "launches that were looked at"]
+    found: Annotated[tuple[FoundLaunch, ...], "the longest of them, at most --limit"]
+
+
+def found(answer: Answer, condition: str) -> FindDocument:
+    """The launches that a search found."""
+    launches = tuple(FoundLaunch.of(item, name=item.kernel) for item in answer.found)
+    return FindDocument(condition, answer.matches, answer.looked_at, launches)
+
+
+class SeriesKey(Part, frozen=True):
+    """Which series."""
+
+    SOURCES = (Point, Origin, Change, Step)
+
+    kernel: str
+    grid: str
+    device: str
+    kind: str
+
+
+class HistoryRecordDocument(Document, frozen=True, tag="gemmprof.history/1"):
+    """``gemmprof history record``."""
+
+    file: Annotated[Path, "the record that was written"]
+    points: Annotated[int, "kernels and grids in it"]
+
+
+class ListedSeries(SeriesKey, frozen=True):
+    """One series of a history."""
+
+    runs: Annotated[int, "how many runs it has"]
+    first: Annotated[str, "when the first was recorded, ISO 8601"]
+    last: Annotated[str, "when the last was recorded, ISO 8601"]
+    last_ns: Annotated[float, "its time"]
+
+
+class HistoryListDocument(Document, frozen=True, tag="gemmprof.history/1"):
+    """``gemmprof history list``."""
+
+    series: Annotated[tuple[ListedSeries, ...], "longest last time first"]
+
+
+def listed(series: Sequence[SeriesSummary]) -> HistoryListDocument:
+    """The series of a store."""
+    return HistoryListDocument(
+        tuple(
+            ListedSeries.of(one, runs=one.count, first=one.first.isoformat(), last=one.last.isoformat())
+            for one in series
+        )
+    )
+
+
+class HistoryPoint(Part, frozen=True):
+    """One run of a series."""
+
+    SOURCES = (Point, Origin)
+
+    recorded_at: Annotated[str, "when, ISO 8601"]
+    commit: Annotated[str, "what was measured, '' if not said"]
+    time_ns: float
+    low_ns: float
+    high_ns: float
+    repetitions: Annotated[int, "how many"]
+
+
+class HistoryStep(Part, frozen=True):
+    """A change of level that later runs confirmed."""
+
+    SOURCES = (Point, Change, Step)
+
+    since: Annotated[str, "when the first run behind it was recorded, ISO 8601"]
+    commit: Annotated[str, "of that run"]
+    ratio: float
+    noise: float
+    causes: tuple[str, ...]
+    details: tuple[str, ...]
+
+
+class ShownSeries(SeriesKey, frozen=True):
+    """One series with its runs."""
+
+    points: Annotated[tuple[HistoryPoint, ...], "oldest first"]
+    steps: Annotated[tuple[HistoryStep, ...], "oldest first"]
+
+
+class HistoryShowDocument(Document, frozen=True, tag="gemmprof.history/1"):
+    """``gemmprof history show``."""
+
+    series: Annotated[tuple[ShownSeries, ...], "the kernels that match"]
+
+
+def shown(found: Sequence[tuple[Sequence[Point], Sequence[Change]]]) -> HistoryShowDocument:
+    """Series with their points and steps."""
+    return HistoryShowDocument(
+        tuple(
+            ShownSeries.of(
+                series[0],
+                points=tuple(
+                    HistoryPoint.of(
+                        point,
+                        recorded_at=point.origin.recorded_at.isoformat(),
+                        commit=point.origin.commit,
+                    )
+                    for point in series
+                ),
+                steps=tuple(HistoryStep(**_step(change)) for change in steps),
+            )
+            for series, steps in found
+        )
+    )
+
+
+class FoundStep(HistoryStep, frozen=True):
+    """A step and where it is."""
+
+    kernel: str
+    grid: str
+    device: str
+    kind: str
+
+
+class HistoryCheckDocument(Document, frozen=True, tag="gemmprof.history/1"):
+    """``gemmprof history check``."""
+
+    kernels: Annotated[int, "series that were looked at"]
+    too_short: Annotated[int, "those with too few runs for a step to be found in them"]
+    steps: Annotated[tuple[FoundStep, ...], "largest slow-down first"]
+
+
+def checked(found: Sequence[Change], looked_at: int, too_short: int) -> HistoryCheckDocument:
+    """The steps of many series."""
+    steps = tuple(FoundStep.of(change.after, **_step(change)) for change in found)
+    return HistoryCheckDocument(looked_at, too_short, steps)
+
+
+def _step(change: Change) -> dict[str, Any]:
+    return {
+        "since": change.after.origin.recorded_at.isoformat(),
+        "commit": change.after.origin.commit,
+        "ratio": change.step.ratio,
+        "noise": change.step.noise,
+        "causes": change.causes,
+        "details": change.details,
+    }
+
+
+class BaselineKernel(Part, frozen=True):
+    """One kernel of a baseline."""
+
+    name: Annotated[str, "full demangled name; untrusted text"]
+    grid: Annotated[str, "`64x32x1`"]
+    launches: Annotated[int, "how many were measured"]
+    seconds: Annotated[float | None, "median time"]
+    device: Annotated[str, "name of the GPU"]
+    code: Annotated[str, "fingerprint of its instructions, '' where the report does not hold them"]
+
+
+class KeptBaseline(Part, frozen=True):
+    """One baseline."""
+
+    name: Annotated[str, "by which `diff --against` takes it"]
+    saved: Annotated[str, "when, ISO 8601"]
+    title: Annotated[str, "what it was made from"]
+    processes: Annotated[int, "processes that were measured"]
+    kernels: Annotated[tuple[BaselineKernel, ...], "its kernels"]
+
+
+class BaselineDocument(Document, frozen=True, tag="gemmprof.baseline/1"):
+    """``gemmprof baseline list`` and ``gemmprof baseline show``."""
+
+    baselines: Annotated[tuple[KeptBaseline, ...], "all of the folder, or the one that was named"]
+
+
+def baselines(found: Sequence[tuple[str, Baseline]]) -> BaselineDocument:
+    """Baselines by name."""
+    return BaselineDocument(
+        tuple(
+            KeptBaseline.of(
+                kept,
+                name=name,
+                kernels=tuple(
+                    BaselineKernel.of(
+                        kernel,
+                        grid=kernel.grid_text,
+                        device=kernel.origin.device,
+                        code="" if kernel.code is None else kernel.code.digest,
+                    )
+                    for kernel in kept.kernels
+                ),
+            )
+            for name, kept in found
+        )
+    )

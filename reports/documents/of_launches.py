@@ -1,0 +1,271 @@
+"""What was launched, as JSON: ``show``, ``report``, ``profile``, ``roofline``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Self
+
+from msgspec import UNSET, UnsetType
+
+from gemmprof.analysis.inputs.families import Family, families
+from gemmprof.analysis.sections.roofline import RooflinePoint
+from gemmprof.analysis.sections.verdict import Verdict
+from gemmprof.base.documents import Document, Part
+from gemmprof.model import KernelProfile, NotCollected
+from gemmprof.reports.documents.of_findings import FindingPart, Position, finding_part
+from gemmprof.reports.facts import gpu_index, processes
+from gemmprof.reports.terminal.overview import HEADLINES, section_titles
+from gemmprof.reports.terminal.sections import rows
+
+if TYPE_CHECKING:
+    from gemmprof.analysis.kernel_analysis import KernelAnalysis
+    from gemmprof.analysis.session import Session
+    from gemmprof.reports.terminal.roofline_table import KernelRoofline
+
+
+class LaunchPlace(Part, frozen=True):
+    """Which launch."""
+
+    report: Annotated[str, "the report, as it was named"]
+    launch: Annotated[Position, "position in it, from 0"]
+
+
+class FamilyPart(Part, frozen=True):
+    """Launches that are looked at as one."""
+
+    SOURCES = (Family,)
+
+    name: str
+    label: Annotated[str, "the name without what all kernels of the input share"]
+    nvtx: tuple[str, ...]
+    total_ns: float | None
+    share: float | None
+    shortest_ns: float | None
+    median_ns: float | None
+    longest_ns: float | None
+    grids: tuple[tuple[int, ...], ...]
+    worst: FindingPart | None
+    count: int
+    spread: float | None
+    saves_ns: float | None
+    representative: LaunchPlace
+    launches: Annotated[tuple[LaunchPlace, ...], "all launches, in the order of profiling"]
+
+
+class RowPart(Part, frozen=True):
+    """A line of a section."""
+
+    name: Annotated[str, "what it is"]
+    value: Annotated[str, "the value as the terminal shows it, with its unit"]
+    remark: Annotated[str, "a remark, '' without one"]
+
+
+class SectionPart(Part, frozen=True):
+    """One analysis of a launch."""
+
+    title: Annotated[str, "heading"]
+    rows: Annotated[tuple[RowPart, ...], "its lines"]
+
+
+class KernelPart(Part, frozen=True):
+    """One launch with its verdict and sections."""
+
+    SOURCES = (KernelProfile,)
+
+    report: Annotated[str, "the report, as it was named"]
+    launch: Annotated[Position, "position in it, from 0"]
+    name: Annotated[str, "full demangled name; untrusted text"]
+    nvtx: Annotated[tuple[str, ...], "NVTX ranges around it, outermost first"]
+    grid: Annotated[tuple[int, ...], "blocks in x, y, z"]
+    block: Annotated[tuple[int, ...], "threads in x, y, z"]
+    verdict: Annotated[Verdict, "what a performance engineer would say first"]
+    sections: Annotated[Mapping[str, SectionPart], "the analyses by name (`warp_states`, `roofline` …)"]
+
+
+class ProcessPart(Part, frozen=True):
+    """What one process launched, on one GPU."""
+
+    process: Annotated[int | None, "its id"]
+    gpu: Annotated[int | None, "CUDA's index of the GPU in that process; null if not collected"]
+    launches: Annotated[tuple[LaunchPlace, ...], "in the order of profiling"]
+    rank: Annotated[
+        int | UnsetType | None,
+        "of ``profile``: its rank, as the launcher (torchrun, MPI, srun) told it; null without one",
+    ] = UNSET
+
+
+class Overview(Document, frozen=True):
+    """What ``show``, ``report`` and ``profile`` say of their input."""
+
+    title: Annotated[str, "what was read"]
+    launches: Annotated[int, "number of profiled launches"]
+    not_read: Annotated[tuple[str, ...], "inputs that could not be read, and why"]
+    processes: Annotated[
+        tuple[ProcessPart, ...],
+        "whose the launches are, where a report holds those of several processes; else empty",
+    ]
+    families: Annotated[tuple[FamilyPart, ...], "kernels, most time first"]
+    kernels: Annotated[
+        tuple[KernelPart, ...], "representative of each family; of the first five without --section and --all"
+    ]
+
+    @classmethod
+    def of_session(
+        cls,
+        session: Session,
+        sections: Sequence[str] = (),
+        *,
+        everything: bool = True,
+        ranks: Mapping[int, int] | None = None,
+        **more: Any,
+    ) -> Self:
+        """Families, and the representative of each with its results.
+
+        Args:
+            session: what was loaded.
+            sections: names of the analyses to give; all if none are named.
+            everything: of every family, not only of those that the terminal says a word of.
+            ranks: by process, where a launcher said them.
+            more: the fields that the document has beyond these.
+        """
+        found = families(session.kernels)
+        chosen = found if everything or sections else found[:HEADLINES]
+        return cls(
+            title=session.title,
+            launches=len(session.kernels),
+            not_read=tuple(map(str, session.failures)),
+            processes=_processes(session, ranks),
+            families=tuple(_family(family, session) for family in found),
+            kernels=tuple(_kernel(session.kernels[family.representative], sections) for family in chosen),
+            **more,
+        )
+
+
+class ShowDocument(Overview, frozen=True, tag="gemmprof.show/1"):
+    """``gemmprof show``."""
+
+
+class ReportDocument(Overview, frozen=True, tag="gemmprof.report/1"):
+    """``gemmprof report``."""
+
+    index: Annotated[Path, "the page to open first"]
+
+
+class ProfileDocument(Overview, frozen=True, tag="gemmprof.profile/1"):
+    """``gemmprof profile``."""
+
+    reports: Annotated[tuple[Path, ...], "the reports that were written"]
+    pages: Annotated[Path | None, "the page to open first; null with --no-pages, or if rendering failed"]
+    seconds: Annotated[tuple[float, ...], "how long the profiling of each report took"]
+
+
+def _place(profile: KernelProfile) -> LaunchPlace:
+    return LaunchPlace(profile.report, profile.index)
+
+
+def _processes(session: Session, ranks: Mapping[int, int] | None) -> tuple[ProcessPart, ...]:
+    """Which launches are whose, where a report holds launches of several processes; else nothing."""
+    if not processes(session.kernels):
+        return ()
+    found: dict[tuple[int | None, int | None], list[LaunchPlace]] = {}
+    for kernel in session.kernels:
+        profile = kernel.profile
+        found.setdefault((profile.session.process, gpu_index(profile)), []).append(_place(profile))
+    return tuple(
+        ProcessPart(process, gpu, tuple(launches), UNSET if ranks is None else process and ranks.get(process))
+        for (process, gpu), launches in found.items()
+    )
+
+
+def _family(family: Family, session: Session) -> FamilyPart:
+    return FamilyPart.of(
+        family,
+        worst=family.worst and finding_part(family.worst),
+        representative=_place(session.kernels[family.representative].profile),
+        launches=tuple(_place(session.kernels[position].profile) for position in family.members),
+    )
+
+
+def _kernel(analysis: KernelAnalysis, sections: Sequence[str]) -> KernelPart:
+    profile = analysis.profile
+    return KernelPart.of(
+        profile,
+        launch=profile.index,
+        grid=profile.launch.grid,
+        block=profile.launch.block,
+        verdict=analysis.verdict,
+        sections={
+            name: SectionPart(title, tuple(RowPart(*row) for row in rows(analysis.results[name])))
+            for name, title in section_titles(sections)
+        },
+    )
+
+
+class PointPart(Part, frozen=True):
+    """One memory level under the roofs."""
+
+    SOURCES = (RooflinePoint,)
+
+    arithmetic: Annotated[str, "which arithmetic (`fp32`, `tensor_fp16` …)"]
+    level: Annotated[str, "memory level: dram, l2, l1, shared"]
+    intensity: Annotated[float, "FLOP a byte of that level"]
+    ridge: Annotated[float, "FLOP a byte where the two roofs meet"]
+    achieved_flops: Annotated[float, "FLOP a second"]
+    attainable_flops: Annotated[float, "what the roofs allow at this intensity, FLOP a second"]
+    peak_flops: Annotated[float, "of the arithmetic, at the clocks of the launch, FLOP a second"]
+    achieved_bandwidth: Annotated[float | None, "bytes a second"]
+    peak_bandwidth: Annotated[float, "of the level, bytes a second"]
+    percent: Annotated[float, "achieved of attainable, 0 to 100"]
+    bound: Annotated[str, "`memory` under the slope, `compute` under the flat roof"]
+
+
+class RooflinePart(Part, frozen=True):
+    """One launch under its roofs."""
+
+    kernel: Annotated[str, "full demangled name; untrusted text"]
+    stage: Annotated[int | None, "number of the ladder's stage; null for another kernel"]
+    problem: Annotated[str | None, "the matrix product (`4096`, `512x256x1024`); null for another kernel"]
+    report: Annotated[str, "the report, as it was named"]
+    launch: Annotated[Position, "position in it, from 0"]
+    not_collected: Annotated[
+        str | None, "the ncu option that collects what is missing; null where nothing is"
+    ]
+    points: Annotated[tuple[PointPart, ...], "one a memory level, for the kernel's arithmetic"]
+
+
+class RooflineDocument(Document, frozen=True, tag="gemmprof.roofline/1"):
+    """``gemmprof roofline``."""
+
+    kernels: Annotated[tuple[RooflinePart, ...], "in the order of the reports"]
+
+
+def rooflines(kernels: Sequence[KernelRoofline]) -> RooflineDocument:
+    """Points in base units: FLOP/s, byte/s, FLOP/byte."""
+    return RooflineDocument(
+        tuple(
+            RooflinePart.of(
+                row.page.analysis.profile,
+                kernel=row.page.analysis.profile.name,
+                launch=row.page.analysis.profile.index,
+                stage=row.page.record and row.page.record.stage.number,
+                problem=row.page.problem and row.page.problem.key,
+                not_collected=row.result.remedy if isinstance(row.result, NotCollected) else None,
+                points=tuple(map(_point, row.points)),
+            )
+            for row in kernels
+        )
+    )
+
+
+def _point(point: RooflinePoint) -> PointPart:
+    return PointPart.of(
+        point,
+        arithmetic=point.compute.key,
+        level=point.memory.level,
+        achieved_flops=point.achieved,
+        attainable_flops=point.attainable,
+        peak_flops=point.compute.peak,
+        achieved_bandwidth=point.memory.achieved,
+        peak_bandwidth=point.memory.peak,
+    )

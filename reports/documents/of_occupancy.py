@@ -1,0 +1,225 @@
+"""Occupancy as JSON: names as in the Python API, percentages from 0 to 100."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any
+
+from gemmprof.analysis.occupancy.advice import Suggestion, suggest
+from gemmprof.analysis.occupancy.calculator import Occupancy
+from gemmprof.analysis.occupancy.configurations import BuiltKernel
+from gemmprof.analysis.occupancy.of_launch import LaunchOccupancy, Loss
+from gemmprof.analysis.occupancy.reasoning import explain
+from gemmprof.base.documents import Document, Part
+from gemmprof.base.errors import OccupancyError
+from gemmprof.gpu.arch import Product
+from gemmprof.gpu.ptxas import KernelResources
+from gemmprof.model import KernelProfile, NotCollected
+
+
+class OccupancyAnswer(Part, frozen=True, kw_only=True):
+    """What the calculator says of one configuration."""
+
+    SOURCES = (Occupancy,)
+
+    compute_capability: Annotated[str, "`9.0`"]
+    threads_per_block: int
+    registers_per_thread: int
+    shared_memory_per_block: int
+    shared_memory_config: int
+    block_barriers: int
+    cluster_size: int
+    blocks_per_sm: int
+    active_warps_per_sm: int
+    max_warps_per_sm: Annotated[int, "the SM's warp slots"]
+    theoretical_occupancy_percent: Annotated[float, "resident warps over warp slots, 0 to 100"]
+    limiters: tuple[str, ...]
+    binding: tuple[str, ...]
+    block_limits: Mapping[str, int]
+    registers_allocated_per_block: int
+    shared_memory_allocated_per_block: int
+    registers_left: int
+    shared_memory_left: int
+    warps_left: int
+
+
+class Helps(Part, frozen=True):
+    """A change that raises occupancy."""
+
+    SOURCES = (Suggestion, Occupancy)
+
+    change: str
+    blocks_per_sm: int
+    theoretical_occupancy_percent: Annotated[float, "0 to 100"]
+
+
+class GpuAnswer(OccupancyAnswer, frozen=True, kw_only=True):
+    """The same for a GPU, with its reasoning."""
+
+    gpu: Annotated[str | None, "its name; null for an architecture"]
+    sm_count: Annotated[int | None, "SMs of the GPU, where it is known"] = None
+    blocks_per_gpu: Annotated[int | None, "resident blocks on the whole GPU"] = None
+    max_active_clusters_bound: Annotated[int | None, "clusters that fit at most"] = None
+    reasoning: Annotated[tuple[str, ...], "the arithmetic, a sentence a step"]
+    what_would_help: Annotated[tuple[Helps, ...], "the nearest changes that raise occupancy"]
+
+
+class Refused(Part, frozen=True):
+    """A configuration that a GPU cannot launch."""
+
+    gpu: Annotated[str | None, "its name; null for an architecture"]
+    compute_capability: Annotated[str, "`9.0`"]
+    error: Annotated[str, "why"]
+
+
+class CalculatorDocument(Document, frozen=True, tag="gemmprof.occupancy/1"):
+    """``gemmprof occupancy --regs … --threads …``."""
+
+    answers: Annotated[tuple[GpuAnswer | Refused, ...], "one a GPU"]
+
+
+class BuiltPart(Part, frozen=True, kw_only=True):
+    """One kernel of a build."""
+
+    SOURCES = (KernelResources,)
+
+    kernel: Annotated[str, "the kernel as the tool names it; untrusted text"]
+    architecture: str
+    registers_per_thread: int
+    static_shared_memory: int
+    barriers: int | None
+    stack_bytes: int
+    spill_store_bytes: int | None
+    spill_load_bytes: int | None
+    warning: Annotated[str | None, "what the compiler said"]
+    occupancy: Annotated[OccupancyAnswer | None, "null where it cannot be computed"]
+    error: Annotated[str | None, "why not"]
+
+
+class BuildDocument(Document, frozen=True, tag="gemmprof.occupancy/1"):
+    """``gemmprof occupancy --ptxas`` and ``--cubin``."""
+
+    kernels: Annotated[tuple[BuiltPart, ...], "every kernel of the build"]
+
+
+class LaunchPart(Part, frozen=True, kw_only=True):
+    """One launch of a report."""
+
+    SOURCES = (LaunchOccupancy,)
+
+    report: Annotated[str, "the report, as it was named"]
+    launch: Annotated[int, "position in it, from 0"]
+    kernel: Annotated[str, "full demangled name; untrusted text"]
+    gpu: Annotated[str, "name of the GPU"]
+    theoretical_occupancy_percent: Annotated[float | None, "0 to 100"]
+    achieved_occupancy_percent: Annotated[float | None, "0 to 100, averaged over time and SMs"]
+    even_occupancy_percent: Annotated[float | None, "what blocks spread evenly over SMs and time would reach"]
+    blocks_per_sm: Annotated[int | None, "resident blocks on an SM"]
+    block_limits: Annotated[
+        Mapping[str, int | None], "blocks that each resource admits; null: it does not limit"
+    ]
+    limited_by: tuple[str, ...]
+    waves: float | None
+    full_waves: Annotated[int | None, "whole waves"]
+    last_wave_blocks: Annotated[int | None, "blocks of the last wave, 0 if it is whole"]
+    losses: tuple[Loss, ...]
+    what_would_help: Annotated[tuple[str, ...], "changes that raise it, a sentence each"]
+
+
+class NotCollectedPart(Part, frozen=True):
+    """A launch whose report lacks what is needed."""
+
+    report: Annotated[str, "the report, as it was named"]
+    launch: Annotated[int, "position in it, from 0"]
+    kernel: Annotated[str, "full demangled name; untrusted text"]
+    gpu: Annotated[str, "name of the GPU"]
+    not_collected: Annotated[tuple[str, ...], "metrics that are missing"]
+    collect_with: Annotated[str, "the ncu option that collects them"]
+
+
+class LaunchesDocument(Document, frozen=True, tag="gemmprof.occupancy/1"):
+    """``gemmprof occupancy REPORT``."""
+
+    launches: Annotated[tuple[LaunchPart | NotCollectedPart, ...], "in the order of the reports"]
+
+
+def calculated(answers: Sequence[tuple[Product, Occupancy | OccupancyError]]) -> CalculatorDocument:
+    """Answers for several GPUs, each with its reasoning and with what would help; refusals with their reason."""
+    return CalculatorDocument(tuple(_on_gpu(target, answer) for target, answer in answers))
+
+
+def _on_gpu(target: Product, answer: Occupancy | OccupancyError) -> GpuAnswer | Refused:
+    gpu = target.name or None
+    if isinstance(answer, OccupancyError):
+        return Refused(gpu, ".".join(map(str, target.compute_capability)), answer.message)
+    sms = target.sm_count
+    return GpuAnswer.of(
+        answer,
+        **_converted(answer),
+        gpu=gpu,
+        sm_count=sms,
+        blocks_per_gpu=None if sms is None else answer.max_active_blocks(sms),
+        max_active_clusters_bound=(
+            answer.max_active_clusters(sms) if sms is not None and answer.cluster_size > 1 else None
+        ),
+        reasoning=tuple(step.text for step in explain(answer)),
+        what_would_help=tuple(
+            Helps(
+                suggestion.change,
+                suggestion.occupancy.blocks_per_sm,
+                100 * suggestion.occupancy.theoretical_occupancy,
+            )
+            for suggestion in suggest(answer)
+        ),
+    )
+
+
+def _converted(answer: Occupancy) -> dict[str, Any]:
+    """What the JSON has in other units or under another name than the analysis."""
+    return {
+        "compute_capability": answer.limits.label,
+        "max_warps_per_sm": answer.limits.max_warps_per_sm,
+        "theoretical_occupancy_percent": 100 * answer.theoretical_occupancy,
+    }
+
+
+def built(kernels: Sequence[BuiltKernel]) -> BuildDocument:
+    """Every kernel of a build."""
+    return BuildDocument(
+        tuple(
+            BuiltPart.of(
+                kernel.resources,
+                kernel=kernel.resources.name,
+                warning=kernel.resources.warning or None,
+                occupancy=kernel.occupancy
+                and OccupancyAnswer.of(kernel.occupancy, **_converted(kernel.occupancy)),
+                error=kernel.problem or None,
+            )
+            for kernel in kernels
+        )
+    )
+
+
+def profiled(launches: Sequence[tuple[KernelProfile, LaunchOccupancy | NotCollected]]) -> LaunchesDocument:
+    """Every launch of some reports; null stands for what was not collected."""
+    return LaunchesDocument(tuple(_launch(profile, result) for profile, result in launches))
+
+
+def _launch(profile: KernelProfile, result: LaunchOccupancy | NotCollected) -> LaunchPart | NotCollectedPart:
+    place = {
+        "report": profile.report,
+        "launch": profile.index,
+        "kernel": profile.name,
+        "gpu": profile.device.name,
+    }
+    if isinstance(result, NotCollected):
+        return NotCollectedPart.of(result, **place, not_collected=result.metrics, collect_with=result.remedy)
+    return LaunchPart.of(
+        result,
+        **place,
+        theoretical_occupancy_percent=result.theoretical_percent,
+        achieved_occupancy_percent=result.achieved_percent,
+        even_occupancy_percent=result.even_percent,
+        block_limits={limit.resource: limit.blocks for limit in result.block_limits},
+        what_would_help=tuple(map(str, result.suggestions)),
+    )
