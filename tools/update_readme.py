@@ -138,17 +138,19 @@ def ladder_table(run: Run, rows: tuple[SummaryRow, ...], ladder: Ladder, changed
         return f"The recorded run has no {ladder.title} yet: `make record` adds it."
     titles = {r.stage.number: r.stage.title for r in run.stages if r.stage.ladder == ladder.name}
     lines = [
-        "| stage | | time | TFLOP/s | of cuBLAS | occupancy | limited by | error |",
-        "|---:|---|---:|---:|---:|---:|---|---:|",
+        "| stage | | time | TFLOP/s | cuBLAS beside it | of cuBLAS | occupancy | limited by | error |",
+        "|---:|---|---:|---:|---:|---:|---:|---|---:|",
     ]
     for row in rows:
         if row.problem != shown or row.seconds is None or row.tflops is None:
             continue
+        speed = f"{milliseconds(row.seconds)} | {row.tflops:.1f}"
         share = f"{100 * row.of_cublas:.1f} %" if row.of_cublas is not None else "–"
+        beside = f"{row.cublas_tflops:.1f}" if row.cublas_tflops is not None else "–"
         occupancy = f"{row.achieved_occupancy:.0f} %" if row.achieved_occupancy is not None else "–"
         error = f"{row.relative_error:.1e}" if row.relative_error is not None else "–"
         lines.append(
-            f"| {row.stage} | {titles[row.stage]} | {milliseconds(row.seconds)} | {row.tflops:.1f} | {share} "
+            f"| {row.stage} | {titles[row.stage]} | {speed} | {beside} | {share} "
             f"| {occupancy} | {row.limited_by or '–'} | {error} |"
         )
     versions = run.info.versions
@@ -161,7 +163,8 @@ def ladder_table(run: Run, rows: tuple[SummaryRow, ...], ladder: Ladder, changed
         "",
         f"{run.info.device}, recorded on {run.info.created[:10]}, M = N = K = {shown.m:,}, {ARITHMETIC[ladder.name]}, "
         f"random normal data; {made}. "
-        "Median time, L2 flushed before every repetition, alternating with cuBLAS in one process; the error is the "
+        "Median time, L2 flushed before every repetition, alternating with cuBLAS in one process, whose speed in "
+        "the same turns stands beside it (its own row: the median of those); the error is the "
         "relative Frobenius distance to a float64 product. Occupancy and limit are from the profiled launch.",
     ]
     clocks = [
@@ -172,7 +175,7 @@ def ladder_table(run: Run, rows: tuple[SummaryRow, ...], ladder: Ladder, changed
     if clocks and max(clocks) > 1.05 * min(clocks):
         lines[-1] += (
             f" Under this load the card sets the SM clock, {min(clocks):.0f} to {max(clocks):.0f} MHz here: compare "
-            "the shares of cuBLAS, measured in turns, rather than the times of two rows."
+            "the shares of cuBLAS rather than the times of two rows."
         )
     if changed:
         numbers = ", ".join(str(number) for number in changed)
@@ -190,10 +193,10 @@ def fastest_table(run: Run, rows: tuple[SummaryRow, ...]) -> str:
 
     def line(problem: Problem) -> str:
         row = found[problem]
-        assert row.tflops is not None and row.of_cublas is not None
+        assert row.tflops is not None and row.cublas_tflops is not None and row.of_cublas is not None
         shape = f"{problem.m} × {problem.n} × {problem.k}"
         return (
-            f"| {shape} | {row.tflops:.3g} | {row.tflops / row.of_cublas:.3g} | {row.of_cublas:.3f} "
+            f"| {shape} | {row.tflops:.3g} | {row.cublas_tflops:.3g} | {row.of_cublas:.3f} "
             f"| {row.relative_error:.0e} |"
         )
 

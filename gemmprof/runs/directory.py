@@ -15,6 +15,7 @@ import dataclasses
 import datetime
 import json
 import os
+import statistics
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -134,19 +135,38 @@ class Run:
                 return result
         return None
 
-    def of_yardstick(self, result: StageResult) -> float | None:
-        """Speed of a stage as a share of the yardstick's on the same problem, 0 to 1 and above.
+    def seconds(self, result: StageResult) -> float | None:
+        """The time that stands for a result, None where it was not timed.
 
-        Against the yardstick's repetitions that alternated with the stage's own, else against its own row of this run;
+        A stage's own median. Of the yardstick the median of those beside the stages: each stage took turns with it, and
+        from one to the next the card's clock changes.
+        """
+        if result.timing is None or not self.record_of(result).stage.yardstick:
+            return result.timing.median if result.timing else None
+        beside = [
+            other.timing.yardstick_median
+            for other in self.results
+            if other.problem == result.problem and other.stage != result.stage
+            if other.timing is not None and other.timing.yardstick_median is not None
+        ]
+        return statistics.median(beside or [result.timing.median])
+
+    def yardstick_seconds(self, result: StageResult) -> float | None:
+        """Time of the yardstick in turns with a stage, else that of its own row.
+
         None for the yardstick itself and where one of the two was not timed.
         """
         if result.timing is None or self.record_of(result).stage.yardstick:
             return None
-        if result.timing.of_yardstick is not None:
-            return result.timing.of_yardstick
+        if result.timing.yardstick_median:
+            return result.timing.yardstick_median
         yardstick = self.yardstick(result.problem)
-        own = yardstick.timing.median if yardstick is not None and yardstick.timing else None
-        return own / result.timing.median if own else None
+        return yardstick.timing.median if yardstick is not None and yardstick.timing else None
+
+    def of_yardstick(self, result: StageResult) -> float | None:
+        """Speed of a stage as a share of the yardstick's in turns with it, 0 to 1 and above; None as above."""
+        seconds = self.yardstick_seconds(result)
+        return seconds / result.timing.median if seconds and result.timing is not None else None
 
     def with_result(self, result: StageResult) -> Run:
         """A copy in which ``result`` stands in place of any older one of the same stage and problem."""

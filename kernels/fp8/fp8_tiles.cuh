@@ -6,7 +6,7 @@
 
 #include "../include/store_ring.cuh"
 #include "../include/tensor_map.cuh"
-#include "../include/wgmma_e4m3.cuh"
+#include "../include/wgmma.cuh"
 #include "fp8_operands.cuh"
 
 constexpr int SWIZZLE_ATOM = 1024;  // the 128-byte swizzle repeats every 8 rows, counted from an aligned address

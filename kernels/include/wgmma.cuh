@@ -1,4 +1,4 @@
-// wgmma: sums[64 x N] += A[64 x 16] @ B[16 x N], by a warpgroup, both operands in shared memory.
+// wgmma: sums[64 x N] += A[64 x K] @ B[K x N], by a warpgroup, both operands in shared memory; K is 32 bytes of a row.
 //
 // One overload for each N: the instruction names every register of its sums. A lane holds, of every eight columns, two
 // neighbours in row lane / 4 of its warp's 16 rows and two in the row eight below.
@@ -9,183 +9,63 @@
 namespace gemmprof::ptx {
 
 // clang-format off
-#define GEMMPROF_WGMMA_32(TYPE) \
-    asm volatile( \
-        "{\n.reg .pred p;\nsetp.ne.b32 p, %18, 0;\n" \
-        "wgmma.mma_async.sync.aligned.m64n32k16.f32." TYPE "." TYPE " {" \
-        "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15" \
-        "}, %16, %17, p, 1, 1, %19, %20;\n}" \
-        : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3]), "+f"(d[4]), "+f"(d[5]), "+f"(d[6]), "+f"(d[7]), \
-          "+f"(d[8]), "+f"(d[9]), "+f"(d[10]), "+f"(d[11]), "+f"(d[12]), "+f"(d[13]), "+f"(d[14]), "+f"(d[15]) \
-        : "l"(a), "l"(b), "r"(add), "n"(A_TRANSPOSED), "n"(B_TRANSPOSED))
 
-#define GEMMPROF_WGMMA_64(TYPE) \
-    asm volatile( \
-        "{\n.reg .pred p;\nsetp.ne.b32 p, %34, 0;\n" \
-        "wgmma.mma_async.sync.aligned.m64n64k16.f32." TYPE "." TYPE " {" \
-        "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, " \
-        "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31" \
-        "}, %32, %33, p, 1, 1, %35, %36;\n}" \
-        : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3]), "+f"(d[4]), "+f"(d[5]), "+f"(d[6]), "+f"(d[7]), \
-          "+f"(d[8]), "+f"(d[9]), "+f"(d[10]), "+f"(d[11]), "+f"(d[12]), "+f"(d[13]), "+f"(d[14]), "+f"(d[15]), \
-          "+f"(d[16]), "+f"(d[17]), "+f"(d[18]), "+f"(d[19]), "+f"(d[20]), "+f"(d[21]), "+f"(d[22]), "+f"(d[23]), \
-          "+f"(d[24]), "+f"(d[25]), "+f"(d[26]), "+f"(d[27]), "+f"(d[28]), "+f"(d[29]), "+f"(d[30]), "+f"(d[31]) \
-        : "l"(a), "l"(b), "r"(add), "n"(A_TRANSPOSED), "n"(B_TRANSPOSED))
+// X(0) to X(COUNT - 1), but for X(0), which nothing separates from what stands before it.
+#define GEMMPROF_TEN(X, T) GEMMPROF_EIGHT(X, T) X(T##8) X(T##9)
+#define GEMMPROF_EIGHT(X, T) GEMMPROF_SIX(X, T) X(T##6) X(T##7)
+#define GEMMPROF_SIX(X, T) GEMMPROF_FOUR(X, T) X(T##4) X(T##5)
+#define GEMMPROF_FOUR(X, T) GEMMPROF_TWO(X, T) X(T##2) X(T##3)
+#define GEMMPROF_TWO(X, T) X(T##0) X(T##1)
+#define GEMMPROF_TO_10(X) X(1) X(2) X(3) X(4) X(5) X(6) X(7) X(8) X(9)
+#define GEMMPROF_TO_30(X) GEMMPROF_TO_10(X) GEMMPROF_TEN(X, 1) GEMMPROF_TEN(X, 2)
+#define GEMMPROF_TO_60(X) GEMMPROF_TO_30(X) GEMMPROF_TEN(X, 3) GEMMPROF_TEN(X, 4) GEMMPROF_TEN(X, 5)
+#define GEMMPROF_TO_16(X) GEMMPROF_TO_10(X) GEMMPROF_SIX(X, 1)
+#define GEMMPROF_TO_32(X) GEMMPROF_TO_30(X) GEMMPROF_TWO(X, 3)
+#define GEMMPROF_TO_64(X) GEMMPROF_TO_60(X) GEMMPROF_FOUR(X, 6)
+#define GEMMPROF_TO_80(X) GEMMPROF_TO_60(X) GEMMPROF_TEN(X, 6) GEMMPROF_TEN(X, 7)
+#define GEMMPROF_TO_96(X) GEMMPROF_TO_80(X) GEMMPROF_TEN(X, 8) GEMMPROF_SIX(X, 9)
+#define GEMMPROF_TO_128(X) \
+    GEMMPROF_TO_80(X) GEMMPROF_TEN(X, 8) GEMMPROF_TEN(X, 9) GEMMPROF_TEN(X, 10) GEMMPROF_TEN(X, 11) GEMMPROF_EIGHT(X, 12)
 
-#define GEMMPROF_WGMMA_128(TYPE) \
-    asm volatile( \
-        "{\n.reg .pred p;\nsetp.ne.b32 p, %66, 0;\n" \
-        "wgmma.mma_async.sync.aligned.m64n128k16.f32." TYPE "." TYPE " {" \
-        "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, " \
-        "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, " \
-        "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, " \
-        "%48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63" \
-        "}, %64, %65, p, 1, 1, %67, %68;\n}" \
-        : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3]), "+f"(d[4]), "+f"(d[5]), "+f"(d[6]), "+f"(d[7]), \
-          "+f"(d[8]), "+f"(d[9]), "+f"(d[10]), "+f"(d[11]), "+f"(d[12]), "+f"(d[13]), "+f"(d[14]), "+f"(d[15]), \
-          "+f"(d[16]), "+f"(d[17]), "+f"(d[18]), "+f"(d[19]), "+f"(d[20]), "+f"(d[21]), "+f"(d[22]), "+f"(d[23]), \
-          "+f"(d[24]), "+f"(d[25]), "+f"(d[26]), "+f"(d[27]), "+f"(d[28]), "+f"(d[29]), "+f"(d[30]), "+f"(d[31]), \
-          "+f"(d[32]), "+f"(d[33]), "+f"(d[34]), "+f"(d[35]), "+f"(d[36]), "+f"(d[37]), "+f"(d[38]), "+f"(d[39]), \
-          "+f"(d[40]), "+f"(d[41]), "+f"(d[42]), "+f"(d[43]), "+f"(d[44]), "+f"(d[45]), "+f"(d[46]), "+f"(d[47]), \
-          "+f"(d[48]), "+f"(d[49]), "+f"(d[50]), "+f"(d[51]), "+f"(d[52]), "+f"(d[53]), "+f"(d[54]), "+f"(d[55]), \
-          "+f"(d[56]), "+f"(d[57]), "+f"(d[58]), "+f"(d[59]), "+f"(d[60]), "+f"(d[61]), "+f"(d[62]), "+f"(d[63]) \
-        : "l"(a), "l"(b), "r"(add), "n"(A_TRANSPOSED), "n"(B_TRANSPOSED))
+#define GEMMPROF_NAME(I) ", %" #I
+#define GEMMPROF_SUM(I) , "+f"(d[I])
 
-#define GEMMPROF_WGMMA_160(TYPE) \
-    asm volatile( \
-        "{\n.reg .pred p;\nsetp.ne.b32 p, %82, 0;\n" \
-        "wgmma.mma_async.sync.aligned.m64n160k16.f32." TYPE "." TYPE " {" \
-        "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, " \
-        "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, " \
-        "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, " \
-        "%48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63, " \
-        "%64, %65, %66, %67, %68, %69, %70, %71, %72, %73, %74, %75, %76, %77, %78, %79" \
-        "}, %80, %81, p, 1, 1, %83, %84;\n}" \
-        : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3]), "+f"(d[4]), "+f"(d[5]), "+f"(d[6]), "+f"(d[7]), \
-          "+f"(d[8]), "+f"(d[9]), "+f"(d[10]), "+f"(d[11]), "+f"(d[12]), "+f"(d[13]), "+f"(d[14]), "+f"(d[15]), \
-          "+f"(d[16]), "+f"(d[17]), "+f"(d[18]), "+f"(d[19]), "+f"(d[20]), "+f"(d[21]), "+f"(d[22]), "+f"(d[23]), \
-          "+f"(d[24]), "+f"(d[25]), "+f"(d[26]), "+f"(d[27]), "+f"(d[28]), "+f"(d[29]), "+f"(d[30]), "+f"(d[31]), \
-          "+f"(d[32]), "+f"(d[33]), "+f"(d[34]), "+f"(d[35]), "+f"(d[36]), "+f"(d[37]), "+f"(d[38]), "+f"(d[39]), \
-          "+f"(d[40]), "+f"(d[41]), "+f"(d[42]), "+f"(d[43]), "+f"(d[44]), "+f"(d[45]), "+f"(d[46]), "+f"(d[47]), \
-          "+f"(d[48]), "+f"(d[49]), "+f"(d[50]), "+f"(d[51]), "+f"(d[52]), "+f"(d[53]), "+f"(d[54]), "+f"(d[55]), \
-          "+f"(d[56]), "+f"(d[57]), "+f"(d[58]), "+f"(d[59]), "+f"(d[60]), "+f"(d[61]), "+f"(d[62]), "+f"(d[63]), \
-          "+f"(d[64]), "+f"(d[65]), "+f"(d[66]), "+f"(d[67]), "+f"(d[68]), "+f"(d[69]), "+f"(d[70]), "+f"(d[71]), \
-          "+f"(d[72]), "+f"(d[73]), "+f"(d[74]), "+f"(d[75]), "+f"(d[76]), "+f"(d[77]), "+f"(d[78]), "+f"(d[79]) \
-        : "l"(a), "l"(b), "r"(add), "n"(A_TRANSPOSED), "n"(B_TRANSPOSED))
+// The operands behind the sums: %A, %B, %ADD, then what else there is, as ORDERS names it.
+#define GEMMPROF_WGMMA(COUNT, SHAPE_AND_TYPES, A, B, ADD, ORDERS, ...) \
+    asm volatile("{\n.reg .pred p;\nsetp.ne.b32 p, %" #ADD ", 0;\nwgmma.mma_async.sync.aligned." SHAPE_AND_TYPES \
+                 " {%0" GEMMPROF_TO_##COUNT(GEMMPROF_NAME) "}, %" #A ", %" #B ", p, 1, 1" ORDERS ";\n}" \
+                 : "+f"(d[0]) GEMMPROF_TO_##COUNT(GEMMPROF_SUM) : "l"(a), "l"(b), "r"(add)__VA_ARGS__)
 
-#define GEMMPROF_WGMMA_192(TYPE) \
-    asm volatile( \
-        "{\n.reg .pred p;\nsetp.ne.b32 p, %98, 0;\n" \
-        "wgmma.mma_async.sync.aligned.m64n192k16.f32." TYPE "." TYPE " {" \
-        "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, " \
-        "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, " \
-        "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, " \
-        "%48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63, " \
-        "%64, %65, %66, %67, %68, %69, %70, %71, %72, %73, %74, %75, %76, %77, %78, %79, " \
-        "%80, %81, %82, %83, %84, %85, %86, %87, %88, %89, %90, %91, %92, %93, %94, %95" \
-        "}, %96, %97, p, 1, 1, %99, %100;\n}" \
-        : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3]), "+f"(d[4]), "+f"(d[5]), "+f"(d[6]), "+f"(d[7]), \
-          "+f"(d[8]), "+f"(d[9]), "+f"(d[10]), "+f"(d[11]), "+f"(d[12]), "+f"(d[13]), "+f"(d[14]), "+f"(d[15]), \
-          "+f"(d[16]), "+f"(d[17]), "+f"(d[18]), "+f"(d[19]), "+f"(d[20]), "+f"(d[21]), "+f"(d[22]), "+f"(d[23]), \
-          "+f"(d[24]), "+f"(d[25]), "+f"(d[26]), "+f"(d[27]), "+f"(d[28]), "+f"(d[29]), "+f"(d[30]), "+f"(d[31]), \
-          "+f"(d[32]), "+f"(d[33]), "+f"(d[34]), "+f"(d[35]), "+f"(d[36]), "+f"(d[37]), "+f"(d[38]), "+f"(d[39]), \
-          "+f"(d[40]), "+f"(d[41]), "+f"(d[42]), "+f"(d[43]), "+f"(d[44]), "+f"(d[45]), "+f"(d[46]), "+f"(d[47]), \
-          "+f"(d[48]), "+f"(d[49]), "+f"(d[50]), "+f"(d[51]), "+f"(d[52]), "+f"(d[53]), "+f"(d[54]), "+f"(d[55]), \
-          "+f"(d[56]), "+f"(d[57]), "+f"(d[58]), "+f"(d[59]), "+f"(d[60]), "+f"(d[61]), "+f"(d[62]), "+f"(d[63]), \
-          "+f"(d[64]), "+f"(d[65]), "+f"(d[66]), "+f"(d[67]), "+f"(d[68]), "+f"(d[69]), "+f"(d[70]), "+f"(d[71]), \
-          "+f"(d[72]), "+f"(d[73]), "+f"(d[74]), "+f"(d[75]), "+f"(d[76]), "+f"(d[77]), "+f"(d[78]), "+f"(d[79]), \
-          "+f"(d[80]), "+f"(d[81]), "+f"(d[82]), "+f"(d[83]), "+f"(d[84]), "+f"(d[85]), "+f"(d[86]), "+f"(d[87]), \
-          "+f"(d[88]), "+f"(d[89]), "+f"(d[90]), "+f"(d[91]), "+f"(d[92]), "+f"(d[93]), "+f"(d[94]), "+f"(d[95]) \
-        : "l"(a), "l"(b), "r"(add), "n"(A_TRANSPOSED), "n"(B_TRANSPOSED))
+// For COUNT sums a thread, 64 x N of a warpgroup; A to AT_B number the operands behind them.
+//
+// sums = A @ B where `add` is 0. A_TRANSPOSED: neighbours along M, not along K, lie side by side; B_TRANSPOSED: along
+// N. Of 8-bit operands K lies along the rows, so nothing is said of that.
+#define GEMMPROF_WGMMA_OF(COUNT, N, A, B, ADD, AT_A, AT_B) \
+    template <bool BFLOAT16, int A_TRANSPOSED, int B_TRANSPOSED> \
+    __device__ __forceinline__ void wgmma(float (&d)[COUNT], std::uint64_t a, std::uint64_t b, int add) { \
+        if constexpr (BFLOAT16) \
+            GEMMPROF_WGMMA(COUNT, "m64n" #N "k16.f32.bf16.bf16", A, B, ADD, ", %" #AT_A ", %" #AT_B, \
+                           , "n"(A_TRANSPOSED), "n"(B_TRANSPOSED)); \
+        else \
+            GEMMPROF_WGMMA(COUNT, "m64n" #N "k16.f32.f16.f16", A, B, ADD, ", %" #AT_A ", %" #AT_B, \
+                           , "n"(A_TRANSPOSED), "n"(B_TRANSPOSED)); \
+    } \
+    __device__ __forceinline__ void wgmma_e4m3(float (&d)[COUNT], std::uint64_t a, std::uint64_t b, int add) { \
+        GEMMPROF_WGMMA(COUNT, "m64n" #N "k32.f32.e4m3.e4m3", A, B, ADD, "", ); \
+    }
 
-#define GEMMPROF_WGMMA_256(TYPE) \
-    asm volatile( \
-        "{\n.reg .pred p;\nsetp.ne.b32 p, %130, 0;\n" \
-        "wgmma.mma_async.sync.aligned.m64n256k16.f32." TYPE "." TYPE " {" \
-        "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, " \
-        "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, " \
-        "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, " \
-        "%48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63, " \
-        "%64, %65, %66, %67, %68, %69, %70, %71, %72, %73, %74, %75, %76, %77, %78, %79, " \
-        "%80, %81, %82, %83, %84, %85, %86, %87, %88, %89, %90, %91, %92, %93, %94, %95, " \
-        "%96, %97, %98, %99, %100, %101, %102, %103, %104, %105, %106, %107, %108, %109, %110, %111, " \
-        "%112, %113, %114, %115, %116, %117, %118, %119, %120, %121, %122, %123, %124, %125, %126, %127" \
-        "}, %128, %129, p, 1, 1, %131, %132;\n}" \
-        : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3]), "+f"(d[4]), "+f"(d[5]), "+f"(d[6]), "+f"(d[7]), \
-          "+f"(d[8]), "+f"(d[9]), "+f"(d[10]), "+f"(d[11]), "+f"(d[12]), "+f"(d[13]), "+f"(d[14]), "+f"(d[15]), \
-          "+f"(d[16]), "+f"(d[17]), "+f"(d[18]), "+f"(d[19]), "+f"(d[20]), "+f"(d[21]), "+f"(d[22]), "+f"(d[23]), \
-          "+f"(d[24]), "+f"(d[25]), "+f"(d[26]), "+f"(d[27]), "+f"(d[28]), "+f"(d[29]), "+f"(d[30]), "+f"(d[31]), \
-          "+f"(d[32]), "+f"(d[33]), "+f"(d[34]), "+f"(d[35]), "+f"(d[36]), "+f"(d[37]), "+f"(d[38]), "+f"(d[39]), \
-          "+f"(d[40]), "+f"(d[41]), "+f"(d[42]), "+f"(d[43]), "+f"(d[44]), "+f"(d[45]), "+f"(d[46]), "+f"(d[47]), \
-          "+f"(d[48]), "+f"(d[49]), "+f"(d[50]), "+f"(d[51]), "+f"(d[52]), "+f"(d[53]), "+f"(d[54]), "+f"(d[55]), \
-          "+f"(d[56]), "+f"(d[57]), "+f"(d[58]), "+f"(d[59]), "+f"(d[60]), "+f"(d[61]), "+f"(d[62]), "+f"(d[63]), \
-          "+f"(d[64]), "+f"(d[65]), "+f"(d[66]), "+f"(d[67]), "+f"(d[68]), "+f"(d[69]), "+f"(d[70]), "+f"(d[71]), \
-          "+f"(d[72]), "+f"(d[73]), "+f"(d[74]), "+f"(d[75]), "+f"(d[76]), "+f"(d[77]), "+f"(d[78]), "+f"(d[79]), \
-          "+f"(d[80]), "+f"(d[81]), "+f"(d[82]), "+f"(d[83]), "+f"(d[84]), "+f"(d[85]), "+f"(d[86]), "+f"(d[87]), \
-          "+f"(d[88]), "+f"(d[89]), "+f"(d[90]), "+f"(d[91]), "+f"(d[92]), "+f"(d[93]), "+f"(d[94]), "+f"(d[95]), \
-          "+f"(d[96]), "+f"(d[97]), "+f"(d[98]), "+f"(d[99]), "+f"(d[100]), "+f"(d[101]), "+f"(d[102]), "+f"(d[103]), \
-          "+f"(d[104]), "+f"(d[105]), "+f"(d[106]), "+f"(d[107]), "+f"(d[108]), "+f"(d[109]), "+f"(d[110]), "+f"(d[111]), \
-          "+f"(d[112]), "+f"(d[113]), "+f"(d[114]), "+f"(d[115]), "+f"(d[116]), "+f"(d[117]), "+f"(d[118]), "+f"(d[119]), \
-          "+f"(d[120]), "+f"(d[121]), "+f"(d[122]), "+f"(d[123]), "+f"(d[124]), "+f"(d[125]), "+f"(d[126]), "+f"(d[127]) \
-        : "l"(a), "l"(b), "r"(add), "n"(A_TRANSPOSED), "n"(B_TRANSPOSED))
+GEMMPROF_WGMMA_OF(16, 32, 16, 17, 18, 19, 20)
+GEMMPROF_WGMMA_OF(32, 64, 32, 33, 34, 35, 36)
+GEMMPROF_WGMMA_OF(64, 128, 64, 65, 66, 67, 68)
+GEMMPROF_WGMMA_OF(80, 160, 80, 81, 82, 83, 84)
+GEMMPROF_WGMMA_OF(96, 192, 96, 97, 98, 99, 100)
+GEMMPROF_WGMMA_OF(128, 256, 128, 129, 130, 131, 132)
+
+#undef GEMMPROF_WGMMA_OF
+#undef GEMMPROF_WGMMA
+#undef GEMMPROF_SUM
+#undef GEMMPROF_NAME
 
 // clang-format on
-
-// sums = A @ B where `add` is 0. A_TRANSPOSED: neighbours along M, not along K, lie side by side; B_TRANSPOSED: along
-// N.
-template <bool BFLOAT16, int A_TRANSPOSED, int B_TRANSPOSED>
-__device__ __forceinline__ void wgmma(float (&d)[16], std::uint64_t a, std::uint64_t b, int add) {
-    if constexpr (BFLOAT16)
-        GEMMPROF_WGMMA_32("bf16");
-    else
-        GEMMPROF_WGMMA_32("f16");
-}
-
-template <bool BFLOAT16, int A_TRANSPOSED, int B_TRANSPOSED>
-__device__ __forceinline__ void wgmma(float (&d)[32], std::uint64_t a, std::uint64_t b, int add) {
-    if constexpr (BFLOAT16)
-        GEMMPROF_WGMMA_64("bf16");
-    else
-        GEMMPROF_WGMMA_64("f16");
-}
-
-template <bool BFLOAT16, int A_TRANSPOSED, int B_TRANSPOSED>
-__device__ __forceinline__ void wgmma(float (&d)[64], std::uint64_t a, std::uint64_t b, int add) {
-    if constexpr (BFLOAT16)
-        GEMMPROF_WGMMA_128("bf16");
-    else
-        GEMMPROF_WGMMA_128("f16");
-}
-
-template <bool BFLOAT16, int A_TRANSPOSED, int B_TRANSPOSED>
-__device__ __forceinline__ void wgmma(float (&d)[80], std::uint64_t a, std::uint64_t b, int add) {
-    if constexpr (BFLOAT16)
-        GEMMPROF_WGMMA_160("bf16");
-    else
-        GEMMPROF_WGMMA_160("f16");
-}
-
-template <bool BFLOAT16, int A_TRANSPOSED, int B_TRANSPOSED>
-__device__ __forceinline__ void wgmma(float (&d)[96], std::uint64_t a, std::uint64_t b, int add) {
-    if constexpr (BFLOAT16)
-        GEMMPROF_WGMMA_192("bf16");
-    else
-        GEMMPROF_WGMMA_192("f16");
-}
-
-template <bool BFLOAT16, int A_TRANSPOSED, int B_TRANSPOSED>
-__device__ __forceinline__ void wgmma(float (&d)[128], std::uint64_t a, std::uint64_t b, int add) {
-    if constexpr (BFLOAT16)
-        GEMMPROF_WGMMA_256("bf16");
-    else
-        GEMMPROF_WGMMA_256("f16");
-}
-
-#undef GEMMPROF_WGMMA_32
-#undef GEMMPROF_WGMMA_64
-#undef GEMMPROF_WGMMA_128
-#undef GEMMPROF_WGMMA_160
-#undef GEMMPROF_WGMMA_192
-#undef GEMMPROF_WGMMA_256
 
 }  // namespace gemmprof::ptx

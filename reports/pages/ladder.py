@@ -13,7 +13,7 @@ from gemmprof.analysis.sections.by_line import base_name
 from gemmprof.analysis.sections.roofline import Roofline
 from gemmprof.analysis.sections.speed_of_light import SpeedOfLight
 from gemmprof.analysis.sections.warp_states import WarpStates
-from gemmprof.model import Problem
+from gemmprof.model import Problem, StageResult
 from gemmprof.reports.facts import achieved_occupancy, gpu_index, process_of
 from gemmprof.reports.figures import ladder_figure
 from gemmprof.reports.figures.svg import page_svg
@@ -131,7 +131,7 @@ def _rows(
     session: Session, run: Run, problem: Problem, pages: dict[tuple[int, Problem], KernelPage]
 ) -> tuple[StageRow, ...]:
     results = [result for result in run.results if result.problem == problem]
-    speeds = {result.stage: result.timing.tflops(problem) for result in results if result.timing is not None}
+    speeds = _speeds(run, results)
     best = max(speeds.values(), default=0.0)
     rows: list[StageRow] = []
     before: float | None = None
@@ -144,7 +144,8 @@ def _rows(
             StageRow(
                 record=record,
                 result=result,
-                tflops=speed,
+                seconds=run.seconds(result),
+                yardstick_seconds=run.yardstick_seconds(result),
                 of_yardstick=run.of_yardstick(result),
                 step=speed / before if speed is not None and before and not is_yardstick else None,
                 share_of_best=speed / best if speed is not None and best else 0.0,
@@ -154,6 +155,20 @@ def _rows(
         if not is_yardstick:
             before = speed
     return tuple(rows)
+
+
+def _speeds(run: Run, results: Sequence[StageResult]) -> dict[int, float]:
+    """What stages are compared by, the fastest first: their shares of the yardstick, else one over their times.
+
+    Each stage was timed in turns with the yardstick, minutes after the one before: where all have their share of it,
+    that decides, because a card that has grown hot in between slows both.
+    """
+    timed = {result.stage: seconds for result in results if (seconds := run.seconds(result))}
+    shares = {result.stage: share for result in results if (share := run.of_yardstick(result))}
+    yardsticks = {result.stage: 1.0 for result in results if run.record_of(result).stage.yardstick}
+    if timed.keys() <= shares.keys() | yardsticks.keys():
+        return {number: shares.get(number, 1.0) for number in timed}
+    return {number: 1.0 / seconds for number, seconds in timed.items()}
 
 
 def _story(rows: Sequence[StageRow]) -> str:

@@ -51,13 +51,25 @@ class StageRow:
 
     record: StageRecord
     result: StageResult
-    tflops: float | None
+    seconds: float | None
+    yardstick_seconds: float | None
+    """Time of the yardstick in turns with this stage."""
     of_yardstick: float | None
     step: float | None
     """Speed over the stage before."""
     share_of_best: float
-    """TFLOP/s as a share of the fastest stage's, 0 to 1, for the bar."""
+    """Speed as a share of the fastest row's, 0 to 1, for the bar."""
     launch: LaunchRow | None
+
+    @property
+    def tflops(self) -> float | None:
+        """TFLOP/s in `seconds`."""
+        return self.result.problem.flops / self.seconds / 1e12 if self.seconds else None
+
+    @property
+    def yardstick_tflops(self) -> float | None:
+        """The yardstick's in turns with this stage."""
+        return self.result.problem.flops / self.yardstick_seconds / 1e12 if self.yardstick_seconds else None
 
     @property
     def yardstick(self) -> bool:
@@ -71,14 +83,8 @@ def timed_stages(rows: Sequence[StageRow]) -> list[StageRow]:
 
 
 def fastest_of(rows: Sequence[StageRow]) -> StageRow | None:
-    """The fastest stage beside the yardstick, None where none was timed.
-
-    Each stage was timed in turns with the yardstick, minutes after the one before: where all have their share of it,
-    that decides, because a card that has grown hot in between slows both.
-    """
-    timed = timed_stages(rows)
-    in_turns = all(row.of_yardstick is not None for row in timed)
-    return max(timed, key=lambda row: (row.of_yardstick if in_turns else row.tflops) or 0.0, default=None)
+    """The fastest stage beside the yardstick, None where none was timed."""
+    return max(timed_stages(rows), key=lambda row: row.share_of_best, default=None)
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,11 +30,12 @@ class SummaryRow:
     Attributes:
         stage, name: number and name of the stage.
         problem: the matrix product.
-        seconds: median time outside the profiler.
+        seconds: median time outside the profiler; of cuBLAS, the median of its times in turns with the stages.
         seconds_p10, seconds_p90: the times that a tenth of the repetitions were below, and above.
         repetitions: how often it was timed.
-        tflops: TFLOP/s at the median time.
-        of_cublas: speed as a share of cuBLAS's in alternating repetitions, 0 to 1 and above.
+        tflops: TFLOP/s in these seconds.
+        cublas_tflops: cuBLAS's in alternating repetitions.
+        of_cublas: speed as a share of that, 0 to 1 and above.
         peak_percent: rate of the main arithmetic under the profiler, in per cent of its peak at the same clocks.
         achieved_occupancy: per cent, under the profiler.
         limited_by: what holds the kernel back, in a few words.
@@ -52,6 +53,7 @@ class SummaryRow:
     seconds_p90: float | None = None
     repetitions: int | None = None
     tflops: float | None = None
+    cublas_tflops: float | None = None
     of_cublas: float | None = None
     peak_percent: float | None = None
     achieved_occupancy: float | None = None
@@ -87,16 +89,18 @@ def summarise(run: Run, session: Session | None) -> tuple[SummaryRow, ...]:
 
 def _row(run: Run, result: StageResult, name: str, kernel: KernelAnalysis | None) -> SummaryRow:
     timing, verification = result.timing, result.verification
+    seconds, cublas = run.seconds(result), run.yardstick_seconds(result)
     launch = launch_row(kernel, None) if kernel is not None else None
     return SummaryRow(
         stage=result.stage,
         name=name,
         problem=result.problem,
-        seconds=timing.median if timing else None,
+        seconds=seconds,
         seconds_p10=timing.p10 if timing else None,
         seconds_p90=timing.p90 if timing else None,
         repetitions=timing.repetitions if timing else None,
-        tflops=timing.tflops(result.problem) if timing else None,
+        tflops=result.problem.flops / seconds / 1e12 if seconds else None,
+        cublas_tflops=result.problem.flops / cublas / 1e12 if cublas else None,
         of_cublas=run.of_yardstick(result),
         peak_percent=launch.peak_percent if launch else None,
         achieved_occupancy=launch.occupancy_percent if launch else None,
@@ -129,7 +133,16 @@ def table(rows: Sequence[SummaryRow]) -> Table:
     several = len({row.card for row in rows if row.card is not None}) > 1
     if several:
         result.add_column("GPU", no_wrap=True)
-    for title in ("time ms", "p10–p90", "TFLOP/s", "% cuBLAS", "% of peak*", "occupancy %*", "error"):
+    for title in (
+        "time ms",
+        "p10–p90",
+        "TFLOP/s",
+        "cuBLAS",
+        "% of it",
+        "% of peak*",
+        "occupancy %*",
+        "error",
+    ):
         result.add_column(title, justify="right", no_wrap=True)
     result.add_column("limited by*")
     for row in rows:
@@ -144,6 +157,7 @@ def table(rows: Sequence[SummaryRow]) -> Table:
             if row.seconds_p10 is not None and row.seconds_p90 is not None
             else ABSENT,
             _text(row.tflops, 1, "{:.2f}"),
+            _text(row.cublas_tflops, 1, "{:.2f}"),
             _text(row.of_cublas, 100, "{:.1f}"),
             _text(row.peak_percent, 1, "{:.1f}"),
             _text(row.achieved_occupancy, 1, "{:.1f}"),
