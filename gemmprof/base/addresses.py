@@ -13,7 +13,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Literal
+from typing import Annotated, Literal
+
+from msgspec import Meta
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +45,7 @@ class Access:
     row: str
     column: str
     place: str = ""
-    elements: int = 1
+    elements: Annotated[int, Meta(ge=1, le=1024)] = 1
     executions: str = "1"
     once: bool = False
     asynchronous: bool = False

@@ -53,14 +53,14 @@ class ErrorDocument(Document, frozen=True, tag="gemmprof.error/1"):
 def json_text(value: object, indent: int = 2) -> str:
     """The document as JSON. NaN and infinities become null; file names that are no UTF-8 stay what they are."""
     try:
-        data = msgspec.json.encode(value, enc_hook=_plain)
+        data = msgspec.json.encode(value, enc_hook=plain)
     except UnicodeEncodeError:  # half a character, which only the standard library writes (as ``\\udc80``)
-        text = json.dumps(msgspec.to_builtins(value, enc_hook=_plain))
+        text = json.dumps(msgspec.to_builtins(value, enc_hook=plain))
         return json.dumps(json.loads(text, parse_constant=lambda _: None), indent=indent or None)
     return msgspec.json.format(data, indent=indent).decode("utf-8")
 
 
-def _plain(value: Any) -> Any:
+def plain(value: Any) -> Any:
     """What msgspec does not know, as something that it does."""
     if isinstance(value, Mapping):
         return dict(value)

@@ -6,17 +6,13 @@ It stands here because the profiler makes it and the reports show it, and neithe
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
 from gemmprof.base.documents import Document
 from gemmprof.model.gpu import Card
-from gemmprof.model.ladder import Problem, Stage, Variant
-
-Parameters = Mapping[str, int]
-"""Tile parameters by letter (BM, BN, BK …)."""
+from gemmprof.model.ladder import Parameters, Problem, Stage, Variant
 
 
 class StagesDocument(Document, frozen=True, tag="gemmprof.stages/1"):

@@ -6,11 +6,18 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
+from typing import Annotated
+
+from msgspec import Meta
 
 from gemmprof.base.addresses import Addresses
 from gemmprof.base.errors import UsageError
 from gemmprof.gpu.dtypes import DTYPES, ELEMENT_TYPES, FLOAT32
 
+LARGEST = 1 << 24
+"""Of a dimension or a parameter that is read from a file."""
+Parameters = Mapping[str, Annotated[int, Meta(ge=0, le=LARGEST)]]
+"""Tile parameters by letter (BM, BN, BK …)."""
 _SHAPE = re.compile(
     r"^\s*([0-9]{1,9})\s*(?:[xX×*,]\s*([0-9]{1,9})\s*[xX×*,]\s*([0-9]{1,9})\s*)?"
     rf"(?:-({'|'.join(DTYPES)})(?:-({'|'.join(DTYPES)}))?\s*)?$"
@@ -27,9 +34,9 @@ class Problem:
         c_dtype: of C; unless it is given, the operands' type, for 8-bit ones bfloat16.
     """
 
-    m: int
-    n: int
-    k: int
+    m: Annotated[int, Meta(ge=1, le=LARGEST)]
+    n: Annotated[int, Meta(ge=1, le=LARGEST)]
+    k: Annotated[int, Meta(ge=0, le=LARGEST)]
     dtype: str = FLOAT32.name
     c_dtype: str = ""
 
@@ -123,13 +130,13 @@ class Stage:
             instructions of one architecture alone (``9.0a``); () for every one that is built for.
     """
 
-    number: int
+    number: Annotated[int, Meta(ge=0, le=10_000)]
     name: str
     title: str
     idea: str
     source: str | None = None
-    parameters: Mapping[str, int] = field(default_factory=lambda: MappingProxyType({}))
-    variants: Mapping[str, Mapping[str, int]] = field(default_factory=lambda: MappingProxyType({}))
+    parameters: Parameters = field(default_factory=lambda: MappingProxyType({}))
+    variants: Mapping[str, Parameters] = field(default_factory=lambda: MappingProxyType({}))
     remark: str = ""
     compiler_flags: tuple[str, ...] = ()
     ladder: str = "single"

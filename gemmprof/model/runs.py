@@ -4,10 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from sys import float_info
+from typing import Annotated, Any
+
+from msgspec import Meta
 
 from gemmprof.model.gpu import Card
 from gemmprof.model.ladder import Problem, Stage
+
+Seconds = Annotated[float, Meta(ge=1e-9, le=1e6)]
+Size = Annotated[int, Meta(ge=0, le=1 << 24)]
+"""No run that gemmprof wrote comes near these ends; they hold for what is read from files."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,7 +23,7 @@ class Verification:
 
     relative_error: float
     """Frobenius norm of the difference over that of the reference; NaN if the output holds NaN."""
-    tolerance: float
+    tolerance: Annotated[float, Meta(ge=0, le=float_info.max)]
     passed: bool
     detail: str = ""
     card: Card | None = None
@@ -27,13 +34,13 @@ class Verification:
 class Timing:
     """Times of one stage in seconds, warm, L2 flushed before each repetition, interleaved with the yardstick."""
 
-    median: float
-    minimum: float
-    p10: float
-    p90: float
-    repetitions: int
-    sm_clock_mhz: float | None = None
-    yardstick_median: float | None = None
+    median: Seconds
+    minimum: Seconds
+    p10: Seconds
+    p90: Seconds
+    repetitions: Annotated[int, Meta(ge=0, le=10**9)]
+    sm_clock_mhz: Annotated[float, Meta(ge=0, le=1e5)] | None = None
+    yardstick_median: Seconds | None = None
     """Median time of the yardstick in the repetitions that alternated with this stage's, in seconds."""
     card: Card | None = None
     """Where stage and yardstick were timed, both; None in runs from before this was noted."""
@@ -56,9 +63,9 @@ class StageResult:
     problem: Problem
     verification: Verification | None = None
     timing: Timing | None = None
-    report: str | None = None
+    report: Annotated[str, Meta(pattern="[^/. ]")] | None = None
     """Report file in the run directory."""
-    launch_index: int | None = None
+    launch_index: Annotated[int, Meta(ge=0, le=10**7)] | None = None
     """Position of the stage's launch in that report."""
     failure: str | None = None
     """What went wrong, in one or more lines; None if nothing did."""
@@ -90,9 +97,9 @@ class StageRecord:
 
     stage: Stage
     source_hash: str = ""
-    registers_per_thread: int | None = None
-    static_shared_memory: int | None = None
-    spill_bytes: int | None = None
+    registers_per_thread: Size | None = None
+    static_shared_memory: Size | None = None
+    spill_bytes: Size | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +119,7 @@ class RunInfo:
 
     created: str
     device: str
-    compute_capability: tuple[int, int]
+    compute_capability: tuple[Annotated[int, Meta(ge=0, le=99)], Annotated[int, Meta(ge=0, le=99)]]
     versions: Mapping[str, str]
     """Keys: gemmprof, driver, cuda, torch, ncu, python, nvcc where known."""
     clock_control: str

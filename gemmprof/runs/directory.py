@@ -13,20 +13,19 @@ from __future__ import annotations
 
 import dataclasses
 import datetime
-import json
 import os
 import statistics
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from gemmprof.base.brief import brief
 from gemmprof.base.errors import ReportError, RunError
 from gemmprof.base.output import new_file
 from gemmprof.base.views import view_of
 from gemmprof.model import Ladder, Problem, ReportRecord, RunInfo, StageRecord, StageResult
-from gemmprof.runs.run_format import FORMAT_VERSION, read_document
+from gemmprof.runs.run_format import FORMAT_VERSION, RunDocument, read_document, written
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -210,28 +209,10 @@ def write_atomically(path: Path, text: str) -> None:
 def save_run(run: Run) -> Path:
     """Write ``run.json`` of this run; returns its path."""
     run.directory.mkdir(parents=True, exist_ok=True)
-    document = {
-        "format_version": FORMAT_VERSION,
-        "info": _plain(run.info),
-        "problems": [_plain(problem) for problem in run.problems],
-        "stages": [_plain(record) for record in run.stages],
-        "results": [_plain(result) for result in run.results],
-        "reports": {name: _plain(record) for name, record in run.reports.items()},
-    }
     path = run.directory / RUN_FILE
-    write_atomically(path, json.dumps(document, indent=1, ensure_ascii=False, allow_nan=True) + "\n")
+    document = RunDocument(FORMAT_VERSION, run.info, run.problems, run.stages, run.results, run.reports)
+    write_atomically(path, written(document))
     return path
-
-
-def _plain(value: Any) -> Any:
-    """Dataclasses and mappings as what JSON can hold."""
-    if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return {f.name: _plain(getattr(value, f.name)) for f in dataclasses.fields(value)}
-    if isinstance(value, Mapping):
-        return {str(key): _plain(item) for key, item in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_plain(item) for item in value]
-    return value
 
 
 def load_run(directory: str | Path, *, recorded: bool = False) -> Run:

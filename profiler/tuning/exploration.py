@@ -13,7 +13,8 @@ from typing import Any
 from gemmprof.base.errors import BuildError
 from gemmprof.base.progress import Progress
 from gemmprof.kernels.main_kernel import main_kernels
-from gemmprof.model.answers import Outcome, Parameters, Search
+from gemmprof.model.answers import Outcome, Search
+from gemmprof.model.ladder import Parameters
 from gemmprof.profiler.places.protocol import Answer, Compiled, Places
 from gemmprof.profiler.program import counted_interrupts
 from gemmprof.profiler.site import Compilers

@@ -9,7 +9,8 @@ from dataclasses import asdict
 from pathlib import Path
 
 from gemmprof.base.documents import DocumentError, read_json
-from gemmprof.model.answers import Outcome, Parameters
+from gemmprof.model.answers import Outcome
+from gemmprof.model.ladder import Parameters
 
 
 def identity(parameters: Parameters) -> tuple[tuple[str, int], ...]:

@@ -8,8 +8,8 @@ from collections.abc import Iterable, Sequence
 from gemmprof.kernels import compiler
 from gemmprof.kernels.catalog import TUNING_VALUES, tuning_values
 from gemmprof.kernels.constraints import read_constraints, valid_parameters
-from gemmprof.model.answers import Outcome, Parameters
-from gemmprof.model.ladder import Variant
+from gemmprof.model.answers import Outcome
+from gemmprof.model.ladder import Parameters, Variant
 from gemmprof.profiler.tuning.outcomes import identity
 
 

@@ -19,7 +19,8 @@ from gemmprof.base.errors import ProfilerError
 from gemmprof.base.progress import Progress
 from gemmprof.kernels import compiler
 from gemmprof.kernels.tuned import Tuned, save_tuned
-from gemmprof.model.answers import Outcome, Parameters, Search, TuneDocument
+from gemmprof.model.answers import Outcome, Search, TuneDocument
+from gemmprof.model.ladder import Parameters
 from gemmprof.profiler.here import HERE
 from gemmprof.profiler.places.protocol import Places, Work
 from gemmprof.profiler.site import Compilers, Site

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from gemmprof.model.answers import Outcome, Parameters, Search
+from gemmprof.model.answers import Outcome, Search
+from gemmprof.model.ladder import Parameters
 from gemmprof.profiler.places.protocol import Answer, Compiled, Request
 
 CANDIDATE_SECONDS = 60.0
