@@ -7,14 +7,14 @@ changing one stage compiles one file. Builds may run concurrently. Nothing here 
 
 from __future__ import annotations
 
-import json
 import os
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from gemmprof.base.cache import cache_directory
+from gemmprof.base.documents import json_text
 from gemmprof.base.errors import BuildError
 from gemmprof.base.progress import SILENT, Progress
 from gemmprof.gpu.dtypes import element_type
@@ -281,8 +281,8 @@ def _link(cache: Path, plan: _Plan) -> None:
     """Link the objects, and note beside the library what its stages are made of."""
     library, units = plan.library, plan.everything
     with new_entry(library.parent) as folder:
-        records = {unit.name: asdict(compiler.read_record(cache, unit)) for unit in units}
-        (folder / RECORDS_NAME).write_text(json.dumps(records, indent=1), encoding="utf-8")
+        notes = {unit.name: compiler.read_record(cache, unit) for unit in units}
+        (folder / RECORDS_NAME).write_text(json_text(notes, 1), encoding="utf-8")
         objects = [str(compiler.object_directory(cache, unit) / compiler.OBJECT_NAME) for unit in units]
         # The static CUDA runtime: torch may bring another one, or (a CPU build) none.
         command = [

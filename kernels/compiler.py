@@ -16,11 +16,11 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
-from gemmprof.base.documents import DocumentError, read_json
+from gemmprof.base.documents import DocumentError, json_text, read_json
 from gemmprof.base.errors import BuildError
 from gemmprof.base.progress import Progress
 from gemmprof.gpu.ptxas import KernelResources, parse_ptxas, with_short_names
@@ -157,6 +157,8 @@ class Compiled:
 
     seconds: float
     kernels: tuple[KernelResources, ...]
+    name: str = ""
+    command: tuple[str, ...] = ()
 
 
 def read_record(cache: Path, unit: Unit) -> Compiled:
@@ -257,13 +259,9 @@ def compile_unit(cache: Path, unit: Unit, generated: Mapping[str, str] | None = 
         completed = run_tool([*unit.command, *paths])
         if completed.returncode != 0:
             raise compiler_error(unit.file, completed.stderr + completed.stdout)
-        record = {
-            "name": unit.name,
-            "command": unit.command,
-            "seconds": time.perf_counter() - started,
-            "kernels": [asdict(kernel) for kernel in with_short_names(parse_ptxas(completed.stderr))],
-        }
-        (folder / RECORD_NAME).write_text(json.dumps(record, indent=1), encoding="utf-8")
+        kernels = tuple(with_short_names(parse_ptxas(completed.stderr)))
+        note = Compiled(time.perf_counter() - started, kernels, unit.name, tuple(unit.command))
+        (folder / RECORD_NAME).write_text(json_text(note, 1), encoding="utf-8")
     return "\n".join(line for line in completed.stderr.splitlines() if "warning" in line.lower())
 
 

@@ -9,13 +9,13 @@ from __future__ import annotations
 import contextlib
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Annotated
 
 import msgspec
 
-from gemmprof.base.documents import DocumentError, checked
+from gemmprof.base.documents import DocumentError, checked, json_text
 from gemmprof.runs.directory import write_atomically
 
 FILE_NAME = "tuned.json"
@@ -71,7 +71,7 @@ def save_tuned(cache: Path, winner: Tuned) -> Path:
     kept = load_tuned(cache) | {(winner.name, winner.architecture): winner}
     cache.mkdir(parents=True, exist_ok=True)
     path = cache / FILE_NAME
-    write_atomically(path, json.dumps([asdict(entry) for entry in kept.values()], indent=1) + "\n")
+    write_atomically(path, json_text([*kept.values()], 1) + "\n")
     return path
 
 
@@ -81,5 +81,5 @@ def forget_tuned(cache: Path, name: str) -> bool:
     after = [entry for (operator, _), entry in before.items() if operator != name]
     if len(after) == len(before):
         return False
-    write_atomically(cache / FILE_NAME, json.dumps([asdict(entry) for entry in after], indent=1) + "\n")
+    write_atomically(cache / FILE_NAME, json_text(after, 1) + "\n")
     return True

@@ -6,14 +6,13 @@ The helpers are programs of their own because a faulty kernel ends the CUDA cont
 from __future__ import annotations
 
 import dataclasses
-import json
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from gemmprof.base.documents import read_json
+from gemmprof.base.documents import json_text, read_json
 from gemmprof.children.line_worker import LineReader, append_line
 from gemmprof.model import Problem
 from gemmprof.profiler.lock import collection_lives
@@ -33,19 +32,6 @@ class Task:
     def key(self) -> tuple[int, Problem]:
         """What identifies the task's result in a run."""
         return self.stage, self.problem
-
-
-@dataclass(frozen=True, slots=True)
-class _WrittenJob:
-    """A job as its file holds it."""
-
-    tasks: tuple[Task, ...]
-    run_directory: str
-    events: str
-    stop_file: str
-    seed: int
-    time_budget: float
-    sources: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,11 +58,7 @@ class Job:
 
     def save(self, path: Path) -> None:
         """Write the job for the helper, at once: one that waits for the file never sees a part of it."""
-        document = {
-            **dataclasses.asdict(self),
-            **{name: str(getattr(self, name)) for name in ("run_directory", "events", "stop_file")},
-        }
-        write_atomically(path, json.dumps(document, indent=1))
+        write_atomically(path, json_text(self, 1))
 
     @classmethod
     def load(cls, path: Path) -> Job:
@@ -85,15 +67,7 @@ class Job:
         Raises:
             DocumentError: it is damaged.
         """
-        written = read_json(path.read_bytes(), _WrittenJob)
-        places = {name: Path(getattr(written, name)) for name in ("run_directory", "events", "stop_file")}
-        return cls(
-            written.tasks,
-            **places,
-            seed=written.seed,
-            time_budget=written.time_budget,
-            sources=written.sources,
-        )
+        return read_json(path.read_bytes(), cls)
 
     def should_stop(self) -> bool:
         """Whether the collection asked to stop, or is gone."""

@@ -36,6 +36,18 @@ HOMES = (
     "base.documents",
 )
 """Where what ``--json`` prints is declared, in the order of the page."""
+FILES = (
+    ("run.json", "gemmprof.runs.run_format", "RunDocument", "of a run directory"),
+    ("dataset.json", "gemmprof.reports.dataset.store", "Manifest", "of a data set"),
+    ("NAME.json.zst", "gemmprof.analysis.comparison.baseline", "Baseline", "of a baseline"),
+    (
+        "tuned.json",
+        "gemmprof.kernels.tuned",
+        "Tuned",
+        "in the cache: one such entry an operator and architecture",
+    ),
+)
+"""What gemmprof writes and reads back."""
 PAGE = ROOT / "docs" / "json.md"
 SCHEMA = ROOT / "reports" / "documents" / "gemmprof.schema.json"
 HEAD = """# JSON
@@ -170,8 +182,17 @@ def type_words(kind: Any) -> str:
     return "object" if is_object(kind) else WORDS.get(JSON_TYPES.get(kind, {}).get("type", ""), "any")
 
 
+def table(kind: Any) -> Iterator[str]:
+    """Every field of a document as Markdown."""
+    yield from ("| field | type | what |", "|---|---|---|")
+    head = [("format", "text", f"`{kind.__struct_config__.tag}`")] if issubclass(kind, Document) else []
+    for path, words, what in [*head, *lines(kind)]:
+        shown = what.replace("``", "`").replace("|", "¦").replace("<", "&lt;")
+        yield f"| `{path}` | {words} | {shown} |"
+
+
 def page() -> str:
-    """Every field that ``--json`` prints, by command."""
+    """Every field that ``--json`` prints, by command, and of every file."""
     parts = [HEAD]
     by_format: dict[str, list[type[Document]]] = {}
     for kind in documents():
@@ -180,12 +201,11 @@ def page() -> str:
         parts += [f"## {name}", ""]
         for kind in kinds:
             call = inspect.cleandoc(kind.__doc__ or "").rstrip(".").replace("``", "`")
-            parts += [f"{call}:", "", "| field | type | what |", "|---|---|---|"]
-            for path, words, what in [("format", "text", f"`{name}`"), *lines(kind)]:
-                shown = what.replace("``", "`").replace("|", "¦").replace("<", "&lt;")
-                parts.append(f"| `{path}` | {words} | {shown} |")
-            parts.append("")
-    return "\n".join(parts)
+            parts += [f"{call}:", "", *table(kind), ""]
+    parts += ["## Files", "", "What gemmprof writes and reads back.", ""]
+    for name, home, kind, what in FILES:
+        parts += [f"`{name}` {what}:", "", *table(getattr(import_module(home), kind)), ""]
+    return "\n".join(parts).rstrip() + "\n"
 
 
 def shape(kind: Any) -> dict[str, Any]:

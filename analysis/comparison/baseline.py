@@ -11,8 +11,9 @@ import os
 import re
 import tempfile
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
+from typing import Annotated
 
 import msgspec
 import zstandard
@@ -21,6 +22,7 @@ from gemmprof.analysis.comparison.causes import causes_of
 from gemmprof.analysis.comparison.records import KernelRecord, Times
 from gemmprof.analysis.comparison.sides import Side, disassembled
 from gemmprof.analysis.inputs.selection import EVERYTHING, Candidate, Selection, selected
+from gemmprof.base.documents import Document, DocumentError, OtherFormatError, read_json
 from gemmprof.base.errors import ReportError, UsageError
 
 FORMAT = "gemmprof.baseline/1"
@@ -31,30 +33,14 @@ LARGEST_BYTES = 256 << 20
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 
 
-@dataclass(frozen=True, slots=True)
-class Baseline:
-    """What the file holds.
+class Baseline(Document, frozen=True, tag=FORMAT):
+    """What the file holds."""
 
-    Attributes:
-        format: `FORMAT`.
-        saved: when, ISO 8601.
-        title: what it was saved from.
-        stages: True where the kernels are stages of a run.
-        processes: how many reports or runs it is made of.
-        kernels: the side.
-    """
-
-    format: str
-    saved: str
-    title: str
-    stages: bool
-    processes: int
-    kernels: tuple[KernelRecord, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class _Head:
-    format: str
+    saved: Annotated[str, "when, ISO 8601"]
+    title: Annotated[str, "what it was saved from"]
+    stages: Annotated[bool, "the kernels are stages of a run"]
+    processes: Annotated[int, "how many reports or runs it is made of"]
+    kernels: Annotated[tuple[KernelRecord, ...], "the side"]
 
 
 def folder_of(folder: str | None) -> Path:
@@ -88,7 +74,6 @@ def save_baseline(name: str, side: Side, folder: str | None = None, *, force: bo
     if not side.kernels:
         raise UsageError(f"{side.title} holds no kernel")
     kept = Baseline(
-        FORMAT,
         datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
         side.title,
         side.stages,
@@ -145,14 +130,13 @@ def read_baseline(name: str, folder: str | None = None) -> Baseline:
         ) from None
     try:
         data = _unpacked(packed)
-        head = msgspec.json.decode(data, type=_Head)
-        if head.format != FORMAT:
-            raise ReportError(
-                f"{path} has format {head.format!r}; this gemmprof reads {FORMAT}",
-                remedies=["upgrade gemmprof", f"save it again: gemmprof baseline save {name} REPORT --force"],
-            )
-        return msgspec.json.decode(data, type=Baseline)
-    except (zstandard.ZstdError, msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        return read_json(data, Baseline)
+    except OtherFormatError as error:
+        raise ReportError(
+            f"{path} has format {str(error)!r}; this gemmprof reads {FORMAT}",
+            remedies=["upgrade gemmprof", f"save it again: gemmprof baseline save {name} REPORT --force"],
+        ) from None
+    except (zstandard.ZstdError, DocumentError) as error:
         raise ReportError(
             f"{path} is damaged",
             found=str(error),

@@ -71,7 +71,12 @@ class Times:
 
 @dataclass(frozen=True, slots=True)
 class Range:
-    """One metric over all launches of a kernel."""
+    """One metric over all launches of a kernel.
+
+    Attributes:
+        middle: the median.
+        low, high: the extremes.
+    """
 
     middle: float
     low: float

@@ -72,24 +72,37 @@ def plain(value: Any) -> Any:
 
 
 def _path(kind: type, value: object) -> Path:
-    if kind is Path and isinstance(value, str):
-        return Path(value)
-    raise NotImplementedError(kind)
+    if kind is not Path or not isinstance(value, str):
+        raise ValueError(f"Expected `{kind.__name__}`, got `{type(value).__name__}`")
+    return Path(value)
 
 
 class DocumentError(ValueError):
     """The bytes are not the document that they should be: ``Expected `int`, got `str` - at `$.launches` ``."""
 
 
+class OtherFormatError(DocumentError):
+    """A document of another format, or another version of it; the text is the format that it names."""
+
+
+class _Head(msgspec.Struct):
+    format: str
+
+
 def read_json(data: bytes | str, kind: type[T]) -> T:
     """The document of this type; fields that it does not have are passed over.
 
     Raises:
+        OtherFormatError: it is whole as far as that goes, but of another format.
         DocumentError: naming the first place that does not fit.
     """
     if len(data) > MAX_BYTES:
         raise DocumentError(f"{len(data) >> 20} MiB of JSON")
     try:
+        if issubclass(kind, Document):
+            found = msgspec.json.decode(data, type=_Head).format
+            if found != kind.__struct_config__.tag:
+                raise OtherFormatError(found[:200])
         return msgspec.json.decode(data, type=kind, dec_hook=_path)
     except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:
         raise DocumentError(str(error)[:300]) from None

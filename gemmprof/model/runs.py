@@ -19,7 +19,13 @@ Size = Annotated[int, Meta(ge=0, le=1 << 24)]
 
 @dataclass(frozen=True, slots=True)
 class Verification:
-    """Outcome of comparing a stage with a float64 reference on fresh random data."""
+    """Outcome of comparing a stage with a float64 reference on fresh random data.
+
+    Attributes:
+        tolerance: the largest error that passes.
+        passed: the error is no larger, and nothing else was wrong.
+        detail: what was wrong, '' if nothing.
+    """
 
     relative_error: float
     """Frobenius norm of the difference over that of the reference; NaN if the output holds NaN."""
@@ -32,7 +38,14 @@ class Verification:
 
 @dataclass(frozen=True, slots=True)
 class Timing:
-    """Times of one stage in seconds, warm, L2 flushed before each repetition, interleaved with the yardstick."""
+    """Times of one stage in seconds, warm, L2 flushed before each repetition, interleaved with the yardstick.
+
+    Attributes:
+        median, minimum: of the repetitions.
+        p10, p90: a tenth of the repetitions took less, and more.
+        repetitions: how often it was timed.
+        sm_clock_mhz: clock of the SMs meanwhile.
+    """
 
     median: Seconds
     minimum: Seconds
@@ -57,7 +70,14 @@ class Timing:
 
 @dataclass(frozen=True, slots=True)
 class StageResult:
-    """What a run knows of one stage on one problem. A part that was not asked for or failed is None."""
+    """What a run knows of one stage on one problem. A part that was not asked for or failed is None.
+
+    Attributes:
+        stage: its number in the ladder of the problem's type.
+        problem: the matrix product.
+        verification: whether it computes what it should.
+        timing: how long it takes outside the profiler.
+    """
 
     stage: int
     problem: Problem
@@ -93,7 +113,13 @@ class ReportRecord:
 
 @dataclass(frozen=True, slots=True)
 class StageRecord:
-    """A stage as it was when the run was made: the catalog entry, and what the build made of it."""
+    """A stage as it was when the run was made: the catalog entry, and what the build made of it.
+
+    Attributes:
+        stage: the catalog entry.
+        source_hash: of its source, headers and parameters.
+        registers_per_thread, static_shared_memory, spill_bytes: as compiled; bytes a block, bytes a thread.
+    """
 
     stage: Stage
     source_hash: str = ""

@@ -32,7 +32,16 @@ MAX_TEXT = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class RunDocument:
-    """What a ``run.json`` says."""
+    """What a ``run.json`` says.
+
+    Attributes:
+        format_version: `FORMAT_VERSION` of the gemmprof that wrote it.
+        info: what holds for the whole run.
+        problems: the matrix products.
+        stages: as they were when the run was made.
+        results: of each stage on each problem.
+        reports: each report as it was when it was collected, by its name in the results; older runs know none.
+    """
 
     format_version: int
     info: RunInfo

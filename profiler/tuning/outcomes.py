@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import os
-from dataclasses import asdict
 from pathlib import Path
 
-from gemmprof.base.documents import DocumentError, read_json
+from gemmprof.base.documents import DocumentError, json_text, read_json
 from gemmprof.model.answers import Outcome
 from gemmprof.model.ladder import Parameters
 
@@ -52,7 +50,7 @@ class Journal:
         with self.path.open("a", encoding="utf-8") as file:
             if file.tell() and not self._ends_with_newline():
                 file.write("\n")
-            file.write(json.dumps({**asdict(outcome), "parameters": dict(outcome.parameters)}) + "\n")
+            file.write(json_text(outcome, 0) + "\n")
             file.flush()
             os.fsync(file.fileno())
 

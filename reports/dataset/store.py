@@ -10,7 +10,6 @@
 from __future__ import annotations
 
 import fcntl
-import json
 import os
 import queue
 import threading
@@ -18,12 +17,12 @@ import time
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 from gemmprof import __version__
-from gemmprof.base.documents import DocumentError, read_json
+from gemmprof.base.documents import Document, DocumentError, OtherFormatError, json_text, read_json
 from gemmprof.base.errors import GemmprofError
 from gemmprof.base.output import is_leftover, remove_leftovers
 from gemmprof.children.line_worker import LineWorker, WorkerError
@@ -31,7 +30,6 @@ from gemmprof.children.started import python_command
 from gemmprof.reports.dataset.rows import MODULE
 from gemmprof.runs.directory import write_atomically
 
-FORMAT = "gemmprof.dataset/1"
 MANIFEST = "dataset.json"
 ROOMS = ("parts", "metrics")
 BATCH_REPORTS = 64
@@ -65,21 +63,18 @@ class Entry:
     error: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class _Format:
-    """What every manifest begins with."""
+class Manifest(Document, frozen=True, tag="gemmprof.dataset/1"):
+    """``dataset.json``."""
 
-    format: str
+    version: Annotated[str, "of the gemmprof that wrote it"]
+    explained: Annotated[bool, "it holds what to change in each launch"]
+    metrics: Annotated[set[str], "names of all metrics"]
+    reports: Annotated[dict[str, Entry], "by path"]
 
-
-@dataclass(slots=True)
-class Manifest:
-    """What a data set holds, by path of the report."""
-
-    explained: bool
-    version: str = __version__
-    reports: dict[str, Entry] = field(default_factory=dict)
-    metrics: set[str] = field(default_factory=set)
+    @classmethod
+    def empty(cls, explained: bool) -> Manifest:
+        """A data set without reports."""
+        return cls(__version__, explained, set(), {})
 
     @property
     def launches(self) -> int:
@@ -116,13 +111,6 @@ def load_manifest(folder: Path) -> Manifest:
     """
     try:
         data = (folder / MANIFEST).read_bytes()
-        found = read_json(data, _Format).format
-        if found != FORMAT:
-            raise DatasetError(
-                f"{folder} is a data set of another format",
-                found=found[:100],
-                remedies=["write a new one: gemmprof export --format dataset -o OTHER"],
-            )
         manifest = read_json(data, Manifest)
         for entry in manifest.reports.values():
             if Path(entry.part).name != entry.part or entry.launches < 0:
@@ -130,6 +118,12 @@ def load_manifest(folder: Path) -> Manifest:
         return manifest
     except OSError as error:
         raise DatasetError(f"{folder} holds no data set", found=str(error)) from None
+    except OtherFormatError as error:
+        raise DatasetError(
+            f"{folder} is a data set of another format",
+            found=str(error),
+            remedies=["write a new one: gemmprof export --format dataset -o OTHER"],
+        ) from None
     except ValueError as error:
         raise DatasetError(
             f"{folder / MANIFEST} is damaged",
@@ -160,9 +154,9 @@ def update(
     """
     started = time.monotonic()
     with _locked(folder):
-        manifest = load_manifest(folder) if is_dataset(folder) else Manifest(explained)
+        manifest = load_manifest(folder) if is_dataset(folder) else Manifest.empty(explained)
         if manifest.version != __version__ or (explained and not manifest.explained):
-            manifest = Manifest(explained)  # other figures: everything is read again
+            manifest = Manifest.empty(explained)  # other figures: everything is read again
         for room in ("", *ROOMS):
             remove_leftovers(folder / room)
         wanted = {str(path.resolve()): _state(path) for path in reports}
@@ -288,15 +282,8 @@ def _changed(entry: Entry, state: tuple[int, int]) -> bool:
 
 
 def _save(folder: Path, manifest: Manifest) -> None:
-    content = {
-        "format": FORMAT,
-        "version": manifest.version,
-        "explained": manifest.explained,
-        "metrics": sorted(manifest.metrics),
-        "reports": {path: asdict(entry) for path, entry in manifest.reports.items()},
-    }
     try:
-        write_atomically(folder / MANIFEST, json.dumps(content))
+        write_atomically(folder / MANIFEST, json_text(manifest, 0))
     except OSError as error:
         raise DatasetError(
             f"{folder} cannot be written",

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
-import json
 import os
 import uuid
 from collections.abc import Callable, Sequence
@@ -27,7 +26,7 @@ from gemmprof.analysis.history.overview import Times
 from gemmprof.analysis.history.points import Point
 from gemmprof.analysis.history.series import Series
 from gemmprof.analysis.inputs.selection import expression
-from gemmprof.base.documents import DocumentError, read_json
+from gemmprof.base.documents import Document, DocumentError, OtherFormatError, json_text, read_json
 from gemmprof.base.errors import GemmprofError, UsageError
 from gemmprof.base.output import remove_leftovers
 from gemmprof.reports.history.files import write_points
@@ -45,11 +44,8 @@ FORMAT = "gemmprof.history/1"
 MARKER = "history.json"
 
 
-@dataclass(frozen=True, slots=True)
-class _Marker:
-    """What stands in ``history.json``."""
-
-    format: str
+class Marker(Document, frozen=True, tag=FORMAT):
+    """``history.json``."""
 
 
 DEFAULT_STORE = "gemmprof-history"
@@ -92,21 +88,21 @@ class HistoryStore:
                     f"{path} holds other files", remedies=["name an empty folder with --store"]
                 )
             (path / "records").mkdir(parents=True, exist_ok=True)
-            write_atomically(marker, json.dumps({"format": FORMAT}) + "\n")
+            write_atomically(marker, json_text(Marker(), 0) + "\n")
         try:
-            found = read_json(marker.read_bytes(), _Marker).format
+            read_json(marker.read_bytes(), Marker)
+        except OtherFormatError as error:
+            raise HistoryError(
+                f"{path} is a history of another format",
+                found=str(error),
+                remedies=["use the gemmprof that wrote it"],
+            ) from None
         except (OSError, DocumentError) as error:
             raise HistoryError(
                 f"{marker} cannot be read",
                 found=str(error),
                 remedies=[f'the times beside it are whole: write {{"format": "{FORMAT}"}} into it'],
             ) from None
-        if found != FORMAT:
-            raise HistoryError(
-                f"{path} is a history of another format",
-                found=found[:200],
-                remedies=["use the gemmprof that wrote it"],
-            )
         return cls(path)
 
     def add(self, points: Sequence[Point]) -> Path:

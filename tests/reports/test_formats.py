@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import json
 import os
+import re
 import subprocess
 import sys
 from datetime import UTC, datetime, timedelta
@@ -152,6 +153,7 @@ def formats() -> Any:
 
 def test_schema_and_page_are_current(formats: Any) -> None:
     """`python tools/build_formats.py` writes them."""
+    assert not re.findall(r"^.*\|  \|$", formats.page(), re.MULTILINE), "a field without words"
     for path, text in formats.outputs().items():
         assert path.read_text(encoding="utf-8") == text, path
 
