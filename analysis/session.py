@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 
 from gemmprof import metrics as m
+from gemmprof.analysis.inputs.families import Census, Family, Place, by_gain, census, families
 from gemmprof.analysis.inputs.patterns import expand, is_run
 from gemmprof.analysis.inputs.selection import EVERYTHING, Candidate, Selection, nothing_selected, selected
 from gemmprof.analysis.kernel_analysis import KernelAnalysis, analyse
@@ -17,7 +20,7 @@ from gemmprof.analysis.reading.frame import open_frame
 from gemmprof.analysis.reading.report import ReportReader
 from gemmprof.analysis.reading.unpack import unpacked_once
 from gemmprof.base.errors import GemmprofError, ReportError, UsageError
-from gemmprof.model import KernelProfile, StageResult
+from gemmprof.model import Explanation, KernelProfile, StageResult
 from gemmprof.runs.directory import RUN_FILE, Run, load_run
 from gemmprof.runs.integrity import check, record_of
 
@@ -25,24 +28,36 @@ MANY_LAUNCHES = 64
 """A report with more launches keeps no instance values once they are analysed, and source only where measured."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Session:
     """Runs and reports as loaded.
 
     Attributes:
         title: what was loaded, for headings (file names are untrusted text).
-        kernels: every profiled launch with its analyses, in the order of the inputs and of profiling.
+        kernels: every selected launch with its analyses, in the order of the inputs and of profiling. Of launches that
+            were only listed (`load_session`) these know no instance values; `whole` reads one in full.
         run: the run, where exactly one was loaded.
-        failures: why files beside those could not be read.
+        unread: why files beside those could not be read.
         selected: the options that chose these launches among more, '' where they are all.
+        known: the families of every launch that was opened, selected or not; None: the launches are all.
     """
 
     title: str
     kernels: tuple[KernelAnalysis, ...]
     run: Run | None = None
-    failures: tuple[GemmprofError, ...] = ()
+    unread: tuple[GemmprofError, ...] = ()
     _by_launch: dict[tuple[str, int], KernelAnalysis] = field(default_factory=dict, repr=False, compare=False)
     selected: str = ""
+    known: Census | None = field(default=None, repr=False, compare=False)
+    listed: bool = False
+    _whole: dict[int, KernelAnalysis] = field(default_factory=dict, init=False, repr=False, compare=False)
+    _explanations: dict[int, Explanation] = field(default_factory=dict, init=False, repr=False, compare=False)
+    _damaged: dict[str, ReportError] = field(default_factory=dict, init=False, repr=False, compare=False)
+
+    @property
+    def failures(self) -> tuple[GemmprofError, ...]:
+        """Why files could not be read: at first, or when something in them was asked for."""
+        return (*self.unread, *self._damaged.values())
 
     def kernel_for(self, result: StageResult) -> KernelAnalysis | None:
         """The analysis of a stage's launch, or None if the stage was not profiled or its report could not be read."""
@@ -56,17 +71,118 @@ class Session:
         found = stage_launch(self.run, result, [analysis.profile for analysis in launches.values()])
         return None if found is None else launches[found.index]
 
+    @cached_property
+    def census(self) -> Census:
+        """The id and the name of each launch's family."""
+        return self.known or census(kernel.profile for kernel in self.kernels)
+
+    @cached_property
+    def by_time(self) -> tuple[Family, ...]:
+        """The families of the selected launches, most time first; nothing is explained for it."""
+        return families([kernel.profile for kernel in self.kernels], self.census)
+
+    @cached_property
+    def families(self) -> tuple[Family, ...]:
+        """The same, each with what saves most, the most to gain first; without those of reports that are damaged."""
+        return by_gain(self._explained(self.by_time))
+
+    def leaders(self, most: int) -> tuple[Family, ...]:
+        """The first families by gain, so many at most; no more launches are explained than that takes.
+
+        No finding saves more than all of a family's time, so one with less time than the last leader's gain is none.
+        """
+        found: tuple[Family, ...] = ()
+        rest = self.by_time
+        while rest and (len(found) < most or (rest[0].total_ns or 0.0) > (found[most - 1].saves_ns or 0.0)):
+            lot, rest = rest[:most], rest[most:]
+            found = by_gain([*found, *self._explained(lot)])
+        return found[:most]
+
+    def _explained(self, found: Sequence[Family]) -> list[Family]:
+        known = self.explain(family.representative for family in found)
+        return [
+            family.explained(known[family.representative])
+            for family in found
+            if family.representative in known
+        ]
+
+    def explanation(self, position: int) -> Explanation:
+        """What to change first in a launch, by its position in ``kernels``.
+
+        Raises:
+            ReportError: if the report turns out to be damaged.
+        """
+        known = self.explain([position])
+        if position not in known:
+            raise self._damaged[self.kernels[position].profile.report]
+        return known[position]
+
+    def explain(self, positions: Iterable[int]) -> Mapping[int, Explanation]:
+        """What to change first in these launches, each report that they are of opened once; all that is known so far.
+
+        Raises:
+            ReportError: if none of the reports can be read in full. Of several, those that cannot are in `failures`.
+        """
+        waiting = [position for position in positions if position not in self._explanations]
+        for position, analysis in self.read(waiting):
+            self._explanations[position] = analysis.explanation
+        if self._damaged and not self._explanations:
+            raise next(iter(self._damaged.values()))
+        return self._explanations
+
+    def whole(self, position: int, *, code: bool = False) -> KernelAnalysis:
+        """A launch read in full; ``code``: with its instructions, also where nothing was counted by instruction.
+
+        Raises:
+            ReportError: if the report turns out to be damaged.
+        """
+        for _, analysis in self.read([position], code=code):
+            return analysis
+        raise self._damaged[self.kernels[position].profile.report]
+
+    def read(self, positions: Iterable[int], *, code: bool = False) -> Iterator[tuple[int, KernelAnalysis]]:
+        """Launches read in full, with their positions; without those of reports that turn out to be damaged."""
+        wanted: dict[str, dict[int, int]] = {}
+        for position in positions:
+            profile = self.kernels[position].profile
+            made = self.kernels[position] if not self.listed else None if code else self._whole.get(position)
+            if made is not None:
+                yield position, made
+            elif profile.report not in self._damaged:
+                wanted.setdefault(profile.report, {})[profile.index] = position
+        for report, places in wanted.items():
+            try:
+                with few_collections(), ReportReader(report) as reader:
+                    for profile in reader.profiles(source=code or has_counters, units=True, only=set(places)):
+                        position, analysis = places[profile.index], analyse(profile)
+                        if len(self._whole) < MANY_LAUNCHES:
+                            self._whole[position] = analysis
+                        yield position, analysis
+            except ReportError as error:
+                self._damaged[report] = error
+
+
+def has_counters(profile: KernelProfile) -> bool:
+    """Whether a launch has counters by instruction, for which its code is worth reading."""
+    return m.INSTRUCTIONS_BY_ADDRESS in profile.instances or m.SAMPLE_COUNT in profile.instances
+
 
 def load_session(
-    paths: Iterable[str | os.PathLike[str]], *, source: bool = True, selection: Selection = EVERYTHING
+    paths: Iterable[str | os.PathLike[str]],
+    *,
+    source: bool = True,
+    selection: Selection = EVERYTHING,
+    listed: bool = False,
 ) -> Session:
-    """Read and analyse run directories (or their ``run.json``) and report files.
+    """Read run directories (or their ``run.json``) and report files.
 
     Args:
         paths: what to load; a run stands for the reports that its ``run.json`` names, a folder for the reports and runs
             in it, a name with ``*`` for the files that match.
         source: also disassemble the kernels, for the source view.
         selection: which launches; the others are neither analysed nor in the session, nor are their stages' results.
+        listed: read no more than lists the launches: their names, times and other single values. What is asked of one
+            in particular is read then (`Session.whole`, `Session.explain`).
 
     Raises:
         UsageError: if there is nothing to load, or nothing matches the selection.
@@ -75,7 +191,9 @@ def load_session(
     inputs = _listed(paths)
     with few_collections(), unpacked_once():
         found = _find(inputs)
-        return _load(inputs, found, _select(found.reports, selection), selection, source=source)
+        return _load(
+            inputs, found, _select(found.reports, selection), selection, source=source, listed=listed
+        )
 
 
 def reports_of(paths: Iterable[str | os.PathLike[str]]) -> tuple[list[Path], tuple[GemmprofError, ...]]:
@@ -99,7 +217,7 @@ def selected_reports(
         failures = list(found.failures)
         if not found.reports and not failures:
             failures.append(ReportError("the run holds no report", remedies=["collect it with profiling"]))
-        chosen = _select(found.reports, selection)
+        chosen = _select(found.reports, selection).positions
     return {Path(path): only for path, only in chosen.items() if only is None or only}, tuple(failures)
 
 
@@ -189,36 +307,59 @@ def _check(run: Run, name: str, report: Path) -> None:
         check(report, kept, record_of(frame.read, frame.size))
 
 
-def _select(reports: Sequence[_Report], selection: Selection) -> dict[str, set[int] | None]:
-    """Positions of the launches to read, by path of the report; None: all that it holds, or as many as are whole.
+@dataclass(frozen=True, slots=True)
+class _Chosen:
+    """Positions of the launches to read, by path of the report; None: all that it holds, or as many as are whole."""
+
+    positions: dict[str, set[int] | None]
+    known: Census | None = None
+    """All launches of the inputs, where they were looked at."""
+
+
+def _select(reports: Sequence[_Report], selection: Selection) -> _Chosen:
+    """Which launches are meant.
 
     Raises:
         UsageError: if reports could be read and nothing in them matches.
     """
     chosen: dict[str, set[int] | None] = {str(report.path): None for report in reports}
     if not selection:
-        return chosen
-    candidates: list[Candidate] = []
-    names: dict[str, int] = {}
+        return _Chosen(chosen)
+    profiles: list[KernelProfile] = []
+    stages: dict[Place, str] = {}
     unread = set()
     for report in reports:
         path = str(report.path)
         try:
-            with ReportReader(path) as reader:
-                profiles = list(reader.profiles(instances=False, rules=False))
+            launches = _listing(report)
         except ReportError:
             unread.add(path)  # reading it in full will say what is wrong
             continue
-        stages = {} if report.run is None else _stage_names(report.run, report.name, profiles)
-        for profile in profiles:
-            names[profile.name] = names.get(profile.name, 0) + 1
-            candidates.append(Candidate.of(profile, path, stages.get(profile.index, "")))
+        profiles += launches
+        if report.run is not None:
+            names = _stage_names(report.run, report.name, launches)
+            stages.update({(path, index): name for index, name in names.items()})
+    known = census(profiles)
+    candidates = [
+        Candidate.of(
+            profile,
+            stages.get((profile.report, profile.index), ""),
+            known.of[profile.report, profile.index].number,
+        )
+        for profile in profiles
+    ]
     kept = selected(candidates, selection)
     if not kept and not unread:
-        raise nothing_selected(selection, names)
+        raise nothing_selected(selection, Counter(profile.name for profile in profiles))
     for path in chosen.keys() - unread:
         chosen[path] = {candidate.index for candidate in kept if candidate.report == path}
-    return chosen
+    return _Chosen(chosen, known)
+
+
+def _listing(report: _Report) -> list[KernelProfile]:
+    """The launches of a report with their single values alone."""
+    with ReportReader(report.path) as reader:
+        return list(reader.profiles(instances=False, rules=False))
 
 
 def _stage_names(run: Run, report: str, profiles: Sequence[KernelProfile]) -> dict[int, str]:
@@ -235,20 +376,25 @@ def _stage_names(run: Run, report: str, profiles: Sequence[KernelProfile]) -> di
 def _load(
     inputs: Sequence[Path],
     found: _Found,
-    chosen: Mapping[str, set[int] | None],
+    chosen: _Chosen,
     selection: Selection,
     *,
     source: bool,
+    listed: bool,
 ) -> Session:
     kernels: list[KernelAnalysis] = []
     by_launch: dict[tuple[str, int], KernelAnalysis] = {}
     failures = list(found.failures)
     for report in found.reports:
-        only = chosen[str(report.path)]
+        only = chosen.positions[str(report.path)]
         if only is not None and not only:
             continue
-        try:
-            analysed = list(_analysed(report, source=source, only=only))  # all of a report or nothing
+        try:  # all of a report or nothing
+            if listed:
+                everything = _listing(report)
+                analysed = [analyse(p) for p in everything if only is None or p.index in only]
+            else:
+                analysed = list(_analysed(report, source=source, only=only))
         except ReportError as error:
             failures.append(error)
             continue
@@ -265,6 +411,8 @@ def _load(
         tuple(failures),
         by_launch if only_run else {},
         str(selection),
+        chosen.known,
+        listed,
     )
     if only_run is None or not selection:
         return session

@@ -1,4 +1,4 @@
-"""The front door: one parser over the list of commands, one place where errors become messages and exit codes.
+"""The front door: `gemmprof REPORT`, one parser over the list of commands, one place where errors become messages.
 
 Exit codes: 0 fine, 1 a finding (a stage failed, a gate did not hold), 2 an error.
 """
@@ -15,12 +15,13 @@ import threading
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from importlib import import_module
+from pathlib import Path
 from typing import Any, NoReturn
 
 from gemmprof import __version__
 from gemmprof.base.errors import GemmprofError, UsageError
 from gemmprof.base.printable import guarded_output, one_line, silence
-from gemmprof.commands import COMMANDS, TAKE_A_PROGRAM
+from gemmprof.commands import COMMANDS, FRONT, GROUPS, TAKE_A_PROGRAM
 
 EXIT_OK, EXIT_FINDING, EXIT_ERROR = 0, 1, 2
 
@@ -69,16 +70,49 @@ def _closest(word: str, known: Sequence[str]) -> list[str]:
     return [] if name in known else difflib.get_close_matches(name, known, n=1, cutoff=0.6)
 
 
+_EXAMPLES = """\
+examples:
+  gemmprof my.ncu-rep                      what a report holds, the most to gain first
+  gemmprof my.ncu-rep '#3'                 one family of launches in full
+  gemmprof profile -- python train.py      profile a program, explain it, render pages
+  gemmprof diff before.ncu-rep after.ncu-rep --fail-if 'time > +3%'
+"""
+
+
+class _FrontParser(Parser):
+    """The parser of everything, whose help lists the commands in groups."""
+
+    def format_help(self) -> str:
+        """Usage, the front door, the commands by group, examples."""
+        width = max(map(len, COMMANDS)) + 2
+        groups = [
+            "\n".join([f"{title}:", *(f"  {name:<{width}}{text}" for name, text in group.items())])
+            for title, group in GROUPS.items()
+        ]
+        return "\n\n".join(
+            [
+                "usage: gemmprof REPORT|RUN… ['#3']\n       gemmprof COMMAND …",
+                str(self.description),
+                *groups,
+                _EXAMPLES.rstrip(),
+                str(self.epilog),
+                "",
+            ]
+        ).removesuffix("\n")
+
+
 def build_parser(only: str | None = None) -> Parser:
     """The whole command line; ``only`` names the one command whose arguments are needed."""
-    parser = Parser(
+    parser = _FrontParser(
         prog="gemmprof",
         description="Profile CUDA kernels with Nsight Compute and explain what holds them back.",
-        epilog="`gemmprof COMMAND --help` shows a command's options. Reports are read without a GPU.",
+        epilog="`gemmprof COMMAND --help` shows a command's options; --version the version. "
+        "Reports are read without a GPU.",
         formatter_class=_HelpFormatter,
     )
     parser.add_argument("--version", action="version", version=f"gemmprof {__version__}")
-    subparsers = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
+    # What belongs to one command must not be the class that lists them all.
+    subparsers = parser.add_subparsers(dest="command", metavar="COMMAND", required=True, parser_class=Parser)
     for name, summary in COMMANDS.items():
         if only is not None and name != only:
             subparsers.add_parser(name, help=summary, add_help=False)
@@ -92,6 +126,15 @@ def build_parser(only: str | None = None) -> Parser:
     return parser
 
 
+def _front_parser() -> Parser:
+    """What `gemmprof REPORT` takes."""
+    module = import_module(f"gemmprof.commands.{FRONT}")
+    parser = Parser(prog="gemmprof", description=module.FRONT_HELP, formatter_class=_HelpFormatter)
+    module.add_front_arguments(parser)
+    parser.set_defaults(run=module.front, parser=parser, command="")
+    return parser
+
+
 def _named_command(arguments: Sequence[str]) -> str:
     """The command that the arguments name, '' if none: only its module is imported."""
     for argument in arguments:
@@ -100,6 +143,12 @@ def _named_command(arguments: Sequence[str]) -> str:
         if not argument.startswith("-"):
             break
     return ""
+
+
+def _names_an_input(arguments: Sequence[str]) -> bool:
+    """Whether the first word that is no option is a report, a run, a folder, a pattern or a family's id."""
+    first = next((argument for argument in arguments if not argument.startswith("-")), "")
+    return bool(first) and (first[0] == "#" or any(c in first for c in "/\\*?[.") or Path(first).exists())
 
 
 def _without_program(argv: Sequence[str]) -> tuple[Sequence[str], list[str]]:
@@ -136,10 +185,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _run(argv: Sequence[str]) -> int:
     # It would tell of its cache where the home is not writable: nothing that a user of ours can act on.
     logging.getLogger("matplotlib").setLevel(logging.ERROR)
+    if not argv:
+        build_parser(only="").print_help()
+        return EXIT_OK
     name = _named_command(argv)
     argv, program = _without_program(argv) if name in TAKE_A_PROGRAM else (argv, [])
     Parser.arguments = argv
-    options, unknown = build_parser(only=name).parse_known_args(argv)
+    front = not name and _names_an_input(argv)
+    parser = _front_parser() if front else build_parser(only=name)
+    options, unknown = parser.parse_known_args(argv)
     if unknown:
         what = "option" if unknown[0].startswith("-") else "argument"
         options.parser.error(f"there is no {what}: {' '.join(unknown)}")
@@ -157,7 +211,7 @@ def _run(argv: Sequence[str]) -> int:
     except MemoryError:
         return _no_luck(options, UsageError("not enough memory"))
     except (KeyboardInterrupt, _Terminated) as ending:
-        return _ended(f"gemmprof {options.command}", ending)
+        return _ended(f"gemmprof {options.command}".rstrip(), ending)
 
 
 def _trusting(options: argparse.Namespace) -> AbstractContextManager[None]:

@@ -10,10 +10,10 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
-from gemmprof.analysis.inputs.families import families
 from gemmprof.analysis.sections.source_view import SourceView
 from gemmprof.base.errors import UsageError
 from gemmprof.reports.explanations.markdown import LETTERS_PER_TOKEN, code
+from gemmprof.reports.facts import counts
 from gemmprof.reports.formatting import change_text, extent, nanoseconds, percent, quantity, ratio, visible
 from gemmprof.reports.terminal.overview import facts
 from gemmprof.reports.verdicts import words
@@ -52,30 +52,33 @@ def within(lines: Iterable[str], tokens: int) -> str:
 
 
 def overview(session: Session, *, most: int = LISTED) -> Iterator[str]:
-    """What a session holds: its families, most time first."""
-    found = families(session.kernels)
+    """What a session holds: its families, the most to gain first."""
+    found = session.leaders(most)
+    total = len(session.by_time)
     yield QUOTED
     yield ""
-    yield f"{code(session.title)}: {len(session.kernels):,} launches. {facts(session, found) if found else ''}"
+    yield f"{code(session.title)}: {counts(session)}. {facts(session) if total else ''}"
     yield ""
-    yield "| launch | count | time | share | grid | kernel | NVTX | limited by |"
-    yield "|---:|---:|---:|---:|---|---|---|---|"
-    for family in found[:most]:
-        kernel = session.kernels[family.representative]
+    yield "| id | launch | count | time | share | saves | grid | kernel | NVTX | limited by |"
+    yield "|---|---:|---:|---:|---:|---|---|---|---|---|"
+    for family in found:
+        kernel = session.whole(family.representative)
         cells = (
+            family.id,
             str(kernel.profile.index),
             f"{family.count:,}",
             nanoseconds(family.total_ns),
             ratio(family.share),
-            extent(family.grids[0]),
+            "" if family.worst is None else f"{ratio(family.worst.saves, 0)} {family.worst.cause}",
+            extent(family.grid),
             code(family.label),
             code(family.path),
             kernel.verdict.limited_by,
         )
         yield "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
-    if len(found) > most:
+    if total > len(found):
         yield ""
-        yield f"and {len(found) - most:,} more families."
+        yield f"and {total - len(found):,} more families."
     for failure in session.failures:
         yield f"Not read: {code(failure.message)}"
 

@@ -8,12 +8,23 @@ from typing import TYPE_CHECKING
 from gemmprof import metrics
 from gemmprof.analysis.occupancy.of_launch import LaunchOccupancy
 from gemmprof.analysis.sections.speed_of_light import SpeedOfLight
-from gemmprof.reports.formatting import extent, flops, nanoseconds, number, occupancy, percent, ratio, seconds
+from gemmprof.reports.formatting import (
+    counted,
+    extent,
+    flops,
+    nanoseconds,
+    number,
+    occupancy,
+    percent,
+    ratio,
+    seconds,
+)
 from gemmprof.reports.pages.contents import KernelPage
 from gemmprof.reports.pages.environment import moment
 
 if TYPE_CHECKING:
     from gemmprof.analysis.kernel_analysis import KernelAnalysis
+    from gemmprof.analysis.session import Session
     from gemmprof.model import KernelProfile, Problem
     from gemmprof.runs.directory import Run
 
@@ -35,6 +46,17 @@ def processes(kernels: Iterable[KernelAnalysis]) -> tuple[int, ...]:
             by_report.setdefault(kernel.profile.report, {})[process] = None
     several = [found for found in by_report.values() if len(found) > 1]
     return tuple(dict.fromkeys(process for found in several for process in found))
+
+
+def counts(session: Session) -> str:
+    """How many launches, kernels (full names) and families: the same at every door."""
+    launches = counted(len(session.kernels), "launch")
+    kernels = counted(len({kernel.profile.name for kernel in session.kernels}), "kernel")
+    families = len(session.by_time)
+    found = f"{launches} of {kernels} in {families:,} famil{'y' if families == 1 else 'ies'}"
+    if several := processes(session.kernels):
+        found += f" by {len(several)} processes"
+    return found + (f" chosen by {session.selected}" if session.selected else "")
 
 
 def gpu_index(profile: KernelProfile) -> int | None:

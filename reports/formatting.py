@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
+from gemmprof.analysis.inputs.names import label
 from gemmprof.model import NotCollected
 
 if TYPE_CHECKING:
@@ -244,16 +245,13 @@ def raw_value(value: int | float | str) -> str:
 
 
 def short_name(name: str, limit: int = 60) -> str:
-    """A kernel's name without its parameter list, cut in the middle of over-long template arguments."""
-    depth = 0
-    end = len(name)
-    for position, character in enumerate(name):
-        depth += (character == "<") - (character == ">" and name[position - 1] not in "-=")
-        if character == "(" and depth == 0 and not name.startswith("(anonymous", position):
-            end = position
-            break
-    short = name[:end].removeprefix("void ").strip() or name
-    return short if len(short) <= limit else f"{short[: limit * 2 // 3]}…{short[-limit // 3 + 1 :]}"
+    """The label of a kernel whose report is not at hand (`analysis.inputs.names`), cut to a number of characters."""
+    return fit(label(name), limit)
+
+
+def fit(text: str, limit: int) -> str:
+    """A text cut in its middle where it is longer: beginnings and ends tell names apart."""
+    return text if len(text) <= limit else f"{text[: limit * 2 // 3]}…{text[-(limit // 3 - 1) :]}"
 
 
 def change_text(change: Change) -> str:

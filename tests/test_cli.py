@@ -39,11 +39,19 @@ def test_help_lists_every_command() -> None:
         assert summary.split()[0] in shown.stdout
 
 
+def test_no_argument_prints_the_commands_in_groups() -> None:
+    shown = gemmprof()
+    assert (shown.returncode, shown.stderr) == (0, "")
+    assert shown.stdout == gemmprof("--help").stdout
+    for group in ("your kernel:", "compare:", "collect:", "more:", "examples:"):
+        assert f"\n{group}\n" in shown.stdout
+
+
 def test_version() -> None:
     assert gemmprof("--version").stdout.strip() == f"gemmprof {__version__}"
 
 
-@pytest.mark.parametrize("arguments", [(), ("nonsense",), ("report", "--nonsense")])
+@pytest.mark.parametrize("arguments", [("nonsense",), ("report", "--nonsense")])
 def test_wrong_usage_exits_with_2(arguments: tuple[str, ...]) -> None:
     result = gemmprof(*arguments)
     assert result.returncode == 2

@@ -1,44 +1,99 @@
-"""Families: launches grouped by kernel and NVTX path, so that hundreds of launches read as a few lines.
+"""Families: launches grouped so that hundreds read as a few lines. Home of their key, id, name, order and count.
 
-Two launches belong to one family if their full demangled names and the NVTX ranges around them are the same. Times are
-what ncu measured.
+Two launches belong to one family if their report and their `KernelProfile.family` (full name, grid, block, shared
+memory, NVTX ranges) are the same; nothing is folded beyond that. A family's id (``#3``) is its rank by time among *all*
+families that were opened, whatever of them is selected, so it is known before anything is analysed and means the same
+everywhere.
+Families are listed by what there is to gain: their time × what the first finding saves. Times are what ncu measured.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from statistics import median
 from typing import TYPE_CHECKING
 
-from gemmprof import metrics as m
 from gemmprof.analysis.inputs.names import labels
 from gemmprof.base.brief import brief, percent_words, time_words
+from gemmprof.metrics import DURATION
 
 if TYPE_CHECKING:
-    from gemmprof.analysis.kernel_analysis import KernelAnalysis
-    from gemmprof.model import Finding
+    from gemmprof.model import Explanation, FamilyKey, Finding, KernelProfile
+
+Place = tuple[str, int]
+"""A launch: path of its report, position in it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """What a launch's family is called: its number and the one spelling of its kernel's name (untrusted text)."""
+
+    number: int
+    label: str
+
+
+@dataclass(frozen=True, slots=True)
+class Census:
+    """Every launch of what was opened, selected or not.
+
+    Attributes:
+        of: identity by path of the report and position.
+        total_ns: time of all launches; 0 where no duration was collected.
+    """
+
+    of: Mapping[Place, Identity]
+    total_ns: float = 0.0
+
+
+def census(profiles: Iterable[KernelProfile]) -> Census:
+    """Count and name the families of these launches, which must be all that was opened."""
+    found: dict[tuple[str, FamilyKey], list[Place]] = {}
+    time: dict[tuple[str, FamilyKey], float] = {}
+    names: dict[str, list[str]] = {}
+    for profile in profiles:
+        report = profile.report
+        key = (report, profile.family)
+        found.setdefault(key, []).append((report, profile.index))
+        time[key] = time.get(key, 0.0) + (profile.number(DURATION) or 0.0)
+        names.setdefault(report, []).append(profile.name)
+    # A name is spelled as in its own report, so that it does not depend on what else was opened.
+    spelled = {report: labels(of_report) for report, of_report in names.items()}
+    of: dict[Place, Identity] = {}
+    for number, key in enumerate(sorted(found, key=lambda key: -time[key]), 1):
+        identity = Identity(number, spelled[key[0]][key[1].name])
+        of.update(dict.fromkeys(found[key], identity))
+    return Census(of, sum(time.values()))
 
 
 @dataclass(frozen=True, slots=True)
 class Family:
-    """The launches of one kernel within one NVTX path. Names are untrusted text.
+    """The launches of one kernel, grid, block, shared memory and NVTX path in one report. Names are untrusted text.
 
     Attributes:
+        number: rank by time among all families of what was opened, from 1.
+        report: path of the report.
         name: the full demangled name.
-        label: the name without what all kernels of the session share (`analysis.names`).
+        label: the one spelling of the name for people (`analysis.inputs.names`).
+        grid: blocks in x, y, z.
+        block: threads in x, y, z.
+        shared_memory: static and dynamic, bytes a block.
         nvtx: the NVTX ranges around the launches, outermost first.
         members: positions of the launches in ``session.kernels``, in the order of profiling.
         representative: the member that took longest, which is the one to look at.
         total_ns: the members' time in all; None where no duration was collected.
-        share: of the time of all families, 0 to 1; None where that is not known.
+        share: of the time of all launches that were opened, 0 to 1; None where that is not known.
         shortest_ns, median_ns, longest_ns: of one launch.
-        grids: the different grids, each once.
         worst: what saves most in the representative, None where nothing is worth its work.
     """
 
+    number: int
+    report: str
     name: str
     label: str
+    grid: tuple[int, int, int]
+    block: tuple[int, int, int]
+    shared_memory: int
     nvtx: tuple[str, ...]
     members: tuple[int, ...]
     representative: int
@@ -47,7 +102,6 @@ class Family:
     shortest_ns: float | None = None
     median_ns: float | None = None
     longest_ns: float | None = None
-    grids: tuple[tuple[int, int, int], ...] = ()
     worst: Finding | None = None
 
     def __repr__(self) -> str:
@@ -56,9 +110,13 @@ class Family:
             f"{self.worst.cause} saves {percent_words(self.worst.saves)}" if self.worst is not None else ""
         )
         share = f"{percent_words(self.share)} of the time" if self.share is not None else ""
-        return brief(
-            self, "/".join((*self.nvtx, self.label)), launches, time_words(self.total_ns), share, saves
-        )
+        name = "/".join((*self.nvtx, self.label))
+        return brief(self, f"{self.id} {name}", launches, time_words(self.total_ns), share, saves)
+
+    @property
+    def id(self) -> str:
+        """What to type for it wherever launches are chosen: ``#3``."""
+        return f"#{self.number}"
 
     @property
     def count(self) -> int:
@@ -74,7 +132,7 @@ class Family:
 
     @property
     def saves_ns(self) -> float | None:
-        """Time that mending `worst` would save in all launches, if each is like the representative."""
+        """Time that fixing `worst` would save in all launches, if each is like the representative."""
         return None if self.worst is None or self.total_ns is None else self.worst.saves * self.total_ns
 
     @property
@@ -82,58 +140,60 @@ class Family:
         """The NVTX ranges as one text, outermost first."""
         return "/".join(self.nvtx)
 
-
-def families(kernels: Sequence[KernelAnalysis]) -> tuple[Family, ...]:
-    """The families of these launches, those that took most time in all first."""
-    shown = labels(kernel.profile.name for kernel in kernels)
-    members: dict[tuple[str, tuple[str, ...]], list[int]] = {}
-    for position, kernel in enumerate(kernels):
-        members.setdefault((kernel.profile.name, kernel.profile.nvtx), []).append(position)
-    durations = [kernel.profile.number(m.DURATION) for kernel in kernels]
-    all_ns = sum(duration for duration in durations if duration is not None)
-    found = [
-        _family(kernels, name, shown[name], nvtx, positions, durations, all_ns)
-        for (name, nvtx), positions in members.items()
-    ]
-    return tuple(sorted(found, key=lambda family: (-(family.total_ns or 0.0), family.members[0])))
+    def explained(self, explanation: Explanation | None) -> Family:
+        """The same with what saves most in its representative."""
+        findings = explanation.findings if explanation is not None else ()
+        return replace(self, worst=findings[0]) if findings else self
 
 
-def _family(
-    kernels: Sequence[KernelAnalysis],
-    name: str,
-    label: str,
-    nvtx: tuple[str, ...],
-    positions: Sequence[int],
-    durations: Sequence[float | None],
-    all_ns: float,
-) -> Family:
-    known = {position: duration for position in positions if (duration := durations[position]) is not None}
-    total = sum(known.values()) if known else None
-    representative = max(known, key=lambda position: known[position]) if known else positions[0]
-    findings = kernels[representative].explanation.findings
+def families(
+    profiles: Sequence[KernelProfile], known: Census, positions: Iterable[int] | None = None
+) -> tuple[Family, ...]:
+    """The families of these launches, most time first; nothing is explained.
+
+    Args:
+        profiles: launches, of which `Family.members` holds the positions.
+        known: all launches that were opened with these.
+        positions: of the launches that are meant; None for all.
+    """
+    members: dict[int, list[int]] = {}
+    for position in range(len(profiles)) if positions is None else positions:
+        profile = profiles[position]
+        members.setdefault(known.of[profile.report, profile.index].number, []).append(position)
+    found = [_family(profiles, known, positions) for positions in members.values()]
+    return tuple(sorted(found, key=lambda family: (-(family.total_ns or 0.0), family.number)))
+
+
+def _family(profiles: Sequence[KernelProfile], known: Census, positions: Sequence[int]) -> Family:
+    times = {
+        position: duration
+        for position in positions
+        if (duration := profiles[position].number(DURATION)) is not None
+    }
+    total = sum(times.values()) if times else None
+    representative = max(times, key=lambda position: times[position]) if times else positions[0]
+    profile = profiles[representative]
+    identity = known.of[profile.report, profile.index]
+    launch = profile.launch
     return Family(
-        name=name,
-        label=label,
-        nvtx=nvtx,
+        number=identity.number,
+        report=profile.report,
+        name=profile.name,
+        label=identity.label,
+        grid=launch.grid,
+        block=launch.block,
+        shared_memory=(launch.static_shared_memory or 0) + (launch.dynamic_shared_memory or 0),
+        nvtx=profile.nvtx,
         members=tuple(positions),
         representative=representative,
         total_ns=total,
-        share=total / all_ns if total is not None and all_ns > 0 else None,
-        shortest_ns=min(known.values(), default=None),
-        median_ns=median(known.values()) if known else None,
-        longest_ns=max(known.values(), default=None),
-        grids=tuple(dict.fromkeys(kernels[position].profile.launch.grid for position in positions)),
-        worst=findings[0] if findings else None,
+        share=total / known.total_ns if total is not None and known.total_ns > 0 else None,
+        shortest_ns=min(times.values(), default=None),
+        median_ns=median(times.values()) if times else None,
+        longest_ns=max(times.values(), default=None),
     )
 
 
-def covering(found: Iterable[Family], share: float) -> tuple[Family, ...]:
-    """The first families that together hold at least this share of the time (0 to 1); all where times are unknown."""
-    kept: list[Family] = []
-    held = 0.0
-    for family in found:
-        kept.append(family)
-        held += family.share or 0.0
-        if held >= share:
-            break
-    return tuple(kept)
+def by_gain(found: Iterable[Family]) -> tuple[Family, ...]:
+    """The one order in which families are listed: the most to gain first, then the most time."""
+    return tuple(sorted(found, key=lambda one: (-(one.saves_ns or 0.0), -(one.total_ns or 0.0), one.number)))

@@ -58,6 +58,11 @@ def labels(names: Iterable[str]) -> dict[str, str]:
     return _distinct({name: found[name] for name in distinct})
 
 
+def label(name: str) -> str:
+    """The label of a kernel that is looked at alone, where nobody knows what else its report holds."""
+    return labels([name])[name]
+
+
 def _distinct(found: dict[str, str]) -> dict[str, str]:
     """The labels, with the full name where two kernels would share one."""
     count: dict[str, int] = {}

@@ -2,7 +2,7 @@
 
 ``5``, ``warptile``, ``half:3``, ``5@2048``, ``5@2048-bfloat16`` name a stage of a run: by number or name, of a ladder
 where two have it, on a shape. In a report without stages a number is the position of a launch, counted from 0 as in
-``--launch``. Anything else is a part of one kernel's name.
+``--launch``; ``#3`` is the family of that id. Anything else is a part of one kernel's name.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from gemmprof.analysis.inputs.selection import natural, some
+from gemmprof.analysis.inputs.selection import family_numbers, is_family_id, natural, some
 from gemmprof.base.errors import UsageError
 from gemmprof.model import Problem
 
@@ -25,6 +25,7 @@ class Candidate:
         name: its full name.
         positions: of its launches in the report.
         number, stage, ladder, problem: what it is in a run, as far as that is known.
+        family: number of the family that it is a launch of (``#3`` is 3).
     """
 
     label: str
@@ -34,6 +35,7 @@ class Candidate:
     stage: str = ""
     ladder: str = ""
     problem: Problem | None = None
+    family: int | None = None
 
 
 def one_kernel(selector: str, candidates: Sequence[Candidate], where: str) -> int:
@@ -47,6 +49,8 @@ def one_kernel(selector: str, candidates: Sequence[Candidate], where: str) -> in
         UsageError: if it names none, or several.
     """
     found = _matching(selector, candidates)
+    if found and is_family_id(selector):
+        return found[0]
     kernels = {at if (c := candidates[at]).number is None else (c.ladder, c.number) for at in found}
     if len(kernels) == 1:
         return found[0]
@@ -69,6 +73,9 @@ def position_in(selector: str | None) -> int | None:
 
 
 def _matching(selector: str, candidates: Sequence[Candidate]) -> list[int]:
+    if is_family_id(selector):
+        (*_, family) = family_numbers(selector)
+        return [place for place, candidate in enumerate(candidates) if candidate.family == family]
     text, at, shape = selector.partition("@")
     ladder, _, text = text.rpartition(":")
     number = position_in(text)

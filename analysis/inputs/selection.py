@@ -15,6 +15,8 @@ from gemmprof.analysis.inputs.names import labels
 from gemmprof.base.errors import UsageError
 from gemmprof.model import KernelProfile
 
+_FAMILIES = re.compile(r"#\d{1,9}(\s*,\s*#\d{1,9})*")
+"""Ids of families as every door prints them: ``#3``, or several: ``#3,#7``."""
 _LAUNCHES = re.compile(r"^(?P<first>\d+)?(?P<dash>-)?(?P<last>\d+)?$")
 
 
@@ -27,6 +29,7 @@ class Selection:
         launches: positions in the report, counted from 0 (``range`` objects; an open end is a very large one).
         nvtx: searched in the NVTX ranges around the launch, joined by ``/``, outermost first.
         top: keep the launches of the so many kernels (full names) that took the most time in all.
+        families: numbers of families (`analysis.families`): ``#3`` is 3.
         within: the selection that this one is a part of: its ``top``, too, is decided first.
     """
 
@@ -34,22 +37,22 @@ class Selection:
     launches: tuple[range, ...] = ()
     nvtx: re.Pattern[str] | None = None
     top: int | None = None
+    families: tuple[int, ...] = ()
     within: Selection | None = None
 
     def __bool__(self) -> bool:
         """False where everything is selected."""
-        return any((self.kernel, self.launches, self.nvtx, self.top, self.within))
+        return any((self.kernel, self.launches, self.nvtx, self.top, self.families, self.within))
 
-    def matches(self, launch: KernelProfile | Candidate, stage: str = "") -> bool:
-        """Whether a launch is meant, but for ``top``, which needs the others too, and for ``within``.
-
-        Args:
-            launch: only its position, name and ranges are looked at.
-            stage: name and title of the stage that it belongs to.
-        """
+    def matches(self, launch: Candidate) -> bool:
+        """Whether a launch is meant, but for ``top``, which needs the others too, and for ``within``."""
         return (
-            (not self.launches or any(launch.index in wanted for wanted in self.launches))
-            and (self.kernel is None or bool(self.kernel.search(launch.name) or self.kernel.search(stage)))
+            (not self.families or launch.family in self.families)
+            and (not self.launches or any(launch.index in wanted for wanted in self.launches))
+            and (
+                self.kernel is None
+                or bool(self.kernel.search(launch.name) or self.kernel.search(launch.stage))
+            )
             and (self.nvtx is None or self.nvtx.search("/".join(launch.nvtx)) is not None)
         )
 
@@ -58,6 +61,8 @@ class Selection:
         parts = []
         if self.kernel is not None:
             parts.append(f"--kernel '{self.kernel.pattern}'")
+        if self.families:
+            parts.append(f"--kernel '{','.join(f'#{number}' for number in self.families)}'")
         if self.launches:
             parts.append(f"--launch {','.join(map(_span, self.launches))}")
         if self.nvtx is not None:
@@ -86,7 +91,7 @@ def selection(
     """A selection from texts as a user writes them.
 
     Args:
-        kernel: a regular expression; case makes no difference.
+        kernel: a regular expression; case makes no difference. ``#3`` is the family of that id.
         launches: ``3``, ``2-5``, ``0,4,7-9`` or ``10-``, or several such texts; positions as numbers do, too.
         nvtx: a regular expression; case makes no difference.
         top: 1 or more.
@@ -99,12 +104,24 @@ def selection(
         raise UsageError(f"top is a number of kernels, not {top!r}", remedies=["give 1 or more"])
     if top is not None and top < 1:
         raise UsageError(f"--top {top} selects nothing", remedies=["give 1 or more"])
+    of_families = is_family_id(kernel) if isinstance(kernel, str) else False
     return Selection(
-        kernel=expression("--kernel", kernel),
+        kernel=None if of_families else expression("--kernel", kernel),
         launches=tuple(_positions(part) for text in texts for part in text.split(",")),
         nvtx=expression("--nvtx", nvtx),
         top=top,
+        families=family_numbers(kernel) if of_families and kernel else (),
     )
+
+
+def is_family_id(text: str) -> bool:
+    """Whether a word is the id of a family, or several: ``#3``, ``#3,#7``."""
+    return _FAMILIES.fullmatch(text.strip()) is not None
+
+
+def family_numbers(text: str) -> tuple[int, ...]:
+    """3 and 7 of ``#3,#7``."""
+    return tuple(dict.fromkeys(int(one.strip().removeprefix("#")) for one in text.split(",")))
 
 
 def _texts(launches: int | str | Iterable[int | str] | None) -> list[str]:
@@ -169,19 +186,20 @@ class Candidate:
     nvtx: tuple[str, ...] = ()
     duration_ns: float = 0.0
     stage: str = ""
+    family: int = 0
 
     @classmethod
-    def of(cls, profile: KernelProfile, report: str, stage: str = "") -> Candidate:
+    def of(cls, profile: KernelProfile, stage: str = "", family: int = 0) -> Candidate:
         """The launch as a candidate; a duration that was not collected counts as none."""
         duration = profile.number(m.DURATION) or 0.0
-        return cls(report, profile.index, profile.name, profile.nvtx, duration, stage)
+        return cls(profile.report, profile.index, profile.name, profile.nvtx, duration, stage, family)
 
 
 def selected(candidates: Sequence[Candidate], wanted: Selection) -> list[Candidate]:
     """Those that a selection means, ``top`` and ``within`` heeded."""
     if wanted.within is not None:
         candidates = selected(candidates, wanted.within)
-    return _within_top([c for c in candidates if wanted.matches(c, c.stage)], wanted.top)
+    return _within_top([c for c in candidates if wanted.matches(c)], wanted.top)
 
 
 def _within_top(candidates: Sequence[Candidate], top: int | None) -> list[Candidate]:
@@ -206,7 +224,10 @@ def nothing_selected(wanted: Selection, names: Mapping[str, int]) -> UsageError:
         found=f"{sum(names.values()):,} launches of {len(names):,} kernels: {some(ranked)}"
         if names
         else "no launches",
-        remedies=["`gemmprof show` lists what the input holds", "launches are counted from 0 in each report"],
+        remedies=[
+            "`gemmprof show` lists what the input holds, with the id of each family (#3)",
+            "launches are counted from 0 in each report",
+        ],
     )
 
 

@@ -9,7 +9,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gemmprof.analysis.inputs.families import Family, families
+from gemmprof.analysis.inputs.families import Family
 from gemmprof.analysis.inputs.selection import EVERYTHING, Selection, selection
 from gemmprof.analysis.kernel_analysis import KernelAnalysis, no_launch
 from gemmprof.analysis.session import Session, load_session
@@ -49,6 +49,28 @@ class ReportFinding:
         return brief(self, f"{self.finding.cause} in {self.family.label}", saves, time_words(self.saves_ns))
 
 
+class Families(tuple[Family, ...]):
+    """Families that show themselves as a table in a notebook."""
+
+    __slots__ = ()
+
+    def _repr_html_(self) -> str:
+        from gemmprof.reports.pages.notebook import families_html
+
+        return families_html(self)
+
+
+class Findings(tuple[ReportFinding, ...]):
+    """Findings that show themselves as a table in a notebook."""
+
+    __slots__ = ()
+
+    def _repr_html_(self) -> str:
+        from gemmprof.reports.pages.notebook import findings_html
+
+        return findings_html([(one.family, one.finding, one.saves_ns) for one in self])
+
+
 @dataclass(frozen=True)
 class Report:
     """Reports and runs as loaded by `open`.
@@ -73,18 +95,18 @@ class Report:
         """Why some of several files could not be read."""
         return self.session.failures
 
-    @cached_property
-    def families(self) -> tuple[Family, ...]:
-        """Launches of one kernel within the same NVTX ranges, most time in all first."""
-        return families(self.launches)
+    @property
+    def families(self) -> Families:
+        """Launches of one kernel, grid, block, shared memory and NVTX path, the most to gain first."""
+        return Families(self.session.families)
 
     @cached_property
     def explanations(self) -> tuple[Explanation, ...]:
         """What to change first in the longest launch of each family, in the order of the families."""
-        return tuple(self.explain(family.representative) for family in self.families)
+        return tuple(self.session.explanation(family.representative) for family in self.families)
 
     @cached_property
-    def findings(self) -> tuple[ReportFinding, ...]:
+    def findings(self) -> Findings:
         """Every finding of every family, those that save most time over all its launches first."""
         found = [
             ReportFinding(
@@ -93,7 +115,7 @@ class Report:
             for family, explanation in zip(self.families, self.explanations, strict=True)
             for one in explanation.findings
         ]
-        return tuple(sorted(found, key=lambda one: -(one.saves_ns or 0.0)))
+        return Findings(sorted(found, key=lambda one: -(one.saves_ns or 0.0)))
 
     def explain(self, launch: int = 0) -> Explanation:
         """What to change first in one launch.
@@ -104,15 +126,8 @@ class Report:
         Raises:
             UsageError: there is no such launch.
         """
-        from gemmprof.analysis.explanation import explain
-        from gemmprof.analysis.reading.report import ReportReader
-
-        profile = self[launch].profile
-        if not profile.instances:
-            # Of reports with many launches the counters by address were dropped once they were analysed.
-            with ReportReader(profile.report) as reader:
-                profile = next(reader.profiles(source=True, units=True, only={profile.index}))
-        return explain(profile)
+        _ = self[launch]  # says what is wrong with a position that is none
+        return self.session.explanation(launch % len(self))
 
     def select(
         self,
@@ -197,8 +212,9 @@ class Report:
     def to_markdown(self, *, tokens: int | None = None) -> str:
         """The explanation of each family for an issue or a language model, within about so many tokens."""
         from gemmprof.reports.explanations.markdown import document
+        from gemmprof.reports.explanations.words import explained
 
-        return document(self.explanations, budget=tokens)
+        return document(explained(self.session, self.families), budget=tokens)
 
     def __len__(self) -> int:
         return len(self.launches)
@@ -225,7 +241,7 @@ class Report:
     def _repr_html_(self) -> str:
         from gemmprof.reports.pages.notebook import session_html
 
-        return session_html(self.session, self.families)
+        return session_html(self.session)
 
 
 def _no_path(given: object) -> UsageError:

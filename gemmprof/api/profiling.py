@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from gemmprof import metrics
-from gemmprof.analysis.inputs.selection import Selection, nothing_selected
+from gemmprof.analysis.inputs.selection import Candidate, Selection, nothing_selected
 from gemmprof.analysis.reading.report import ReportReader
 from gemmprof.profiler.programs.choice import Choice, Launch, choose
 from gemmprof.profiler.programs.program_session import COUNT_LIMIT, Collected, ProgramProfiler, packed
@@ -66,7 +66,7 @@ def _launches(report: Path | None, wanted: Selection, skip: int) -> tuple[Launch
                 block=profile.launch.block,
                 shared_memory=profile.launch.dynamic_shared_memory or 0,
                 duration=profile.number(metrics.DURATION) or 0.0,
-                wanted=profile.index >= skip and wanted.matches(profile),
+                wanted=profile.index >= skip and wanted.matches(Candidate.of(profile)),
                 process=profile.session.process,
             )
             for profile in reader.profiles(instances=False, rules=False)

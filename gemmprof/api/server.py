@@ -71,7 +71,7 @@ class Folders:
 
     def session(self, path: str, **words: Any) -> Session:
         """What a path stands for, read and analysed."""
-        return load_session(self.allowed(path), selection=selection(**words))
+        return load_session(self.allowed(path), selection=selection(**words), listed=True)
 
 
 class Tools:
@@ -87,11 +87,11 @@ class Tools:
     def open(
         self, path: str, kernel: str | None = None, nvtx: str | None = None, tokens: int = TOKENS
     ) -> str:
-        """List what a report, run directory or folder holds: families of launches, most time first.
+        """List what a report, run directory or folder holds: families of launches, the most to gain first.
 
         Args:
             path: a .ncu-rep file, a run directory, or a folder of them.
-            kernel: only kernels in whose full name this regular expression is found.
+            kernel: only kernels in whose full name this regular expression is found, or ids of families: #3.
             nvtx: only launches within NVTX ranges (joined by /) in which this regular expression is found.
             tokens: about how long the answer may be.
         """
@@ -104,22 +104,23 @@ class Tools:
 
         Args:
             path: a .ncu-rep file, a run directory, or a folder of them.
-            kernel: only kernels in whose full name this regular expression is found.
+            kernel: only kernels in whose full name this regular expression is found, or ids of families: #3.
             launch: only these positions in the report, from 0: 3, "2-5", "0,4".
             tokens: about how long the answer may be.
         """
-        from gemmprof.analysis.explanation.reports import explain_reports
         from gemmprof.reports.explanations.markdown import document
+        from gemmprof.reports.explanations.words import explained
 
-        found = explain_reports(self.folders.allowed(path), selection(kernel=kernel, launches=launch))
-        return f"{agents.QUOTED}\n\n{document(found.kernels, budget=max(tokens, 50))}"
+        session = self.folders.session(path, kernel=kernel, launches=launch)
+        found = explained(session, session.families)
+        return f"{agents.QUOTED}\n\n{document(found, budget=max(tokens, 50))}"
 
     def diff(self, before: str, after: str, kernel: str | None = None, tokens: int = TOKENS) -> str:
         """Say whether each kernel is SAME, FASTER, SLOWER or one CAN'T TELL from one report or run to another, and why.
 
         Args:
             before, after: .ncu-rep files or run directories.
-            kernel: only kernels in whose full name this regular expression is found.
+            kernel: only kernels in whose full name this regular expression is found, or ids of families: #3.
             tokens: about how long the answer may be.
         """
         from gemmprof.analysis.comparison.matching import match
@@ -144,7 +145,9 @@ class Tools:
             tokens: about how long the answer may be.
         """
         session = self.folders.session(path, launches=str(launch))
-        return agents.within(agents.source(session.kernels[0], most=max(1, lines), sass=sass), tokens)
+        return agents.within(
+            agents.source(session.whole(0, code=True), most=max(1, lines), sass=sass), tokens
+        )
 
     @property
     def all(self) -> tuple[Callable[..., str], ...]:

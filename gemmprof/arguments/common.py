@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import shlex
 import shutil
 import sys
 from collections.abc import Iterable, Iterator
@@ -39,7 +40,7 @@ def add_input_arguments(parser: argparse.ArgumentParser) -> None:
         nargs="*",
         metavar="RUN|REPORT",
         help="run directories, .ncu-rep files (.ncu-repz, .xz, .gz, .zst too), folders of them, or patterns in quotes; "
-        "without any: the newest run here, else the recorded run",
+        "without any: the newest run here, else the recorded run; '#3' chooses a family of theirs",
     )
     add_trust_argument(parser)
 
@@ -59,7 +60,8 @@ def add_selection_arguments(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--kernel",
         metavar="REGEX",
-        help="those whose full demangled name, or stage, the expression is found in; case makes no difference",
+        help="those whose full demangled name, or stage, the expression is found in (case makes no difference), or "
+        "the family of an id: '#3'",
     )
     group.add_argument(
         "--launch",
@@ -86,9 +88,28 @@ def selection(options: argparse.Namespace) -> Selection:
     Raises:
         UsageError: if a text is no regular expression, no position, or ``--top`` is not 1 or more.
     """
+    from gemmprof.analysis.inputs.selection import is_family_id
     from gemmprof.analysis.inputs.selection import selection as selected
 
+    ids = [item for item in getattr(options, "inputs", ()) if is_family_id(item)]
+    if ids and not hasattr(options, "other"):  # the sides of a comparison have no one numbering
+        if options.kernel is not None:
+            raise UsageError(
+                f"{ids[0]} and --kernel both choose kernels",
+                remedies=["give one of the two", "--kernel '#3,#7'"],
+            )
+        options.kernel = ",".join(ids)
+        options.inputs = [item for item in options.inputs if item not in ids]
     return selected(options.kernel, options.launch, options.nvtx, options.top)
+
+
+def typed(options: argparse.Namespace) -> str:
+    """The command line so far, to type again with more behind it: program, inputs, selection."""
+    words = ["gemmprof", *options.inputs]
+    for name in ("kernel", "nvtx"):
+        if value := getattr(options, name):
+            words += [f"--{name}", value]
+    return shlex.join(words)
 
 
 def add_json_argument(parser: argparse.ArgumentParser) -> None:
@@ -114,7 +135,7 @@ def chosen_inputs(options: argparse.Namespace) -> tuple[list[Path], str]:
     return [recorded_run_directory()], "Using the recorded run that ships with gemmprof (no run found here)."
 
 
-def load_inputs(options: argparse.Namespace) -> Session:
+def load_inputs(options: argparse.Namespace, *, listed: bool = False) -> Session:
     """Load what the user named, else the newest run, else the recorded one, and say on stderr which it is.
 
     With the kernels' code, whatever is printed: waits, FP16 that only sets constants and more are told by it, and a
@@ -122,6 +143,7 @@ def load_inputs(options: argparse.Namespace) -> Session:
 
     Args:
         options: with ``inputs``, from `add_input_arguments`; what `add_selection_arguments` added is heeded.
+        listed: read in full only what is asked of the session (`load_session`).
 
     Raises:
         UsageError: if the selection is wrong or matches nothing.
@@ -135,10 +157,15 @@ def load_inputs(options: argparse.Namespace) -> Session:
     paths, notice = chosen_inputs(options)
     if notice:
         print(one_line(notice), file=sys.stderr)
-    session = load_session(paths, selection=wanted)
+    session = load_session(paths, selection=wanted, listed=listed)
     name_failures(options, session.failures)
     name_doubts(options, session)
     return session
+
+
+def who(options: argparse.Namespace) -> str:
+    """Who speaks: ``gemmprof show``, or ``gemmprof`` at the front door."""
+    return f"gemmprof {options.command}".rstrip()
 
 
 def name_doubts(options: argparse.Namespace, session: Session) -> None:
@@ -158,13 +185,19 @@ def name_doubts(options: argparse.Namespace, session: Session) -> None:
     if len(notes) > DOUBTS_SHOWN:
         notes[DOUBTS_SHOWN:] = [f"doubtful: {len(notes) - DOUBTS_SHOWN} reasons more"]
     for note in (*notes, *(f"no SASS: {reason}" for reason in unread)):
-        print(f"gemmprof {options.command}: {one_line(note)}", file=sys.stderr)
+        print(f"{who(options)}: {one_line(note)}", file=sys.stderr)
 
 
 def name_failures(options: argparse.Namespace, failures: Iterable[GemmprofError]) -> None:
     """Say on stderr which files were not read, and why."""
     for failure in failures:
-        print(f"gemmprof {options.command}: not read: {failure}", file=sys.stderr)
+        print(f"{who(options)}: not read: {failure}", file=sys.stderr)
+
+
+def read_all(options: argparse.Namespace, session: Session) -> int:
+    """The exit code of a command that reads: 1 where inputs could not be read, after naming those not yet named."""
+    name_failures(options, session.failures[len(session.unread) :])
+    return 1 if session.failures else 0
 
 
 def new_output(path: str | Path, *, force: bool) -> Path:

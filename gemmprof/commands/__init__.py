@@ -5,26 +5,41 @@ A module's docstring is its help text. Modules import heavy packages only inside
 
 from __future__ import annotations
 
-COMMANDS: dict[str, str] = {
-    "collect": "build, verify, time and profile the stages on this machine's GPU",
-    "profile": "profile any program: what it costs, its reports, explanation and pages",
-    "explain": "what to change first in a kernel, where, and what it brings",
-    "show": "what reports hold, in the terminal: kernels first, then each analysis",
-    "report": "render HTML pages from a run or any .ncu-rep files",
-    "export": "write everything in reports as Parquet, CSV or JSON lines",
-    "roofline": "roofline points of kernels, as a table or a picture",
-    "diff": "SAME, FASTER, SLOWER or CAN'T TELL, and what changed; a gate for CI",
-    "baseline": "keep a report or run in a small file, to compare with later",
-    "find": "which launches of thousands of reports meet a condition",
-    "history": "a year of runs: record them, show a kernel's times, find the steps",
-    "occupancy": "theoretical occupancy, its reasoning, and what would raise it",
-    "stages": "the ladder of kernels and each stage's one idea",
-    "tune": "search a stage's tile parameters on this machine's GPU",
-    "mcp": "serve reports to agents through the Model Context Protocol",
-    "completion": "completion of commands and options for bash, zsh, fish or tcsh",
-    "doctor": "what this machine has, what is missing, and the exact remedy",
+GROUPS: dict[str, dict[str, str]] = {
+    "your kernel": {
+        "explain": "what to change first in a kernel, where, and what it brings",
+        "show": "what reports hold, in the terminal: kernels first, then each analysis",
+        "report": "render HTML pages from a run or any .ncu-rep files",
+        "roofline": "roofline points of kernels, as a table or a picture",
+        "occupancy": "theoretical occupancy, its reasoning, and what would raise it",
+    },
+    "compare": {
+        "diff": "SAME, FASTER, SLOWER or CAN'T TELL, and what changed; a gate for CI",
+        "baseline": "keep a report or run in a small file, to compare with later",
+        "history": "a year of runs: record them, show a kernel's times, find the steps",
+    },
+    "collect": {
+        "profile": "profile any program: what it costs, its reports, explanation and pages",
+        "collect": "build, verify, time and profile the stages on this machine's GPU",
+        "tune": "search a stage's tile parameters on this machine's GPU",
+        "stages": "the ladder of kernels and each stage's one idea",
+        "doctor": "what this machine has, what is missing, and the exact remedy",
+    },
+    "more": {
+        "find": "which launches of thousands of reports meet a condition",
+        "export": "write everything in reports as Parquet, CSV or JSON lines",
+        "mcp": "serve reports to agents through the Model Context Protocol",
+        "completion": "completion of commands and options for bash, zsh, fish or tcsh",
+    },
 }
-"""Name and one-line summary of each command, in the order of the help; ``name`` lives in ``commands/<name>.py``."""
+"""Name and one-line summary of each command, in the groups and the order of the help; ``name`` lives in
+``commands/<name>.py``."""
+
+COMMANDS: dict[str, str] = {name: text for group in GROUPS.values() for name, text in group.items()}
+"""The same without the groups."""
+
+FRONT = "show"
+"""The command whose module also answers `gemmprof REPORT`: ``add_front_arguments`` and ``front``."""
 
 TAKE_A_PROGRAM = frozenset({"profile"})
 """Commands behind whose ``--`` stands a program with arguments of its own, in ``options.program``."""

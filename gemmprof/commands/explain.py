@@ -1,19 +1,20 @@
 """What to change first in a kernel, where, and what it brings.
 
-For each kernel, the one with the most time first: causes ranked by the share of its time that mending each
-alone saves, with an 80 % interval, the line where it sits, the evidence and the change to try. What makes
-the numbers doubtful is said before. docs/explain.md has the model, every cause and how well the predictions
-have come true.
+  gemmprof explain my.ncu-rep                 the families of launches with the most to gain, on one screen
+  gemmprof explain my.ncu-rep '#3'            one of them in full
+  gemmprof explain my.ncu-rep --budget 2000   for an issue or a language model
+
+For each family of launches, the one with the most to gain first: causes ranked by the share of its time that fixing
+each alone saves, with an 80 % interval, the line where it sits, the evidence and the change to try. What makes the
+numbers doubtful is said before. docs/explain.md has the model, every cause and how well the predictions have come true.
 """
 
 from __future__ import annotations
 
 import argparse
-import sys
 
 from gemmprof.arguments import common
 from gemmprof.arguments.numbers import whole
-from gemmprof.base.printable import one_line
 
 FORMATS = ("text", "markdown", "json")
 
@@ -32,31 +33,30 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
             "at most about so many tokens, for an issue or a language model (markdown unless said otherwise)"
         ),
     )
-    parser.add_argument("--all", action="store_true", help="every kernel in full, longer than a screen")
+    parser.add_argument("--all", action="store_true", help="every family in full, longer than a screen")
 
 
 def run(options: argparse.Namespace) -> int:
     """Print the explanations; exit code 0, or 1 if some input could not be read."""
-    from gemmprof.analysis.explanation.reports import explain_reports
+    from gemmprof.analysis.reading.unpack import unpacked_once
+    from gemmprof.reports.explanations.words import explained
 
-    paths, notice = common.chosen_inputs(options)
-    if notice:
-        print(one_line(notice), file=sys.stderr)
-    selection = common.selection(options)
-    found = explain_reports(paths, selection)
-    common.name_failures(options, found.failures)
     chosen = "json" if options.json else options.format or ("text" if options.budget is None else "markdown")
-    if chosen == "json":
-        from gemmprof.reports.documents.of_findings import explained
+    with unpacked_once():
+        session = common.load_inputs(options, listed=True)
+        if chosen == "json":
+            from gemmprof.reports.documents.of_findings import explain_document
 
-        common.print_json(explained(found.kernels))
-    elif chosen == "markdown":
-        from gemmprof.reports.explanations.markdown import document
+            common.print_json(explain_document(session))
+        elif chosen == "markdown":
+            from gemmprof.reports.explanations.markdown import document
 
-        print(document(found.kernels, budget=options.budget), end="")
-    else:
-        from gemmprof.reports.explanations.text import lines_for, screen
+            print(document(explained(session, session.families), budget=options.budget), end="")
+        else:
+            from gemmprof.reports.explanations.text import lines_for, screen
 
-        rows = lines_for(options.budget, everything=options.all or bool(selection))
-        print(screen(found.kernels, width=common.columns(), lines=rows))
-    return 1 if found.failures else 0
+            rows = lines_for(options.budget, everything=options.all or bool(session.selected))
+            found = session.families if rows is None else session.leaders(rows)
+            told = explained(session, found)
+            print(screen(told, of=len(session.by_time), width=common.columns(), lines=rows))
+    return common.read_all(options, session)

@@ -266,9 +266,9 @@ def _finish(
     """Say what was profiled, explain it, render the pages."""
     from rich.text import Text
 
-    from gemmprof.analysis.explanation.reports import explain_reports
     from gemmprof.analysis.session import load_session
     from gemmprof.reports.explanations.text import screen
+    from gemmprof.reports.explanations.words import explained
     from gemmprof.reports.terminal import overview
 
     first = collected[0]
@@ -291,8 +291,8 @@ def _finish(
         terminal = common.console()
         for part in overview.parts(session, width=terminal.width, headlines=False):
             terminal.print(part)
-        found = explain_reports(reports[:1])
-        terminal.print(Text(screen(found.kernels, width=terminal.width)))
+        told = explained(session, session.families)
+        terminal.print(Text(screen(told, width=terminal.width)))
     for run in collected:
         _say(f"Profiled {run}")
     if len(first.ranks) > 1:

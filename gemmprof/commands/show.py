@@ -1,12 +1,13 @@
 """Show what reports hold, in the terminal: kernels first, then the whole analysis of what you choose.
 
-  gemmprof show my.ncu-rep                          families, most time first, and what limits them
-  gemmprof show my.ncu-rep --launch 3               everything known of one launch
+  gemmprof show my.ncu-rep                          families, the most to gain first
+  gemmprof show my.ncu-rep '#3'                     everything known of one family
+  gemmprof show my.ncu-rep --launch 3               the same of one launch
   gemmprof show my.ncu-rep --kernel softmax --section warp_states --section source_view
   gemmprof show 'runs/**/*.ncu-rep' --top 5
 
-Launches of one kernel within the same NVTX ranges are one family; its longest launch stands for it. Times are Nsight
-Compute's.
+Launches of one kernel, grid, block, shared memory and NVTX path are one family, with an id such as #3; its longest
+launch stands for it. Times are Nsight Compute's. `gemmprof REPORT` says the same on one screen.
 """
 
 from __future__ import annotations
@@ -33,18 +34,52 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Print; exit code 0, or 1 if some input could not be read."""
+    from gemmprof.analysis.reading.unpack import unpacked_once
     from gemmprof.reports.terminal import overview
 
     overview.section_titles(options.section)
-    session = common.load_inputs(options)
-    if options.json:
-        from gemmprof.reports.documents.of_launches import ShowDocument
+    with unpacked_once():
+        session = common.load_inputs(options, listed=True)
+        if options.json:
+            from gemmprof.reports.documents.of_launches import ShowDocument
 
-        common.print_json(ShowDocument.of_session(session, options.section, everything=options.all))
-    else:
-        terminal = common.console()
-        for part in overview.parts(
-            session, width=terminal.width, sections=options.section, everything=options.all
-        ):
-            terminal.print(part)
-    return 1 if session.failures else 0
+            common.print_json(ShowDocument.of_session(session, options.section, everything=options.all))
+        else:
+            terminal = common.console()
+            for part in overview.parts(
+                session, width=terminal.width, sections=options.section, everything=options.all
+            ):
+                terminal.print(part)
+    return common.read_all(options, session)
+
+
+FRONT_HELP = """What a report or run holds, on one screen: the program in a sentence, its families of
+launches with the most to gain first, and what to type next.
+
+  gemmprof my.ncu-rep                  the program and its families, each with an id
+  gemmprof my.ncu-rep '#3'             one family in full
+  gemmprof run/ --kernel softmax       only those launches
+"""
+
+
+def add_front_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of `gemmprof REPORT`."""
+    common.add_input_arguments(parser)
+    common.add_selection_arguments(parser)
+    common.add_json_argument(parser)
+
+
+def front(options: argparse.Namespace) -> int:
+    """Print one screen, or the families in full whose ids were given; exit code as of `run`."""
+    from gemmprof.analysis.reading.unpack import unpacked_once
+    from gemmprof.base.printable import printable
+    from gemmprof.reports.terminal import overview
+
+    if options.json or common.selection(options).families:
+        options.section, options.all = [], not options.json
+        return run(options)
+    with unpacked_once():
+        session = common.load_inputs(options, listed=True)
+        for line in overview.front(session, common.typed(options), width=common.columns()):
+            print(printable(line), flush=True)
+    return common.read_all(options, session)

@@ -10,11 +10,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from gemmprof.analysis.explanation.reports import has_counters
 from gemmprof.analysis.inputs.named_figures import figures, findings
 from gemmprof.analysis.kernel_analysis import analyse
 from gemmprof.analysis.reading.collector import few_collections
 from gemmprof.analysis.reading.report import ReportReader
+from gemmprof.analysis.session import has_counters
 from gemmprof.base.errors import ReportError
 from gemmprof.children.line_worker import serve
 from gemmprof.model import KernelProfile

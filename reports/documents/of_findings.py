@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from msgspec import Meta
 
 from gemmprof.analysis.explanation.causes import CAUSES
 from gemmprof.base.documents import Document, Part
 from gemmprof.model import AtLimit, CodePlace, Evidence, Explanation, Finding
+
+if TYPE_CHECKING:
+    from gemmprof.analysis.session import Session
 
 SHARE_DIGITS = 4
 """Of a share between 0 and 1: predictions are not better known than that."""
@@ -74,6 +76,8 @@ class Explained(Part, frozen=True):
 
     launch: Position
     report: str
+    family: Annotated[str, "id of its family (`#3`), which every door takes"]
+    label: Annotated[str, "the name as every door spells it; untrusted text"]
     name: str
     nvtx: tuple[str, ...]
     duration_ns: float | None
@@ -86,22 +90,28 @@ class Explained(Part, frozen=True):
 class ExplainDocument(Document, frozen=True, tag="gemmprof.explain/1"):
     """``gemmprof explain``."""
 
+    families: Annotated[tuple[str, ...], "ids of the families, the most to gain first"]
     kernels: Annotated[tuple[Explained, ...], "every launch, in the order of the reports"]
 
 
-def explained(kernels: Iterable[Explanation]) -> ExplainDocument:
-    """Every launch in the report's order."""
+def explain_document(session: Session) -> ExplainDocument:
+    """Every launch in the report's order, and the ids of the families in theirs."""
+    session.explain(range(len(session.kernels)))
+    of = {member: family for family in session.families for member in family.members}
     return ExplainDocument(
+        tuple(family.id for family in session.families),
         tuple(
             Explained.of(
-                kernel,
+                kernel := session.explanation(member),
+                family=family.id,
+                label=family.label,
                 at_limit=kernel.at_limit
                 and LimitPart(kernel.at_limit.resource, round(kernel.at_limit.share, SHARE_DIGITS)),
                 findings=tuple(map(finding_part, kernel.findings)),
                 together=None if kernel.together is None else round(kernel.together, SHARE_DIGITS),
             )
-            for kernel in kernels
-        )
+            for member, family in sorted(of.items())
+        ),
     )
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Self
 
 from msgspec import UNSET, UnsetType
 
-from gemmprof.analysis.inputs.families import Family, families
+from gemmprof.analysis.inputs.families import Family
 from gemmprof.analysis.sections.roofline import RooflinePoint
 from gemmprof.analysis.sections.verdict import Verdict
 from gemmprof.base.documents import Document, Part
@@ -36,15 +36,18 @@ class FamilyPart(Part, frozen=True):
 
     SOURCES = (Family,)
 
+    id: str
     name: str
-    label: Annotated[str, "the name without what all kernels of the input share"]
+    label: str
+    grid: tuple[int, ...]
+    block: tuple[int, ...]
+    shared_memory: int
     nvtx: tuple[str, ...]
     total_ns: float | None
     share: float | None
     shortest_ns: float | None
     median_ns: float | None
     longest_ns: float | None
-    grids: tuple[tuple[int, ...], ...]
     worst: FindingPart | None
     count: int
     spread: float | None
@@ -75,6 +78,7 @@ class KernelPart(Part, frozen=True):
 
     report: Annotated[str, "the report, as it was named"]
     launch: Annotated[Position, "position in it, from 0"]
+    family: Annotated[str, "id of its family"]
     name: Annotated[str, "full demangled name; untrusted text"]
     nvtx: Annotated[tuple[str, ...], "NVTX ranges around it, outermost first"]
     grid: Annotated[tuple[int, ...], "blocks in x, y, z"]
@@ -105,7 +109,7 @@ class Overview(Document, frozen=True):
         tuple[ProcessPart, ...],
         "whose the launches are, where a report holds those of several processes; else empty",
     ]
-    families: Annotated[tuple[FamilyPart, ...], "kernels, most time first"]
+    families: Annotated[tuple[FamilyPart, ...], "the most to gain first"]
     kernels: Annotated[
         tuple[KernelPart, ...], "representative of each family; of the first five without --section and --all"
     ]
@@ -129,7 +133,8 @@ class Overview(Document, frozen=True):
             ranks: by process, where a launcher said them.
             more: the fields that the document has beyond these.
         """
-        found = families(session.kernels)
+        found = session.families
+        code = everything or "source_view" in sections
         chosen = found if everything or sections else found[:HEADLINES]
         return cls(
             title=session.title,
@@ -137,7 +142,10 @@ class Overview(Document, frozen=True):
             not_read=tuple(map(str, session.failures)),
             processes=_processes(session, ranks),
             families=tuple(_family(family, session) for family in found),
-            kernels=tuple(_kernel(session.kernels[family.representative], sections) for family in chosen),
+            kernels=tuple(
+                _kernel(session.whole(family.representative, code=code), family, sections)
+                for family in chosen
+            ),
             **more,
         )
 
@@ -187,11 +195,12 @@ def _family(family: Family, session: Session) -> FamilyPart:
     )
 
 
-def _kernel(analysis: KernelAnalysis, sections: Sequence[str]) -> KernelPart:
+def _kernel(analysis: KernelAnalysis, family: Family, sections: Sequence[str]) -> KernelPart:
     profile = analysis.profile
     return KernelPart.of(
         profile,
         launch=profile.index,
+        family=family.id,
         grid=profile.launch.grid,
         block=profile.launch.block,
         verdict=analysis.verdict,

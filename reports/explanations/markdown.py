@@ -5,27 +5,24 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from gemmprof.model import Explanation, Finding
+from gemmprof.model import Finding
 from gemmprof.reports.explanations import words
+from gemmprof.reports.explanations.words import Explained
 from gemmprof.reports.formatting import visible
 
 LETTERS_PER_TOKEN = 3.2
 """Of this kind of text; on the careful side for the tokenisers of today."""
 
 
-def document(kernels: Sequence[Explanation], *, budget: int | None = None) -> str:
-    """The kernels, the one with the most time first, within a budget of tokens if one is given."""
-    found = words.groups(tuple(kernels))
+def document(found: Sequence[Explained], *, budget: int | None = None) -> str:
+    """Families in their order, within a budget of tokens if one is given."""
     if not found:
         return "The input holds no kernel.\n"
     forms = ((8, 4, 5, 6), (5, 3, 3, 3), (3, 2, 2, 2), (2, 1, 1, 1), (1, 0, 1, 1), (1, 0, 0, 1))
     limit = None if budget is None else int(budget * LETTERS_PER_TOKEN)
     text = ""
     for findings, facts, places, trust in forms:
-        parts = [
-            "\n".join(_kernel(group.longest, group.launches, findings, facts, places, trust))
-            for group in found
-        ]
+        parts = ["\n".join(_kernel(one, findings, facts, places, trust)) for one in found]
         text = "\n\n".join(parts) + "\n"
         if limit is None or len(text) <= limit:
             return text
@@ -35,7 +32,7 @@ def document(kernels: Sequence[Explanation], *, budget: int | None = None) -> st
             break
         kept.append(part)
     left = len(parts) - len(kept)
-    more = f"{left} more {'kernel is' if left == 1 else 'kernels are'} left out."
+    more = f"{left} more {'family is' if left == 1 else 'families are'} left out."
     end = f"\n\n{more}\n" if left else "\n"
     return ("\n\n".join(kept) + end)[:limit]
 
@@ -50,11 +47,11 @@ def code(text: str) -> str:
     return f"{ticks}{pad}{flat}{pad}{ticks}"
 
 
-def _kernel(
-    kernel: Explanation, launches: int, findings: int, facts: int, places: int, trust: int
-) -> Iterator[str]:
-    times = f", the longest of {launches} launches" if launches > 1 else ""
-    yield f"## {code(words.name(kernel, 120))}"
+def _kernel(one: Explained, findings: int, facts: int, places: int, trust: int) -> Iterator[str]:
+    kernel = one.explanation
+    times = f", the longest of {one.launches} launches" if one.launches > 1 else ""
+    name = f"{one.family.id} " if one.family is not None else ""
+    yield f"## {name}{code(one.label)}"
     yield ""
     yield f"{words.duration(kernel)} under the profiler{times}."
     if kernel.trust[:trust]:
@@ -85,5 +82,9 @@ def _finding(number: int, finding: Finding, facts: int, places: int) -> Iterator
 
 
 def _plain(text: str) -> str:
-    """Our own sentences, which may quote metric names: underscores and angles stay what they are."""
-    return re.sub(r"([\\*<>|\[\]_])", r"\\\1", visible(text))
+    """Our own sentences: names of metrics and of other things with underscores in them are code, the rest stays."""
+    parts = re.split(r"(\w*_[\w.]*\w)", visible(text))
+    return "".join(
+        code(part) if odd % 2 else re.sub(r"([\\*<>|\[\]_`])", r"\\\1", part)
+        for odd, part in enumerate(parts)
+    )

@@ -5,9 +5,10 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Iterator, Sequence
 
-from gemmprof.model import Explanation, Finding
+from gemmprof.model import Finding
 from gemmprof.reports.explanations import words
-from gemmprof.reports.explanations.words import Group
+from gemmprof.reports.explanations.words import Explained
+from gemmprof.reports.formatting import fit
 
 LINES = 30
 WIDTH = 80
@@ -23,46 +24,53 @@ def lines_for(budget: int | None, *, everything: bool) -> int | None:
     return None if everything else LINES
 
 
-def screen(kernels: Sequence[Explanation], *, width: int = WIDTH, lines: int | None = LINES) -> str:
-    """The kernels, the one with the most time first; what does not fit is said in a line.
+def screen(found: Sequence[Explained], *, of: int = 0, width: int = WIDTH, lines: int | None = LINES) -> str:
+    """Families in their order; what does not fit is said in a line.
 
     Args:
-        kernels: every launch.
+        found: the families, or the first of them.
+        of: how many there are in all, where these are but the first.
         width: columns.
         lines: rows; None for no limit.
     """
-    found = words.groups(tuple(kernels))
     if not found:
         return "The input holds no kernel."
+    total = max(of, len(found))
     room = lines if lines is not None else 1 << 30
     out: list[str] = []
-    for number, group in enumerate(found):
-        more = len(found) - number - 1
+    for number, one in enumerate(found):
+        more = total - number - 1
         left = room - len(out) - (1 if more else 0)
-        block = list(_fitting(group, width, left, first=number == 0))
-        if not block:
-            what, them = (f"{more + 1} more kernels", "them") if more else ("1 more kernel", "it")
-            out.append(_cut(f"{what}: --top {len(found)} or --kernel NAME shows {them}.", width))
+        form = list(_fitting(one, width, left, first=number == 0))
+        if not form:
+            out.append(_cut(_left_out(more + 1), width))
             break
-        out += block
+        out += form
+    else:
+        if total > len(found):
+            out.append(_cut(_left_out(total - len(found)), width))
     return "\n".join(out)
 
 
-def _fitting(group: Group, width: int, left: int, *, first: bool) -> Iterator[str]:
+def _left_out(count: int) -> str:
+    return f"and {count:,} more {'family' if count == 1 else 'families'}: --all shows all, --kernel '#3' one."
+
+
+def _fitting(one: Explained, width: int, left: int, *, first: bool) -> Iterator[str]:
     """The fullest form of a kernel that fits the lines left; nothing if none does."""
     for findings, facts, places in ((3, 2, 2), (3, 1, 1), (2, 1, 1), (2, 0, 1), (1, 0, 1), (1, 0, 0)):
-        block = list(_block(group, width, findings, facts, places))
-        if len(block) <= left:
-            yield from block
+        form = list(block(one, width, findings, facts, places))
+        if len(form) <= left:
+            yield from form
             return
     if first:
-        yield from list(_block(group, width, 1, 0, 0))[: max(1, left)]
+        yield from list(block(one, width, 1, 0, 0))[: max(1, left)]
     elif left >= 1:
-        yield _line(group, width)
+        yield _line(one, width)
 
 
-def _line(group: Group, width: int) -> str:
-    kernel = group.longest
+def _line(one: Explained, width: int) -> str:
+    kernel = one.explanation
     what = (
         f"{kernel.findings[0].cause} {100 * kernel.findings[0].saves:.0f} %"
         if kernel.findings
@@ -70,15 +78,29 @@ def _line(group: Group, width: int) -> str:
         if kernel.at_limit
         else "–"
     )
-    return _cut(f"{words.duration(kernel):>9}  {words.name(kernel, width - 40)}: {what}", width)
+    room = width - len(what) - len(_id(one)) - 14
+    return _cut(f"{_id(one)}{words.duration(kernel):>9}  {fit(one.label, max(20, room))}: {what}", width)
 
 
-def _block(group: Group, width: int, findings: int, facts: int, places: int) -> Iterator[str]:
-    kernel = group.longest
-    times = f", {group.launches} launches, the longest:" if group.launches > 1 else ""
-    yield _cut(f"{words.name(kernel, width - 30)}  {words.duration(kernel)}{times}", width)
-    trust = kernel.trust if places else kernel.trust[:1]
-    for sentence in trust[:3]:
+def _id(one: Explained) -> str:
+    return f"{one.family.id:<4}" if one.family is not None else ""
+
+
+def _heading(one: Explained, width: int) -> str:
+    """Id, name and time of a family, in one line."""
+    end = words.duration(one.explanation)
+    end += f", {one.launches} launches, the longest:" if one.launches > 1 else ""
+    return _cut(f"{_id(one)}{fit(one.label, max(20, width - len(end) - 6))}  {end}", width)
+
+
+def block(
+    one: Explained, width: int, findings: int, facts: int, places: int, *, headed: bool = True
+) -> Iterator[str]:
+    """One family: heading, doubts, so many findings with facts and places, and the conclusion."""
+    kernel = one.explanation
+    if headed:
+        yield _heading(one, width)
+    for sentence in kernel.trust[: None if places > 9 else 3 if places else 1]:
         yield from _wrapped(sentence, width, "  ! ", "    ")
     for number, finding in enumerate(kernel.findings[:findings], 1):
         yield from _finding(number, finding, width, facts, places)

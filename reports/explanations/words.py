@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from gemmprof.analysis.explanation.causes import CAUSES
+from gemmprof.analysis.inputs.names import label
 from gemmprof.analysis.sections.by_line import base_name
 from gemmprof.model import CodePlace, Evidence, Explanation, Finding
-from gemmprof.reports.formatting import nanoseconds, quantity, short_name, visible
+from gemmprof.reports.formatting import nanoseconds, quantity, visible
+
+if TYPE_CHECKING:
+    from gemmprof.analysis.inputs.families import Family
+    from gemmprof.analysis.session import Session
 
 
 def saved(finding: Finding) -> str:
@@ -43,11 +50,6 @@ def place_with_code(where: CodePlace) -> str:
 def fact(item: Evidence) -> str:
     """``sectors per request = 32 sectors``."""
     return f"{item.metric} = {quantity(item.value, item.unit)}"
-
-
-def name(explanation: Explanation, limit: int = 60) -> str:
-    """The kernel's short name."""
-    return visible(short_name(explanation.name, limit))
 
 
 def duration(explanation: Explanation) -> str:
@@ -88,25 +90,23 @@ def article(resource: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
-    """Launches of one kernel: the longest stands for all."""
+class Explained:
+    """A launch and what to change in it, with the family that it stands for; None for a launch on its own."""
 
-    longest: Explanation
-    launches: int
-    total_ns: float
+    explanation: Explanation
+    family: Family | None = None
+
+    @property
+    def label(self) -> str:
+        """The kernel's name as every door spells it, safe to print."""
+        return visible(self.family.label if self.family is not None else label(self.explanation.name))
+
+    @property
+    def launches(self) -> int:
+        """How many launches it stands for."""
+        return 1 if self.family is None else self.family.count
 
 
-def groups(kernels: tuple[Explanation, ...]) -> tuple[Group, ...]:
-    """Launches by kernel, the kernel with the most time first."""
-    found: dict[tuple[str, str], list[Explanation]] = {}
-    for kernel in kernels:
-        found.setdefault((kernel.report, kernel.name), []).append(kernel)
-    made = [
-        Group(
-            max(members, key=lambda one: one.duration_ns or 0.0),
-            len(members),
-            sum(one.duration_ns or 0.0 for one in members),
-        )
-        for members in found.values()
-    ]
-    return tuple(sorted(made, key=lambda group: -group.total_ns))
+def explained(session: Session, families: Iterable[Family]) -> tuple[Explained, ...]:
+    """These families of a session with what to change in the launch that stands for each."""
+    return tuple(Explained(session.explanation(family.representative), family) for family in families)

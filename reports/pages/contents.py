@@ -1,7 +1,7 @@
 """Which pages a report has: one a kernel, with its stage, its neighbours and what it is compared with.
 
-A report of more than `MANY` launches gets a page for the representative of each family, up to `PAGE_LIMIT` pages; the
-index lists every family and every launch.
+Each stage of a run has a page and so has the representative of each family, up to `PAGE_LIMIT` pages; the index lists
+every family and every launch.
 """
 
 from __future__ import annotations
@@ -11,17 +11,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
+from gemmprof.analysis.inputs import names
 from gemmprof.analysis.inputs.families import Family, families
 from gemmprof.analysis.inputs.one_kernel import Candidate, one_kernel
 from gemmprof.model import Explanation, Finding, Problem, StageRecord, StageResult, Timing
-from gemmprof.reports.formatting import short_name
 
 if TYPE_CHECKING:
     from gemmprof.analysis.kernel_analysis import KernelAnalysis
     from gemmprof.analysis.session import Session
 
-MANY = 64
-"""Up to so many launches each has a page."""
 PAGE_LIMIT = 128
 """Most kernel pages of one report unless all are asked for."""
 
@@ -33,6 +31,7 @@ class KernelPage:
     Attributes:
         key: safe in file names and fragments, unique in the report.
         analysis: the launch and everything known of it.
+        family: the launches that it is one of; None outside a session.
         record, result: the stage and its result where the launch belongs to a run.
         of_yardstick: speed as a share of the yardstick's in the same run (`Run.of_yardstick`).
         explanation: what to change first, None before it was asked for.
@@ -40,6 +39,7 @@ class KernelPage:
 
     key: str
     analysis: KernelAnalysis
+    family: Family | None = None
     record: StageRecord | None = None
     result: StageResult | None = None
     of_yardstick: float | None = None
@@ -50,7 +50,7 @@ class KernelPage:
         """Name for people: the stage's, else the kernel's (untrusted text)."""
         if self.record is not None:
             return self.record.stage.title
-        return short_name(self.analysis.profile.name)
+        return names.label(self.analysis.profile.name) if self.family is None else self.family.label
 
     @property
     def label(self) -> str:
@@ -113,9 +113,11 @@ def plan(session: Session, *, every: bool = False, limit: int = PAGE_LIMIT) -> P
     """Choose and name the pages of a session (``every``: a page for each launch, however many)."""
     owners = _owners(session)
     order = sorted(range(len(session.kernels)), key=lambda index: _run_order(session, owners, index))
-    found = _families(session, owners)
-    chosen = set(range(len(session.kernels)))
-    if not every and len(order) > MANY:
+    profiles = [kernel.profile for kernel in session.kernels]
+    found = families(profiles, session.census, sorted(set(order) - owners.keys()))
+    of = {member: family for family in session.by_time for member in family.members}
+    chosen = set(order)
+    if not every:
         chosen = {*owners, *(family.representative for family in found[: max(0, limit - len(owners))])}
     keys: set[str] = set()
     by_launch: dict[int, KernelPage] = {}
@@ -127,6 +129,7 @@ def plan(session: Session, *, every: bool = False, limit: int = PAGE_LIMIT) -> P
         by_launch[index] = KernelPage(
             key=_key(analysis, record, result, index, keys),
             analysis=analysis,
+            family=of[index],
             record=record,
             result=result,
             of_yardstick=session.run.of_yardstick(result) if session.run is not None and result else None,
@@ -138,19 +141,6 @@ def plan(session: Session, *, every: bool = False, limit: int = PAGE_LIMIT) -> P
         if member not in by_launch and family.representative in by_launch
     }
     return Plan(tuple(by_launch.values()), by_launch, len(order) - len(by_launch), found, stand_ins)
-
-
-def _families(session: Session, owners: Mapping[int, StageResult]) -> tuple[Family, ...]:
-    """The launches that belong to no stage as families, whose members are positions in the session."""
-    rest = [index for index in range(len(session.kernels)) if index not in owners]
-    return tuple(
-        replace(
-            family,
-            members=tuple(rest[member] for member in family.members),
-            representative=rest[family.representative],
-        )
-        for family in families([session.kernels[index] for index in rest])
-    )
 
 
 def _owners(session: Session) -> dict[int, StageResult]:
@@ -226,7 +216,8 @@ def choose(pages: Sequence[KernelPage], name: str) -> KernelPage:
     candidates = []
     for page in pages:
         profile = page.analysis.profile
-        candidate = Candidate(page.label, profile.name, (profile.index,))
+        number = None if page.family is None else page.family.number
+        candidate = Candidate(page.label, profile.name, (profile.index,), family=number)
         if page.record is not None:
             stage = page.record.stage
             candidate = replace(

@@ -25,6 +25,7 @@ from gemmprof.analysis import opcodes
 from gemmprof.analysis.occupancy.reasoning import in_words
 from gemmprof.analysis.provenance.table import FIGURES, figures_of
 from gemmprof.analysis.sections import rules
+from gemmprof.analysis.sections.by_line import base_name
 from gemmprof.model import NotCollected
 from gemmprof.reports import formatting
 from gemmprof.reports.explanations import words as explanations
@@ -186,7 +187,6 @@ def environment() -> Environment:
         formatting.extent,
         formatting.quantity,
         formatting.significant,
-        formatting.short_name,
         formatting.change_text,
         heat,
         rule_text,
@@ -201,6 +201,7 @@ def environment() -> Environment:
         lower_first,
     ):
         env.filters[function.__name__] = function
+    env.filters["base_name"] = base_name
     env.filters["json"] = json_for_script
     env.filters["figures_of"] = figures_of
     env.filters["figure_words"] = lambda key: FIGURES[key].words

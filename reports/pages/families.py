@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from statistics import median
 from typing import TYPE_CHECKING
 
-from gemmprof.analysis.inputs.families import Family
+from gemmprof.analysis.inputs.families import Family, by_gain
 from gemmprof.analysis.sections.by_line import base_name
 from gemmprof.analysis.sections.speed_of_light import SpeedOfLight
 from gemmprof.reports.facts import processes, whose
@@ -38,18 +38,16 @@ class FamilyRow:
 
 
 def family_rows(session: Session, plan: Plan) -> tuple[FamilyRow, ...]:
-    """The families of launches that belong to no stage, the one with the most to gain first."""
-    rows = [_row(session, plan, family) for family in plan.families]
-    return tuple(sorted(rows, key=lambda row: (-(row.family.saves_ns or 0.0), -(row.family.total_ns or 0.0))))
+    """The families of launches that belong to no stage, in the one order of `analysis.inputs.families`."""
+    explained = [family.explained(session.explanation(family.representative)) for family in plan.families]
+    return tuple(_row(session, plan, family) for family in by_gain(explained))
 
 
 def _row(session: Session, plan: Plan, family: Family) -> FamilyRow:
-    page = plan.by_launch.get(family.representative)
-    analysis = session.kernels[family.representative]
-    limit = analysis.verdict.limited_by
+    limit = session.whole(family.representative).verdict.limited_by
     return FamilyRow(
         family=family,
-        page=page,
+        page=plan.by_launch.get(family.representative),
         reports=report_names(session.kernels[member] for member in family.members),
         limited_by="" if limit == "unknown" else limit,
     )

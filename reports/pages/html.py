@@ -18,6 +18,7 @@ from markupsafe import Markup
 
 from gemmprof.base.output import new_file, new_folder, refuse_foreign
 from gemmprof.reports.explanations import markdown
+from gemmprof.reports.explanations.words import Explained
 from gemmprof.reports.pages.contents import (
     KernelPage,
     Plan,
@@ -265,7 +266,9 @@ def kernel_article(report: Report, page: KernelPage) -> Markup:
             absent=absent,
             explanation=page.explanation,
             at=_line_links(shown, prefix),
-            markdown=markdown.document([page.explanation]) if page.explanation is not None else "",
+            markdown=markdown.document([Explained(page.explanation, page.family)])
+            if page.explanation is not None
+            else "",
             toc=[(f"{prefix}{section.name}", section.short) for section in shown],
             tiles=tiles(page),
             whose=whose(page.analysis.profile),
@@ -277,6 +280,11 @@ def kernel_article(report: Report, page: KernelPage) -> Markup:
             page_key=page.key,
         )
     )
+
+
+def _as_markdown(page: KernelPage) -> str:
+    explanation = page.explanation
+    return "" if explanation is None else markdown.document([Explained(explanation, page.family)])
 
 
 def _line_links(shown: Sequence[Section], prefix: str) -> Callable[[CodePlace], str]:

@@ -14,7 +14,7 @@ from gemmprof.analysis.sections.roofline import Roofline
 from gemmprof.analysis.sections.speed_of_light import SpeedOfLight
 from gemmprof.analysis.sections.warp_states import WarpStates
 from gemmprof.model import Problem, StageResult
-from gemmprof.reports.facts import achieved_occupancy, gpu_index, process_of
+from gemmprof.reports.facts import achieved_occupancy, counts, gpu_index, process_of
 from gemmprof.reports.figures import ladder_figure
 from gemmprof.reports.figures.svg import page_svg
 from gemmprof.reports.formatting import tflops
@@ -32,6 +32,7 @@ from gemmprof.reports.pages.stage_rows import (
 )
 
 if TYPE_CHECKING:
+    from gemmprof.analysis.inputs.families import Family
     from gemmprof.analysis.session import Session
     from gemmprof.runs.directory import Run
 
@@ -53,6 +54,8 @@ class Overview:
     """File names of all reports."""
     facts: Sequence[tuple[str, str]] = ()
     """Where and how the launches were profiled."""
+    counts: str = ""
+    """How many launches, kernels and families: the sentence of every door."""
 
 
 def overview(session: Session, plan: Plan, prefix: str) -> Overview:
@@ -68,8 +71,9 @@ def overview(session: Session, plan: Plan, prefix: str) -> Overview:
                 groups.append(
                     ProblemGroup(problem, rows, _roofline(rows, problem, prefix), _story(rows), _steps(rows))
                 )
+    of = {member: family for family in session.by_time for member in family.members}
     rest = [
-        launch_row(analysis, plan.by_launch.get(index) or plan.stand_ins.get(index), index)
+        launch_row(analysis, plan.by_launch.get(index) or plan.stand_ins.get(index), index, of[index])
         for index, analysis in enumerate(session.kernels)
         if index not in owned
     ]
@@ -86,6 +90,7 @@ def overview(session: Session, plan: Plan, prefix: str) -> Overview:
         family_rows(session, plan),
         report_names(session.kernels),
         session_facts(session, plan),
+        counts(session),
     )
 
 
@@ -99,7 +104,9 @@ def _first_of_each_ladder_open(groups: Sequence[ProblemGroup]) -> tuple[ProblemG
     return tuple(shown)
 
 
-def launch_row(analysis: KernelAnalysis, page: KernelPage | None, place: int = 0) -> LaunchRow:
+def launch_row(
+    analysis: KernelAnalysis, page: KernelPage | None, place: int = 0, family: Family | None = None
+) -> LaunchRow:
     """What a table says of one launch."""
     light, states, roofs = analysis.get(SpeedOfLight), analysis.get(WarpStates), analysis.get(Roofline)
     main = states.main_stall if isinstance(states, WarpStates) else None
@@ -122,6 +129,7 @@ def launch_row(analysis: KernelAnalysis, page: KernelPage | None, place: int = 0
         registers=profile.launch.registers_per_thread,
         stall=main.reason.title.removeprefix("Stall ") if main is not None else "",
         limited_by=analysis.verdict.limited_by if known else "",
+        family=family or (page.family if page is not None else None),
         process=process_of(profile),
         gpu=gpu_index(profile),
     )

@@ -12,8 +12,9 @@ from gemmprof.analysis.inputs.families import Family
 from gemmprof.analysis.kernel_analysis import KernelAnalysis
 from gemmprof.analysis.session import Session
 from gemmprof.base.views import View, register
+from gemmprof.reports.explanations.words import place, saved, title
 from gemmprof.reports.facts import run_facts, tiles
-from gemmprof.reports.formatting import visible
+from gemmprof.reports.formatting import extent, nanoseconds, ratio, times, visible
 from gemmprof.reports.pages.contents import KernelPage, Plan
 from gemmprof.reports.pages.environment import asset, environment
 from gemmprof.reports.pages.ladder import overview
@@ -21,6 +22,8 @@ from gemmprof.runs.directory import Run
 
 if TYPE_CHECKING:
     import pandas as pd
+
+    from gemmprof.model import Finding
 
 SECTIONS = ("speed_of_light", "roofline", "memory_chart", "warp_states", "instruction_mix", "rules")
 """Sections of a kernel page that a notebook shows (the others are long, or need the page's script)."""
@@ -86,21 +89,73 @@ FAMILIES = 25
 """Families that a report lists in a notebook."""
 
 
-def session_html(session: Session, families: Sequence[Family]) -> str:
+def session_html(session: Session) -> str:
     """Where a report is from, and its families."""
     from gemmprof.reports.terminal.overview import facts, headline
 
-    shown = [(family, session.kernels[family.representative]) for family in families[:FAMILIES]]
+    shown = session.families[:FAMILIES]
+    left = len(session.families) - len(shown)
+    return _table(
+        *_family_rows(shown),
+        title=headline(session),
+        lead=facts(session) if session.kernels else "",
+        more=f"and {left:,} more families" if left else "",
+    )
+
+
+def families_html(found: Sequence[Family]) -> str:
+    """Families as a table."""
+    return _table(*_family_rows(found))
+
+
+def findings_html(found: Sequence[tuple[Family, Finding, float | None]]) -> str:
+    """Findings as a table, each with its family and the time that it saves there in nanoseconds."""
+    rows = [
+        (
+            family.id,
+            family.label,
+            title(finding),
+            saved(finding),
+            nanoseconds(saves_ns),
+            "; ".join(place(where) for where in finding.places[:2]),
+            finding.change,
+        )
+        for family, finding, saves_ns in found
+    ]
+    return _table(("id", "kernel", "finding", "saves", "of all launches", "where", "what to change"), rows)
+
+
+def _family_rows(found: Sequence[Family]) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
+    columns = ("id", "kernel", "launches", "time", "share", "spread", "grid", "to change first", "saves")
+    rows: list[tuple[str, ...]] = [
+        (
+            family.id,
+            family.label + (f" in {family.path}" if family.nvtx else ""),
+            f"{family.count:,}",
+            nanoseconds(family.total_ns),
+            ratio(family.share),
+            times(family.spread),
+            extent(family.grid),
+            title(family.worst) if family.worst is not None else "",
+            ratio(family.worst.saves, 0) if family.worst is not None else "",
+        )
+        for family in found
+    ]
+    return columns, rows
+
+
+def _table(
+    columns: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    *,
+    title: str = "",
+    lead: str = "",
+    more: str = "",
+) -> str:
     return (
         environment()
-        .get_template("notebook_report.html")
-        .render(
-            headline=headline(session),
-            facts=facts(session, families) if families else "",
-            families=shown,
-            more=len(families) - len(shown),
-            style=_style(),
-        )
+        .get_template("notebook_table.html")
+        .render(columns=columns, rows=rows, title=title, lead=lead, more=more, style=_style())
     )
 
 

@@ -15,6 +15,8 @@ from gemmprof.reports.pages.contents import KernelPage
 if TYPE_CHECKING:
     from markupsafe import Markup
 
+    from gemmprof.analysis.inputs.families import Family
+
 
 @dataclass(frozen=True, slots=True)
 class LaunchRow:
@@ -39,6 +41,7 @@ class LaunchRow:
     registers: int | None
     stall: str
     limited_by: str
+    family: Family | None = None
     process: int | None = None
     """Which process launched it, where its report holds launches of several."""
     gpu: int | None = None

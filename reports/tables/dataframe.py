@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from gemmprof.analysis.inputs.families import families
-from gemmprof.analysis.inputs.names import labels
 from gemmprof.analysis.kernel_analysis import KernelAnalysis
 from gemmprof.analysis.occupancy.of_launch import LaunchOccupancy
 from gemmprof.analysis.sections.roofline import Roofline
@@ -53,7 +51,7 @@ _TYPES = {
 
 
 def launches_frame(session: Session, metrics: tuple[str, ...] = ()) -> pd.DataFrame:
-    """One row a launch; ``kernel`` is the label that tells kernels apart, ``name`` the full demangled name.
+    """One row a launch; ``kernel`` is the name for people, ``name`` the full demangled one, ``family`` 3 for ``#3``.
 
     Args:
         session: what was loaded.
@@ -61,15 +59,12 @@ def launches_frame(session: Session, metrics: tuple[str, ...] = ()) -> pd.DataFr
     """
     import pandas as pd
 
-    shown = labels(kernel.profile.name for kernel in session.kernels)
-    family = {
-        member: number for number, one in enumerate(families(session.kernels)) for member in one.members
-    }
+    family = {member: one for one in session.by_time for member in one.members}
     rows = [
         {
             **_row(kernel),
-            "kernel": shown[kernel.profile.name],
-            "family": family[position],
+            "kernel": family[position].label,
+            "family": family[position].number,
             **{name: kernel.profile.number(name) for name in metrics},
         }
         for position, kernel in enumerate(session.kernels)

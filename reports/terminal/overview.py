@@ -6,13 +6,15 @@ import textwrap
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from gemmprof.analysis.inputs.families import Family, families
+from gemmprof.analysis.inputs.families import Family
 from gemmprof.analysis.kernel_analysis import ANALYSES, KernelAnalysis
 from gemmprof.analysis.sections.speed_of_light import SpeedOfLight
 from gemmprof.base.errors import UsageError
+from gemmprof.reports.explanations.text import block
+from gemmprof.reports.explanations.words import Explained, place
 from gemmprof.reports.explanations.words import title as finding_title
-from gemmprof.reports.facts import processes, whose
-from gemmprof.reports.formatting import DASH, extent, hertz, nanoseconds, ratio, times, visible
+from gemmprof.reports.facts import counts, whose
+from gemmprof.reports.formatting import DASH, extent, fit, hertz, nanoseconds, ratio, times, visible
 from gemmprof.reports.pages.environment import moment
 from gemmprof.reports.terminal.sections import MOST, rows
 
@@ -51,53 +53,118 @@ def parts(
     """
     from rich.text import Text
 
-    found = families(session.kernels)
+    total = len(session.by_time)
     yield Text(visible(headline(session)), style="bold")
-    if not found:
+    if not total:
         yield Text("It holds no profiled launch.")
         return
-    yield Text(visible(facts(session, found)))
+    yield Text(visible(facts(session)))
     yield Text()
+    whole = bool(sections) or everything or total == 1
+    found = session.families if whole else session.leaders(LISTED)
     if len(session.kernels) > 1:
-        listed = found if everything else found[:LISTED]
-        yield families_table(listed, session, width=width)
-        if len(listed) < len(found):
-            rest = sum(family.share or 0.0 for family in found[LISTED:])
-            yield Text(f"and {len(found) - LISTED:,} more families with {ratio(rest)} of the time (--all)")
+        yield families_table(found if everything else found[:LISTED], session, width=width)
+        left = 0 if everything else total - len(found[:LISTED])
+        if left:
+            rest = max(0.0, 1.0 - sum(family.share or 0.0 for family in found[:LISTED]))
+            yield Text(f"and {left:,} more families with {ratio(rest)} of the time (--all)")
         yield Text()
     if not headlines:
         return
-    whole = bool(sections) or everything or len(found) == 1
-    known = [one for one in found if session.kernels[one.representative].verdict.limited_by != UNKNOWN]
-    if not known and not whole:
-        yield Text(
-            "Only durations were collected: `gemmprof profile` or ncu --set full collects what explains them."
-        )
-    chosen = found if whole else known[:HEADLINES]
-    for family in chosen:
-        analysis = session.kernels[family.representative]
-        yield from kernel_parts(analysis, family, width=width, sections=sections, whole=whole)
+    shown = 0
+    for family in found:
+        if not whole and (shown == HEADLINES or (family.worst is None and shown)):
+            break
+        analysis = session.whole(family.representative, code="source_view" in sections)
+        if whole or analysis.verdict.limited_by != UNKNOWN:
+            shown += 1
+            yield from kernel_parts(session, analysis, family, width=width, sections=sections, whole=whole)
+    if not shown:
+        yield Text(ONLY_DURATIONS)
     if not whole:
-        first = session.kernels[found[0].representative].profile.index
-        yield Text(f"All of one launch: gemmprof show … --launch {first}; one section: --section warp_states")
+        yield Text(
+            f"All of one family: gemmprof show … --kernel '{found[0].id}'; one section: --section warp_states"
+        )
+
+
+ONLY_DURATIONS = (
+    "Only durations were collected: `gemmprof profile` or ncu --set full collects what explains them."
+)
+
+FRONT_LINES = 24
+"""What the front door prints at most, whatever the report holds: a screen."""
+FRONT_FAMILIES = 8
+"""Families there: two lines each, beside a sentence of at most two, the columns' names and what to type next."""
+
+
+def front(session: Session, command: str, *, width: int = 80) -> Iterator[str]:
+    """The front door: the program in one sentence, the families with the most to gain, what to type next.
+
+    Args:
+        session: what was opened; only listed, so that the first line comes before anything is explained.
+        command: what the user typed to get here, for the last line.
+        width: columns.
+    """
+    yield from textwrap.wrap(visible(sentence(session)), width)[:2]
+    total = len(session.by_time)
+    if not total:
+        return
+    yield ""
+    found = session.leaders(FRONT_FAMILIES)
+    gains = any(family.worst is not None for family in found)
+    first, last = ("gain", "to change first") if gains else ("share", "kernel")
+    yield f"{'':<5}{first:>6}{'time':>10}{'launches':>10}  {last}"
+    for family in found:
+        name = visible(family.label)
+        shown = family.share
+        if gains:
+            yield f"{family.id:<5}{fit(name, width - 5)}"
+            shown = None if family.worst is None or shown is None else family.worst.saves * shown
+        start = f"{'' if gains else family.id:<5}{ratio(shown):>6}{nanoseconds(family.total_ns):>10}"
+        start += f"{family.count:>10,}  "
+        yield start + fit(_first_to_change(family) if gains else name, width - len(start))
+    if left := total - len(found):
+        rest = max(0.0, sum(family.share or 0.0 for family in session.by_time) - _shares(found))
+        yield f"and {left:,} more with {ratio(rest)} of the time: gemmprof show, --all"
+    yield ""
+    if not gains and all(session.explanation(family.representative).limit is None for family in found):
+        yield from textwrap.wrap(ONLY_DURATIONS, width)
+    for line in (f"Next: {command} '{found[0].id}'", f"Next: the same with '{found[0].id}' behind it"):
+        if len(line) <= width:
+            yield line
+            break
+
+
+def _shares(found: Sequence[Family]) -> float:
+    return sum(family.share or 0.0 for family in found)
+
+
+def _first_to_change(family: Family) -> str:
+    """What saves most, how much of the family's time, and where."""
+    if family.worst is None:
+        return "nothing found to gain"
+    where = f" at {place(family.worst.places[0])}" if family.worst.places else ""
+    return f"{finding_title(family.worst).lower()}: {ratio(family.worst.saves, 0)} of it{where}"
+
+
+def sentence(session: Session) -> str:
+    """The program in one sentence: its time on the GPU, launches, kernels, families, device."""
+    total = sum(family.total_ns or 0.0 for family in session.by_time)
+    devices = list(dict.fromkeys(kernel.profile.device.name for kernel in session.kernels))
+    time = f"{nanoseconds(total)} in " if total else ""
+    where = f" on {', '.join(devices[:2])}" if devices else ""
+    return f"{session.title}: {time}{counts(session)}{where}."
 
 
 def headline(session: Session) -> str:
     """Title, number of launches, GPU."""
     devices = list(dict.fromkeys(kernel.profile.device.name for kernel in session.kernels))
-    count = len(session.kernels)
-    kernels = len({kernel.profile.name for kernel in session.kernels})
-    what = f"{count:,} launch{'es' if count != 1 else ''} of {kernels:,} kernel{'s' if kernels != 1 else ''}"
-    if several := processes(session.kernels):
-        what += f" by {len(several)} processes"
-    if session.selected:
-        what += f" chosen by {session.selected}"
-    return " · ".join([session.title, what, *devices[:2]])
+    return " · ".join([session.title, counts(session), *devices[:2]])
 
 
-def facts(session: Session, found: Sequence[Family]) -> str:
+def facts(session: Session) -> str:
     """Time on the GPU, clocks, ncu, date: what a reader needs to trust the rest."""
-    total = sum(family.total_ns or 0.0 for family in found)
+    total = sum(family.total_ns or 0.0 for family in session.by_time)
     clocks = [
         light.sm_clock_hz
         for kernel in session.kernels
@@ -116,52 +183,64 @@ def facts(session: Session, found: Sequence[Family]) -> str:
 
 
 def families_table(found: Sequence[Family], session: Session, *, width: int) -> Table:
-    """One row a family, most time first, with what to change first; names fold, so that none is cut."""
+    """One row a family, the most to gain first, with what to change first; names fold, so that none is cut."""
     from rich.table import Table
     from rich.text import Text
 
     wide = width >= NARROW
     table = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0), header_style="bold")
-    for title in ("launch", "count", "time", "share", *(("spread", "grid") if wide else ())):
+    table.add_column("id", no_wrap=True)
+    for title in ("count", "time", "share", *(("spread", "grid") if wide else ())):
         table.add_column(title, justify="right", no_wrap=True)
     table.add_column("kernel", overflow="fold")
     for family in found:
-        analysis = session.kernels[family.representative]
         name = visible(family.label) + (f"\n  in {visible(family.path)}" if family.nvtx else "")
         if family.worst is not None:
             name += f"\n  {finding_title(family.worst)}: saves {ratio(family.worst.saves, 0)}"
-        grids = extent(family.grids[0]) + (f" +{len(family.grids) - 1}" if len(family.grids) > 1 else "")
         table.add_row(
-            str(analysis.profile.index),
+            family.id,
             f"{family.count:,}",
             nanoseconds(family.total_ns),
             ratio(family.share),
-            *((times(family.spread), grids) if wide else ()),
+            *((times(family.spread), extent(family.grid)) if wide else ()),
             Text(name),
         )
     return table
 
 
 def kernel_parts(
-    analysis: KernelAnalysis, family: Family, *, width: int, sections: Sequence[str], whole: bool
+    session: Session,
+    analysis: KernelAnalysis,
+    family: Family,
+    *,
+    width: int,
+    sections: Sequence[str],
+    whole: bool,
 ) -> Iterator[RenderableType]:
-    """One launch: its name, its verdict, and the sections asked for."""
+    """One family: its name, its verdict, in full also every finding, and the sections asked for."""
     from rich.text import Text
 
     profile = analysis.profile
     where = f"launch {profile.index} of {profile.report}" if whole else f"launch {profile.index}"
+    if family.count > 1:
+        where += f", the longest of {family.count:,}"
     where = ", ".join(filter(None, (where, whose(profile))))
-    yield Text(visible(f"{family.label}  ({where})"), style="bold")
+    yield Text(visible(f"{family.id} {family.label}  ({where})"), style="bold")
     if not sections:
         yield Text("\n".join(textwrap.wrap(visible(analysis.verdict.paragraph), max(30, width - 1))))
         yield Text()
-    if whole:
-        for name, title in section_titles(sections):
-            found = rows(analysis.results[name], most=1000 if sections else MOST)
-            if found:
-                yield Text(title, style="bold")
-                yield rows_table(found, width=width)
-                yield Text()
+    if not whole:
+        return
+    if not sections:
+        found = Explained(analysis.explanation, family)
+        yield Text("\n".join(block(found, min(width, 100), 99, 99, 99, headed=False)))
+        yield Text()
+    for name, title in section_titles(sections):
+        found_rows = rows(analysis.results[name], most=1000 if sections else MOST)
+        if found_rows:
+            yield Text(title, style="bold")
+            yield rows_table(found_rows, width=width)
+            yield Text()
 
 
 def section_titles(sections: Sequence[str]) -> list[tuple[str, str]]:
@@ -202,4 +281,4 @@ def rows_table(found: Sequence[tuple[str, str, str]], *, width: int) -> Table:
     return table
 
 
-__all__ = ["DASH", "facts", "families_table", "headline", "parts"]
+__all__ = ["DASH", "facts", "families_table", "front", "headline", "parts", "sentence"]

@@ -9,53 +9,113 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from recorded_data import DATA, ReadRecorded
 
-from gemmprof.analysis.inputs.families import covering, families
+from gemmprof.analysis.inputs.families import census, families
 from gemmprof.analysis.inputs.names import labels
-from gemmprof.analysis.kernel_analysis import analyse
+from gemmprof.analysis.inputs.selection import selection
 from gemmprof.analysis.session import load_session
+from gemmprof.base.errors import UsageError
+
+TRAINING = DATA / "train_100.ncu-rep.xz"
 
 
 def test_every_launch_is_in_one_family_and_the_shares_make_the_whole() -> None:
-    session = load_session([DATA / "train_100.ncu-rep.xz"], source=False)
-    found = families(session.kernels)
+    session = load_session([TRAINING], source=False)
+    found = session.families
     assert sorted(position for family in found for position in family.members) == list(range(100))
     assert len({family.name for family in found}) == 39
+    assert sorted(family.number for family in found) == list(range(1, len(found) + 1))
     assert sum(family.share or 0 for family in found) == pytest.approx(1)
-    totals = [family.total_ns or 0 for family in found]
-    assert totals == sorted(totals, reverse=True)
     for family in found:
-        durations = [session.kernels[p].profile.number("gpu__time_duration.sum") or 0 for p in family.members]
+        profiles = [session.kernels[position].profile for position in family.members]
+        durations = [profile.number("gpu__time_duration.sum") or 0 for profile in profiles]
         assert family.total_ns == sum(durations)
         assert durations[family.members.index(family.representative)] == max(durations) == family.longest_ns
-        assert all(session.kernels[p].profile.nvtx == family.nvtx for p in family.members)
+        assert len({profile.family for profile in profiles}) == 1
         findings = session.kernels[family.representative].explanation.findings
         assert family.worst == (findings[0] if findings else None)
     assert sum(family.worst is not None for family in found) > 10
 
 
+def test_the_order_is_by_gain_and_the_ids_by_time() -> None:
+    session = load_session([TRAINING], source=False)
+    gains = [family.saves_ns or 0.0 for family in session.families]
+    assert gains == sorted(gains, reverse=True)
+    totals = [family.total_ns or 0.0 for family in sorted(session.families, key=lambda family: family.number)]
+    assert totals == sorted(totals, reverse=True)
+
+
+@pytest.mark.parametrize("most", [1, 3, 8, 1000])
+def test_the_leaders_are_the_first_families_without_explaining_the_others(most: int) -> None:
+    whole = load_session([TRAINING], listed=True)
+    part = load_session([TRAINING], listed=True)
+    ids = [family.id for family in part.leaders(most)]
+    assert ids == [family.id for family in whole.families[:most]]
+    explained = part.explain([])
+    assert len(explained) <= len(whole.families)
+    assert most > 3 or len(explained) < len(whole.families) / 2
+
+
+def test_an_id_and_a_name_are_the_same_whatever_is_selected() -> None:
+    everything = load_session([TRAINING], listed=True)
+    for family in everything.by_time[::7]:
+        (alone,) = load_session([TRAINING], listed=True, selection=selection(family.id)).by_time
+        assert (alone.id, alone.label, alone.share) == (family.id, family.label, family.share)
+        assert [everything.kernels[at].profile.index for at in family.members] == [
+            kernel.profile.index
+            for kernel in load_session([TRAINING], listed=True, selection=selection(family.id)).kernels
+        ]
+    both = load_session([TRAINING], listed=True, selection=selection("#2, #5"))
+    assert {family.id for family in both.by_time} == {"#2", "#5"}
+    with pytest.raises(UsageError, match="#999"):
+        load_session([TRAINING], listed=True, selection=selection("#999"))
+
+
+def test_what_is_only_listed_is_explained_as_what_was_read() -> None:
+    listed, read = load_session([TRAINING], listed=True), load_session([TRAINING])
+    assert [(family.id, family.label, family.worst) for family in listed.families] == [
+        (family.id, family.label, family.worst) for family in read.families
+    ]
+    assert [kernel.profile.index for kernel in listed.kernels] == [
+        kernel.profile.index for kernel in read.kernels
+    ]
+
+
 def test_the_same_kernel_within_another_range_is_another_family() -> None:
-    session = load_session([DATA / "names_nvtx.ncu-rep.xz"], source=False)
-    found = families(session.kernels)
+    found = load_session([DATA / "names_nvtx.ncu-rep.xz"], source=False).families
     assert {family.label for family in found} == {"inside"}
     assert len({family.path for family in found}) == len(found) == 6
 
 
+def test_grid_block_and_shared_memory_tell_families_apart(recorded: ReadRecorded) -> None:
+    first = recorded("launches_same_kernel")[0]
+    launch = first.launch
+    others = [
+        replace(launch, grid=(7, 1, 1)),
+        replace(launch, block=(launch.block[0] + 1, 1, 1)),
+        replace(launch, dynamic_shared_memory=(launch.dynamic_shared_memory or 0) + 1024),
+    ]
+    launches = [first, *(replace(first, index=9 + at, launch=one) for at, one in enumerate(others))]
+    same = replace(first, index=20)
+    found = families([*launches, same], census([*launches, same]))
+    assert sorted(family.count for family in found) == [1, 1, 1, 2]
+    elsewhere = replace(first, report="another.ncu-rep")
+    assert len(families([first, elsewhere], census([first, elsewhere]))) == 2, "reports are not merged"
+
+
 def test_what_was_not_measured_is_not_known(recorded: ReadRecorded) -> None:
-    profiles = recorded("launches_same_kernel")
+    profiles = [
+        replace(p, launch=recorded("launches_same_kernel")[0].launch)
+        for p in recorded("launches_same_kernel")
+    ]
     without = [
         replace(p, metrics={k: v for k, v in p.metrics.items() if not k.startswith("gpu__time_duration")})
         for p in profiles
     ]
-    (family,) = families([analyse(profile) for profile in without])
+    (family,) = families(without, census(without))
     assert (family.count, family.total_ns, family.share, family.spread) == (5, None, None, None)
-    (mixed,) = families([analyse(profile) for profile in (*without[:4], profiles[4])])
+    some = [*without[:4], profiles[4]]
+    (mixed,) = families(some, census(some))
     assert (mixed.representative, mixed.share) == (4, 1.0)
-
-
-def test_few_families_cover_most_of_the_time() -> None:
-    found = families(load_session([DATA / "train_100.ncu-rep.xz"], source=False).kernels)
-    kept = covering(found, 0.5)
-    assert sum(f.share or 0 for f in kept) >= 0.5 > sum(f.share or 0 for f in kept[:-1])
 
 
 def test_labels_keep_the_arguments_that_differ() -> None:

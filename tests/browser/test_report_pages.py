@@ -83,7 +83,7 @@ def test_nothing_of_a_hostile_report_runs(hostile: Session, browser: Any, tmp_pa
     render(hostile, tmp_path / "one.html", single_file=True)
     # Without its run the launches are families, from two reports with hostile names.
     kernels = (*hostile.kernels[:3], *_of_another_report(hostile))
-    families = Session(hostile.title, kernels, failures=hostile.failures)
+    families = Session(hostile.title, kernels, unread=hostile.failures)
     render(families, tmp_path / "families.html", single_file=True)
     for file in sorted(tmp_path.glob("*.html")):
         browser.open(file)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import re
 import subprocess
 import sys
 import time
@@ -16,33 +17,43 @@ from recorded_data import DATA, ROOT, ReadRecorded
 from rich.console import Console
 
 from gemmprof.analysis.explanation import explain
-from gemmprof.analysis.session import load_session
+from gemmprof.analysis.kernel_analysis import analyse
+from gemmprof.analysis.session import Session, load_session
 from gemmprof.base.documents import json_text
-from gemmprof.model import Explanation
-from gemmprof.reports.documents.of_findings import ExplainDocument, explained
+from gemmprof.model import Explanation, KernelProfile
+from gemmprof.reports.documents.of_findings import ExplainDocument, explain_document
 from gemmprof.reports.explanations.markdown import code, document
 from gemmprof.reports.explanations.text import screen
+from gemmprof.reports.explanations.words import Explained, explained
 from gemmprof.reports.terminal import summary
 from gemmprof.runs.directory import recorded_run_directory
 
 
+def loaded(*profiles: KernelProfile) -> Session:
+    return Session("made", tuple(map(analyse, profiles)))
+
+
+def told(*profiles: KernelProfile) -> tuple[Explained, ...]:
+    session = loaded(*profiles)
+    return explained(session, session.families)
+
+
 def test_every_report_validates(recorded: ReadRecorded, report_name: str) -> None:
-    made = json.loads(json_text(explained(explain(p) for p in recorded(report_name, source=True))))
+    made = json.loads(json_text(explain_document(loaded(*recorded(report_name, source=True)))))
     assert made["format"] == "gemmprof.explain/1"
     assert violations(made, ExplainDocument) == []
     assert [kernel["launch"] for kernel in made["kernels"]] == list(range(len(made["kernels"])))
 
 
 def test_the_schema_forbids_what_is_wrong(recorded: ReadRecorded) -> None:
-    made = json.loads(json_text(explained([explain(recorded("flaws_spills", source=True)[0])])))
+    made = json.loads(json_text(explain_document(loaded(recorded("flaws_spills", source=True)[0]))))
     made["kernels"][0]["findings"][0]["saves"] = 1.5
     made["kernels"][0]["findings"][0]["cause"] = "bad_luck"
     assert len(violations(made, ExplainDocument)) == 2
 
 
 def test_a_screen_is_30_lines_of_80(recorded: ReadRecorded, report_name: str) -> None:
-    kernels = [explain(profile) for profile in recorded(report_name, source=True)]
-    lines = screen(kernels).split("\n")
+    lines = screen(told(*recorded(report_name, source=True))).split("\n")
     assert len(lines) <= 30
     assert all(len(line) <= 80 for line in lines)
 
@@ -53,7 +64,7 @@ def test_no_kernel_is_said() -> None:
 
 @pytest.mark.parametrize("budget", [60, 200, 1000])
 def test_a_budget_is_kept(recorded: ReadRecorded, budget: int) -> None:
-    kernels = [explain(profile) for profile in recorded("flaws_atomics", source=True)]
+    kernels = told(*recorded("flaws_atomics", source=True))
     text = document(kernels, budget=budget)
     assert len(text) <= 4 * budget
     assert "global_atomics" in document(kernels)
@@ -65,9 +76,9 @@ def test_foreign_text_stays_code(recorded: ReadRecorded) -> None:
     made = explain(replace(profile, name=hostile))
     place = replace(made.findings[0].places[0], text=hostile, file="/tmp/`x`/\x1b]8;;a\x07b.cu")
     made = replace(made, findings=(replace(made.findings[0], places=(place,)), *made.findings[1:]))
-    for text in (document([made]), screen([made])):
+    for text in (document([Explained(made)]), screen([Explained(made)])):
         assert "\x1b" not in text and "\x07" not in text
-    shown = document([made])
+    shown = document([Explained(made)])
     assert "\n# heading" not in shown
     fence = code(hostile)
     run = fence[: len(fence) - len(fence.lstrip("`"))]
@@ -109,11 +120,9 @@ def test_the_command_takes_several_inputs_and_a_selection(tmp_path: Path) -> Non
 
 
 def test_a_full_report_takes_a_second() -> None:
-    from gemmprof.analysis.explanation.reports import explain_reports
-
-    explain_reports([DATA / "flaws_tensor.ncu-rep.xz"])  # the native reader starts
+    _ = load_session([DATA / "flaws_tensor.ncu-rep.xz"], listed=True).families  # the native reader starts
     started = time.process_time()
-    explain_reports([DATA / "ladder_simple.ncu-rep.xz"])
+    assert load_session([DATA / "ladder_simple.ncu-rep.xz"], listed=True).families
     assert time.process_time() - started < 3.0  # 1 s on a quiet machine
 
 
@@ -130,11 +139,17 @@ def test_the_summary_of_a_run_says_what_to_change_first() -> None:
 
 
 def test_one_kernel_that_is_left_out_is_one() -> None:
-    def kernel(number: int) -> Explanation:
-        return Explanation(number, "a.ncu-rep", f"kernel_{number}(int)", (), 1e3, (), None, ())
+    def kernel(number: int) -> Explained:
+        return Explained(Explanation(number, "a.ncu-rep", f"kernel_{number}(int)", (), 1e3, (), None, ()))
 
     two, three = [kernel(1), kernel(2)], [kernel(1), kernel(2), kernel(3)]
-    assert "1 more kernel is left out." in document(two, budget=45)
-    assert "2 more kernels are left out." in document(three, budget=45)
-    assert screen(two, lines=1).endswith("1 more kernel: --top 2 or --kernel NAME shows it.")
-    assert screen(three, lines=1).endswith("2 more kernels: --top 3 or --kernel NAME shows them.")
+    assert "1 more family is left out." in document(two, budget=45)
+    assert "2 more families are left out." in document(three, budget=45)
+    assert screen(two, lines=1).endswith("and 1 more family: --all shows all, --kernel '#3' one.")
+    assert screen(three, lines=1).endswith("and 2 more families: --all shows all, --kernel '#3' one.")
+
+
+def test_names_with_underscores_are_code_in_markdown(recorded: ReadRecorded) -> None:
+    shown = document(told(*recorded("flaws_global_access", source=True)))
+    assert "\\_" not in shown
+    assert re.search(r"`[a-z]+__[a-z_.]+`", shown)

@@ -66,8 +66,8 @@ def test_hundreds_of_launches_get_a_page_for_each_distinct_kernel(load: Callable
     distinct = replace(
         many,
         kernels=tuple(
-            replace(kernel, profile=replace(kernel.profile, name=name))
-            for kernel, name in zip(many.kernels, names, strict=True)
+            replace(kernel, profile=replace(kernel.profile, name=name, index=index))
+            for index, (kernel, name) in enumerate(zip(many.kernels, names, strict=True))
         ),
     )
     assert len(plan(distinct).pages) == PAGE_LIMIT

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -40,11 +41,13 @@ def test_no_line_is_longer_than_the_terminal_and_no_name_is_cut(columns: int) ->
 def test_kernels_come_first_and_lead_to_one_launch() -> None:
     result = show(TRAIN)
     lines = result.stdout.splitlines()
-    header = next(number for number, line in enumerate(lines) if line.startswith("launch"))
+    header = next(number for number, line in enumerate(lines) if line.startswith("id "))
     first = lines[header + 1].split()[0]
-    assert f"--launch {first}" in lines[-1] or f"--launch {first}" in lines[-2]
-    one = show(TRAIN, "--launch", first)
-    assert "1 launch of 1 kernel" in one.stdout and "Speed of light" in one.stdout
+    assert re.fullmatch(r"#\d+", first)
+    assert f"--kernel '{first}'" in lines[-1] or f"--kernel '{first}'" in lines[-2]
+    one = show(TRAIN, "--kernel", first)
+    assert "of 1 kernel in 1 family" in one.stdout and "Speed of light" in one.stdout
+    assert show(TRAIN, first).stdout == one.stdout, "an id may stand behind the inputs"
 
 
 def test_a_section_can_be_asked_for_and_a_typo_is_answered() -> None:
