@@ -1,5 +1,9 @@
 """Build, verify, time and profile the stages on this machine's GPU, and render the pages.
 
+  gemmprof collect                              every stage of the FP32 ladder at 4096³
+  gemmprof collect --ladder half --shape 8192   the 16-bit ladder, on another shape
+  gemmprof collect --resume                     what an interrupted run still lacks
+
 Everything finished is kept in the run directory: Ctrl-C, a kill or a failing stage loses nothing, and --resume goes on.
 Exits with 0 if every stage is fine, with 1 if some stage failed, with 2 if nothing (more) could be done here.
 """

@@ -1,5 +1,8 @@
 """Look at this machine: GPU, driver, nvcc, ncu, ncu-report, counter permission, torch.
 
+  gemmprof doctor
+  gemmprof doctor --json
+
 Says what is there, what is missing, and the exact remedy. Exits with 0 if `gemmprof collect` can run here, with 1 if
 something it needs is missing. Reading reports needs none of this.
 """

@@ -1,5 +1,8 @@
 """Write everything in reports as tables: Parquet, CSV or JSON lines.
 
+  gemmprof export my.ncu-rep -o tables/
+  gemmprof export 'runs/**/*.ncu-rep' --format dataset -o all/    for gemmprof find
+
 Five tables, joined by their columns `report` and `launch`:
 
   kernels        one row a launch: names, grid, block, registers, duration, NVTX ranges

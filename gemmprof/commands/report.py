@@ -1,5 +1,9 @@
 """Render HTML pages from a run or any .ncu-rep files.
 
+  gemmprof report my.ncu-rep                    gemmprof-report/index.html
+  gemmprof report run/ --single-file -o run.html
+  gemmprof report after.ncu-rep --baseline before.ncu-rep
+
 Writes a folder with an index page and a page for each kernel, or one file with --single-file. The pages need no
 network, no GPU and no server. Without an argument the newest run here is rendered, else the recorded run.
 """

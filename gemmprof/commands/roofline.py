@@ -1,5 +1,8 @@
 """Roofline points of kernels, as a table or a picture.
 
+  gemmprof roofline my.ncu-rep
+  gemmprof roofline my.ncu-rep --kernel '#3' -o roofline.svg
+
 One row a kernel and memory level: achieved FLOP/s, arithmetic intensity, what the roofs allow there. With -o the
 roofline is drawn into a .png, .svg or .pdf file: one kernel against all memory levels, several against device memory.
 """

@@ -1,5 +1,8 @@
 """Search the tile parameters of a stage on this machine's GPU and keep the fastest for `gemmprof collect`.
 
+  gemmprof tune --stage 9 --limit 200           search, then keep the fastest
+  gemmprof tune --stage 9 --constraints         what parameters must satisfy
+
 Only parameter sets that satisfy the stage's own constraints are tried (--constraints lists them). They are compiled in
 parallel, dropped early if they spill, leave an SM too few warps or are far behind, verified, then timed against cuBLAS.
 Every outcome is kept at once: a search that was interrupted goes on from there. Exits with 1 if nothing beat the
