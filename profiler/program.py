@@ -118,23 +118,6 @@ def follow_program(
     return Ending(program.process.returncode, told, tail(program.output))
 
 
-def run_program(
-    arguments: Sequence[str],
-    *,
-    events: Path,
-    output: Path,
-    stop_file: Path,
-    keep_open: Sequence[int] = (),
-    on_event: Callable[[Event], None],
-    on_interrupt: Callable[[], None],
-) -> Ending:
-    """Start a program and follow it to its end: `start_program`, then `follow_program`."""
-    program = start_program(arguments, output=output, keep_open=keep_open)
-    return follow_program(
-        program, events=events, stop_file=stop_file, on_event=on_event, on_interrupt=on_interrupt
-    )
-
-
 @contextmanager
 def counted_interrupts() -> Iterator[list[int]]:
     """Collect SIGINT and SIGTERM in a list instead of raising: an exception in between could lose an event."""

@@ -33,11 +33,10 @@ _LINE = re.compile(r"^\s*/\*[0-9a-f]{4,}\*/\s+(.*?)\s*;")
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """One figure of a built kernel: its name in conditions, its title, and whether more is worse."""
+    """One figure of a built kernel: its name in conditions, and its title."""
 
     name: str
     title: str
-    more_is_worse: bool = True
 
 
 FIGURES = (
@@ -47,7 +46,7 @@ FIGURES = (
     Figure("local_accesses", "bytes of stack and local memory"),
     Figure("shared_memory", "bytes of shared memory"),
     Figure("barriers", "barriers"),
-    Figure("theoretical_occupancy", "% occupancy", more_is_worse=False),
+    Figure("theoretical_occupancy", "% occupancy"),
     Figure("executed", "instructions"),
 )
 """What is compared of a build, besides the mix of instructions (``instructions_<class>``)."""

@@ -35,8 +35,6 @@ ANSWER_SECONDS = 5.0
 
 START_WORKER = f"dask worker ADDRESS --nthreads 4 --resources {RESOURCE}=1"
 
-SYSTEMS = ("slurm", "pbs")
-
 _ADDRESS = re.compile(r"[a-z]+://\S+|[^\s/]+:\d+")
 
 _LISTS = {"directive": "job_extra_directives", "prologue": "job_script_prologue"}
@@ -48,7 +46,7 @@ class Jobs:
     """Workers that a batch system starts.
 
     Attributes:
-        system: one of `SYSTEMS`.
+        system: ``slurm`` or ``pbs``.
         count: jobs, each with one worker and one GPU.
         options: dask-jobqueue's, as ``name=value``.
     """

@@ -38,9 +38,6 @@ SCALED_ALPHA, SCALED_BETA = 0.75, -1.5
 PROMOTED_CUTS = 2.0**-11
 """Largest relative error of sums of 8-bit products that are promoted to float32 every 128 of K."""
 
-SHAPE_EDGES = (1, 2, 3, 7, 13, 31, 32, 33, 61, 64, 65, 97, 127, 128, 129, 193, 251, 257, 311)
-"""Sizes where kernels break: 1, primes, and the neighbours of tile sizes."""
-
 
 def tolerance(problem: Problem) -> float:
     """Largest relative Frobenius error that a product of ordinary size may have, by depth and types."""
@@ -149,21 +146,3 @@ def relative_error(distance: float, norm: float) -> float:
     if norm == 0.0:
         return distance if distance == 0.0 or math.isnan(distance) else math.inf
     return distance / norm
-
-
-def random_problems(
-    count: int, *, seed: int, largest: int = 320, dtype: str = FLOAT32.name, c_dtype: str = ""
-) -> tuple[Problem, ...]:
-    """``count`` problems, M, N and K drawn from the sizes where kernels break and from 1 to ``largest``; K may be 0."""
-    import random
-
-    source = random.Random(seed)
-
-    def size(smallest: int) -> int:
-        if source.random() < 0.5:
-            return source.choice(SHAPE_EDGES)
-        return source.randint(smallest, largest)
-
-    fixed = [(1, 1, 1), (1, 1, 0), (largest, 1, 257), (1, largest, 257)]
-    drawn = [(size(1), size(1), size(0)) for _ in range(max(0, count - len(fixed)))]
-    return tuple(Problem(*shape, dtype, c_dtype) for shape in (fixed + drawn)[:count])

@@ -171,7 +171,6 @@ _MARKED = re.compile(r"==(ERROR|WARNING)==\s*(.*)$")
 _PROFILING = re.compile(r'==PROF== Profiling "(?P<name>.*)"(?: - \d+|: )')
 _PROFILED = re.compile(r"100% - (?P<passes>\d+) pass")
 _GIVEN_UP = "==PROF== Trying to shutdown"
-_REPORT = re.compile(r"^==PROF== Report: ")
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,12 +183,11 @@ class ProfiledKernel:
 
 @dataclass(frozen=True, slots=True)
 class NcuLog:
-    """What ncu said: its errors and warnings, the kernels it profiled, and whether it wrote a report."""
+    """What ncu said: its errors and warnings, and the kernels it profiled."""
 
     errors: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
     kernels: tuple[ProfiledKernel, ...] = ()
-    report_written: bool = False
 
     @classmethod
     def parse(cls, text: str) -> NcuLog:
@@ -212,7 +210,6 @@ class NcuLog:
             tuple(dict.fromkeys(marked["ERROR"])),
             tuple(dict.fromkeys(marked["WARNING"])),
             tuple(kernels),
-            any(_REPORT.match(line) for line in text.splitlines()),
         )
 
     @classmethod

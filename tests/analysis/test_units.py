@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import math
 
+import ncu_units as units
 import pytest
-
-from gemmprof.analysis import units
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
@@ -16,13 +17,30 @@ from profiler_fakes import a_job, event, launched, real_report
 from gemmprof.analysis.reading.report import read_report
 from gemmprof.base.errors import DeviceError, RunError
 from gemmprof.model import Problem
-from gemmprof.profiler.job import EventReader, Job, Task, read_events
+from gemmprof.profiler.job import Event, EventReader, Job, Task, read_events
 from gemmprof.profiler.lock import collecting, collection_lives
 from gemmprof.profiler.ncu.profile_pass import PassFiles, earlier_passes, next_pass, outcome
 from gemmprof.profiler.ncu.salvage import cut_torn_end, whole_blocks
-from gemmprof.profiler.program import Ending, run_program
+from gemmprof.profiler.program import Ending, follow_program, start_program
 
 TASKS = [Task(number, Problem(8, 8, 8)) for number in (0, 1, 2)]
+
+
+def run_program(
+    arguments: Sequence[str],
+    *,
+    events: Path,
+    output: Path,
+    stop_file: Path,
+    keep_open: Sequence[int] = (),
+    on_event: Callable[[Event], None],
+    on_interrupt: Callable[[], None],
+) -> Ending:
+    """Start a program and follow it to its end: `start_program`, then `follow_program`."""
+    program = start_program(arguments, output=output, keep_open=keep_open)
+    return follow_program(
+        program, events=events, stop_file=stop_file, on_event=on_event, on_interrupt=on_interrupt
+    )
 
 
 def run_job(job: Job, text: str, run: Path) -> tuple[Ending, list[str]]:

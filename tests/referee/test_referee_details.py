@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import ncu_units as units
 from ncu_exports import details_page
 from recorded_data import ReadRecorded
 
-from gemmprof.analysis import kernel_analysis, units
+from gemmprof.analysis import kernel_analysis
 from gemmprof.analysis.kernel_analysis import KernelAnalysis
 from gemmprof.analysis.sections.instruction_mix import InstructionMix
 from gemmprof.analysis.sections.launch_statistics import Launch

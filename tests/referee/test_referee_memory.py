@@ -6,11 +6,11 @@ import re
 from collections.abc import Callable
 from typing import Any
 
+import ncu_units as units
 import pytest
 from ncu_exports import PrintedRule, csv_rows, details_page
 from recorded_data import ReadRecorded
 
-from gemmprof.analysis import units
 from gemmprof.analysis.sections import bank_conflicts, coalescing, divergence, memory_chart, spills
 from gemmprof.analysis.sections.bank_conflicts import BankConflicts
 from gemmprof.analysis.sections.coalescing import Coalescing

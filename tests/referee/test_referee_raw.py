@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
+import ncu_units as units
 import pytest
 from ncu_exports import has_export, raw_page
 from recorded_data import ReadRecorded
-
-from gemmprof.analysis import units
 
 
 def test_raw_page_in_base_units(recorded: ReadRecorded, report_name: str) -> None:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import ncu_units as units
 import pytest
 from ncu_exports import LaunchDetails, details_page
 from recorded_data import ReadRecorded
 
-from gemmprof.analysis import kernel_analysis, units
+from gemmprof.analysis import kernel_analysis
 from gemmprof.analysis.kernel_analysis import KernelAnalysis
 from gemmprof.analysis.sections import roofline
 from gemmprof.analysis.sections.instruction_mix import InstructionMix, PipeUse

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import math
+import random
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-from gemmprof.gpu.dtypes import element_type
+from gemmprof.gpu.dtypes import FLOAT32, element_type
 from gemmprof.kernels.catalog import LADDERS, SINGLE
 from gemmprof.model import Problem
 from gemmprof.profiler.measure.operands import GUARD_ELEMENTS, GuardedMatrix, generator_seed, random_operands
 from gemmprof.profiler.measure.verification import (
     distance_and_norm,
-    random_problems,
     relative_error,
     tolerance,
     verify,
@@ -236,6 +236,26 @@ def test_operands_are_fresh_for_each_stage_and_shape_and_repeatable() -> None:
     other = random_operands(SMALL, seed=10, device="cpu")
     assert not torch.equal(one.a.matrix, other.a.matrix)
     assert not torch.equal(one.a.matrix[:, :33], one.b.matrix[:33, :33])
+
+
+SHAPE_EDGES = (1, 2, 3, 7, 13, 31, 32, 33, 61, 64, 65, 97, 127, 128, 129, 193, 251, 257, 311)
+"""Sizes where kernels break: 1, primes, and the neighbours of tile sizes."""
+
+
+def random_problems(
+    count: int, *, seed: int, largest: int = 320, dtype: str = FLOAT32.name, c_dtype: str = ""
+) -> tuple[Problem, ...]:
+    """``count`` problems, M, N and K drawn from the sizes where kernels break and from 1 to ``largest``; K may be 0."""
+    source = random.Random(seed)
+
+    def size(smallest: int) -> int:
+        if source.random() < 0.5:
+            return source.choice(SHAPE_EDGES)
+        return source.randint(smallest, largest)
+
+    fixed = [(1, 1, 1), (1, 1, 0), (largest, 1, 257), (1, largest, 257)]
+    drawn = [(size(1), size(1), size(0)) for _ in range(max(0, count - len(fixed)))]
+    return tuple(Problem(*shape, dtype, c_dtype) for shape in (fixed + drawn)[:count])
 
 
 def test_random_problems_cover_the_edges() -> None:

@@ -1,4 +1,4 @@
-"""How Nsight Compute scales and rounds numbers for its details page; pages and tables use the same.
+"""How Nsight Compute scales and rounds numbers for its details page: what our numbers are compared with in its words.
 
 Base units are those of `KernelProfile.units`: byte, byte/s, hz, ns, cycle … ncu divides by 1000 (never 1024) until the
 number is below 1000, and prints two decimals, or none where the scaled number is whole.
