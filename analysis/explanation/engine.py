@@ -65,7 +65,7 @@ def weigh(found: Work, predictor: Predictor) -> list[tuple[Candidate, Prediction
     same.
     """
     worth = []
-    for candidate in found.once("candidates", lambda: tuple(detect(found))):
+    for candidate in detect(found):
         if predictor.quick(candidate.mend) >= candidate.least:
             worth.append((candidate, predictor.predict(candidate)))
     worth.sort(key=lambda item: -item[1].saves)

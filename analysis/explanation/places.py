@@ -11,7 +11,6 @@ import numpy as np
 
 from gemmprof.analysis.explanation.demands.work import Array, Work
 from gemmprof.analysis.sections.by_line import Code, base_name
-from gemmprof.analysis.sections.own_lines import own_lines
 from gemmprof.model import CodePlace, Instruction
 
 MOST = 5
@@ -30,7 +29,7 @@ def places(work: Work, weights: Array | None) -> tuple[CodePlace, ...]:
     if total <= 0:
         return ()
     code = Code(work.profile)
-    owned = work.once("own lines", lambda: own_lines(work.instructions))
+    owned = work.own_lines
     groups: dict[tuple[str, int] | int, list[int]] = {}
     stretch = last = -STRETCH - 1
     for index in np.flatnonzero(weights):

@@ -18,7 +18,7 @@ from gemmprof.analysis.explanation.causes import (
     threads,
     waits,
 )
-from gemmprof.analysis.explanation.demands.work import Work
+from gemmprof.analysis.explanation.demands.work import Work, once
 
 Detector = Callable[[Work], Iterator[Candidate]]
 
@@ -95,7 +95,7 @@ def definition(cause: str) -> str:
     return inspect.cleandoc(found.__doc__ or "")
 
 
-def detect(work: Work) -> Iterator[Candidate]:
+@once
+def detect(work: Work) -> tuple[Candidate, ...]:
     """What each cause says of a launch, not yet weighed."""
-    for detector in DETECTORS:
-        yield from detector(work)
+    return tuple(candidate for detector in DETECTORS for candidate in detector(work))

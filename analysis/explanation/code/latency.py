@@ -16,7 +16,7 @@ import numpy as np
 from gemmprof import metrics
 from gemmprof.analysis.explanation.code import blame
 from gemmprof.analysis.explanation.demands.resources import SM
-from gemmprof.analysis.explanation.demands.work import Array, Work
+from gemmprof.analysis.explanation.demands.work import Array, Work, once
 
 SHARED_CYCLES = 30.0
 """From a shared load to its consumer, no bank conflict; conversions and special functions take about as
@@ -79,6 +79,7 @@ class Unloaded:
         return float(sum(values.sum() for values in self.by_reason.values()))
 
 
+@once
 def load_cycles(work: Work, lines: float | None = None, hit: float | None = None) -> Array:
     """Cycles from each long-latency instruction to its consumer on an idle machine, from the launch's hit
     rates.
@@ -105,6 +106,7 @@ def load_cycles(work: Work, lines: float | None = None, hit: float | None = None
     return np.where(local, L1_CYCLES + 0.2 * (L2_CYCLES - L1_CYCLES), cycles)
 
 
+@once
 def short_cycles(work: Work) -> Array:
     """Cycles from each short-latency instruction to its consumer, its bank conflicts included."""
     executed = np.maximum(work.executed, 1.0)
@@ -124,13 +126,14 @@ def crowding(work: Work) -> float:
         ),
         default=1.0,
     )
-    busiest = max(busiest, work.once("lines of L1 under way", lambda: lines_under_way(work)) or 0.0)
+    busiest = max(busiest, lines_under_way(work) or 0.0)
     atomics = work.loads.get("l2_atomics")
     if atomics is not None and atomics.share > ATOMICS_CROWD:
         return 1.0  # they queue at their words, while the counters of the other units stay low
     return min(1.0, max(0.0, (busiest - QUIET) / (CROWDED - QUIET)))
 
 
+@once
 def lines_under_way(work: Work) -> float | None:
     """Share of the time that the lines of L1 would take to pass all misses, each held for a load's latency.
 
@@ -142,7 +145,7 @@ def lines_under_way(work: Work) -> float | None:
         return None
     hit = (work.number(metrics.GLOBAL_LOAD_HIT_RATE) or 0.0) / 100.0
     loads = work.where(lambda line: line.is_load and line.space == "global")
-    cycles = work.once("load cycles", lambda: load_cycles(work))
+    cycles = load_cycles(work)
     held = float((np.where(loads, work.global_tags, 0.0) * cycles).sum()) * (1.0 - min(1.0, hit))
     return held / work.sms / (size / LINE) / work.elapsed
 
@@ -163,6 +166,7 @@ def l1_bytes(work: Work, shared: float | None = None) -> float | None:
     return max(8192.0, whole * 1024.0 - shared)
 
 
+@once
 def unloaded(work: Work, scale: float = 1.0) -> Unloaded | None:
     """The latency share of one launch; None without samples.
 
@@ -184,9 +188,9 @@ def unloaded(work: Work, scale: float = 1.0) -> Unloaded | None:
 
     for reason, values in work.blamed.items():
         if reason == blame.LONG:
-            found[reason] = floor(values, work.once("load cycles", lambda: load_cycles(work)), crowd)
+            found[reason] = floor(values, load_cycles(work), crowd)
         elif reason == blame.SHORT:
-            found[reason] = floor(values, work.once("short cycles", lambda: short_cycles(work)))
+            found[reason] = floor(values, short_cycles(work))
         elif reason == "drain":
             found[reason] = floor(values, STORE_CYCLES)
         elif reason == "membar":

@@ -27,7 +27,7 @@ from gemmprof.analysis.explanation.code import latency
 from gemmprof.analysis.explanation.code.blame import BARRIER, LONG, SHORT
 from gemmprof.analysis.explanation.demands.pipes import is_heavy
 from gemmprof.analysis.explanation.demands.resources import BY_KEY, GPU
-from gemmprof.analysis.explanation.demands.work import Array, Work
+from gemmprof.analysis.explanation.demands.work import Array, Work, once
 
 OVERLAP = 4.0
 """P: how well the work of different resources overlaps."""
@@ -124,8 +124,7 @@ class TimeModel:
     def __init__(self, work: Work, settings: Settings | None = None) -> None:
         self.work = work
         self.settings = settings or Settings()
-        scale = self.settings.latency_scale
-        self.unloaded = work.once(f"unloaded, latencies x {scale}", lambda: latency.unloaded(work, scale))
+        self.unloaded = latency.unloaded(work, self.settings.latency_scale)
         self.inner = 1.0 - work.idle_start
         self.rest = 0.0
         terms = self.terms(NOTHING)
@@ -148,7 +147,7 @@ class TimeModel:
             busy = load.busy * self.factor(key, mend) + mend.added.get(key, 0.0)
             ceiling = min(1.0, load.resource.ceiling * self.settings.ceiling_scale)
             found[key] = busy / ceiling * (1.0 if load.resource.scope == GPU else imbalance)
-        lines = self.work.once("lines of L1 under way", lambda: latency.lines_under_way(self.work))
+        lines = latency.lines_under_way(self.work)
         if lines:
             found[LINES] = lines * self.factor(LINES, mend) * self.settings.latency_scale * imbalance
         if self.unloaded is not None:
@@ -198,7 +197,7 @@ class TimeModel:
 
     def weights(self, key: str) -> Array:
         """What each instruction asks of a resource, in any unit."""
-        return self.work.once(f"weights of {key}", lambda: _weights(self.work, key))
+        return _weights(self.work, key)
 
     def _combined(self, terms: Mapping[str, float]) -> float:
         """The terms together, a shared time."""
@@ -282,6 +281,7 @@ def _apart(terms: Mapping[str, float]) -> dict[str, float]:
     return found
 
 
+@once
 def _weights(work: Work, key: str) -> Array:
     pipes = work.pipe_names
     executed = work.executed

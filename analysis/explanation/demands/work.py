@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, wraps
 from itertools import repeat
-from typing import TypeVar, cast
+from typing import Concatenate, ParamSpec, TypeVar, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -23,6 +23,7 @@ from gemmprof.analysis.explanation.demands.pipes import pipe
 from gemmprof.analysis.explanation.demands.resources import Load, loads
 from gemmprof.analysis.sections import stall_reasons
 from gemmprof.analysis.sections.by_line import by_address, first_by_address
+from gemmprof.analysis.sections.own_lines import own_lines
 from gemmprof.model import Instruction, KernelProfile
 
 Array = npt.NDArray[np.float64]
@@ -30,6 +31,7 @@ Array = npt.NDArray[np.float64]
 Mask = npt.NDArray[np.bool_]
 """Whether something holds, for each instruction."""
 T = TypeVar("T")
+P = ParamSpec("P")
 
 
 @dataclass(frozen=True)
@@ -55,7 +57,7 @@ class Work:
     instructions: tuple[Instruction, ...]
     executed: Array
     threads: Array
-    _cache: dict[str, object] = field(default_factory=dict, repr=False, compare=False)
+    _cache: dict[object, object] = field(default_factory=dict, repr=False, compare=False)
 
     # --- Time structure ---
 
@@ -220,11 +222,10 @@ class Work:
         """The same as an array."""
         return np.array(self.pipes, dtype=np.str_)
 
-    def once(self, key: str, make: Callable[[], T]) -> T:
-        """A value that is made on the first call for a key."""
-        if key not in self._cache:
-            self._cache[key] = make()
-        return cast(T, self._cache[key])
+    @cached_property
+    def own_lines(self) -> list[tuple[str, int] | None]:
+        """File and line of the user's for each instruction; None without line information."""
+        return own_lines(self.instructions)
 
     def where(self, wanted: Callable[[Sass], bool]) -> Mask:
         """A mask of the instructions that this holds for."""
@@ -334,3 +335,16 @@ def work(profile: KernelProfile) -> Work:
         executed=counts,
         threads=active,
     )
+
+
+def once(function: Callable[Concatenate[Work, P], T]) -> Callable[Concatenate[Work, P], T]:
+    """The function of a launch with its answers kept beside the launch: each is made on the first call."""
+
+    @wraps(function)
+    def answer(work: Work, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        key = function, args, tuple(kwargs.items())
+        if key not in work._cache:
+            work._cache[key] = function(work, *args, **kwargs)
+        return cast(T, work._cache[key])
+
+    return answer
