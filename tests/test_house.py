@@ -174,6 +174,21 @@ def test_no_module_name_stands_twice() -> None:
     assert {name for name, count in names.items() if count > 1} - SHARED_NAMES == set()
 
 
+def test_nothing_is_keyed_by_where_it_lies_or_by_a_sentence() -> None:
+    """`id()` is no key: what is equal is told apart, and what is gone comes back. Nor is a text what a memo is of."""
+    wrong = []
+    for _, file in sources():
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+            if not isinstance(node, ast.Call):
+                continue
+            name = node.func.id if isinstance(node.func, ast.Name) else getattr(node.func, "attr", "")
+            if name == "id" or (
+                name == "once" and node.args and isinstance(node.args[0], ast.Constant | ast.JoinedStr)
+            ):
+                wrong.append(f"{file.relative_to(ROOT)}:{node.lineno}: {ast.unparse(node)}")
+    assert not wrong, "\n".join(wrong)
+
+
 def test_commands_hold_no_tables_and_no_arithmetic() -> None:
     wrong = []
     for module, file in sources():

@@ -74,8 +74,9 @@ def match(before: Side, after: Side) -> tuple[Match, ...]:
     for rule in (_launched_otherwise, _renamed):
         pairs = list(rule(gone, new))
         found += pairs
-        taken = {id(record) for pair in pairs for record in (pair.before, pair.after)}
-        gone, new = ([record for record in left if id(record) not in taken] for left in (gone, new))
+        # No key is on both sides any more.
+        taken = {record.key for pair in pairs for record in (pair.before, pair.after) if record}
+        gone, new = ([record for record in left if record.key not in taken] for left in (gone, new))
     found += [Match(record, None) for record in gone]
     found += [Match(None, record) for record in new]
     return tuple(found)
@@ -157,10 +158,10 @@ def _best(
     scored: Sequence[tuple[tuple[float, ...], int, KernelRecord, KernelRecord]],
 ) -> Iterable[tuple[KernelRecord, KernelRecord]]:
     """Pairs with the highest scores, each record once."""
-    taken: set[int] = set()
+    taken: set[tuple[str, ...]] = set()
     for _, _, left, right in sorted(scored, key=lambda item: item[:2], reverse=True):
-        if id(left) not in taken and id(right) not in taken:
-            taken |= {id(left), id(right)}
+        if left.key not in taken and right.key not in taken:
+            taken |= {left.key, right.key}
             yield left, right
 
 

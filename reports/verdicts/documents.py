@@ -52,14 +52,14 @@ def markdown_text(outcome: Outcome, gate: GateResult | None) -> str:
 
 def junit_text(outcome: Outcome, gate: GateResult | None) -> str:
     """JUnit XML: a test a kernel; one that breaks the gate failed, one that could not be decided was skipped."""
-    broken: dict[int, list[str]] = {}
-    undecided: dict[int, list[str]] = {}
+    broken: dict[tuple[str, ...], list[str]] = {}
+    undecided: dict[tuple[str, ...], list[str]] = {}
     if gate is not None:
         for item in gate.broken:
             if item.waiver is None:
-                broken.setdefault(id(item.kernel), []).append(item.text)
+                broken.setdefault(item.kernel.record.key, []).append(item.text)
         for kernel, text in gate.undecided:
-            undecided.setdefault(id(kernel), []).append(text)
+            undecided.setdefault(kernel.record.key, []).append(text)
     suite = ElementTree.Element(
         "testsuite",
         name="gemmprof diff",
@@ -71,9 +71,9 @@ def junit_text(outcome: Outcome, gate: GateResult | None) -> str:
     for kernel in outcome.kernels:
         name = " ".join(filter(None, (kernel.record.name, kernel.record.grid_text)))
         case = ElementTree.SubElement(suite, "testcase", classname="gemmprof.diff", name=one_line(name))
-        if texts := broken.get(id(kernel)):
+        if texts := broken.get(kernel.record.key):
             ElementTree.SubElement(case, "failure", message=one_line("; ".join(texts))).text = _facts(kernel)
-        elif texts := undecided.get(id(kernel)):
+        elif texts := undecided.get(kernel.record.key):
             ElementTree.SubElement(case, "skipped", message=one_line("; ".join(texts)))
         ElementTree.SubElement(case, "system-out").text = _facts(kernel)
     ElementTree.indent(suite)
