@@ -174,6 +174,40 @@ def test_no_module_name_stands_twice() -> None:
     assert {name for name, count in names.items() if count > 1} - SHARED_NAMES == set()
 
 
+WRITES_JSON = {
+    "gemmprof.base.documents": "the one encoder",
+    "gemmprof.runs.run_format": "run.json may hold NaN",
+    "gemmprof.children.line_worker": "lines of a pipe",
+    "gemmprof.analysis.reading.native": "lines of a pipe",
+    "gemmprof.reports.tables.export": "a job through a pipe",
+    "gemmprof.api.region": "names of files for a child",
+    "gemmprof.kernels.compiler": "what is hashed",
+    "gemmprof.reports.tables.launches": "a column of Parquet",
+    "gemmprof.reports.tables.files": "metadata of Parquet",
+    "gemmprof.reports.history.compaction": "metadata of Parquet",
+    "gemmprof.reports.pages.environment": "data for a page's scripts",
+}
+"""Who writes JSON; what a person or a later call reads is a `Document`, encoded in the first place."""
+
+
+def test_every_json_is_a_typed_document() -> None:
+    wrong, writers = [], set()
+    for module, file in sources():
+        tree = ast.parse(file.read_text(encoding="utf-8"))
+        if any(
+            ast.unparse(node).startswith("json.dump") for node in ast.walk(tree) if isinstance(node, ast.Call)
+        ):
+            writers.add(module)
+        wrong += [
+            f"{file.relative_to(ROOT)}:{node.lineno}"
+            for node in ast.walk(tree)
+            if isinstance(node, ast.Dict)
+            and any(isinstance(key, ast.Constant) and key.value == "format" for key in node.keys)
+        ]
+    assert not wrong, "a document that is built as a dict:\n" + "\n".join(wrong)
+    assert writers == set(WRITES_JSON)
+
+
 def test_nothing_is_keyed_by_where_it_lies_or_by_a_sentence() -> None:
     """`id()` is no key: what is equal is told apart, and what is gone comes back. Nor is a text what a memo is of."""
     wrong = []

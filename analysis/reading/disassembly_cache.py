@@ -9,16 +9,15 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-import json
 import os
 import tempfile
 import zlib
 from functools import cache
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from gemmprof.base.cache import cache_directory, cache_is_off
-from gemmprof.base.documents import DocumentError, read_json
+from gemmprof.base.documents import DocumentError, json_text, read_json
 
 T = TypeVar("T")
 
@@ -72,7 +71,7 @@ def load(key: str, kind: type[T]) -> T | None:
         return None
 
 
-def store(key: str, value: dict[str, Any]) -> None:
+def store(key: str, value: object) -> None:
     """Keep an entry. A cache that cannot be written is no error."""
     folder = entries_directory()
     if folder is None:
@@ -82,7 +81,7 @@ def store(key: str, value: dict[str, Any]) -> None:
         handle, temporary = tempfile.mkstemp(dir=folder, prefix=".")
         try:
             with os.fdopen(handle, "wb") as file:
-                file.write(zlib.compress(json.dumps(value, separators=(",", ":")).encode("ascii"), 1))
+                file.write(zlib.compress(json_text(value, -1).encode("utf-8"), 1))
             Path(temporary).replace(folder / key)
         except BaseException:
             Path(temporary).unlink(missing_ok=True)

@@ -6,7 +6,7 @@ import os
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -196,7 +196,7 @@ class Lookup:
                 raise self._error(f"launch {profile.index} is {said['name']!r} there")
             answer = _Disassembly(said["sass"], said["lines"], said["files"])
             if _is_disassembled(answer.sass):  # else another version of the library may know this code
-                disassembly_cache.store(key, asdict(answer))
+                disassembly_cache.store(key, answer)
         files = answer.files
         return tuple(
             Instruction(pc, sass.strip(), files[line[0]] if line else None, line[1] if line else None)

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
+from dataclasses import fields
+from datetime import datetime
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_type_hints
 
 from gemmprof.analysis.history.points import Origin, Point
 from gemmprof.analysis.history.series import CLOCKS, TEXTS, Series
@@ -14,25 +16,11 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 COUNTER = "counter_"
-_ORIGIN = ("recorded_at", "commit", "branch", "machine", "note")
-_PLAIN = (
-    "kernel",
-    "grid",
-    "device",
-    "kind",
-    "time_ns",
-    "low_ns",
-    "high_ns",
-    "repetitions",
-    "cycles",
-    "sm_clock_hz",
-    "memory_clock_hz",
-    "tools",
-    "code",
-)
-_TEXTS = frozenset(
-    {"kernel", "grid", "device", "kind", "tools", "code", "commit", "branch", "machine", "note"}
-)
+_HINTS = {**get_type_hints(Origin), **get_type_hints(Point)}
+_ORIGIN = tuple(field.name for field in fields(Origin))
+_PLAIN = tuple(field.name for field in fields(Point) if field.name not in ("origin", "counters"))
+_TEXTS = frozenset(name for name, kind in _HINTS.items() if kind is str)
+"""A column is a field of the point or of its origin, of the type that it has there."""
 
 
 def series_number(point: Point) -> int:
@@ -58,9 +46,8 @@ def table_of(points: Sequence[Point]) -> pa.Table:
 def _type(name: str) -> pa.DataType:
     import pyarrow as pa
 
-    if name == "recorded_at":
-        return pa.timestamp("us", tz="UTC")
-    return pa.string() if name in _TEXTS else pa.int64() if name == "repetitions" else pa.float64()
+    kinds = {datetime: pa.timestamp("us", tz="UTC"), str: pa.string(), int: pa.int64()}
+    return kinds.get(_HINTS.get(name, float), pa.float64())
 
 
 def points_of(rows: pa.Table) -> list[Point]:
@@ -72,9 +59,9 @@ def points_of(rows: pa.Table) -> list[Point]:
     origins = zip(*(values[name] for name in _ORIGIN), strict=True)
     plain = zip(*(values[name] for name in _PLAIN), strict=True)
     found = []
-    for origin, fields in zip(origins, plain, strict=True):
+    for origin, point in zip(origins, plain, strict=True):
         known = {name: v for name, v in zip(names, next(counted, ()), strict=False) if v is not None}
-        found.append(_made(fields, origin, known))
+        found.append(_made(point, origin, known))
     return found
 
 
@@ -92,8 +79,8 @@ def _point(row: dict[str, Any]) -> Point:
     return _made([value(name) for name in _PLAIN], [value(name) for name in _ORIGIN], counters)
 
 
-def _made(fields: Sequence[Any], origin: Sequence[Any], counters: dict[str, float]) -> Point:
-    named = dict(zip(_PLAIN, fields, strict=True))
+def _made(point: Sequence[Any], origin: Sequence[Any], counters: dict[str, float]) -> Point:
+    named = dict(zip(_PLAIN, point, strict=True))
     return Point(**named, origin=Origin(*origin), counters=counters)
 
 
