@@ -1,13 +1,15 @@
-// Runs the registered families: `pairs list`, `pairs time [FAMILY[=SIZE] ...]`, `pairs profile [FAMILY[=SIZE] ...]`.
+// Runs the registered families: `pairs list`, `pairs check|time|profile [FAMILY[=SIZE] ...]`.
 //
 // list     one JSON line a family: its sizes and what differs between its sides
-// time     one JSON line a side and size: median and spread of L2-flushed, interleaved launches, and the difference
+// check    one JSON line a side and size: the difference between its results and the first side's
+// time     one JSON line a side and size: median and spread of L2-flushed launches in random turns, and the difference
 //          between this side's results and the first side's
 // profile  launches every side of every size once between cudaProfilerStart and cudaProfilerStop, and says in which
 //          order: for `ncu --profile-from-start off`
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <random>
 
 #include <cuda_profiler_api.h>
 
@@ -24,6 +26,10 @@ __device__ double read(const void *data, Type type, size_t i) {
     case Type::F64: return static_cast<const double *>(data)[i];
     case Type::F16: return __half2float(static_cast<const __half *>(data)[i]);
     case Type::I32: return static_cast<const int *>(data)[i];
+    case Type::U32: return static_cast<const unsigned *>(data)[i];
+    case Type::I8: return static_cast<const signed char *>(data)[i];
+    case Type::U8: return static_cast<const unsigned char *>(data)[i];
+    case Type::U64: return static_cast<double>(static_cast<const unsigned long long *>(data)[i]);
     }
     return 0.0;
 }
@@ -37,6 +43,10 @@ __global__ void fill_kernel(void *data, Type type, size_t count, double low, dou
         case Type::F64: static_cast<double *>(data)[i] = value; break;
         case Type::F16: static_cast<__half *>(data)[i] = __float2half(static_cast<float>(value)); break;
         case Type::I32: static_cast<int *>(data)[i] = static_cast<int>(floor(value)); break;
+        case Type::U32: static_cast<unsigned *>(data)[i] = static_cast<unsigned>(floor(value)); break;
+        case Type::I8: static_cast<signed char *>(data)[i] = static_cast<signed char>(floor(value)); break;
+        case Type::U8: static_cast<unsigned char *>(data)[i] = static_cast<unsigned char>(floor(value)); break;
+        case Type::U64: static_cast<unsigned long long *>(data)[i] = static_cast<unsigned long long>(value); break;
         }
     }
 }
@@ -82,6 +92,7 @@ double difference(const Buffers &buffers, const std::vector<void *> &reference) 
     double worst = 0.0;
     for (size_t i = 0; i < buffers.outputs.size(); ++i) {
         const Buffers::Output &o = buffers.outputs[i];
+        if (!o.count) continue;
         CHECK(cudaMemset(result, 0, 3 * sizeof *result));
         compare_kernel<<<1024, 256>>>(reference[i], o.data, o.type, o.count, result);
         CHECK_LAUNCH();
@@ -143,17 +154,22 @@ void list(const Family &family) {
         std::printf("%s{\"from\": \"%s\", \"to\": \"%s\", \"kind\": \"%s\", \"causes\": [", i ? ", " : "",
             row.from.c_str(), row.to.c_str(), row.kind.c_str());
         for (size_t c = 0; c < row.causes.size(); ++c) std::printf("%s\"%s\"", c ? ", " : "", row.causes[c].c_str());
-        std::printf("]}");
+        std::printf("]");
+        if (!row.transformation.empty()) std::printf(", \"transformation\": \"%s\"", row.transformation.c_str());
+        std::printf("}");
     }
-    std::printf("]}\n");
+    std::printf("]");
+    if (!family.domain.empty())
+        std::printf(", \"domain\": \"%s\", \"about\": \"%s\", \"flaw\": \"%s\"", family.domain.c_str(),
+            family.about.c_str(), family.flaw.c_str());
+    std::printf("}\n");
 }
 
-void time(const Family &family, long size, Timer &timer) {
-    Buffers buffers;
-    Sides sides = family.make(buffers, size);
+// Launches every side once; the errors of each against the first.
+std::vector<double> verify(Buffers &buffers, const Sides &sides) {
     std::vector<void *> reference;
     std::vector<double> errors;
-    for (Side &side : sides) {
+    for (const Side &side : sides) {
         buffers.prepare();
         side.run();
         if (side.check) side.check();
@@ -165,13 +181,34 @@ void time(const Family &family, long size, Timer &timer) {
             }
         errors.push_back(difference(buffers, reference));
     }
+    return errors;
+}
+
+void check(const Family &family, long size) {
+    Buffers buffers;
+    Sides sides = family.make(buffers, size);
+    std::vector<double> errors = verify(buffers, sides);
+    for (size_t i = 0; i < sides.size(); ++i)
+        std::printf("{\"family\": \"%s\", \"size\": %ld, \"side\": \"%s\", \"error\": %.3g, \"agrees\": %s}\n",
+            family.name.c_str(), size, sides[i].name.c_str(), std::isfinite(errors[i]) ? errors[i] : 1e30,
+            errors[i] <= buffers.tolerance ? "true" : "false");
+}
+
+void time(const Family &family, long size, Timer &timer) {
+    Buffers buffers;
+    Sides sides = family.make(buffers, size);
+    std::vector<double> errors = verify(buffers, sides);
+    std::vector<size_t> turns(sides.size());
+    for (size_t i = 0; i < turns.size(); ++i) turns[i] = i;
+    std::mt19937 random(1);
     std::vector<std::vector<double>> times(sides.size());
-    for (int repetition = 0; repetition < REPETITIONS; ++repetition)
-        for (size_t i = 0; i < sides.size(); ++i) {
-            size_t turn = (i + repetition) % sides.size();
+    for (int repetition = 0; repetition < REPETITIONS; ++repetition) {
+        std::shuffle(turns.begin(), turns.end(), random);
+        for (size_t turn : turns) {
             buffers.prepare();
             times[turn].push_back(timer.once(sides[turn].run, sides[turn].launches));
         }
+    }
     for (size_t i = 0; i < sides.size(); ++i) {
         std::sort(times[i].begin(), times[i].end());
         double median = quantile(times[i], 0.5);
@@ -210,8 +247,8 @@ void pairs::fill(void *data, Type type, size_t count, double low, double high, u
 
 int main(int argc, char **argv) {
     std::string mode = argc > 1 ? argv[1] : "";
-    if (mode != "list" && mode != "time" && mode != "profile") {
-        std::fprintf(stderr, "usage: %s list | time [FAMILY[=SIZE] ...] | profile [FAMILY[=SIZE] ...]\n", argv[0]);
+    if (mode != "list" && mode != "check" && mode != "time" && mode != "profile") {
+        std::fprintf(stderr, "usage: %s list | check [FAMILY[=SIZE] ...] | time [FAMILY[=SIZE] ...] | profile [FAMILY[=SIZE] ...]\n", argv[0]);
         return 2;
     }
     // Families in the order of their names, each with the sizes asked for; without arguments all of all.
@@ -225,10 +262,10 @@ int main(int argc, char **argv) {
         for (const Family *family : chosen) list(*family);
         return 0;
     }
-    if (mode == "profile") {
+    if (mode != "time") {
         for (const Family *family : chosen)
             for (long size : family->sizes)
-                if (wanted(family, size)) profile(*family, size);
+                if (wanted(family, size)) (mode == "check" ? check : profile)(*family, size);
         return 0;
     }
     Timer timer;

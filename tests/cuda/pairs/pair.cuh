@@ -16,7 +16,7 @@
 
 namespace pairs {
 
-enum class Type { F32, F64, F16, I32 };
+enum class Type { F32, F64, F16, I32, U32, I8, U8, U64 };
 
 template <typename T>
 struct TypeOf;
@@ -37,6 +37,23 @@ struct TypeOf<int> {
     static constexpr Type value = Type::I32;
 };
 
+template <>
+struct TypeOf<unsigned> {
+    static constexpr Type value = Type::U32;
+};
+template <>
+struct TypeOf<signed char> {
+    static constexpr Type value = Type::I8;
+};
+template <>
+struct TypeOf<unsigned char> {
+    static constexpr Type value = Type::U8;
+};
+template <>
+struct TypeOf<unsigned long long> {
+    static constexpr Type value = Type::U64;
+};
+
 // Fills `count` elements with reproducible noise between low and high (integers: low ... high - 1).
 void fill(void *data, Type type, size_t count, double low, double high, unsigned seed);
 
@@ -47,8 +64,9 @@ public:
     struct Output {
         void *data;
         Type type;
-        size_t count, bytes;
+        size_t count, bytes;  // count: how many values are compared
         bool zeroed;
+        const void *initial = nullptr;  // what it holds before every launch, where kernels change it in place
     };
 
     template <typename T>
@@ -70,6 +88,12 @@ public:
         return data;
     }
     template <typename T>
+    T *changed(const T *initial, size_t count) {
+        T *data = output<T>(count);
+        outputs.back().initial = initial;
+        return data;
+    }
+    template <typename T>
     T *allocate(size_t count) {
         T *data = nullptr;
         CHECK(cudaMalloc(&data, count * sizeof(T)));
@@ -77,7 +101,9 @@ public:
         return data;
     }
     void prepare() const {
-        for (const Output &o : outputs) CHECK(cudaMemsetAsync(o.data, o.zeroed ? 0 : 0xff, o.bytes));
+        for (const Output &o : outputs)
+            if (o.initial) CHECK(cudaMemcpyAsync(o.data, o.initial, o.bytes, cudaMemcpyDeviceToDevice));
+            else CHECK(cudaMemsetAsync(o.data, o.zeroed ? 0 : 0xff, o.bytes));
     }
     ~Buffers() {
         for (void *data : owned_) cudaFree(data);
@@ -111,6 +137,7 @@ struct Row {
     std::string from, to;
     std::vector<std::string> causes;
     std::string kind;
+    std::string transformation = "";  // what was written instead, in words
 };
 using Rows = std::vector<Row>;
 
@@ -150,6 +177,25 @@ struct Family {
     std::vector<long> sizes;
     Rows rows;
     Make make;
+    std::string domain, about, flaw;  // of studies: where such kernels run, what is computed, what is wrong with it
+};
+
+// One way to remove a flaw: the name of its side, what is written instead, and which causes that removes.
+struct Fix {
+    std::string side, transformation;
+    std::vector<std::string> causes;
+};
+
+// A kernel as people write it, and several ways to remove its one flaw: side "flawed" against a side for each fix.
+// Without a flaw (and fixes) there is one side, "sound".
+struct Study : Family {
+    Study(const std::string &name, std::string domain, long size, std::string about, std::string flaw,
+        const std::vector<Fix> &fixes, Make make, const char *file = __builtin_FILE())
+        : Family(name, name, {size}, {}, std::move(make), file) {
+        this->domain = std::move(domain), this->about = std::move(about), this->flaw = std::move(flaw);
+        for (const Fix &fix : fixes) rows.push_back({"flawed", fix.side, fix.causes, "real", fix.transformation});
+        if (fixes.empty()) rows.push_back({"sound", "", {}, "near_optimal"});
+    }
 };
 
 // A launch to be run later. Asks for more than 48 KiB of dynamic shared memory where needed.
