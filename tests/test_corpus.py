@@ -160,6 +160,27 @@ def test_rows_without_a_side_are_left_out_and_slower_ones_marked(monkeypatch: py
     assert [found[0][side]["launch"] for side in ("flawed", "mended")] == [0, 1]
 
 
+def test_studies_keep_every_fix_that_was_verified_and_profiled(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(ROOT / "tools")
+    variants = importlib.import_module("record_variants")
+    fixes = [{"from": "flawed", "to": name, "causes": ["barriers"], "transformation": name} for name in "abc"]
+    study = {"family": "s", "program": "p", "sizes": [1], "domain": "d", "about": "", "flaw": "", "file": "f"}
+    study["rows"] = fixes
+    timed = {"time_ns": 10.0, "spread": 0.0, "repetitions": 21, "error": 0.0}
+    times = [
+        {"family": "s", "side": side, "agrees": side != "b"} | timed for side in ("flawed", "a", "b", "c")
+    ]
+    launches = [
+        {"family": "s", "side": side, "report": "r", "launch": i} for i, side in enumerate(("flawed", "a"))
+    ]
+    (found,) = variants.outcomes([study], times, launches)
+    assert found["kernel"]["launch"] == 0 and [fix["side"] for fix in found["fixes"]] == ["a"]
+    # A kernel without its flawed side is no study; what is in reserve is recorded last.
+    assert not variants.outcomes([study], times, launches[1:])
+    order = variants.bunches([study | {"family": name} for name in (variants.RESERVE[0], "x", "y")])
+    assert [[one["family"] for one in bunch] for bunch in order] == [["x", "y"], [variants.RESERVE[0]]]
+
+
 @pytest.mark.gpu
 @pytest.mark.long(seconds=40)
 def test_recording_one_pair(tmp_path: Path) -> None:

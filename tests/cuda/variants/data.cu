@@ -566,7 +566,7 @@ __global__ void __launch_bounds__(256) radix_counts_packed(const unsigned *keys,
     if (threadIdx.x < 16) counts[blockIdx.x * 16 + threadIdx.x] = bins[threadIdx.x];
 }
 
-Study radix("radix_counts_shared_atomics", "databases", 1 << 26, "digit counts of a radix partition, 16 digits, most keys small",
+Study radix("radix_counts_shared_atomics", "databases", 1 << 25, "digit counts of a radix partition, 16 digits, most keys small",
     "an atomic on one of 16 words of shared memory for every key, most of them on the same few",
     {{"thread_counters", "counters of one byte for every thread in shared memory", {"shared_atomics"}},
         {"packed", "sixteen 4-bit counters in a register, added up by warp reductions", {"shared_atomics"}}},

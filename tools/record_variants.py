@@ -1,0 +1,283 @@
+#!/usr/bin/env python3
+"""Record the studies: build, verify, time and profile every kernel of tests/cuda/variants on this machine's GPU.
+
+A study is a kernel as people write it, with one flaw, and two or three ways to remove it (docs/corpus.md). Each study
+is verified in a process of its own first, so that one that fails takes no other along; then all are timed in random
+turns with a cold L2, then each side is profiled once.
+
+Usage: record_variants.py OUTPUT [--only STUDY ...] [--budget SECONDS] [--full] [--check-only]
+       record_variants.py --build            compile into build/variants, to be carried to a machine with a GPU
+
+Writes OUTPUT/studies.json and OUTPUT/*.ncu-rep.xz; where the time does not suffice, the studies in RESERVE are left
+out.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+import shutil
+import statistics
+import subprocess
+import sys
+import time
+from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path[:0] = [str(ROOT), str(ROOT / "tools")]
+
+from record_pairs import BUILD, NCU, NVCC, lean_sections, lines_of, run, versions  # noqa: E402
+from recording import compress  # noqa: E402
+
+PREBUILT = ROOT / "build" / "variants"
+ARCHITECTURE = "-gencode=arch=compute_90a,code=sm_90a"
+SOURCES = ("pairs/main.cu", "variants/*.cu")
+FULL = (*NCU[: NCU.index("--section")], "--set", "full")
+LAUNCHES_EACH = (
+    50  # of one ncu process: enough that its start costs little, few enough that a failure takes few along
+)
+RESERVE = (
+    "embedding_thread_per_token", "layer_norm_three_passes", "stencil_27_point", "depthwise_conv_3x3", "conv1d_causal",
+    "jacobi_double_literals", "rng_strided_stores", "histogram_global", "nchw_to_nhwc_scattered", "copy_any_strides",
+    "sound_histogram", "sobel_narrow_block",
+)  # fmt: skip
+"""What is recorded last: kernels of kinds that others stand for, too."""
+
+Record = dict[str, Any]
+
+
+def build(folder: Path) -> list[str]:
+    """Compile the studies into ``folder``; return what the compiler complained about."""
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    sources = [source for pattern in SOURCES for source in sorted((BUILD / "cuda").glob(pattern))]
+    objects = [folder / f"{source.stem}.o" for source in sources]
+
+    def compile_one(pair: tuple[Path, Path]) -> str:
+        command = (*NVCC, ARCHITECTURE, "-c", str(pair[0]), "-o", str(pair[1]))
+        result = subprocess.run(command, check=False, capture_output=True, text=True)
+        return "" if result.returncode == 0 else f"{pair[0].name}: {result.stderr.strip()}"
+
+    with ThreadPoolExecutor() as pool:
+        failures = [
+            message for message in pool.map(compile_one, zip(sources, objects, strict=True)) if message
+        ]
+    if not failures:
+        subprocess.run(["nvcc", ARCHITECTURE, "-o", str(folder / "variants"), *map(str, objects)], check=True)
+    for compiled in objects:
+        compiled.unlink(missing_ok=True)
+    return failures
+
+
+def bunches(studies: list[Record]) -> list[list[Record]]:
+    """The studies in the order of recording, by their program and in pieces of about as many launches."""
+    ordered = sorted(
+        studies, key=lambda study: (study["family"] in RESERVE, study["program"], study["family"])
+    )
+    found: list[list[Record]] = []
+    for study in ordered:
+        last = found[-1] if found else []
+        full = sum(len(one["rows"]) + 1 for one in last) + len(study["rows"]) + 1 > LAUNCHES_EACH
+        reserve = bool(last) and (last[0]["family"] in RESERVE) != (study["family"] in RESERVE)
+        if not last or full or reserve or last[0]["program"] != study["program"]:
+            found.append([])
+        found[-1].append(study)
+    return found
+
+
+def outcomes(studies: list[Record], times: list[Record], launches: list[Record]) -> list[Record]:
+    """One record a study, as docs/corpus.md documents them; fixes that failed or were not profiled are left out."""
+    timed = {(t["family"], t["side"]): t for t in times if t["agrees"]}
+    profiled = {(p["family"], p["side"]): p for p in launches}
+
+    def side(name: str, which: str) -> Record:
+        t, p = timed[name, which], profiled[name, which]
+        return {"side": which, "report": p["report"], "launch": p["launch"]} | {
+            key: t[key] for key in ("time_ns", "spread", "repetitions", "error")
+        }
+
+    found = []
+    for study in sorted(studies, key=lambda one: str(one["family"])):
+        name, there = study["family"], timed.keys() & profiled.keys()
+        if (name, study["rows"][0]["from"]) not in there:
+            continue
+        record = {"study": name} | {key: study[key] for key in ("domain", "about", "flaw", "file")}
+        record |= {"size": study["sizes"][0], "kernel": side(name, study["rows"][0]["from"])}
+        fixes = [row for row in study["rows"] if (name, row["to"]) in there]
+        record["fixes"] = [
+            {key: row[key] for key in ("transformation", "causes")} | side(name, row["to"]) for row in fixes
+        ]
+        found.append(record)
+    return found
+
+
+def clocks(log: str) -> Record:
+    """Median and range of the multiprocessors' clock, in MHz, while it worked."""
+    seen = [int(number) for number in re.findall(r"^(\d+)$", log, re.MULTILINE)]
+    busy = [mhz for mhz in seen if mhz > 0.5 * max(seen)]
+    return {"median": statistics.median(busy), "least": min(busy), "most": max(busy)} if busy else {}
+
+
+class Recording:
+    """What was found so far, saved after each step."""
+
+    def __init__(self, folder: Path, budget: float) -> None:
+        self.folder, self.budget, self.started = folder, budget, time.monotonic()
+        self.studies: list[Record] = []
+        self.times: list[Record] = []
+        self.launches: list[Record] = []
+        self.problems: list[str] = []
+        self.head: Record = {"format": "gemmprof.studies/1", **versions()}
+
+    def left(self) -> float:
+        """Seconds left of the budget."""
+        return self.budget - (time.monotonic() - self.started)
+
+    def say(self, text: str) -> None:
+        """Print a line with the time."""
+        print(f"{time.monotonic() - self.started:6.1f} s  {text}", flush=True)
+
+    def problem(self, text: str) -> None:
+        """Keep and print what went wrong."""
+        self.problems.append(text)
+        self.say(f"PROBLEM: {text}")
+
+    def save(self) -> None:
+        """Write what there is by now."""
+        content = {**self.head, "problems": self.problems}
+        content["studies"] = outcomes(self.studies, self.times, self.launches)
+        (self.folder / "studies.json").write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
+        raw = {"studies": self.studies, "times": self.times, "launches": self.launches}
+        (self.folder / "raw.json").write_text(json.dumps(raw), encoding="utf-8")
+
+    def list(self, programs: dict[str, tuple[str, ...]], only: list[str] | None) -> None:
+        """Which studies there are, each with its program."""
+        for name, command in programs.items():
+            result = run((*command, "list"), 60)
+            found = [one | {"program": name} for one in lines_of(result.stdout)]
+            if not found:
+                self.problem(f"{name} lists nothing: {result.stderr.strip()[-300:]}")
+            self.studies += [one for one in found if not only or one["family"] in only]
+
+    def check(self, programs: dict[str, tuple[str, ...]]) -> None:
+        """Run every side of every study once; leave out what fails."""
+
+        def check_one(study: Record) -> tuple[Record, subprocess.CompletedProcess[str]]:
+            return study, run((*programs[study["program"]], "check", study["family"]), 60)
+
+        sound = []
+        with ThreadPoolExecutor(8) as pool:
+            for study, result in pool.map(check_one, self.studies):
+                found = [line for line in lines_of(result.stdout) if "side" in line]
+                for line in found:
+                    if not line["agrees"]:
+                        self.problem(f"{line['family']} {line['side']}: error {line['error']:.3g}")
+                if result.returncode or len(found) != 1 + sum(bool(row["to"]) for row in study["rows"]):
+                    self.problem(
+                        f"{study['family']} ended with {result.returncode}: {result.stderr.strip()[-300:]}"
+                    )
+                else:
+                    sound.append(study)
+        self.studies = sound
+        self.say(f"checked: {len(sound)} studies run")
+
+    def time(self, programs: dict[str, tuple[str, ...]]) -> None:
+        """Time all studies, one process a program, while nvidia-smi writes down the clock."""
+        watch = subprocess.Popen(
+            ("nvidia-smi", "--query-gpu=clocks.sm", "--format=csv,noheader,nounits", "-lms", "200"),
+            stdout=subprocess.PIPE, text=True,
+        )  # fmt: skip
+        for name, command in programs.items():
+            wanted = [study["family"] for study in self.studies if study["program"] == name]
+            if not wanted:
+                continue
+            result = run((*command, "time", *wanted), self.left())
+            found = lines_of(result.stdout)
+            self.times += [line for line in found if "side" in line]
+            self.head |= {key: line[key] for line in found for key in line if key == "empty_launch_ns"}
+            if result.returncode:
+                self.problem(f"timing {name} ended with {result.returncode}: {result.stderr.strip()[-300:]}")
+            self.say(f"timed {name}: {len(self.times)} sides so far")
+        watch.terminate()
+        self.head["clocks_mhz"] = clocks(watch.communicate()[0])
+        self.save()
+
+    def profile(self, programs: dict[str, tuple[str, ...]], ncu: tuple[str, ...]) -> None:
+        """Profile every side once, bunch by bunch, as long as there is time; pack the reports meanwhile."""
+        packing: list[Future[int]] = []
+        with ThreadPoolExecutor(2) as pool:
+            for number, bunch in enumerate(bunches(self.studies), 1):
+                names = [study["family"] for study in bunch]
+                if self.left() < 15:
+                    self.problem(f"no time left to profile {' '.join(names)}")
+                    continue
+                report = BUILD / f"part{number}.ncu-rep"
+                command = (*ncu, "--export", str(report), *programs[bunch[0]["program"]], "profile", *names)
+                result = run(command, self.left() - 10)
+                found = [line for line in lines_of(result.stdout) if "side" in line]
+                count = len(re.findall(r"^==PROF== Profiling ", result.stdout, re.MULTILINE))
+                passes = [int(n) for n in re.findall(r"- (\d+) pass", result.stdout)]
+                if count != len(found) or result.returncode:
+                    said = (result.stderr + result.stdout)[-300:]
+                    self.problem(
+                        f"{report.name}: {count} launches for {len(found)} sides, {result.returncode}: {said}"
+                    )
+                self.launches += [
+                    {**line, "report": f"{report.name}.xz", "launch": i}
+                    for i, line in enumerate(found[:count])
+                ]
+                if report.exists():
+                    packing.append(pool.submit(compress, report, self.folder / f"{report.name}.xz", preset=9))
+                self.say(f"profiled {report.name}: {count} launches, {max(passes, default=0)} passes at most")
+                self.save()
+        self.say(f"packed: {sum(task.result() for task in packing) / 1e6:.1f} MB")
+
+
+def main() -> int:
+    """Record; return 1 where something failed, after saving all that did not."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("output", type=Path, nargs="?", help="folder to write into")
+    parser.add_argument("--build", action="store_true", help="only compile into build/variants")
+    parser.add_argument("--only", nargs="+", metavar="STUDY", help="these alone")
+    parser.add_argument("--budget", type=float, default=270.0, help="seconds for everything (default: 270)")
+    parser.add_argument(
+        "--full", action="store_true", help="ncu's full set; otherwise what the pairs were recorded with"
+    )
+    parser.add_argument("--check-only", action="store_true", help="verify only")
+    parser.add_argument(
+        "--without-frameworks", action="store_true", help="leave out Triton's and torch's kernels"
+    )
+    options = parser.parse_args()
+    shutil.rmtree(BUILD, ignore_errors=True)
+    # Reports hold the paths of sources: where they are built, there they must lie when they are profiled.
+    shutil.copytree(ROOT / "tests" / "cuda", BUILD / "cuda")
+    if options.build or not (PREBUILT / "variants").exists():
+        failures = build(PREBUILT)
+        if failures or options.build:
+            print("\n".join(failures) or PREBUILT / "variants")
+            return bool(failures)
+    if not options.output:
+        parser.error("say where to write, or --build")
+    options.output.mkdir(parents=True, exist_ok=True)
+    recording = Recording(options.output.resolve(), options.budget)
+    programs: dict[str, tuple[str, ...]] = {"variants": (str(PREBUILT / "variants"),)}
+    frameworks = BUILD / "cuda" / "variants" / "frameworks.py"
+    if frameworks.exists() and not options.without_frameworks:
+        programs["frameworks"] = (sys.executable, str(frameworks))
+    recording.list(programs, options.only)
+    recording.check(programs)
+    if not options.check_only:
+        recording.time(programs)
+        recording.profile(programs, FULL if options.full else (*NCU, *lean_sections(BUILD / "sections")))
+    recording.save()
+    recording.say(f"{len(recording.problems)} problems")
+    return int(bool(recording.problems))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
