@@ -1,4 +1,4 @@
-"""The front door as a user meets it: a subprocess, its exit code, its streams."""
+"""The front door as a user meets it: its exit codes, its streams, and what only a process of its own shows."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import in_process
 import pytest
 from rich.console import Console
 
@@ -25,10 +26,7 @@ EXAMPLES = Path(__file__).parents[1] / "docs" / "examples" / "recorded"
 
 
 def gemmprof(*arguments: str, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "gemmprof", *arguments],
-        capture_output=True, text=True, timeout=120, check=False, cwd=cwd,
-    )  # fmt: skip
+    return in_process.run(["gemmprof", *arguments], cwd=cwd)
 
 
 def test_help_lists_every_command() -> None:

@@ -10,6 +10,7 @@ import sys
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+import in_process
 import pytest
 from recorded_data import DATA, ROOT
 
@@ -63,7 +64,7 @@ def words_of(line: str) -> list[str]:
 
 
 def run_in(folder: Path, words: list[str], **environment: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
+    return in_process.run(
         [sys.executable, "-m", "gemmprof", *words],
         capture_output=True, text=True, cwd=folder, timeout=120, check=False,
         env={**os.environ, "PYTHONPATH": str(ROOT), **environment},

@@ -2,31 +2,36 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from functools import cache
 from pathlib import Path
 
 import pytest
 from recorded_data import DATA
 
 from gemmprof.analysis.comparison.matching import chosen as of_side
-from gemmprof.analysis.comparison.sides import load_side
+from gemmprof.analysis.comparison.sides import Side, load_side
 from gemmprof.analysis.inputs.one_kernel import Candidate, one_kernel
 from gemmprof.analysis.session import load_session
 from gemmprof.base.errors import UsageError
 from gemmprof.model import Problem
-from gemmprof.reports.pages.contents import choose, plan
+from gemmprof.reports.pages.contents import KernelPage, choose, plan
 from gemmprof.runs.directory import recorded_run_directory
 
 LADDER = DATA / "ladder_simple.ncu-rep.xz"
 
 
+@cache
+def read(path: Path) -> tuple[Side, Sequence[KernelPage]]:
+    """What the two commands choose from, read once."""
+    return load_side([path]), plan(load_session([path])).pages
+
+
 def in_every_command(path: Path, selector: str) -> set[str]:
     """The kernel that `diff` and `report --baseline` take it for, or how they refuse."""
-    session = load_session([path])
+    side, pages = read(path)
     found = set()
-    for ask in (
-        lambda: of_side(load_side([path]), selector).label,
-        lambda: choose(plan(session).pages, selector).label,
-    ):
+    for ask in (lambda: of_side(side, selector).label, lambda: choose(pages, selector).label):
         try:
             label = ask()
             number = label.split()[0]

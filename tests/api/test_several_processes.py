@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import subprocess
 import sys
 from pathlib import Path
 
+import in_process
 import pytest
 from recorded_data import DATA
 from reports_in_bytes import content_of
@@ -14,7 +14,8 @@ import gemmprof
 from gemmprof.analysis.reading.report import ReportReader
 from gemmprof.ncurep import ncu_frame
 from gemmprof.ncurep import ncu_messages_pb2 as messages
-from gemmprof.reports.terminal.overview import facts, headline, record
+from gemmprof.reports.documents.of_launches import ShowDocument
+from gemmprof.reports.terminal.overview import facts, headline
 
 RANKS = (4001, 4002)
 NCCL = DATA / "processes" / "nccl.ncu-rep.xz"
@@ -72,7 +73,7 @@ def test_families_hold_the_launches_of_all_of_them(report: Path) -> None:
 def test_one_process_is_not_worth_a_word() -> None:
     opened = gemmprof.open(DATA / "names_nvtx.ncu-rep.xz")
     assert "process" not in headline(opened.session)
-    assert record(opened.session)["processes"] == []
+    assert ShowDocument.of_session(opened.session).processes == ()
 
 
 @pytest.fixture(scope="module")
@@ -121,13 +122,13 @@ def test_a_launch_says_whose_it_is(nccl: gemmprof.Report, tmp_path: Path) -> Non
     assert page.count("2219<br>GPU&nbsp;0") == page.count("2220<br>GPU&nbsp;1") == 3
     (kernel,) = (tmp_path / "pages").glob("003-*.html")
     assert "launch 3, process 2220 on GPU 1." in kernel.read_text(encoding="utf-8")
-    shown = subprocess.run(
+    shown = in_process.run(
         [sys.executable, "-m", "gemmprof", "show", str(NCCL), "--launch", "3"],
         capture_output=True, text=True, check=True, timeout=120,
     )  # fmt: skip
     assert "process 2220 on GPU 1)" in shown.stdout and shown.stderr == ""
-    ours = record(nccl.session)["processes"]
-    assert [(one["process"], one["gpu"], [at["launch"] for at in one["launches"]]) for one in ours] == [
+    ours = ShowDocument.of_session(nccl.session).processes
+    assert [(one.process, one.gpu, [at.launch for at in one.launches]) for one in ours] == [
         (2219, 0, [0, 2, 4]),
         (2220, 1, [1, 3, 5]),
     ]

@@ -11,6 +11,7 @@ import time
 from dataclasses import replace
 from pathlib import Path
 
+import in_process
 import pytest
 from json_formats import violations
 from recorded_data import DATA, ROOT, ReadRecorded
@@ -87,7 +88,7 @@ def test_foreign_text_stays_code(recorded: ReadRecorded) -> None:
 
 def _explain(*arguments: str, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "gemmprof", "explain", *arguments]
-    return subprocess.run(
+    return in_process.run(
         command,
         capture_output=True,
         text=True,

@@ -12,6 +12,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+import in_process
 import pytest
 from json_formats import violations
 from recorded_data import DATA, ROOT
@@ -56,7 +57,7 @@ ATOMICS = str(DATA / "flaws_atomics.ncu-rep.xz")
 
 
 def printed(words: list[str], cwd: Path) -> Any:
-    done = subprocess.run(
+    done = in_process.run(
         [sys.executable, "-m", "gemmprof", *words],
         capture_output=True, text=True, cwd=cwd, timeout=120, check=False,
         env={**os.environ, "PYTHONPATH": str(ROOT)},
@@ -74,7 +75,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         origin = Origin(datetime(2026, 1, 1, tzinfo=UTC) + timedelta(days=run), f"c{run}")
         time = 1e6 * (1.3 if run >= 20 else 1.0) * (1 + 0.001 * (run % 3))
         store.add([Point("k", "1x1x1", "H100", "timed", origin, time, time, time, 3)])
-    assert subprocess.run([sys.executable, "-m", "gemmprof", "baseline", "save", "main", SAME], cwd=path,
+    assert in_process.run([sys.executable, "-m", "gemmprof", "baseline", "save", "main", SAME], cwd=path,
                           env={**os.environ, "PYTHONPATH": str(ROOT)}, check=False).returncode == 0  # fmt: skip
     return path
 

@@ -9,6 +9,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import in_process
 import pytest
 from recorded_data import DATA
 
@@ -18,7 +19,7 @@ from gemmprof.reports.terminal.sections import rows
 
 
 def show(*arguments: str, columns: int = 100) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
+    return in_process.run(
         [sys.executable, "-m", "gemmprof", "show", *arguments],
         capture_output=True, text=True, check=False, timeout=120, env={**os.environ, "COLUMNS": str(columns)},
     )  # fmt: skip

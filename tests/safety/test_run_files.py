@@ -10,13 +10,12 @@ import lzma
 import os
 import random
 import shutil
-import subprocess
-import sys
 import traceback
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import in_process
 import pytest
 from reports_in_bytes import blocks
 
@@ -197,10 +196,7 @@ def test_trust_is_an_option_of_the_commands(run: Path) -> None:
     report = unpacked(run)
     report.write_bytes(lost(report.read_bytes()))
     for options, code in (((), 1), (("--trust",), 0)):
-        answer = subprocess.run(
-            [sys.executable, "-m", "gemmprof", "roofline", str(run), *options],
-            capture_output=True, text=True, timeout=120, check=False,
-        )  # fmt: skip
+        answer = in_process.run(["gemmprof", "roofline", str(run), *options])
         assert answer.returncode == code, answer.stderr
         assert ("doubtful" in answer.stderr) == bool(options)
         assert "it lost launches" in answer.stderr

@@ -12,6 +12,7 @@ import xml.etree.ElementTree as ElementTree
 from dataclasses import replace
 from pathlib import Path
 
+import in_process
 import pytest
 from made_runs import LADDER, make_run
 from recorded_data import DATA
@@ -263,10 +264,7 @@ class TestDocuments:
         assert "| SLOWER |" in shown and "<unnamed>" not in shown and r"\<unnamed\>" in shown
 
     def test_github_annotations_are_commands_and_names_are_not(self) -> None:
-        done = subprocess.run(
-            [sys.executable, "-m", "gemmprof", "diff", CODE, FEWER, "--fail-slower", "5", "--format", "github"],
-            capture_output=True, text=True, check=False, env={**os.environ, "PYTHONPATH": str(ROOT)},
-        )  # fmt: skip
+        done = in_process.run(["gemmprof", "diff", CODE, FEWER, "--fail-slower", "5", "--format", "github"])
         assert done.returncode == 1
         lines = done.stdout.splitlines()
         assert lines[0].startswith("::error title=gemmprof::<unnamed>%3A%3Anormalise") or lines[0].startswith(

@@ -12,6 +12,7 @@ import sys
 import time
 from pathlib import Path
 
+import in_process
 import pytest
 from recorded_data import DATA, ROOT
 
@@ -186,7 +187,7 @@ def test_two_writers_and_foreign_folders_are_refused(tree: Path, tmp_path: Path)
 
 def run(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "GEMMPROF_CACHE": str(cwd / "cache")}
-    return subprocess.run(
+    return in_process.run(
         [sys.executable, "-m", "gemmprof", *arguments],
         cwd=cwd, env=environment, capture_output=True, text=True, timeout=120, check=False,
     )  # fmt: skip

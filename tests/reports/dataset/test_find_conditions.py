@@ -11,6 +11,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import in_process
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings
@@ -178,7 +179,7 @@ def test_every_condition_finds_what_a_slow_reading_finds(dataset: Path, text: st
 
 
 def find(condition: str, folder: Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
+    return in_process.run(
         [sys.executable, "-m", "gemmprof", "find", condition, str(folder)],
         capture_output=True, text=True, timeout=60, check=False,
     )  # fmt: skip

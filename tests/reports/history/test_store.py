@@ -14,6 +14,7 @@ import time
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+import in_process
 import pytest
 from recorded_data import DATA
 
@@ -168,7 +169,7 @@ def test_a_damaged_record_is_named(tmp_path: Path) -> None:
 
 def gemmprof(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
     environment = {**os.environ, "PYTHONPATH": str(DATA.parent.parent)}
-    return subprocess.run(
+    return in_process.run(
         [sys.executable, "-m", "gemmprof", "history", *arguments],
         cwd=cwd, env=environment, capture_output=True, text=True, timeout=120, check=False,
     )  # fmt: skip

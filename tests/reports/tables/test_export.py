@@ -9,13 +9,13 @@ import json
 import lzma
 import math
 import os
-import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+import in_process
 import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -222,13 +222,13 @@ def test_the_command_writes_only_what_is_asked_and_replaces_nothing(tmp_path: Pa
     command = [sys.executable, "-m", "gemmprof", "export", str(BASIC), "-o", str(tmp_path / "t")]
     command += ["--format", "csv", "--table", "kernels"]
     environment = {**os.environ, "GEMMPROF_CACHE": "off"}
-    first = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
+    first = in_process.run(command, capture_output=True, text=True, check=False, env=environment)
     assert first.returncode == 0, first.stderr
     assert [entry.name for entry in (tmp_path / "t").iterdir()] == ["kernels.csv"]
     assert f"Wrote {tmp_path / 't' / 'kernels.csv'}" in first.stderr
-    second = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
+    second = in_process.run(command, capture_output=True, text=True, check=False, env=environment)
     assert second.returncode == 2 and "--force" in second.stderr
-    third = subprocess.run(
+    third = in_process.run(
         [*command, "--force"], capture_output=True, text=True, check=False, env=environment
     )
     assert third.returncode == 0
