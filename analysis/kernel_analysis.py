@@ -18,10 +18,12 @@ import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from gemmprof.analysis.explanation.engine import explain
 from gemmprof.analysis.explanation.trust import NOT_PROFILED
+from gemmprof.analysis.figure import with_formulas
 from gemmprof.analysis.occupancy import of_launch as occupancy_profile
 from gemmprof.analysis.sections import (
     bank_conflicts,
@@ -88,9 +90,9 @@ ANALYSES: tuple[Analysis, ...] = (
 class Results(Mapping[str, Any]):
     """The result of each analysis by its ``NAME``, in the order of `ANALYSES`, made when it is first looked at."""
 
-    def __init__(self, profile: KernelProfile) -> None:
+    def __init__(self, profile: KernelProfile, made: Mapping[str, Any] = MappingProxyType({})) -> None:
         self._profile = profile
-        self._made: dict[str, Any] = {}
+        self._made: dict[str, Any] = dict(made)
 
     def __getitem__(self, name: str) -> Any:
         if name not in self._made:
@@ -146,6 +148,18 @@ class KernelAnalysis:
             f"launch {self.profile.index}",
             time_words(self.profile.number(DURATION)),
         )
+
+    @property
+    def traced(self) -> KernelAnalysis:
+        """The same with numbers that know their formulas, for pages; itself where instance values were dropped."""
+        if self.slimmed:
+            return self
+        if "traced" not in self._made:
+            # Code is shown by the thousand lines, each column under one formula.
+            plain = {source_view.NAME: self.results[source_view.NAME]}
+            self._made["traced"] = replace(self, results=Results(with_formulas(self.profile), plain))
+        found: KernelAnalysis = self._made["traced"]
+        return found
 
     @property
     def explanation(self) -> Explanation:

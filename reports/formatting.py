@@ -17,6 +17,7 @@ from gemmprof.model import NotCollected
 
 if TYPE_CHECKING:
     from gemmprof.analysis.comparison.quantify import Change
+    from gemmprof.analysis.figure import Figure
 
 DASH = "–"
 """Stands where a value is not known."""
@@ -231,6 +232,34 @@ def quantity(value: Any, unit: str = "") -> str:
     if unit in _COUNTED and value != 1:
         unit += "s"
     return f"{number(value)} {unit}".rstrip()
+
+
+_BY_UNIT: dict[str, Callable[[Any], str]] = {
+    "%": percent,
+    "share": ratio,
+    "occupancy": occupancy,
+    "ns": nanoseconds,
+    "hz": hertz,
+    "byte": traffic,
+    "size": capacity,
+    "byte/s": bandwidth,
+    "flop/s": flops,
+    "flop/byte": lambda value: DASH if _number(value) is None else significant(value),
+    "×": times,
+}
+
+
+def fixed(value: Any, digits: int = 1) -> str:
+    """A number with this many digits after the point."""
+    amount = _number(value)
+    return DASH if amount is None else f"{amount:,.{digits}f}"
+
+
+def figure_text(value: Any, declared: Figure) -> str:
+    """A figure as its declaration says: unit and digits."""
+    if declared.digits is not None:
+        return fixed(value, declared.digits)
+    return _BY_UNIT.get(declared.unit, number)(value)
 
 
 def raw_value(value: int | float | str) -> str:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 from gemmprof.analysis.comparison.quantities import LESS_IS_BETTER, NOT_JUDGED, QUANTITIES, WHOLES
+from gemmprof.analysis.figure import formula_of
 from gemmprof.analysis.kernel_analysis import KernelAnalysis
 from gemmprof.analysis.sections.bank_conflicts import BankConflicts
 from gemmprof.analysis.sections.instruction_mix import InstructionMix
@@ -179,7 +180,7 @@ def measures(analysis: KernelAnalysis) -> Measures:
             result = _get(analysis, kind)
             found = None if result is None else value(result)
             if found is not None:
-                values[name] = float(found)
+                values[name] = found if formula_of(found) else float(found)
     stalls = _cycles(_get(analysis, WarpStates))
     return Measures(
         values,

@@ -67,11 +67,11 @@ def _l1_bytes(result: Coalescing) -> float | None:
 
 
 def _count(*opcodes: str) -> Callable[[InstructionMix], float | None]:
-    return lambda mix: float(mix.count(*opcodes))
+    return lambda mix: mix.count(*opcodes)
 
 
 def _percent(value: float | None) -> float | None:
-    return None if value is None else 100.0 * value
+    return None if value is None else 100 * value
 
 
 QUANTITIES: dict[str, tuple[Quantity, ...]] = {
@@ -109,7 +109,7 @@ QUANTITIES: dict[str, tuple[Quantity, ...]] = {
             "inst",
             LESS_IS_BETTER,
             InstructionMix,
-            lambda r: float(r.executed),
+            lambda r: r.executed,
         ),
         ("ffma", "FFMA", "inst", NOT_JUDGED, InstructionMix, _count("FFMA", "FFMA2")),
         ("shared_loads", "Shared loads (LDS)", "inst", LESS_IS_BETTER, InstructionMix, _count("LDS", "LDSM")),

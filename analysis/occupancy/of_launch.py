@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from gemmprof import metrics
+from gemmprof.analysis.figure import figure
 from gemmprof.analysis.occupancy.advice import Suggestion, suggest
 from gemmprof.analysis.occupancy.calculator import Occupancy, occupancy
 from gemmprof.base.errors import OccupancyError
@@ -34,8 +35,8 @@ class BlockLimit:
     """
 
     resource: str
-    blocks: int
     binding: bool
+    blocks: int = figure("Blocks that a resource admits")
     alone: int | None = None
 
 
@@ -50,8 +51,13 @@ class Loss:
     """
 
     kind: str
-    points: float
     text: str
+    points: float = figure("Lost", "points")
+
+    @property
+    def title(self) -> str:
+        """Its cause."""
+        return self.kind
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,24 +83,29 @@ class LaunchOccupancy:
         missing: what else could be collected.
     """
 
-    theoretical_percent: float
-    achieved_percent: float | None
-    theoretical_warps: float | None
-    achieved_warps: float | None
-    block_limits: tuple[BlockLimit, ...]
-    blocks_per_sm: int
-    waves: float | None
-    full_waves: int | None
-    last_wave_blocks: int | None
-    wave_blocks: int | None
-    even_percent: float | None
-    losses: tuple[Loss, ...]
-    block_cycles: float | None
-    calculated: Occupancy | None
-    agrees: bool | None
-    suggestions: tuple[Suggestion, ...]
-    max_active_clusters: int | None = None
-    cluster_percent: float | None = None
+    theoretical_percent: float = figure("Theoretical", "occupancy", "what the launch allows", listed=False)
+    achieved_percent: float | None = figure("Achieved", "occupancy", "of an SM's warp slots", listed=False)
+    theoretical_warps: float | None = figure("Theoretical, warps", listed=False, digits=2)
+    achieved_warps: float | None = figure("Achieved, warps", listed=False, digits=2)
+    even_percent: float | None = figure(
+        "Even split",
+        "occupancy",
+        "blocks of equal length, spread evenly: below the theoretical the grid costs",
+        listed=False,
+    )
+    block_limits: tuple[BlockLimit, ...] = ()
+    blocks_per_sm: int = figure("Blocks of an SM", listed=False)
+    losses: tuple[Loss, ...] = ()
+    waves: float | None = figure("Waves", "", "a small part in the last one leaves SMs idle", digits=2)
+    full_waves: int | None = figure("Full waves")
+    wave_blocks: int | None = figure("Blocks in a wave")
+    last_wave_blocks: int | None = figure("Blocks in the last wave")
+    block_cycles: float | None = figure("A block lives, cycles", digits=0)
+    calculated: Occupancy | None = None
+    agrees: bool | None = None
+    suggestions: tuple[Suggestion, ...] = ()
+    max_active_clusters: int | None = figure("Clusters that fit the GPU")
+    cluster_percent: float | None = figure("Cluster slots filled", "%")
     missing: NotCollected | None = None
 
     @property
@@ -133,19 +144,18 @@ def analyse(profile: KernelProfile) -> LaunchOccupancy | NotCollected:
     theoretical = profile.number(metrics.THEORETICAL_OCCUPANCY)
     if theoretical is None or GROUP.missing(profile.metrics) is not None:
         return GROUP.not_collected(profile.metrics)
-    admitted = {
-        resource: round(blocks) for resource, name in _LIMITS if (blocks := profile.number(name)) is not None
-    }
+    admitted = {resource: blocks for resource, name in _LIMITS if (blocks := profile.whole(name)) is not None}
     blocks_per_sm = min(admitted.values())
     achieved = profile.number(metrics.ACHIEVED_OCCUPANCY)
     sm_count = _sm_count(profile)
     waves = profile.number(metrics.WAVES_PER_SM)
     full = last = wave_blocks = None
+    blocks = profile.named(profile.launch.blocks, metrics.GRID_SIZE)
     even = None
     if sm_count and blocks_per_sm:
         wave_blocks = sm_count * blocks_per_sm
-        full, last = divmod(profile.launch.blocks, wave_blocks)
-        even = theoretical * _even_share(profile.launch.blocks, sm_count, blocks_per_sm)
+        full, last = divmod(blocks, wave_blocks)
+        even = theoretical * _even_share(blocks, sm_count, blocks_per_sm)
     calculated = of_launch(profile)
     block_cycles = _block_cycles(profile, sm_count)
     clustered = bool(profile.launch.cluster_size)
@@ -155,7 +165,7 @@ def analyse(profile: KernelProfile) -> LaunchOccupancy | NotCollected:
         theoretical_warps=profile.number(metrics.THEORETICAL_WARPS),
         achieved_warps=profile.number(metrics.ACHIEVED_WARPS),
         block_limits=tuple(
-            BlockLimit(resource, blocks, blocks == blocks_per_sm, _alone(calculated, resource, blocks))
+            BlockLimit(resource, blocks == blocks_per_sm, blocks, _alone(calculated, resource, blocks))
             for resource, blocks in admitted.items()
         ),
         blocks_per_sm=blocks_per_sm,
@@ -169,7 +179,7 @@ def analyse(profile: KernelProfile) -> LaunchOccupancy | NotCollected:
         calculated=calculated,
         agrees=None if calculated is None else _agrees(calculated, blocks_per_sm, theoretical),
         suggestions=() if calculated is None else suggest(calculated),
-        max_active_clusters=_whole(profile.number(metrics.MAX_ACTIVE_CLUSTERS)) if clustered else None,
+        max_active_clusters=profile.whole(metrics.MAX_ACTIVE_CLUSTERS) if clustered else None,
         cluster_percent=profile.number(metrics.CLUSTER_OCCUPANCY) if clustered else None,
         missing=GROUP.incomplete(profile.metrics),
     )
@@ -180,7 +190,7 @@ def of_launch(profile: KernelProfile) -> Occupancy | None:
     launch = profile.launch
     if launch.registers_per_thread is None:
         return None
-    barriers = _whole(profile.number(metrics.BARRIERS_PER_BLOCK))
+    barriers = profile.whole(metrics.BARRIERS_PER_BLOCK)
     try:
         return occupancy(
             profile.device.compute_capability,
@@ -207,14 +217,10 @@ def _agrees(calculated: Occupancy, blocks_per_sm: int, theoretical: float) -> bo
     return calculated.blocks_per_sm == blocks_per_sm and same_occupancy
 
 
-def _whole(value: float | None) -> int | None:
-    return None if value is None else round(value)
-
-
 def _sm_count(profile: KernelProfile) -> int | None:
     """SMs that the launch could use; the launch's own count differs from the device's under green contexts."""
-    count = profile.number(metrics.SM_COUNT)
-    return profile.device.sm_count if count is None else round(count)
+    count = profile.whole(metrics.SM_COUNT)
+    return profile.named(profile.device.sm_count, metrics.SM_COUNT) if count is None else count
 
 
 def _even_share(blocks: int, sm_count: int, blocks_per_sm: int) -> float:
@@ -235,7 +241,8 @@ def _block_cycles(profile: KernelProfile, sm_count: int | None) -> float | None:
     launch = profile.launch
     if resident is None or cycles is None or not sm_count or not launch.blocks:
         return None
-    warps = launch.blocks * -(-launch.threads_per_block // 32)
+    threads = profile.named(launch.threads_per_block, metrics.BLOCK_SIZE)
+    warps = profile.named(launch.blocks, metrics.GRID_SIZE) * -(-threads // 32)
     return resident * cycles * sm_count / warps
 
 
@@ -269,11 +276,11 @@ def _grid_loss(blocks: int, theoretical: float, reached: float, sm_count: int, b
         given = f"each of {sm_count} SMs gets {share} of the {blocks_per_sm} blocks that it could hold"
         if blocks < sm_count:
             given = f"{sm_count - blocks} of {sm_count} SMs get no block, the others one of {blocks_per_sm}"
-        return Loss("small grid", points, f"The grid has {blocks:,} {_blocks(blocks)}: {given}.")
+        return Loss("small grid", f"The grid has {blocks:,} {_blocks(blocks)}: {given}.", points)
     return Loss(
         "tail",
-        points,
-        f"The last wave is not full: after {full} full {'wave' if full == 1 else 'waves'} of {wave:,} blocks "
+        points=points,
+        text=f"The last wave is not full: after {full} full {'wave' if full == 1 else 'waves'} of {wave:,} blocks "
         f"{last:,} {'remains' if last == 1 else 'remain'}, and SMs without another block to start run half empty.",
     )
 
@@ -289,12 +296,12 @@ def _rest(profile: KernelProfile, achieved: float, even: float, block_cycles: fl
         empty = block_cycles * (even / achieved - 1)
         return Loss(
             "short blocks",
-            points,
-            f"Blocks are short: one lives {block_cycles:,.0f} cycles, and its place stays empty for about "
+            points=points,
+            text=f"Blocks are short: one lives {block_cycles:,.0f} cycles, and its place stays empty for about "
             f"{empty:,.0f} more while it drains and the next one starts.",
         )
     text = "Warps and blocks finish at different times: the rest of a block, or of the grid, waits for the slowest."
     fewest, most = profile.number(metrics.ACTIVE_CYCLES_MIN), profile.number(metrics.ACTIVE_CYCLES_MAX)
     if fewest is not None and most is not None and most > 0 and fewest / most < 0.9:
         text += f" SMs were busy for {fewest:,.0f} to {most:,.0f} cycles."
-    return Loss("imbalance", points, text)
+    return Loss("imbalance", text, points)

@@ -13,7 +13,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from gemmprof import metrics
-from gemmprof.analysis.sections.by_line import Code, Place, by_address, operation_of, total
+from gemmprof.analysis.figure import derived, figure
+from gemmprof.analysis.figure import total as sum_of
+from gemmprof.analysis.sections.by_line import Code, Place, by_address, operation_of
 from gemmprof.model import KernelProfile, NotCollected
 
 NAME = "bank_conflicts"
@@ -38,13 +40,13 @@ class SharedOperation:
 
     name: str
     title: str
-    requests: float | None
-    wavefronts: float | None
-    conflicts: float | None
+    requests: float | None = figure("Requests")
+    wavefronts: float | None = figure("Wavefronts", "", "passes through the data stage of shared memory")
+    conflicts: float | None = figure("Conflicts", "", "wavefronts that bank conflicts added")
     part_of: str = ""
     matrix_requests: float = 0.0
 
-    @property
+    @derived("Wavefronts per request")
     def n_way(self) -> float | None:
         """Wavefronts a request, None without requests.
 
@@ -55,12 +57,12 @@ class SharedOperation:
             return None
         return self.wavefronts / (self.requests + self.matrix_requests)
 
-    @property
+    @derived("Share of conflicts", "%", "of the wavefronts")
     def share(self) -> float | None:
         """Per cent of the wavefronts that conflicts added. None without wavefronts."""
         if self.conflicts is None or not self.wavefronts:
             return None
-        return 100.0 * self.conflicts / self.wavefronts
+        return 100 * self.conflicts / self.wavefronts
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,17 +77,22 @@ class SharedAccess:
     """
 
     place: Place
-    executed: int | None
-    wavefronts: int
-    ideal: int
+    executed: int | None = figure("Executed")
+    wavefronts: int = figure("Wavefronts")
+    ideal: int = figure("Needed", "", "wavefronts without conflicts")
     operation: str = ""
 
     @property
+    def label(self) -> str:
+        """Where it stands."""
+        return self.place.label
+
+    @derived("Too many")
     def excess(self) -> int:
         """Wavefronts beyond the ideal."""
         return self.wavefronts - self.ideal
 
-    @property
+    @derived("Passes per execution")
     def n_way(self) -> float | None:
         """Wavefronts an execution; None if nothing was executed."""
         return self.wavefronts / self.executed if self.executed else None
@@ -111,8 +118,12 @@ class BankConflicts:
     operations: tuple[SharedOperation, ...]
     instructions: tuple[SharedAccess, ...] = ()
     lines: tuple[SharedAccess, ...] = ()
-    estimated_speedup: float | None = None
-    estimated_speedup_by_source: float | None = None
+    wavefronts: int | None = figure("Wavefronts of all instructions", listed=False)
+    ideal: int | None = figure("Wavefronts that their data needs", listed=False)
+    estimated_speedup: float | None = figure("Nsight Compute's estimated speed-up", "%", listed=False)
+    estimated_speedup_by_source: float | None = figure(
+        "The same by the instrumented counts", "%", listed=False
+    )
     missing: NotCollected | None = None
     counted: frozenset[str] = frozenset()
     untouched: bool = False
@@ -131,19 +142,19 @@ class BankConflicts:
         if worst is not None and (worst.share or 0) >= 1:
             return False
         if self.instructions:
-            return 100 * (self.excess or 0) < (self.wavefronts or 0)
+            return (self.excess_share or 0) < 1
         own = [kind for kind in self.operations if not kind.part_of and kind.wavefronts]
         return True if own and all(kind.share is not None for kind in own) else None
 
-    @property
-    def wavefronts(self) -> int | None:
-        """Wavefronts of all instructions, None without source counters."""
-        return sum(access.wavefronts for access in self.instructions) if self.instructions else None
-
-    @property
+    @derived("Wavefronts beyond the ideal", listed=False)
     def excess(self) -> int | None:
         """Wavefronts beyond the ideal over all instructions, None without source counters."""
-        return sum(access.excess for access in self.instructions) if self.instructions else None
+        return None if self.wavefronts is None or self.ideal is None else self.wavefronts - self.ideal
+
+    @derived("Wavefronts beyond what the data needs", "%", listed=False)
+    def excess_share(self) -> float | None:
+        """Per cent of the wavefronts that are beyond the ideal."""
+        return 100 * self.excess / self.wavefronts if self.excess is not None and self.wavefronts else None
 
     def excess_of(self, name: str) -> int | None:
         """Wavefronts beyond the ideal of the instructions of one kind, by their addresses; None if unknown."""
@@ -190,12 +201,18 @@ def analyse(profile: KernelProfile) -> BankConflicts | NotCollected:
     missing = no_counters
     if no_source:
         missing = NotCollected((metrics.SHARED_WAVEFRONTS_BY_ADDRESS,), "--section SourceCounters")
+    wavefronts, ideal = (
+        None if (counts := by_address(profile, name)) is None or not instructions else sum_of(counts)
+        for name in (metrics.SHARED_WAVEFRONTS_BY_ADDRESS, metrics.SHARED_IDEAL_BY_ADDRESS)
+    )
     return BankConflicts(
         operations,
         instructions,
         lines,
+        wavefronts,
+        ideal,
         _estimated_speedup(profile, operations),
-        _estimated_speedup_by_source(profile, instructions),
+        _estimated_speedup_by_source(profile, wavefronts, ideal),
         missing,
         frozenset(
             kind for kind, name in metrics.SHARED_WAVEFRONTS_OF.items() if profile.number(name) is not None
@@ -225,7 +242,7 @@ def _requests(profile: KernelProfile, name: str) -> float | None:
     """Instructions of one kind; plain loads include LDSM, because the hardware counters of loads do."""
     requests = profile.first_number(metrics.SHARED_INSTRUCTIONS_OF.get(name, ()))
     if name == "load" and requests is not None:
-        requests += profile.first_number(metrics.SHARED_INSTRUCTIONS_OF["ldmatrix"]) or 0.0
+        requests += profile.first_number(metrics.SHARED_INSTRUCTIONS_OF["ldmatrix"]) or 0
     return requests
 
 
@@ -238,16 +255,14 @@ def _estimated_speedup(profile: KernelProfile, operations: Iterable[SharedOperat
 
 
 def _estimated_speedup_by_source(
-    profile: KernelProfile, instructions: Iterable[SharedAccess]
+    profile: KernelProfile, wavefronts: int | None, ideal: int | None
 ) -> float | None:
     """Rule UncoalescedSharedAccess: share of the excess wavefronts x share of the cycles in which L1 was active."""
     active = profile.number(metrics.L1_ACTIVE_CYCLES)
     elapsed = profile.number(metrics.L1_ELAPSED_CYCLES)
-    wavefronts = sum(access.wavefronts for access in instructions)
-    excess = sum(access.excess for access in instructions)
-    if active is None or not elapsed or not excess:
+    if active is None or not elapsed or not wavefronts or ideal is None or wavefronts == ideal:
         return None
-    return 100.0 * (active / elapsed) * (excess / wavefronts)
+    return 100 * (active / elapsed) * ((wavefronts - ideal) / wavefronts)
 
 
 def _accesses(profile: KernelProfile) -> tuple[tuple[SharedAccess, ...], tuple[SharedAccess, ...]]:
@@ -263,9 +278,9 @@ def _accesses(profile: KernelProfile) -> tuple[tuple[SharedAccess, ...], tuple[S
     def access(place: Place) -> SharedAccess:
         return SharedAccess(
             place,
-            total(executed, place.addresses),
-            total(wavefronts, place.addresses) or 0,
-            total(ideal, place.addresses) or 0,
+            place.total(executed),
+            place.total(wavefronts) or 0,
+            place.total(ideal) or 0,
             operation_of(kinds, place.addresses),
         )
 

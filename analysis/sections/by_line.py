@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from itertools import repeat
 
 from gemmprof.analysis import opcodes
+from gemmprof.analysis.figure import total as sum_of
 from gemmprof.model import Instruction, KernelProfile
 
 
@@ -33,6 +34,10 @@ class Place:
     line: int | None = None
     text: str = ""
 
+    def total(self, values: Mapping[int, int] | None) -> int | None:
+        """Sum of the values at its addresses (one without a value counts 0); None if not collected."""
+        return None if values is None else sum_of(values, self.addresses)
+
     @property
     def label(self) -> str:
         """Short name: ``kernel.cu:42``, else the address."""
@@ -52,6 +57,11 @@ def by_address(profile: KernelProfile, metric: str) -> dict[int, int] | None:
     A metric that was collected and touched no instruction has the scalar 0 and no instances in the report: that is
     an empty dictionary here.
     """
+    found = _by_address(profile, metric)
+    return None if found is None else profile.named(found, metric)
+
+
+def _by_address(profile: KernelProfile, metric: str) -> dict[int, int] | None:
     instances = profile.instances.get(metric)
     if instances is None:
         return {} if profile.metrics.get(metric) == 0 else None
@@ -76,11 +86,8 @@ def constants_set(profile: KernelProfile, metric: str) -> int | None:
     counts = by_address(profile, metric)
     if counts is None or not profile.source.instructions:
         return None
-    return sum(
-        counts.get(instruction.address, 0)
-        for instruction in profile.source.instructions
-        if opcodes.sets_a_constant(instruction.sass)
-    )
+    code = profile.source.instructions
+    return sum_of(counts, [one.address for one in code if opcodes.sets_a_constant(one.sass)])
 
 
 def first_by_address(profile: KernelProfile, names: Iterable[str]) -> dict[int, int] | None:

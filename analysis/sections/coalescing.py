@@ -10,7 +10,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from gemmprof import metrics
-from gemmprof.analysis.sections.by_line import Code, Place, by_address, operation_of, total
+from gemmprof.analysis.figure import derived, figure
+from gemmprof.analysis.figure import total as sum_of
+from gemmprof.analysis.sections.by_line import Code, Place, by_address, operation_of
 from gemmprof.model import KernelProfile, NotCollected
 
 NAME = "coalescing"
@@ -37,14 +39,14 @@ class GlobalOperation:
 
     name: str
     title: str
-    requests: float
-    sectors: float | None
-    bytes_used_per_sector: float | None = None
-    bytes_per_sector_limit: float | None = None
-    l1_hit_rate: float | None = None
+    requests: float = figure("Requests")
+    sectors: float | None = figure("Sectors")
+    bytes_used_per_sector: float | None = figure("Bytes used per sector", "", "of 32")
+    bytes_per_sector_limit: float | None = figure("Bytes of a sector that could be used")
+    l1_hit_rate: float | None = figure("L1 hit rate", "%")
     part_of: str = ""
 
-    @property
+    @derived("Sectors per request", "", "4 is ideal for 4-byte elements of a full warp, 32 the worst")
     def sectors_per_request(self) -> float | None:
         """4 is ideal for 4-byte elements of a full warp, 32 the worst. None without requests."""
         return self.sectors / self.requests if self.sectors is not None and self.requests else None
@@ -63,18 +65,23 @@ class GlobalAccess:
     """
 
     place: Place
-    executed: int | None
-    sectors: int
-    ideal: int
-    tag_requests: int | None = None
+    executed: int | None = figure("Executed")
+    sectors: int = figure("Sectors")
+    ideal: int = figure("Needed", "", "sectors that the same bytes would fill side by side")
+    tag_requests: int | None = figure("Tag look-ups")
     operation: str = ""
 
     @property
+    def label(self) -> str:
+        """Where it stands."""
+        return self.place.label
+
+    @derived("Too many")
     def excess(self) -> int:
         """Sectors beyond the ideal."""
         return self.sectors - self.ideal
 
-    @property
+    @derived("Per execution")
     def sectors_per_request(self) -> float | None:
         """Sectors an execution; None if nothing was executed."""
         return self.sectors / self.executed if self.executed else None
@@ -98,9 +105,9 @@ class Coalescing:
     operations: tuple[GlobalOperation, ...]
     instructions: tuple[GlobalAccess, ...] = ()
     lines: tuple[GlobalAccess, ...] = ()
-    sectors: int | None = None
-    ideal: int | None = None
-    estimated_speedup: float | None = None
+    sectors: int | None = figure("Sectors of all instructions", listed=False)
+    ideal: int | None = figure("Sectors that their data needs", listed=False)
+    estimated_speedup: float | None = figure("Nsight Compute's estimated speed-up", "%", listed=False)
     missing: NotCollected | None = None
     counted: frozenset[str] = frozenset()
 
@@ -111,15 +118,15 @@ class Coalescing:
             return True
         return False if self.sectors == 0 or self.counted.issuperset(_KINDS) else None
 
-    @property
+    @derived("Sectors beyond the ideal", listed=False)
     def excess(self) -> int | None:
         """Sectors beyond the ideal over the whole launch."""
         return None if self.sectors is None or self.ideal is None else self.sectors - self.ideal
 
-    @property
+    @derived("Sectors beyond what the data needs", "%", listed=False)
     def excess_share(self) -> float | None:
         """Per cent of all sectors that are beyond the ideal."""
-        return 100.0 * self.excess / self.sectors if self.excess is not None and self.sectors else None
+        return 100 * self.excess / self.sectors if self.excess is not None and self.sectors else None
 
     def operation(self, name: str) -> GlobalOperation | None:
         """The kind of access with this name, or None if it did not occur."""
@@ -154,7 +161,7 @@ def analyse(profile: KernelProfile) -> Coalescing | NotCollected:
         missing = NotCollected((metrics.GLOBAL_SECTORS_BY_ADDRESS,), "--section SourceCounters")
         return Coalescing(operations, missing=missing, counted=counted)
     instructions, lines = _accesses(profile, sectors, ideal)
-    sums = sum(sectors.values()), sum(ideal.values())
+    sums = sum_of(sectors), sum_of(ideal)
     return Coalescing(
         operations, instructions, lines, *sums, _estimated_speedup(profile, *sums), no_counters, counted
     )
@@ -209,7 +216,7 @@ def _estimated_speedup(profile: KernelProfile, sectors: int, ideal: int) -> floa
     elapsed = profile.number(metrics.L2_ELAPSED_CYCLES)
     if active is None or not elapsed or sectors <= ideal:
         return None
-    return 100.0 * (active / elapsed) * ((sectors - ideal) / sectors)
+    return 100 * (active / elapsed) * ((sectors - ideal) / sectors)
 
 
 def _accesses(
@@ -224,10 +231,10 @@ def _accesses(
     def access(place: Place) -> GlobalAccess:
         return GlobalAccess(
             place,
-            total(executed, place.addresses),
-            total(sectors, place.addresses) or 0,
-            total(ideal, place.addresses) or 0,
-            total(tags, place.addresses),
+            place.total(executed),
+            place.total(sectors) or 0,
+            place.total(ideal) or 0,
+            place.total(tags),
             operation_of(kinds, place.addresses),
         )
 

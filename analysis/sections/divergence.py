@@ -6,7 +6,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from gemmprof import metrics
-from gemmprof.analysis.sections.by_line import Code, Place, by_address, first_by_address, total
+from gemmprof.analysis.figure import derived, figure
+from gemmprof.analysis.sections.by_line import Code, Place, by_address, first_by_address
 from gemmprof.model import KernelProfile, NotCollected
 
 NAME = "divergence"
@@ -25,14 +26,19 @@ class Branch:
     """
 
     place: Place
-    executed: int | None
-    divergent: int
-    threads_per_instruction: float | None = None
+    executed: int | None = figure("Executed")
+    divergent: int = figure("Divergent", "", "executions after which threads of a warp went different ways")
+    threads_per_instruction: float | None = figure("Threads at the branch")
 
     @property
+    def label(self) -> str:
+        """Where it stands."""
+        return self.place.label
+
+    @derived("Share", "%")
     def divergent_share(self) -> float | None:
         """Per cent of the executions that diverged."""
-        return 100.0 * self.divergent / self.executed if self.executed else None
+        return 100 * self.divergent / self.executed if self.executed else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,22 +62,22 @@ class Divergence:
         lines: the same per CUDA line.
     """
 
-    threads_per_instruction: float | None
-    threads_per_instruction_predicated_on: float | None
+    threads_per_instruction: float | None = figure("Threads per instruction", "", "of a warp's", listed=False)
+    threads_per_instruction_predicated_on: float | None = figure("The same, predicated on", listed=False)
     warp_size: int = 32
-    branches: float | None = None
-    branch_share: float | None = None
-    uniform_share: float | None = None
-    divergent_branches: float | None = None
-    divergent_branches_per_scheduler: float | None = None
+    branches: float | None = figure("Branches executed")
+    divergent_branches: float | None = figure("Divergent branches")
+    branch_share: float | None = figure("Share of all instructions", "%")
+    uniform_share: float | None = figure("Uniform branch targets", "%", "100 where no branch splits a warp")
+    divergent_branches_per_scheduler: float | None = figure("Divergent branches per scheduler", listed=False)
     guilty: tuple[Branch, ...] = ()
     lines: tuple[Branch, ...] = ()
 
-    @property
+    @derived("Active threads of a warp", "%", listed=False)
     def active_share(self) -> float | None:
         """Per cent of a warp's threads that an average instruction keeps busy, predicates considered."""
         threads = self.threads_per_instruction_predicated_on or self.threads_per_instruction
-        return None if threads is None else 100.0 * threads / self.warp_size
+        return None if threads is None else 100 * threads / self.warp_size
 
 
 RESULT = Divergence
@@ -90,17 +96,17 @@ def analyse(profile: KernelProfile) -> Divergence | NotCollected:
     guilty, lines = _guilty(profile)
     warp_size = profile.device.attributes.get("warp_size")
     return Divergence(
-        threads,
-        predicated_on,
-        warp_size if isinstance(warp_size, int) and warp_size > 0 else 32,
-        branches,
+        threads_per_instruction=threads,
+        threads_per_instruction_predicated_on=predicated_on,
+        warp_size=warp_size if isinstance(warp_size, int) and warp_size > 0 else 32,
+        branches=branches,
         # ncu stores a fraction under a name and a unit that promise per cent.
-        None if fraction is None else 100.0 * fraction,
-        uniform if uniform or divergent else None,
-        divergent,
-        profile.first_number(metrics.DIVERGENT_BRANCHES_PER_SCHEDULER),
-        guilty,
-        lines,
+        branch_share=None if fraction is None else 100 * fraction,
+        uniform_share=uniform if uniform or divergent else None,
+        divergent_branches=divergent,
+        divergent_branches_per_scheduler=profile.first_number(metrics.DIVERGENT_BRANCHES_PER_SCHEDULER),
+        guilty=guilty,
+        lines=lines,
     )
 
 
@@ -114,10 +120,10 @@ def _guilty(profile: KernelProfile) -> tuple[tuple[Branch, ...], tuple[Branch, .
     code = Code(profile)
 
     def branch(place: Place) -> Branch:
-        executions = total(executed, place.addresses)
-        active = total(threads, place.addresses)
+        executions = place.total(executed)
+        active = place.total(threads)
         average = active / executions if active is not None and executions else None
-        return Branch(place, executions, total(divergent, place.addresses) or 0, average)
+        return Branch(place, executions, place.total(divergent) or 0, average)
 
     addresses = [address for address, count in divergent.items() if count]
     return (

@@ -11,6 +11,8 @@ from dataclasses import dataclass, replace
 
 from gemmprof import metrics
 from gemmprof.analysis import opcodes
+from gemmprof.analysis.figure import declared, derived, figure
+from gemmprof.analysis.figure import total as sum_of
 from gemmprof.analysis.sections.by_line import constants_set
 from gemmprof.model import KernelProfile, NotCollected
 
@@ -27,12 +29,12 @@ class OpcodeCount:
     """
 
     opcode: str
-    executed: int
-    thread_executed: int | None
     instruction_class: str
     """Key of the class, see `opcodes.CLASSES`."""
     meaning: str
     """The opcode in words, '' if gemmprof does not know it."""
+    executed: int = figure("Warp instructions")
+    thread_executed: int | None = figure("Thread instructions")
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,11 +43,10 @@ class ClassCount:
 
     key: str
     title: str
-    executed: int
-    thread_executed: int | None
-    share: float
-    """Of all executed warp instructions, 0 to 1."""
     opcodes: tuple[OpcodeCount, ...]
+    executed: int = figure("Warp instructions")
+    thread_executed: int | None = figure("Thread instructions")
+    share: float = figure("Share", "share", "of all executed warp instructions")
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,12 +62,20 @@ class PipeUse:
     pipe: str
     label: str
     meaning: str
-    cycles_of_active: float | None = None
-    cycles_of_elapsed: float | None = None
-    instructions_of_active: float | None = None
-    instructions_of_elapsed: float | None = None
+    cycles_of_active: float | None = figure("Busy cycles of active ones", "%")
+    cycles_of_elapsed: float | None = figure("Busy cycles of elapsed ones", "%")
+    instructions_of_active: float | None = figure("Instructions of the most in active cycles", "%")
+    instructions_of_elapsed: float | None = figure("Instructions of the most in elapsed cycles", "%")
 
     @property
+    def counts(self) -> str:
+        """What `percent` counts, by the title of its figure: busy cycles before instructions, of active ones first."""
+        order = ("cycles_of_active", "instructions_of_active", "cycles_of_elapsed", "instructions_of_elapsed")
+        known = next((name for name in order if getattr(self, name) is not None), order[0])
+        title = declared(PipeUse)[known].title
+        return title[:1].lower() + title[1:]
+
+    @derived("Pipe use", "%", "of its peak, by what its row says", listed=False)
     def percent(self) -> float:
         """One number: busy cycles before instructions, of active cycles before elapsed ones."""
         order = (
@@ -84,27 +93,23 @@ class Ratios:
 
     main_opcode: str
     """Arithmetic that the kernel does most of: ``HGMMA``, ``FFMA``, ``DFMA`` …; '' if it does none."""
-    main_share: float
-    """Its share of all executed instructions, 0 to 1."""
-    main_per_shared_load: float | None
-    """The same per LDS instruction (LDS and LDSM)."""
-    main_per_global_load: float | None
-    """The same per global load instruction (LDG and LDGSTS)."""
-    ffma_per_shared_load: float | None
-    """FFMA per LDS instruction (LDS and LDSM)."""
-    ffma_per_global_load: float | None
-    """FFMA per global load instruction (LDG and LDGSTS)."""
-    fma_share: float
-    """Share of fused multiply-adds (FFMA, DFMA, HFMA2) in all executed instructions, 0 to 1.
-
-    Those that only set a register to a constant do not count.
-    """
-    math_share: float
-    """Share of floating-point and tensor arithmetic in all executed instructions, 0 to 1."""
-    bytes_per_shared_load: float | None
-    """Mean bytes that one thread asks for with one LDS: 4 for LDS, 16 for LDS.128."""
-    bytes_per_global_load: float | None
-    """Mean bytes that one thread asks for with one LDG: 4 for LDG.E, 16 for LDG.E.128."""
+    main_share: float = figure("Main arithmetic, share of all", "share", listed=False)
+    main_per_shared_load: float | None = figure("Arithmetic per shared load", "", "LDS and LDSM")
+    main_per_global_load: float | None = figure("Arithmetic per global load", "", "LDG and LDGSTS")
+    ffma_per_shared_load: float | None = figure("FFMA per shared load", "", "LDS and LDSM", listed=False)
+    ffma_per_global_load: float | None = figure("FFMA per global load", "", "LDG and LDGSTS", listed=False)
+    bytes_per_shared_load: float | None = figure(
+        "Bytes per thread and shared load", "", "4 for LDS, 16 for LDS.128"
+    )
+    bytes_per_global_load: float | None = figure(
+        "Bytes per thread and global load", "", "4 for LDG.E, 16 for LDG.E.128"
+    )
+    math_share: float = figure("Arithmetic, share of all", "share", "floating-point and tensor")
+    fma_share: float = figure(
+        "Fused multiply-adds, share of all",
+        "share",
+        "FFMA, DFMA, HFMA2; those that only set a register to a constant do not count",
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,19 +121,18 @@ class InstructionMix:
     spins on a lock).
     """
 
-    executed: int
-    executed_counter: int | None
-    issued: int | None
-    executed_per_scheduler: float | None
-    issued_per_scheduler: float | None
-    thread_executed: int | None
-    """Threads that were predicated on, summed over all executed warp instructions."""
     opcodes: tuple[OpcodeCount, ...]
     modifiers: tuple[OpcodeCount, ...]
     """The same by full opcode (``LDG.E.128``); empty if not collected."""
     classes: tuple[ClassCount, ...]
     pipes: tuple[PipeUse, ...]
     ratios: Ratios
+    executed: int = figure("Executed", "", "warp instructions")
+    executed_counter: int | None = figure("Executed, by its own counter", "", "counted in another pass")
+    issued: int | None = figure("Issued", "", "above those executed where an instruction was issued again")
+    executed_per_scheduler: float | None = figure("Executed per scheduler")
+    issued_per_scheduler: float | None = figure("Issued per scheduler")
+    thread_executed: int | None = figure("Thread instructions", "", "of threads that were predicated on")
     categories: tuple[tuple[str, int], ...] = ()
     """ncu's own, coarser categories with their executions; empty before ncu 2025."""
     missing: NotCollected | None = None
@@ -201,15 +205,15 @@ def analyse(profile: KernelProfile) -> InstructionMix | NotCollected:
         )
         if counts is not None
     }
-    total = sum(executed.values())
+    total = sum_of(executed)
     working = _without_constants(profile, by_opcode)
     return InstructionMix(
         executed=total,
-        executed_counter=_whole_number(profile, metrics.INSTRUCTIONS_EXECUTED),
-        issued=_whole_number(profile, metrics.INSTRUCTIONS_ISSUED),
+        executed_counter=profile.whole(metrics.INSTRUCTIONS_EXECUTED),
+        issued=profile.whole(metrics.INSTRUCTIONS_ISSUED),
         executed_per_scheduler=profile.number(metrics.INSTRUCTIONS_EXECUTED_PER_SCHEDULER),
         issued_per_scheduler=profile.number(metrics.INSTRUCTIONS_ISSUED_PER_SCHEDULER),
-        thread_executed=None if threads is None else sum(threads.values()),
+        thread_executed=None if threads is None else sum_of(threads),
         opcodes=by_opcode,
         modifiers=modifiers,
         classes=_classes(working, total),
@@ -245,12 +249,7 @@ def _finer(profile: KernelProfile, metric: str) -> dict[str, int] | None:
         if opcode and not isinstance(value, str) and value:
             key = opcode if keep_modifiers else opcode.partition(".")[0]
             counts[key] = counts.get(key, 0) + int(value)
-    return counts
-
-
-def _whole_number(profile: KernelProfile, metric: str) -> int | None:
-    value = profile.number(metric)
-    return None if value is None else int(value)
+    return profile.named(counts, by_address)
 
 
 def _counts(profile: KernelProfile, metric: str) -> dict[str, int] | None:
@@ -262,12 +261,13 @@ def _counts(profile: KernelProfile, metric: str) -> dict[str, int] | None:
     for key, value in instances.items():
         if not isinstance(value, str) and math.isfinite(value):
             counts[str(key)] = counts.get(str(key), 0) + int(value)
-    return counts
+    return profile.named(counts, metric)
 
 
 def _categories(profile: KernelProfile) -> tuple[tuple[str, int], ...]:
     counts = _counts(profile, metrics.EXECUTED_PER_CATEGORY) or {}
-    return tuple(sorted(counts.items(), key=lambda item: -item[1]))
+    found = ((key, sum_of(counts, [key])) for key in counts)
+    return tuple(sorted(found, key=lambda item: -item[1]))
 
 
 def _opcode_counts(executed: dict[str, int], threads: dict[str, int] | None) -> tuple[OpcodeCount, ...]:
@@ -275,12 +275,12 @@ def _opcode_counts(executed: dict[str, int], threads: dict[str, int] | None) -> 
     return tuple(
         OpcodeCount(
             opcode=opcode,
-            executed=count,
-            thread_executed=None if threads is None else threads.get(opcode),
+            executed=sum_of(executed, [opcode]),
+            thread_executed=None if threads is None or opcode not in threads else sum_of(threads, [opcode]),
             instruction_class=opcodes.info(opcode).instruction_class,
             meaning=opcodes.info(opcode).meaning,
         )
-        for opcode, count in ordered
+        for opcode, _ in ordered
     )
 
 
@@ -298,19 +298,15 @@ def _without_constants(profile: KernelProfile, counts: tuple[OpcodeCount, ...]) 
         if found.thread_executed is None or threads is None
         else found.thread_executed - threads,
     )
-    moves = OpcodeCount("HFMA2", warps, threads, "move", "sets a register to a constant")
+    moves = OpcodeCount("HFMA2", "move", "sets a register to a constant", warps, threads)
     others = (item for item in counts if item is not found)
     return (*others, *((rest,) if rest.executed else ()), moves)
 
 
 def _sum_known(values: Iterable[int | None]) -> int | None:
     """The sum, or None if any part is unknown."""
-    total = 0
-    for value in values:
-        if value is None:
-            return None
-        total += value
-    return total
+    known = list(values)
+    return None if None in known else sum(value or 0 for value in known)
 
 
 def _classes(counts: tuple[OpcodeCount, ...], total: int) -> tuple[ClassCount, ...]:
@@ -321,7 +317,7 @@ def _classes(counts: tuple[OpcodeCount, ...], total: int) -> tuple[ClassCount, .
             executed = sum(item.executed for item in members)
             threads = _sum_known(item.thread_executed for item in members)
             found.append(
-                ClassCount(key, title, executed, threads, executed / total if total else 0.0, members)
+                ClassCount(key, title, members, executed, threads, executed / total if total else 0.0)
             )
     return tuple(sorted(found, key=lambda item: -item.executed))
 

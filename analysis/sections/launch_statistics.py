@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from gemmprof import metrics
+from gemmprof.analysis.figure import figure
 from gemmprof.model import KernelProfile, NotCollected
 
 NAME = "launch"
@@ -25,24 +26,23 @@ class Launch:
     threads_per_block: int
     threads: int
     warps_per_block: int
-    registers_per_thread: int | None
-    static_shared_memory: int | None
-    dynamic_shared_memory: int | None
-    driver_shared_memory: int | None
-    shared_memory_config: int | None
-    cluster_size: int | None
-    waves_per_sm: float | None
-    sm_count: int | None
-    stack_bytes: int | None
+    idle_lanes: int
+    """Threads of the last warp of a block that do not exist: 32·⌈threads/32⌉ − threads."""
     cache_config: str | None
     cluster_scheduling_policy: str | None
-    tpc_count: int | None
-    """Pairs of SMs (texture processing clusters) that the launch could use."""
     enabled_tpcs: str | None
     green_context: int | None
     """1 if the launch was confined to a part of the GPU by a green context."""
-    idle_lanes: int
-    """Threads of the last warp of a block that do not exist: 32·⌈threads/32⌉ − threads."""
+    registers_per_thread: int | None = figure("Registers per thread")
+    static_shared_memory: int | None = figure("Static shared memory", "size")
+    dynamic_shared_memory: int | None = figure("Dynamic shared memory", "size")
+    driver_shared_memory: int | None = figure("Reserved by the driver", "size")
+    shared_memory_config: int | None = figure("Shared memory configuration", "size")
+    cluster_size: int | None = figure("Cluster size")
+    waves_per_sm: float | None = figure("Waves per SM", "", "a small part in the last one leaves SMs idle")
+    stack_bytes: int | None = figure("Stack", "size")
+    tpc_count: int | None = figure("Pairs of SMs", "", "that the launch could use")
+    sm_count: int | None = figure("SMs", listed=False)
     launches: int | None = 1
     """Launches that the figures are of; None for a range or graph whose report does not say."""
     missing: NotCollected | None = None
@@ -60,12 +60,12 @@ def analyse(profile: KernelProfile) -> Launch:
     threads = blocks * threads_per_block
     launches: int | None = 1
     if profile.workload != "kernel":
-        blocks = _whole_number(profile, metrics.GRID_SIZE) or blocks
-        threads_per_block = _whole_number(profile, metrics.BLOCK_SIZE) or threads_per_block
-        threads = _whole_number(profile, metrics.THREADS) or threads
+        blocks = profile.whole(metrics.GRID_SIZE) or blocks
+        threads_per_block = profile.whole(metrics.BLOCK_SIZE) or threads_per_block
+        threads = profile.whole(metrics.THREADS) or threads
         launches = len(profile.instances.get(metrics.GRID_SIZE, ())) or None
     warps = -(-threads_per_block // WARP_SIZE)
-    sm_count = _whole_number(profile, metrics.SM_COUNT)
+    sm_count = profile.whole(metrics.SM_COUNT)
     return Launch(
         grid=launch.grid,
         block=launch.block,
@@ -80,19 +80,14 @@ def analyse(profile: KernelProfile) -> Launch:
         shared_memory_config=launch.shared_memory_config,
         cluster_size=launch.cluster_size,
         waves_per_sm=launch.waves_per_sm,
-        sm_count=profile.device.sm_count if sm_count is None else sm_count,
-        stack_bytes=_whole_number(profile, metrics.STACK_SIZE),
+        sm_count=profile.named(profile.device.sm_count, metrics.SM_COUNT) if sm_count is None else sm_count,
+        stack_bytes=profile.whole(metrics.STACK_SIZE),
         cache_config=profile.text(metrics.CACHE_CONFIG),
         cluster_scheduling_policy=profile.text(metrics.CLUSTER_SCHEDULING_POLICY),
-        tpc_count=_whole_number(profile, metrics.TPC_COUNT),
+        tpc_count=profile.whole(metrics.TPC_COUNT),
         enabled_tpcs=profile.text(metrics.TPC_ENABLED),
-        green_context=_whole_number(profile, metrics.GREEN_CONTEXT),
+        green_context=profile.whole(metrics.GREEN_CONTEXT),
         idle_lanes=warps * WARP_SIZE - threads_per_block,
         launches=launches,
         missing=GROUP.incomplete(profile.metrics),
     )
-
-
-def _whole_number(profile: KernelProfile, metric: str) -> int | None:
-    value = profile.number(metric)
-    return None if value is None else int(value)

@@ -8,9 +8,10 @@ and descriptions.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from gemmprof import metrics
+from gemmprof.analysis.figure import figure
 from gemmprof.analysis.sections.coalescing import async_copy_sectors
 from gemmprof.model import KernelProfile, NotCollected
 
@@ -39,8 +40,8 @@ class MemoryUnit:
 
     name: str
     title: str
-    hit_rate: float | None = None
-    percent_of_peak: float | None = None
+    hit_rate: float | None = figure("Hit rate", "%", "of the sectors that reach this cache")
+    percent_of_peak: float | None = figure("Busy", "%", "its busiest part, of that part's peak")
     busiest: str = ""
 
 
@@ -65,11 +66,16 @@ class MemoryLink:
     source: str
     target: str
     label: str
-    instructions: float | None = None
-    requests: float | None = None
-    bytes: float | None = None
-    bytes_per_second: float | None = None
-    percent_of_peak: float | None = None
+    instructions: float | None = figure("Warp instructions")
+    requests: float | None = figure("Requests at L1")
+    bytes: float | None = figure("Bytes", "byte")
+    bytes_per_second: float | None = figure("Bandwidth", "byte/s")
+    percent_of_peak: float | None = figure("Share of its peak", "%")
+
+    @property
+    def title(self) -> str:
+        """Its ends and what flows: ``device → l2, read``."""
+        return f"{self.source} → {self.target}, {self.label}".replace("_", " ")
 
     @property
     def idle(self) -> bool:
@@ -100,10 +106,12 @@ class MemoryChart:
     links: tuple[MemoryLink, ...]
     not_collected: tuple[str, ...] = ()
     remedy: str = GROUP.remedy
-    busy_percent: float | None = None
-    bandwidth_percent: float | None = None
-    pipes_busy_percent: float | None = None
-    dram_bytes_per_second: float | None = None
+    busy_percent: float | None = figure(
+        "Memory busy", "%", "the busiest unit between the SMs and device memory"
+    )
+    bandwidth_percent: float | None = figure("Busiest connection", "%")
+    pipes_busy_percent: float | None = figure("Memory pipes busy", "%", "the SMs' memory instruction pipes")
+    dram_bytes_per_second: float | None = figure("Device memory, both ways", "byte/s")
 
     def unit(self, name: str) -> MemoryUnit | None:
         """The box with this name, or None."""
@@ -156,9 +164,9 @@ def _units(profile: KernelProfile) -> tuple[MemoryUnit, ...]:
         MemoryUnit(
             "l1",
             "L1/TEX cache",
-            profile.number(metrics.L1_HIT_RATE),
-            profile.number(metrics.L1_THROUGHPUT),
-            _busiest_part(profile, "l1tex__"),
+            hit_rate=profile.number(metrics.L1_HIT_RATE),
+            percent_of_peak=profile.number(metrics.L1_THROUGHPUT),
+            busiest=_busiest_part(profile, "l1tex__"),
         ),
         MemoryUnit(
             "shared_memory",
@@ -168,9 +176,9 @@ def _units(profile: KernelProfile) -> tuple[MemoryUnit, ...]:
         MemoryUnit(
             "l2",
             "L2 cache",
-            profile.number(metrics.L2_HIT_RATE),
-            profile.number(metrics.L2_THROUGHPUT),
-            _busiest_part(profile, "lts__"),
+            hit_rate=profile.number(metrics.L2_HIT_RATE),
+            percent_of_peak=profile.number(metrics.L2_THROUGHPUT),
+            busiest=_busiest_part(profile, "lts__"),
         ),
         MemoryUnit("device", "Device memory", percent_of_peak=profile.number(metrics.DRAM_THROUGHPUT)),
         MemoryUnit("other_sm", "Shared memory of other SMs"),
@@ -230,7 +238,7 @@ def shared_bytes(profile: KernelProfile) -> float | None:
     occurred: the counter of all shows one or two wavefronts a warp of such kernels, too. None if not collected.
     """
     if _touches_shared_memory(profile) is False:
-        return 0.0
+        return 0
     wavefronts = profile.number(metrics.SHARED_WAVEFRONTS)
     return None if wavefronts is None or wavefronts < 0 else wavefronts * WAVEFRONT_BYTES
 
@@ -239,7 +247,7 @@ def shared_peak(profile: KernelProfile) -> float | None:
     """Bytes per second of all SMs' shared memory; L1 is the same unit and both run at the SM's clock."""
     clock = profile.number(metrics.L1_CLOCK)
     clock = profile.number(metrics.SM_ELAPSED_CLOCK) if clock is None else clock
-    sms = profile.device.sm_count
+    sms = profile.named(profile.device.sm_count, metrics.DEVICE_SMS)
     return None if not sms or clock is None or clock < 0 else WAVEFRONT_BYTES * sms * clock
 
 
@@ -318,13 +326,4 @@ def _with_bandwidth(profile: KernelProfile, link: MemoryLink) -> MemoryLink:
     duration = profile.number(metrics.DURATION)
     if link.bytes is None or link.bytes_per_second is not None or not duration:
         return link
-    return MemoryLink(
-        link.source,
-        link.target,
-        link.label,
-        link.instructions,
-        link.requests,
-        link.bytes,
-        link.bytes / duration * 1e9,
-        link.percent_of_peak,
-    )
+    return replace(link, bytes_per_second=link.bytes / duration * 1e9)

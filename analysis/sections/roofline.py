@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from gemmprof import metrics
+from gemmprof.analysis.figure import derived, figure
 from gemmprof.analysis.sections.by_line import constants_set
 from gemmprof.analysis.sections.memory_chart import shared_bandwidth, shared_peak
 from gemmprof.gpu.arch import LIMITS
@@ -42,13 +43,13 @@ class ComputeRoof:
 
     key: str
     label: str
-    peak: float
-    achieved: float | None
+    peak: float = figure("Peak", "flop/s")
+    achieved: float | None = figure("Achieved", "flop/s")
     """What the kernel reached; None if the counters are absent, 0 if it does none of this arithmetic."""
     only_constants: bool = False
     """True where all that the counters saw were instructions that set registers (HFMA2 Rx, -RZ, RZ, …)."""
 
-    @property
+    @derived("Share of the peak", "%")
     def percent(self) -> float | None:
         """Achieved in per cent of the peak."""
         return _percent(self.achieved, self.peak)
@@ -68,10 +69,10 @@ class MemoryRoof:
 
     level: str
     label: str
-    peak: float
-    achieved: float | None
+    peak: float = figure("Peak bandwidth", "byte/s")
+    achieved: float | None = figure("Bandwidth", "byte/s")
 
-    @property
+    @derived("Share of the peak bandwidth", "%")
     def percent(self) -> float | None:
         """Achieved in per cent of the peak."""
         return _percent(self.achieved, self.peak)
@@ -95,18 +96,25 @@ class RooflinePoint:
 
     compute: ComputeRoof
     memory: MemoryRoof
-    intensity: float
-    achieved: float
-    attainable: float
-    ridge: float
     bound: str
+    intensity: float = figure("Intensity", "flop/byte")
+    achieved: float = figure("Achieved", "flop/s")
+    attainable: float = figure(
+        "Attainable", "flop/s", "the smaller of the peak and intensity × peak bandwidth"
+    )
+    ridge: float = figure("Ridge", "flop/byte", "above it the memory level no longer limits")
 
     @property
+    def label(self) -> str:
+        """Arithmetic and memory level in words."""
+        return f"{self.compute.label}, {self.memory.label}"
+
+    @derived("Headroom", "×", "how many times faster these two roofs would allow")
     def headroom(self) -> float:
         """How many times faster the kernel could be under these two roofs: attainable / achieved."""
         return self.attainable / self.achieved
 
-    @property
+    @derived("Reached", "%", "of what is attainable at this intensity")
     def percent(self) -> float:
         """Achieved in per cent of what is attainable at this intensity."""
         return 100 * self.achieved / self.attainable
@@ -188,11 +196,11 @@ def analyse(profile: KernelProfile) -> Roofline | NotCollected:
 
 def _product(*factors: float | None) -> float | None:
     """The product, or None if a factor is absent, or below 0 as no rate or clock of a sound report is."""
-    result = 1.0
+    result: float = 1
     for factor in factors:
         if factor is None or factor < 0:
             return None
-        result *= factor
+        result = result * factor
     return result
 
 
@@ -234,7 +242,7 @@ def _scalar_achieved(profile: KernelProfile, factors: dict[str, int]) -> float |
         count = profile.number(metrics.executed_per_cycle(operation))
         if (count is None and operation not in _LATER_OPERATIONS) or (count or 0.0) < 0:
             return None
-        per_cycle += factor * (count or 0.0)
+        per_cycle = per_cycle + factor * (0 if count is None else count)
     return _product(per_cycle, profile.number(metrics.SMSP_CLOCK))
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from gemmprof import metrics
+from gemmprof.analysis.figure import figure
 from gemmprof.model import KernelProfile, NotCollected
 
 NAME = "scheduler"
@@ -16,30 +17,29 @@ GROUP = metrics.SCHEDULER
 class Scheduler:
     """Per warp scheduler and cycle; percentages of the active cycles."""
 
-    issued_per_cycle: float | None
-    """Instructions issued per cycle, at most 1."""
-    one_or_more_eligible_percent: float | None
-    """Cycles in which a warp was issued."""
-    no_eligible_percent: float | None
-    """Cycles in which no warp could issue: empty issue slots."""
-    cycles_per_issue: float | None
-    """One instruction every so many cycles."""
-    active_warps: float | None
-    eligible_warps: float | None
-    max_warps: float | None
-    """Warps that a scheduler can hold."""
-    theoretical_warps: float | None
-    """Warps that the launch configuration allows per scheduler."""
-    instructions_per_cycle_active: float | None
-    """Executed per SM and active cycle (IPC)."""
-    instructions_per_cycle_elapsed: float | None
-    """Executed per SM and elapsed cycle."""
-    issued_instructions_per_cycle_active: float | None
-    """Issued per SM and active cycle."""
-    issue_slots_busy_percent: float | None
-    """Issued in per cent of what the SM can issue, over elapsed cycles (over active ones before ncu 2025)."""
-    sm_busy_percent: float | None
-    """The busiest of issue slots and execution pipes, over the same cycles."""
+    issued_per_cycle: float | None = figure(
+        "Issued", "", "instructions a cycle, at most 1", listed=False, digits=2
+    )
+    one_or_more_eligible_percent: float | None = figure("Cycles that issue", "%", listed=False)
+    no_eligible_percent: float | None = figure(
+        "Cycles without a ready warp", "%", "empty issue slots", listed=False
+    )
+    active_warps: float | None = figure("Active", listed=False, digits=2)
+    eligible_warps: float | None = figure(
+        "Eligible", "", "below 1 the scheduler often has no choice", listed=False, digits=2
+    )
+    max_warps: float | None = figure("Warps that a scheduler can hold", listed=False)
+    theoretical_warps: float | None = figure("Allowed by the launch", listed=False, digits=2)
+    instructions_per_cycle_active: float | None = figure("Instructions per cycle, executed (active)")
+    instructions_per_cycle_elapsed: float | None = figure("Instructions per cycle, executed (elapsed)")
+    issued_instructions_per_cycle_active: float | None = figure("Instructions per cycle, issued (active)")
+    cycles_per_issue: float | None = figure("Cycles per issue", "", "of a scheduler, 1 at best")
+    issue_slots_busy_percent: float | None = figure(
+        "Issue slots busy", "%", "over elapsed cycles (over active ones before ncu 2025)"
+    )
+    sm_busy_percent: float | None = figure(
+        "SM busy", "%", "the busiest of issue slots and execution pipes, over the same cycles"
+    )
     missing: NotCollected | None = None
 
 
@@ -71,8 +71,10 @@ def analyse(profile: KernelProfile) -> Scheduler | NotCollected:
         instructions_per_cycle_active=number(metrics.IPC_ACTIVE),
         instructions_per_cycle_elapsed=number(metrics.IPC_ELAPSED),
         issued_instructions_per_cycle_active=number(metrics.ISSUED_IPC_ACTIVE),
-        issue_slots_busy_percent=_first(profile, metrics.ISSUE_SLOTS_BUSY, metrics.ISSUE_SLOTS_BUSY_ACTIVE),
-        sm_busy_percent=_first(profile, metrics.SM_BUSY, metrics.SM_BUSY_ACTIVE),
+        issue_slots_busy_percent=profile.first_number(
+            (metrics.ISSUE_SLOTS_BUSY, metrics.ISSUE_SLOTS_BUSY_ACTIVE)
+        ),
+        sm_busy_percent=profile.first_number((metrics.SM_BUSY, metrics.SM_BUSY_ACTIVE)),
         missing=GROUP.incomplete(profile.metrics),
     )
     # The section Occupancy alone tells of neither issue slots nor instructions.
@@ -84,8 +86,3 @@ def analyse(profile: KernelProfile) -> Scheduler | NotCollected:
     if all(value is None for value in told):
         return GROUP.not_collected(profile.metrics)
     return result
-
-
-def _first(profile: KernelProfile, *names: str) -> float | None:
-    """The first of these metrics that the report holds."""
-    return next((value for name in names if (value := profile.number(name)) is not None), None)

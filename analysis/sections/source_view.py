@@ -13,6 +13,7 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from gemmprof import metrics
+from gemmprof.analysis.figure import traced
 from gemmprof.analysis.sections.by_line import (
     ACCESS_OPERATIONS,
     MEMORY_SPACES,
@@ -87,6 +88,26 @@ class Counters(NamedTuple):
         return count / self.executed if count is not None and self.executed else None
 
 
+OF_AN_INSTRUCTION = Counters(
+    **{
+        name: traced(1, f"{metric}[here]")
+        for name, metric in {
+            "executed": metrics.INSTRUCTIONS_BY_ADDRESS,
+            "threads_predicated_on": metrics.THREADS_PREDICATED_BY_ADDRESS,
+            "samples": metrics.SAMPLE_COUNT,
+            "shared_wavefronts": metrics.SHARED_WAVEFRONTS_BY_ADDRESS,
+            "shared_ideal": metrics.SHARED_IDEAL_BY_ADDRESS,
+            "global_sectors": metrics.GLOBAL_SECTORS_BY_ADDRESS,
+            "global_ideal": metrics.GLOBAL_IDEAL_BY_ADDRESS,
+            "global_tags": metrics.GLOBAL_TAGS_BY_ADDRESS,
+            "local_sectors": metrics.LOCAL_SECTORS_BY_ADDRESS,
+            "divergent_branches": metrics.DIVERGENT_BRANCHES_BY_ADDRESS[0],
+        }.items()
+    }
+)
+"""Counters that only know their formulas, ``[here]`` being a row's instruction or the instructions of its line."""
+
+
 @dataclass(frozen=True, slots=True)
 class SassLine:
     """One SASS instruction.
@@ -159,7 +180,7 @@ class SourceView:
         """Per cent of all samples that fall on these counters; None without samples."""
         if counters.samples is None or not self.totals.samples:
             return None
-        return 100.0 * counters.samples / self.totals.samples
+        return 100 * counters.samples / self.totals.samples
 
 
 RESULT = SourceView

@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from gemmprof import metrics
+from gemmprof.analysis.figure import declared, figure
 from gemmprof.model import KernelProfile, NotCollected
 
 NAME = "speed_of_light"
@@ -25,7 +26,9 @@ class BreakdownEntry:
 
     metric: str
     label: str
-    percent: float | None
+    percent: float | None = figure(
+        "A part of a throughput", "%", "the throughput is the largest of its parts"
+    )
     unit: str = ""
 
 
@@ -49,39 +52,29 @@ class SpeedOfLight:
     ``missing`` names the metrics of the parts that are None.
     """
 
-    sm_percent: float | None
-    memory_percent: float | None
-    l1_percent: float | None
-    l2_percent: float | None
-    dram_percent: float | None
-    duration_ns: float | None
-    elapsed_cycles: float | None
-    sm_active_cycles: float | None
-    sm_clock_hz: float | None
-    dram_clock_hz: float | None
-    sm_breakdown: tuple[BreakdownEntry, ...]
+    sm_percent: float | None = figure("Compute (SM)", "%", "of its peak rate", listed=False)
+    memory_percent: float | None = figure("Memory", "%", "of its peak rate", listed=False)
+    l1_percent: float | None = figure("L1/TEX", "%", "of its peak rate", listed=False)
+    l2_percent: float | None = figure("L2", "%", "of its peak rate", listed=False)
+    dram_percent: float | None = figure("Device memory", "%", "of its peak rate", listed=False)
+    duration_ns: float | None = figure("Duration under the profiler", "ns")
+    elapsed_cycles: float | None = figure("Cycles elapsed")
+    sm_active_cycles: float | None = figure(
+        "SM active cycles", "", "below those elapsed where SMs had no block"
+    )
+    sm_clock_hz: float | None = figure("SM clock", "hz")
+    dram_clock_hz: float | None = figure("Memory clock", "hz")
+    sm_breakdown: tuple[BreakdownEntry, ...] = ()
     """Largest first."""
-    memory_breakdown: tuple[BreakdownEntry, ...]
-    bottleneck: Bottleneck | None
+    memory_breakdown: tuple[BreakdownEntry, ...] = ()
+    bottleneck: Bottleneck | None = None
     """None unless both throughputs were collected."""
     missing: NotCollected | None = None
 
     @property
     def says_something(self) -> bool:
         """False where the report holds none of the figures."""
-        figures = (
-            self.sm_percent,
-            self.memory_percent,
-            self.l1_percent,
-            self.l2_percent,
-            self.dram_percent,
-            self.duration_ns,
-            self.elapsed_cycles,
-            self.sm_active_cycles,
-            self.sm_clock_hz,
-            self.dram_clock_hz,
-        )
-        return any(figure is not None for figure in figures)
+        return any(getattr(self, name) is not None for name in declared(SpeedOfLight))
 
     @property
     def limiting_breakdown(self) -> tuple[BreakdownEntry, ...]:

@@ -10,7 +10,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from gemmprof import metrics
-from gemmprof.analysis.sections.by_line import Code, Place, by_address, total
+from gemmprof.analysis.figure import figure
+from gemmprof.analysis.sections.by_line import Code, Place, by_address
 from gemmprof.model import KernelProfile, NotCollected
 
 NAME = "spills"
@@ -28,8 +29,13 @@ class LocalAccess:
     """
 
     place: Place
-    executed: int | None
-    sectors: int
+    executed: int | None = figure("Executed")
+    sectors: int = figure("Sectors")
+
+    @property
+    def label(self) -> str:
+        """Where it stands."""
+        return self.place.label
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,16 +54,20 @@ class Spills:
         instructions, lines: where it happens, most sectors first; empty without source counters.
     """
 
-    loads: float
-    stores: float
-    load_sectors: float | None = None
-    store_sectors: float | None = None
-    load_hit_rate: float | None = None
-    store_hit_rate: float | None = None
-    spilling_requests: float | None = None
-    spilling_loads: float | None = None
-    spilling_stores: float | None = None
-    share_of_l1_sectors: float | None = None
+    loads: float = figure("Local loads", "", "warp instructions", listed=False)
+    stores: float = figure("Local stores", "", "warp instructions", listed=False)
+    load_sectors: float | None = figure("Sectors loaded")
+    store_sectors: float | None = figure("Sectors stored")
+    load_hit_rate: float | None = figure("L1 hit rate of loads", "%")
+    store_hit_rate: float | None = figure("L1 hit rate of stores", "%")
+    spilling_requests: float | None = figure(
+        "Attributed to spilling by Nsight Compute", "", "the others are arrays in local memory"
+    )
+    spilling_loads: float | None = figure("of them loads")
+    spilling_stores: float | None = figure("of them stores")
+    share_of_l1_sectors: float | None = figure(
+        "Share of the sectors at L1", "%", "local of local and global ones"
+    )
     instructions: tuple[LocalAccess, ...] = ()
     lines: tuple[LocalAccess, ...] = ()
 
@@ -101,7 +111,7 @@ def _share(part: list[float | None], whole: list[float | None]) -> float | None:
     known = [value for value in whole if value is not None]
     if len(known) < len(whole) or not sum(known):
         return None
-    return 100.0 * sum(value or 0.0 for value in part) / sum(known)
+    return 100 * sum(value or 0 for value in part) / sum(known)
 
 
 def _accesses(profile: KernelProfile) -> tuple[tuple[LocalAccess, ...], tuple[LocalAccess, ...]]:
@@ -113,7 +123,7 @@ def _accesses(profile: KernelProfile) -> tuple[tuple[LocalAccess, ...], tuple[Lo
     code = Code(profile)
 
     def access(place: Place) -> LocalAccess:
-        return LocalAccess(place, total(executed, place.addresses), total(sectors, place.addresses) or 0)
+        return LocalAccess(place, place.total(executed), place.total(sectors) or 0)
 
     touching = [address for address, count in sectors.items() if count]
     return (

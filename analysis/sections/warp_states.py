@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from gemmprof import metrics
+from gemmprof.analysis.figure import figure
 from gemmprof.analysis.sections import stall_reasons, wait_times
 from gemmprof.analysis.sections.stall_reasons import StallReason
 from gemmprof.analysis.sections.wait_times import WaitShare
@@ -22,16 +24,21 @@ class StateShare:
     """One warp state of this kernel; each number is None where it was not collected."""
 
     reason: StallReason
-    cycles_per_issue: float | None
-    """Average cycles that a warp spends in this state per instruction it issues."""
-    samples: int | None
-    """Samples that found a warp in this state."""
-    samples_not_issued: int | None
-    """Those among them in whose cycle the scheduler issued nothing: the stalls that cost time."""
-    share: float
-    """Of the warp's cycles per issue (of all samples where there are no cycles), 0 to 1."""
+    cycles_per_issue: float | None = figure("Cycles per issue", "", "of a warp, spent in this state")
+    samples: int | None = figure("Samples", "", "that found a warp in this state")
+    samples_not_issued: int | None = figure(
+        "Nothing issued", "", "samples in whose cycle the scheduler issued nothing: the stalls that cost time"
+    )
+    share: float = figure(
+        "Share", "share", "of the warp's cycles per issue, of all samples where there are none"
+    )
     waits: tuple[WaitShare, ...] = ()
     """What the warps of this state wait for, where the instructions tell it."""
+
+    @property
+    def label(self) -> str:
+        """ncu's name of the state."""
+        return self.reason.title
 
     @property
     def meaning(self) -> str:
@@ -73,14 +80,16 @@ class GroupShare:
 class WarpStates:
     """Warp states, largest first; ``selected`` (the warp issues) is among them."""
 
-    cycles_per_issued_instruction: float | None
-    cycles_per_executed_instruction: float | None
-    threads_per_instruction: float | None
-    threads_per_instruction_not_predicated: float | None
     states: tuple[StateShare, ...]
     groups: tuple[GroupShare, ...]
-    sample_count: int | None
-    sampling_interval_cycles: int | None
+    cycles_per_issued_instruction: float | None = figure("Cycles per issued instruction", "", "of one warp")
+    cycles_per_executed_instruction: float | None = figure(
+        "Cycles per executed instruction", "", "of one warp"
+    )
+    threads_per_instruction: float | None = figure("Threads per instruction", "", "of 32")
+    threads_per_instruction_not_predicated: float | None = figure("The same, predicated on")
+    sample_count: int | None = figure("Samples", listed=False)
+    sampling_interval_cycles: int | None = figure("Cycles between samples", listed=False)
     missing: NotCollected | None = None
 
     @property
@@ -99,9 +108,9 @@ def analyse(profile: KernelProfile) -> WarpStates | NotCollected:
     """Warp states of one launch, from the counters, the sampler, or both."""
     cycles = _by_reason(profile, metrics.stall_cycles(profile.metrics))
     sampled = metrics.stall_samples(profile.metrics)
-    samples = _by_reason(profile, sampled)
+    samples = _by_reason(profile, sampled, whole=True)
     told = wait_times.waits_by_state(profile, sampled)
-    not_issued = _by_reason(profile, metrics.stall_samples(profile.metrics, not_issued=True))
+    not_issued = _by_reason(profile, metrics.stall_samples(profile.metrics, not_issued=True), whole=True)
     latency = profile.number(metrics.CYCLES_PER_ISSUE)
     if not cycles and not samples and latency is None:
         return GROUP.not_collected(profile.metrics)
@@ -113,8 +122,8 @@ def analyse(profile: KernelProfile) -> WarpStates | NotCollected:
         StateShare(
             reason=stall_reasons.reason(key),
             cycles_per_issue=cycles.get(key),
-            samples=_whole_number(samples.get(key)),
-            samples_not_issued=_whole_number(not_issued.get(key)),
+            samples=samples.get(key),
+            samples_not_issued=not_issued.get(key),
             share=weights.get(key, 0.0) / whole if whole > 0 else 0.0,
             waits=told.get(key, ()),
         )
@@ -128,20 +137,17 @@ def analyse(profile: KernelProfile) -> WarpStates | NotCollected:
         threads_per_instruction_not_predicated=profile.number(metrics.THREADS_PER_INSTRUCTION_PREDICATED_ON),
         states=tuple(states),
         groups=_grouped(states),
-        sample_count=_whole_number(profile.number(metrics.SAMPLE_COUNT)),
-        sampling_interval_cycles=_whole_number(profile.number(metrics.SAMPLING_INTERVAL_CYCLES)),
+        sample_count=profile.whole(metrics.SAMPLE_COUNT),
+        sampling_interval_cycles=profile.whole(metrics.SAMPLING_INTERVAL_CYCLES),
         missing=GROUP.incomplete(profile.metrics),
     )
 
 
-def _by_reason(profile: KernelProfile, names: dict[str, str]) -> dict[str, float]:
+def _by_reason(profile: KernelProfile, names: dict[str, str], *, whole: bool = False) -> dict[str, Any]:
     """Value of each counter under the reason's key, which counters and sampler share."""
-    values = {stall_reasons.reason(name).key: profile.number(metric) for name, metric in names.items()}
+    read = profile.whole if whole else profile.number
+    values = {stall_reasons.reason(name).key: read(metric) for name, metric in names.items()}
     return {key: value for key, value in values.items() if value is not None}
-
-
-def _whole_number(value: float | None) -> int | None:
-    return None if value is None else int(value)
 
 
 def _grouped(states: list[StateShare]) -> tuple[GroupShare, ...]:

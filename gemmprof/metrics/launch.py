@@ -14,6 +14,7 @@ GRID_DIMENSIONS = ("launch__grid_dim_x", "launch__grid_dim_y", "launch__grid_dim
 BLOCK_DIMENSIONS = ("launch__block_dim_x", "launch__block_dim_y", "launch__block_dim_z")
 """Stored with a launch itself; of a range or graph only these metrics tell, with the largest of its launches."""
 REGISTERS_PER_THREAD = "launch__registers_per_thread"
+DEVICE_SMS = "device__attribute_multiprocessor_count"
 SHARED_MEMORY_CONFIG = "launch__shared_mem_config_size"
 SHARED_MEMORY_DRIVER = "launch__shared_mem_per_block_driver"
 SHARED_MEMORY_DYNAMIC = "launch__shared_mem_per_block_dynamic"

@@ -7,11 +7,12 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, TypeVar
 
 from gemmprof.base.brief import brief
 from gemmprof.base.printable import one_line
 
+Named = TypeVar("Named")
 MetricValue = int | float | str
 """One scalar as the report stores it: counters are float or int, names and lists are str."""
 
@@ -251,6 +252,15 @@ class KernelProfile:
         if value is None or isinstance(value, str) or not math.isfinite(value):
             return None
         return float(value)
+
+    def whole(self, metric: str) -> int | None:
+        """The scalar as a whole number, or None as `number`."""
+        value = self.number(metric)
+        return None if value is None else int(value)
+
+    def named(self, value: Named, name: str) -> Named:
+        """A value of the launch or the device under the name that formulas call it by (see `analysis.figure`)."""
+        return value
 
     def first_number(self, metrics: Iterable[str]) -> float | None:
         """The first of several names for one quantity that was collected, or None."""

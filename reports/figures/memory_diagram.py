@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from gemmprof.analysis.figure import figures, formula_of
 from gemmprof.analysis.sections.memory_chart import MemoryChart, MemoryLink, MemoryUnit
 from gemmprof.reports.formatting import bandwidth, number, percent, traffic
 
@@ -68,6 +69,7 @@ class Arrow:
     busy: int | None
     idle: bool
     words: str
+    formulas: str = ""
 
     @property
     def middle(self) -> float:
@@ -215,6 +217,7 @@ def _arrows(
                         busy=None if link.percent_of_peak is None else _busy(link.percent_of_peak),
                         idle=link.idle,
                         words=f"{units[a].title} {way} {units[b].title}: {value} {note}",
+                        formulas=_formulas(link),
                     )
 
 
@@ -255,4 +258,11 @@ def _tip(unit: MemoryUnit) -> str:
     if unit.percent_of_peak is None:
         return unit.title
     part = f": its busiest part is {unit.busiest}" if unit.busiest else ""
-    return f"{unit.title}, {percent(unit.percent_of_peak)} of peak{part}"
+    how = _formulas(unit)
+    return f"{unit.title}, {percent(unit.percent_of_peak)} of peak{part}" + (f"; {how}" if how else "")
+
+
+def _formulas(item: MemoryUnit | MemoryLink) -> str:
+    """How each of its figures is computed: ``Bytes: 32 * …; Bandwidth: …``."""
+    known = [(declared.title, formula_of(value)) for _, _, declared, value in figures(item)]
+    return "; ".join(f"{title}: {formula}" for title, formula in known if formula)

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
+from gemmprof.analysis.figure import formula_of
 from gemmprof.analysis.sections import stall_reasons
-from gemmprof.analysis.sections.source_view import Counters
+from gemmprof.analysis.sections.source_view import OF_AN_INSTRUCTION, Counters
 from gemmprof.reports.formatting import number, percent, significant
 
 COLOURS = {
@@ -43,6 +44,11 @@ class Column:
     value: Callable[[Counters], float | None]
     text: Callable[[Counters], str]
     on: bool = False
+
+    @property
+    def how(self) -> str:
+        """What it counts and the formula of its cells."""
+        return f"{self.tip}: {formula_of(self.value(OF_AN_INSTRUCTION))}"
 
 
 def _of_ideal(taken: int | None, ideal: int | None) -> str:

@@ -13,8 +13,8 @@ import hashlib
 import json
 import re
 from bisect import bisect_right
-from collections.abc import Mapping, Sequence
-from functools import cache
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache, wraps
 from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined, TemplateNotFound, nodes
@@ -22,8 +22,8 @@ from jinja2.compiler import CodeGenerator, Frame
 from markupsafe import Markup, escape
 
 from gemmprof.analysis import opcodes
+from gemmprof.analysis.figure import TracedFloat, TracedInt, declared, figures
 from gemmprof.analysis.occupancy.reasoning import in_words
-from gemmprof.analysis.provenance.table import FIGURES, figures_of
 from gemmprof.analysis.sections import rules
 from gemmprof.analysis.sections.by_line import base_name
 from gemmprof.model import NotCollected
@@ -117,9 +117,52 @@ def plain_fields(result: Any) -> list[tuple[str, Any]]:
     ]
 
 
-def fixed(value: Any, digits: int = 1) -> str:
-    """A number with this many digits after the point."""
-    return formatting.DASH if value is None else f"{value:,.{digits}f}"
+_PER_CENT = "100 * ({})"
+"""Formula of a share from 0 to 1 that is shown in per cent."""
+
+
+def _with_formula(function: Callable[..., str], scale: str = "{}") -> Callable[..., str]:
+    """The filter whose text says, when it is pointed at, by which formula its figure was computed."""
+
+    @wraps(function)
+    def shown(value: Any, *arguments: Any) -> str:
+        text = function(value, *arguments)
+        if not isinstance(value, (TracedFloat, TracedInt)):
+            return text
+        return Markup('<span title="{}">{}</span>').format(scale.format(value.formula), text)
+
+    return shown
+
+
+_figure_text = _with_formula(formatting.figure_text)
+_share_text = _with_formula(formatting.figure_text, _PER_CENT)
+
+
+def listed(result: Any, *names: str) -> list[tuple[str, str, str]]:
+    """Title, text and meaning of the known figures that a section lists: these, or those that are declared so."""
+    known = declared(type(result))
+    return [
+        (item.title, (_share_text if item.unit == "share" else _figure_text)(value, item), item.meaning)
+        for name, item in known.items()
+        if (name in names if names else item.listed) and (value := getattr(result, name)) is not None
+    ]
+
+
+MOST_ROWS = 6
+"""Rows of a list whose formulas are spelled out, as many as tables of places show."""
+
+
+def formulas(result: Any) -> list[tuple[str, list[tuple[str, str]]]]:
+    """Title of each figure of a section with its formulas: one for each row where it has rows."""
+    found: dict[str, tuple[str, list[tuple[str, str]]]] = {}
+    if not dataclasses.is_dataclass(result):
+        return []
+    for key, row, item, value in figures(result):
+        if isinstance(value, (TracedFloat, TracedInt)):
+            rows = found.setdefault(key, (item.title, []))[1]
+            if len(rows) < MOST_ROWS or not key.startswith(("lines.", "instructions.", "guilty.")):
+                rows.append((row if "." in key else "", value.formula))
+    return list(found.values())
 
 
 def moment(iso: str) -> str:
@@ -143,17 +186,47 @@ def lower_first(text: str) -> str:
     return text if text[1:2].isupper() else text[:1].lower() + text[1:]
 
 
-def tip(key: str) -> Markup:
-    """A ``title`` attribute that says how a figure is computed.
-
-    Raises:
-        KeyError: if `FIGURES` does not know the figure.
-    """
-    return Markup(' title="{}"').format(FIGURES[key].words)
-
-
 def _is_missing(value: Any) -> bool:
     return isinstance(value, NotCollected)
+
+
+_OF_FIGURES: tuple[Callable[..., str], ...] = (
+    formatting.number,
+    formatting.scaled,
+    formatting.percent,
+    formatting.occupancy,
+    formatting.ratio,
+    formatting.tflops,
+    formatting.times,
+    formatting.seconds,
+    formatting.nanoseconds,
+    formatting.traffic,
+    formatting.capacity,
+    formatting.bandwidth,
+    formatting.flops,
+    formatting.hertz,
+    formatting.quantity,
+    formatting.significant,
+    formatting.fixed,
+)
+_OF_OTHERS: tuple[Callable[..., Any], ...] = (
+    formatting.dimensions,
+    formatting.extent,
+    formatting.short_name,
+    formatting.change_text,
+    heat,
+    rule_text,
+    in_words,
+    opcode_words,
+    explanations.conclusion,
+    plain_fields,
+    moment,
+    words,
+    capitalize_first,
+    lower_first,
+    listed,
+    formulas,
+)
 
 
 @cache
@@ -168,6 +241,7 @@ def environment() -> Environment:
         lstrip_blocks=True,
         auto_reload=False,
     )
+<<<<<<< HEAD
     for function in (
         formatting.number,
         formatting.scaled,
@@ -200,12 +274,15 @@ def environment() -> Environment:
         capitalize_first,
         lower_first,
     ):
+=======
+    for function in _OF_FIGURES:
+        scale = _PER_CENT if function is formatting.ratio else "{}"
+        env.filters[function.__name__] = _with_formula(function, scale)
+    for function in _OF_OTHERS:
+>>>>>>> 6dd18dd (A figure is declared at its field and knows its formula: the computation itself, written down)
         env.filters[function.__name__] = function
     env.filters["base_name"] = base_name
     env.filters["json"] = json_for_script
-    env.filters["figures_of"] = figures_of
-    env.filters["figure_words"] = lambda key: FIGURES[key].words
-    env.globals["tip"] = tip
     env.filters["finding_title"] = explanations.title
     env.filters["place_words"] = explanations.place
     env.filters["evidence_words"] = explanations.fact

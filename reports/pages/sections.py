@@ -125,15 +125,15 @@ def _results(
     page: KernelPage, before: KernelPage | None, *, other_report: bool
 ) -> list[tuple[str, str, Any]]:
     """Name, title and result of everything that could be a section."""
-    found = [(item.NAME, item.TITLE, page.analysis.results.get(item.NAME)) for item in ANALYSES]
+    found = [(item.NAME, item.TITLE, page.analysis.traced.results.get(item.NAME)) for item in ANALYSES]
     if before is not None:
         where = (
             before.label if before.record is None else f"stage {before.record.stage.number}, {before.title}"
         )
         where += " in the other report" if other_report else ""
         change = comparison.compare(
-            before.analysis,
-            page.analysis,
+            before.analysis.traced,
+            page.analysis.traced,
             before_name=before.label,
             after_name=page.label,
             before_seconds=before.timing.median if before.timing is not None else None,
@@ -141,7 +141,7 @@ def _results(
         )
         found.append(("comparison", f"Against {where}", change))
     if page.record is not None and page.problem is not None:
-        model = declared_traffic.model(page.record.stage, page.problem, page.analysis)
+        model = declared_traffic.model(page.record.stage, page.problem, page.analysis.traced)
         found.append(("traffic", "Traffic, predicted and measured", model))
         patterns = declared.access_patterns(page.record.stage, page.problem)
         if patterns is not None and not patterns.describes(page.analysis.profile.launch):

@@ -1,1 +1,0 @@
-"""How every figure on a page is computed, and from which metrics."""
