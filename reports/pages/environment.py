@@ -212,7 +212,6 @@ _OF_FIGURES: tuple[Callable[..., str], ...] = (
 _OF_OTHERS: tuple[Callable[..., Any], ...] = (
     formatting.dimensions,
     formatting.extent,
-    formatting.short_name,
     formatting.change_text,
     heat,
     rule_text,
@@ -241,45 +240,10 @@ def environment() -> Environment:
         lstrip_blocks=True,
         auto_reload=False,
     )
-<<<<<<< HEAD
-    for function in (
-        formatting.number,
-        formatting.scaled,
-        formatting.percent,
-        formatting.occupancy,
-        formatting.ratio,
-        formatting.tflops,
-        formatting.times,
-        formatting.seconds,
-        formatting.nanoseconds,
-        formatting.traffic,
-        formatting.capacity,
-        formatting.bandwidth,
-        formatting.flops,
-        formatting.hertz,
-        formatting.dimensions,
-        formatting.extent,
-        formatting.quantity,
-        formatting.significant,
-        formatting.change_text,
-        heat,
-        rule_text,
-        in_words,
-        opcode_words,
-        explanations.conclusion,
-        plain_fields,
-        fixed,
-        moment,
-        words,
-        capitalize_first,
-        lower_first,
-    ):
-=======
     for function in _OF_FIGURES:
         scale = _PER_CENT if function is formatting.ratio else "{}"
         env.filters[function.__name__] = _with_formula(function, scale)
     for function in _OF_OTHERS:
->>>>>>> 6dd18dd (A figure is declared at its field and knows its formula: the computation itself, written down)
         env.filters[function.__name__] = function
     env.filters["base_name"] = base_name
     env.filters["json"] = json_for_script

@@ -48,7 +48,7 @@ def said(analysis: KernelAnalysis) -> set[str]:
     text = html.unescape(re.sub(r"<[^>]*>", "", text))
     for result in analysis.results.values():
         text += "\n" + "\n".join(" ".join(row) for row in rows(result))
-    text += "\n" + markdown.document([analysis.explanation])
+    text += "\n" + markdown.document([analysis])
     sentences = (re.sub(r"\s+", " ", part).strip() for part in re.split(r"(?<=[.;:])\s+|\n", text))
     return {
         NUMBERS.sub("#", sentence)
