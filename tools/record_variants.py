@@ -184,6 +184,14 @@ class Recording:
         self.studies = sound
         self.say(f"checked: {len(sound)} studies run")
 
+    def lean_sections(self) -> tuple[str, ...]:
+        """ncu's option for sections of fewer passes; none where the packages that gemmprof needs are missing."""
+        try:
+            return lean_sections(BUILD / "sections")
+        except ImportError as error:
+            self.problem(f"{error}: profiled with ncu's own sections, which takes longer")
+            return ()
+
     def time(self, programs: dict[str, tuple[str, ...]]) -> None:
         """Time all studies, one process a program, while nvidia-smi writes down the clock."""
         watch = subprocess.Popen(
@@ -273,7 +281,7 @@ def main() -> int:
     recording.check(programs)
     if not options.check_only:
         recording.time(programs)
-        recording.profile(programs, FULL if options.full else (*NCU, *lean_sections(BUILD / "sections")))
+        recording.profile(programs, FULL if options.full else (*NCU, *recording.lean_sections()))
     recording.save()
     recording.say(f"{len(recording.problems)} problems")
     return int(bool(recording.problems))
