@@ -1,6 +1,6 @@
 """The part of a collection that verifies and times: the parts that the run lacks, on every GPU that is lent.
 
-A stage whose kernel faults takes its child along; it is blamed, and another child goes on with the rest.
+A stage whose kernel faults takes its child along; it is attributed, and another child goes on with the rest.
 """
 
 from __future__ import annotations

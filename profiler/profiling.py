@@ -99,14 +99,14 @@ class Profiling:
             elif result.error is not None:
                 if hits_every_stage(result.error):
                     raise self._with_kept(result.error)
-                if result.blamed is not None or len(tasks) == 1 or one_by_one:
-                    blamed = result.blamed or tasks[0]
-                    if isinstance(result.error, KilledError) and blamed.key not in given_another_try:
+                if result.attributed is not None or len(tasks) == 1 or one_by_one:
+                    attributed = result.attributed or tasks[0]
+                    if isinstance(result.error, KilledError) and attributed.key not in given_another_try:
                         # Somebody, or the kernel's out-of-memory killer, ended ncu: hardly this stage's fault.
-                        given_another_try.add(blamed.key)
+                        given_another_try.add(attributed.key)
                         tasks = missing()
                         continue
-                    self._keeper.fail(blamed.key, "profile", str(result.error))
+                    self._keeper.fail(attributed.key, "profile", str(result.error))
                 elif not result.finished:
                     # The launches of this pass cannot be told apart: find the culprit one by one.
                     one_by_one = True

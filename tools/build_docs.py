@@ -120,7 +120,7 @@ def actions(command: str) -> list[str]:
 def cause_pages(folder: Path) -> str:
     """A page a cause, from the function that finds it; returns the index."""
     (folder / "causes").mkdir()
-    index = ["# Causes", "", "What `gemmprof explain` looks for, and what it takes for mended.", ""]
+    index = ["# Causes", "", "What `gemmprof explain` looks for, and what it takes for fixed.", ""]
     found = examples_of_causes()
     for key, title in CAUSES.items():
         body = [f"# {title}", "", f"`{key}` in the findings of `gemmprof explain`.", "", definition(key), ""]
@@ -143,7 +143,7 @@ def examples_of_causes() -> dict[str, str]:
                 if saves > best.get(finding["cause"], (0.0, ""))[0]:
                     name = kernel["name"].partition("(")[0].removeprefix("void ")[:60]
                     text = (
-                        f"In `{name}` of `{Path(kernel['report']).name}` mending it is predicted to save "
+                        f"In `{name}` of `{Path(kernel['report']).name}` fixing it is predicted to save "
                         f"{100 * saves:.0f} % of the time. {finding['change']}"
                     )
                     best[finding["cause"]] = (saves, text)

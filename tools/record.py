@@ -5,7 +5,7 @@
 Every stage is verified, timed and profiled at 4096³ and 2048³ (of FP8 at 4096³), and timed at more sizes. What is
 profiled is the lean set, and the bytes used per sector, which need a replay of their own. The run must be complete: a
 failing stage, a missing report or more than 6 MB end the script with 1 and leave the output as it was; what was
-collected is kept then and can be packed with ``--from-run`` once the cause is mended. ``--collect-into`` only
+collected is kept then and can be packed with ``--from-run`` once the cause is fixed. ``--collect-into`` only
 collects: packing is slow and needs no GPU. Reports name the kernels' sources by their absolute path; record from a
 folder whose name may be published.
 """

@@ -256,7 +256,7 @@ def explained_table(session: Session, ladder: Ladder) -> str:
         ):
             rungs.append(Rung(stage, kernel.explanation, result.timing))
     lines = [
-        "| stage | explain's first, of its report | mended by the next | predicted | came | inside |",
+        "| stage | explain's first, of its report | fixed by the next | predicted | came | inside |",
         "|---:|---|---|---:|---:|---|",
     ]
     steps = {step.before.number: step for step in ladder_steps(rungs)}
@@ -266,9 +266,9 @@ def explained_table(session: Session, ladder: Ladder) -> str:
         cells = ["–"] * 4
         if step := steps.get(rung.stage.number):
             cells[2] = f"{100 * step.came_out:.0f} %"
-            if step.mended is not None:
+            if step.fixed is not None:
                 held = "yes" if step.held else "no"
-                cells = [CAUSES[step.mended.cause].lower(), saving(step.mended), cells[2], held]
+                cells = [CAUSES[step.fixed.cause].lower(), saving(step.fixed), cells[2], held]
         lines.append(f"| {rung.stage.number} | {said} | {' | '.join(cells)} |")
     told = [step.held for step in steps.values() if step.held is not None]
     lines += ["", f"{run.info.device}, {shown.label}; {sum(told)} of {len(told)} inside the interval."]

@@ -1,4 +1,4 @@
-"""What a cause says of a launch before its worth is known: what is wrong, where, and what mending it takes
+"""What a cause says of a launch before its worth is known: what is wrong, where, and what fixing it takes
 away.
 """
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from gemmprof.analysis.explanation.demands.time_model import Mend
+from gemmprof.analysis.explanation.demands.time_model import Fix
 from gemmprof.analysis.explanation.demands.work import Array, Work
 from gemmprof.model import Evidence
 
@@ -24,11 +24,11 @@ class Candidate:
 
     Attributes:
         cause: key of `CAUSES`.
-        mend: what goes away with it.
+        fix: what goes away with it.
         change: what to try, one plain sentence.
         evidence: the numbers that it rests on.
-        blamed: share of the flaw by instruction; None for a flaw of the launch.
-        cautious, bold: the same mend with less and with more taken away, for the interval; None where there
+        attributed: share of the flaw by instruction; None for a flaw of the launch.
+        cautious, bold: the same fix with less and with more taken away, for the interval; None where there
             is no doubt.
         least: the cause is not a finding below this share of the time.
         rank: a general name for the same loss (``low_occupancy`` beside ``memory_latency``) steps behind a
@@ -38,12 +38,12 @@ class Candidate:
     """
 
     cause: str
-    mend: Mend
+    fix: Fix
     change: str
     evidence: tuple[Evidence, ...] = ()
-    blamed: Array | None = field(default=None, repr=False)
-    cautious: Mend | None = None
-    bold: Mend | None = None
+    attributed: Array | None = field(default=None, repr=False)
+    cautious: Fix | None = None
+    bold: Fix | None = None
     least: float = 0.02
     rank: int = SPECIFIC
     yields: float = 0.55

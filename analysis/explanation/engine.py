@@ -66,13 +66,13 @@ def weigh(found: Work, predictor: Predictor) -> list[tuple[Candidate, Prediction
     """
     worth = []
     for candidate in detect(found):
-        if predictor.quick(candidate.mend) >= candidate.least:
+        if predictor.quick(candidate.fix) >= candidate.least:
             worth.append((candidate, predictor.predict(candidate)))
     worth.sort(key=lambda item: -item[1].saves)
     kept: list[tuple[Candidate, Prediction]] = []
     # Time in which warps are held together is a loss of its own, which no general name tells.
     told = [
-        (one, predictor.quick(replace(one.mend, held=0.0)) if one.mend.held else prediction.saves)
+        (one, predictor.quick(replace(one.fix, held=0.0)) if one.fix.held else prediction.saves)
         for one, prediction in worth
     ]
     for candidate, prediction in worth:
@@ -91,7 +91,7 @@ def _finding(found: Work, candidate: Candidate, prediction: Prediction) -> Findi
         saves=prediction.saves,
         saves_low=prediction.low,
         saves_high=prediction.high,
-        places=places(found, candidate.blamed),
+        places=places(found, candidate.attributed),
         evidence=candidate.evidence,
         change=candidate.change,
     )

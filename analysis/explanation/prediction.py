@@ -1,4 +1,4 @@
-"""Weighs what the causes found: the share of the time that mending saves, with its interval, and all of
+"""Weighs what the causes found: the share of the time that fixing saves, with its interval, and all of
 them together.
 """
 
@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from gemmprof.analysis.explanation.candidate import Candidate
-from gemmprof.analysis.explanation.demands.time_model import Mend, TimeModel
+from gemmprof.analysis.explanation.demands.time_model import Fix, TimeModel
 
 PROBES = (
     {"overlap": 2.5},
@@ -56,14 +56,14 @@ class Predictor:
             self._probes = [self.model.with_settings(**changes) for changes in PROBES if self._probing]
         return self._probes
 
-    def quick(self, mend: Mend) -> float:
+    def quick(self, fix: Fix) -> float:
         """What a change saves, without an interval."""
-        return self.model.saves(mend)
+        return self.model.saves(fix)
 
     def predict(self, candidate: Candidate) -> Prediction:
-        """What mending a candidate saves."""
-        saves = self.model.saves(candidate.mend)
-        others = [probe.saves(candidate.mend) for probe in self.probes]
+        """What fixing a candidate saves."""
+        saves = self.model.saves(candidate.fix)
+        others = [probe.saves(candidate.fix) for probe in self.probes]
         down = up = 0.0
         for other in others:
             if other < saves:
@@ -79,11 +79,11 @@ class Predictor:
         return Prediction(_share(saves), _share(low), _share(high))
 
     def together(self, candidates: Iterable[Candidate]) -> float:
-        """What mending all of them saves."""
-        mend = Mend()
+        """What fixing all of them saves."""
+        fix = Fix()
         for candidate in candidates:
-            mend = mend.together(candidate.mend)
-        return _share(self.model.saves(mend))
+            fix = fix.together(candidate.fix)
+        return _share(self.model.saves(fix))
 
 
 def _share(value: float) -> float:

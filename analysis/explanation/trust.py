@@ -204,12 +204,12 @@ def _over(profile: KernelProfile) -> Iterator[str]:
 def _source(work: Work) -> Iterator[str]:
     unread = work.profile.source.unread
     if unread:
-        yield f"Its code was not disassembled: {unread}. What its instructions are to blame for cannot be told."
+        yield f"Its code was not disassembled: {unread}. What its instructions cost cannot be attributed."
     elif work.code is None:
         if metrics.INSTRUCTIONS_BY_ADDRESS in work.profile.instances:
             yield (
-                "The code of the kernel is not in the report: what its instructions are to blame for cannot "
-                "be told."
+                "The code of the kernel is not in the report: what its instructions cost cannot "
+                "be attributed."
             )
     elif not any(line.file for line in work.instructions):
         yield "No line information: places are instructions. Compile with -lineinfo to see lines."

@@ -1,7 +1,7 @@
 """Every figure of a launch by the name that a user writes: in `gemmprof find`, and in a gate.
 
 Three kinds of names: figures (`time`, `registers`, `l2_hit_rate`: the quantities of a comparison), causes of findings
-(`shared_bank_conflicts`: per cent of the launch's time that mending it is predicted to save), and Nsight Compute's own
+(`shared_bank_conflicts`: per cent of the launch's time that fixing it is predicted to save), and Nsight Compute's own
 metric names. Percentages run from 0 to 100, times are nanoseconds, sizes bytes.
 """
 

@@ -1,6 +1,6 @@
 """What `explain` predicted on one stage, beside what the next stage brought.
 
-A stage is written to mend something of the stage before. Which finding that was is read from the two explanations
+A stage is written to fix something of the stage before. Which finding that was is read from the two explanations
 alone: the one whose predicted saving shrank most. Those that ask for another arithmetic do not count: a ladder keeps
 its type. What came out is from the times, which neither explanation knows.
 """
@@ -15,9 +15,9 @@ from gemmprof.gpu.dtypes import FLOAT32
 from gemmprof.model import Explanation, Finding, Stage, Timing
 
 LEAST = 0.02
-"""A saving that shrank by less than this share of the time is not taken for mended."""
+"""A saving that shrank by less than this share of the time is not taken for fixed."""
 ANOTHER_ARITHMETIC = frozenset({"tensor_cores_idle", "double_precision"})
-"""Causes that no stage of the same ladder can mend: the first of them only if its operands are FP32."""
+"""Causes that no stage of the same ladder can fix: the first of them only if its operands are FP32."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,21 +26,21 @@ class LadderStep:
 
     Attributes:
         before, after: the two stages.
-        mended: the finding of the first whose saving shrank most in the second, None if none did.
+        fixed: the finding of the first whose saving shrank most in the second, None if none did.
         came_out: share of the first's time that the second saved, as timed; negative if it is slower.
     """
 
     before: Stage
     after: Stage
-    mended: Finding | None
+    fixed: Finding | None
     came_out: float
 
     @property
     def held(self) -> bool | None:
         """Whether what came out lies in the prediction's interval; None without a prediction."""
-        if self.mended is None:
+        if self.fixed is None:
             return None
-        return self.mended.saves_low <= self.came_out <= self.mended.saves_high
+        return self.fixed.saves_low <= self.came_out <= self.fixed.saves_high
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +55,7 @@ class Rung:
 def steps(rungs: Sequence[Rung]) -> tuple[LadderStep, ...]:
     """The steps from each rung to the next, in the order given."""
     return tuple(
-        LadderStep(first.stage, second.stage, _mended(first, second), _saved(first.timing, second.timing))
+        LadderStep(first.stage, second.stage, _fixed(first, second), _saved(first.timing, second.timing))
         for first, second in pairwise(rungs)
     )
 
@@ -69,7 +69,7 @@ def _saved(first: Timing, second: Timing) -> float:
     return 1.0 - (one / other if one and other else second.median / first.median)
 
 
-def _mended(first: Rung, second: Rung) -> Finding | None:
+def _fixed(first: Rung, second: Rung) -> Finding | None:
     # 16-bit operands keep their type on tensor cores; FP32 becomes TF32 there.
     another = ANOTHER_ARITHMETIC - (
         {"tensor_cores_idle"} if FLOAT32.name not in first.stage.dtypes else set()

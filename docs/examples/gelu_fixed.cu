@@ -1,4 +1,4 @@
-// GELU over an array, mended: float literals and tanhf keep the arithmetic in FP32.
+// GELU over an array, fixed: float literals and tanhf keep the arithmetic in FP32.
 #include <cstdio>
 #include <cstdlib>
 

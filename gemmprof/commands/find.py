@@ -6,7 +6,7 @@
   gemmprof find --names
 
 Reports are read once, several at a time, and kept as a data set; later calls read only what is new or changed. The
-name of a finding stands for the per cent of a launch's time that mending it is predicted to save.
+name of a finding stands for the per cent of a launch's time that fixing it is predicted to save.
 """
 
 from __future__ import annotations

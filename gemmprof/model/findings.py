@@ -1,4 +1,4 @@
-"""What holds a launch back, where, and what mending it would bring."""
+"""What holds a launch back, where, and what fixing it would bring."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class CodePlace:
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """A cause that holds a launch back, and what mending it alone would bring.
+    """A cause that holds a launch back, and what fixing it alone would bring.
 
     Attributes:
         cause: key of ``analysis.explanation.causes.CAUSES``.
@@ -80,7 +80,7 @@ class Explanation:
         trust: what makes the numbers doubtful, a sentence each.
         at_limit: set where no finding is worth its work.
         findings: most saved first.
-        together: predicted share of the time that mending all findings saves; None for fewer than two.
+        together: predicted share of the time that fixing all findings saves; None for fewer than two.
         limit: the resource that bounds the launch as it is, with its share, known or None.
     """
 

@@ -150,7 +150,7 @@ class _OnHost(Profiling):
         came = dataclasses.replace(delivery.outcome, finished=finished, card=delivery.card)
         if keeper.stopping.is_set():
             # A pass that was stopped before its first launch is no failure of its stage.
-            return dataclasses.replace(came, error=None, blamed=None, interrupted=True)
+            return dataclasses.replace(came, error=None, attributed=None, interrupted=True)
         return came
 
     def _here(self) -> frozenset[str]:

@@ -75,14 +75,14 @@ class PassOutcome:
 
     Attributes:
         finished: the tasks whose launches are in its report.
-        blamed: the task that was being profiled when the pass failed.
+        attributed: the task that was being profiled when the pass failed.
         error: why it failed, None if it did not.
         interrupted: Ctrl-C ended it early.
         card: the GPU, where it was not chosen in advance.
     """
 
     finished: tuple[ProfiledTask, ...] = ()
-    blamed: Task | None = None
+    attributed: Task | None = None
     error: ProfilerError | None = None
     interrupted: bool = False
     card: Card | None = None

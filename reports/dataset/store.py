@@ -234,7 +234,7 @@ def _answers(
     """What the worker makes of a batch; where it dies over one, each report is tried alone and the culprit named.
 
     Alone there is another try (unless not ``again``) where it was killed or crashed, and did not hang: something else
-    may have killed it, and a report that is blamed is not read again before it changes.
+    may have killed it, and a report that is attributed is not read again before it changes.
     """
     part = f"{uuid.uuid4().hex}.parquet"
     request = {"reports": batch, "target": str(folder / "parts" / part), "explained": explained}

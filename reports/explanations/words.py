@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def saved(finding: Finding) -> str:
-    """``62 % (50 to 70)``: what mending saves, with its interval."""
+    """``62 % (50 to 70)``: what fixing saves, with its interval."""
     return f"{100 * finding.saves:.0f} % ({100 * finding.saves_low:.0f} to {100 * finding.saves_high:.0f})"
 
 

@@ -251,7 +251,7 @@ def test_what_a_killed_pass_finished_is_found_in_its_files_later(tmp_path: Path)
     assert [(p.task, p.report) for p in found.finished] == [
         (task, "reports/profile-01.ncu-rep") for task in TASKS[:2]
     ]
-    assert found.blamed == TASKS[2]
+    assert found.attributed == TASKS[2]
     assert whole_blocks(files.report).end == files.report.stat().st_size
 
 

@@ -78,7 +78,7 @@ CAUSES: dict[str, str] = {
     "warp_level_mma": "Tensor cores by single warps",
     "launch_overhead": "Launch overhead",
 }
-"""Every cause with its heading; docs/explain.md defines what "mended" means for each."""
+"""Every cause with its heading; docs/explain.md defines what "fixed" means for each."""
 
 
 _SHARED_DETECTORS = {
@@ -89,7 +89,7 @@ _SHARED_DETECTORS = {
 
 
 def definition(cause: str) -> str:
-    """What "mended" means for a cause: the docstring of the function that finds it."""
+    """What "fixed" means for a cause: the docstring of the function that finds it."""
     detectors = {detector.__name__: detector for detector in DETECTORS}
     found = detectors.get(cause) or _SHARED_DETECTORS[cause]
     return inspect.cleandoc(found.__doc__ or "")

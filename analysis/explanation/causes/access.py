@@ -20,7 +20,7 @@ from gemmprof.analysis.explanation.candidate import (
 )
 from gemmprof.analysis.explanation.code import latency
 from gemmprof.analysis.explanation.demands.held import held
-from gemmprof.analysis.explanation.demands.time_model import Mend
+from gemmprof.analysis.explanation.demands.time_model import Fix
 from gemmprof.analysis.explanation.demands.traffic import BELOW_L1, SECTOR, traffic
 from gemmprof.analysis.explanation.demands.work import Array, Mask, Work
 
@@ -41,7 +41,7 @@ REDUNDANT = 1.6
 def uncoalesced_access(work: Work) -> Iterator[Candidate]:
     """Each request in the fewest sectors that its bytes need.
 
-    Mended: sectors, tag lookups and L1 passes of the wasteful requests fall to the ideal; L2 and DRAM carry
+    Fixed: sectors, tag lookups and L1 passes of the wasteful requests fall to the ideal; L2 and DRAM carry
     no more than what is asked for then; loads wait for one line instead of many. Where such stores hold their warps
     behind the work, the sectors' share of that time is gone, too.
     """
@@ -58,15 +58,15 @@ def uncoalesced_access(work: Work) -> Iterator[Candidate]:
     # So much less has the queue to take. Cautiously, the other blocks work meanwhile; boldly, it is never full then.
     gone = held_time * (1.0 - _left(work.global_ideal, work.global_sectors, stores))
 
-    def mend(of_fetches: float, resources: dict[str, float], held_less: float) -> Mend:
+    def fix(of_fetches: float, resources: dict[str, float], held_less: float) -> Fix:
         waits = _coalesced_waits(work, wasteful, hit, of_fetches)
-        return Mend(resources=resources, latency=waits, held=held_less)
+        return Fix(resources=resources, latency=waits, held=held_less)
 
     yield Candidate(
         cause="uncoalesced_access",
-        mend=mend(0.4, factors, gone),
-        cautious=mend(1.0, factors, gone / blocks),
-        bold=mend(0.0, {**factors, "dram": min(factors["dram"], factors["l2"])}, held_time),
+        fix=fix(0.4, factors, gone),
+        cautious=fix(1.0, factors, gone / blocks),
+        bold=fix(0.0, {**factors, "dram": min(factors["dram"], factors["l2"])}, held_time),
         change=_how_to_coalesce(work, wasteful, exchanged=gone > 0),
         evidence=(
             *((derived("time that warps are held by these stores / time", held_time),) if burst else ()),
@@ -79,7 +79,7 @@ def uncoalesced_access(work: Work) -> Iterator[Candidate]:
             derived(metrics.GLOBAL_EXCESS, float(excess[wasteful].sum()), "sector"),
             *evidence(work, metrics.L1_HIT_RATE, metrics.DRAM_READ_BYTES[0]),
         ),
-        blamed=np.where(wasteful, excess, 0.0),
+        attributed=np.where(wasteful, excess, 0.0),
     )
 
 
@@ -220,7 +220,7 @@ def _how_to_coalesce(work: Work, wasteful: Mask, exchanged: bool) -> str:
 def narrow_access(work: Work) -> Iterator[Candidate]:
     """The same bytes in accesses of 16 bytes a thread.
 
-    Mended: of each narrow, coalesced load and store ``bytes / 16`` stays, and so of the address arithmetic
+    Fixed: of each narrow, coalesced load and store ``bytes / 16`` stays, and so of the address arithmetic
     and the loop around it; the sectors stay the same.
     """
     narrow = _narrow(work)
@@ -245,9 +245,9 @@ def narrow_access(work: Work) -> Iterator[Candidate]:
     bytes_each = float((widths[narrow] * work.executed[narrow]).sum() / count)
     yield Candidate(
         cause="narrow_access",
-        mend=Mend(keep=middle, resources=resources),
-        cautious=Mend(keep=cautious, resources=resources),
-        bold=Mend(keep=helping, resources=resources),
+        fix=Fix(keep=middle, resources=resources),
+        cautious=Fix(keep=cautious, resources=resources),
+        bold=Fix(keep=helping, resources=resources),
         change=(
             f"Move {WIDE} bytes a thread with each access (float4, uint4, int4 …): its loads and stores move "
             f"{bytes_each:.2g} bytes each."
@@ -258,7 +258,7 @@ def narrow_access(work: Work) -> Iterator[Candidate]:
             derived("narrow accesses / instructions executed", share(count, work.total_executed)),
             *evidence(work, metrics.BUSY["lsu"][0]),
         ),
-        blamed=np.where(narrow, work.executed * (1.0 - keep), 0.0),
+        attributed=np.where(narrow, work.executed * (1.0 - keep), 0.0),
         # With few warps resident, wider accesses are one way of many to have more bytes in flight.
         # A word of four bytes is what most kernels move: any other flaw is the better name.
         rank=SPECIFIC if bytes_each < FULL_WORD else LATENCY if not _few_warps(work) else ANY_WARPS,

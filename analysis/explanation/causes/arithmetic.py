@@ -13,7 +13,7 @@ from gemmprof import metrics
 from gemmprof.analysis.explanation.candidate import Candidate, derived, evidence, keep_of, share
 from gemmprof.analysis.explanation.code import divisions, sequences
 from gemmprof.analysis.explanation.code.sass import Sass
-from gemmprof.analysis.explanation.demands.time_model import Mend
+from gemmprof.analysis.explanation.demands.time_model import Fix
 from gemmprof.analysis.explanation.demands.traffic import BELOW_L1
 from gemmprof.analysis.explanation.demands.work import Array, Mask, Work
 
@@ -26,7 +26,7 @@ SUBROUTINE = 0.4
 def double_precision(work: Work) -> Iterator[Candidate]:
     """FP32 for FP64.
 
-    Mended: each FP64 instruction becomes one FP32 instruction (those of division and square root subroutines:
+    Fixed: each FP64 instruction becomes one FP32 instruction (those of division and square root subroutines:
     four in ten), conversions between the two are gone, and where the loads feed FP64 half their bytes are
     gone, too.
     """
@@ -47,14 +47,14 @@ def double_precision(work: Work) -> Iterator[Candidate]:
     d_count = float(work.executed[doubles].sum())
     yield Candidate(
         cause="double_precision",
-        mend=Mend(
+        fix=Fix(
             keep=keep,
             latency=latency,
             resources=resources,
             added=added,
             reasons={"wait": _wait_factor(work, doubles)},
         ),
-        cautious=Mend(
+        cautious=Fix(
             keep=0.5 * (1.0 + keep),
             latency=0.5 * (1.0 + latency),
             resources={**resources, "fp64": 0.3},
@@ -73,7 +73,7 @@ def double_precision(work: Work) -> Iterator[Candidate]:
             ),
             *evidence(work, metrics.BUSY["fp64"][0], metrics.BUSY["xu"][0]),
         ),
-        blamed=np.where(doubles | conversions | helpers, work.executed, 0.0),
+        attributed=np.where(doubles | conversions | helpers, work.executed, 0.0),
     )
 
 
@@ -108,7 +108,7 @@ def _single_resources(work: Work, doubles: Mask, keep: Array) -> tuple[dict[str,
 
 def _wait_factor(work: Work, doubles: Mask) -> float:
     """FP64 results are waited for about twice as long as those of FP32."""
-    waits = work.blamed.get("wait")
+    waits = work.attributed.get("wait")
     if waits is None or not waits.sum():
         return 1.0
     return 1.0 - 0.5 * float(waits[doubles].sum() / waits.sum())
@@ -134,7 +134,7 @@ def _wide_data(work: Work, doubles: Mask) -> float:
 def integer_arithmetic(work: Work) -> Iterator[Candidate]:
     """Counted indices for division and remainder by a value known at run time only.
 
-    Mended: the instructions of those divisions are gone, one in ten stays for counting.
+    Fixed: the instructions of those divisions are gone, one in ten stays for counting.
     """
     if work.code is None:
         return
@@ -151,9 +151,9 @@ def integer_arithmetic(work: Work) -> Iterator[Candidate]:
     bits = "64-bit" if wide else "32-bit"
     yield Candidate(
         cause="integer_arithmetic",
-        mend=Mend(keep=keep),
-        cautious=Mend(keep=np.clip(keep + 0.2, 0.0, 1.0)),
-        bold=Mend(keep=np.clip(keep - 0.15, 0.0, 1.0)),
+        fix=Fix(keep=keep),
+        cautious=Fix(keep=np.clip(keep + 0.2, 0.0, 1.0)),
+        bold=Fix(keep=np.clip(keep - 0.15, 0.0, 1.0)),
         change=(
             f"Avoid the {bits} division (/ or %) by a value that the compiler does not know: "
             + ("use 32-bit indices, " if wide else "")
@@ -168,14 +168,14 @@ def integer_arithmetic(work: Work) -> Iterator[Candidate]:
                 metrics.BUSY["xu"][0],
             ),
         ),
-        blamed=gone,
+        attributed=gone,
     )
 
 
 def expensive_math(work: Work) -> Iterator[Candidate]:
     """Fast functions or algebra for precise ones.
 
-    Mended: of each sequence that computes a precise function (sine, power, logarithm, exponential, division,
+    Fixed: of each sequence that computes a precise function (sine, power, logarithm, exponential, division,
     square root and the like) as many instructions stay as the fast one takes.
     """
     if work.code is None:
@@ -191,9 +191,9 @@ def expensive_math(work: Work) -> Iterator[Candidate]:
     names = ", ".join(found.names) or "precise functions"
     yield Candidate(
         cause="expensive_math",
-        mend=Mend(keep=keep),
-        cautious=Mend(keep=0.5 * (1.0 + keep)),
-        bold=Mend(keep=np.clip(keep - 0.1, 0.0, 1.0)),
+        fix=Fix(keep=keep),
+        cautious=Fix(keep=0.5 * (1.0 + keep)),
+        bold=Fix(keep=np.clip(keep - 0.1, 0.0, 1.0)),
         change=(
             f"Use fast functions ({found.remedy}) or algebra where their accuracy suffices: {names} "
             f"{'take' if len(found.names) != 1 else 'takes'} {100 * part:.0f} % more of all instructions "
@@ -206,14 +206,14 @@ def expensive_math(work: Work) -> Iterator[Candidate]:
             ),
             *evidence(work, metrics.BUSY["xu"][0]),
         ),
-        blamed=gone,
+        attributed=gone,
     )
 
 
 def non_fused_arithmetic(work: Work) -> Iterator[Candidate]:
     """A product and the sum that alone uses it as one instruction.
 
-    Mended: the additions of such pairs are gone.
+    Fixed: the additions of such pairs are gone.
     """
     if work.code is None:
         return
@@ -238,8 +238,8 @@ def non_fused_arithmetic(work: Work) -> Iterator[Candidate]:
     double = bool((gone & work.where(lambda line: line.opcode == "DADD")).any())
     yield Candidate(
         cause="non_fused_arithmetic",
-        mend=Mend(keep=keep),
-        cautious=Mend(keep=np.where(gone, 0.3, 1.0)),
+        fix=Fix(keep=keep),
+        cautious=Fix(keep=np.where(gone, 0.3, 1.0)),
         change=(
             "Let products and sums fuse: drop -fmad=false and __fmul_rn/__fadd_rn, or write "
             f"{'fma' if double else 'fmaf'}(a, b, c). {100 * part:.0f} % of all instructions add a product "
@@ -253,7 +253,7 @@ def non_fused_arithmetic(work: Work) -> Iterator[Candidate]:
                 metrics.executed_per_cycle("fadd"),
             ),
         ),
-        blamed=np.where(gone, work.executed, 0.0),
+        attributed=np.where(gone, work.executed, 0.0),
     )
 
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from gemmprof import metrics
 from gemmprof.analysis.explanation.candidate import Candidate, derived, evidence, keep_of, share
-from gemmprof.analysis.explanation.demands.time_model import Mend
+from gemmprof.analysis.explanation.demands.time_model import Fix
 from gemmprof.analysis.explanation.demands.traffic import traffic
 from gemmprof.analysis.explanation.demands.work import Mask, Work
 
@@ -37,7 +37,7 @@ def _retries(work: Work, atomics: Mask) -> Mask:
 def global_atomics(work: Work) -> Iterator[Candidate]:
     """Atomics on global memory combined in the warp or block first.
 
-    Mended: one of 32 stays, retries of compare-and-swap loops go with them; a few shuffles are added. Where
+    Fixed: one of 32 stays, retries of compare-and-swap loops go with them; a few shuffles are added. Where
     each request touches many words and no slice of L2 is busier than the others, there is little to combine,
     and half of them stay.
     """
@@ -59,10 +59,10 @@ def global_atomics(work: Work) -> Iterator[Candidate]:
     if threads < 1.5:
         stays = 0.125  # warps of a block can still combine theirs
     retries = _retries(work, atomics)
-    mend, cautious = _combined(work, atomics, retries, stays)
+    fix, cautious = _combined(work, atomics, retries, stays)
     yield Candidate(
         cause="global_atomics",
-        mend=mend,
+        fix=fix,
         cautious=cautious,
         change=(
             "Combine before updating global memory: sum in the warp (shuffles, __reduce_add_sync) or in "
@@ -76,7 +76,8 @@ def global_atomics(work: Work) -> Iterator[Candidate]:
             derived("threads per atomic", threads, "thread"),
             *evidence(work, metrics.BUSY["l2_atomics"][0], metrics.L2_ATOMICS_AVERAGE),
         ),
-        blamed=np.where(atomics, work.threads, 0.0) + np.where(retries & ~atomics, 0.1 * work.threads, 0.0),
+        attributed=np.where(atomics, work.threads, 0.0)
+        + np.where(retries & ~atomics, 0.1 * work.threads, 0.0),
         least=0.03 if scattered else 0.02,
     )
 
@@ -88,7 +89,7 @@ def _hot_slice(work: Work) -> bool:
     return average > 0 and most / average > HOT
 
 
-def _combined(work: Work, atomics: Mask, retries: Mask, stays: float) -> tuple[Mend, Mend]:
+def _combined(work: Work, atomics: Mask, retries: Mask, stays: float) -> tuple[Fix, Fix]:
     """This share of the atomics stays, a few shuffles come; and the same with more caution."""
     keep = keep_of(work)
     keep[retries] = stays
@@ -103,17 +104,17 @@ def _combined(work: Work, atomics: Mask, retries: Mask, stays: float) -> tuple[M
         **dict.fromkeys(("l2", "l2_tags", "l1_to_l2", "l2_in", "l2_out"), rest),
         "dram": 1.0,
     }
-    mend = Mend(keep=keep, resources=resources, added=added, reasons={"membar": 0.1, "drain": 0.3})
-    cautious = Mend(
+    fix = Fix(keep=keep, resources=resources, added=added, reasons={"membar": 0.1, "drain": 0.3})
+    cautious = Fix(
         keep=np.maximum(keep, 0.15), resources={**resources, "l2_atomics": max(0.15, stays)}, added=added
     )
-    return mend, cautious
+    return fix, cautious
 
 
 def shared_atomics(work: Work) -> Iterator[Candidate]:
     """Atomics on shared memory combined in the warp first.
 
-    Mended: one pass a warp stays of those that meet at a word, and retry loops run once.
+    Fixed: one pass a warp stays of those that meet at a word, and retry loops run once.
     """
     if work.code is None:
         return
@@ -147,8 +148,8 @@ def shared_atomics(work: Work) -> Iterator[Candidate]:
     }
     yield Candidate(
         cause="shared_atomics",
-        mend=Mend(keep=keep, resources=resources, added=added),
-        cautious=Mend(
+        fix=Fix(keep=keep, resources=resources, added=added),
+        cautious=Fix(
             keep=0.5 * (keep + 1.0), resources={"l1_data": 0.5 * (1.0 + resources["l1_data"])}, added=added
         ),
         change=(
@@ -164,7 +165,7 @@ def shared_atomics(work: Work) -> Iterator[Candidate]:
             derived("shared atomics / instructions executed", share(executed, work.total_executed)),
             *evidence(work, metrics.SHARED_ATOMIC_WAVEFRONTS),
         ),
-        blamed=np.where(atomics | retries, work.executed, 0.0),
+        attributed=np.where(atomics | retries, work.executed, 0.0),
     )
 
 

@@ -10,8 +10,8 @@ import numpy as np
 
 from gemmprof import metrics
 from gemmprof.analysis.explanation.candidate import Candidate, derived, evidence, keep_of, share
-from gemmprof.analysis.explanation.code import blame
-from gemmprof.analysis.explanation.demands.time_model import Mend
+from gemmprof.analysis.explanation.code import attribution
+from gemmprof.analysis.explanation.demands.time_model import Fix
 from gemmprof.analysis.explanation.demands.traffic import BELOW_L1
 from gemmprof.analysis.explanation.demands.work import Array, Mask, Work
 from gemmprof.model import Evidence
@@ -58,7 +58,7 @@ class _Waits:
 def barriers(work: Work) -> Iterator[Candidate]:
     """No wait at barriers (a reduction through shuffles, warps that need not meet).
 
-    Mended: the time that warps spend at barriers is gone. What it counts against is what the late warps do
+    Fixed: the time that warps spend at barriers is gone. What it counts against is what the late warps do
     meanwhile.
     """
     found = _waits(work)
@@ -74,7 +74,7 @@ def barriers(work: Work) -> Iterator[Candidate]:
 
 def _waits(work: Work) -> _Waits | None:
     """The waits at barriers, None where they are few."""
-    waits = work.samples.get(blame.BARRIER)
+    waits = work.samples.get(attribution.BARRIER)
     if work.code is None or waits is None or float(waits.sum()) < 0.03:
         return None
     bars = work.where(lambda line: line.opcode == "BAR")
@@ -97,17 +97,17 @@ def _waits(work: Work) -> _Waits | None:
 
 
 def _late_warps(work: Work, waits: _Waits) -> Candidate:
-    """The barrier is not to blame: some warps of the block have far more to do than the others."""
+    """The barrier is not the cause: some warps of the block have far more to do than the others."""
     return Candidate(
         cause="workload_imbalance",
-        mend=Mend(reasons={blame.BARRIER: waits.leaving(0.05)}),
-        cautious=Mend(reasons={blame.BARRIER: waits.leaving(0.5)}),
+        fix=Fix(reasons={attribution.BARRIER: waits.leaving(0.05)}),
+        cautious=Fix(reasons={attribution.BARRIER: waits.leaving(0.5)}),
         change=(
             f"Share the work out among the warps of a block: the others wait {waits.each:,.0f} cycles at each "
             "barrier for the one with the most to do."
         ),
         evidence=waits.evidence,
-        blamed=_between_barriers(work, waits.bars),
+        attributed=_between_barriers(work, waits.bars),
         least=0.03,
     )
 
@@ -124,13 +124,13 @@ def _meetings(work: Work, waits: _Waits) -> Candidate:
     same_traffic = dict.fromkeys(BELOW_L1, 1.0)
     return Candidate(
         cause="barriers",
-        mend=Mend(
+        fix=Fix(
             keep=keep,
-            reasons={blame.BARRIER: waits.leaving(waits_left), "membar": 0.3},
+            reasons={attribution.BARRIER: waits.leaving(waits_left), "membar": 0.3},
             resources=same_traffic,
         ),
-        cautious=Mend(
-            keep=0.5 * (1.0 + keep), reasons={blame.BARRIER: waits.leaving(0.6)}, resources=same_traffic
+        cautious=Fix(
+            keep=0.5 * (1.0 + keep), reasons={attribution.BARRIER: waits.leaving(0.6)}, resources=same_traffic
         ),
         change=(
             f"Meet less often: warps wait at barriers for {100 * waits.part:.0f} % of their time. "
@@ -141,7 +141,7 @@ def _meetings(work: Work, waits: _Waits) -> Candidate:
             )
         ),
         evidence=waits.evidence,
-        blamed=waits.at + np.where(steps, work.blamed_total, 0.0),
+        attributed=waits.at + np.where(steps, work.attributed_total, 0.0),
         least=0.03,
     )
 
@@ -174,5 +174,5 @@ def _is_step(work: Work, first: int, last: int) -> bool:
 
 def _between_barriers(work: Work, bars: Mask) -> Array:
     """What the late warps do while the others wait: their time outside of barriers."""
-    outside = work.blamed_total - work.samples.get(blame.BARRIER, np.zeros(len(bars)))
+    outside = work.attributed_total - work.samples.get(attribution.BARRIER, np.zeros(len(bars)))
     return np.where(bars, 0.0, np.maximum(outside, 0.0))

@@ -10,7 +10,7 @@ import numpy as np
 from gemmprof import metrics
 from gemmprof.analysis.explanation.candidate import Candidate, evidence
 from gemmprof.analysis.explanation.code.roles import specialised
-from gemmprof.analysis.explanation.demands.time_model import Mend
+from gemmprof.analysis.explanation.demands.time_model import Fix
 from gemmprof.analysis.explanation.demands.work import Work
 from gemmprof.analysis.occupancy.of_launch import LaunchOccupancy, analyse
 from gemmprof.model import Evidence
@@ -80,8 +80,8 @@ def uneven_work(work: Work) -> Iterator[Candidate]:
     """Work that is dealt out unevenly over the SMs: tail_effect, small_grid or workload_imbalance,
     whichever it is.
 
-    Mended: the busiest SM works as long as the average one does now. Within an SM, warps that finish early leave it
-    half empty; mended, as many warps are resident as the launch allows.
+    Fixed: the busiest SM works as long as the average one does now. Within an SM, warps that finish early leave it
+    half empty; fixed, as many warps are resident as the launch allows.
     """
     dealt = _dealt(work)
     if dealt is None:
@@ -112,8 +112,8 @@ def _small_grid(work: Work, dealt: _Dealt) -> Iterator[Candidate]:
     warps = max(1.0, (possible or 1.0) / max(1.0, work.resident_warps or 1.0))
     yield Candidate(
         cause="small_grid",
-        mend=Mend(imbalance=of_blocks, warps=1.0 if uneven or blocks > ALMOST * work.sms else warps),
-        cautious=Mend(imbalance=of_blocks + 0.15 * (imbalance - of_blocks)),
+        fix=Fix(imbalance=of_blocks, warps=1.0 if uneven or blocks > ALMOST * work.sms else warps),
+        cautious=Fix(imbalance=of_blocks + 0.15 * (imbalance - of_blocks)),
         change=(
             f"Launch more blocks: {blocks:.0f} leave{'s' if blocks == 1 else ''} {work.sms - blocks:.0f} of "
             f"{work.sms:.0f} SMs without work. Cut the work finer, or split the longest dimension over several blocks "
@@ -129,8 +129,8 @@ def _small_grid(work: Work, dealt: _Dealt) -> Iterator[Candidate]:
     at_best = work.sms / blocks
     yield Candidate(
         cause="workload_imbalance",
-        mend=Mend(imbalance=at_best),
-        cautious=Mend(imbalance=at_best + 0.3 * (imbalance - at_best)),
+        fix=Fix(imbalance=at_best),
+        cautious=Fix(imbalance=at_best + 0.3 * (imbalance - at_best)),
         change=(
             f"Deal the work out evenly: the block with the most to do works {of_blocks:.1f} times "
             "as long as the average one."
@@ -145,9 +145,9 @@ def _partial_wave(work: Work, dealt: _Dealt) -> Iterator[Candidate]:
     last = dealt.blocks - np.floor(dealt.waves) * wave
     yield Candidate(
         cause="tail_effect",
-        mend=Mend(imbalance=1.0),
-        cautious=Mend(imbalance=1.0 + 0.3 * (work.imbalance - 1.0)),
-        bold=Mend(imbalance=1.0, warps=max(1.0, min(dealt.tail, dealt.gap))),
+        fix=Fix(imbalance=1.0),
+        cautious=Fix(imbalance=1.0 + 0.3 * (work.imbalance - 1.0)),
+        bold=Fix(imbalance=1.0, warps=max(1.0, min(dealt.tail, dealt.gap))),
         change=(
             f"Avoid the partial last wave: {dealt.waves:.2f} waves leave {last:.0f} blocks for a wave of "
             f"{wave:.0f}. Use smaller blocks, a grid that fills whole waves, or one wave of blocks that "
@@ -162,8 +162,8 @@ def _uneven_share(work: Work, dealt: _Dealt, even: float) -> Iterator[Candidate]
     most = float(np.ceil(even))
     yield Candidate(
         cause="tail_effect",
-        mend=Mend(imbalance=1.0),
-        cautious=Mend(imbalance=1.0 + 0.3 * (work.imbalance - 1.0)),
+        fix=Fix(imbalance=1.0),
+        cautious=Fix(imbalance=1.0 + 0.3 * (work.imbalance - 1.0)),
         change=(
             f"Give each SM the same number of blocks: {dealt.blocks:,.0f} blocks are {even:.2f} for each of "
             f"{work.sms:.0f} SMs, so that some run {most:.0f} while the others wait. Launch a multiple of "
@@ -188,8 +188,8 @@ def _unequal_blocks(work: Work, dealt: _Dealt) -> Iterator[Candidate]:
         cause = "tail_effect"
     yield Candidate(
         cause=cause,
-        mend=Mend(imbalance=1.0, warps=warps),
-        cautious=Mend(imbalance=1.0 + 0.4 * (imbalance - 1.0), warps=1.0 + 0.5 * (warps - 1.0)),
+        fix=Fix(imbalance=1.0, warps=warps),
+        cautious=Fix(imbalance=1.0 + 0.4 * (imbalance - 1.0), warps=1.0 + 0.5 * (warps - 1.0)),
         change=(
             f"Deal the work out evenly: the busiest SM works {imbalance:.2f} times as long as the average one"
             + (f", and {gap:.1f} times as many warps could be resident as are." if warps > 1.0 else ".")

@@ -19,7 +19,7 @@ from gemmprof.analysis.explanation.candidate import (
 )
 from gemmprof.analysis.explanation.causes.access import REDUNDANT, address_registers
 from gemmprof.analysis.explanation.code.roles import tensor_copies
-from gemmprof.analysis.explanation.demands.time_model import Mend
+from gemmprof.analysis.explanation.demands.time_model import Fix
 from gemmprof.analysis.explanation.demands.traffic import BELOW_L1, SECTOR, Traffic, traffic
 from gemmprof.analysis.explanation.demands.work import Array, Mask, Work
 
@@ -34,7 +34,7 @@ FULL_L2 = 0.75
 def redundant_loads(work: Work) -> Iterator[Candidate]:
     """Each byte loaded once, into registers or shared memory.
 
-    Mended: loads whose address does not change in a loop leave it. Of the others ``fetched / asked`` sectors
+    Fixed: loads whose address does not change in a loop leave it. Of the others ``fetched / asked`` sectors
     stay on the way from L1, and what threads share is read from shared memory instead, a pass a request.
     """
     if work.code is None:
@@ -73,9 +73,9 @@ def redundant_loads(work: Work) -> Iterator[Candidate]:
         stays = flows.factors(min(flows.missed, left), flows.written, dram_read=flows.dram_read)
     yield Candidate(
         cause="redundant_loads",
-        mend=Mend(keep=middle, latency=reuse, resources=stays),
-        cautious=Mend(keep=cautious, latency=np.sqrt(reuse), resources=stays),
-        bold=Mend(keep=bold, latency=reuse, resources=stays),
+        fix=Fix(keep=middle, latency=reuse, resources=stays),
+        cautious=Fix(keep=cautious, latency=np.sqrt(reuse), resources=stays),
+        bold=Fix(keep=bold, latency=reuse, resources=stays),
         change=_how_to_load_once(ratio, again=again.any(), invariant=invariant.any()),
         evidence=(
             derived("sectors asked of L1 / sectors fetched from L2", ratio),
@@ -85,7 +85,7 @@ def redundant_loads(work: Work) -> Iterator[Candidate]:
                 share(float(work.executed[loads].sum()), work.total_executed),
             ),
         ),
-        blamed=gone,
+        attributed=gone,
         # Sharing through shared memory is a rewrite; what is wrong with the code as it stands comes first.
         rank=SPECIFIC if invariant.any() or same.any() else LATENCY,
     )
@@ -157,7 +157,7 @@ def cache_locality(work: Work) -> Iterator[Candidate]:
     """Each sector fetched from device memory, and by each SM, once as long as it is in use.
 
     Known only where it cannot be otherwise: more was read from DRAM than the program has allocated, so that
-    some of it was read again. Mended: DRAM reads what is allocated, L2 serves the rest.
+    some of it was read again. Fixed: DRAM reads what is allocated, L2 serves the rest.
     """
     flows = traffic(work)
     if flows.local > 0.3 * flows.l2:
@@ -199,17 +199,17 @@ def _read_again(work: Work, flows: Traffic, footprint: float) -> Candidate:
     factors = {"dram": share(footprint + flows.dram_written, flows.dram_read + flows.dram_written)}
     return Candidate(
         cause="cache_locality",
-        mend=Mend(
+        fix=Fix(
             resources=factors,
             latency=np.where(loads, 1.0 - 0.5 * (1.0 - 1.0 / again), 1.0) if len(loads) else None,
         ),
-        cautious=Mend(resources={"dram": 0.5 * (1.0 + factors["dram"])}),
+        cautious=Fix(resources={"dram": 0.5 * (1.0 + factors["dram"])}),
         change=(
             f"Work on what lies in L2 before moving on: {again:.1f} times all allocated memory was read "
             "from DRAM. Order the blocks in tiles, so that blocks that share data run at the same time."
         ),
         evidence=evidence(work, metrics.DRAM_READ_BYTES[0], metrics.ACCESSIBLE_BYTES, metrics.L2_HIT_RATE),
-        blamed=_fetches(work, flows),
+        attributed=_fetches(work, flows),
     )
 
 
@@ -228,14 +228,14 @@ def _fetched_again(work: Work, flows: Traffic) -> Candidate:
         )
     )
 
-    def mend(missed: float) -> Mend:
-        return Mend(resources=flows.factors(missed, flows.written, dram_read=flows.dram_read))
+    def fix(missed: float) -> Fix:
+        return Fix(resources=flows.factors(missed, flows.written, dram_read=flows.dram_read))
 
     return Candidate(
         cause="cache_locality",
-        mend=mend(0.5 * (flows.missed + flows.dram_read)),
-        bold=mend(flows.dram_read),
-        cautious=mend(0.75 * flows.missed),
+        fix=fix(0.5 * (flows.missed + flows.dram_read)),
+        bold=fix(flows.dram_read),
+        cautious=fix(0.75 * flows.missed),
         change=(
             f"{shared[0]}: {times:.1f} times what comes from DRAM is fetched from L2, which is full. {shared[1]}"
         ),
@@ -243,6 +243,6 @@ def _fetched_again(work: Work, flows: Traffic) -> Candidate:
             derived("sectors fetched from L2 / sectors read from DRAM", times),
             *evidence(work, metrics.BUSY["l2_in"][0], metrics.BUSY["l2_out"][0], metrics.L1_HIT_RATE),
         ),
-        blamed=_fetches(work, flows),
+        attributed=_fetches(work, flows),
         rank=ORDER,
     )

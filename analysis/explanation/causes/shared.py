@@ -13,7 +13,7 @@ from gemmprof import metrics
 from gemmprof.analysis.explanation.candidate import LATENCY, Candidate, derived, evidence, keep_of, share
 from gemmprof.analysis.explanation.code import latency
 from gemmprof.analysis.explanation.demands.pipes import ADU
-from gemmprof.analysis.explanation.demands.time_model import Mend
+from gemmprof.analysis.explanation.demands.time_model import Fix
 from gemmprof.analysis.explanation.demands.traffic import traffic
 from gemmprof.analysis.explanation.demands.work import Work
 
@@ -25,7 +25,7 @@ _STACK = re.compile(r"\[R1(?:\+-?0x[0-9a-f]+|\+UR\d+)?\]")
 def shared_bank_conflicts(work: Work) -> Iterator[Candidate]:
     """One pass through the data stage where one suffices for the bytes.
 
-    Mended: wavefronts of shared loads and stores fall to the ideal; a conflicted load returns after the
+    Fixed: wavefronts of shared loads and stores fall to the ideal; a conflicted load returns after the
     latency of a straight one.
     """
     if work.code is None or not work.shared_wavefronts.any():
@@ -45,7 +45,7 @@ def shared_bank_conflicts(work: Work) -> Iterator[Candidate]:
     what = "store" if work.sass[worst].is_store else "load"
     yield Candidate(
         cause="shared_bank_conflicts",
-        mend=Mend(
+        fix=Fix(
             resources={"l1_data": 1.0 - share(total, float(weights.sum()))},
             latency=np.where(guilty, np.clip(straight / cycles, 0.0, 1.0), 1.0),
         ),
@@ -58,7 +58,7 @@ def shared_bank_conflicts(work: Work) -> Iterator[Candidate]:
             derived("memory_l1_wavefronts_shared", float(work.shared_wavefronts.sum()), "wavefront"),
             *evidence(work, metrics.BUSY["l1_data"][0]),
         ),
-        blamed=excess,
+        attributed=excess,
     )
 
 
@@ -66,7 +66,7 @@ def shared_memory_bandwidth(work: Work) -> Iterator[Candidate]:
     """Each value read from shared memory used for twice as much arithmetic from registers.
 
     Only where the data stage is what limits, and shared loads without conflicts are what keeps it busy.
-    Mended: half of the shared loads stay (a quarter, when bold).
+    Fixed: half of the shared loads stay (a quarter, when bold).
     """
     if work.code is None or "l1_data" not in work.loads:
         return
@@ -81,11 +81,11 @@ def shared_memory_bandwidth(work: Work) -> Iterator[Candidate]:
     if work.profile.launch.blocks < FEWER_BLOCKS * work.sms:
         return  # larger tiles are fewer blocks, too few for the SMs
 
-    def mend(stays: float) -> Mend:
+    def fix(stays: float) -> Fix:
         keep = keep_of(work)
         keep[loads] = stays
         left = float(np.where(loads, stays, 1.0) @ work.data_passes)
-        return Mend(keep=keep, resources={"l1_data": share(left, everything)})
+        return Fix(keep=keep, resources={"l1_data": share(left, everything)})
 
     arithmetic = work.where(
         lambda line: line.opcode in ("FFMA", "FADD", "FMUL", "HFMA2", "DFMA", "FMNMX", "IMAD", "HMMA", "IMMA")
@@ -93,9 +93,9 @@ def shared_memory_bandwidth(work: Work) -> Iterator[Candidate]:
     each = share(float(work.executed[arithmetic].sum()), float(work.executed[loads].sum()))
     yield Candidate(
         cause="shared_memory_bandwidth",
-        mend=mend(0.4),
-        cautious=mend(0.6),
-        bold=mend(0.2),
+        fix=fix(0.4),
+        cautious=fix(0.6),
+        bold=fix(0.2),
         change=(
             f"Compute more results a thread from each value read from shared memory: there are {each:.1f} "
             "arithmetic instructions to a shared load. Larger tiles in registers need fewer loads a result."
@@ -108,7 +108,7 @@ def shared_memory_bandwidth(work: Work) -> Iterator[Candidate]:
             ),
             derived("arithmetic instructions / shared loads", each),
         ),
-        blamed=np.where(loads, work.shared_wavefronts, 0.0),
+        attributed=np.where(loads, work.shared_wavefronts, 0.0),
         rank=LATENCY,
     )
 
@@ -117,7 +117,7 @@ def local_memory(work: Work) -> Iterator[Candidate]:
     """No local traffic: registers are not spilled, and arrays are indexed by constants, so that they fit
     registers.
 
-    Mended: local loads and stores, their passes through L1 and their sectors below are gone.
+    Fixed: local loads and stores, their passes through L1 and their sectors below are gone.
     """
     if work.code is None:
         return
@@ -150,8 +150,8 @@ def local_memory(work: Work) -> Iterator[Candidate]:
     }
     yield Candidate(
         cause="local_memory",
-        mend=Mend(keep=keep, resources=resources),
-        cautious=Mend(keep=keep, resources={**resources, "dram": 1.0 - 0.5 * part}),
+        fix=Fix(keep=keep, resources=resources),
+        cautious=Fix(keep=keep, resources={**resources, "dram": 1.0 - 0.5 * part}),
         change=what,
         evidence=(
             derived(
@@ -160,7 +160,7 @@ def local_memory(work: Work) -> Iterator[Candidate]:
             derived("local sectors / sectors between L1 and L2", part),
             *evidence(work, metrics.LOCAL_LOADS[0], metrics.LOCAL_STORES[0]),
         ),
-        blamed=np.where(local, work.local_sectors + work.executed, 0.0),
+        attributed=np.where(local, work.local_sectors + work.executed, 0.0),
     )
 
 
@@ -168,7 +168,7 @@ def constant_divergence(work: Work) -> Iterator[Candidate]:
     """One constant address a warp at a time.
 
     The constant cache serves one address a cycle: a load whose threads want several takes as many turns.
-    Mended: its turns are as many as there are loads.
+    Fixed: its turns are as many as there are loads.
     """
     busy = work.loads.get("idc")
     if work.code is None or busy is None:
@@ -199,7 +199,7 @@ def constant_divergence(work: Work) -> Iterator[Candidate]:
     straight = cycles / (cycles + (each - 1.0) * 2.0)
     yield Candidate(
         cause="constant_divergence",
-        mend=Mend(resources=resources, latency=np.where(loads, straight, 1.0)),
+        fix=Fix(resources=resources, latency=np.where(loads, straight, 1.0)),
         change=(
             "Read this table from shared memory (or through L1) instead of constant memory: the threads of "
             f"a warp want {each:.1f} addresses at once, and the constant cache serves one at a time."
@@ -208,5 +208,5 @@ def constant_divergence(work: Work) -> Iterator[Candidate]:
             derived("turns of the constant cache / divergent constant loads", each),
             *evidence(work, metrics.BUSY["idc"][0], metrics.CONSTANT_REQUESTS),
         ),
-        blamed=np.where(loads, work.executed, 0.0),
+        attributed=np.where(loads, work.executed, 0.0),
     )

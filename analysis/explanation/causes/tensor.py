@@ -13,7 +13,7 @@ from gemmprof import metrics
 from gemmprof.analysis.explanation.candidate import LATENCY, Candidate, derived, evidence, keep_of, share
 from gemmprof.analysis.explanation.code.sass import Sass
 from gemmprof.analysis.explanation.demands.pipes import FMA, TENSOR
-from gemmprof.analysis.explanation.demands.time_model import Mend
+from gemmprof.analysis.explanation.demands.time_model import Fix
 from gemmprof.analysis.explanation.demands.traffic import BELOW_L1, traffic
 from gemmprof.analysis.explanation.demands.work import Mask, Work
 from gemmprof.gpu import arch
@@ -57,7 +57,7 @@ def tensor_cores_idle(work: Work) -> Iterator[Candidate]:
     """The inner product of a matrix multiplication on tensor cores.
 
     Only for 16-bit operands, and for FP32 where the FMA pipe alone is what limits (TF32); only where an operand is used
-    in several multiply-adds. Mended: an `mma.sync` does the multiply-adds of 64 warp instructions (TF32: of 32) at the
+    in several multiply-adds. Fixed: an `mma.sync` does the multiply-adds of 64 warp instructions (TF32: of 32) at the
     tensor cores' rate, conversions are gone, and operand loads take half the passes.
     """
     if work.code is None or not work.total_executed:
@@ -75,7 +75,7 @@ def tensor_cores_idle(work: Work) -> Iterator[Candidate]:
         return
     yield Candidate(
         cause="tensor_cores_idle",
-        mend=_by_mma(work, found, FRAGMENTS),
+        fix=_by_mma(work, found, FRAGMENTS),
         cautious=_by_mma(work, found, 1.0, slower=4.0),
         bold=_by_mma(work, found, WIDE_FRAGMENTS, warpgroup=True),
         change=(
@@ -89,7 +89,7 @@ def tensor_cores_idle(work: Work) -> Iterator[Candidate]:
             derived("accumulating multiply-adds / instructions executed", part),
             *evidence(work, metrics.BUSY["fma"][0], metrics.BUSY["tensor"][0]),
         ),
-        blamed=np.where(found.rows, work.executed, 0.0),
+        attributed=np.where(found.rows, work.executed, 0.0),
     )
 
 
@@ -200,7 +200,7 @@ def _loaded(work: Work, index: int, depth: int = 2) -> bool:
 
 def _by_mma(
     work: Work, found: _Products, fragments: float, *, slower: float = 1.0, warpgroup: bool = False
-) -> Mend:
+) -> Fix:
     """The multiply-adds on tensor cores.
 
     Args:
@@ -217,7 +217,7 @@ def _by_mma(
     keep[found.converts] = 0.05 if slower == 1.0 else 0.5
     mma, wgmma = tensor_rates(work, "bf16" if found.sixteen_bit else "tf32")
     rate = wgmma if warpgroup else mma
-    return Mend(
+    return Fix(
         keep=keep,
         resources={TENSOR: 1.0, **dict.fromkeys(BELOW_L1, 1.0)},
         added={TENSOR: share(2.0 * found.macs, rate * work.sms * work.elapsed)},
@@ -254,7 +254,7 @@ _SHAPE = re.compile(r"16(8)(8|16|32)")
 def warp_level_mma(work: Work) -> Iterator[Candidate]:
     """A matrix product by wgmma (tcgen05.mma from 10.0 on) in place of mma.sync or WMMA.
 
-    Only where the GPU has it and its rate is higher. Mended: the tensor cores read operands straight from shared
+    Only where the GPU has it and its rate is higher. Fixed: the tensor cores read operands straight from shared
     memory, so fragment loads and most of their addresses are gone; the tensor pipe works at its full rate.
     """
     if work.code is None or not work.samples or not work.elapsed:
@@ -280,13 +280,13 @@ def warp_level_mma(work: Work) -> Iterator[Candidate]:
 
     fast = "wgmma" if work.profile.device.compute_capability < (10, 0) else "tcgen05.mma"
 
-    def mend(addresses: float, reads: float, waits: float) -> Mend:
+    def fix(addresses: float, reads: float, waits: float) -> Fix:
         keep = keep_of(work)
         keep[plain] = addresses
         keep[fragments] = 0.0
         keep[rows] = WGMMA_ISSUES
         left = float(passes[~fragments].sum()) + reads * total
-        return Mend(
+        return Fix(
             keep=keep,
             latency=np.where(copies, waits, 1.0),
             resources={
@@ -298,9 +298,9 @@ def warp_level_mma(work: Work) -> Iterator[Candidate]:
 
     yield Candidate(
         cause="warp_level_mma",
-        mend=mend(ADDRESSES, WGMMA_PASSES, 1.0),
-        cautious=mend(1.0, WGMMA_PASSES, 1.0),
-        bold=mend(0.0, WIDE_WGMMA_PASSES, ADDRESSES),
+        fix=fix(ADDRESSES, WGMMA_PASSES, 1.0),
+        cautious=fix(1.0, WGMMA_PASSES, 1.0),
+        bold=fix(0.0, WIDE_WGMMA_PASSES, ADDRESSES),
         change=(
             f"Multiply by {fast} (CUTLASS's kernels for this GPU, cuBLAS): mma.sync reaches "
             f"{100 * before / after:.0f} % of its tensor rate, and each warp loads its operands into registers first. "
@@ -314,7 +314,7 @@ def warp_level_mma(work: Work) -> Iterator[Candidate]:
             ),
             *evidence(work, metrics.BUSY["tensor"][0], metrics.BUSY["l1_data"][0]),
         ),
-        blamed=np.where(rows | fragments, work.executed, 0.0),
+        attributed=np.where(rows | fragments, work.executed, 0.0),
         least=0.05,
         rank=LATENCY,
         yields=1.0,

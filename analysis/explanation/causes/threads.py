@@ -12,7 +12,7 @@ from gemmprof.analysis.explanation.candidate import ANY_WARPS, SPECIFIC, Candida
 from gemmprof.analysis.explanation.causes.grid import ALMOST, occupancy_of
 from gemmprof.analysis.explanation.code import latency
 from gemmprof.analysis.explanation.code.roles import elected
-from gemmprof.analysis.explanation.demands.time_model import Mend
+from gemmprof.analysis.explanation.demands.time_model import Fix
 from gemmprof.analysis.explanation.demands.traffic import BELOW_L1
 from gemmprof.analysis.explanation.demands.work import Work
 from gemmprof.analysis.occupancy.reasoning import in_words
@@ -28,7 +28,7 @@ MOSTLY_IDLE = 0.3
 def branch_divergence(work: Work) -> Iterator[Candidate]:
     """32 active threads: what the threads of a warp do apart is done together.
 
-    Mended: each instruction runs ``active threads / 32`` times as often; sectors stay as they are.
+    Fixed: each instruction runs ``active threads / 32`` times as often; sectors stay as they are.
     """
     if work.code is None or not work.total_executed:
         return
@@ -49,9 +49,9 @@ def branch_divergence(work: Work) -> Iterator[Candidate]:
     worst = int(np.argmax(lost))
     yield Candidate(
         cause="branch_divergence",
-        mend=Mend(keep=keep, resources=resources),
-        cautious=Mend(keep=0.3 + 0.7 * keep, resources=resources),
-        bold=Mend(keep=np.where(keep < 1.0, active, 1.0), resources=resources),
+        fix=Fix(keep=keep, resources=resources),
+        cautious=Fix(keep=0.3 + 0.7 * keep, resources=resources),
+        bold=Fix(keep=np.where(keep < 1.0, active, 1.0), resources=resources),
         change=(
             f"Let the threads of a warp take the same way: {active[worst] * entry:.1f} of {entry:.0f} are "
             "active where it costs most. Sort or regroup the work by its branch, or make both sides one "
@@ -68,14 +68,14 @@ def branch_divergence(work: Work) -> Iterator[Candidate]:
                 "instructions executed for missing threads", share(float(lost.sum()), work.total_executed)
             ),
         ),
-        blamed=lost,
+        attributed=lost,
     )
 
 
 def low_occupancy(work: Work) -> Iterator[Candidate]:
     """The named occupancy limit lifted: as many warps as the next limit admits.
 
-    Mended: the latency is shared by more warps, nothing else changes. A grid that gives each SM fewer warps
+    Fixed: the latency is shared by more warps, nothing else changes. A grid that gives each SM fewer warps
     than it could hold is a limit like registers or shared memory.
     """
     lifted = _lifted(work)
@@ -89,8 +89,8 @@ def low_occupancy(work: Work) -> Iterator[Candidate]:
             resources["l1_lines"] = now_bytes / then_bytes
     yield Candidate(
         cause="low_occupancy",
-        mend=Mend(warps=lifted.factor, resources=resources),
-        cautious=Mend(warps=1.0 + 0.5 * (lifted.factor - 1.0)),
+        fix=Fix(warps=lifted.factor, resources=resources),
+        cautious=Fix(warps=1.0 + 0.5 * (lifted.factor - 1.0)),
         change=lifted.how,
         evidence=(
             *evidence(work, metrics.THEORETICAL_OCCUPANCY, metrics.ACHIEVED_OCCUPANCY),
@@ -180,7 +180,7 @@ def _how_to_lift(work: Work, binding: list[str], now: float, most: float) -> str
 def launch_overhead(work: Work) -> Iterator[Candidate]:
     """One launch for many: what passes before the first and behind the last instruction is paid once.
 
-    Mended: the share of the time in which no SM works is gone, and so are the waits of a cold start: first
+    Fixed: the share of the time in which no SM works is gone, and so are the waits of a cold start: first
     instructions and constants, and loads that later blocks of the same launch would hide.
     """
     duration = work.duration
@@ -190,13 +190,13 @@ def launch_overhead(work: Work) -> Iterator[Candidate]:
         return
     yield Candidate(
         cause="launch_overhead",
-        mend=Mend(
+        fix=Fix(
             idle=0.02,
             imbalance=1.0 if work.code is not None else None,
             latency=np.full(len(work.instructions), 0.1) if work.code is not None else None,
             reasons=dict.fromkeys(("imc_miss", "no_instruction", "branch_resolving"), 0.1),
         ),
-        cautious=Mend(idle=0.2),
+        cautious=Fix(idle=0.2),
         change=(
             f"Do more in one launch: of {duration / 1000:.1f} us, no SM works for "
             f"{100 * work.idle_start:.0f} %. Fuse it with its neighbours, give it more data at once, or "

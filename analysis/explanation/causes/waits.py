@@ -8,12 +8,12 @@ import numpy as np
 
 from gemmprof import metrics
 from gemmprof.analysis.explanation.candidate import LATENCY, Candidate, derived, evidence, share
-from gemmprof.analysis.explanation.code import blame
-from gemmprof.analysis.explanation.demands.time_model import Mend
+from gemmprof.analysis.explanation.code import attribution
+from gemmprof.analysis.explanation.demands.time_model import Fix
 from gemmprof.analysis.explanation.demands.work import Array, Mask, Work
 
 CHAINS = 4.0
-"""Independent chains, or loads in flight, of the mended kernel for each one now."""
+"""Independent chains, or loads in flight, of the fixed kernel for each one now."""
 WGMMAS = ("HGMMA", "QGMMA", "IGMMA", "BGMMA")
 SERIAL = 0.9
 """Waits for all wgmmas under way, for each wgmma, from which on they run in series."""
@@ -28,16 +28,16 @@ FULL_CACHE_BYTES = 24 * 1024
 def instruction_latency(work: Work) -> Iterator[Candidate]:
     """Four independent chains of arithmetic.
 
-    Mended: a quarter of the waits for fixed latencies, special functions, conversions, shuffles and FP64
+    Fixed: a quarter of the waits for fixed latencies, special functions, conversions, shuffles and FP64
     stays; where each wgmma waits for the one before (`serial_wgmmas`), a quarter of those waits.
     """
     if work.code is None or not work.samples or not work.warp_cycles:
         return
-    wait = work.samples.get(blame.WAIT)
+    wait = work.samples.get(attribution.WAIT)
     if wait is None:
         return
     arithmetic = work.where(lambda line: not line.space)
-    short = work.blamed.get(blame.SHORT)
+    short = work.attributed.get(attribution.SHORT)
     of_chains = float(short[arithmetic].sum()) if short is not None else 0.0
     waited = float(wait.sum())
     cycles = waited * work.warp_cycles / max(1.0, work.total_executed)
@@ -50,19 +50,19 @@ def instruction_latency(work: Work) -> Iterator[Candidate]:
         return
     resources = dict.fromkeys(work.loads, 1.0)
 
-    def mend(part: float) -> Mend:
+    def fix(part: float) -> Fix:
         # Four chains of four-cycle instructions leave no cycle to wait.
-        return Mend(
-            reasons={blame.WAIT: 1.0 - part * in_chains},
+        return Fix(
+            reasons={attribution.WAIT: 1.0 - part * in_chains},
             latency=np.where(arithmetic & _shorts(work), 1.0 - (1.0 - 1.0 / CHAINS) * part, 1.0),
             resources=resources,
         )
 
     yield Candidate(
         cause="instruction_latency",
-        mend=mend(1.0),
-        cautious=mend(0.6),
-        bold=mend(1.0 / max(in_chains, 0.7)),
+        fix=fix(1.0),
+        cautious=fix(0.6),
+        bold=fix(1.0 / max(in_chains, 0.7)),
         change=(
             "Give each thread several independent chains: unroll with separate accumulators. Each "
             f"instruction waits {cycles:.1f} cycles for the one before it."
@@ -76,7 +76,8 @@ def instruction_latency(work: Work) -> Iterator[Candidate]:
                 metrics.ISSUE_ACTIVE,
             ),
         ),
-        blamed=work.blamed[blame.WAIT] + (np.where(arithmetic, short, 0.0) if short is not None else 0.0),
+        attributed=work.attributed[attribution.WAIT]
+        + (np.where(arithmetic, short, 0.0) if short is not None else 0.0),
         least=0.03,
         rank=LATENCY,
     )
@@ -85,9 +86,9 @@ def instruction_latency(work: Work) -> Iterator[Candidate]:
 def serial_wgmmas(work: Work) -> Iterator[Candidate]:
     """Four independent chains of arithmetic: wgmmas that run one behind another.
 
-    Mended: of the waits for a wgmma's result before the next one starts a quarter stays, that of every fourth.
+    Fixed: of the waits for a wgmma's result before the next one starts a quarter stays, that of every fourth.
     """
-    waits = work.samples.get(blame.BARRIER)
+    waits = work.samples.get(attribution.BARRIER)
     if work.code is None or waits is None:
         return
     wgmmas = work.where(lambda line: line.opcode in WGMMAS)
@@ -97,17 +98,17 @@ def serial_wgmmas(work: Work) -> Iterator[Candidate]:
     if not count or ended < SERIAL * count or part < 0.05:
         return
 
-    def mend(stays: float) -> Mend:
-        return Mend(
-            reasons={blame.BARRIER: 1.0 - (1.0 - stays) * part / whole},
+    def fix(stays: float) -> Fix:
+        return Fix(
+            reasons={attribution.BARRIER: 1.0 - (1.0 - stays) * part / whole},
             resources=dict.fromkeys(work.loads, 1.0),
         )
 
     yield Candidate(
         cause="instruction_latency",
-        mend=mend(1.0 / CHAINS),
-        cautious=mend(0.7),
-        bold=mend(0.0),
+        fix=fix(1.0 / CHAINS),
+        cautious=fix(0.7),
+        bold=fix(0.0),
         change=(
             f"Let wgmmas run one behind another: warps spend {100 * part:.0f} % of their time waiting for the one "
             "just started. Commit several as one group, keep a group in flight (warpgroup_wait<1>), and leave the "
@@ -118,7 +119,7 @@ def serial_wgmmas(work: Work) -> Iterator[Candidate]:
             derived("barrier samples at WARPGROUP.DEPBAR / all samples", part),
             *evidence(work, metrics.BUSY["tensor"][0], metrics.stalled_per_issue("barrier")),
         ),
-        blamed=np.where(ends, waits, 0.0),
+        attributed=np.where(ends, waits, 0.0),
         least=0.03,
         rank=LATENCY,
     )
@@ -143,11 +144,11 @@ def _shorts(work: Work) -> Mask:
 def memory_latency(work: Work) -> Iterator[Candidate]:
     """Enough bytes in flight: each warp has four loads under way for each one now.
 
-    Mended: a quarter of the waits for global, local and texture loads stays (atomics excluded).
+    Fixed: a quarter of the waits for global, local and texture loads stays (atomics excluded).
     """
     if work.code is None:
         return
-    waits = work.blamed.get(blame.LONG)
+    waits = work.attributed.get(attribution.LONG)
     if waits is None or float(waits.sum()) < 0.1:
         return
     loads = work.where(lambda line: line.long_latency and not line.is_atomic)
@@ -164,23 +165,23 @@ def memory_latency(work: Work) -> Iterator[Candidate]:
         return
     least = min(1.0, max(under_way, 1.0) / CHAINS)
 
-    def mend(stays: float) -> Mend:
-        return Mend(latency=np.where(loads, stays, 1.0), resources=dict.fromkeys(work.loads, 1.0))
+    def fix(stays: float) -> Fix:
+        return Fix(latency=np.where(loads, stays, 1.0), resources=dict.fromkeys(work.loads, 1.0))
 
     executed = float(work.executed[loads].sum())
     each = share(part * (work.warp_cycles or 0.0), executed)
     yield Candidate(
         cause="memory_latency",
-        mend=mend(least),
-        cautious=mend(0.5 + 0.5 * least),
-        bold=mend(0.4 * least),
+        fix=fix(least),
+        cautious=fix(0.5 + 0.5 * least),
+        bold=fix(0.4 * least),
         change=(
             f"Have more loads in flight: warps spend {100 * part:.0f} % of their time waiting for loads, "
             f"{each:.0f} cycles each. Unroll so that several loads are issued before the first is used, "
             "prefetch the next iteration, or use asynchronous copies."
         ),
         evidence=(
-            derived("long_scoreboard samples blamed on loads", part),
+            derived("long_scoreboard samples attributed on loads", part),
             derived("cycles waited per load", each, "cycle"),
             derived("loads of a warp under way at once, from the SASS", under_way),
             *evidence(
@@ -190,7 +191,7 @@ def memory_latency(work: Work) -> Iterator[Candidate]:
                 metrics.BUSY["dram"][0],
             ),
         ),
-        blamed=np.where(loads, waits, 0.0),
+        attributed=np.where(loads, waits, 0.0),
         least=0.03,
         rank=LATENCY,
     )
@@ -233,25 +234,25 @@ def _copied_in_turn(work: Work, tiles: Mask, waits: Array) -> Iterator[Candidate
             inside[loop.first : loop.last + 1] = True
     part = float(waits[tiles].sum())
     # The wait goes on while the warps do everything else that the loop does.
-    meanwhile = float(work.blamed_total[inside].sum()) - part
+    meanwhile = float(work.attributed_total[inside].sum()) - part
     stays = max(0.1, 1.0 - meanwhile / part)
 
-    def mend(left: float) -> Mend:
-        return Mend(latency=np.where(tiles, left, 1.0), resources=dict.fromkeys(work.loads, 1.0))
+    def fix(left: float) -> Fix:
+        return Fix(latency=np.where(tiles, left, 1.0), resources=dict.fromkeys(work.loads, 1.0))
 
     each = share(part * (work.warp_cycles or 0.0), float(work.executed[tiles].sum()))
     yield Candidate(
         cause="memory_latency",
-        mend=mend(stays),
-        cautious=mend(0.5 + 0.5 * stays),
-        bold=mend(0.0),
+        fix=fix(stays),
+        cautious=fix(0.5 + 0.5 * stays),
+        bold=fix(0.0),
         change=(
             f"Fetch the next tile while this one is used: warps spend {100 * part:.0f} % of their time waiting for its "
             f"loads, {each:.0f} cycles each, before they compute. Use asynchronous copies into a second buffer "
             "(cp.async, cuda::memcpy_async), or load the next tile into registers ahead of the arithmetic."
         ),
         evidence=(
-            derived("long_scoreboard samples blamed on loads", part),
+            derived("long_scoreboard samples attributed on loads", part),
             derived("cycles waited per load", each, "cycle"),
             *evidence(
                 work,
@@ -260,7 +261,7 @@ def _copied_in_turn(work: Work, tiles: Mask, waits: Array) -> Iterator[Candidate
                 metrics.ACHIEVED_WARPS,
             ),
         ),
-        blamed=np.where(tiles, waits, 0.0),
+        attributed=np.where(tiles, waits, 0.0),
         least=0.03,
     )
 
@@ -281,12 +282,12 @@ def _under_way(work: Work, loads: Mask, waits: Array) -> float:
 def instruction_cache(work: Work) -> Iterator[Candidate]:
     """Code that fits the instruction cache.
 
-    Mended: a tenth of the waits for instructions stays. Only where the code that runs often is larger than
+    Fixed: a tenth of the waits for instructions stays. Only where the code that runs often is larger than
     the caches next to the schedulers; the first instructions of a short kernel always come from far.
     """
     if work.code is None or not work.samples:
         return
-    waits = work.samples.get(blame.NO_INSTRUCTION)
+    waits = work.samples.get(attribution.NO_INSTRUCTION)
     if waits is None or float(waits.sum()) < 0.05:
         return
     most = float(work.executed.max(initial=0.0))
@@ -296,8 +297,8 @@ def instruction_cache(work: Work) -> Iterator[Candidate]:
     part = float(waits.sum())
     yield Candidate(
         cause="instruction_cache",
-        mend=Mend(reasons={blame.NO_INSTRUCTION: 0.1}),
-        cautious=Mend(reasons={blame.NO_INSTRUCTION: 0.5}),
+        fix=Fix(reasons={attribution.NO_INSTRUCTION: 0.1}),
+        cautious=Fix(reasons={attribution.NO_INSTRUCTION: 0.5}),
         change=(
             f"Make the hot code smaller: {hot / 1024:.0f} KiB run often, more than the instruction cache "
             "holds. Unroll less, or call a function instead of inlining it many times."
@@ -307,5 +308,5 @@ def instruction_cache(work: Work) -> Iterator[Candidate]:
             derived("bytes of code that run often", hot, "byte"),
             derived("no_instruction samples / all samples", part),
         ),
-        blamed=waits,
+        attributed=waits,
     )

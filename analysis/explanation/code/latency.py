@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from gemmprof import metrics
-from gemmprof.analysis.explanation.code import blame
+from gemmprof.analysis.explanation.code import attribution
 from gemmprof.analysis.explanation.demands.resources import SM
 from gemmprof.analysis.explanation.demands.work import Array, Work, once
 
@@ -50,7 +50,15 @@ L1_KIB = {
 """KiB of an SM that L1 and shared memory divide between them (CUDA C++ Programming Guide)."""
 LINE = 128.0
 
-FULL = (blame.SELECTED, blame.WAIT, "branch_resolving", blame.NO_INSTRUCTION, "imc_miss", "sleeping", "misc")
+FULL = (
+    attribution.SELECTED,
+    attribution.WAIT,
+    "branch_resolving",
+    attribution.NO_INSTRUCTION,
+    "imc_miss",
+    "sleeping",
+    "misc",
+)
 """States that are latency whatever else the machine does."""
 MEMORY = (
     "lsu",
@@ -69,7 +77,7 @@ MEMORY = (
 
 @dataclass(frozen=True)
 class Unloaded:
-    """Share of the warps' time that is latency, by the instruction to blame and by state."""
+    """Share of the warps' time that is latency, by the instruction it is attributed to and by state."""
 
     by_reason: dict[str, Array]
 
@@ -186,10 +194,10 @@ def unloaded(work: Work, scale: float = 1.0) -> Unloaded | None:
         least = np.minimum(1.0, scale * latency / np.maximum(per_execution, 1e-9))
         return values * (1.0 - (1.0 - least) * queue)
 
-    for reason, values in work.blamed.items():
-        if reason == blame.LONG:
+    for reason, values in work.attributed.items():
+        if reason == attribution.LONG:
             found[reason] = floor(values, load_cycles(work), crowd)
-        elif reason == blame.SHORT:
+        elif reason == attribution.SHORT:
             found[reason] = floor(values, short_cycles(work))
         elif reason == "drain":
             found[reason] = floor(values, STORE_CYCLES)
@@ -199,10 +207,10 @@ def unloaded(work: Work, scale: float = 1.0) -> Unloaded | None:
             found[reason] = 0.3 * values
         elif reason in FULL:
             found[reason] = values
-    barrier = work.blamed.get(blame.BARRIER)
+    barrier = work.attributed.get(attribution.BARRIER)
     if barrier is not None:
         # A warp waits at a barrier for as long as the late ones take, queues included.
         others = 1.0 - float(barrier.sum())
         rest = float(sum(values.sum() for values in found.values()))
-        found[blame.BARRIER] = barrier * (min(1.0, rest / others) if others > 0 else 1.0)
+        found[attribution.BARRIER] = barrier * (min(1.0, rest / others) if others > 0 else 1.0)
     return Unloaded(found)

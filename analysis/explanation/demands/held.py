@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gemmprof.analysis.explanation.code.blame import LONG
+from gemmprof.analysis.explanation.code.attribution import LONG
 from gemmprof.analysis.explanation.code.flow import SEARCH
 from gemmprof.analysis.explanation.demands.work import Array, Mask, Work
 
@@ -62,8 +62,8 @@ def held(work: Work, stores: Mask) -> Held | None:
     waits = np.zeros(len(stores))
     if "lg_throttle" in work.samples:
         waits += np.where(stores, work.samples["lg_throttle"], 0.0)
-    if "drain" in work.blamed:
-        waits += np.where(stores, work.blamed["drain"], 0.0)
+    if "drain" in work.attributed:
+        waits += np.where(stores, work.attributed["drain"], 0.0)
     for index in np.flatnonzero(work.samples.get(LONG, np.zeros(0))):
         if (found := _overwrites(work, int(index), stores)) is not None:
             waits[found] += work.samples[LONG][index]

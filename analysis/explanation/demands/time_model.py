@@ -24,7 +24,7 @@ import numpy as np
 
 from gemmprof import metrics
 from gemmprof.analysis.explanation.code import latency
-from gemmprof.analysis.explanation.code.blame import BARRIER, LONG, SHORT
+from gemmprof.analysis.explanation.code.attribution import BARRIER, LONG, SHORT
 from gemmprof.analysis.explanation.demands.pipes import is_heavy
 from gemmprof.analysis.explanation.demands.resources import BY_KEY, GPU
 from gemmprof.analysis.explanation.demands.work import Array, Work, once
@@ -48,12 +48,12 @@ LATENCY, LINES = "latency", "l1_lines"
 ESTIMATED = (LATENCY, LINES)
 """Terms that rest on latencies of an idle machine; all others are counted."""
 WAITS_FOR_RESULTS = (LONG, SHORT, "drain")
-"""The states that `Mend.latency` scales."""
+"""The states that `Fix.latency` scales."""
 
 
 @dataclass(frozen=True)
-class Mend:
-    """What mending one cause takes away, or changes.
+class Fix:
+    """What fixing one cause takes away, or changes.
 
     Attributes:
         keep: share of each instruction's executions that stays; None for all.
@@ -61,9 +61,9 @@ class Mend:
         reasons: factor on the latency of a warp state.
         resources: factor on what is asked of a resource, beside ``keep``; these replace what ``keep`` implies
             for the same resource.
-        added: busy share that the mended kernel adds to a resource.
+        added: busy share that the fixed kernel adds to a resource.
         warps: factor on the warps that are resident on an SM.
-        imbalance: cycles of the busiest SM over the average one, when mended; None to leave it.
+        imbalance: cycles of the busiest SM over the average one, when fixed; None to leave it.
         idle: factor on the share of the time before the first and behind the last instruction.
         held: share of the time, as measured, for which all warps of a block no longer stand still together; of
             this and what the terms save, the larger counts.
@@ -79,7 +79,7 @@ class Mend:
     idle: float = 1.0
     held: float = 0.0
 
-    def together(self, other: Mend) -> Mend:
+    def together(self, other: Fix) -> Fix:
         """Both changes at once: of what both take away, the larger part is gone."""
 
         def least(one: Array | None, two: Array | None) -> Array | None:
@@ -89,7 +89,7 @@ class Mend:
             return {key: min(one.get(key, 1.0), two.get(key, 1.0)) for key in {*one, *two}}
 
         sides = [value for value in (self.imbalance, other.imbalance) if value is not None]
-        return Mend(
+        return Fix(
             keep=least(self.keep, other.keep),
             latency=least(self.latency, other.latency),
             reasons=fewer(self.reasons, other.reasons),
@@ -105,7 +105,7 @@ class Mend:
         )
 
 
-NOTHING = Mend()
+NOTHING = Fix()
 
 
 @dataclass(frozen=True)
@@ -138,21 +138,21 @@ class TimeModel:
 
     # --- Terms ---
 
-    def terms(self, mend: Mend) -> dict[str, float]:
+    def terms(self, fix: Fix) -> dict[str, float]:
         """Each resource's share of the time, and the latency's, with a change made."""
         work = self.work
-        imbalance = work.imbalance if mend.imbalance is None else mend.imbalance
+        imbalance = work.imbalance if fix.imbalance is None else fix.imbalance
         found: dict[str, float] = {}
         for key, load in work.loads.items():
-            busy = load.busy * self.factor(key, mend) + mend.added.get(key, 0.0)
+            busy = load.busy * self.factor(key, fix) + fix.added.get(key, 0.0)
             ceiling = min(1.0, load.resource.ceiling * self.settings.ceiling_scale)
             found[key] = busy / ceiling * (1.0 if load.resource.scope == GPU else imbalance)
         lines = latency.lines_under_way(self.work)
         if lines:
-            found[LINES] = lines * self.factor(LINES, mend) * self.settings.latency_scale * imbalance
+            found[LINES] = lines * self.factor(LINES, fix) * self.settings.latency_scale * imbalance
         if self.unloaded is not None:
             average = work.active_average / work.elapsed if work.elapsed else 1.0
-            found[LATENCY] = self.latency_share(mend) * average * imbalance / mend.warps
+            found[LATENCY] = self.latency_share(fix) * average * imbalance / fix.warps
         elif self.rest:
             found[LATENCY] = self.rest * imbalance / work.imbalance
         return found
@@ -163,7 +163,7 @@ class TimeModel:
         busy = sum(term**power for term in _apart(terms).values())
         return float(max(0.0, self.inner**power - busy) ** (1.0 / power))
 
-    def latency_share(self, mend: Mend) -> float:
+    def latency_share(self, fix: Fix) -> float:
         """Unloaded share of the warps' time with a change made."""
         assert self.unloaded is not None
         total = 0.0
@@ -171,11 +171,11 @@ class TimeModel:
         before = after = 0.0
         for reason, values in self.unloaded.by_reason.items():
             kept = values
-            if mend.keep is not None and reason != BARRIER:
-                kept = kept * mend.keep
-            if mend.latency is not None and reason in WAITS_FOR_RESULTS:
-                kept = kept * mend.latency
-            share = float(kept.sum()) * mend.reasons.get(reason, 1.0)
+            if fix.keep is not None and reason != BARRIER:
+                kept = kept * fix.keep
+            if fix.latency is not None and reason in WAITS_FOR_RESULTS:
+                kept = kept * fix.latency
+            share = float(kept.sum()) * fix.reasons.get(reason, 1.0)
             if reason == BARRIER:
                 barrier = share
             else:
@@ -185,15 +185,15 @@ class TimeModel:
         # What the late warps no longer do, the early ones no longer wait for.
         return total + barrier * (min(1.0, after / before) if before > 0 else 1.0)
 
-    def factor(self, key: str, mend: Mend) -> float:
+    def factor(self, key: str, fix: Fix) -> float:
         """What stays of the demand on a resource."""
-        if key in mend.resources:
-            return mend.resources[key]
-        if mend.keep is None:
+        if key in fix.resources:
+            return fix.resources[key]
+        if fix.keep is None:
             return 1.0
         weights = self.weights(key)
         whole = float(weights.sum())
-        return float((weights * mend.keep).sum()) / whole if whole > 0 else 1.0
+        return float((weights * fix.keep).sum()) / whole if whole > 0 else 1.0
 
     def weights(self, key: str) -> Array:
         """What each instruction asks of a resource, in any unit."""
@@ -235,27 +235,27 @@ class TimeModel:
 
     # --- Results ---
 
-    def time(self, mend: Mend) -> float:
+    def time(self, fix: Fix) -> float:
         """Time with a change made, as a share of the measured one."""
         if not self.known:
             return 1.0
-        terms = self.terms(mend)
+        terms = self.terms(fix)
         inner = self._norm({key: term * self.scales.get(key, 1.0) for key, term in _apart(terms).items()})
-        inner = min(inner, self.inner - mend.held) if mend.held else inner
-        return self.work.idle_start * mend.idle + max(inner, self._least(terms))
+        inner = min(inner, self.inner - fix.held) if fix.held else inner
+        return self.work.idle_start * fix.idle + max(inner, self._least(terms))
 
     def _least(self, terms: Mapping[str, float]) -> float:
         """The time that the busiest resource needs at its peak: a counted share, which no overlap takes away."""
         shares = (term * BY_KEY[key].ceiling for key, term in terms.items() if key not in ESTIMATED)
         return min(self.inner, max(shares, default=0.0))
 
-    def saves(self, mend: Mend) -> float:
+    def saves(self, fix: Fix) -> float:
         """Share of the time that a change saves; negative where it costs."""
-        return 1.0 - self.time(mend)
+        return 1.0 - self.time(fix)
 
-    def limit(self, mend: Mend = NOTHING) -> tuple[str, float]:
+    def limit(self, fix: Fix = NOTHING) -> tuple[str, float]:
         """The largest term and its share of the time."""
-        terms = self.terms(mend)
+        terms = self.terms(fix)
         key = max(terms, key=lambda name: terms[name])
         return key, terms[key]
 

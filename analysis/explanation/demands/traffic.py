@@ -29,7 +29,7 @@ class Traffic:
         atomics: by atomics and reductions.
         dram_read, dram_written: at device memory.
         lines_read, lines_written: 128-byte lines of the loads and stores that L1 passes on.
-        local: those of ``missed`` and ``written`` that local memory is to blame for.
+        local: those of ``missed`` and ``written`` that local memory causes.
     """
 
     asked: float

@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gemmprof import metrics
-from gemmprof.analysis.explanation.code import blame, flow
+from gemmprof.analysis.explanation.code import attribution, flow
 from gemmprof.analysis.explanation.code.sass import Sass
 from gemmprof.analysis.explanation.demands.pipes import pipe
 from gemmprof.analysis.explanation.demands.resources import Load, loads
@@ -182,16 +182,16 @@ class Work:
         return {key: value / whole for key, value in self.stall_cycles.items()} if whole > 0 else {}
 
     @cached_property
-    def blamed(self) -> dict[str, Array]:
-        """`samples` on the instructions that are to blame."""
+    def attributed(self) -> dict[str, Array]:
+        """`samples` on the instructions that cause them."""
         if self.code is None:
             return {}
         moved: dict[str, Array] = {}
         for reason, values in self.samples.items():
-            if reason in (blame.LONG, blame.SHORT, blame.WAIT, "drain"):
+            if reason in (attribution.LONG, attribution.SHORT, attribution.WAIT, "drain"):
                 to = np.zeros_like(values)
                 for index in np.flatnonzero(values):
-                    found = blame.producers(self.code, int(index), reason)
+                    found = attribution.producers(self.code, int(index), reason)
                     to[list(found)] += values[index] / len(found)
                 moved[reason] = to
             else:
@@ -199,10 +199,10 @@ class Work:
         return moved
 
     @cached_property
-    def blamed_total(self) -> Array:
-        """Share of the warps' time that each instruction is to blame for."""
+    def attributed_total(self) -> Array:
+        """Share of the warps' time that is attributed to each instruction."""
         total = np.zeros(len(self.instructions))
-        for values in self.blamed.values():
+        for values in self.attributed.values():
             total = total + values
         return total
 

@@ -19,7 +19,7 @@ from gemmprof.analysis.explanation.causes.atomics import global_atomics
 from gemmprof.analysis.explanation.causes.grid import uneven_work
 from gemmprof.analysis.explanation.causes.reuse import redundant_loads
 from gemmprof.analysis.explanation.causes.waits import instruction_cache, memory_latency
-from gemmprof.analysis.explanation.demands.time_model import Mend, TimeModel
+from gemmprof.analysis.explanation.demands.time_model import Fix, TimeModel
 from gemmprof.analysis.explanation.demands.work import Work, work
 from gemmprof.analysis.explanation.engine import weigh
 from gemmprof.analysis.explanation.prediction import Prediction, Predictor
@@ -32,7 +32,7 @@ EXAMPLES = ROOT / "docs" / "examples" / "recorded"
 class TestNotFused:
     def test_a_product_and_the_sum_that_uses_it(self) -> None:
         (found,) = non_fused_arithmetic(made("FMUL R2, R0, R1 ;", "FADD R3, R2, R4 ;", "EXIT ;"))
-        assert found.blamed is not None and list(np.flatnonzero(found.blamed)) == [1]
+        assert found.attributed is not None and list(np.flatnonzero(found.attributed)) == [1]
 
     @pytest.mark.parametrize("sum_", ["FADD R3, R2, R2 ;", "FADD R3, R2, -R2 ;", "FADD R3, |R2|, R2 ;"])
     def test_a_product_that_is_both_summands_is_none(self, sum_: str) -> None:
@@ -46,7 +46,7 @@ class Told(Predictor):
         super().__init__(TimeModel(found))
         self._predictions = predictions
 
-    def quick(self, mend: Mend) -> float:
+    def quick(self, fix: Fix) -> float:
         return 1.0
 
     def predict(self, candidate: Candidate) -> Prediction:
@@ -63,15 +63,15 @@ class TestWeighing:
         return [(one.cause, prediction) for one, prediction in weigh(found, Told(found, told))]
 
     def test_a_follower_keeps_its_saving_within_its_interval(self) -> None:
-        lead = Candidate("specific", Mend(), "", rank=SPECIFIC)
-        follower = Candidate("general", Mend(), "", rank=LATENCY, follows=True)
+        lead = Candidate("specific", Fix(), "", rank=SPECIFIC)
+        follower = Candidate("general", Fix(), "", rank=LATENCY, follows=True)
         (_, _), (cause, general) = self.weighed((lead, follower), (0.7, 0.6, 0.8), (0.79, 0.75, 0.85))
         assert cause == "general" and general.saves == 0.7
         assert general.low <= general.saves <= general.high
 
     def test_a_general_name_steps_behind_a_specific_one_that_explains_the_same(self) -> None:
-        lead = Candidate("specific", Mend(), "", rank=SPECIFIC)
-        behind = Candidate("general", Mend(), "", rank=LATENCY)
+        lead = Candidate("specific", Fix(), "", rank=SPECIFIC)
+        behind = Candidate("general", Fix(), "", rank=LATENCY)
         assert [cause for cause, _ in self.weighed((lead, behind), (0.3, 0.2, 0.4), (0.5, 0.4, 0.6))] == [
             "specific"
         ]
@@ -81,7 +81,7 @@ class TestWeighing:
         ]
 
     def test_no_more_than_a_reader_takes_in(self) -> None:
-        many = tuple(Candidate(str(number), Mend(), "") for number in range(12))
+        many = tuple(Candidate(str(number), Fix(), "") for number in range(12))
         found = self.weighed(many, *((0.01 * (1 + number), 0.0, 1.0) for number in range(12)))
         assert [cause for cause, _ in found] == [str(number) for number in reversed(range(4, 12))]
 
@@ -124,7 +124,7 @@ class TestGlobalMemory:
         found = with_sectors(made(*LOOP, executed=times, counted={moved: 1000.0}), {1: 1000}, {1: 1000})
         (candidate,) = redundant_loads(found)
         assert "before the loop" in candidate.change
-        assert candidate.mend.keep is not None and candidate.mend.keep.tolist() == [1, 0.05, 1, 1, 1, 1, 1]
+        assert candidate.fix.keep is not None and candidate.fix.keep.tolist() == [1, 0.05, 1, 1, 1, 1, 1]
         # Once the loop counts the address along, there is nothing to move out of it.
         along = tuple(text.replace("IADD3 R9, R9", "IADD3 R4, R4") for text in LOOP)
         counted = with_sectors(made(*along, executed=times, counted={moved: 1000.0}), {1: 1000}, {1: 1000})
@@ -169,8 +169,8 @@ class TestWaits:
         one_by_one = [text for pair in zip(loads, uses, strict=True) for text in pair]
         waits = {place: 20 for place, text in enumerate(one_by_one) if text.startswith("FADD")}
         (candidate,) = memory_latency(made(*one_by_one, stalls={"long_scoreboard": waits}))
-        assert candidate.evidence[2].value == 1.0 and candidate.mend.latency is not None
-        assert candidate.mend.latency.tolist() == [0.25, 1.0] * 5
+        assert candidate.evidence[2].value == 1.0 and candidate.fix.latency is not None
+        assert candidate.fix.latency.tolist() == [0.25, 1.0] * 5
         together = made(*loads, *uses, stalls={"long_scoreboard": {5: 100}})
         assert list(memory_latency(together)) == []
 
@@ -193,7 +193,7 @@ class TestNarrow:
         first = explain(copy).findings[0]
         assert first.cause == "narrow_access"
         # In the same training step a vectorised kernel moves three times the bytes of as many elements in 5.9 us, where
-        # this kernel takes 11.3: mending it saves half at least.
+        # this kernel takes 11.3: fixing it saves half at least.
         launches = read_report(EXAMPLES / "transformer_launches.ncu-rep.xz")
         vectorised, strided = (launches[at].number(metrics.DURATION) for at in (5, 6))
         assert vectorised is not None and strided is not None and launches[6].name == copy.name

@@ -13,7 +13,7 @@ from recorded_data import ReadRecorded
 from gemmprof import metrics
 from gemmprof.analysis.explanation import explain
 from gemmprof.analysis.explanation.causes import CAUSES, definition
-from gemmprof.analysis.explanation.demands.time_model import NOTHING, Mend, TimeModel
+from gemmprof.analysis.explanation.demands.time_model import NOTHING, Fix, TimeModel
 from gemmprof.analysis.explanation.demands.work import work
 from gemmprof.model import Explanation, Finding, KernelProfile, MetricValue
 from gemmprof.runs.directory import load_recorded_run
@@ -142,7 +142,7 @@ def test_the_model_is_exact_for_the_launch_as_measured(recorded: ReadRecorded, r
         model = TimeModel(found)
         if profile.workload == "kernel" and found.elapsed and model.known:
             assert model.time(NOTHING) == pytest.approx(1.0, abs=0.02)
-            assert model.time(Mend(warps=2.0)) <= model.time(NOTHING) + 1e-9
+            assert model.time(Fix(warps=2.0)) <= model.time(NOTHING) + 1e-9
 
 
 def test_a_counter_below_nothing_counts_as_absent(recorded: ReadRecorded) -> None:
@@ -160,7 +160,7 @@ def test_a_counter_below_nothing_counts_as_absent(recorded: ReadRecorded) -> Non
 
 def test_every_cause_says_what_mended_means() -> None:
     for cause in CAUSES:
-        assert "mended" in definition(cause).lower(), cause
+        assert "fixed" in definition(cause).lower(), cause
 
 
 def test_the_fastest_stage_has_nothing_cheap_left() -> None:

@@ -15,7 +15,7 @@ from gemmprof import metrics
 from gemmprof.analysis.explanation import explain
 from gemmprof.analysis.explanation.causes.access import uncoalesced_access
 from gemmprof.analysis.explanation.demands.held import held
-from gemmprof.analysis.explanation.demands.time_model import Mend, TimeModel
+from gemmprof.analysis.explanation.demands.time_model import Fix, TimeModel
 from gemmprof.analysis.explanation.demands.work import Work, work
 from gemmprof.analysis.reading.report import read_report
 from gemmprof.model import KernelProfile
@@ -60,19 +60,19 @@ class TestHalfSectors:
     def test_averages_alone_do_not_show_it(self) -> None:
         found = work(half_sectors())
         (candidate,) = uncoalesced_access(found)
-        assert TimeModel(found).saves(replace(candidate.mend, held=0.0)) < 0.02 < candidate.mend.held
+        assert TimeModel(found).saves(replace(candidate.fix, held=0.0)) < 0.02 < candidate.fix.held
 
     def test_without_samples_it_is_as_before(self) -> None:
         profile = half_sectors()
         kept = {name: value for name, value in profile.instances.items() if "pcsamp" not in name}
         found = work(replace(profile, instances=kept))
         assert not found.samples and held(found, stores(found)) is None
-        assert all(one.mend.held == 0.0 for one in uncoalesced_access(found))
+        assert all(one.fix.held == 0.0 for one in uncoalesced_access(found))
 
     def test_whole_sectors_are_not_accused(self) -> None:
         for name in ("wgmma/gemm_4096", "wgmma/gemm_4096_fp8"):
             for profile in launches(name):
-                assert all(one.mend.held < 0.01 for one in uncoalesced_access(work(profile)))
+                assert all(one.fix.held < 0.01 for one in uncoalesced_access(work(profile)))
 
 
 def test_stores_among_the_work_are_left_to_the_terms() -> None:
@@ -135,7 +135,7 @@ def test_stores_are_behind_the_work_where_the_loop_takes_most_of_the_time() -> N
 def test_time_that_is_held_counts_once_and_not_beyond_the_busiest_unit() -> None:
     found = work(half_sectors())
     model = TimeModel(found)
-    assert model.saves(Mend(held=0.05)) == pytest.approx(0.05, abs=1e-6)
-    both = Mend(held=0.05).together(Mend(held=0.03))
+    assert model.saves(Fix(held=0.05)) == pytest.approx(0.05, abs=1e-6)
+    both = Fix(held=0.05).together(Fix(held=0.03))
     assert both.held == 0.05
-    assert 1 - model.saves(Mend(held=0.9)) >= found.idle_start + found.loads["tensor"].busy - 1e-9
+    assert 1 - model.saves(Fix(held=0.9)) >= found.idle_start + found.loads["tensor"].busy - 1e-9

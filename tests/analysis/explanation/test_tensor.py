@@ -81,16 +81,16 @@ class TestProducts:
 
     def test_operands_that_are_used_again(self) -> None:
         (found,) = tensor_cores_idle(dot(1000.0))
-        assert found.mend.keep is not None and found.mend.keep[2] == pytest.approx(1 / 64)
+        assert found.fix.keep is not None and found.fix.keep[2] == pytest.approx(1 / 64)
         # 2 x 96,000 operations on 10 SMs, 8192 / 3 a cycle, of 100,000 cycles.
-        assert found.mend.added["tensor"] == pytest.approx(2 * 96_000 / (10 * 8192 / 3 * 1e5))
+        assert found.fix.added["tensor"] == pytest.approx(2 * 96_000 / (10 * 8192 / 3 * 1e5))
 
     def test_a_product_with_a_vector_uses_each_once(self) -> None:
         assert list(tensor_cores_idle(dot(6000.0))) == []
 
     def test_fp32_where_the_fma_pipe_limits(self) -> None:
         (found,) = tensor_cores_idle(dot(1000.0, half=False))
-        assert found.mend.keep is not None and found.mend.keep[2] == pytest.approx(1 / 32)
+        assert found.fix.keep is not None and found.fix.keep[2] == pytest.approx(1 / 32)
         assert found.change.startswith("Where TF32")
 
     @pytest.mark.parametrize(
@@ -122,10 +122,10 @@ class TestWarpLevel:
         assert 0.15 < told.saves < 0.5
 
     def test_operand_passes_are_what_wgmma_counts(self) -> None:
-        """The next stage, same tiles: its operands' passes as counted are those that the mend leaves."""
+        """The next stage, same tiles: its operands' passes as counted are those that the fix leaves."""
         found = work(stage("hgemm_async_copy"))
         (candidate,) = warp_level_mma(found)
-        left = candidate.mend.resources["l1_data"] * float(found.data_passes.sum())
+        left = candidate.fix.resources["l1_data"] * float(found.data_passes.sum())
         by_wgmma = work(stage("hgemm_wgmma"))
         counted = by_wgmma.loads["l1_data"].busy * by_wgmma.elapsed * by_wgmma.sms
         assert left == pytest.approx(counted, rel=0.2)

@@ -1,4 +1,4 @@
-"""Blame, control flow, latencies and the time model on a few instructions, each figure worked out by hand."""
+"""Attribution, control flow, latencies and the time model on a few instructions, each figure worked out by hand."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from made_code import made
 from gemmprof import metrics
 from gemmprof.analysis.explanation.candidate import Candidate
 from gemmprof.analysis.explanation.code import latency
-from gemmprof.analysis.explanation.code.blame import LONG, SHORT, WAIT, producers
-from gemmprof.analysis.explanation.demands.time_model import NOTHING, Mend, TimeModel
+from gemmprof.analysis.explanation.code.attribution import LONG, SHORT, WAIT, producers
+from gemmprof.analysis.explanation.demands.time_model import NOTHING, Fix, TimeModel
 from gemmprof.analysis.explanation.demands.work import Work
 from gemmprof.analysis.explanation.places import places
 from gemmprof.analysis.explanation.prediction import Predictor
@@ -116,18 +116,18 @@ class TestTimeModel:
     def test_idle_goes_with_the_launch(self) -> None:
         model = TimeModel(launched())
         assert model.time(NOTHING) == pytest.approx(1.0)
-        assert model.saves(Mend(idle=0.0)) == pytest.approx(0.2)
+        assert model.saves(Fix(idle=0.0)) == pytest.approx(0.2)
 
     def test_what_late_warps_no_longer_do_early_ones_no_longer_wait_for(self) -> None:
         model = TimeModel(launched(wait={1: 50}, barrier={2: 50}))
         assert model.latency_share(NOTHING) == pytest.approx(1.0)
-        assert model.latency_share(Mend(keep=np.array([0.5, 0.5, 0.5, 0.5]))) == pytest.approx(0.5)
-        assert model.latency_share(Mend(reasons={"wait": 0.5})) == pytest.approx(0.5)
-        assert model.latency_share(Mend(reasons={"barrier": 0.0})) == pytest.approx(0.5)
+        assert model.latency_share(Fix(keep=np.array([0.5, 0.5, 0.5, 0.5]))) == pytest.approx(0.5)
+        assert model.latency_share(Fix(reasons={"wait": 0.5})) == pytest.approx(0.5)
+        assert model.latency_share(Fix(reasons={"barrier": 0.0})) == pytest.approx(0.5)
 
     def test_both_changes_take_away_the_larger_part(self) -> None:
-        one = Mend(keep=np.array([0.5, 1.0]), imbalance=1.5, idle=0.5, warps=2.0, added={"fma": 0.1})
-        two = Mend(
+        one = Fix(keep=np.array([0.5, 1.0]), imbalance=1.5, idle=0.5, warps=2.0, added={"fma": 0.1})
+        two = Fix(
             keep=np.array([0.8, 0.2]), imbalance=1.2, warps=1.5, added={"fma": 0.3}, resources={"dram": 0.5}
         )
         both = one.together(two)
@@ -138,12 +138,12 @@ class TestTimeModel:
 
     def test_doubts_widen_their_side_of_the_interval(self) -> None:
         predictor = Predictor(TimeModel(launched()), probes=False)
-        plain = Candidate("made", Mend(idle=0.0), "")
+        plain = Candidate("made", Fix(idle=0.0), "")
         sure = predictor.predict(plain)
         assert sure.saves - sure.low == pytest.approx(1.35 * 0.03) == pytest.approx(sure.high - sure.saves)
-        careful = predictor.predict(Candidate("made", Mend(idle=0.0), "", cautious=Mend(idle=0.5)))
+        careful = predictor.predict(Candidate("made", Fix(idle=0.0), "", cautious=Fix(idle=0.5)))
         assert careful.low < sure.low and careful.low < 2 * careful.saves - careful.high
-        bold = predictor.predict(Candidate("made", Mend(idle=0.5), "", bold=Mend(idle=0.0)))
+        bold = predictor.predict(Candidate("made", Fix(idle=0.5), "", bold=Fix(idle=0.0)))
         assert bold.high - bold.saves > bold.saves - bold.low > 1.35 * 0.03
 
 

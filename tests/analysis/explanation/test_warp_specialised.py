@@ -16,7 +16,7 @@ from gemmprof.analysis.explanation.causes.access import uncoalesced_access
 from gemmprof.analysis.explanation.causes.barriers import barriers
 from gemmprof.analysis.explanation.causes.threads import branch_divergence
 from gemmprof.analysis.explanation.code.roles import elected, specialised, tensor_copies
-from gemmprof.analysis.explanation.demands.time_model import Mend, TimeModel
+from gemmprof.analysis.explanation.demands.time_model import Fix, TimeModel
 from gemmprof.analysis.explanation.demands.traffic import traffic
 from gemmprof.analysis.explanation.demands.work import Work, work
 from gemmprof.analysis.reading.report import read_report
@@ -50,12 +50,12 @@ class TestCutlass:
         assert flows.asked == 0 and flows.copied == flows.missed > 0
         (store,) = uncoalesced_access(found)
         for key in ("l2_to_l1", "l2_out"):
-            assert store.mend.resources[key] == pytest.approx(1.0)
+            assert store.fix.resources[key] == pytest.approx(1.0)
         # Its epilogue is a thirtieth of the traffic: not the 13 % of the time that all of the operands would be.
         model = TimeModel(found)
-        assert model.saves(replace(store.mend, held=0.0)) < 0.02
+        assert model.saves(replace(store.fix, held=0.0)) < 0.02
         # Stores of two bytes a lane in quarter sectors do hold all of its warps behind each tile.
-        assert 0.04 < store.mend.held < model.saves(store.mend) + 1e-9 < 0.08
+        assert 0.04 < store.fix.held < model.saves(store.fix) + 1e-9 < 0.08
 
     def test_producers_that_leave_early_are_no_imbalance(self) -> None:
         found = work(cutlass())
@@ -65,7 +65,7 @@ class TestCutlass:
         found = work(cutlass())
         assert elected(found).any()
         for candidate in branch_divergence(found):
-            assert candidate.blamed is not None and not candidate.blamed[elected(found)].any()
+            assert candidate.attributed is not None and not candidate.attributed[elected(found)].any()
         assert "branch_divergence" not in causes(explain(cutlass()))
 
     def test_wgmmas_in_series_are_named_where_they_wait(self) -> None:
@@ -86,11 +86,11 @@ class TestAttention:
         for_wgmma = np.array([line.opcode == "WARPGROUP" for line in found.sass])
         assert waits[for_wgmma].any()
         (candidate,) = barriers(found)
-        assert candidate.blamed is not None
-        steps = candidate.blamed[for_wgmma & (waits > 0)]
+        assert candidate.attributed is not None
+        steps = candidate.attributed[for_wgmma & (waits > 0)]
         assert not steps.any()
         # What is not a wait at a barrier stays: the factor on the state cannot fall below its share.
-        assert candidate.mend.reasons["barrier"] > float(waits[for_wgmma].sum() / waits.sum())
+        assert candidate.fix.reasons["barrier"] > float(waits[for_wgmma].sum() / waits.sum())
 
     @pytest.mark.parametrize("which", [0, 1])
     def test_roles_are_no_imbalance_of_warps(self, which: int) -> None:
@@ -123,9 +123,9 @@ class TestPeaks:
 
     def test_nothing_saves_more_than_the_busiest_unit_leaves(self) -> None:
         model = TimeModel(self.launch())
-        gone = Mend(resources={"l2_out": 0.0, "l1_data": 0.0})
+        gone = Fix(resources={"l2_out": 0.0, "l1_data": 0.0})
         assert model.saves(gone) == pytest.approx(0.06)  # the tensor cores were counted busy for 94 %
-        assert model.saves(Mend(resources={"tensor": 0.0})) > 0.06
+        assert model.saves(Fix(resources={"tensor": 0.0})) > 0.06
 
 
 def test_no_copies_no_elected_thread() -> None:

@@ -27,9 +27,9 @@ def rungs(recorded: ReadRecorded) -> tuple[Rung, ...]:
 
 def test_the_finding_that_a_stage_mends_is_the_one_that_shrank(rungs: tuple[Rung, ...]) -> None:
     first, second = steps(rungs)
-    assert first.mended is not None and first.mended.cause == "uncoalesced_access"
-    assert first.mended is rungs[0].explanation.findings[0]
-    assert second.mended is not None and second.mended.cause == "redundant_loads"
+    assert first.fixed is not None and first.fixed.cause == "uncoalesced_access"
+    assert first.fixed is rungs[0].explanation.findings[0]
+    assert second.fixed is not None and second.fixed.cause == "redundant_loads"
 
 
 def test_what_came_out_is_from_the_times_alone(rungs: tuple[Rung, ...]) -> None:
@@ -37,7 +37,7 @@ def test_what_came_out_is_from_the_times_alone(rungs: tuple[Rung, ...]) -> None:
     slower = replace(rungs[1], timing=timed(8.6e-3))
     step = steps((rungs[0], slower))[0]
     assert step.came_out == pytest.approx(-1.0) and step.held is False
-    assert step.mended == steps(rungs)[0].mended, "times choose no finding"
+    assert step.fixed == steps(rungs)[0].fixed, "times choose no finding"
 
 
 def test_times_are_held_against_the_yardstick_of_their_own_turns(rungs: tuple[Rung, ...]) -> None:
@@ -50,19 +50,19 @@ def test_times_are_held_against_the_yardstick_of_their_own_turns(rungs: tuple[Ru
 
 def test_without_a_finding_that_shrank_nothing_was_predicted(rungs: tuple[Rung, ...]) -> None:
     step = steps((rungs[0], replace(rungs[0], timing=timed(2e-3))))[0]
-    assert step.mended is None and step.held is None
+    assert step.fixed is None and step.held is None
 
 
 def test_another_arithmetic_is_no_step_of_a_ladder(rungs: tuple[Rung, ...]) -> None:
     assert set(CAUSES) > ANOTHER_ARITHMETIC
     finding = replace(rungs[0].explanation.findings[0], cause="tensor_cores_idle")
     only = replace(rungs[0], explanation=replace(rungs[0].explanation, findings=(finding,)))
-    assert steps((only, rungs[1]))[0].mended is None
+    assert steps((only, rungs[1]))[0].fixed is None
 
 
-@pytest.mark.parametrize(("left", "mended"), [(0.019, False), (0.021, True)])
-def test_a_saving_that_shrank_a_little_is_not_mended(
-    left: float, mended: bool, rungs: tuple[Rung, ...]
+@pytest.mark.parametrize(("left", "fixed"), [(0.019, False), (0.021, True)])
+def test_a_saving_that_shrank_a_little_is_not_fixed(
+    left: float, fixed: bool, rungs: tuple[Rung, ...]
 ) -> None:
     finding = rungs[0].explanation.findings[0]
     before, after = (
@@ -72,4 +72,4 @@ def test_a_saving_that_shrank_a_little_is_not_mended(
         )
         for saves in (0.3, 0.3 - left)
     )
-    assert (steps((before, after))[0].mended is not None) is mended
+    assert (steps((before, after))[0].fixed is not None) is fixed

@@ -48,7 +48,7 @@ def test_a_pass_without_trouble_has_every_launch(tmp_path: Path) -> None:
     log += "==PROF== Disconnected from process 9437\n==PROF== Report: /tmp/r.ncu-rep\n"
     ncu = fake_ncu(tmp_path / "bin", log=log, events=launched(TASKS), report=real_report(tmp_path, 3))
     outcome = attempt(tmp_path, ncu)
-    assert outcome.error is None and outcome.blamed is None
+    assert outcome.error is None and outcome.attributed is None
     assert [(p.task.stage, p.launch_index, p.passes) for p in outcome.finished] == [
         (0, 0, 36),
         (1, 1, 36),
@@ -148,7 +148,7 @@ def test_a_kernel_fault_blames_its_stage_and_keeps_the_ones_before(tmp_path: Pat
     )
     assert type(outcome.error) is ncu_errors.KernelFaultError
     assert outcome.error.found == "LaunchFailed"
-    assert outcome.blamed == TASKS[1]
+    assert outcome.attributed == TASKS[1]
     assert [p.task for p in outcome.finished] == TASKS[:1]
     assert not hits_every_stage(outcome.error)
 
@@ -166,7 +166,7 @@ def test_what_the_program_said_of_a_fault_is_in_the_error(tmp_path: Path) -> Non
     )
     assert type(outcome.error) is ncu_errors.KernelFaultError
     assert "misaligned address" in outcome.error.found
-    assert outcome.blamed == TASKS[0]
+    assert outcome.attributed == TASKS[0]
 
 
 @pytest.mark.parametrize("how", [{"signal": signal.SIGKILL}, {"exit_code": 137}])
@@ -182,7 +182,7 @@ def test_a_killed_ncu_keeps_its_finished_stages_and_cuts_off_the_torn_one(
     assert type(outcome.error) is ncu_errors.KilledError
     assert "signal 9" in outcome.error.message
     assert [p.task for p in outcome.finished] == TASKS[:2]
-    assert outcome.blamed == TASKS[2]
+    assert outcome.attributed == TASKS[2]
     assert (tmp_path / "run/reports/profile-01.ncu-rep").read_bytes() == whole.read_bytes()
 
 

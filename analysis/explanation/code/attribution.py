@@ -1,4 +1,4 @@
-"""Blame: a stalled sample counts against the instruction whose result, or whose queue, the warp waits for.
+"""Attribution: a stalled sample counts against the instruction whose result, or whose queue, the warp waits for.
 
 Nsight Compute puts a sample on the instruction that cannot issue. What it waits for is another one: the
 load that fills a register it reads (long scoreboard), the shared load, conversion or special function
