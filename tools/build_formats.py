@@ -13,7 +13,7 @@ import json
 import re
 import sys
 import types
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from functools import cache
 from importlib import import_module
 from pathlib import Path
@@ -24,6 +24,7 @@ import msgspec
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
+from gemmprof.analysis.figure import declared  # noqa: E402
 from gemmprof.base.documents import Document, Part  # noqa: E402
 
 HOMES = (
@@ -105,12 +106,15 @@ def members(kind: Any) -> dict[str, tuple[Any, str, bool]]:
 
 @cache
 def attributes(kind: type) -> Mapping[str, str]:
-    """What a class says of its fields: under ``Attributes:``, in a text behind the field, in a property's docstring."""
+    """What a class says of its fields: as figures, under ``Attributes:``, behind the field, of properties."""
     found = {
         name: " ".join((value.__doc__ or "").split()).rstrip(".")
         for name, value in vars(kind).items()
         if isinstance(value, property)
     }
+    if dataclasses.is_dataclass(kind):
+        for name, figure in declared(kind).items():
+            found[name] = ", ".join(filter(None, (figure.title, figure.unit, figure.meaning)))
     text = inspect.cleandoc(kind.__doc__ or "").partition("Attributes:\n")[2]
     for entry in re.split(r"\n(?=    \S)", "\n" + text.rstrip()):
         names, colon, words = entry.strip().partition(":")
@@ -182,11 +186,21 @@ def type_words(kind: Any) -> str:
     return "object" if is_object(kind) else WORDS.get(JSON_TYPES.get(kind, {}).get("type", ""), "any")
 
 
-def table(kind: Any) -> Iterator[str]:
-    """Every field of a document as Markdown."""
+def plain_form(kind: type[Document]) -> type[Document] | None:
+    """The document that has just the fields which this one shares with it; None if it shares none, or is that."""
+    base = kind.__base__
+    if base is Document:
+        return None
+    found = next(one for one in documents() if one.__base__ is base and members(one) == members(base))
+    return None if found is kind else found
+
+
+def table(kind: Any, known: Container[str] = ()) -> Iterator[str]:
+    """Every field of a document as Markdown; ``known``: fields that stand elsewhere."""
     yield from ("| field | type | what |", "|---|---|---|")
     head = [("format", "text", f"`{kind.__struct_config__.tag}`")] if issubclass(kind, Document) else []
-    for path, words, what in [*head, *lines(kind)]:
+    shown_here = (line for line in lines(kind) if line[0].partition(".")[0].partition("[")[0] not in known)
+    for path, words, what in [*head, *shown_here]:
         shown = what.replace("``", "`").replace("|", "¦").replace("<", "&lt;")
         yield f"| `{path}` | {words} | {shown} |"
 
@@ -201,10 +215,12 @@ def page() -> str:
         parts += [f"## {name}", ""]
         for kind in kinds:
             call = inspect.cleandoc(kind.__doc__ or "").rstrip(".").replace("``", "`")
-            parts += [f"{call}:", "", *table(kind), ""]
+            base = plain_form(kind)
+            also = "" if base is None else f" has the fields of `{base.__struct_config__.tag}`, and"
+            parts += [f"{call}{also}:", "", *table(kind, () if base is None else members(base)), ""]
     parts += ["## Files", "", "What gemmprof writes and reads back.", ""]
-    for name, home, kind, what in FILES:
-        parts += [f"`{name}` {what}:", "", *table(getattr(import_module(home), kind)), ""]
+    for name, home, written, what in FILES:
+        parts += [f"`{name}` {what}:", "", *table(getattr(import_module(home), written)), ""]
     return "\n".join(parts).rstrip() + "\n"
 
 

@@ -38,12 +38,12 @@ class QuantityChange(Part, frozen=True):
     title: str
     group: str
     unit: str
-    before: Annotated[float | None, "null where it was not collected"]
-    after: Annotated[float | None, "null where it was not collected"]
-    better: Annotated[str, "lower, higher or neither"]
+    before: float | None
+    after: float | None
+    better: str
     whole: float
-    verdict: Annotated[str, "better, worse, same, or changed where neither is better"]
-    ratio: Annotated[float | None, "after over before"]
+    verdict: str
+    ratio: float | None
 
 
 class DiffDetails(Part, frozen=True):

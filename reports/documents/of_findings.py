@@ -29,9 +29,9 @@ class PlacePart(Part, frozen=True):
 
     file: Annotated[str | None, "source file, null without line information"]
     line: Annotated[int | None, "line in it, from 1"]
-    share: Annotated[Share, "of the finding, 0 to 1"]
-    sass: Annotated[str, "the heaviest instruction there"] = ""
-    inlined: Annotated[tuple[str, ...], "header lines inlined there, innermost first"] = ()
+    share: Share
+    sass: str = ""
+    inlined: tuple[str, ...] = ()
 
 
 class Fact(Part, frozen=True):
@@ -57,7 +57,7 @@ class FindingPart(Part, frozen=True):
     saves_high: Annotated[Share, "upper end of its 80 % interval"]
     places: Annotated[tuple[PlacePart, ...], "where it sits, heaviest first"]
     evidence: Annotated[tuple[Fact, ...], "the numbers that it rests on"]
-    change: Annotated[str, "what to try, a sentence or two"]
+    change: str
 
 
 class LimitPart(Part, frozen=True):

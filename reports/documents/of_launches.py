@@ -48,6 +48,7 @@ class FamilyPart(Part, frozen=True):
     shortest_ns: float | None
     median_ns: float | None
     longest_ns: float | None
+    grids: Annotated[tuple[tuple[int, ...], ...], "`grid` in a list, as it was when a family had several"]
     worst: FindingPart | None
     count: int
     spread: float | None
@@ -76,11 +77,11 @@ class KernelPart(Part, frozen=True):
 
     SOURCES = (KernelProfile,)
 
-    report: Annotated[str, "the report, as it was named"]
+    report: str
     launch: Annotated[Position, "position in it, from 0"]
     family: Annotated[str, "id of its family"]
-    name: Annotated[str, "full demangled name; untrusted text"]
-    nvtx: Annotated[tuple[str, ...], "NVTX ranges around it, outermost first"]
+    name: str
+    nvtx: tuple[str, ...]
     grid: Annotated[tuple[int, ...], "blocks in x, y, z"]
     block: Annotated[tuple[int, ...], "threads in x, y, z"]
     verdict: Annotated[Verdict, "what a performance engineer would say first"]
@@ -189,6 +190,7 @@ def _processes(session: Session, ranks: Mapping[int, int] | None) -> tuple[Proce
 def _family(family: Family, session: Session) -> FamilyPart:
     return FamilyPart.of(
         family,
+        grids=(family.grid,),
         worst=family.worst and finding_part(family.worst),
         representative=_place(session.kernels[family.representative].profile),
         launches=tuple(_place(session.kernels[position].profile) for position in family.members),
@@ -218,15 +220,15 @@ class PointPart(Part, frozen=True):
 
     arithmetic: Annotated[str, "which arithmetic (`fp32`, `tensor_fp16` …)"]
     level: Annotated[str, "memory level: dram, l2, l1, shared"]
-    intensity: Annotated[float, "FLOP a byte of that level"]
-    ridge: Annotated[float, "FLOP a byte where the two roofs meet"]
+    intensity: float
+    ridge: float
     achieved_flops: Annotated[float, "FLOP a second"]
     attainable_flops: Annotated[float, "what the roofs allow at this intensity, FLOP a second"]
     peak_flops: Annotated[float, "of the arithmetic, at the clocks of the launch, FLOP a second"]
     achieved_bandwidth: Annotated[float | None, "bytes a second"]
     peak_bandwidth: Annotated[float, "of the level, bytes a second"]
-    percent: Annotated[float, "achieved of attainable, 0 to 100"]
-    bound: Annotated[str, "`memory` under the slope, `compute` under the flat roof"]
+    percent: float
+    bound: str
 
 
 class RooflinePart(Part, frozen=True):
