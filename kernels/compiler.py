@@ -22,6 +22,7 @@ from typing import TypeVar
 
 from gemmprof.base.documents import DocumentError, json_text, read_json
 from gemmprof.base.errors import BuildError
+from gemmprof.base.foreign_files import open_file, read_bytes, read_text
 from gemmprof.base.progress import Progress
 from gemmprof.gpu.ptxas import KernelResources, parse_ptxas, with_short_names
 from gemmprof.gpu.toolchain import Tool
@@ -83,15 +84,13 @@ def source_closure(file: Path) -> tuple[Path, ...]:
         path = waiting.pop()
         if path not in seen and path.is_file():
             seen.add(path)
-            waiting += [
-                included_file(path, name) for name in _INCLUDE.findall(path.read_text(encoding="utf-8"))
-            ]
+            waiting += [included_file(path, name) for name in _INCLUDE.findall(read_text(path))]
     return tuple(sorted(seen))
 
 
 def contents(file: Path) -> list[tuple[str, str]]:
     """Name and text of a source and its headers."""
-    return [(path.name, path.read_text(encoding="utf-8")) for path in source_closure(file)]
+    return [(path.name, read_text(path)) for path in source_closure(file)]
 
 
 def digest(*parts: object) -> str:
@@ -177,7 +176,7 @@ def read_note(path: Path, kind: type[Note]) -> Note:
         BuildError: it is not what a build writes.
     """
     try:
-        return read_json(path.read_bytes(), kind)
+        return read_json(read_bytes(path, private=True), kind)
     except (OSError, DocumentError) as error:
         raise BuildError(
             f"{path} in the build cache is damaged",
@@ -195,7 +194,7 @@ def locked(cache: Path) -> Iterator[None]:
     """
     try:
         cache.mkdir(parents=True, exist_ok=True)
-        file = (cache / "lock").open("w")
+        file = open_file(cache / "lock", private=True, write=True)
     except OSError as error:
         raise BuildError(
             f"the build cache {cache} cannot be written",

@@ -15,6 +15,7 @@ from pathlib import Path
 
 from gemmprof.base.errors import BuildError
 from gemmprof.base.expressions import ExpressionError, evaluate, is_arithmetic
+from gemmprof.base.foreign_files import read_text
 from gemmprof.kernels.compiler import included_file
 
 _STATEMENT = re.compile(
@@ -89,7 +90,7 @@ def _statements(file: Path, seen: set[Path]) -> Iterator[Constant | Constraint]:
     if file in seen or not file.is_file():
         return
     seen.add(file)
-    text = _COMMENT.sub("", file.read_text(encoding="utf-8"))
+    text = _COMMENT.sub("", read_text(file))
     for match in _STATEMENT.finditer(text):
         if match["include"]:
             yield from _statements(included_file(file, match["include"]), seen)

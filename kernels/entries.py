@@ -13,6 +13,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from gemmprof.base.foreign_files import LARGEST_DOCUMENT, read_bytes, read_text
+
 SEAL = "seal"
 
 
@@ -42,7 +44,7 @@ def new_entry(target: Path) -> Iterator[Path]:
 def is_whole(entry: Path) -> bool:
     """Whether an entry is there and holds what was put into it."""
     try:
-        return (entry / SEAL).read_text(encoding="ascii") == _content(entry)
+        return read_text(entry / SEAL, private=True) == _content(entry)
     except (OSError, ValueError):
         return False
 
@@ -52,7 +54,7 @@ def _content(folder: Path) -> str:
     parts = hashlib.sha256()
     for path in sorted(folder.iterdir()):
         if path.name != SEAL:
-            data = path.read_bytes()
+            data = read_bytes(path, LARGEST_DOCUMENT, private=True)
             parts.update(f"{path.name}\0{len(data)}\0".encode())
             parts.update(data)
     return parts.hexdigest()

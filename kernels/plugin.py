@@ -15,7 +15,6 @@ stored transposed and which a plain product does not take. The first line of the
 from __future__ import annotations
 
 import ast
-import hashlib
 import os
 import sys
 from collections.abc import Callable, Iterator
@@ -26,6 +25,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gemmprof.base.errors import UsageError
+from gemmprof.base.foreign_files import hash_file, read_text
 from gemmprof.gpu.dtypes import DTYPES, ELEMENT_TYPES
 from gemmprof.kernels import catalog, operators
 from gemmprof.model import Stage
@@ -84,7 +84,7 @@ def install_named() -> None:
 def source_hash(stage: Stage) -> str:
     """Hash of the file that a plugged-in stage comes from, '' for others: results of a changed file are not mixed."""
     path = _sources.get(stage.name)
-    return "" if path is None else hashlib.sha256(path.read_bytes()).hexdigest()
+    return "" if path is None else hash_file(path)[0]
 
 
 def _own_stages() -> Iterator[Stage]:
@@ -95,7 +95,7 @@ def _own_stages() -> Iterator[Stage]:
 def _declared(path: Path) -> Iterator[tuple[Stage, int]]:
     """The stages that a file declares, each with the number of its function's parameters."""
     try:
-        tree = ast.parse(path.read_text(encoding="utf-8"), str(path))
+        tree = ast.parse(read_text(path), str(path))
     except (OSError, ValueError) as error:
         raise UsageError(
             f"{path} cannot be read as a plug-in",

@@ -16,6 +16,7 @@ from typing import Annotated
 import msgspec
 
 from gemmprof.base.documents import DocumentError, checked, json_text
+from gemmprof.base.foreign_files import read_text
 from gemmprof.runs.directory import write_atomically
 
 FILE_NAME = "tuned.json"
@@ -54,7 +55,7 @@ def load_tuned(cache: Path) -> dict[tuple[str, str], Tuned]:
     """
     try:
         # Not `read_json`: a number that JSON does not know (NaN) costs its own entry only.
-        entries = json.loads((cache / FILE_NAME).read_text(encoding="utf-8"))
+        entries = json.loads(read_text(cache / FILE_NAME, private=True))
     except (OSError, ValueError, RecursionError):
         return {}
     found: dict[tuple[str, str], Tuned] = {}

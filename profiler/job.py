@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from gemmprof.base.documents import json_text, read_json
+from gemmprof.base.foreign_files import read_bytes
 from gemmprof.children.line_worker import LineReader, append_line
 from gemmprof.model import Problem
 from gemmprof.profiler.lock import collection_lives
@@ -67,7 +68,7 @@ class Job:
         Raises:
             DocumentError: it is damaged.
         """
-        return read_json(path.read_bytes(), cls)
+        return read_json(read_bytes(path), cls)
 
     def should_stop(self) -> bool:
         """Whether the collection asked to stop, or is gone."""

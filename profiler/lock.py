@@ -8,20 +8,16 @@ that still writes into the run, so that a resumed collection waits for an orphan
 from __future__ import annotations
 
 import fcntl
-import os
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from gemmprof.base.errors import RunError
+from gemmprof.base.foreign_files import open_lock
 
 COLLECT_LOCK = ".collect.lock"
 TOOLS_LOCK = ".tools.lock"
-
-
-def _open(path: Path) -> int:
-    return os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
 
 
 def _try(handle: int, kind: int) -> bool:
@@ -59,8 +55,7 @@ def collecting(
     Raises:
         RunError: another collection works on the directory, or an orphaned program does not end.
     """
-    collect, tools = _open(directory / COLLECT_LOCK), _open(directory / TOOLS_LOCK)
-    try:
+    with open_lock(directory / COLLECT_LOCK) as collect, open_lock(directory / TOOLS_LOCK) as tools:
         if not _try_for(collect, seconds=0.5):
             raise RunError(
                 f"another `gemmprof collect` is working on {directory}",
@@ -68,9 +63,6 @@ def collecting(
             )
         _wait_for_orphans(directory, tools, patience, waiting)
         yield tools
-    finally:
-        os.close(tools)
-        os.close(collect)
 
 
 def _wait_for_orphans(
@@ -94,14 +86,8 @@ def _wait_for_orphans(
 def collection_lives(directory: Path) -> bool:
     """Whether some collection holds the run directory; True where that cannot be found out."""
     try:
-        handle = _open(directory / COLLECT_LOCK)
+        with open_lock(directory / COLLECT_LOCK) as handle:
+            fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except OSError:
         return True
-    try:
-        fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except OSError:
-        return True
-    else:
-        return False
-    finally:
-        os.close(handle)
+    return False

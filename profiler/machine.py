@@ -13,6 +13,7 @@ import shutil
 from pathlib import Path
 
 from gemmprof.base.errors import DeviceError
+from gemmprof.base.foreign_files import read_text
 from gemmprof.gpu.arch import LIMITS
 from gemmprof.gpu.devices import Gpu, chosen_gpu, list_gpus
 from gemmprof.gpu.toolchain import (
@@ -292,6 +293,6 @@ def _package_version(name: str) -> str | None:
 
 def _read(path: Path) -> str | None:
     try:
-        return path.read_text(encoding="utf-8", errors="replace")
+        return read_text(path, errors="replace")
     except OSError:
         return None

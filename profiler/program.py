@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from gemmprof.base.errors import DeviceError
+from gemmprof.base.foreign_files import read_end
 from gemmprof.profiler.job import Event, EventReader
 
 POLL_SECONDS = 0.05
@@ -136,9 +137,4 @@ def counted_interrupts() -> Iterator[list[int]]:
 
 def tail(path: Path, size: int = TAIL_BYTES) -> str:
     """The last ``size`` bytes of a text file, '' if there is none."""
-    try:
-        with path.open("rb") as file:
-            file.seek(max(0, path.stat().st_size - size))
-            return file.read().decode("utf-8", errors="replace")
-    except OSError:
-        return ""
+    return read_end(path, size)

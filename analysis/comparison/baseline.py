@@ -24,12 +24,11 @@ from gemmprof.analysis.comparison.sides import Side, disassembled
 from gemmprof.analysis.inputs.selection import EVERYTHING, Candidate, Selection, selected
 from gemmprof.base.documents import Document, DocumentError, OtherFormatError, read_json
 from gemmprof.base.errors import ReportError, UsageError
+from gemmprof.base.foreign_files import UnpackError, read_packed
 
 FORMAT = "gemmprof.baseline/1"
 FOLDER = Path(".gemmprof") / "baselines"
 SUFFIX = ".json.zst"
-LARGEST_BYTES = 256 << 20
-"""What a baseline may unpack to."""
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 
 
@@ -117,7 +116,7 @@ def read_baseline(name: str, folder: str | None = None) -> Baseline:
     """
     path = path_of(name, folder)
     try:
-        packed = path.read_bytes()
+        data = read_packed(path)
     except FileNotFoundError:
         known = ", ".join(names(folder)) or "none"
         raise UsageError(
@@ -128,35 +127,25 @@ def read_baseline(name: str, folder: str | None = None) -> Baseline:
                 "name another folder with --baselines DIR",
             ],
         ) from None
+    except (OSError, UnpackError) as error:
+        raise _damaged(name, path, error) from None
     try:
-        data = _unpacked(packed)
         return read_json(data, Baseline)
     except OtherFormatError as error:
         raise ReportError(
             f"{path} has format {str(error)!r}; this gemmprof reads {FORMAT}",
             remedies=["upgrade gemmprof", f"save it again: gemmprof baseline save {name} REPORT --force"],
         ) from None
-    except (zstandard.ZstdError, DocumentError) as error:
-        raise ReportError(
-            f"{path} is damaged",
-            found=str(error),
-            remedies=[f"save it again: gemmprof baseline save {name} REPORT --force"],
-        ) from None
+    except DocumentError as error:
+        raise _damaged(name, path, error) from None
 
 
-def _unpacked(packed: bytes) -> bytes:
-    # Bounded: a file from elsewhere may claim to unpack to anything.
-    unpacker = zstandard.ZstdDecompressor().decompressobj()
-    parts, size = [], 0
-    for start in range(0, len(packed), 1 << 16):
-        part = unpacker.decompress(packed[start : start + (1 << 16)])
-        size += len(part)
-        if size > LARGEST_BYTES:
-            raise zstandard.ZstdError(f"it unpacks to more than {LARGEST_BYTES >> 20} MiB")
-        parts.append(part)
-    if not unpacker.eof:
-        raise zstandard.ZstdError("it is cut short")
-    return b"".join(parts)
+def _damaged(name: str, path: Path, error: Exception) -> ReportError:
+    return ReportError(
+        f"{path} is damaged",
+        found=str(error),
+        remedies=[f"save it again: gemmprof baseline save {name} REPORT --force"],
+    )
 
 
 def load_baseline(name: str, folder: str | None = None, selection: Selection = EVERYTHING) -> Side:

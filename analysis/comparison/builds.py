@@ -21,6 +21,7 @@ from gemmprof.analysis.occupancy.configurations import built_kernels, read_ptxas
 from gemmprof.analysis.occupancy.cubin import read_cubin, read_sass
 from gemmprof.analysis.opcodes import CLASSES, info
 from gemmprof.base.errors import UsageError
+from gemmprof.base.foreign_files import open_file, read_text
 from gemmprof.gpu.ptxas import KernelResources, demangle
 
 DEFAULT_THREADS = 256
@@ -74,7 +75,7 @@ def load_build(paths: Sequence[str], threads: int = DEFAULT_THREADS) -> Side:
 
 def _of_file(path: Path, threads: int) -> Iterator[KernelRecord]:
     try:
-        with path.open("rb") as file:
+        with open_file(path) as file:
             begin = file.read(8)
     except OSError as error:
         raise UsageError(f"{path} cannot be read", found=error.strerror or str(error)) from None
@@ -83,7 +84,7 @@ def _of_file(path: Path, threads: int) -> Iterator[KernelRecord]:
         kernels = read_cubin(path)
         codes = dict(_codes(read_sass(path), kernels[0].architecture))
     else:
-        kernels = read_ptxas(path.read_text(encoding="utf-8", errors="replace"))
+        kernels = read_ptxas(read_text(path, errors="replace"))
     names = demangle([kernel.name for kernel in kernels])
     built = built_kernels(kernels, threads)
     for kernel, name, answer in zip(kernels, names, built, strict=True):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime
-import re
 import tomllib
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,6 +10,11 @@ from pathlib import Path
 from gemmprof.analysis.comparison.conditions import quantity_named
 from gemmprof.analysis.comparison.outcome import Compared
 from gemmprof.base.errors import UsageError
+from gemmprof.base.foreign_files import read_text
+from gemmprof.base.regex import Regex, RegexError, regex
+
+LARGEST_BYTES = 256 << 10
+"""What is read of a file of waivers: Python's TOML parser takes seconds for a megabyte."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +28,7 @@ class Waiver:
         until: last day on which it holds.
     """
 
-    kernel: str
+    kernel: Regex
     condition: str
     reason: str
     until: datetime.date
@@ -33,7 +37,7 @@ class Waiver:
         """Whether it is about this kernel and condition."""
         record = kernel.record
         texts = (record.name, record.label, kernel.match.label)
-        return any(re.search(self.kernel, text) for text in texts) and self.condition in ("", condition)
+        return any(self.kernel.search(text) for text in texts) and self.condition in ("", condition)
 
 
 def read_waivers(path: Path) -> tuple[Waiver, ...]:
@@ -43,8 +47,8 @@ def read_waivers(path: Path) -> tuple[Waiver, ...]:
         UsageError: if the file is missing or a waiver has no reason, no end date, or a key that nobody knows.
     """
     try:
-        document = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        document = tomllib.loads(read_text(path, LARGEST_BYTES))
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError, RecursionError) as error:
         raise UsageError(f"{path} cannot be read as waivers", found=str(error)) from None
     entries = document.get("waiver")
     if not isinstance(entries, list) or set(document) != {"waiver"}:
@@ -70,9 +74,9 @@ def _waiver(path: Path, number: int, entry: object) -> Waiver:
     if isinstance(until, datetime.datetime) or not isinstance(until, datetime.date):
         raise UsageError(f"{path}: waiver {number}: until is no date", found=repr(until), remedies=[fix])
     try:
-        re.compile(kernel)
-    except re.error as error:
+        wanted = regex(str(kernel), ignore_case=False)
+    except RegexError as error:
         raise UsageError(
             f"{path}: waiver {number}: kernel is no regular expression", found=str(error)
         ) from None
-    return Waiver(str(kernel), quantity_named(str(condition)), str(reason), until)
+    return Waiver(wanted, quantity_named(str(condition)), str(reason), until)

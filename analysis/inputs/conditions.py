@@ -13,6 +13,7 @@ import re
 from dataclasses import dataclass
 
 from gemmprof.base.errors import UsageError
+from gemmprof.base.regex import RegexError, regex
 
 TEXTS = ("kernel", "nvtx", "device", "report")
 """What a condition can look at as text."""
@@ -217,7 +218,7 @@ class _Parser:
         if pattern is None:
             raise self.error("expected 'an expression' in quotes")
         try:
-            re.compile(pattern.text[1:-1])
-        except (re.error, OverflowError, RecursionError) as error:
+            regex(pattern.text[1:-1])
+        except RegexError as error:
             raise self.error(f"no regular expression: {error}") from None
         return Match(name, pattern.text[1:-1], operator == "~")

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from gemmprof import metrics as m
 from gemmprof.analysis.inputs.names import labels
 from gemmprof.base.errors import UsageError
+from gemmprof.base.regex import Regex, RegexError, escaped, regex
 from gemmprof.model import KernelProfile
 
 _FAMILIES = re.compile(r"#\d{1,9}(\s*,\s*#\d{1,9})*")
@@ -33,9 +34,9 @@ class Selection:
         within: the selection that this one is a part of: its ``top``, too, is decided first.
     """
 
-    kernel: re.Pattern[str] | None = None
+    kernel: Regex | None = None
     launches: tuple[range, ...] = ()
-    nvtx: re.Pattern[str] | None = None
+    nvtx: Regex | None = None
     top: int | None = None
     families: tuple[int, ...] = ()
     within: Selection | None = None
@@ -51,9 +52,9 @@ class Selection:
             and (not self.launches or any(launch.index in wanted for wanted in self.launches))
             and (
                 self.kernel is None
-                or bool(self.kernel.search(launch.name) or self.kernel.search(launch.stage))
+                or self.kernel.search(launch.name) or self.kernel.search(launch.stage)
             )
-            and (self.nvtx is None or self.nvtx.search("/".join(launch.nvtx)) is not None)
+            and (self.nvtx is None or self.nvtx.search("/".join(launch.nvtx)))
         )
 
     def __str__(self) -> str:
@@ -140,7 +141,7 @@ def _texts(launches: int | str | Iterable[int | str] | None) -> list[str]:
     return found
 
 
-def expression(option: str, text: str | None) -> re.Pattern[str] | None:
+def expression(option: str, text: str | None) -> Regex | None:
     """A regular expression for names, whatever the case; None without one.
 
     Raises:
@@ -151,12 +152,12 @@ def expression(option: str, text: str | None) -> re.Pattern[str] | None:
     if not isinstance(text, str):
         raise UsageError(f"{option} is a regular expression, not {text!r}", remedies=["give a text"])
     try:
-        return re.compile(text, re.IGNORECASE)
-    except re.error as error:
+        return regex(text)
+    except RegexError as error:
         raise UsageError(
             f"{option} '{text}' is no regular expression",
             found=str(error),
-            remedies=[f"to look for just this text, write {option} '{re.escape(text)}'"],
+            remedies=[f"to look for just this text, write {option} '{escaped(text)}'"],
         ) from None
 
 

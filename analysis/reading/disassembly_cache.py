@@ -8,23 +8,27 @@ directory (`gemmprof.base.cache`); deleting it is always safe.
 from __future__ import annotations
 
 import contextlib
+import gzip
 import hashlib
 import os
 import tempfile
-import zlib
 from functools import cache
 from pathlib import Path
 from typing import TypeVar
 
 from gemmprof.base.cache import cache_directory, cache_is_off
 from gemmprof.base.documents import DocumentError, json_text, read_json
+from gemmprof.base.foreign_files import UnpackError, read_packed
 
 T = TypeVar("T")
 
 MAX_ENTRIES = 2000
 """When the cache holds more entries than this, the older half is deleted."""
 
-_FORMAT = 2
+LARGEST_ENTRY = 128 << 20
+"""Bytes that an entry may unpack to; the largest kernels of the corpus have 20 MiB of disassembly."""
+
+_FORMAT = 3
 
 
 def entries_directory() -> Path | None:
@@ -66,8 +70,8 @@ def load(key: str, kind: type[T]) -> T | None:
     if folder is None:
         return None
     try:
-        return read_json(zlib.decompress((folder / key).read_bytes()), kind)
-    except (OSError, DocumentError, zlib.error):
+        return read_json(read_packed(folder / key, LARGEST_ENTRY, private=True), kind)
+    except (OSError, DocumentError, UnpackError):
         return None
 
 
@@ -81,7 +85,7 @@ def store(key: str, value: object) -> None:
         handle, temporary = tempfile.mkstemp(dir=folder, prefix=".")
         try:
             with os.fdopen(handle, "wb") as file:
-                file.write(zlib.compress(json_text(value, -1).encode("utf-8"), 1))
+                file.write(gzip.compress(json_text(value, -1).encode("utf-8"), 1))
             Path(temporary).replace(folder / key)
         except BaseException:
             Path(temporary).unlink(missing_ok=True)

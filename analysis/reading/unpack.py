@@ -7,12 +7,8 @@ How much it may grow is limited, because a few kilobytes can claim to be terabyt
 from __future__ import annotations
 
 import errno
-import gzip
-import lzma
 import os
-import stat
 import tempfile
-import zlib
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from contextvars import ContextVar
@@ -20,22 +16,14 @@ from pathlib import Path
 from typing import BinaryIO, cast
 
 from gemmprof.base.errors import ReportError
+from gemmprof.base.foreign_files import RefusedFileError, UnpackError, is_packed, open_file, unpack
 from gemmprof.ncurep.ncu_frame import MAGIC
-from gemmprof.ncurep.wire import WireError
-
-GZIP_MAGIC, XZ_MAGIC, ZSTD_MAGIC = b"\x1f\x8b", b"\xfd7zXZ\0", b"\x28\xb5\x2f\xfd"
 
 FREE_BYTES = 64 << 20
 """A compressed report may unpack to this much in any case,"""
 MAX_RATIO = 80
 """and to this many times its size: reports shrink to a 20th or 30th."""
 
-MAX_DICTIONARY_BYTES = 256 << 20
-"""Memory that a decompressor may ask for; the strongest ordinary settings of xz and zstd need 65 and 128 MiB."""
-
-_CHUNK = 1 << 20
-_ZSTD_CHUNK = 1 << 10
-"""Few bytes of zstd at a time: each three may stand for 128 KiB."""
 _MAX_NESTED_COMPRESSION = 2
 
 KEPT_BYTES = 256 << 20
@@ -136,7 +124,7 @@ def _unpacked(path: Path, file: BinaryIO) -> BinaryIO:
         limit = FREE_BYTES + MAX_RATIO * os.fstat(file.fileno()).st_size
         where = ""
         for _ in range(_MAX_NESTED_COMPRESSION):
-            if not _is_compressed(head):
+            if not is_packed(head):
                 break
             where = "inside its compression "
             packed, file = file, _decompress(path, file, limit)
@@ -153,21 +141,15 @@ def _unpacked(path: Path, file: BinaryIO) -> BinaryIO:
 def _open_regular(path: Path) -> BinaryIO:
     """The file, opened without waiting: a pipe or a device could block for ever or never end."""
     try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        return open_file(path)
     except FileNotFoundError:
         raise no_such_file(path) from None
-    except (OSError, ValueError) as error:
+    except RefusedFileError as error:
+        raise ReportError(
+            f"{path} {error.strerror}, not a report", remedies=["name a .ncu-rep file"]
+        ) from None
+    except OSError as error:
         raise ReportError(f"{path} cannot be read", found=str(error)) from error
-    mode = os.fstat(descriptor).st_mode
-    if not stat.S_ISREG(mode):
-        os.close(descriptor)
-        kind = "a folder" if stat.S_ISDIR(mode) else "no regular file"
-        raise ReportError(f"{path} is {kind}, not a report", remedies=["name a .ncu-rep file"])
-    return os.fdopen(descriptor, "rb", buffering=0)
-
-
-def _is_compressed(head: bytes) -> bool:
-    return head.startswith((GZIP_MAGIC, XZ_MAGIC, ZSTD_MAGIC))
 
 
 def _foreign(path: Path, head: bytes, where: str = "") -> ReportError:
@@ -192,8 +174,8 @@ def _decompress(path: Path, packed: BinaryIO, limit: int) -> BinaryIO:
     out = cast(BinaryIO, tempfile.TemporaryFile(prefix="gemmprof-", buffering=0))  # noqa: SIM115 (the caller's)
     try:
         written = 0
-        for chunk in _unpack_chunks(packed):
-            if not written and not (chunk.startswith(MAGIC) or _is_compressed(chunk)):
+        for chunk in unpack(packed):
+            if not written and not (chunk.startswith(MAGIC) or is_packed(chunk)):
                 raise _foreign(path, chunk[:64], "inside its compression ")
             written += len(chunk)
             if written > limit:
@@ -207,7 +189,7 @@ def _decompress(path: Path, packed: BinaryIO, limit: int) -> BinaryIO:
             while view:
                 view = view[out.write(view) :]
         return out
-    except (EOFError, lzma.LZMAError, gzip.BadGzipFile, zlib.error, WireError) as error:
+    except UnpackError as error:
         out.close()
         raise damaged(path, "its compressed data does not unpack", str(error)) from None
     except OSError as error:
@@ -223,63 +205,6 @@ def _decompress(path: Path, packed: BinaryIO, limit: int) -> BinaryIO:
     except BaseException:
         out.close()
         raise
-
-
-def _unpack_chunks(file: BinaryIO) -> Iterator[bytes]:
-    head = os.pread(file.fileno(), 8, 0)
-    file.seek(0)
-    if head.startswith(ZSTD_MAGIC):
-        yield from _unpack_zstd(file)
-    elif head.startswith(XZ_MAGIC):
-        yield from _unpack_xz(file)
-    else:
-        with gzip.GzipFile(fileobj=file) as stream:
-            while chunk := stream.read(_CHUNK):
-                yield chunk
-
-
-def _unpack_xz(file: BinaryIO) -> Iterator[bytes]:
-    """One or more xz streams, perhaps with zeros between them."""
-    pending = b""
-    while True:
-        decoder = lzma.LZMADecompressor(lzma.FORMAT_XZ, memlimit=MAX_DICTIONARY_BYTES)
-        while not decoder.eof:
-            chunk = b""
-            if decoder.needs_input:
-                chunk, pending = pending or file.read(_CHUNK), b""
-                if not chunk:
-                    raise EOFError("the xz data ends before its stream does")
-            if unpacked := decoder.decompress(chunk, _CHUNK):
-                yield unpacked
-        pending = decoder.unused_data.lstrip(b"\0")
-        while not pending:
-            if not (more := file.read(_CHUNK)):
-                return
-            pending = more.lstrip(b"\0")
-
-
-def _unpack_zstd(file: BinaryIO) -> Iterator[bytes]:
-    """One or more zstd frames. The library's stream reader takes a cut-off frame for the end of the data."""
-    import zstandard
-
-    pending = b""
-    while True:
-        decoder = zstandard.ZstdDecompressor(max_window_size=MAX_DICTIONARY_BYTES).decompressobj()
-        try:
-            while not decoder.eof:
-                pending = pending or file.read(_CHUNK)
-                if not pending:
-                    raise EOFError("the zstd data ends before its frame does")
-                chunk, pending = pending[:_ZSTD_CHUNK], pending[_ZSTD_CHUNK:]
-                if unpacked := decoder.decompress(chunk):
-                    yield unpacked
-        except zstandard.ZstdError as error:
-            raise WireError(str(error)) from None
-        pending = decoder.unused_data + pending
-        if not pending:
-            pending = file.read(_CHUNK)
-        if not pending:
-            return
 
 
 def no_such_file(path: str | os.PathLike[str]) -> ReportError:

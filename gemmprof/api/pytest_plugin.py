@@ -16,7 +16,6 @@ from __future__ import annotations
 import dataclasses
 import inspect
 import os
-import re
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -25,6 +24,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from gemmprof.base.errors import DeviceError, ProfilerError, UsageError
+from gemmprof.base.regex import regex
 
 if TYPE_CHECKING:
     from gemmprof.analysis.comparison.conditions import Condition
@@ -213,7 +213,8 @@ class Profile:
             UsageError: if there is none, or several.
         """
         __tracebackhide__ = True
-        found = [kernel for kernel in self.kernels if re.search(pattern, kernel.name)]
+        wanted = regex(pattern, ignore_case=False)
+        found = [kernel for kernel in self.kernels if wanted.search(kernel.name)]
         if len(found) == 1:
             return found[0]
         raise UsageError(

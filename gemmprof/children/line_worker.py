@@ -21,6 +21,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from gemmprof.base.foreign_files import open_file
+
 LONGEST_WORDS = 4096
 """Bytes of a dead worker's standard error that are looked at."""
 
@@ -249,7 +251,7 @@ class LineReader:
     def new(self) -> Iterator[dict[str, Any]]:
         """The objects that were completed since the last call."""
         try:
-            with self._path.open("rb") as file:
+            with open_file(self._path) as file:
                 file.seek(self._offset)
                 block = file.read()
         except FileNotFoundError:

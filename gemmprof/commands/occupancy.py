@@ -33,6 +33,7 @@ from gemmprof.arguments.common import (
 )
 from gemmprof.arguments.numbers import whole
 from gemmprof.base.errors import DeviceError, OccupancyError, RunError, UsageError
+from gemmprof.base.foreign_files import read_text
 from gemmprof.gpu.arch import LIMITS, Product, find_product, parse_compute_capability
 
 if TYPE_CHECKING:
@@ -302,7 +303,7 @@ def _text(name: str) -> str:
     if name == "-":
         return sys.stdin.read()
     try:
-        return Path(name).read_text(encoding="utf-8", errors="replace")
+        return read_text(name, errors="replace")
     except OSError as error:
         raise UsageError(f"{name} cannot be read", found=error.strerror or str(error)) from error
 

@@ -15,6 +15,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
+from gemmprof.base.foreign_files import read_text
+
 NCU_VARIABLE = "GEMMPROF_NCU"
 """Environment variable that names the ncu executable to use instead of the one on PATH."""
 
@@ -179,7 +181,7 @@ def find_torch() -> TorchInstallation | None:
         return None
     root = Path(spec.origin).parent
     try:
-        text = (root / "version.py").read_text(encoding="utf-8")
+        text = read_text(root / "version.py")
     except OSError:
         return None
     version = re.search(r"__version__\s*=\s*['\"]([^'\"]+)['\"]", text)

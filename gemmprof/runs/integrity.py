@@ -14,6 +14,7 @@ from contextvars import ContextVar
 from pathlib import Path
 
 from gemmprof.base.errors import ReportError
+from gemmprof.base.foreign_files import open_file
 from gemmprof.model import ReportRecord
 from gemmprof.ncurep import ncu_frame
 
@@ -30,7 +31,7 @@ def report_record(report: Path) -> ReportRecord:
         OSError: if it cannot be read.
         WireError: if it is no whole report.
     """
-    with report.open("rb", buffering=0) as file:
+    with open_file(report) as file:
         return record_of(
             lambda start, end: os.pread(file.fileno(), end - start, start), file.seek(0, os.SEEK_END)
         )

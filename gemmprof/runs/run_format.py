@@ -7,8 +7,6 @@ of the type and in the range that gemmprof writes is refused here, naming the pl
 from __future__ import annotations
 
 import json
-import os
-import stat
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -20,6 +18,7 @@ from gemmprof.base.addresses import Addresses
 from gemmprof.base.documents import checked, plain
 from gemmprof.base.errors import RunError
 from gemmprof.base.expressions import is_arithmetic
+from gemmprof.base.foreign_files import read_bytes
 from gemmprof.model import Problem, ReportRecord, RunInfo, StageRecord, StageResult
 
 FORMAT_VERSION = 2
@@ -86,18 +85,7 @@ def read_document(file: Path) -> RunDocument:
 def _json(file: Path) -> Any:
     remedies = ["copy or collect the run again"]
     try:
-        # Without waiting: a pipe under this name would never end.
-        descriptor = os.open(file, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-        with os.fdopen(descriptor, "rb") as stream:
-            facts = os.fstat(descriptor)
-            if not stat.S_ISREG(facts.st_mode):
-                raise RunError(f"{file} is no regular file", remedies=remedies)
-            if facts.st_size > MAX_FILE_BYTES:
-                raise RunError(
-                    f"{file} has {facts.st_size >> 20} MiB: no run.json is that large", remedies=remedies
-                )
-            text = stream.read(MAX_FILE_BYTES + 1)
-        return json.loads(text.decode("utf-8"))
+        return json.loads(read_bytes(file, MAX_FILE_BYTES).decode("utf-8"))
     except (FileNotFoundError, NotADirectoryError):
         raise FileNotFoundError from None
     except (OSError, ValueError, RecursionError) as error:

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gemmprof.base.errors import DeviceError, GemmprofError, UsageError
+from gemmprof.base.foreign_files import read_text
 from gemmprof.base.progress import SILENT, Progress
 
 if TYPE_CHECKING:
@@ -170,7 +171,7 @@ def _address_in(file: Path) -> str:
     end = time.monotonic() + FILE_SECONDS
     while True:
         try:
-            address = json.loads(file.read_text(encoding="utf-8"))["address"]
+            address = json.loads(read_text(file))["address"]
             if isinstance(address, str) and _ADDRESS.fullmatch(address):
                 return address
             raise ValueError

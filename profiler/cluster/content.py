@@ -9,6 +9,7 @@ from pathlib import Path
 
 from gemmprof.base.cache import cache_directory
 from gemmprof.base.errors import RunError
+from gemmprof.base.foreign_files import LARGEST_DOCUMENT, hash_file, open_file, read_bytes
 from gemmprof.base.output import new_file
 from gemmprof.kernels.entries import is_whole, new_entry
 
@@ -32,7 +33,7 @@ class Content:
     @classmethod
     def of(cls, path: Path) -> Content:
         """The content of a file."""
-        data = path.read_bytes()
+        data = read_bytes(path, LARGEST_DOCUMENT)
         return cls(path.name, sha256(data), data)
 
     def place(self) -> Path:
@@ -67,12 +68,8 @@ class FileElsewhere:
     @classmethod
     def at(cls, worker: str, path: Path) -> FileElsewhere:
         """A file of this machine, as another one has to know it."""
-        whole, size = hashlib.sha256(), 0
-        with path.open("rb") as file:
-            while block := file.read(PIECE_BYTES):
-                whole.update(block)
-                size += len(block)
-        return cls(worker, str(path), size, whole.hexdigest())
+        digest, size = hash_file(path)
+        return cls(worker, str(path), size, digest)
 
     def fetch(self, target: Path, piece: Callable[[str, int, int], bytes]) -> None:
         """Write the file to ``target``, whole or not at all.
@@ -99,6 +96,6 @@ class FileElsewhere:
 
 def read_piece(path: str, offset: int, size: int) -> bytes:
     """A piece of a file of this machine."""
-    with Path(path).open("rb") as file:
+    with open_file(path) as file:
         file.seek(offset)
         return file.read(size)

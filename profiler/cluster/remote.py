@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any
 
 import gemmprof
 from gemmprof.base.errors import BuildError, DeviceError, GemmprofError
+from gemmprof.base.foreign_files import open_lock, read_text
 from gemmprof.gpu.devices import Gpu, list_gpus, visible_gpus
 from gemmprof.gpu.ptxas import KernelResources
 from gemmprof.gpu.toolchain import Tool, find_ncu, find_nvcc
@@ -113,7 +114,7 @@ def look() -> WorkerFacts:
 def sources_hash() -> str:
     """Hash of every source of the kernels."""
     files = sorted(path for path in compiler.SOURCES.rglob("*.cu*") if path.is_file())
-    return compiler.digest([(path.name, path.read_text(encoding="utf-8")) for path in files])
+    return compiler.digest([(path.name, read_text(path)) for path in files])
 
 
 class _Gpus:
@@ -299,8 +300,8 @@ def kernels_of(library: Library) -> tuple[tuple[KernelResources, ...], BuildErro
 def alone_on_host() -> Iterator[None]:
     """One ncu at a time on a machine: two take about as long as one after the other, each on its GPU."""
     path = Path(tempfile.gettempdir()) / f"gemmprof-ncu-{os.getuid()}.lock"
-    with path.open("w") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
+    with open_lock(path, private=True) as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
         yield
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from gemmprof.base.errors import ProfilerError
+from gemmprof.base.foreign_files import read_end
 from gemmprof.gpu.toolchain import Tool
 from gemmprof.model import Card
 from gemmprof.profiler.cluster import remote
@@ -136,10 +137,7 @@ LONGEST_TEXT = 256 << 10
 
 
 def _text(path: Path) -> str:
-    try:
-        return path.read_bytes()[-LONGEST_TEXT:].decode("utf-8", errors="replace")
-    except OSError:
-        return ""
+    return read_end(path, LONGEST_TEXT)
 
 
 def lost(message: str) -> ProfilerError:

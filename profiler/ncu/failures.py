@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from gemmprof.base.errors import ProfilerError
+from gemmprof.base.foreign_files import LARGEST_DOCUMENT, read_text
 
 COUNTER_REMEDIES = (
     "as root, allow it for every user: write `options nvidia NVreg_RestrictProfilingToAdminUsers=0` to "
@@ -216,7 +217,7 @@ class NcuLog:
     def read(cls, path: Path) -> NcuLog:
         """Read a log file; an absent one is an empty log."""
         try:
-            return cls.parse(path.read_text(encoding="utf-8", errors="replace"))
+            return cls.parse(read_text(path, LARGEST_DOCUMENT, errors="replace"))
         except FileNotFoundError:
             return cls()
 

@@ -16,6 +16,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from gemmprof import metrics
+from gemmprof.base.foreign_files import read_text
 from gemmprof.gpu.toolchain import Tool, ncu_installation
 from gemmprof.profiler.settings import LEAN
 
@@ -56,7 +57,7 @@ def write_lean_sections(installed: Path, folder: Path, without: Collection[str])
         if file.suffix != ".section":
             shutil.copyfile(file, folder / file.name)
             continue
-        text = file.read_text(encoding="utf-8", errors="surrogateescape")
+        text = read_text(file, errors="surrogateescape")
         lean = without_metrics(text, without)
         changed |= lean != text
         (folder / file.name).write_text(lean, encoding="utf-8", errors="surrogateescape")

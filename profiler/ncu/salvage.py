@@ -10,6 +10,7 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
+from gemmprof.base.foreign_files import open_file
 from gemmprof.ncurep import ncu_frame
 from gemmprof.ncurep.wire import WireError
 
@@ -26,7 +27,7 @@ def whole_blocks(report: Path) -> WholeBlocks:
     """Walk the blocks of a report up to its end or the first torn one; nothing whole if it is no report."""
     end = kernels = 0
     try:
-        with report.open("rb", buffering=0) as file:
+        with open_file(report) as file:
             size = os.fstat(file.fileno()).st_size
 
             def read(start: int, stop: int) -> bytes:

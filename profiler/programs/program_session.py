@@ -21,6 +21,7 @@ from pathlib import Path
 
 from gemmprof import metrics
 from gemmprof.base.errors import DeviceError, ProfilerError, UsageError
+from gemmprof.base.foreign_files import open_file
 from gemmprof.gpu.toolchain import Tool
 from gemmprof.profiler.ncu.command import NcuCommand, require_ncu
 from gemmprof.profiler.ncu.failures import NcuLog, NothingProfiledError, translate
@@ -307,7 +308,7 @@ def packed(report: Path) -> Path:
     import zstandard
 
     target = report.with_name(report.name + ".zst")
-    with report.open("rb") as source, target.open("wb") as file:
+    with open_file(report) as source, target.open("wb") as file:
         zstandard.ZstdCompressor(level=3, write_checksum=True).copy_stream(source, file)
     report.unlink()
     return target

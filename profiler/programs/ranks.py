@@ -11,6 +11,8 @@ import re
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from gemmprof.base.foreign_files import LARGEST_DOCUMENT, read_bytes, read_text
+
 VARIABLES = ("RANK", "OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "SLURM_PROCID")
 """Where torchrun, Open MPI, PMIx, MPICH and srun put a rank; the first that is set counts."""
 
@@ -31,7 +33,7 @@ class Ranks:
     def look(self, log: Path) -> None:
         """Look up the processes that ncu's log has named since."""
         try:
-            text = log.read_text(encoding="utf-8", errors="replace")
+            text = read_text(log, LARGEST_DOCUMENT, errors="replace")
         except OSError:
             return
         for process in {int(number) for number in _CONNECTED.findall(text)} - self._seen:
@@ -44,7 +46,7 @@ class Ranks:
 def rank_of(process: int) -> int | None:
     """The rank in a running process's environment; None where there is none of its own, or it cannot be seen."""
     try:
-        content = Path(f"/proc/{process}/environ").read_bytes()
+        content = read_bytes(f"/proc/{process}/environ")
     except OSError:
         return None
     variables = dict(entry.partition(b"=")[::2] for entry in content.split(b"\0"))

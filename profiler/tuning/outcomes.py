@@ -7,6 +7,7 @@ import os
 from pathlib import Path
 
 from gemmprof.base.documents import DocumentError, json_text, read_json
+from gemmprof.base.foreign_files import LARGEST_DOCUMENT, open_file, read_bytes
 from gemmprof.model.answers import Outcome
 from gemmprof.model.ladder import Parameters
 
@@ -37,7 +38,7 @@ class Journal:
         """All outcomes so far; a last line that a kill cut off is left out."""
         outcomes = []
         try:
-            lines = self.path.read_bytes().splitlines()
+            lines = read_bytes(self.path, LARGEST_DOCUMENT).splitlines()
         except FileNotFoundError:
             return []
         for line in lines:
@@ -47,14 +48,8 @@ class Journal:
 
     def add(self, outcome: Outcome) -> None:
         """Keep an outcome."""
-        with self.path.open("a", encoding="utf-8") as file:
-            if file.tell() and not self._ends_with_newline():
-                file.write("\n")
-            file.write(json_text(outcome, 0) + "\n")
-            file.flush()
+        line = json_text(outcome, 0) + "\n"
+        with open_file(self.path, write=True) as file:
+            torn = file.seek(0, os.SEEK_END) and os.pread(file.fileno(), 1, file.tell() - 1) != b"\n"
+            file.write(("\n" * torn + line).encode("utf-8"))
             os.fsync(file.fileno())
-
-    def _ends_with_newline(self) -> bool:
-        with self.path.open("rb") as file:
-            file.seek(-1, os.SEEK_END)
-            return file.read(1) == b"\n"

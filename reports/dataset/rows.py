@@ -109,11 +109,21 @@ def _tables(report: str, *, explained: bool) -> tuple[pa.Table, pa.Table]:
     if not rows:
         raise ReportError(f"{report} holds no launch", remedies=["collect it again"])
     names = list(dict.fromkeys(name for row in rows for name in row))
-    launches = pa.table({name: pa.array([row.get(name) for row in rows], _type(name)) for name in names})
+    launches = pa.table(
+        {name: pa.array([row.get(name) for row in rows], column_type(name)) for name in names}
+    )
     return launches, scalars.long_table(report).select(["metric", "launch", "value"]).drop_null()
 
 
-def _type(name: str) -> Any:
+def metric_column_type(name: str) -> pa.DataType | None:
+    """The type of a column beside a part, None of one that is not there."""
+    import pyarrow as pa
+
+    return {"metric": pa.string(), "row": pa.int32(), "value": pa.float64()}.get(name)
+
+
+def column_type(name: str) -> pa.DataType:
+    """The type of a column of a part: all but a few are figures or findings."""
     import pyarrow as pa
 
     return pa.string() if name in _TEXTS else pa.int64() if name == "launch" else pa.float64()

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import reduce
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from gemmprof.analysis.comparison.quantities import ALIASES
 from gemmprof.analysis.inputs.conditions import (
@@ -23,13 +23,22 @@ from gemmprof.analysis.inputs.conditions import (
 from gemmprof.analysis.inputs.named_figures import UNITS, canonical
 from gemmprof.analysis.inputs.selection import some
 from gemmprof.base.errors import UsageError
-from gemmprof.reports.dataset.rows import FIGURE, FINDING, metrics_of
+from gemmprof.base.regex import regex
+from gemmprof.reports.dataset.rows import FIGURE, FINDING, column_type, metric_column_type, metrics_of
 from gemmprof.reports.dataset.store import DatasetError, load_manifest
+from gemmprof.reports.tables.parquet import ParquetReader
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-_SQL = {">": ">", ">=": ">=", "<": "<", "<=": "<=", "==": "=", "!=": "!="}
+_COMPARE = {
+    ">": "greater",
+    ">=": "greater_equal",
+    "<": "less",
+    "<=": "less_equal",
+    "==": "equal",
+    "!=": "not_equal",
+}
 DURATION = f"{FIGURE}duration"
 IDENTITY = ("report", "launch", "kernel", "nvtx", "device")
 
@@ -67,8 +76,8 @@ def search(folder: Path, condition: Condition, *, limit: int | None = None) -> A
         UsageError: if the condition names no figure, finding or metric that the data set knows.
         DatasetError: if it cannot be read.
     """
-    import duckdb
     import pyarrow as pa
+    import pyarrow.compute as pc
 
     manifest = load_manifest(folder)
     live: dict[str, dict[str, int]] = {}
@@ -83,65 +92,88 @@ def search(folder: Path, condition: Condition, *, limit: int | None = None) -> A
         with ThreadPoolExecutor(max_workers=min(4, os.cpu_count() or 1)) as readers:
             parts = list(readers.map(lambda part: _part(folder, part, live[part], wanted), live))
         launches = pa.concat_tables(parts, promote_options="permissive")
-        matches = matches_in(condition)
-        where, values = to_sql(condition, {name: f"c{wanted.index(c)}" for name, c in names.items()}, matches)
-        connection = duckdb.connect()
-        connection.register("launches", _numbered(launches.select(wanted), matches))
-        rows = _ask(connection, where, values, [f"c{wanted.index(c)}" for c in names.values()], limit)
-    except (duckdb.Error, pa.ArrowException, OSError) as error:
+        launches = launches.select(wanted).rename_columns([f"c{at}" for at in range(len(wanted))])
+        places = {name: f"c{wanted.index(column)}" for name, column in names.items()}
+        met = launches.filter(_meeting(condition, launches, places))
+        order = [(f"c{len(IDENTITY)}", "descending"), ("c0", "ascending"), ("c1", "ascending")]
+        kept = met.take(pc.sort_indices(_numbers(met), order)[:limit])
+    except (pa.ArrowException, OSError) as error:
         raise DatasetError(
             f"{folder} cannot be read",
             found=str(error)[:300],
             remedies=["delete the data set; it is made anew from the reports"],
         ) from None
+    shown = _numbers(kept).select([f"c{at}" for at in range(len(IDENTITY) + 1)] + list(places.values()))
     found = tuple(
-        Found(report, launch, kernel, nvtx, device, duration, dict(zip(names, rest[:-1], strict=True)))
-        for report, launch, kernel, nvtx, device, duration, *rest in rows
+        Found(report, launch, kernel, nvtx, device, duration, dict(zip(names, values, strict=True)))
+        for report, launch, kernel, nvtx, device, duration, *values in zip(
+            *(column.to_pylist() for column in shown.columns), strict=True
+        )
     )
-    return Answer(found, rows[0][-1] if rows else 0, manifest.launches)
+    return Answer(found, len(met), manifest.launches)
 
 
-def _numbered(launches: pa.Table, matches: Sequence[Match]) -> pa.Table:
-    """The columns as ``c0``, ``c1`` … (metrics may differ in case alone), then a truth for each match."""
-    named = launches.rename_columns([f"c{at}" for at in range(launches.num_columns)])
-    for at, match in enumerate(matches):
-        found = _found_in(launches[match.name], match.pattern)
-        named = named.append_column(f"m{at}", found)
-    return named
+def _numbers(launches: pa.Table) -> pa.Table:
+    """The numbers alone, with what is none (NaN, which is larger than all where tables are sorted) as absent."""
+    import pyarrow as pa
+
+    return pa.table(
+        {
+            part.name: _number(launches[part.name])
+            if pa.types.is_floating(part.type)
+            else launches[part.name]
+            for part in launches.schema
+        }
+    )
+
+
+def _number(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """A column of numbers, absent where it is NaN."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    return pc.if_else(pc.is_nan(column), pa.scalar(None, column.type), column)
+
+
+def _meeting(condition: Condition, launches: pa.Table, places: Mapping[str, str]) -> pa.ChunkedArray:
+    """Which launches meet a condition: true, false, or null where a figure is absent, as in SQL.
+
+    Args:
+        launches: with the identities as ``c0``, ``c1`` … (metrics may differ in case alone).
+        places: the column of each figure or metric by its name.
+    """
+    import pyarrow.compute as pc
+
+    if isinstance(condition, Comparison):
+        return getattr(pc, _COMPARE[condition.operator])(
+            _number(launches[places[condition.name]].cast("float64")), condition.value
+        )
+    if isinstance(condition, Match):
+        met = _found_in(launches[f"c{IDENTITY.index(condition.name)}"], condition.pattern)
+        return met if condition.wanted else pc.invert(met)
+    if isinstance(condition, Not):
+        return pc.invert(_meeting(condition.part, launches, places))
+    assert isinstance(condition, (Both, Either))
+    join = pc.and_kleene if isinstance(condition, Both) else pc.or_kleene
+    return reduce(join, (_meeting(part, launches, places) for part in condition.parts))
 
 
 def _found_in(texts: pa.ChunkedArray, pattern: str) -> pa.Array:
-    """In which texts an expression is found: Python's expressions, as everywhere here; each text is looked at once."""
+    """In which texts an expression is found; each text is looked at once."""
     import pyarrow as pa
 
-    expression = re.compile(pattern, re.IGNORECASE)
-    coded = pa.chunked_array(texts, pa.string()).combine_chunks().dictionary_encode()
-    met = [expression.search(text) is not None for text in coded.dictionary.to_pylist()]
+    wanted = regex(pattern)
+    coded = texts.combine_chunks().dictionary_encode()
+    met = [wanted.search(text) for text in coded.dictionary.to_pylist()]
     return pa.array(met, pa.bool_()).take(coded.indices)
-
-
-def _ask(
-    connection: Any, where: str, values: Sequence[Any], chosen: Sequence[str], limit: int | None
-) -> list[Any]:
-    """The identities, the durations and the chosen columns of what meets a condition, and how many do."""
-    duration, *shown = [_number(column) for column in (f"c{len(IDENTITY)}", *chosen)]
-    columns = [*(f"c{at}" for at in range(len(IDENTITY))), duration, *shown, "count(*) OVER ()"]
-    found: list[Any] = connection.execute(
-        f"SELECT {', '.join(columns)} FROM launches WHERE {where} ORDER BY {duration} DESC NULLS LAST, c0, c1"
-        + (f" LIMIT {int(limit)}" if limit else ""),
-        list(values),
-    ).fetchall()
-    return found
 
 
 def _columns(folder: Path, parts: Iterable[str], metrics: set[str], names: Sequence[str]) -> dict[str, str]:
     """The column of each name."""
-    import pyarrow.parquet as pq
-
     known = set(metrics)
     for part in parts:
-        names_there = pq.read_metadata(folder / "parts" / part).schema.names
-        known.update(name for name in names_there if name == "launch" or name.startswith((FIGURE, FINDING)))
+        with ParquetReader(folder / "parts" / part, column_type) as file:
+            known.update(c for c in file.schema.names if c == "launch" or c.startswith((FIGURE, FINDING)))
     return {name: column(name, known) for name in names}
 
 
@@ -153,11 +185,10 @@ def _part(folder: Path, name: str, reports: dict[str, int], wanted: Sequence[str
     """The wanted columns of a part, without the rows of reports that were read again since or are gone."""
     import pyarrow as pa
     import pyarrow.compute as pc
-    import pyarrow.parquet as pq
 
-    launches = pq.ParquetFile(folder / "parts" / name)
-    there = [c for c in dict.fromkeys(wanted) if c in launches.schema.names]
-    table = launches.read(columns=there)
+    with ParquetReader(folder / "parts" / name, column_type) as file:
+        there = [c for c in dict.fromkeys(wanted) if c in file.schema.names]
+        table = file.read(there)
     absent = [c for c in dict.fromkeys(wanted) if c not in there]
     metrics = [c for c in absent if not c.startswith((FIGURE, FINDING))]
     values = _metrics(metrics_of(folder / "parts" / name), metrics, len(table)) if metrics else {}
@@ -202,11 +233,14 @@ def _metrics(path: Path, names: Sequence[str], rows: int) -> dict[str, pa.Array]
     """These metrics of all launches of a part, null where one lacks it."""
     import numpy as np
     import pyarrow as pa
-    import pyarrow.parquet as pq
 
-    found = pq.read_table(path, filters=[("metric", "in", list(names))])
-    metric = found["metric"].to_numpy()
-    row, value = found["row"].to_numpy(), found["value"].to_numpy()
+    with ParquetReader(path, metric_column_type) as file:
+        found = file.read(["metric", "row", "value"], _groups(file, sorted(names)))
+    if any(column.null_count for column in found.columns):
+        raise file.refused("is no table of metrics: something is missing in some rows")
+    metric, row, value = (column.to_numpy() for column in found.columns)
+    if len(row) and not 0 <= row.min() <= row.max() < rows:
+        raise file.refused("holds metrics of launches that there are not")
     columns = {}
     for name in names:
         mine = metric == name
@@ -216,43 +250,12 @@ def _metrics(path: Path, names: Sequence[str], rows: int) -> dict[str, pa.Array]
     return columns
 
 
-def _number(column: str) -> str:
-    """The SQL of a number: what is not one (NaN, which DuckDB takes for the largest) is as good as absent."""
-    return f"nullif({column}, 'NaN'::DOUBLE)"
-
-
-def matches_in(condition: Condition) -> list[Match]:
-    """The comparisons of text in a condition, each once."""
-    if isinstance(condition, Match):
-        return [condition]
-    if isinstance(condition, Comparison):
-        return []
-    parts = (condition.part,) if isinstance(condition, Not) else condition.parts
-    return list(dict.fromkeys(match for part in parts for match in matches_in(part)))
-
-
-def to_sql(
-    condition: Condition, columns: Mapping[str, str], matches: Sequence[Match]
-) -> tuple[str, list[Any]]:
-    """A condition as SQL with question marks, and the values for them.
-
-    Args:
-        columns: by name of a figure or metric.
-        matches: whose truths the columns ``m0``, ``m1`` … hold.
-    """
-    if isinstance(condition, Comparison):
-        return f"{_number(columns[condition.name])} {_SQL[condition.operator]} ?", [condition.value]
-    if isinstance(condition, Match):
-        truth = f"m{matches.index(condition)}"
-        return (truth if condition.wanted else f"NOT {truth}"), []
-    if isinstance(condition, Not):
-        sql, values = to_sql(condition.part, columns, matches)
-        return f"NOT ({sql})", values
-    assert isinstance(condition, (Both, Either))
-    pieces: list[str] = []
-    values = []
-    for part in condition.parts:
-        sql, more = to_sql(part, columns, matches)
-        pieces.append(f"({sql})")
-        values += more
-    return (" AND " if isinstance(condition, Both) else " OR ").join(pieces), values
+def _groups(file: ParquetReader, names: Sequence[str]) -> list[int]:
+    """The row groups that can hold these metrics, by the bounds that are kept of their names."""
+    found = []
+    for number in range(file.metadata.num_row_groups):
+        group = file.metadata.row_group(number)
+        bounds = group.column(file.schema.get_field_index("metric")).statistics
+        if bounds is None or not bounds.has_min_max or any(bounds.min <= n <= bounds.max for n in names):
+            found.append(number)
+    return found

@@ -24,6 +24,7 @@ from typing import Annotated, Any
 from gemmprof import __version__
 from gemmprof.base.documents import Document, DocumentError, OtherFormatError, json_text, read_json
 from gemmprof.base.errors import GemmprofError
+from gemmprof.base.foreign_files import LARGEST_DOCUMENT, open_lock, read_bytes
 from gemmprof.base.output import is_leftover, remove_leftovers
 from gemmprof.children.line_worker import LineWorker, WorkerError
 from gemmprof.children.started import python_command
@@ -110,7 +111,7 @@ def load_manifest(folder: Path) -> Manifest:
         DatasetError: if there is none, or it cannot be read.
     """
     try:
-        data = (folder / MANIFEST).read_bytes()
+        data = read_bytes(folder / MANIFEST, LARGEST_DOCUMENT)
         manifest = read_json(data, Manifest)
         for entry in manifest.reports.values():
             if Path(entry.part).name != entry.part or entry.launches < 0:
@@ -310,7 +311,7 @@ def _locked(folder: Path) -> Iterator[None]:
             raise DatasetError(
                 f"{folder} holds other files", found=", ".join(others), remedies=["name a new folder with -o"]
             )
-        with (folder / ".lock").open("w") as lock:
+        with open_lock(folder / ".lock") as lock:
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except OSError:

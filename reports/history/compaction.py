@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gemmprof.analysis.history.overview import Times, series_with_steps
-from gemmprof.reports.history.files import ROW_GROUP, new_points
+from gemmprof.reports.history.files import ROW_GROUP, PointsReader, new_points
 from gemmprof.reports.history.index import NAMES, Piece, index_of, index_table, write_index
 from gemmprof.reports.history.listing import REPLACES, Listing
 
@@ -89,12 +89,13 @@ def _write(files: Listing, target: Path, spill: Path) -> None:
 def _shape(files: Listing) -> tuple[pa.Schema, int]:
     """All columns of these files, and how many rows they have."""
     import pyarrow as pa
-    import pyarrow.parquet as pq
 
-    found = [pq.read_metadata(path) for path in files.all]
-    schemas = [metadata.schema.to_arrow_schema().remove_metadata() for metadata in found]
-    schema = pa.unify_schemas(schemas, promote_options="permissive")
-    return schema, sum(metadata.num_rows for metadata in found)
+    schemas, rows = [], 0
+    for path in files.all:
+        with PointsReader(path) as file:
+            schemas.append(file.schema.remove_metadata())
+            rows += file.metadata.num_rows
+    return pa.unify_schemas(schemas, promote_options="permissive"), rows
 
 
 def _deal(files: Listing, schema: pa.Schema, count: int, target: Path) -> list[list[int]]:
@@ -137,11 +138,10 @@ def _deal(files: Listing, schema: pa.Schema, count: int, target: Path) -> list[l
 def _read(files: Listing, schema: pa.Schema) -> Iterator[pa.Table]:
     """The rows of these files, some at a time, each with all columns."""
     import pyarrow as pa
-    import pyarrow.parquet as pq
 
     for path in files.all:
-        with pq.ParquetFile(path) as file:
-            for batch in file.iter_batches(READ_ROWS):
+        with PointsReader(path) as file:
+            for batch in file.batches(READ_ROWS):
                 there = dict(zip(batch.schema.names, batch.columns, strict=True))
                 yield pa.table(
                     [

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gemmprof.reports.tables.parquet import new_parquet
+from gemmprof.base.foreign_files import RefusedFileError
+from gemmprof.reports.history.index import LAST_MICROSECOND
+from gemmprof.reports.history.rows import column_type
+from gemmprof.reports.tables.parquet import ParquetReader, new_parquet
 
 if TYPE_CHECKING:
     import numpy as np
@@ -33,39 +34,53 @@ def write_points(table: pa.Table, target: Path) -> None:
         writer.write_table(table, row_group_size=ROW_GROUP)
 
 
-def read_columns(path: Path, columns: Sequence[str] | None = None) -> pa.Table:
-    """A Parquet file, or some columns of it (``pyarrow.parquet.read_table`` would load what reads data sets first)."""
-    import pyarrow.parquet as pq
+class PointsReader(ParquetReader):
+    """A file of points, perhaps somebody's. Errors as `ParquetReader`."""
 
-    with pq.ParquetFile(path) as file:
-        return file.read(columns=columns)
+    def __init__(self, path: Path) -> None:
+        super().__init__(path, column_type)
+        # A row has at least a time, and times hardly shrink.
+        if self.metadata.num_rows > path.stat().st_size:
+            raise RefusedFileError(path, "claims more rows than it has bytes")
+
+    def read(self, columns: Iterable[str] | None = None, groups: Iterable[int] | None = None) -> pa.Table:
+        """As `ParquetReader.read`; every row has what a point must have."""
+        found = super().read(columns, groups)
+        for name in found.column_names:
+            if problem := _problem(name, found.column(name)):
+                raise self.refused(f"is no table of points: {name} {problem}")
+        return found
+
+
+def read_columns(path: Path, columns: Sequence[str] | None = None) -> pa.Table:
+    """A file of points, or some columns of it."""
+    with PointsReader(path) as file:
+        return file.read(columns)
 
 
 def rows_at(path: Path, starts: npt.NDArray[np.int64], counts: npt.NDArray[np.int64]) -> pa.Table:
     """Rows of a compacted file: spans by their first row and length; row groups without any are not read."""
     import numpy as np
     import pyarrow as pa
-    import pyarrow.parquet as pq
 
-    order = np.argsort(starts)
-    starts, counts = starts[order], counts[order]
-    rows = np.repeat(starts - (np.cumsum(counts) - counts), counts) + np.arange(counts.sum())
-    metadata = pq.read_metadata(path)
-    sizes = [metadata.row_group(at).num_rows for at in range(metadata.num_row_groups)]
-    edges = np.cumsum([0, *sizes])
-    groups = np.unique(np.searchsorted(edges, rows, "right") - 1)
-
-    def part(group: int) -> pa.Table:
-        with pq.ParquetFile(path, metadata=metadata) as file:
-            whole = file.read_row_group(group, use_threads=False)
-        within = rows[np.searchsorted(rows, edges[group]) : np.searchsorted(rows, edges[group + 1])]
-        if within[-1] - within[0] == len(within) - 1:  # one span, as neighbours make it
-            return whole.slice(within[0] - edges[group], len(within))
-        return whole.take(pa.array(within - edges[group]))
-
-    with ThreadPoolExecutor(min(8, os.cpu_count() or 1)) as threads:
-        found = list(threads.map(part, groups.tolist()))
-    return pa.concat_tables(found) if found else metadata.schema.to_arrow_schema().empty_table()
+    with PointsReader(path) as file:
+        metadata = file.metadata
+        sizes = [metadata.row_group(at).num_rows for at in range(metadata.num_row_groups)]
+        edges = np.cumsum([0, *sizes])
+        if np.any((starts < 0) | (counts < 0) | (starts > edges[-1] - counts)) or counts.sum() > edges[-1]:
+            raise file.refused("is another one than its index speaks of")
+        order = np.argsort(starts)
+        starts, counts = starts[order], counts[order]
+        rows = np.repeat(starts - (np.cumsum(counts) - counts), counts) + np.arange(counts.sum())
+        found = []
+        for group in np.unique(np.searchsorted(edges, rows, "right") - 1).tolist():
+            whole = file.read(groups=[group])
+            within = rows[np.searchsorted(rows, edges[group]) : np.searchsorted(rows, edges[group + 1])]
+            if within[-1] - within[0] == len(within) - 1:  # one span, as neighbours make it
+                found.append(whole.slice(within[0] - edges[group], len(within)))
+            else:
+                found.append(whole.take(pa.array(within - edges[group])))
+        return pa.concat_tables(found) if found else file.schema.empty_table()
 
 
 def rows_of_series(
@@ -75,13 +90,35 @@ def rows_of_series(
     import numpy as np
     import pyarrow as pa
     import pyarrow.compute as pc
-    import pyarrow.parquet as pq
 
     wanted = np.unique(numbers)
-    with pq.ParquetFile(path) as file:
-        groups = [at for at in range(file.num_row_groups) if _holds(file.metadata.row_group(at), wanted)]
-        rows = file.read_row_groups(groups, columns=columns)
+    with PointsReader(path) as file:
+        groups = range(file.metadata.num_row_groups)
+        rows = file.read(columns, [at for at in groups if _holds(file.metadata.row_group(at), wanted)])
     return rows.filter(pc.is_in(rows.column("series"), value_set=pa.array(wanted)))
+
+
+_ALWAYS = ("series", "recorded_at", "kernel", "grid", "device", "kind", "time_ns")
+"""What no point is without."""
+
+
+def _problem(name: str, column: pa.ChunkedArray) -> str:
+    """What keeps a column from being one of points; '' if nothing does."""
+    import pyarrow.compute as pc
+
+    if name not in _ALWAYS:
+        return ""
+    if column.null_count:
+        return "is missing in some rows"
+    if name == "series" and len(column) and pc.min(column).as_py() < 0:
+        return "is negative"
+    if name == "time_ns" and not pc.all(pc.is_finite(column)).as_py() and len(column):
+        return "is no number in some rows"
+    if name == "recorded_at" and len(column):
+        bounds = pc.min_max(column.cast("int64")).as_py()
+        if bounds["min"] < 0 or bounds["max"] >= LAST_MICROSECOND:
+            return "is no date in some rows"
+    return ""
 
 
 def _holds(group: pq.RowGroupMetaData, wanted: npt.NDArray[np.int64]) -> bool:

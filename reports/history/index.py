@@ -10,12 +10,14 @@ file is read as fast as the disk gives it, a third of what the same costs as Par
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from gemmprof.base.foreign_files import RefusedFileError, open_file, read_bytes
 from gemmprof.base.output import new_file
 
 if TYPE_CHECKING:
@@ -25,7 +27,13 @@ if TYPE_CHECKING:
 
 ROOM = "series"
 SUFFIX = ".arrow"
+LARGEST_BYTES = 4 << 30
+"""Of an index: half a billion recorded times."""
+_LONGEST_SCHEMA = 4 << 20
+_MAGIC = b"ARROW1\0\0"
 NAMES = ("kernel", "grid", "device", "kind")
+LAST_MICROSECOND = 253_402_300_800_000_000
+"""Of the year 9999, the last one that Python's dates know."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,26 +122,98 @@ def write_index(table: pa.Table, target: Path) -> None:
 def load_index(path: Path, columns: Sequence[str] | None = None) -> pa.Table:
     """An index, or some columns of it.
 
+    The batches are read one after the other, as they lie: the foot of such a file may name one batch a million times.
+
     Raises:
+        RefusedFileError: it is no index, or compressed (none of ours is), so that nobody knows what it unpacks to.
         OSError, pyarrow.ArrowException: it is not there, or damaged.
     """
     import pyarrow as pa
 
-    with pa.OSFile(str(path)) as source:
-        schema = pa.ipc.open_file(source).schema
-        wanted = [schema.get_field_index(name) for name in columns or schema.names]
-        options = pa.ipc.IpcReadOptions(included_fields=wanted)
-        table = pa.ipc.open_file(source, options=options).read_all()
+    messages = _messages(path, read_bytes(path, LARGEST_BYTES))
+    schema = _schema(path, messages)
+    batches = []
+    for message in messages:
+        if message.type != "record batch" or _is_compressed(message.metadata):
+            raise RefusedFileError(path, f"is no index of a history: it holds a {message.type[:40]}")
+        batches.append(pa.ipc.read_record_batch(message, schema))
+    table = pa.Table.from_batches(batches, schema)
+    table.validate(full=True)
+    if problem := _problem(table):
+        raise RefusedFileError(path, f"is no index of a history: {problem}")
     return table.select(columns) if columns is not None else table
 
 
-def index_notes(path: Path) -> dict[bytes, bytes]:
-    """What was written into the foot of an index beside its columns; {} where there is none."""
+def _messages(path: Path, data: bytes) -> pa.ipc.MessageReader:
     import pyarrow as pa
 
+    if not data.startswith(_MAGIC):
+        raise RefusedFileError(path, "is no Arrow file")
+    return pa.ipc.MessageReader.open_stream(pa.py_buffer(data).slice(len(_MAGIC)))
+
+
+def _schema(path: Path, messages: pa.ipc.MessageReader) -> pa.Schema:
+    import pyarrow as pa
+
+    schema = pa.ipc.read_schema(messages.read_next_message())
+    moment = pa.timestamp("us", tz="UTC")
+    expected = {
+        **{name: pa.int64() for name in ("series", "start", "count")},
+        **{name: pa.string() for name in NAMES},
+        **{"first": moment, "last": moment, "last_ns": pa.float64(), "times": pa.large_binary()},
+    }
+    if {part.name: part.type for part in schema} != expected or len(schema) != len(expected):
+        raise RefusedFileError(path, "is no index of a history: it has other columns")
+    return schema
+
+
+def _is_compressed(metadata: pa.Buffer) -> bool:
+    """Whether a record batch says that its buffers are compressed: Arrow unpacks them without asking how much.
+
+    The batch is a flatbuffer (``Message.fbs``), whose tables Arrow has checked: ``Message.header`` is the third
+    field of its root, ``RecordBatch.compression`` the fourth of that one.
+    """
+
+    def number(kind: str, at: int) -> int:
+        return int(struct.unpack_from(f"<{kind}", metadata, at)[0])
+
+    def field(table: int, which: int) -> int:
+        slots = table - number("i", table)
+        slot = 4 + 2 * which
+        offset = number("H", slots + slot) if slot < number("H", slots) else 0
+        return table + offset if offset else 0
+
+    header = field(number("I", 0), 2)
+    return bool(field(header + number("I", header), 3))
+
+
+def _problem(index: pa.Table) -> str:
+    """What keeps rows from being those of an index; '' if nothing does."""
+    import numpy as np
+    import pyarrow.compute as pc
+
+    if any(column.null_count for column in index.columns):
+        return "something is missing in some rows"
+    series, starts, counts = (index.column(name).to_numpy() for name in ("series", "start", "count"))
+    if np.any(series < 0) or np.any(np.diff(series) <= 0):
+        return "its series do not follow each other"
+    sizes = pc.binary_length(index.column("times")).to_numpy()
+    if np.any(counts < 1) or np.any(counts != sizes / 8) or np.any((starts < 0) | (starts > sizes.sum())):
+        return "its times are not as many as it says"
+    if not pc.all(pc.is_finite(index.column("last_ns"))).as_py() and len(index):
+        return "a time is no number"
+    first, last = (index.column(name).cast("int64").to_numpy() for name in ("first", "last"))
+    if np.any(first < 0) or np.any(last < first) or np.any(last >= LAST_MICROSECOND):
+        return "a date is none"
+    return ""
+
+
+def index_notes(path: Path) -> dict[bytes, bytes]:
+    """What was written into an index beside its columns; {} where there is none."""
     try:
-        with pa.OSFile(str(path)) as source:
-            return dict(pa.ipc.open_file(source).schema.metadata or {})
+        with open_file(path) as file:
+            head = file.read(_LONGEST_SCHEMA)
+        return dict(_schema(path, _messages(path, head)).metadata or {})
     except FileNotFoundError:
         return {}
 

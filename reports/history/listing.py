@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gemmprof.analysis.history.overview import Times
-from gemmprof.reports.history.files import read_columns, rows_at, rows_of_series
+from gemmprof.base.documents import DocumentError, read_json
+from gemmprof.base.foreign_files import RefusedFileError
+from gemmprof.reports.history.files import PointsReader, read_columns, rows_at, rows_of_series
 from gemmprof.reports.history.index import (
     NAMES,
     Piece,
@@ -48,16 +49,15 @@ class Listing:
     @classmethod
     def of(cls, present: Iterable[Path]) -> Listing:
         """Those of the files that are present."""
-        import pyarrow.parquet as pq
-
         found = sorted(present)
         compacted = [path for path in found if path.name.startswith(COMPACT)]
         replaced: set[str] = set()
         for path in compacted:
             metadata = index_notes(index_of(path))  # it says it too, and its foot is short
             if REPLACES not in metadata:
-                metadata = pq.read_schema(path).metadata or {}
-            replaced |= set(json.loads(metadata.get(REPLACES, b"[]")))
+                with PointsReader(path) as file:
+                    metadata = file.schema.metadata or {}
+            replaced |= _replaced(path, metadata)
         return cls(
             tuple(path for path in compacted if path.name not in replaced),
             tuple(path for path in found if path not in compacted and path.name not in replaced),
@@ -134,6 +134,17 @@ def read_index(compacted: Path, columns: Sequence[str] | None = None) -> pa.Tabl
     names = catalogue([read_columns(compacted, ["series", *NAMES]), loose_index(piece)])
     index = index_table(piece, names, np.cumsum(piece.counts) - piece.counts)
     return index.select(columns) if columns is not None else index
+
+
+def _replaced(path: Path, metadata: Mapping[bytes, bytes]) -> set[str]:
+    """The names of the records that a compacted file says it replaces: they are deleted, so they are names alone."""
+    try:
+        names = read_json(metadata.get(REPLACES, b"[]"), set[str])
+    except DocumentError as error:
+        raise RefusedFileError(path, f"is damaged: {error}") from None
+    if strange := [name for name in names if Path(name).name != name]:
+        raise RefusedFileError(path, f"is damaged: it replaces {min(strange)[:100]!r}")
+    return names
 
 
 def _loose(files: Sequence[Path]) -> Piece | None:

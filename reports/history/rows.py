@@ -37,17 +37,22 @@ def table_of(points: Sequence[Point]) -> pa.Table:
 
     points = sorted(points, key=series_number)
     columns: dict[str, Any] = {"series": pa.array([series_number(p) for p in points], pa.int64())}
-    columns |= {name: pa.array([getattr(p.origin, name) for p in points], _type(name)) for name in _ORIGIN}
-    columns |= {name: pa.array([getattr(p, name) for p in points], _type(name)) for name in _PLAIN}
-    columns |= {f"{COUNTER}{n}": pa.array([p.counters.get(n) for p in points], _type(n)) for n in COUNTERS}
+    columns |= {
+        name: pa.array([getattr(p.origin, name) for p in points], column_type(name)) for name in _ORIGIN
+    }
+    columns |= {name: pa.array([getattr(p, name) for p in points], column_type(name)) for name in _PLAIN}
+    columns |= {
+        f"{COUNTER}{n}": pa.array([p.counters.get(n) for p in points], column_type(n)) for n in COUNTERS
+    }
     return pa.table(columns)
 
 
-def _type(name: str) -> pa.DataType:
+def column_type(name: str) -> pa.DataType:
+    """The type of a column of points; one that a later gemmprof adds is a number, too."""
     import pyarrow as pa
 
     kinds = {datetime: pa.timestamp("us", tz="UTC"), str: pa.string(), int: pa.int64()}
-    return kinds.get(_HINTS.get(name, float), pa.float64())
+    return pa.int64() if name == "series" else kinds.get(_HINTS.get(name, float), pa.float64())
 
 
 def points_of(rows: pa.Table) -> list[Point]:

@@ -28,6 +28,7 @@ from gemmprof.analysis.history.series import Series
 from gemmprof.analysis.inputs.selection import expression
 from gemmprof.base.documents import Document, DocumentError, OtherFormatError, json_text, read_json
 from gemmprof.base.errors import GemmprofError, UsageError
+from gemmprof.base.foreign_files import open_lock, read_bytes
 from gemmprof.base.output import remove_leftovers
 from gemmprof.reports.history.files import write_points
 from gemmprof.reports.history.index import ROOM, SeriesSummary, index_of, write_index
@@ -90,7 +91,7 @@ class HistoryStore:
             (path / "records").mkdir(parents=True, exist_ok=True)
             write_atomically(marker, json_text(Marker(), 0) + "\n")
         try:
-            read_json(marker.read_bytes(), Marker)
+            read_json(read_bytes(marker), Marker)
         except OtherFormatError as error:
             raise HistoryError(
                 f"{path} is a history of another format",
@@ -143,7 +144,7 @@ class HistoryStore:
 
         from gemmprof.reports.history.compaction import write_compacted
 
-        with (self.folder / "compact.lock").open("w") as lock:
+        with open_lock(self.folder / "compact.lock") as lock:
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except OSError:
@@ -236,7 +237,7 @@ class HistoryStore:
         rows = self._steadily(Listing.catalogue)
         columns = [rows.column(name).to_pylist() for name in ("kernel", "device", "kind")]
         chosen = [
-            (wanted is None or wanted.search(name) is not None)
+            (wanted is None or wanted.search(name))
             and (device is None or card == device)
             and (kind is None or what == kind)
             for name, card, what in zip(*columns, strict=True)

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 from markupsafe import Markup
 
+from gemmprof.base.foreign_files import open_file
 from gemmprof.base.output import new_file, new_folder, refuse_foreign
 from gemmprof.reports.explanations import markdown
 from gemmprof.reports.explanations.words import Explained
@@ -210,7 +211,7 @@ def is_our_page(file: Path) -> bool:
     """
     if file.suffix != ".html" or file.is_symlink() or not file.is_file():
         return False
-    with file.open("rb") as stream:
+    with open_file(file) as stream:
         return _OUR_HEAD.match(stream.read(8192)) is not None
 
 

@@ -1,16 +1,23 @@
-"""The one way a Parquet file is written here: beside its place, onto the disk, then under its name, or not at all.
+"""The one way a Parquet file is written here, and the one way it is read.
 
-A whole folder of tables is made that way too, by `gemmprof.base.output.new_folder`.
+It is written beside its place, onto the disk, then under its name, or not at all; a whole folder of tables is made that
+way too, by `gemmprof.base.output.new_folder`. Read it is like every file that somebody else may have put there: its
+schema must be the one asked for, and what it unpacks to is counted, page by page, before a row is read.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+import os
+import struct
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from types import TracebackType
 from typing import TYPE_CHECKING
 
+from gemmprof.base.foreign_files import MIB, RefusedFileError, open_file
 from gemmprof.base.output import new_file
+from gemmprof.reports.tables.parquet_pages import PageError, pages
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -80,3 +87,176 @@ def write_parquet(
     """Write a table as a Parquet file, whole or not at all; see `new_parquet`."""
     with new_parquet(target, table.schema, plain=plain, statistics=statistics) as writer:
         writer.write_table(table, row_group_size=row_group)
+
+
+LARGEST_FOOTER = 8 * MIB
+"""Bytes of a file's own description; a data set of full reports has 100 KiB."""
+LARGEST_READ = 256 * MIB
+"""Bytes that the columns of a small file may take in memory,"""
+LARGEST_RATIO = 16
+"""and how many times its own size those of a larger one: ten million recorded times shrink to a fifth."""
+_ENCODINGS = frozenset({0, 2, 3, 4, 8})
+"""PLAIN, PLAIN_DICTIONARY, RLE, BIT_PACKED, RLE_DICTIONARY: what Arrow writes. The others let a few bytes stand for
+many long texts."""
+_CODECS = frozenset({"UNCOMPRESSED", "ZSTD", "SNAPPY"})
+_BYTES_OF_A_VALUE = 9
+"""In memory at most, but for texts: the value or its offset, and whether it is there."""
+
+
+class ParquetReader:
+    """A Parquet file of somebody's, of which no more is read than it may hold.
+
+    Args:
+        path: the file.
+        kind: the type that a column of this name has; None for a column that no such table has.
+
+    Raises:
+        RefusedFileError: it is no table of such columns, or holds more than a file of its size may.
+        OSError, pyarrow.ArrowException: it cannot be read, or is damaged.
+    """
+
+    def __init__(self, path: Path, kind: Callable[[str], pa.DataType | None]) -> None:
+        import pyarrow.parquet as pq
+
+        self._path = path
+        self._read = 0
+        self._source = open_file(path)
+        try:
+            self._size = os.fstat(self._source.fileno()).st_size
+            self._check_footer()
+            self._file = pq.ParquetFile(
+                self._source, thrift_string_size_limit=LARGEST_FOOTER, thrift_container_size_limit=1 << 18
+            )
+            self._check_schema(kind)
+        except BaseException:
+            self._source.close()
+            raise
+
+    def __enter__(self) -> ParquetReader:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._source.close()
+
+    @property
+    def metadata(self) -> pq.FileMetaData:
+        """What the file says of itself."""
+        return self._file.metadata
+
+    @property
+    def schema(self) -> pa.Schema:
+        """Names and types of the columns, which were checked."""
+        return self._file.schema_arrow
+
+    def read(self, columns: Iterable[str] | None = None, groups: Iterable[int] | None = None) -> pa.Table:
+        """Some columns of some row groups; all without.
+
+        Raises:
+            RefusedFileError: they hold more than a file of this size may.
+            pyarrow.ArrowException: they are damaged.
+        """
+        wanted = self.schema.names if columns is None else list(columns)
+        if missing := set(wanted) - set(self.schema.names):
+            raise self.refused(f"is no such table: it has no column {min(missing)!r}")
+        within = list(range(self.metadata.num_row_groups) if groups is None else groups)
+        self._read += self._counted(wanted, within, self._read)
+        found = self._file.read_row_groups(within, columns=wanted, use_threads=False)
+        found.validate(full=True)
+        return found.select(wanted)
+
+    def batches(self, rows: int) -> Iterator[pa.RecordBatch]:
+        """All rows, some at a time: only a row group must fit. Errors as `read`."""
+        for group in range(self.metadata.num_row_groups):
+            self._counted(self.schema.names, [group], 0)
+            for batch in self._file.iter_batches(rows, row_groups=[group], use_threads=False):
+                batch.validate(full=True)
+                yield batch
+
+    def refused(self, why: str) -> RefusedFileError:
+        """The error for this file."""
+        return RefusedFileError(self._path, why)
+
+    def _check_footer(self) -> None:
+        self._source.seek(max(0, self._size - 8))
+        tail = self._source.read(8)
+        if len(tail) < 8 or tail[4:] != b"PAR1":
+            raise self.refused("is no Parquet file, or cut short")
+        if struct.unpack("<I", tail[:4])[0] > min(LARGEST_FOOTER, self._size):
+            raise self.refused("is no table of ours: it describes itself at great length")
+
+    def _check_schema(self, kind: Callable[[str], pa.DataType | None]) -> None:
+        seen = set()
+        for at, part in enumerate(self.schema):
+            expected = kind(part.name)
+            if expected is None or part.name in seen:
+                raise self.refused(f"is no such table: it has a column {part.name[:60]!r}")
+            if part.type != expected:
+                raise self.refused(
+                    f"is no such table: {part.name[:60]!r} is {str(part.type)[:60]}, not {expected}"
+                )
+            column = self._file.schema.column(at)
+            if column.max_repetition_level or column.name != part.name:
+                raise self.refused(f"is no such table: {part.name[:60]!r} is nested")
+            seen.add(part.name)
+
+    def _counted(self, columns: Sequence[str], groups: Sequence[int], before: int) -> int:
+        """What these columns unpack to, by their pages' own heads: nothing compares the footer with them.
+
+        Args:
+            before: bytes that this reader has given out.
+        """
+        import pyarrow as pa
+
+        most = max(LARGEST_READ, LARGEST_RATIO * self._size)
+        total, longest = before, 0
+        texts = []
+        for number in groups:
+            group = self.metadata.row_group(number)
+            if group.num_columns != len(self.schema) or group.num_rows < 0:
+                raise self.refused("is damaged: a row group of other columns")
+            for name in columns:
+                at = self.schema.get_field_index(name)
+                sizes = self._unpacked(group.column(at))
+                total += sum(sizes) + _BYTES_OF_A_VALUE * group.num_rows
+                if pa.types.is_string(self.schema.field(at).type) and group.column(at).has_dictionary_page:
+                    # No text is longer than the dictionary that it stands in.
+                    longest += sizes[0] * group.num_rows
+                    texts.append((number, name))
+        if total + longest > most:
+            for number, name in texts:
+                if total <= most:
+                    total += self._texts(number, name)
+        if total > most:
+            raise self.refused(f"unpacks to more than {most / MIB:,.0f} MiB, which no table of its size does")
+        return total - before
+
+    def _unpacked(self, chunk: pq.ColumnChunkMetaData) -> list[int]:
+        """Bytes that each page of a column unpacks to."""
+        if chunk.compression not in _CODECS:
+            raise self.refused(f"is compressed with {chunk.compression}, as no table of ours")
+        start = chunk.dictionary_page_offset or chunk.data_page_offset
+        end = start + chunk.total_compressed_size
+        if not 4 <= start <= end <= self._size:
+            raise self.refused("is damaged: a column lies outside of it")
+        try:
+            found = list(pages(self._source, start, end))
+        except PageError as error:
+            raise self.refused(f"is damaged: {error}") from None
+        if strange := {page.encoding for page in found} - _ENCODINGS:
+            raise self.refused(f"is damaged: a page of encoding {min(strange)}")
+        return [page.unpacked for page in found]
+
+    def _texts(self, group: int, name: str) -> int:
+        """Bytes of a column's texts in memory: a dictionary lets a page of a kilobyte stand for millions of them."""
+        import pyarrow.compute as pc
+        import pyarrow.parquet as pq
+
+        coded = pq.ParquetFile(self._source, read_dictionary=[name], metadata=self.metadata)
+        total = 0
+        for part in coded.read_row_group(group, columns=[name], use_threads=False)[name].chunks:
+            part.validate(full=True)
+            lengths = pc.binary_length(part.dictionary).cast("int64")
+            total += pc.sum(lengths.take(part.indices)).as_py() or 0
+        return total

@@ -128,7 +128,7 @@ def test_a_pipe_and_a_huge_file_are_refused(tmp_path: Path) -> None:
     (tmp_path / RUN_FILE).unlink()
     with (tmp_path / RUN_FILE).open("wb") as file:
         file.truncate(100 << 20)
-    with pytest.raises(RunError, match="is that large"):
+    with pytest.raises(RunError, match="has 100 MiB"):
         load_run(tmp_path)
 
 

@@ -24,6 +24,7 @@ from gemmprof.analysis.comparison.records import KernelRecord, Origin, Range, Ti
 from gemmprof.analysis.comparison.sides import Side
 from gemmprof.analysis.comparison.waivers import Waiver
 from gemmprof.base.errors import UsageError
+from gemmprof.base.regex import regex
 
 METRIC = "sm__made_up.sum"
 
@@ -368,7 +369,7 @@ class TestWaivers:
             ("time", day, False),
             ("", day + datetime.timedelta(1), False),
         ):
-            waiver = Waiver("kernel", name, "agreed", day)
+            waiver = Waiver(regex("kernel"), name, "agreed", day)
             found = check(outcome, condition, waivers=[waiver], today=today)
             assert found.holds is holds and bool(found.expired) is (today > day)
 

@@ -150,7 +150,7 @@ matches = st.builds(
     st.sampled_from(("kernel", "nvtx", "device", "report")),
     st.sampled_from(("~", "!~")),
     st.sampled_from(
-        ("gemm", "^$", "GRÖSSE|größe", "(?=soft)s", r"(.)\1", "[3-5]", "DROP TABLE", r"\d$", ".")
+        ("gemm", "^$", "GRÖSSE|größe", "(?:soft)s?", r"(s|o){2}", "[3-5]", "DROP TABLE", r"\d$", ".")
     ),
 )
 conditions = st.recursive(
@@ -199,7 +199,7 @@ def find(condition: str, folder: Path) -> subprocess.CompletedProcess[str]:
         ("workload > 3", "is no figure, finding or metric"),
         ("größe > 3", "is no figure, finding or metric"),
         ("kernel ~ '('", "no regular expression"),
-        ("kernel ~ 'a{99999999999999999999}'", "no regular expression"),
+        ("kernel ~ 'a{99999}'", "no regular expression"),
         ("time > nan", "expected a number"),
         ("time > 1 parsec", "is no unit"),
         ("time == None", "expected a number"),

@@ -1,0 +1,260 @@
+"""The one door for files that this process did not write: reports, runs, baselines, caches, logs, locks.
+
+Anybody may have put there what has the file's name: a pipe that never ends, a device, a link to somebody's file, a few
+kilobytes that unpack to terabytes. A file is opened without waiting, looked at once it is open (so that nobody can
+exchange it in between), read up to a limit, and unpacked under a limit that is counted while it unpacks. What is
+refused is an `OSError`, as if the file system had said no: whoever reads files answers those already.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import hashlib
+import os
+import stat
+import zlib
+from collections.abc import Iterator
+from typing import BinaryIO
+
+MIB = 1 << 20
+LARGEST_TEXT = 16 * MIB
+"""Bytes of a text: sources, logs, notes; ncu's log of ten thousand launches has one."""
+LARGEST_DOCUMENT = 256 * MIB
+"""Bytes of a JSON document; a baseline of ten thousand kernels has 100 MiB."""
+
+GZIP_MAGIC, XZ_MAGIC, ZSTD_MAGIC = b"\x1f\x8b", b"\xfd7zXZ\0", b"\x28\xb5\x2f\xfd"
+LARGEST_DICTIONARY = 256 * MIB
+"""Memory that a decompressor may ask for; the strongest ordinary settings of xz and zstd need 65 and 128 MiB."""
+_CHUNK = MIB
+_ZSTD_CHUNK = 1 << 10
+"""Few bytes of zstd at a time: each three may stand for 128 KiB."""
+
+
+class RefusedFileError(OSError):
+    """A file that is not what is read under its name; ``strerror`` says why, ``filename`` which."""
+
+    def __init__(self, path: str | os.PathLike[str], why: str, code: int = errno.EINVAL) -> None:
+        super().__init__(code, why, os.fspath(path))
+
+    def __str__(self) -> str:
+        return f"{self.filename}: {self.strerror}"
+
+
+def open_file(
+    path: str | os.PathLike[str], largest: int | None = None, *, private: bool = False, write: bool = False
+) -> BinaryIO:
+    """A regular file, unbuffered, opened without waiting.
+
+    Args:
+        path: the file. Links are followed, but for ``private``.
+        largest: bytes that it may have; any number without.
+        private: it must be no link, and belong to this user (or root): caches and locks, which only we write.
+        write: open it to be locked or appended to as well, and make it where it is missing.
+
+    Raises:
+        RefusedFileError: it is a folder, a pipe or a device, too large, a link or somebody else's.
+        OSError: it cannot be opened.
+    """
+    # Windows has neither of the two; it has no pipes among its files, either.
+    flags = getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
+    flags |= (os.O_RDWR | os.O_CREAT) if write else os.O_RDONLY
+    # Links are never written through: that would change a file that somebody else chose.
+    no_links = getattr(os, "O_NOFOLLOW", 0) if private or write else 0
+    try:
+        handle = os.open(path, flags | no_links, 0o600 if private else 0o666)
+    except ValueError as error:
+        raise RefusedFileError(path, str(error)) from None
+    except OSError as error:
+        if error.errno == errno.ELOOP:
+            raise RefusedFileError(path, "is a link, which is not followed here", errno.ELOOP) from None
+        if error.errno == errno.ENXIO:
+            raise RefusedFileError(path, "is no regular file") from None
+        raise
+    try:
+        facts = os.fstat(handle)
+        if not stat.S_ISREG(facts.st_mode):
+            raise RefusedFileError(
+                path, "is a folder" if stat.S_ISDIR(facts.st_mode) else "is no regular file"
+            )
+        if private and hasattr(os, "geteuid") and facts.st_uid not in (os.geteuid(), 0):
+            raise RefusedFileError(path, "belongs to somebody else", errno.EPERM)
+        if largest is not None and facts.st_size > largest:
+            raise _too_large(path, facts.st_size, largest)
+        return os.fdopen(handle, "r+b" if write else "rb", buffering=0)
+    except BaseException:
+        os.close(handle)
+        raise
+
+
+def _too_large(path: str | os.PathLike[str], size: int, largest: int) -> RefusedFileError:
+    return RefusedFileError(
+        path, f"has {size / MIB:,.0f} MiB; no more than {largest / MIB:,.0f} MiB are read", errno.EFBIG
+    )
+
+
+def read_bytes(path: str | os.PathLike[str], largest: int = LARGEST_TEXT, *, private: bool = False) -> bytes:
+    """The content of a file; errors as `open_file`. One that grows meanwhile is refused like one that was large."""
+    with open_file(path, largest, private=private) as file:
+        # In one piece but for what grows, and what has no size before it is read (/proc).
+        parts = [file.read(os.fstat(file.fileno()).st_size + 1)]
+        size = len(parts[0])
+        while parts[-1] and size <= largest:
+            parts.append(file.read(_CHUNK))
+            size += len(parts[-1])
+    if size > largest:
+        raise _too_large(path, size, largest)
+    return b"".join(parts) if len(parts) > 2 else parts[0]
+
+
+def read_text(
+    path: str | os.PathLike[str],
+    largest: int = LARGEST_TEXT,
+    *,
+    errors: str = "strict",
+    private: bool = False,
+) -> str:
+    """The text of a file with every kind of line end as a line feed; errors as `open_file`.
+
+    Raises:
+        UnicodeDecodeError: it is no UTF-8.
+    """
+    text = read_bytes(path, largest, private=private).decode("utf-8", errors)
+    return text.replace("\r\n", "\n").replace("\r", "\n")
+
+
+def read_end(path: str | os.PathLike[str], size: int) -> str:
+    """The last ``size`` bytes of a text; '' where there is no such file."""
+    try:
+        with open_file(path) as file:
+            file.seek(max(0, os.fstat(file.fileno()).st_size - size))
+            return file.read(size).decode("utf-8", "replace")
+    except OSError:
+        return ""
+
+
+def hash_file(path: str | os.PathLike[str]) -> tuple[str, int]:
+    """SHA-256 in hexadecimal digits, and size; errors as `open_file`."""
+    with open_file(path) as file:
+        digest = hashlib.sha256()
+        while part := file.read(_CHUNK):
+            digest.update(part)
+        return digest.hexdigest(), file.tell()
+
+
+@contextlib.contextmanager
+def open_lock(path: str | os.PathLike[str], *, private: bool = False) -> Iterator[int]:
+    """The handle of a lock file, which is made where it is missing and never changed; errors as `open_file`."""
+    with open_file(path, private=private, write=True) as file:
+        yield file.fileno()
+
+
+def is_packed(head: bytes) -> bool:
+    """Whether a file that begins so is compressed with gzip, xz or zstd."""
+    return head.startswith((GZIP_MAGIC, XZ_MAGIC, ZSTD_MAGIC))
+
+
+def read_packed(
+    path: str | os.PathLike[str], largest: int = LARGEST_DOCUMENT, *, private: bool = False
+) -> bytes:
+    """What a file of one gzip, xz or zstd compression unpacks to.
+
+    Raises:
+        OSError: as `open_file`; also if it is not compressed, or unpacks to more than ``largest`` bytes.
+        UnpackError: it is damaged.
+    """
+    parts = []
+    size = 0
+    with open_file(path, largest, private=private) as file:
+        for part in unpack(file):
+            size += len(part)
+            if size > largest:
+                raise RefusedFileError(path, f"unpacks to more than {largest >> 20} MiB", errno.EFBIG)
+            parts.append(part)
+    return b"".join(parts)
+
+
+class UnpackError(ValueError):
+    """Compressed bytes that are cut short or changed."""
+
+
+def unpack(file: BinaryIO) -> Iterator[bytes]:
+    """What a compressed file unpacks to, a bounded piece at a time; whoever takes the pieces counts them.
+
+    Raises:
+        UnpackError: it is damaged, or compressed in no way that is known.
+    """
+    import lzma
+
+    file.seek(0)
+    head = file.read(8)
+    file.seek(0)
+    try:
+        if head.startswith(ZSTD_MAGIC):
+            yield from _unpack_zstd(file)
+        elif head.startswith(XZ_MAGIC):
+            yield from _unpack_xz(file)
+        elif head.startswith(GZIP_MAGIC):
+            yield from _unpack_gzip(file)
+        else:
+            raise UnpackError("it is not compressed")
+    except (EOFError, lzma.LZMAError, zlib.error) as error:
+        raise UnpackError(str(error)) from None
+    except OSError as error:
+        if error.errno is not None:
+            raise
+        raise UnpackError(str(error)) from None  # gzip's own, for a header that is none
+
+
+def _unpack_gzip(file: BinaryIO) -> Iterator[bytes]:
+    import gzip
+
+    with gzip.GzipFile(fileobj=file) as stream:
+        while chunk := stream.read(_CHUNK):
+            yield chunk
+
+
+def _unpack_xz(file: BinaryIO) -> Iterator[bytes]:
+    """One or more xz streams, perhaps with zeros between them."""
+    import lzma
+
+    pending = b""
+    while True:
+        decoder = lzma.LZMADecompressor(lzma.FORMAT_XZ, memlimit=LARGEST_DICTIONARY)
+        while not decoder.eof:
+            chunk = b""
+            if decoder.needs_input:
+                chunk, pending = pending or file.read(_CHUNK), b""
+                if not chunk:
+                    raise EOFError("the xz data ends before its stream does")
+            if data := decoder.decompress(chunk, _CHUNK):
+                yield data
+        pending = decoder.unused_data.lstrip(b"\0")
+        while not pending:
+            if not (more := file.read(_CHUNK)):
+                return
+            pending = more.lstrip(b"\0")
+
+
+def _unpack_zstd(file: BinaryIO) -> Iterator[bytes]:
+    """One or more zstd frames. The library's stream reader takes a cut-off frame for the end of the data."""
+    import zstandard
+
+    pending = b""
+    while True:
+        decoder = zstandard.ZstdDecompressor(max_window_size=LARGEST_DICTIONARY).decompressobj()
+        try:
+            while not decoder.eof:
+                pending = pending or file.read(_CHUNK)
+                if not pending:
+                    raise EOFError("the zstd data ends before its frame does")
+                chunk, pending = pending[:_ZSTD_CHUNK], pending[_ZSTD_CHUNK:]
+                if data := decoder.decompress(chunk):
+                    yield data
+        except zstandard.ZstdError as error:
+            raise UnpackError(str(error)) from None
+        pending = decoder.unused_data + pending
+        if not pending:
+            pending = file.read(_CHUNK)
+        if not pending:
+            return
