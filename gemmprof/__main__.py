@@ -1,7 +1,28 @@
-"""``python -m gemmprof``."""
+"""The process of the command line: ``gemmprof`` and ``python -m gemmprof``.
 
+While modules load nothing is begun that would have to be cleaned up, and Python turns Ctrl-C there into whatever the
+module at hand makes of an exception: until the command runs, and once it has ended, Ctrl-C simply ends the process.
+"""
+
+import _signal  # `signal` is itself a module that takes its time to load
 import sys
 
-from gemmprof.cli import main
 
-sys.exit(main())
+def entry() -> int:
+    """Run the command of this process; returns the exit code."""
+    handler = _signal.getsignal(_signal.SIGINT)
+    handled = handler is _signal.default_int_handler  # not in the background of a script, where it is ignored
+    if handled:
+        _signal.signal(_signal.SIGINT, _signal.SIG_DFL)
+    from gemmprof.cli import main
+
+    if handled:
+        _signal.signal(_signal.SIGINT, _signal.default_int_handler)
+    code = main()
+    if handled:
+        _signal.signal(_signal.SIGINT, _signal.SIG_DFL)
+    return code
+
+
+if __name__ == "__main__":
+    sys.exit(entry())

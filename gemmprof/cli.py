@@ -1,6 +1,7 @@
 """The front door: `gemmprof REPORT`, one parser over the list of commands, one place where errors become messages.
 
-Exit codes: 0 fine, 1 a finding (a stage failed, a gate did not hold), 2 an error.
+Exit codes: 0 fine, 1 a finding (a stage failed, a gate did not hold), 2 an error that its user can act on, 70 a fault
+of gemmprof itself (``EX_SOFTWARE`` of sysexits.h), 128 and the signal's number where somebody ended it.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import logging
 import signal
 import sys
 import threading
+import traceback
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from importlib import import_module
@@ -23,7 +25,7 @@ from gemmprof.base.errors import GemmprofError, UsageError
 from gemmprof.base.printable import guarded_output, one_line, silence
 from gemmprof.commands import COMMANDS, FRONT, GROUPS, TAKE_A_PROGRAM
 
-EXIT_OK, EXIT_FINDING, EXIT_ERROR = 0, 1, 2
+EXIT_OK, EXIT_FINDING, EXIT_ERROR, EXIT_FAULT = 0, 1, 2, 70
 
 
 class _HelpFormatter(argparse.RawDescriptionHelpFormatter):
@@ -168,11 +170,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         except (KeyboardInterrupt, _Terminated) as ending:
             # Before the command itself began: while its modules were loading.
             return _ended("gemmprof", ending)
-        except RuntimeError as error:
-            # Python 3.11 wraps in one whatever is raised while it makes a class: modules are loading here.
-            if not isinstance(error.__cause__, (KeyboardInterrupt, _Terminated)):
-                raise
-            return _ended("gemmprof", error.__cause__)
+        except Exception as error:
+            if ending := _ending_behind(error):
+                return _ended("gemmprof", ending)
+            return _fault(argv, error)
         try:
             sys.stdout.flush()
         except OSError as error:
@@ -212,6 +213,35 @@ def _run(argv: Sequence[str]) -> int:
         return _no_luck(options, UsageError("not enough memory"))
     except (KeyboardInterrupt, _Terminated) as ending:
         return _ended(f"gemmprof {options.command}".rstrip(), ending)
+
+
+def _ending_behind(error: BaseException) -> KeyboardInterrupt | _Terminated | None:
+    """The ending that an exception came of: Python 3.11 and some packages wrap what is raised while modules load."""
+    seen: BaseException | None = error
+    for _ in range(20):
+        if isinstance(seen, (KeyboardInterrupt, _Terminated)):
+            return seen
+        seen = seen and (seen.__cause__ or seen.__context__)
+    return None
+
+
+def _fault(argv: Sequence[str], error: Exception) -> int:
+    """Say that gemmprof itself is at fault; never with the exit code of a finding, which would pass for an answer."""
+    if sys.flags.dev_mode:
+        raise error
+    places = traceback.extract_tb(error.__traceback__)
+    place = next((one for one in reversed(places) if "gemmprof" in one.filename), places[-1])
+    where = f"{Path(place.filename).name}:{place.lineno}, {place.name}"
+    problem = GemmprofError(
+        f"this is a fault of gemmprof, version {__version__}: {type(error).__name__} in {where}",
+        found=str(error)[:500],
+        remedies=[
+            "report it with the file it happened on; `python -X dev -m gemmprof …` shows where it is from"
+        ],
+    )
+    with suppress(OSError):
+        _print_error(_named_command(argv), problem, as_json=_wants_json(argv))
+    return EXIT_FAULT
 
 
 def _trusting(options: argparse.Namespace) -> AbstractContextManager[None]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 from functools import cache
 
 import pytest
@@ -34,11 +35,16 @@ def recorded_names() -> list[str]:
 
 
 def pytest_configure() -> None:
-    """Output is as wide as in a pipe, whatever terminal the tests were started from.
+    """Children can be interrupted, and output is the same, wherever the tests were started from.
+
+    A script's background and nohup have SIGINT ignored, which children inherit; one that is handled they do not.
+    Output is as wide as in a pipe, whatever terminal the tests were started from.
 
     pytest imports readline, which puts the width of a terminal that is not there into the environment of children,
     behind the back of `os.environ`.
     """
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     for name in ("COLUMNS", "LINES"):
         os.environ.pop(name, None)
         os.unsetenv(name)

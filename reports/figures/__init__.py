@@ -3,13 +3,57 @@
 from __future__ import annotations
 
 import atexit
+import contextlib
+import importlib.util
 import os
 import shutil
 import tempfile
+from collections.abc import Iterator, Mapping
+from functools import cache
 from pathlib import Path
+from typing import Any
 
 
-def _give_matplotlib_a_folder() -> None:
+@contextlib.contextmanager
+def matplotlib_defaults(style: Mapping[str, Any]) -> Iterator[None]:
+    """Draw and save inside this context, with matplotlib's own settings and these: no rc file changes a picture.
+
+    A ``matplotlibrc`` in the current folder is read before any other, and may name programs (``text.usetex``).
+    """
+    _load()
+    import matplotlib
+
+    defaults = {name: value for name, value in matplotlib.rcParamsDefault.items() if name != "backend"}
+    with matplotlib.rc_context({**defaults, **style}):
+        yield
+
+
+@cache
+def _load() -> None:
+    """Import matplotlib, which reads an rc file while it is imported: the one that it comes with."""
+    _give_it_a_folder()
+    found = importlib.util.find_spec("matplotlib")
+    assert found is not None and found.origin is not None, "it is one of gemmprof's dependencies"
+    own = Path(found.origin).parent / "mpl-data" / "matplotlibrc"
+    before = os.environ.get("MATPLOTLIBRC")
+    os.environ["MATPLOTLIBRC"] = str(own)
+    # One of the current folder comes first whatever is set, and may be a pipe: leave that folder meanwhile.
+    here = os.open(".", os.O_RDONLY) if os.path.lexists("matplotlibrc") else None
+    try:
+        if here is not None:
+            os.chdir(own.parent.parent)
+        import matplotlib  # noqa: F401
+    finally:
+        if here is not None:
+            os.fchdir(here)
+            os.close(here)
+        if before is None:
+            del os.environ["MATPLOTLIBRC"]
+        else:
+            os.environ["MATPLOTLIBRC"] = before
+
+
+def _give_it_a_folder() -> None:
     """Where matplotlib cannot write its settings and fonts it says so on stderr each time: give it a folder."""
     if "MPLCONFIGDIR" in os.environ:
         return
@@ -22,6 +66,3 @@ def _give_matplotlib_a_folder() -> None:
     except (OSError, RuntimeError):  # RuntimeError: a user without a home
         os.environ["MPLCONFIGDIR"] = tempfile.mkdtemp(prefix="gemmprof-matplotlib-")
         atexit.register(shutil.rmtree, os.environ["MPLCONFIGDIR"], ignore_errors=True)
-
-
-_give_matplotlib_a_folder()

@@ -77,13 +77,10 @@ def save_plot(answers: Sequence[Occupancy], path: Path) -> Path:
             f"'{path.name}' does not say which picture to write",
             remedies=[f"end the name in {', '.join('.' + name for name in FORMATS)}"],
         )
-    drawing = figure(answers)
     # Text stays text in SVG: smaller, searchable, and the same bytes on every run.
-    import matplotlib
-
     with (
-        matplotlib.rc_context({"svg.fonttype": "none", "svg.hashsalt": "gemmprof"}),
+        matplotlib_defaults({"svg.fonttype": "none", "svg.hashsalt": "gemmprof"}),
         new_file(path) as temporary,
     ):
-        drawing.savefig(temporary, dpi=150)
+        figure(answers).savefig(temporary, dpi=150)
     return path

@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
 
+from gemmprof.reports.figures import matplotlib_defaults
 from gemmprof.reports.formatting import visible
 
 if TYPE_CHECKING:
@@ -75,14 +76,12 @@ _inside: ContextVar[bool] = ContextVar("_inside", default=False)
 @contextmanager
 def drawing() -> Iterator[None]:
     """Draw and save figures inside this context: it sets fonts and colours, and no global state that outlives it."""
-    from matplotlib import rc_context
-
     if _inside.get():
         yield
         return
     token = _inside.set(True)
     try:
-        with rc_context(_STYLE):
+        with matplotlib_defaults(_STYLE):
             yield
     finally:
         _inside.reset(token)
