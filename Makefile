@@ -1,6 +1,7 @@
 # gemmprof: everything runs in .venv, which these targets create.
 #   make report     install without torch and render the recorded run into gemmprof-report/
 #   make test       the tests that need no GPU          (TORCH=torch==2.13.0 also tests the extension)
+#   make campaign   every attack of docs/security.md with all of its inputs; `make test` has a part
 #   make lint       ruff and mypy --strict
 #   make docs       the documentation as a site in build/site
 #   make test-gpu   the tests that need a GPU           (uses the Python that holds torch: PYTHON=…; with pytest-xdist
@@ -19,7 +20,7 @@ JOBS   ?= 2
 OUTPUT ?= gemmprof-report
 TESTS  ?= tests
 
-.PHONY: docs report test lint test-gpu campaign-gpu record record-noise record-pairs bench clean
+.PHONY: docs report test campaign lint test-gpu campaign-gpu record record-noise record-pairs bench clean
 
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
@@ -43,6 +44,9 @@ report: $(VENV)/.installed
 
 test: $(VENV)/.installed-test
 	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal $(TESTS)
+
+campaign: $(VENV)/.installed-test
+	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal -m 'campaign or not campaign' tests/safety tests/test_doors.py
 
 lint: $(VENV)/.installed-lint
 	$(BIN)/ruff check .

@@ -4,7 +4,7 @@ While modules load nothing is begun that would have to be cleaned up, and Python
 module at hand makes of an exception: until the command runs, and once it has ended, Ctrl-C simply ends the process.
 """
 
-import _signal  # `signal` is itself a module that takes its time to load
+import _signal  # type: ignore[import-not-found]  # `signal` is itself a module that takes its time to load
 import sys
 
 

@@ -171,8 +171,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             # Before the command itself began: while its modules were loading.
             return _ended("gemmprof", ending)
         except Exception as error:
-            if ending := _ending_behind(error):
-                return _ended("gemmprof", ending)
+            if behind := _ending_behind(error):
+                return _ended("gemmprof", behind)
             return _fault(argv, error)
         try:
             sys.stdout.flush()

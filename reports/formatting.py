@@ -7,7 +7,6 @@ with a unit. What is not known is a dash, never a zero.
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
@@ -24,36 +23,6 @@ DASH = "–"
 
 _SI = ((1e18, "E"), (1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
 _BINARY = ((1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"))
-
-# Characters that reorder or hide the text around them (Unicode bidi controls, zero-width marks, line and paragraph
-# separators): a kernel's name must not be able to make another name out of what stands beside it.
-_HIDDEN = {
-    0x00AD,
-    0x061C,
-    0x180E,
-    0xFEFF,
-    0x2028,
-    0x2029,
-    *range(0x200B, 0x2010),
-    *range(0x202A, 0x202F),
-    *range(0x2060, 0x2070),
-    *range(0xFFF9, 0xFFFC),
-}
-_TABLE: dict[int, str] = {
-    **{code: f"⟨U+{code:04X}⟩" for code in _HIDDEN},
-    **{code: chr(0x2400 + code) for code in range(0x20) if chr(code) not in "\t\n"},
-    **dict.fromkeys((*range(0x7F, 0xA0), *range(0xD800, 0xE000)), "\N{REPLACEMENT CHARACTER}"),
-}
-
-_UNSEEN = re.compile("[" + "".join(f"\\U{code:08x}" for code in _TABLE) + "]")
-
-
-def visible(text: str) -> str:
-    """Text in which control, bidi and zero-width characters are shown by name instead of acting.
-
-    Tabs and line feeds stay. Everything else that is printable stays as it is; escaping for HTML is the template's.
-    """
-    return text.translate(_TABLE) if _UNSEEN.search(text) else text
 
 
 def _number(value: Any) -> float | None:

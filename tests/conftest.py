@@ -79,6 +79,11 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             seconds = [0.0 if mark is None else float(mark.kwargs["seconds"]) for mark in marks]
             items[:] = [items[place] for place in longest_first(seconds, workers)]
         return
+    if "campaign" not in config.option.markexpr:
+        few = pytest.mark.skip(reason="one of many inputs of an attack: `make campaign` tries them all")
+        for item in items:
+            if item.get_closest_marker("campaign"):
+                item.add_marker(few)
     no_gpu = pytest.mark.skip(reason="needs an NVIDIA GPU: run `make test-gpu` on a machine that has one")
     for item in items:
         if item.get_closest_marker("gpu"):

@@ -50,10 +50,7 @@ class Selection:
         return (
             (not self.families or launch.family in self.families)
             and (not self.launches or any(launch.index in wanted for wanted in self.launches))
-            and (
-                self.kernel is None
-                or self.kernel.search(launch.name) or self.kernel.search(launch.stage)
-            )
+            and (self.kernel is None or self.kernel.search(launch.name) or self.kernel.search(launch.stage))
             and (self.nvtx is None or self.nvtx.search("/".join(launch.nvtx)))
         )
 

@@ -200,26 +200,30 @@ def unpack(file: BinaryIO) -> Iterator[bytes]:
             raise UnpackError("it is not compressed")
     except (EOFError, lzma.LZMAError, zlib.error) as error:
         raise UnpackError(str(error)) from None
-    except OSError as error:
-        if error.errno is not None:
-            raise
-        raise UnpackError(str(error)) from None  # gzip's own, for a header that is none
 
 
 def _unpack_gzip(file: BinaryIO) -> Iterator[bytes]:
-    import gzip
-
-    with gzip.GzipFile(fileobj=file) as stream:
-        while chunk := stream.read(_CHUNK):
-            yield chunk
+    """One or more gzip streams, perhaps with zeros between them."""
+    pending = file.read(_CHUNK)
+    while pending:
+        decoder = zlib.decompressobj(16 + zlib.MAX_WBITS)
+        while not decoder.eof:
+            chunk = pending or file.read(_CHUNK)
+            data = decoder.decompress(chunk, _CHUNK)
+            pending = decoder.unconsumed_tail
+            if data:
+                yield data
+            elif not chunk:
+                raise EOFError("the gzip data ends before its stream does")
+        pending = _behind_padding(file, decoder.unused_data)
 
 
 def _unpack_xz(file: BinaryIO) -> Iterator[bytes]:
     """One or more xz streams, perhaps with zeros between them."""
     import lzma
 
-    pending = b""
-    while True:
+    pending = file.read(_CHUNK)
+    while pending:
         decoder = lzma.LZMADecompressor(lzma.FORMAT_XZ, memlimit=LARGEST_DICTIONARY)
         while not decoder.eof:
             chunk = b""
@@ -229,11 +233,20 @@ def _unpack_xz(file: BinaryIO) -> Iterator[bytes]:
                     raise EOFError("the xz data ends before its stream does")
             if data := decoder.decompress(chunk, _CHUNK):
                 yield data
-        pending = decoder.unused_data.lstrip(b"\0")
-        while not pending:
-            if not (more := file.read(_CHUNK)):
-                return
-            pending = more.lstrip(b"\0")
+        pending = _behind_padding(file, decoder.unused_data)
+
+
+def _behind_padding(file: BinaryIO, rest: bytes) -> bytes:
+    """What follows a stream and the zeros behind it; b'' at the end. A file may have gigabytes of them for nothing."""
+    zeros = 0
+    while rest or (rest := file.read(_CHUNK)):
+        if found := rest.lstrip(b"\0"):
+            return found
+        zeros += len(rest)
+        if zeros > _CHUNK:
+            raise EOFError("a megabyte of nothing follows its data")
+        rest = b""
+    return b""
 
 
 def _unpack_zstd(file: BinaryIO) -> Iterator[bytes]:

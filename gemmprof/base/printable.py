@@ -20,11 +20,14 @@ from gemmprof.base.spelling import knows, spelled
 
 _UNSAFE = (
     "\x00-\x08\x0b-\x1f\x7f-\x9f"  # control characters but tab and line feed; C1 holds one-byte CSI and OSC
-    "\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f"  # invisible, and marks of direction
-    "\u2028-\u202e\u2060-\u206f\u3164\ufeff\uffa0\ufff0-\ufffb"
+    # Unicode's formatting characters (category Cf), and what else nobody sees: marks of direction, joiners, fillers.
+    "\u00ad\u034f\u0600-\u0605\u061c\u06dd\u070f\u0890\u0891\u08e2\u115f\u1160\u17b4\u17b5\u180b-\u180f"
+    "\u200b-\u200f\u2028-\u202e\u2060-\u206f\u2800\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufffb\ufffe\uffff"
     "\ud800-\udfff"  # halves of characters: file names that are no UTF-8
-    "\U0001d173-\U0001d17a\U000e0000-\U000e0fff"
+    "\U000110bd\U000110cd\U00013430-\U0001345f\U0001bca0-\U0001bca3\U0001d173-\U0001d17a"
+    "\U000e0000-\U000e0fff"  # tags, which models read, and more variation selectors
 )
+"""The one list of characters that text from outside may not hold, wherever it goes."""
 _UNSAFE_CHARACTER = re.compile(f"[{_UNSAFE}]")
 _UNSAFE_OR_FOREIGN = re.compile(f"[{_UNSAFE}]|[^\\x00-\\x7f]")
 _UNSAFE_IN_A_LINE = re.compile(f"[{_UNSAFE}\n\t]")
@@ -33,7 +36,8 @@ _COMMAND_AT_START = re.compile(r"(?m)^([^\S\n]*):(?=:)")
 _COMMAND_ANYWHERE = re.compile(r"##(?=\w*\[)")
 _LONGEST_COMMAND = 32
 """How much of a line is looked at where it is written in pieces."""
-_MARKDOWN = re.compile(r"([\\`*_\[\]<>#|~@&$]|:(?=/)|^[-+])")
+# GitHub makes links of `https://…` and `www.…`, too.
+_MARKDOWN = re.compile(r"([\\`*_\[\]<>#|~@&$]|:(?=/)|^[-+]|(?<=www)\.)", re.IGNORECASE)
 
 
 def _visible(found: re.Match[str]) -> str:
@@ -49,6 +53,21 @@ def printable(text: str) -> str:
     Line feeds and tabs stay. The result contains no unsafe character, so applying it twice changes nothing.
     """
     return _UNSAFE_CHARACTER.sub(_visible, text)
+
+
+def visible(text: str) -> str:
+    """The text for a page or a picture: what acts or hides is shown by name, ``⟨U+202E⟩``, control characters by sign.
+
+    Tabs and line feeds stay; escaping for HTML is the template's.
+    """
+    return _UNSAFE_CHARACTER.sub(_named, text)
+
+
+def _named(found: re.Match[str]) -> str:
+    code = ord(found[0])
+    if code < 0x20:
+        return chr(0x2400 + code)
+    return "\N{REPLACEMENT CHARACTER}" if code < 0xA0 or 0xD800 <= code < 0xE000 else f"⟨U+{code:04X}⟩"
 
 
 def one_line(text: object) -> str:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
+from gemmprof.base.printable import visible
 from gemmprof.model import Finding
 from gemmprof.reports.explanations import words
 from gemmprof.reports.explanations.words import Explained
-from gemmprof.reports.formatting import visible
 
 LETTERS_PER_TOKEN = 3.2
 """Of this kind of text; on the careful side for the tokenisers of today."""

@@ -23,8 +23,10 @@ def matplotlib_defaults(style: Mapping[str, Any]) -> Iterator[None]:
     _load()
     import matplotlib
 
-    defaults = {name: value for name, value in matplotlib.rcParamsDefault.items() if name != "backend"}
-    with matplotlib.rc_context({**defaults, **style}):
+    defaults: dict[Any, Any] = {
+        name: value for name, value in matplotlib.rcParamsDefault.items() if name != "backend"
+    }
+    with matplotlib.rc_context(defaults | dict(style)):
         yield
 
 

@@ -10,8 +10,9 @@ from typing import Any
 from gemmprof.analysis.history.band import levels
 from gemmprof.analysis.history.changes import Change
 from gemmprof.analysis.history.points import Point
+from gemmprof.base.printable import visible
 from gemmprof.reports.figures.svg import drawing
-from gemmprof.reports.formatting import short_name, visible
+from gemmprof.reports.formatting import short_name
 
 
 def draw_history(shown: Sequence[tuple[Sequence[Point], Sequence[Change]]], target: Path) -> None:

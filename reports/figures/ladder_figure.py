@@ -8,9 +8,10 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from gemmprof.analysis.sections.roofline import ComputeRoof, MemoryRoof, Roofline, RooflinePoint
+from gemmprof.base.printable import visible
 from gemmprof.reports.figures.plots import draw_roofs, limits_of, main_points, roofline_data
 from gemmprof.reports.figures.svg import PALETTE, blank, drawing
-from gemmprof.reports.formatting import flops, short_name, significant, visible
+from gemmprof.reports.formatting import flops, short_name, significant
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -11,6 +11,7 @@ from gemmprof.analysis.occupancy.curves import Curve, curves
 from gemmprof.analysis.occupancy.reasoning import count
 from gemmprof.base.errors import UsageError
 from gemmprof.base.output import new_file
+from gemmprof.reports.figures import matplotlib_defaults
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -10,8 +10,9 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from gemmprof.analysis.sections.roofline import ComputeRoof, MemoryRoof, Roofline, RooflinePoint
+from gemmprof.base.printable import visible
 from gemmprof.reports.figures.svg import PALETTE, blank, drawing, wiped
-from gemmprof.reports.formatting import bandwidth, flops, significant, visible
+from gemmprof.reports.formatting import bandwidth, flops, significant
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

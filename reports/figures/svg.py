@@ -15,8 +15,8 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
 
+from gemmprof.base.printable import visible
 from gemmprof.reports.figures import matplotlib_defaults
-from gemmprof.reports.formatting import visible
 
 if TYPE_CHECKING:
     from markupsafe import Markup

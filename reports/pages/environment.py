@@ -1,7 +1,7 @@
 """The jinja2 environment of all pages: autoescape everywhere, untrusted text made visible, numbers formatted.
 
 Kernel names, NVTX ranges, paths, source lines and rule texts come from somebody else's report. They reach a page in one
-way only: printed by a template, which first shows control and bidi characters by name (`formatting.visible`) and then
+way only: printed by a template, which first shows control and bidi characters by name (`printable.visible`) and then
 escapes for HTML. Data for scripts goes through the ``json`` filter.
 """
 
@@ -26,6 +26,7 @@ from gemmprof.analysis.figure import TracedFloat, TracedInt, declared, figures
 from gemmprof.analysis.occupancy.reasoning import in_words
 from gemmprof.analysis.sections import rules
 from gemmprof.analysis.sections.by_line import base_name
+from gemmprof.base.printable import visible
 from gemmprof.model import NotCollected
 from gemmprof.reports import formatting
 from gemmprof.reports.explanations import words as explanations
@@ -41,7 +42,7 @@ def printed(value: Any) -> str:
     """
     kind = type(value)
     if kind is str:
-        return value if _PLAIN.fullmatch(value) else str(escape(formatting.visible(value)))
+        return value if _PLAIN.fullmatch(value) else str(escape(visible(value)))
     if kind is Markup or isinstance(value, Markup):
         return str.__str__(value)
     if value is None:
@@ -70,9 +71,9 @@ class _Environment(Environment):
 def _shown(value: Any) -> Any:
     """The same for data: every string in it made visible, NaN and infinities null."""
     if isinstance(value, str):
-        return formatting.visible(value)
+        return visible(value)
     if isinstance(value, Mapping):
-        return {formatting.visible(str(key)): _shown(item) for key, item in value.items()}
+        return {visible(str(key)): _shown(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
         return [_shown(item) for item in value]
     if isinstance(value, float) and value - value != 0:

@@ -11,10 +11,16 @@ from gemmprof.analysis.explanation import explain
 from gemmprof.analysis.inputs.families import Family
 from gemmprof.analysis.kernel_analysis import KernelAnalysis
 from gemmprof.analysis.session import Session
+from gemmprof.base.printable import visible
 from gemmprof.base.views import View, register
 from gemmprof.reports.explanations.words import place, saved, title
 from gemmprof.reports.facts import run_facts, tiles
-from gemmprof.reports.formatting import extent, nanoseconds, ratio, times, visible
+from gemmprof.reports.formatting import (
+    extent,
+    nanoseconds,
+    ratio,
+    times,
+)
 from gemmprof.reports.pages.contents import KernelPage, Plan
 from gemmprof.reports.pages.environment import asset, environment
 from gemmprof.reports.pages.ladder import overview

@@ -16,9 +16,10 @@ from gemmprof.analysis.occupancy.reasoning import (
     limited_by,
 )
 from gemmprof.base.errors import OccupancyError
+from gemmprof.base.printable import visible
 from gemmprof.gpu.arch import PRODUCTS, Product
 from gemmprof.model import NotCollected
-from gemmprof.reports.formatting import DASH, short_name, visible
+from gemmprof.reports.formatting import DASH, short_name
 
 if TYPE_CHECKING:
     from rich.console import Console

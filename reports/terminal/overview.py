@@ -10,11 +10,20 @@ from gemmprof.analysis.inputs.families import Family
 from gemmprof.analysis.kernel_analysis import ANALYSES, KernelAnalysis
 from gemmprof.analysis.sections.speed_of_light import SpeedOfLight
 from gemmprof.base.errors import UsageError
+from gemmprof.base.printable import visible
 from gemmprof.reports.explanations.text import block
 from gemmprof.reports.explanations.words import Explained, place
 from gemmprof.reports.explanations.words import title as finding_title
 from gemmprof.reports.facts import counts, whose
-from gemmprof.reports.formatting import DASH, extent, fit, hertz, nanoseconds, ratio, times, visible
+from gemmprof.reports.formatting import (
+    DASH,
+    extent,
+    fit,
+    hertz,
+    nanoseconds,
+    ratio,
+    times,
+)
 from gemmprof.reports.pages.environment import moment
 from gemmprof.reports.terminal.sections import MOST, rows
 

@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING
 from gemmprof.analysis.sections.roofline import Roofline, RooflinePoint
 from gemmprof.base.errors import UsageError
 from gemmprof.base.output import new_file
+from gemmprof.base.printable import visible
 from gemmprof.model import NotCollected, Problem
 from gemmprof.reports.figures import ladder_figure
 from gemmprof.reports.figures import plots as figures
 from gemmprof.reports.figures.svg import drawing
-from gemmprof.reports.formatting import bandwidth, flops, percent, significant, times, visible
+from gemmprof.reports.formatting import bandwidth, flops, percent, significant, times
 from gemmprof.reports.pages.contents import KernelPage, plan
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ import json
 from markupsafe import Markup, escape
 from page_sessions import HOSTILE
 
-from gemmprof.reports.formatting import visible
+from gemmprof.base.printable import visible
 from gemmprof.reports.pages import environment as e
 
 

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gemmprof.base.printable import visible
 from gemmprof.model import NotCollected
 from gemmprof.reports import formatting as f
 
@@ -57,14 +58,14 @@ def test_a_scaled_number_keeps_its_value(value: float) -> None:
 
 
 def test_hidden_characters_are_shown_by_name() -> None:
-    assert f.visible("a\u202eb\u2066c\u200bd\ufeff") == "a⟨U+202E⟩b⟨U+2066⟩c⟨U+200B⟩d⟨U+FEFF⟩"
-    assert f.visible("a\x00\x1b\x7f\ud800") == "a␀␛��"
-    assert f.visible("tab\tline\nπ 日本 ×") == "tab\tline\nπ 日本 ×"
+    assert visible("a\u202eb\u2066c\u200bd\ufeff") == "a⟨U+202E⟩b⟨U+2066⟩c⟨U+200B⟩d⟨U+FEFF⟩"
+    assert visible("a\x00\x1b\x7f\ud800") == "a␀␛��"
+    assert visible("tab\tline\nπ 日本 ×") == "tab\tline\nπ 日本 ×"
 
 
 @given(st.text())
 def test_visible_text_can_be_written_and_reorders_nothing(text: str) -> None:
-    shown = f.visible(text)
+    shown = visible(text)
     shown.encode("utf-8")
     assert not any(
         character in shown for character in "\x00\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069\u200f"

@@ -1,0 +1,350 @@
+"""Every file that somebody else may have put there: pipes, devices, links, bombs and tables of another kind.
+
+Each attack is tried at every door with the real command. What is asked of each: an answer within ten seconds and one
+GiB, exit code 0 or 2, and no traceback.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import lzma
+import os
+import resource
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+import zstandard
+from recorded_data import DATA
+
+from gemmprof.base.foreign_files import RefusedFileError, open_file, open_lock, read_bytes, read_packed
+
+SECONDS, MIB = 10, 1 << 20
+REPORT = DATA / "partial_basic.ncu-rep.xz"
+
+
+def gemmprof(
+    *arguments: str | Path, cwd: Path, memory: bool = True, **environment: str
+) -> subprocess.CompletedProcess[str]:
+    """Run the command; its memory is what the kernel counted, of it and of its children."""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
+    answer = subprocess.run(
+        [sys.executable, "-m", "gemmprof", *map(str, arguments)], capture_output=True, text=True, cwd=cwd,
+        timeout=SECONDS * 6, check=False, env=os.environ | environment,
+    )  # fmt: skip
+    peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
+    assert not memory or peak <= max(before, MIB), f"{peak >> 10} MiB"
+    assert "Traceback" not in answer.stderr and answer.returncode in (0, 2), (
+        answer.returncode,
+        answer.stderr,
+    )
+    return answer
+
+
+@pytest.fixture(scope="module")
+def good(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A data set, a history, a compacted history, and a baseline, as gemmprof writes them."""
+    folder = tmp_path_factory.mktemp("good")
+    shutil.copy(REPORT, folder / "report.ncu-rep.xz")
+    for line in (
+        "export report.ncu-rep.xz --format dataset -o set",
+        "history record report.ncu-rep.xz --store single",
+        "baseline save main report.ncu-rep.xz",
+        *("history record report.ncu-rep.xz --store compact",) * 8,
+    ):
+        assert gemmprof(*line.split(), cwd=folder).returncode == 0
+    return folder
+
+
+@pytest.fixture
+def folder(good: Path, tmp_path: Path) -> Path:
+    shutil.copytree(good, tmp_path / "w")
+    return tmp_path / "w"
+
+
+def one(folder: Path, pattern: str) -> Path:
+    (found,) = folder.glob(pattern)
+    return found
+
+
+DOORS: dict[str, tuple[str, str]] = {
+    "data set's part": ("set/parts/*.parquet", "find set"),
+    "data set's metrics": ("set/metrics/*.parquet", "find set|launch__thread_count > 1"),
+    "data set's list": ("set/dataset.json", "find set"),
+    "history's record": ("single/records/*.parquet", "history show .* --store single"),
+    "compacted history": ("compact/records/compact-*.parquet", "history show .* --store compact"),
+    "index of a history": ("compact/series/*.arrow", "history show --store compact"),
+    "history's marker": ("compact/history.json", "history show --store compact"),
+    "baseline": (".gemmprof/baselines/main.json.zst", "diff report.ncu-rep.xz --against main"),
+    "report": ("report.ncu-rep.xz", "show report.ncu-rep.xz"),
+    "waivers": (
+        "report.ncu-rep.xz",
+        "diff report.ncu-rep.xz --against main --fail-slower 5 --waivers waivers.toml",
+    ),
+    "build log": ("report.ncu-rep.xz", "occupancy --ptxas waivers.toml"),
+}
+
+
+def command_of(door: str, folder: Path) -> tuple[Path, list[str]]:
+    """The file of a door, and the command that reads it."""
+    pattern, line = DOORS[door]
+    if "waivers.toml" in line:
+        (folder / "waivers.toml").write_text("x")
+        return folder / "waivers.toml", line.split()
+    words, _, condition = line.partition("|")
+    if words.startswith("find"):
+        return one(folder, pattern), ["find", condition or "time > 1ns", "set"]
+    return one(folder, pattern), words.split()
+
+
+def as_pipe(file: Path) -> None:
+    file.unlink()
+    os.mkfifo(file)
+
+
+def as_device(file: Path) -> None:
+    file.unlink()
+    file.symlink_to("/dev/zero")
+
+
+def as_sparse(file: Path) -> None:
+    with file.open("r+b") as stream:
+        stream.truncate(5 << 30)
+
+
+def as_folder(file: Path) -> None:
+    file.unlink()
+    file.mkdir()
+
+
+def as_nothing(file: Path) -> None:
+    file.write_bytes(b"")
+
+
+def as_noise(file: Path) -> None:
+    file.write_bytes(bytes(range(256)) * 4096)
+
+
+def as_cut(file: Path) -> None:
+    file.write_bytes(file.read_bytes()[:-7])
+
+
+def as_zstd_bomb(file: Path) -> None:
+    file.write_bytes(bombs()[0])
+
+
+def as_gzip_bomb(file: Path) -> None:
+    file.write_bytes(bombs()[1])
+
+
+def as_xz_bomb(file: Path) -> None:
+    file.write_bytes(bombs()[2])
+
+
+_bombs: list[bytes] = []
+
+
+def bombs() -> list[bytes]:
+    """Two GiB of spaces (which is JSON) in a few kilobytes to megabytes."""
+    if not _bombs:
+        block = b" " * (64 * MIB)
+        packer = zstandard.ZstdCompressor(level=1).compressobj()
+        _bombs.append(b"".join(packer.compress(block) for _ in range(32)) + packer.flush())
+        _bombs.append(gzip.compress(block, 9) * 32)
+        _bombs.append(lzma.compress(block, preset=0) * 32)
+    return _bombs
+
+
+def as_other_table(file: Path) -> None:
+    """The right columns of the wrong types."""
+    if file.suffix == ".parquet":
+        there = pq.read_table(file)
+        pq.write_table(pa.table({n: pa.array([[1]] * len(there)) for n in there.column_names}), file)
+    else:
+        file.write_text('{"format": [1, {}], "reports": 5, "kernels": {}}')
+
+
+def as_table_of_nothing(file: Path) -> None:
+    if file.suffix == ".parquet":
+        there = pq.read_schema(file)
+        pq.write_table(pa.table({f.name: pa.nulls(3, f.type) for f in there}), file)
+    else:
+        file.write_text("[]")
+
+
+def as_table_of_billions(file: Path) -> None:
+    """300 million rows of one value in some kilobytes; texts of a megabyte, thousands of times."""
+    if file.suffix != ".parquet":
+        file.write_text("[" * 5_000_000)
+        return
+    rows = 20_000
+    columns = {}
+    for part in pq.read_schema(file):
+        if pa.types.is_string(part.type):
+            columns[part.name] = pa.DictionaryArray.from_arrays(pa.array([0] * rows, pa.int32()), ["k" * MIB])
+        else:
+            columns[part.name] = pa.array([1] * rows).cast(part.type)
+    pq.write_table(pa.table(columns), file, store_schema=False)
+
+
+def as_narrow_bomb(file: Path) -> None:
+    """Ten million equal rows in some kilobytes."""
+    there = pq.read_table(file)
+    rows = 10_000_000
+    table = pa.table({name: pa.repeat(there[name][0], rows) for name in there.column_names})
+    pq.write_table(table, file, use_dictionary=True, compression="zstd", row_group_size=rows)
+
+
+ATTACKS: dict[str, Callable[[Path], None]] = {
+    "pipe": as_pipe, "device": as_device, "folder": as_folder, "sparse": as_sparse, "empty": as_nothing,
+    "noise": as_noise, "cut short": as_cut, "zstd bomb": as_zstd_bomb, "gzip bomb": as_gzip_bomb,
+    "xz bomb": as_xz_bomb, "other types": as_other_table, "nothing but nulls": as_table_of_nothing,
+    "large texts": as_table_of_billions,
+}  # fmt: skip
+MINIATURE = {"pipe", "zstd bomb", "other types", "large texts"}
+
+
+def cases() -> Iterator[object]:
+    for door in DOORS:
+        for attack in ATTACKS:
+            marks = [] if attack in MINIATURE else [pytest.mark.campaign]
+            yield pytest.param(door, attack, id=f"{attack} as {door}", marks=marks)
+
+
+@pytest.mark.parametrize(("door", "attack"), cases())
+def test_no_file_hangs_fills_the_memory_or_passes_for_an_answer(folder: Path, door: str, attack: str) -> None:
+    file, command = command_of(door, folder)
+    ATTACKS[attack](file)
+    gemmprof(*command, cwd=folder)
+
+
+@pytest.mark.parametrize("door", ["compacted history", "data set's part"])
+def test_a_table_of_ten_million_equal_rows_is_refused(folder: Path, door: str) -> None:
+    file, command = command_of(door, folder)
+    as_narrow_bomb(file)
+    assert file.stat().st_size < 10 * MIB
+    answer = gemmprof(*command, cwd=folder, memory=False)
+    assert answer.returncode == 2 and ("unpacks to more than" in answer.stderr or "rows" in answer.stderr)
+
+
+def test_a_record_names_no_files_to_delete(folder: Path) -> None:
+    """A compacted history says which records it replaces, and those are removed."""
+    victim = folder / "victim.txt"
+    victim.write_text("mine")
+    for path in (folder / "compact/series").iterdir():
+        path.unlink()
+    file = one(folder, "compact/records/compact-*.parquet")
+    table = pq.read_table(file)
+    names = json.dumps(["../../victim.txt", str(victim)]).encode()
+    pq.write_table(table.replace_schema_metadata({b"gemmprof.replaces": names}), file)
+    gemmprof("history", "show", "--store", "compact", cwd=folder)
+    gemmprof("history", "record", "report.ncu-rep.xz", "--store", "compact", cwd=folder)
+    assert victim.read_text() == "mine"
+
+
+def test_locks_and_caches_follow_no_links(tmp_path: Path) -> None:
+    victim = tmp_path / "victim"
+    victim.write_text("mine")
+    (tmp_path / "lock").symlink_to(victim)
+    with pytest.raises(RefusedFileError, match="is a link"), open_lock(tmp_path / "lock"):
+        pass
+    with pytest.raises(RefusedFileError, match="is a link"):
+        read_bytes(tmp_path / "lock", private=True)
+    (tmp_path / "other").write_text("kept")
+    with open_lock(tmp_path / "other"):
+        pass
+    assert victim.read_text() == "mine" and (tmp_path / "other").read_text() == "kept"
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root may give files away")
+def test_a_cache_entry_of_somebody_else_is_not_read(tmp_path: Path) -> None:
+    (tmp_path / "entry").write_text("{}")
+    os.chown(tmp_path / "entry", 65534, 65534)
+    assert read_bytes(tmp_path / "entry") == b"{}"
+    with pytest.raises(RefusedFileError, match="somebody else"):
+        read_bytes(tmp_path / "entry", private=True)
+
+
+def test_a_file_that_grows_is_read_no_further(tmp_path: Path) -> None:
+    """/proc says that its files are empty, and so may a file be at first."""
+    assert b"Name:" in read_bytes("/proc/self/status")
+    with pytest.raises(RefusedFileError, match="no more than"):
+        read_bytes("/proc/self/status", largest=5)
+    with pytest.raises(OSError, match="No such file"), open_file(tmp_path / "none"):
+        pass
+    (tmp_path / "bomb").write_bytes(bombs()[0])
+    with pytest.raises(RefusedFileError, match="unpacks to more than 1 MiB"):
+        read_packed(tmp_path / "bomb", MIB * 3 // 2)
+
+
+@pytest.mark.parametrize("kind", ["pipe", "device", "bomb"])
+def test_a_cache_entry_that_is_none_is_made_again(tmp_path: Path, kind: str) -> None:
+    cache = tmp_path / "cache"
+    report = DATA / "ladder_simple.ncu-rep.xz"
+    first = gemmprof("show", report, cwd=tmp_path, GEMMPROF_CACHE=str(cache))
+    entries = list((cache / "disassembly").iterdir())
+    assert first.returncode == 0 and entries
+    for entry in entries:
+        {"pipe": as_pipe, "device": as_device, "bomb": as_gzip_bomb}[kind](entry)
+    again = gemmprof("show", report, cwd=tmp_path, GEMMPROF_CACHE=str(cache))
+    assert again.stdout == first.stdout
+
+
+def test_no_expression_hangs(folder: Path) -> None:
+    for line in (
+        ["show", "report.ncu-rep.xz", "--kernel", "(.*)*x"],
+        ["find", "kernel ~ '(.*)*x'", "set"],
+        ["history", "show", "(.*)*x", "--store", "single"],
+    ):
+        assert gemmprof(*line, cwd=folder).returncode in (0, 2)
+    refused = gemmprof("show", "report.ncu-rep.xz", "--kernel", "(?=x)", cwd=folder)
+    assert refused.returncode == 2 and "no regular expression" in refused.stderr
+
+
+@pytest.mark.parametrize("kind", ["pipe", "latex"])
+def test_a_matplotlibrc_of_somebody_changes_nothing(folder: Path, kind: str) -> None:
+    line = ["roofline", DATA / "ladder_simple.ncu-rep.xz", "-o"]
+    assert gemmprof(*line, "before.png", cwd=folder).returncode == 0
+    if kind == "pipe":
+        os.mkfifo(folder / "matplotlibrc")
+    else:
+        (folder / "matplotlibrc").write_text("text.usetex: True\nlines.linewidth: 9\nfigure.facecolor: red\n")
+    answer = gemmprof(*line, "after.png", cwd=folder, MATPLOTLIBRC=str(folder / "matplotlibrc"))
+    assert answer.returncode == 0, answer.stderr
+    assert (folder / "after.png").read_bytes() == (folder / "before.png").read_bytes()
+    occupancy = ["occupancy", "-t", "256", "-r", "64", "-o", "o.svg"]
+    assert gemmprof(*occupancy, cwd=folder).returncode == 0
+
+
+def test_a_fault_of_gemmprof_is_no_finding() -> None:
+    program = (
+        "import sys\nimport gemmprof.cli as cli\n"
+        "def broken(only):\n    raise KeyError('::error::\\x1b[31m')\n"
+        "cli.build_parser = broken\nsys.exit(cli.main(['show', 'x', '--json']))"
+    )
+    answer = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert answer.returncode == 70 and "Traceback" not in answer.stderr and "\x1b" not in answer.stderr
+    assert "a fault of gemmprof" in json.loads(answer.stdout)["message"]
+
+
+@pytest.mark.parametrize("moment", [0.01, 0.05, pytest.param(0.1, marks=pytest.mark.campaign), 0.2])
+def test_interrupted_while_modules_load_it_just_ends(moment: float) -> None:
+    program = (
+        "import signal, sys\nfrom gemmprof.__main__ import entry\n"
+        "signal.signal(signal.SIGALRM, lambda *_: signal.raise_signal(signal.SIGINT))\n"
+        f"signal.setitimer(signal.ITIMER_REAL, {moment})\n"
+        "sys.argv[0] = 'gemmprof'\nsys.exit(entry())"
+    )
+    process = subprocess.Popen(
+        [sys.executable, "-c", program, "explain", str(DATA / "ladder_simple.ncu-rep.xz")],
+        stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode in (-signal.SIGINT, 128 + signal.SIGINT) and "Traceback" not in errors, errors
