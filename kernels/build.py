@@ -61,6 +61,8 @@ class StageBuild:
     compiled: bool
     seconds: float
     kernels: tuple[KernelResources, ...] = field(repr=False)
+    sass: Mapping[str, str] = field(default_factory=dict, repr=False)
+    """By architecture, a digest of the machine code; empty where there was no cuobjdump."""
 
     def resources(self, architecture: str | None = None) -> KernelResources:
         """The stage's main kernel (`main_kernel`), of several tiles the one with most registers.
@@ -301,5 +303,11 @@ def _link(cache: Path, plan: _Plan) -> None:
 
 def _stage_build(record: compiler.Compiled, variant: Variant, unit: Unit, compiled: bool) -> StageBuild:
     return StageBuild(
-        variant.name, unit.source_hash, dict(variant.parameters), compiled, record.seconds, record.kernels
+        variant.name,
+        unit.source_hash,
+        dict(variant.parameters),
+        compiled,
+        record.seconds,
+        record.kernels,
+        record.sass,
     )

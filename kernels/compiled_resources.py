@@ -14,6 +14,7 @@ from gemmprof.gpu.arch import BUILT
 from gemmprof.kernels.build import BuildResult, build
 
 TABLE = Path(__file__).resolve().parent / "resources.csv"
+SASS_TABLE = TABLE.with_name("sass.csv")
 
 COLUMNS = {
     "kernel": "name",
@@ -37,10 +38,29 @@ def table(built: BuildResult) -> str:
     return text.getvalue()
 
 
+def sass_table(built: BuildResult) -> str:
+    """Digests of the machine code of a build as CSV: one line a stage and architecture."""
+    lines = [
+        f"{name},{architecture},{code}"
+        for name, stage in built.stages.items()
+        for architecture, code in stage.sass.items()
+    ]
+    return "\n".join(["stage,architecture,sass", *lines, ""])
+
+
+def committed_sass(name: str, architecture: str) -> str:
+    """The digest of a stage's machine code for an architecture (``sm_90``); '' where the table has none."""
+    for row in csv.reader(SASS_TABLE.read_text(encoding="utf-8").splitlines()):
+        if row[0] == name and row[1].rstrip("af") == architecture:
+            return row[2]
+    return ""
+
+
 def main() -> None:
-    """Rewrite the committed table."""
+    """Rewrite the committed tables."""
     built = build(architectures=[limits.label for limits in BUILT])
-    TABLE.write_text(f"# {built.compiler}\n{table(built)}", encoding="utf-8")
+    for path, text in ((TABLE, table(built)), (SASS_TABLE, sass_table(built))):
+        path.write_text(f"# {built.compiler}\n{text}", encoding="utf-8")
 
 
 if __name__ == "__main__":

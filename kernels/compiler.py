@@ -16,7 +16,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeVar
 
@@ -25,7 +25,7 @@ from gemmprof.base.errors import BuildError
 from gemmprof.base.foreign_files import open_file, read_bytes, read_text
 from gemmprof.base.progress import Progress
 from gemmprof.gpu.ptxas import KernelResources, parse_ptxas, with_short_names
-from gemmprof.gpu.toolchain import Tool
+from gemmprof.gpu.toolchain import Tool, cuobjdump_path, sass_encodings, sass_functions
 from gemmprof.kernels.entries import is_whole, new_entry
 from gemmprof.kernels.targets import target_number, why_skipped
 from gemmprof.model.ladder import Variant
@@ -42,6 +42,9 @@ HOST_FLAGS = ("-std=c++17", "-O2", "-Xcompiler=-fPIC")
 
 OBJECT_NAME = "object.o"
 RECORD_NAME = "record.json"
+
+NOTES_VERSION = 2
+"""Counts what is noted beside an object: one with other notes is compiled again."""
 
 _INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.MULTILINE)
 
@@ -129,7 +132,7 @@ def stage_unit(variant: Variant, nvcc: Tool, numbers: Sequence[str]) -> Unit:
         *(f"-D{letter}={value}" for letter, value in variant.parameters.items()),
         *variant.stage.compiler_flags,
     )
-    key = digest(contents(SOURCES / variant.source), command[1:], nvcc.banner)
+    key = digest(contents(SOURCES / variant.source), command[1:], nvcc.banner, NOTES_VERSION)
     return Unit(variant.name, variant.source, command, key, source_hash(variant))
 
 
@@ -152,12 +155,14 @@ def is_compiled(cache: Path, unit: Unit) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Compiled:
-    """What was noted when a unit was compiled: seconds, and what its kernels take."""
+    """What was noted when a unit was compiled: seconds, what its kernels take, and digests of their machine code."""
 
     seconds: float
     kernels: tuple[KernelResources, ...]
     name: str = ""
     command: tuple[str, ...] = ()
+    sass: Mapping[str, str] = field(default_factory=dict)
+    """By architecture; empty where there was no cuobjdump."""
 
 
 def read_record(cache: Path, unit: Unit) -> Compiled:
@@ -259,9 +264,24 @@ def compile_unit(cache: Path, unit: Unit, generated: Mapping[str, str] | None = 
         if completed.returncode != 0:
             raise compiler_error(unit.file, completed.stderr + completed.stdout)
         kernels = tuple(with_short_names(parse_ptxas(completed.stderr)))
-        note = Compiled(time.perf_counter() - started, kernels, unit.name, tuple(unit.command))
+        sass = sass_digests(folder / OBJECT_NAME)
+        note = Compiled(time.perf_counter() - started, kernels, unit.name, tuple(unit.command), sass)
         (folder / RECORD_NAME).write_text(json_text(note, 1), encoding="utf-8")
     return "\n".join(line for line in completed.stderr.splitlines() if "warning" in line.lower())
+
+
+def sass_digests(file: Path) -> dict[str, str]:
+    """By architecture, a digest of the machine code of all functions in an object; {} where there is no cuobjdump.
+
+    Sources that differ in words only have one: a recorded run of the older one holds for the newer.
+    """
+    tool = cuobjdump_path()
+    if tool is None:
+        return {}
+    found: dict[str, list[tuple[str, str]]] = {}
+    for architecture, name, lines in sass_functions(run_tool([str(tool), "--dump-sass", str(file)]).stdout):
+        found.setdefault(architecture, []).append((name, hashlib.sha256(sass_encodings(lines)).hexdigest()))
+    return {architecture: digest(sorted(functions)) for architecture, functions in sorted(found.items())}
 
 
 def run_tool(command: Sequence[str]) -> subprocess.CompletedProcess[str]:

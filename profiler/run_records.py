@@ -57,6 +57,7 @@ def stage_record(stage: Stage, built: BuildResult, compute_capability: tuple[int
         resources.registers_per_thread,
         resources.static_shared_memory,
         resources.spill_bytes,
+        made.sass.get(resources.architecture, ""),
     )
 
 
@@ -83,7 +84,7 @@ def continued(
     known = {(record.stage.ladder, record.stage.number): record for record in old.stages}
     for record in records:
         before = known.get((record.stage.ladder, record.stage.number))
-        if before is not None and before.source_hash != record.source_hash and _has_results(old, before):
+        if before is not None and not _same_code(before, record) and _has_results(old, before):
             reasons.append(f"the source of stage {record.stage.name} changed since the run was made")
     if reasons:
         raise RunError(
@@ -112,6 +113,11 @@ def _other_tools(old: Run, versions: Mapping[str, str]) -> list[str]:
         for name in names
         if name in versions and old.info.versions.get(name, versions[name]) != versions[name]
     ]
+
+
+def _same_code(before: StageRecord, now: StageRecord) -> bool:
+    """Whether results of the one are results of the other: of one source, or of one machine code."""
+    return before.source_hash == now.source_hash or (now.sass != "" and before.sass == now.sass)
 
 
 def _has_results(run: Run, record: StageRecord) -> bool:

@@ -23,6 +23,7 @@ from gemmprof.analysis.reading.report import read_report
 from gemmprof.analysis.session import Session, load_session
 from gemmprof.commands import COMMANDS
 from gemmprof.kernels.catalog import FP8, HALF, LADDERS, SINGLE
+from gemmprof.kernels.compiled_resources import committed_sass
 from gemmprof.kernels.compiler import SOURCES, source_closure
 from gemmprof.model import Finding, Ladder, Problem
 from gemmprof.reports.terminal.summary import SummaryRow, summarise
@@ -132,7 +133,10 @@ def code_of(text: str) -> list[str]:
 
 
 def changed_since(session: Session, ladder: Ladder) -> list[int]:
-    """Numbers of the stages whose source or tile parameters are no longer those of the recorded run."""
+    """Numbers of the stages whose machine code is no longer that of the recorded run.
+
+    Of a run without digests of it: whose source or tile parameters are not.
+    """
     run = session.run
     changed = set()
     for result in run.results if run else ():
@@ -141,6 +145,12 @@ def changed_since(session: Session, ladder: Ladder) -> list[int]:
         if run is None or kernel is None or stage is None or stage.source is None:
             continue
         if result.problem.dtype not in stage.dtypes:
+            continue
+        record = run.record_of(result)
+        architecture = "sm_{}{}".format(*run.info.compute_capability)
+        if record.sass:
+            if record.sass != committed_sass(stage.name, architecture):
+                changed.add(stage.number)
             continue
         then = {Path(path).name: code_of(text) for path, text in kernel.profile.source.files.items()}
         now = {
@@ -206,8 +216,8 @@ def ladder_table(run: Run, rows: tuple[SummaryRow, ...], ladder: Ladder, changed
         )
     if changed:
         numbers = ", ".join(str(number) for number in changed)
-        sources = "source of stage" if len(changed) == 1 else "sources of stages"
-        lines += ["", f"The {sources} {numbers} changed since the recording."]
+        stages = "stage" if len(changed) == 1 else "stages"
+        lines += ["", f"The code of {stages} {numbers} changed since the recording."]
     return "\n".join(lines)
 
 

@@ -23,12 +23,12 @@ from gemmprof.analysis.opcodes import CLASSES, info
 from gemmprof.base.errors import UsageError
 from gemmprof.base.foreign_files import open_file, read_text
 from gemmprof.gpu.ptxas import KernelResources, demangle
+from gemmprof.gpu.toolchain import sass_encodings, sass_functions
 
 DEFAULT_THREADS = 256
 """Block size that occupancy is worked out for where none is given: a build does not know how it is launched."""
 _BINARY = (b"\x7fELF", b"!<arch>", b"\x50\xed\x55\xba")
 """How cubins, objects, executables, libraries and fat binaries begin."""
-_ENCODING = re.compile(r"/\* (0x[0-9a-f]{16}) \*/")
 _LINE = re.compile(r"^\s*/\*[0-9a-f]{4,}\*/\s+(.*?)\s*;")
 
 
@@ -132,25 +132,9 @@ def _figures(
 
 def _codes(text: str, architecture: str) -> Iterator[tuple[tuple[str, str], Code]]:
     """The code of each function in what ``cuobjdump --dump-sass`` printed."""
-    name, encodings = "", hashlib.sha256()
-    sass: list[str] = []
-    for line in [*text.splitlines(), "\t\tFunction : "]:
-        if line.startswith("\tcode for "):
-            following = line.rpartition(" ")[2]
-        elif "Function : " in line:
-            if name and sass:
-                yield (architecture, name), code_of(encodings.hexdigest(), sass)
-            name, sass, encodings = line.partition("Function : ")[2].strip(), [], hashlib.sha256()
-            continue
-        else:
-            for encoding in _ENCODING.findall(line):
-                encodings.update(encoding.encode())
-            if found := _LINE.match(line):
-                sass.append(found[1])
-            continue
-        if name and sass:
-            yield (architecture, name), code_of(encodings.hexdigest(), sass)
-        name, sass, encodings, architecture = "", [], hashlib.sha256(), following
+    for built_for, name, lines in sass_functions(text, architecture):
+        if sass := [found[1] for line in lines if (found := _LINE.match(line))]:
+            yield (built_for, name), code_of(hashlib.sha256(sass_encodings(lines)).hexdigest(), sass)
 
 
 def missing_architectures(before: Side, after: Side) -> list[str]:

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import importlib.util
-import os
 import re
-import shutil
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,6 +10,7 @@ from pathlib import Path
 from gemmprof.base.errors import DeviceError, OccupancyError, UsageError
 from gemmprof.gpu.arch import limits_of
 from gemmprof.gpu.ptxas import KernelResources
+from gemmprof.gpu.toolchain import cuobjdump_path
 
 _ARCH = re.compile(r"^arch = (\S+)", re.MULTILINE)
 _LISTED = re.compile(r"^ELF file.*\.(sm_\w+)\.cubin\s*$", re.MULTILINE)
@@ -20,8 +18,6 @@ _FUNCTION = re.compile(r"^\s*Function (.+):$")
 _USAGE = re.compile(r"^\s+REG:(\d+) STACK:(\d+) SHARED:(\d+) LOCAL:(\d+)")
 
 _SECONDS = 120
-TOOLKIT = Path("/usr/local/cuda")
-"""Where the CUDA toolkit usually lies."""
 
 
 def find_cuobjdump() -> Path:
@@ -30,9 +26,8 @@ def find_cuobjdump() -> Path:
     Raises:
         DeviceError: if it is in none of them.
     """
-    for path in _candidates():
-        if os.access(path, os.X_OK):
-            return path
+    if (path := cuobjdump_path()) is not None:
+        return path
     raise DeviceError(
         "cuobjdump was not found: it reads the resource usage out of compiled files",
         remedies=[
@@ -41,19 +36,6 @@ def find_cuobjdump() -> Path:
             "compile with `nvcc -Xptxas -v … 2>&1 | gemmprof occupancy --ptxas - --threads N` instead",
         ],
     )
-
-
-def _candidates() -> Iterator[Path]:
-    if on_path := shutil.which("cuobjdump"):
-        yield Path(on_path)
-    for variable in ("CUDA_HOME", "CUDA_PATH"):
-        if home := os.environ.get(variable):
-            yield Path(home) / "bin" / "cuobjdump"
-    yield TOOLKIT / "bin" / "cuobjdump"
-    # NVIDIA's Python packages unpack into the namespace package "nvidia", under cu13/bin or cuda_cuobjdump/bin.
-    spec = importlib.util.find_spec("nvidia")
-    for folder in (spec.submodule_search_locations if spec is not None else None) or ():
-        yield from sorted(Path(folder).glob("*/bin/cuobjdump"), reverse=True)
 
 
 def read_cubin(path: str | Path) -> tuple[KernelResources, ...]:

@@ -10,7 +10,7 @@ import os
 import re
 import shutil
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -21,7 +21,10 @@ NCU_VARIABLE = "GEMMPROF_NCU"
 """Environment variable that names the ncu executable to use instead of the one on PATH."""
 
 _VERSION = re.compile(r"(\d+(?:\.\d+){1,3})")
+_ENCODING = re.compile(r"/\* (0x[0-9a-f]{16}) \*/")
 _ASK_SECONDS = 30.0
+TOOLKIT = Path("/usr/local/cuda")
+"""Where the CUDA toolkit usually lies."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +78,48 @@ def find_nvcc() -> Tool | None:
         return None
     lines = _ask(path).strip().splitlines()
     return Tool(path, _ask_version(path, "release "), lines[-1] if lines else "")
+
+
+def cuobjdump_path() -> Path | None:
+    """cuobjdump: on PATH, in the CUDA toolkit, or in the Python package ``nvidia-cuda-cuobjdump``; else None."""
+    return next((path for path in _cuobjdump_candidates() if os.access(path, os.X_OK)), None)
+
+
+def _cuobjdump_candidates() -> Iterator[Path]:
+    if on_path := shutil.which("cuobjdump"):
+        yield Path(on_path)
+    for variable in ("CUDA_HOME", "CUDA_PATH"):
+        if home := os.environ.get(variable):
+            yield Path(home) / "bin" / "cuobjdump"
+    yield TOOLKIT / "bin" / "cuobjdump"
+    # NVIDIA's Python packages unpack into the namespace package "nvidia", under cu13/bin or cuda_cuobjdump/bin.
+    spec = importlib.util.find_spec("nvidia")
+    for folder in (spec.submodule_search_locations if spec is not None else None) or ():
+        yield from sorted(Path(folder).glob("*/bin/cuobjdump"), reverse=True)
+
+
+def sass_functions(text: str, architecture: str = "") -> Iterator[tuple[str, str, list[str]]]:
+    """Architecture, mangled name and lines of every function in what ``cuobjdump --dump-sass`` printed.
+
+    Args:
+        architecture: of a bare cubin, whose functions stand under no heading.
+    """
+    name, lines = "", list[str]()
+    for line in [*text.splitlines(), "\t\tFunction : "]:
+        heading = line.startswith("\tcode for ")
+        if not heading and "Function : " not in line:
+            lines.append(line)
+            continue
+        if name:
+            yield architecture, name, lines
+        name, lines = "" if heading else line.partition("Function : ")[2].strip(), []
+        if heading:
+            architecture = line.rpartition(" ")[2]
+
+
+def sass_encodings(lines: Iterable[str]) -> bytes:
+    """The instructions of a function, as the GPU reads them."""
+    return "".join(encoding for line in lines for encoding in _ENCODING.findall(line)).encode()
 
 
 def ncu_installation(ncu: Path | None = None) -> Path | None:

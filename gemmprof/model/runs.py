@@ -126,6 +126,8 @@ class StageRecord:
     registers_per_thread: Size | None = None
     static_shared_memory: Size | None = None
     spill_bytes: Size | None = None
+    sass: str = ""
+    """A digest of its machine code on the run's GPU; '' in runs from before this was noted, and without cuobjdump."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -61,6 +61,17 @@ def test_resources_equal_the_committed_table(built):
     )
 
 
+def test_machine_code_equals_the_committed_table(built):
+    compiler, _, table = compiled_resources.SASS_TABLE.read_text(encoding="utf-8").partition("\n")
+    found = compiled_resources.sass_table(built)
+    if compiler != f"# {built.compiler}" or not any(stage.sass for stage in built.stages.values()):
+        pytest.skip(f"the table was made by {compiler}, this is {built.compiler}, or there is no cuobjdump")
+    assert found == table, (
+        "the machine code changed: run `python -m gemmprof.kernels.compiled_resources`, "
+        "then tools/update_readme.py, which says what of the recorded run no longer holds"
+    )
+
+
 # The cache, with one stage to keep it quick.
 
 

@@ -152,8 +152,8 @@ def test_without_cuobjdump_the_remedies_are_named(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.delenv("CUDA_HOME", raising=False)
     monkeypatch.delenv("CUDA_PATH", raising=False)
-    monkeypatch.setattr("gemmprof.analysis.occupancy.cubin.TOOLKIT", tmp_path)
-    monkeypatch.setattr("gemmprof.analysis.occupancy.cubin.importlib.util.find_spec", lambda name: None)
+    monkeypatch.setattr("gemmprof.gpu.toolchain.TOOLKIT", tmp_path)
+    monkeypatch.setattr("gemmprof.gpu.toolchain.importlib.util.find_spec", lambda name: None)
     with pytest.raises(DeviceError, match="cuobjdump was not found") as raised:
         find_cuobjdump()
     for word in ("nvidia-cuda-cuobjdump", "CUDA_HOME", "--ptxas"):
