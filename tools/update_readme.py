@@ -7,6 +7,7 @@ cannot drift from it. ``--check`` writes nothing and exits with 1 if a file is o
 from __future__ import annotations
 
 import argparse
+import json
 import re
 import statistics
 import sys
@@ -168,6 +169,26 @@ def changed_since(session: Session, ladder: Ladder) -> list[int]:
     return sorted(changed)
 
 
+def tried(run: Run, ladder: Ladder) -> str:
+    """What came of trying random products (`make campaign-gpu`) by the code of today, in a sentence."""
+    file = run.directory / "campaign.json"
+    made = json.loads(file.read_text(encoding="utf-8")) if file.is_file() else {"ladders": {}}
+    found = made["ladders"].get(ladder.name, {"stages": {}})
+    architecture = "sm_{}{}".format(*run.info.compute_capability)
+    built = [stage.name for stage in ladder.stages if stage.source is not None]
+    missing = [
+        name
+        for name in built
+        if found["stages"].get(name, {}).get("sass") != committed_sass(name, architecture)
+    ]
+    if missing:
+        return f"Not tried on a million random products (`make campaign-gpu`) as they are now: {', '.join(missing)}."
+    return (
+        f"Random products compared bit by bit (`make campaign-gpu`, {made['device']}, {made['created'][:10]}): "
+        f"{found['problems']:,} problems, {found['launches']:,} launches, {found['wrong']} wrong."
+    )
+
+
 def ladder_table(run: Run, rows: tuple[SummaryRow, ...], ladder: Ladder, changed: list[int]) -> str:
     """A ladder at `SHOWN` as a Markdown table with the facts of the run under it."""
     shown = SHOWN[ladder.name]
@@ -214,6 +235,7 @@ def ladder_table(run: Run, rows: tuple[SummaryRow, ...], ladder: Ladder, changed
             f" Under this load the card sets the SM clock, {min(clocks):.0f} to {max(clocks):.0f} MHz here: compare "
             "the shares of cuBLAS rather than the times of two rows."
         )
+    lines += ["", tried(run, ladder)]
     if changed:
         numbers = ", ".join(str(number) for number in changed)
         stages = "stage" if len(changed) == 1 else "stages"

@@ -25,13 +25,16 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 
 from gemmprof.gpu.dtypes import element_type
 from gemmprof.kernels.catalog import LADDERS, Variant, all_variants
 from gemmprof.runs.directory import load_recorded_run
+
+if TYPE_CHECKING:
+    from gemmprof.kernels.build import BuildResult
 
 POOL = 1 << 24
 """Elements that operands are cut from: more than the largest of them has, at any distance between its rows."""
@@ -423,8 +426,10 @@ def sanitize(tools: Sequence[str], problems: int, names: Sequence[str]) -> dict[
     return found
 
 
-def document(tally: Tally, seconds: float, jobs: int) -> dict[str, Any]:
+def document(tally: Tally, built: BuildResult, seconds: float, jobs: int) -> dict[str, Any]:
     """What is kept of a campaign."""
+    from gemmprof.gpu.devices import list_gpus
+
     ladders: dict[str, Any] = {}
     for variant in all_variants():
         if tally.problems[variant.name]:
@@ -436,12 +441,19 @@ def document(tally: Tally, seconds: float, jobs: int) -> dict[str, Any]:
                 "launches": tally.launches[variant.name],
                 "wrong": tally.wrong[variant.name],
             }
-            stages["stages"][variant.name] = counts
+            code = next(iter(built.stages[variant.name].sass.values()), "")
+            stages["stages"][variant.name] = {**counts, "sass": code}
             for key, count in counts.items():
                 stages[key] += count
     return {
         "created": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
         "device": torch.cuda.get_device_name(),
+        "versions": {
+            "driver": list_gpus()[0].driver,
+            "cuda": torch.version.cuda,
+            "torch": torch.__version__,
+            "nvcc": built.compiler,
+        },
         "seconds": round(seconds, 1),
         "processes": jobs,
         "ladders": ladders,
@@ -466,12 +478,14 @@ def main() -> int:
         tally = work(options.seed, options.problems, names, on_host=True)
         print(json.dumps(asdict(tally)))
         return 1 if tally.wrong else 0
+    from gemmprof.kernels.build import build
     from gemmprof.kernels.operators import load
 
-    names = [name for name in names if name in load().names]
+    built = build()
+    names = [name for name in names if name in load(built).names]
     started = time.monotonic()
     tally = try_products(options.problems, options.jobs, names, options.seed)
-    made = document(tally, time.monotonic() - started, options.jobs)
+    made = document(tally, built, time.monotonic() - started, options.jobs)
     if options.sanitize:
         made["sanitizer"] = sanitize(("memcheck", "racecheck", "initcheck"), options.sanitize, names)
     text = json.dumps(made, indent=1)
