@@ -1,25 +1,34 @@
-"""The statistics that a comparison needs: Student's t, robust location and scale, a correction for many tests."""
+"""The statistics that a comparison needs: robust location and scale, mixtures of normals, order, many tests at once."""
 
 from __future__ import annotations
 
 import math
 import statistics
 from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
 
 CLIP = 2.5
 """Residuals beyond this many robust standard deviations count as if they were there (Huber's way with outliers)."""
+CLIP_OF_THREE = 6.0
+"""The same of three values, whose median distance is often small by chance: one of ten would be called an outlier."""
 MAD_TO_SIGMA = 1.4826
 """A normal distribution's standard deviation over its median absolute deviation."""
 
 
 def location(values: Sequence[float]) -> float:
-    """The Hodges-Lehmann estimate: the median of the means of all pairs; below five values their median.
+    """The Hodges-Lehmann estimate: the median of the means of all pairs; of three values the mean, residuals clipped.
 
     95 % as efficient as the mean where values are normal, and unmoved by up to 29 % of outliers.
     Source: Hodges and Lehmann, Estimates of Location Based on Rank Tests, Ann. Math. Statist. 34 (1963).
     """
-    if len(values) < 5:
+    if len(values) < 3:
         return statistics.median(values)
+    if len(values) == 3:
+        # The estimate breaks down at one of three; their median does not, and wastes a quarter of what they say.
+        middle = statistics.median(values)
+        limit = _limit([abs(value - middle) for value in values], 0.0)
+        return middle + sum(min(max(value - middle, -limit), limit) for value in values) / 3
     ordered = sorted(values)
     return statistics.median(
         (first + second) / 2 for index, first in enumerate(ordered) for second in ordered[index:]
@@ -28,25 +37,36 @@ def location(values: Sequence[float]) -> float:
 
 def location_variance(count: int) -> float:
     """Variance of `location` of that many normal values of variance 1."""
-    # Medians of one to four normal values (order statistics), then the Hodges-Lehmann estimate's efficiency of 3/pi.
-    small = {1: 1.0, 2: 0.5, 3: 0.4487, 4: 0.2982}
+    # By simulation for the small ones, then the Hodges-Lehmann estimate's efficiency of 3/pi.
+    small = {1: 1.0, 2: 0.5, 3: 0.377, 4: 0.272}
     return small.get(count, math.pi / 3 / max(count, 1))
 
 
 def clipped_squares(values: Sequence[float], centre: float) -> float:
     """Sum of squared distances from the centre, each at most `CLIP` robust standard deviations."""
     distances = [abs(value - centre) for value in values]
-    limit = CLIP * MAD_TO_SIGMA * statistics.median(distances)
     # More than half the values are equal (a coarse clock): nothing can be called an outlier.
-    limit = limit or math.inf
+    limit = _limit(distances, math.inf)
     return sum(min(distance, limit) ** 2 for distance in distances)
+
+
+def clipped(values: Sequence[float]) -> list[float]:
+    """The values, those beyond `CLIP` robust standard deviations of their median drawn in."""
+    middle = statistics.median(values)
+    limit = _limit([abs(value - middle) for value in values], math.inf)
+    return [min(max(value, middle - limit), middle + limit) for value in values]
+
+
+def _limit(distances: Sequence[float], without: float) -> float:
+    clip = CLIP_OF_THREE if len(distances) == 3 else CLIP
+    return clip * MAD_TO_SIGMA * statistics.median(distances) or without
 
 
 def huber_weights(values: Sequence[float], centre: float) -> list[float]:
     """1 for values near the centre, less for those beyond `CLIP` robust standard deviations (Huber 1964)."""
     distances = [abs(value - centre) for value in values]
-    limit = CLIP * MAD_TO_SIGMA * statistics.median(distances)
-    return [1.0 if distance <= limit or not limit else limit / distance for distance in distances]
+    limit = _limit(distances, math.inf)
+    return [1.0 if distance <= limit else limit / distance for distance in distances]
 
 
 def weighted_mean(values: Sequence[float], weights: Sequence[float]) -> float:
@@ -56,54 +76,94 @@ def weighted_mean(values: Sequence[float], weights: Sequence[float]) -> float:
     )
 
 
-def t_tail(value: float, freedom: float) -> float:
-    """P(|T| > |value|) for Student's t; source: Abramowitz and Stegun 26.7.1 and 26.5.27."""
-    if math.isinf(value):
-        return 0.0
-    return _incomplete_beta(freedom / 2, 0.5, freedom / (freedom + value * value))
+@dataclass(frozen=True, slots=True)
+class Mixture:
+    """Normal distributions around 0, of several standard deviations: an error whose own size is not known for sure.
+
+    Attributes:
+        weights: of each; their sum is 1.
+        errors: standard deviations.
+    """
+
+    weights: tuple[float, ...]
+    errors: tuple[float, ...]
+
+    def tail(self, value: float) -> float:
+        """P(|X| > |value|)."""
+        return math.fsum(
+            weight * math.erfc(abs(value) / (error * math.sqrt(2)))
+            for weight, error in zip(self.weights, self.errors, strict=True)
+        )
+
+    def quantile(self, two_sided: float) -> float:
+        """The value that |X| exceeds with this probability, found by bisection to a millionth of it."""
+        if two_sided >= 1:
+            return 0.0
+        low, high = 0.0, max(self.errors)
+        while self.tail(high) > two_sided:
+            low, high = high, 2 * high
+        while high - low > 1e-6 * high:
+            middle = (low + high) / 2
+            low, high = (middle, high) if self.tail(middle) > two_sided else (low, middle)
+        return high
+
+    @property
+    def error(self) -> float:
+        """The standard deviation of the whole."""
+        pairs = zip(self.weights, self.errors, strict=True)
+        return math.sqrt(math.fsum(weight * error * error for weight, error in pairs))
+
+    def scaled(self, factor: float) -> Mixture:
+        """The same, so many times as wide."""
+        return Mixture(self.weights, tuple(factor * error for error in self.errors))
 
 
-def t_quantile(two_sided: float, freedom: float) -> float:
-    """The value that |T| exceeds with this probability, found by bisection to 1e-10."""
-    if two_sided >= 1:
-        return 0.0
-    low, high = 0.0, 2.0
-    while t_tail(high, freedom) > two_sided:
-        low, high = high, 2 * high
-    while high - low > 1e-10 * high:
-        middle = (low + high) / 2
-        low, high = (middle, high) if t_tail(middle, freedom) > two_sided else (low, middle)
-    return high
+def dependence(batches: Sequence[Sequence[float]]) -> tuple[float, float]:
+    """How much neighbours in series are alike, and what that is by chance, as correlations.
+
+    Returns:
+        the correlation of neighbours, from von Neumann's ratio of squared differences, 0 on average where nothing
+        depends on the order; and its standard deviation there.
+    """
+    differences = squares = correction = 0.0
+    count = 0
+    for values in batches:
+        kept = clipped(values)
+        mean = math.fsum(kept) / len(kept)
+        differences += math.fsum((second - first) ** 2 for first, second in pairwise(kept))
+        squares += math.fsum((value - mean) ** 2 for value in kept)
+        correction += 1.0
+        count += len(kept)
+    if squares <= 0 or count <= 2 * correction:
+        return 0.0, math.inf
+    # The ratio's mean is 2 (n - 1)/(n - 1 degrees of freedom) = 2, of a series of n values that do not depend.
+    return 1 - differences / (2 * squares), 1 / math.sqrt(count)
 
 
-def _incomplete_beta(a: float, b: float, x: float) -> float:
-    """The regularised incomplete beta function I_x(a, b), by Lentz's continued fraction (A&S 26.5.8)."""
-    if x <= 0 or x >= 1:
-        return 0.0 if x <= 0 else 1.0
-    front = math.exp(
-        math.lgamma(a + b) - math.lgamma(a) - math.lgamma(b) + a * math.log(x) + b * math.log1p(-x)
-    )
-    if x > (a + 1) / (a + b + 2):
-        return 1.0 - front * _fraction(b, a, 1 - x) / b
-    return front * _fraction(a, b, x) / a
+def two_levels(values: Sequence[float], apart: float) -> bool:
+    """Whether the values lie on two levels: a split leaves less than `LEFT_OVER` of their squares.
+
+    Args:
+        values: at least six.
+        apart: levels nearer than this are one (neighbouring ticks of a coarse clock).
+    """
+    # A single value beyond the others is an outlier and no level.
+    ordered = sorted(values)
+    total = _squares(ordered)
+    for at in range(2, len(ordered) - 1):
+        left, right = ordered[:at], ordered[at:]
+        if right[0] - left[-1] > apart and _squares(left) + _squares(right) < LEFT_OVER * total:
+            return True
+    return False
 
 
-def _fraction(a: float, b: float, x: float) -> float:
-    tiny = 1e-300
-    c, d = 1.0, 1.0 / max(1.0 - (a + b) * x / (a + 1), tiny)
-    result = d
-    for m in range(1, 500):
-        even = m * (b - m) * x / ((a + 2 * m - 1) * (a + 2 * m))
-        odd = -(a + m) * (a + b + m) * x / ((a + 2 * m) * (a + 2 * m + 1))
-        step = 1.0
-        for term in (even, odd):
-            d = 1.0 / (1.0 + term * d or tiny)
-            c = 1.0 + term / c or tiny
-            step = c * d
-            result *= step
-        if abs(step - 1) < 1e-14:
-            break
-    return result
+LEFT_OVER = 0.07
+"""Of twelve normal values 995 of 1000 have no such split (by simulation); of two modes six noises apart most do."""
+
+
+def _squares(values: Sequence[float]) -> float:
+    mean = math.fsum(values) / len(values)
+    return math.fsum((value - mean) ** 2 for value in values)
 
 
 def rejected(probabilities: Sequence[float], rate: float) -> tuple[list[bool], float]:

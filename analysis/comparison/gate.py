@@ -235,13 +235,12 @@ def _time(
     change = 100 * judgement.change
     direction = "slower" if change > 0 else "faster"
     words = f"{abs(change):.1f} % {direction}, {100 * judgement.low:+.1f} % to {100 * judgement.high:+.1f} %"
-    beyond = compare(change, condition.value)
-    if kernel.verdict in ("slower", "faster"):
-        return beyond, words
-    if kernel.verdict == "unclear" and (
-        beyond or any(compare(100 * end, condition.value) for end in (judgement.low, judgement.high))
-    ):
-        return None, f"CAN'T TELL: {words}"
+    # The limit itself is tested, at both ends of the interval that is shown: an estimate beyond it may be chance.
+    ends = [compare(100 * end, condition.value) for end in (judgement.low, judgement.high)]
+    if kernel.verdict in ("slower", "faster", "same") and all(ends):
+        return kernel.verdict != "same", words
+    if any(ends) and kernel.verdict != "same":
+        return None, f"CAN'T TELL whether it is {condition.compare} {condition.value:+g} %: {words}"
     return False, words
 
 

@@ -1,73 +1,116 @@
-"""How much launches of a kernel usually differ, by what kind of kernel it is: learnt from repeated collections."""
+"""How much launches of a kernel usually differ, by how long it takes and what limits it: learnt from collections."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
+
+from gemmprof.base.brief import time_words
+
+REFERENCE_NS = 1e5
+"""Duration at which `NoiseModel.middle` holds."""
+WIDEST = 0.15
+"""Standard deviations up to this are held possible where there are repetitions; more where those say so."""
+POINTS = 25
+"""Standard deviations that are held possible: the answers change by less than 0.1 % with more of them."""
+BACKGROUND = 0.03
+"""Chance that a kernel is like none of the recorded ones: as noisy as the noisiest of them, or beyond."""
 
 
 @dataclass(frozen=True, slots=True)
 class Noise:
-    """What is usual for a class of kernels, as parts of the time (0.01 is 1 %).
+    """What is usual for a kernel, as parts of its time (0.01 is 1 %).
 
     Attributes:
-        name: the class, for people: ``5 µs to 50 µs, memory``.
-        within: standard deviation of launches within one process.
-        freedom: how many launches of one's own weigh as much as the class's word on `within`.
+        name: the kernels that it is usual for, for people: ``about 24 µs, limited by memory``.
+        middle: standard deviation of launches within one process: as many kernels lie above it as below.
+        factor: natural logarithm of how many times as much or as little it is in a typical kernel of this kind.
+        largest: the largest that any recorded kernel has; with one launch a side nothing larger is held possible.
         between_floor: standard deviation of whole processes, however steady their launches are.
         between_share: standard deviation of whole processes as a part of that within them.
-        between_freedom: degrees of freedom of the latter two: how far kernels of one class differ in them.
-        kernels: how many kernels the class was learnt from.
     """
 
     name: str
-    within: float
-    freedom: float
+    middle: float
+    factor: float
+    largest: float
     between_floor: float
     between_share: float
-    between_freedom: float
-    kernels: int = 0
 
-    def between(self, variance: float) -> float:
+    def between(self, variance: float, share: float | None = None) -> float:
         """Variance of whole processes of a kernel whose launches have this variance within one."""
-        return self.between_floor**2 + self.between_share**2 * variance
+        return self.between_floor**2 + (self.between_share if share is None else share) ** 2 * variance
+
+    def spreads(self, squares: float, freedom: float) -> tuple[tuple[float, ...], tuple[float, ...]]:
+        """Standard deviations that launches may have, and how likely each is.
+
+        What is usual is one lognormal distribution with a flat background; repetitions of one's own, by the sum of
+        their squared distances and its degrees of freedom, make some likelier (Bayes).
+        """
+        if freedom <= 0:
+            return _usual(self.middle, self.factor, self.largest, self.largest)
+        widest = WIDEST
+        while widest < 2 * math.sqrt(squares / freedom):
+            widest *= 2
+        sigmas, usual = _usual(self.middle, self.factor, self.largest, widest)
+        logs = [
+            math.log(weight) - freedom * math.log(sigma) - squares / (2 * sigma * sigma)
+            for sigma, weight in zip(sigmas, usual, strict=True)
+        ]
+        most = max(logs)
+        weights = [math.exp(one - most) for one in logs]
+        total = math.fsum(weights)
+        return sigmas, tuple(weight / total for weight in weights)
+
+
+@lru_cache(maxsize=4096)
+def _usual(
+    middle: float, factor: float, largest: float, widest: float
+) -> tuple[tuple[float, ...], tuple[float, ...]]:
+    """What is usual before any repetition is seen: standard deviations on a logarithmic grid, and their weights."""
+    centre = min(math.log(middle), math.log(largest) - 0.1)
+    low = centre - 3 * factor
+    high = math.log(widest)
+    count = POINTS if widest == largest else round(POINTS * 1.6)
+    logs = [low + (high - low) * step / (count - 1) for step in range(count)]
+    usual = [math.exp(-0.5 * ((log - centre) / factor) ** 2) for log in logs]
+    # The background lies where the noisiest kernels are: from half of the largest on.
+    far = [1.0 if log > math.log(largest / 2) else 0.0 for log in logs]
+    weights = [
+        (1 - BACKGROUND) * one / math.fsum(usual) + BACKGROUND * other / math.fsum(far)
+        for one, other in zip(usual, far, strict=True)
+    ]
+    return tuple(map(math.exp, logs)), tuple(weights)
 
 
 @dataclass(frozen=True, slots=True)
 class NoiseModel:
-    """Classes of kernels by duration and limit, and how whole processes differ.
+    """What is usual, as a power of the duration times a factor for what limits the kernel; and between processes.
 
     Attributes:
-        source: what the classes were learnt from.
-        within: (upper end of the duration in ns, limit) to (standard deviation, kernels); the limit is ``memory``,
-            ``compute`` or ``latency``, '' for any.
-        freedom, between_floor, between_share, between_freedom: see `Noise`; one figure for all classes.
+        source: what it was learnt from.
+        middle: see `Noise`, of a kernel of `REFERENCE_NS`.
+        power: of the duration: short kernels scatter more.
+        limits: factor for ``memory``, ``compute`` or ``latency``.
+        factor, largest, between_floor, between_share: see `Noise`; one figure for all kernels.
     """
 
     source: str
-    within: Mapping[tuple[float, str], tuple[float, int]]
-    freedom: float
+    middle: float
+    power: float
+    limits: Mapping[str, float]
+    factor: float
+    largest: float
     between_floor: float
     between_share: float
-    between_freedom: float
 
     def of(self, nanoseconds: float, limit: str = "") -> Noise:
         """What is usual for a kernel of this duration whose limit is this ('' if unknown)."""
-        ends = sorted({end for end, _ in self.within})
-        end = next((end for end in ends if nanoseconds <= end), ends[-1])
-        kind = limit if (end, limit) in self.within else ""
-        within, kernels = self.within[end, kind]
-        start = max((other for other in ends if other < end), default=0.0)
-        return Noise(
-            _class_name(start, end, kind),
-            within,
-            self.freedom,
-            self.between_floor,
-            self.between_share,
-            self.between_freedom,
-            kernels,
-        )
+        middle = self.middle * (nanoseconds / REFERENCE_NS) ** self.power * self.limits.get(limit, 1.0)
+        name = f"about {time_words(nanoseconds)}" + (f", limited by {limit}" if limit in self.limits else "")
+        return Noise(name, middle, self.factor, self.largest, self.between_floor, self.between_share)
 
 
 BUSY_PERCENT = 60.0
@@ -75,21 +118,7 @@ BUSY_PERCENT = 60.0
 
 
 def limit_of(compute: float, memory: float) -> str:
-    """The coarse limit that a class is told by, from the two throughputs in per cent of peak."""
+    """The coarse limit that tells kernels apart, from the two throughputs in per cent of peak."""
     if max(compute, memory) < BUSY_PERCENT:
         return "latency"
     return "compute" if compute > memory else "memory"
-
-
-def _class_name(start: float, end: float, limit: str) -> str:
-    if not start:
-        span = f"up to {_duration(end)}"
-    elif math.isinf(end):
-        span = f"over {_duration(start)}"
-    else:
-        span = f"{_duration(start)} to {_duration(end)}"
-    return f"{span}, limited by {limit}" if limit else span
-
-
-def _duration(nanoseconds: float) -> str:
-    return f"{nanoseconds / 1e6:g} ms" if nanoseconds >= 1e6 else f"{nanoseconds / 1e3:g} µs"

@@ -6,6 +6,7 @@ import math
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from statistics import NormalDist
 from typing import Literal
 
 from gemmprof.analysis.comparison.judgement import (
@@ -180,13 +181,21 @@ def compare_matches(
             f"Kernels whose code and counters are what they were moved {math.sqrt(spread):.1f} times as far as noise "
             "explains (another card of the model, other clocks or load?): all intervals are widened as much."
         )
-        estimates = {
-            position: replace(one, error=one.error * math.sqrt(spread)) for position, one in estimates.items()
-        }
+        estimates = {position: one.widened(math.sqrt(spread)) for position, one in estimates.items()}
+    single = {position for position in estimates if _one_process(found[position].match)}
+    if estimates and len(single) == len(estimates):
+        notes.append(
+            "One process a side: how far whole processes differ is what is usual elsewhere, and a process in another "
+            "mode looks like a change. Several reports a side tell (--with)."
+        )
     judged = dict(zip(estimates, judge(list(estimates.values()), rate=rate, margin=margin), strict=True))
     for position, judgement in judged.items():
         found[position] = _with_verdict(found[position], judgement, margin)
     return Outcome(before, after, tuple(found), tuple(notes), ladder)
+
+
+def _one_process(match: Match) -> bool:
+    return all(record is not None and len(record.times) == 1 for record in (match.before, match.after))
 
 
 def _unjudged(match: Match) -> Compared:
@@ -250,13 +259,15 @@ def _moved_controls(found: Sequence[Compared], estimates: dict[int, Estimate]) -
     ]
     if len(controls) < CONTROLS:
         return 1.0
-    # The mean square of Student's t is ν/(ν-2).
-    squares = [
-        (one.change / one.error) ** 2 * (one.freedom - 2) / one.freedom for one in controls if one.freedom > 2
-    ]
-    mean = sum(squares) / max(len(squares), 1)
+    squares = [_score(one) ** 2 for one in controls]
+    mean = sum(squares) / len(squares)
     # A mean of n squares of unit variance scatters by √(2/n): only what goes well beyond that is the machine's.
-    return mean if mean > 1 + 3 * math.sqrt(2 / max(len(squares), 1)) else 1.0
+    return mean if mean > 1 + 3 * math.sqrt(2 / len(squares)) else 1.0
+
+
+def _score(one: Estimate) -> float:
+    """The change in standard deviations of a normal distribution that is as unlikely."""
+    return NormalDist().inv_cdf(max(one.probability, 1e-15) / 2)
 
 
 def _with_verdict(one: Compared, judgement: Judgement, margin: float) -> Compared:
@@ -267,7 +278,9 @@ def _with_verdict(one: Compared, judgement: Judgement, margin: float) -> Compare
     if verdict in ("slower", "faster") and one.code_same and one.counters_same and one.match.how != "ladder":
         cycles = _cycles_change(before, after)
         clock = clock_change(before, after)
-        if cycles is not None and abs(cycles) < margin and clock is not None and abs(clock) > margin / 2:
+        if judgement.equivalent:
+            verdict = "same"
+        elif cycles is not None and abs(cycles) < margin and clock is not None and abs(clock) > margin / 2:
             verdict = "same"
             notes.append(
                 f"same code, same counters, same cycles ({100 * cycles:+.1f} %): the time moved with the SM clock "
@@ -280,6 +293,8 @@ def _with_verdict(one: Compared, judgement: Judgement, margin: float) -> Compare
             )
     if judgement.own_share == 0:
         notes.append(_of_single_launches(one))
+    if judgement.unsteady:
+        notes.append("the launches of a process drift or change between modes: the interval allows for it")
     if judgement.paired:
         notes.append("compared launch by launch: they do different work in an order that repeats")
     if one.match.how in ("launch", "renamed", "chosen", "only"):
@@ -320,8 +335,8 @@ def _of_single_launches(one: Compared) -> str:
     """What an interval rests on where no process launched the kernel twice."""
     sides = (one.match.before, one.match.after)
     if any(record is not None and len(record.times) > 1 for record in sides):
-        return f"one launch a report: how far launches of one process differ is the noise of its class ({one.noise})"
-    return f"one launch a side: the interval rests on the noise of its class ({one.noise})"
+        return f"one launch a report: how far launches of a process differ is what is usual for kernels of {one.noise}"
+    return f"one launch a side: the interval rests on what is usual for kernels of {one.noise}"
 
 
 def _cycles(record: KernelRecord) -> float | None:

@@ -134,7 +134,8 @@ class TestVerdicts:
         assert 0.27 < spilled.cycles < spilled.judgement.change < 0.29
         text = spilled.reasons[0].text
         assert "registers 48 → 32" in text and "STL 0 →" in text and "instructions 224 → 280" in text
-        assert {kernel.verdict for name, kernel in found.items() if name != spilled.match.label} == {"same"}
+        others = {kernel.verdict for name, kernel in found.items() if name != spilled.match.label}
+        assert others <= {"same", "unclear"} and "same" in others
 
     def test_same_code_and_counters_are_not_red_however_slow(self, tmp_path: Path) -> None:
         before = make_run(tmp_path / "a", {1: 1e-3, 2: 1e-3})

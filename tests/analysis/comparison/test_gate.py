@@ -12,7 +12,6 @@ import pytest
 from gemmprof.analysis.comparison import sides
 from gemmprof.analysis.comparison.code import Code, code_of, likeness
 from gemmprof.analysis.comparison.conditions import Condition
-from gemmprof.analysis.comparison.distributions import t_quantile, t_tail
 from gemmprof.analysis.comparison.gate import GateResult, check
 from gemmprof.analysis.comparison.judgement import FALSE_DISCOVERY_RATE, Batch, estimate, judge
 from gemmprof.analysis.comparison.matching import ALIKE, chosen, match, rungs
@@ -104,7 +103,9 @@ class TestGate:
     def test_what_cannot_be_told_is_not_decided_however_large(self) -> None:
         before, after = record(nanoseconds=((100.0,),)), record(nanoseconds=((104.0,),))
         found = gate(before, after, "time > +3%")
-        assert found.holds and [text.split(":")[1] for _, text in found.undecided] == [" CAN'T TELL"]
+        assert found.holds and [text.split(":")[1] for _, text in found.undecided] == [
+            " CAN'T TELL whether it is > +3 %"
+        ]
         assert found.checked == 0
         assert gate(before, after, "time > +3%", "time > 0").checked == 1
 
@@ -128,7 +129,7 @@ class TestNotes:
         (one,) = compared(record(nanoseconds=several), record(nanoseconds=several)).kernels
         assert "one launch a side" not in one.note
         assert (
-            "one launch a report: how far launches of one process differ is the noise of its class"
+            "one launch a report: how far launches of a process differ is what is usual for kernels of about 1 µs"
             in one.note
         )
 
@@ -206,10 +207,10 @@ class TestVerdicts:
         times = [Batch.of_times([1e6 * (1 + 0.001 * n) for n in range(8)])]
         one = estimate(times, times, noise)
         (judged,) = judge([one])
-        width = t_quantile(FALSE_DISCOVERY_RATE, one.freedom) * one.error
+        width = one.noise.quantile(FALSE_DISCOVERY_RATE)
         least = math.log1p(judged.detectable)
         # A slowdown of that size is missed where the noise takes it back below the width: 5 % on one side.
-        assert t_tail((least - width) / one.error, one.freedom) / 2 == pytest.approx(0.05, rel=1e-6)
+        assert one.noise.tail(least - width) / 2 == pytest.approx(0.05, rel=1e-4)
 
     def test_a_clock_of_32_ns_is_told_by_multiples_of_it(self) -> None:
         coarse, fine = (
@@ -225,7 +226,7 @@ class TestVerdicts:
             return compare_matches(match(before, after))
 
         assert any("moved" in note for note in outcome(5).notes)
-        assert outcome(4).notes == ()
+        assert not any("moved" in note for note in outcome(4).notes)
 
     def test_time_that_moved_with_the_clock_is_the_same(self) -> None:
         def judged(hz: float, cycles: float) -> tuple[str, str]:

@@ -11,18 +11,17 @@ from pathlib import Path
 import pytest
 
 from gemmprof.analysis.comparison.distributions import (
+    Mixture,
     location,
     location_variance,
     rejected,
-    t_quantile,
-    t_tail,
 )
-from gemmprof.analysis.comparison.judgement import Batch, Judgement, estimate, judge
+from gemmprof.analysis.comparison.judgement import Batch, Estimate, Judgement, estimate, judge
 from gemmprof.analysis.comparison.noise import Noise
 from gemmprof.analysis.comparison.noise_classes import UNDER_NCU
 
 ROOT = Path(__file__).resolve().parents[3]
-NOISE = Noise("test", 0.005, 2.0, 0.0003, 0.24, 8.0)
+NOISE = Noise("test", 0.005, 0.8, 0.05, 0.0003, 0.24)
 
 
 def verdict(before: list[float], after: list[float]) -> Judgement:
@@ -35,18 +34,18 @@ def launches(seed: int, count: int, noise: float, mean: float = 100.0) -> list[f
 
 
 class TestDistributions:
-    @pytest.mark.parametrize(
-        ("value", "freedom", "tail"),
-        # From the tables of Student's t: two-sided 5 %, 1 %, 0.1 %.
-        [(12.706, 1, 0.05), (2.776, 4, 0.05), (3.169, 10, 0.01), (3.850, 20, 0.001), (1.960, 1e7, 0.05)],
-    )
-    def test_tail_and_quantile_agree_with_the_tables(self, value: float, freedom: float, tail: float) -> None:
-        assert t_tail(value, freedom) == pytest.approx(tail, rel=2e-3)
-        assert t_quantile(tail, freedom) == pytest.approx(value, rel=1e-3)
+    def test_a_mixture_has_the_tails_of_its_parts(self) -> None:
+        one = Mixture((1.0,), (2.0,))
+        # The table of the normal distribution: two-sided 5 % and 0.1 %.
+        assert one.tail(2 * 1.959964) == pytest.approx(0.05, rel=1e-5)
+        assert one.quantile(0.001) == pytest.approx(2 * 3.290527, rel=1e-5)
+        both = Mixture((0.5, 0.5), (1.0, 3.0))
+        assert both.tail(3.0) == pytest.approx((0.0026998 + 0.3173105) / 2, rel=1e-4)
+        assert both.error == pytest.approx(math.sqrt(5))
 
     def test_location_is_not_moved_by_outliers(self) -> None:
         assert location([1.0, 1.1, 0.9, 1.0, 1.05, 0.95, 50.0, 80.0]) == pytest.approx(1.0, abs=0.06)
-        assert location([1.0, 1.1, 90.0]) == 1.1
+        assert location([1.0, 1.1, 90.0]) == pytest.approx(1.3, abs=0.1)
 
     @pytest.mark.parametrize("count", [1, 2, 3, 4, 6, 12])
     def test_variance_of_the_location(self, count: int) -> None:
@@ -93,7 +92,7 @@ class TestVerdicts:
     def test_one_launch_rests_on_the_class(self) -> None:
         found = verdict([100.0], [101.0])
         assert found.own_share == 0 and found.verdict == "unclear"
-        assert found.high > 0.05
+        assert 0.02 < found.high < 0.3
 
     def test_several_processes_say_more_than_one(self) -> None:
         one = estimate(
@@ -135,6 +134,38 @@ class TestVerdicts:
         alone, among = judge([odd])[0], judge([odd, *calm])[0]
         assert among.low < alone.low and among.high > alone.high
 
+    def test_a_slowdown_among_hundreds_of_single_launches_is_found(self) -> None:
+        """Five times slower was CAN'T TELL where what is usual counted as two launches."""
+        usual = UNDER_NCU.of(5000.0)
+
+        def single(times: float) -> Estimate:
+            return estimate([Batch.of_times([5000.0], 32.0)], [Batch.of_times([5000.0 * times], 32.0)], usual)
+
+        found = judge([single(1.5), single(5.0), *[single(1.0)] * 841])
+        assert [one.verdict for one in found[:3]] == ["slower", "slower", "unclear"]
+        assert all(-0.4 < one.low < one.high < 0.6 for one in found[2:])
+
+    @pytest.mark.parametrize("kind", ["drift", "modes", "neighbours alike"])
+    def test_launches_that_depend_on_one_another_widen_the_interval(self, kind: str) -> None:
+        draw = random.Random(kind)
+
+        def process(start: float) -> list[float]:
+            values, level = [], start
+            for at in range(12):
+                level = {"drift": start * at / 11, "modes": start if at < 8 else 3.0 - start}.get(
+                    kind, 0.95 * level + 0.3 * draw.gauss(0, 1)
+                )
+                values.append(100 * math.exp(0.005 * (level + 0.2 * draw.gauss(0, 1))))
+            return values
+
+        before, after = process(0.0), process(3.0)
+        found = verdict(before, after)
+        assert found.unsteady and found.verdict == "unclear"
+        independent = random.Random(1).sample(before, 12), random.Random(2).sample(after, 12)
+        if kind != "modes":
+            width = verdict(*independent)
+            assert width.high - width.low < found.high - found.low
+
     def test_a_summary_says_what_its_times_say(self) -> None:
         times = sorted(launches(5, 200, 0.01))
         summary = Batch.of_summary(times[100], times[20], times[180], 200)
@@ -165,5 +196,12 @@ def test_error_rates_are_what_was_promised() -> None:
     hits = sum(int(row[1].split()[0]) for row in alarms)
     total = sum(int(row[1].split()[2]) for row in alarms)
     assert total >= 1000 and hits <= 0.01 * total
-    found = {key: float(share[key][3].split("(")[1].split()[0]) for key in (("2 %", "12"), ("5 %", "3"))}
-    assert min(found.values()) >= 95.0
+
+    def percent(cell: str) -> float:
+        return float(cell.split("(")[1].split()[0])
+
+    # Of kernels as much longer: 35 at once, then each alone beside other rules.
+    assert percent(share["2 %", "3"][3]) >= 80 and percent(share["2 %", "12"][3]) >= 95
+    (ours,) = (row for row in rows if row[0] == "gemmprof")
+    assert percent(ours[1]) <= 1.5 and percent(ours[2]) >= 85 and percent(ours[3]) <= 0.6
+    assert percent(ours[4]) >= 78
