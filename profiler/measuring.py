@@ -17,7 +17,7 @@ from gemmprof.profiler.places.protocol import CRASHED, Answer, Places, Request, 
 from gemmprof.profiler.program import counted_interrupts
 from gemmprof.profiler.settings import Settings
 
-MODULE = "gemmprof.profiler.worker"
+MODULE = "gemmprof.profiler.stage_worker"
 
 PART_SECONDS = 600.0
 """What a child may take for a part of a task beyond its arithmetic: loading, a plug-in that tunes itself."""

@@ -18,7 +18,7 @@ from gemmprof.model import Problem
 from gemmprof.model.answers import Outcome
 from gemmprof.profiler.job import Job, Task
 from gemmprof.profiler.tuning.outcomes import Journal
-from gemmprof.reports.dataset.store import MANIFEST, DatasetError, load_manifest
+from gemmprof.reports.dataset.manifest import MANIFEST, DatasetError, load_manifest
 from gemmprof.reports.history.store import HistoryError, HistoryStore
 
 WRONG: dict[str, Callable[[Any], Any]] = {

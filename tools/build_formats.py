@@ -39,7 +39,7 @@ HOMES = (
 """Where what ``--json`` prints is declared, in the order of the page."""
 FILES = (
     ("run.json", "gemmprof.runs.run_format", "RunDocument", "of a run directory"),
-    ("dataset.json", "gemmprof.reports.dataset.store", "Manifest", "of a data set"),
+    ("dataset.json", "gemmprof.reports.dataset.manifest", "Manifest", "of a data set"),
     ("NAME.json.zst", "gemmprof.analysis.comparison.baseline", "Baseline", "of a baseline"),
     (
         "tuned.json",

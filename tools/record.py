@@ -31,7 +31,7 @@ from gemmprof.model import Problem, Stage
 from gemmprof.profiler.collect import collect
 from gemmprof.profiler.settings import LEAN, Settings
 from gemmprof.reports.terminal import summary
-from gemmprof.reports.terminal.progress import PlainProgress
+from gemmprof.reports.terminal.progress_bars import PlainProgress
 from gemmprof.runs.directory import RUN_FILE, Run, load_run, save_run
 
 PROFILED = {"single": ("4096", "2048"), "half": ("4096", "2048"), "fp8": ("4096",)}

@@ -129,7 +129,7 @@ class Region:
     def _profiled(self) -> Report:
         """Run the program again under ncu and open what comes of it."""
         from gemmprof.analysis.inputs.selection import selection
-        from gemmprof.api import opened, profiling
+        from gemmprof.api import launch_choice, opened
         from gemmprof.profiler.programs.program_session import ProgramProfiler, program_name
 
         options = self._options
@@ -147,10 +147,10 @@ class Region:
                 environment={REGION_VARIABLE: str(self._number), REPORTS_VARIABLE: json.dumps(_reports)},
             )
             wanted = selection(options["kernel"], None, options["nvtx"], options["top"])
-            counted = profiling.count(profiler, wanted)
-            choice = profiling.chosen(counted, wanted, limit=options["count"])
+            counted = launch_choice.count(profiler, wanted)
+            choice = launch_choice.chosen(counted, wanted, limit=options["count"])
             self._say(
-                f"gemmprof: {counted}", *profiling.cost(choice, counted, metric_set=options["metric_set"])
+                f"gemmprof: {counted}", *launch_choice.cost(choice, counted, metric_set=options["metric_set"])
             )
             collected = profiler.profile(choice.filters)
         if collected.report is None:

@@ -30,7 +30,7 @@ def refresh(folder: Path, inputs: list[Path], options: argparse.Namespace) -> bo
     Raises:
         ReportError, UsageError: if the inputs stand for no report.
     """
-    from gemmprof.reports.dataset.store import update
+    from gemmprof.reports.dataset.manifest import update
     from gemmprof.reports.dataset.tree import reports_below
     from gemmprof.reports.terminal import found
 

@@ -117,7 +117,7 @@ def _add_method(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Collect, render, and print the summary."""
     from gemmprof.profiler.collect import Interrupted, collect
-    from gemmprof.reports.terminal.progress import progress_on
+    from gemmprof.reports.terminal.progress_bars import progress_on
 
     directory = run_directory(options)
     resume = options.resume is not None

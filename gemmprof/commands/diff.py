@@ -285,14 +285,14 @@ def _print(outcome: Outcome, gate: GateResult | None, options: argparse.Namespac
     from gemmprof.base.documents import json_text
     from gemmprof.reports.documents.of_comparison import compared
     from gemmprof.reports.terminal import verdicts
-    from gemmprof.reports.verdicts import documents, words
+    from gemmprof.reports.verdicts import interchange, words
 
     kind = "json" if options.json else options.format
     makers = {
         "json": lambda *found: json_safe(json_text(compared(*found))),
-        "junit": documents.junit_text,
-        "sarif": documents.sarif_text,
-        "markdown": documents.markdown_text,
+        "junit": interchange.junit_text,
+        "sarif": interchange.sarif_text,
+        "markdown": interchange.markdown_text,
         "github": _github_text,
     }
     if options.output:

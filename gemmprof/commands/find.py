@@ -47,8 +47,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Search; exit code 0, or 1 if some report could not be read."""
     from gemmprof.analysis.inputs.conditions import parse_condition
-    from gemmprof.reports.dataset.search import search
-    from gemmprof.reports.dataset.store import is_dataset
+    from gemmprof.reports.dataset.manifest import is_dataset
+    from gemmprof.reports.dataset.query import search
     from gemmprof.reports.terminal import found
 
     terminal = common.console()

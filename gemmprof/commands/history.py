@@ -204,7 +204,7 @@ def _none_matches(store: HistoryStore, options: argparse.Namespace) -> UsageErro
 def _check(options: argparse.Namespace) -> int:
     from gemmprof.analysis.history.changepoints import FEWEST
     from gemmprof.analysis.history.changes import changes
-    from gemmprof.analysis.history.overview import series_with_steps
+    from gemmprof.analysis.history.many_series import series_with_steps
     from gemmprof.reports.history.store import HistoryStore
     from gemmprof.reports.terminal import history
 

@@ -228,13 +228,13 @@ def _say(text: str) -> None:
 
 def _counted(options: argparse.Namespace, profiler: ProgramProfiler, wanted: Selection) -> Choice:
     """Count the launches, choose, and say what it will cost."""
-    from gemmprof.api import profiling
+    from gemmprof.api import launch_choice
 
     _say(f"Counting the launches of: {shlex.join(profiler.program)}")
-    counted = profiling.count(profiler, wanted, options.skip)
+    counted = launch_choice.count(profiler, wanted, options.skip)
     _say(f"  {counted}")
-    choice = profiling.chosen(counted, wanted, limit=options.count, every=options.all_launches)
-    for line in profiling.cost(choice, counted, options.repeat, options.metric_set):
+    choice = launch_choice.chosen(counted, wanted, limit=options.count, every=options.all_launches)
+    for line in launch_choice.cost(choice, counted, options.repeat, options.metric_set):
         _say(line)
     return choice
 
@@ -242,7 +242,7 @@ def _counted(options: argparse.Namespace, profiler: ProgramProfiler, wanted: Sel
 def _profile(
     profiler: ProgramProfiler, filters: Sequence[str], choice: Choice | None, stem: str
 ) -> Collected:
-    from gemmprof.reports.terminal.progress import progress_on
+    from gemmprof.reports.terminal.progress_bars import progress_on
 
     with progress_on(common.console(stderr=True), bars=sys.stderr.isatty(), quiet=True) as progress:
         progress.phase("profile", choice.launches if choice is not None else 0)

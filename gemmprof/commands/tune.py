@@ -77,7 +77,7 @@ def run(options: argparse.Namespace) -> int:
         return _reset(variant)
     from gemmprof.model.answers import Search
     from gemmprof.profiler.tuning.search import tune
-    from gemmprof.reports.terminal.progress import BarProgress, PlainProgress
+    from gemmprof.reports.terminal.progress_bars import BarProgress, PlainProgress
     from gemmprof.reports.terminal.tuning import print_search
 
     problems = tuple(

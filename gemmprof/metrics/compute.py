@@ -33,9 +33,6 @@ _PIPE = re.compile(
     r"\.avg\.pct_of_peak_sustained_(?P<over>active|elapsed)"
 )
 
-PIPE_FAMILY = "sm__pipe_<pipe>_cycles_active.avg.pct_of_peak_sustained_active"
-"""What documentation calls the metrics of all pipes."""
-
 
 @dataclass(frozen=True, slots=True)
 class PipeMetric:
@@ -85,10 +82,6 @@ SAMPLES_DROPPED_BYTES = "smsp__pcsamp_dropped_bytes"
 
 _STALL_CYCLES = re.compile(r"smsp__average_warps_issue_stalled_(\w+)_per_issue_active\.ratio")
 _STALL_SAMPLES = re.compile(r"smsp__pcsamp_warps_issue_stalled_(\w+?)(_not_issued)?")
-
-STALL_CYCLES_FAMILY = "smsp__average_warps_issue_stalled_<reason>_per_issue_active.ratio"
-STALL_SAMPLES_FAMILY = "smsp__pcsamp_warps_issue_stalled_<reason>"
-"""What documentation calls the metrics of all stall reasons."""
 
 
 def stall_cycles(present: Iterable[str]) -> dict[str, str]:

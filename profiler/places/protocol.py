@@ -2,7 +2,7 @@
 
 A *place* is one GPU with a child process on it that answers requests (`gemmprof.children.line_worker`). `Places` are
 several of them behind one queue. A request is an object that JSON can hold; which ones a child understands is the
-matter of its module (``profiler/worker.py``, ``profiler/tuning/tuning_worker.py``).
+matter of its module (``profiler/stage_worker.py``, ``profiler/tuning/tuning_worker.py``).
 """
 
 from __future__ import annotations

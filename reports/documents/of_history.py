@@ -13,7 +13,7 @@ from gemmprof.base.documents import Document, Part
 
 if TYPE_CHECKING:
     from gemmprof.analysis.comparison.baseline import Baseline
-    from gemmprof.reports.dataset.search import Answer
+    from gemmprof.reports.dataset.query import Answer
     from gemmprof.reports.history.index import SeriesSummary
 
 

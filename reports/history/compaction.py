@@ -15,10 +15,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gemmprof.analysis.history.overview import Times, series_with_steps
-from gemmprof.reports.history.files import ROW_GROUP, PointsReader, new_points
+from gemmprof.analysis.history.many_series import Times, series_with_steps
 from gemmprof.reports.history.index import NAMES, Piece, index_of, index_table, write_index
 from gemmprof.reports.history.listing import REPLACES, Listing
+from gemmprof.reports.history.point_files import ROW_GROUP, PointsReader, new_points
 
 if TYPE_CHECKING:
     import numpy as np

@@ -7,10 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gemmprof.analysis.history.overview import Times
+from gemmprof.analysis.history.many_series import Times
 from gemmprof.base.documents import DocumentError, read_json
 from gemmprof.base.foreign_files import RefusedFileError
-from gemmprof.reports.history.files import PointsReader, read_columns, rows_at, rows_of_series
 from gemmprof.reports.history.index import (
     NAMES,
     Piece,
@@ -24,6 +23,7 @@ from gemmprof.reports.history.index import (
     piece_of,
     sorted_piece,
 )
+from gemmprof.reports.history.point_files import PointsReader, read_columns, rows_at, rows_of_series
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -22,7 +22,7 @@ from datetime import UTC
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from gemmprof.analysis.history.overview import Times
+from gemmprof.analysis.history.many_series import Times
 from gemmprof.analysis.history.points import Point
 from gemmprof.analysis.history.series import Series
 from gemmprof.analysis.inputs.selection import expression
@@ -30,10 +30,10 @@ from gemmprof.base.documents import Document, DocumentError, OtherFormatError, j
 from gemmprof.base.errors import GemmprofError, UsageError
 from gemmprof.base.foreign_files import open_lock, read_bytes
 from gemmprof.base.output import remove_leftovers
-from gemmprof.reports.history.files import write_points
+from gemmprof.reports.history.columns import points_of, series_in, table_of
 from gemmprof.reports.history.index import ROOM, SeriesSummary, index_of, write_index
 from gemmprof.reports.history.listing import COMPACT, Listing, read_index
-from gemmprof.reports.history.rows import points_of, series_in, table_of
+from gemmprof.reports.history.point_files import write_points
 from gemmprof.runs.directory import write_atomically
 
 if TYPE_CHECKING:
@@ -152,7 +152,7 @@ class HistoryStore:
             files = self._files()
             for name in files.replaced:
                 (self.folder / "records" / name).unlink(missing_ok=True)
-            self._mend_indexes(files.compacted)
+            self._complete_indexes(files.compacted)
             if len(files.records) < at_least:
                 return True
             # Compact files grow by merging only with ones of their own size, so a point is rewritten few times.
@@ -175,7 +175,7 @@ class HistoryStore:
                 index_of(path).unlink(missing_ok=True)
         return True
 
-    def _mend_indexes(self, compacted: Sequence[Path]) -> None:
+    def _complete_indexes(self, compacted: Sequence[Path]) -> None:
         """Write the indexes that an older gemmprof did not, and clear away those that a kill left alone."""
         (self.folder / ROOM).mkdir(exist_ok=True)
         wanted = {index_of(path) for path in compacted}

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from gemmprof.analysis.comparison.outcome import Outcome
     from gemmprof.analysis.session import Session
     from gemmprof.model import CodePlace
-    from gemmprof.reports.pages.ladder import Overview
+    from gemmprof.reports.pages.ladder_page import Overview
     from gemmprof.reports.pages.sections import Section
 
 INDEX = "index"
@@ -218,7 +218,7 @@ def is_our_page(file: Path) -> bool:
 def index_article(report: Report) -> Markup:
     """The page of a run, or the list of the kernels where there is no run."""
     from gemmprof.reports.facts import run_facts
-    from gemmprof.reports.pages.ladder import overview
+    from gemmprof.reports.pages.ladder_page import overview
     from gemmprof.reports.pages.verdicts import verdicts
 
     prefix = report.links.prefix(None)
@@ -281,11 +281,6 @@ def kernel_article(report: Report, page: KernelPage) -> Markup:
             page_key=page.key,
         )
     )
-
-
-def _as_markdown(page: KernelPage) -> str:
-    explanation = page.explanation
-    return "" if explanation is None else markdown.document([Explained(explanation, page.family)])
 
 
 def _line_links(shown: Sequence[Section], prefix: str) -> Callable[[CodePlace], str]:

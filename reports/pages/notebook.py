@@ -23,7 +23,7 @@ from gemmprof.reports.formatting import (
 )
 from gemmprof.reports.pages.contents import KernelPage, Plan
 from gemmprof.reports.pages.environment import asset, environment
-from gemmprof.reports.pages.ladder import overview
+from gemmprof.reports.pages.ladder_page import overview
 from gemmprof.runs.directory import Run
 
 if TYPE_CHECKING:

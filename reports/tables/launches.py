@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from gemmprof import metrics as m
 from gemmprof.model import KernelProfile
-from gemmprof.reports.tables.code import CODE_COLUMNS, LINE_COLUMNS, Columns, add_code
+from gemmprof.reports.tables.by_instruction import CODE_COLUMNS, LINE_COLUMNS, Columns, add_code
 from gemmprof.reports.tables.metrics import MetricRows
 
 if TYPE_CHECKING:

@@ -10,8 +10,8 @@ from gemmprof.analysis.comparison.quantities import ALIASES
 from gemmprof.analysis.explanation.causes import CAUSES
 from gemmprof.analysis.inputs.named_figures import UNITS, canonical
 from gemmprof.base.printable import one_line
-from gemmprof.reports.dataset.search import Answer
-from gemmprof.reports.dataset.store import Update
+from gemmprof.reports.dataset.manifest import Update
+from gemmprof.reports.dataset.query import Answer
 from gemmprof.reports.formatting import counted, nanoseconds, quantity, short_name
 
 if TYPE_CHECKING:

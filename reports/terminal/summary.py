@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 from gemmprof.base.documents import Document
 from gemmprof.model import Card, Problem, RunInfo, StageResult
 from gemmprof.reports.explanations import words
-from gemmprof.reports.pages.ladder import launch_row
+from gemmprof.reports.pages.ladder_page import launch_row
 
 if TYPE_CHECKING:
     from rich.console import Console

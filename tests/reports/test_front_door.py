@@ -20,7 +20,7 @@ from gemmprof.cli import main
 from gemmprof.commands import COMMANDS
 from gemmprof.reports.facts import counts
 from gemmprof.reports.pages.contents import plan
-from gemmprof.reports.pages.families import family_rows
+from gemmprof.reports.pages.family_rows import family_rows
 from gemmprof.reports.terminal import overview
 
 TRANSFORMER = ROOT / "docs" / "examples" / "recorded" / "transformer.ncu-rep.xz"

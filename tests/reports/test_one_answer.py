@@ -30,7 +30,7 @@ from gemmprof.reports.figures.memory_diagram import diagram
 from gemmprof.reports.formatting import bandwidth, percent
 from gemmprof.reports.pages.contents import KernelPage, plan
 from gemmprof.reports.pages.html import Links, Report, kernel_article
-from gemmprof.reports.pages.ladder import overview
+from gemmprof.reports.pages.ladder_page import overview
 from gemmprof.reports.terminal.summary import summarise
 from gemmprof.runs.directory import load_recorded_run
 

@@ -61,7 +61,7 @@ def test_the_native_reader_imports_nothing_from_the_current_folder(
     ("module", "said"),
     [
         ("gemmprof.reports.tables.export", ""),
-        ("gemmprof.profiler.worker", "{}\n"),
+        ("gemmprof.profiler.stage_worker", "{}\n"),
         ("gemmprof.profiler.workload", ""),
         ("gemmprof.profiler.tuning.tuning_worker", "{}\n"),
     ],

@@ -22,8 +22,8 @@ from gemmprof.analysis.inputs.named_figures import figures, findings
 from gemmprof.analysis.kernel_analysis import analyse
 from gemmprof.analysis.reading.report import read_report
 from gemmprof.base.errors import UsageError
-from gemmprof.reports.dataset.search import search
-from gemmprof.reports.dataset.store import DatasetError, load_manifest, update
+from gemmprof.reports.dataset.manifest import DatasetError, load_manifest, update
+from gemmprof.reports.dataset.query import search
 
 NAMES = ("names_nvtx", "partial_basic", "partial_two_metrics", "launches_same_kernel", "modes_range")
 

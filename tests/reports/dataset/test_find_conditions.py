@@ -28,7 +28,7 @@ from gemmprof.analysis.inputs.conditions import (
     parse_condition,
 )
 from gemmprof.analysis.inputs.named_figures import canonical
-from gemmprof.reports.dataset.search import search
+from gemmprof.reports.dataset.query import search
 from gemmprof.reports.tables.parquet import write_parquet
 
 FIGURES = ("duration", "registers", "l2_hit_rate")

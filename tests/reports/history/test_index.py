@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from gemmprof.analysis.history.changes import changes
-from gemmprof.analysis.history.overview import series_with_steps
+from gemmprof.analysis.history.many_series import series_with_steps
 from gemmprof.analysis.history.points import Origin, Point
 from gemmprof.analysis.history.series import series_of
 from gemmprof.reports.history import compaction

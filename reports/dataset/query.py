@@ -24,8 +24,8 @@ from gemmprof.analysis.inputs.named_figures import UNITS, canonical
 from gemmprof.analysis.inputs.selection import some
 from gemmprof.base.errors import UsageError
 from gemmprof.base.regex import regex
+from gemmprof.reports.dataset.manifest import DatasetError, load_manifest
 from gemmprof.reports.dataset.rows import FIGURE, FINDING, column_type, metric_column_type, metrics_of
-from gemmprof.reports.dataset.store import DatasetError, load_manifest
 from gemmprof.reports.tables.parquet import ParquetReader
 
 if TYPE_CHECKING:

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gemmprof.base.foreign_files import RefusedFileError
+from gemmprof.reports.history.columns import column_type
 from gemmprof.reports.history.index import LAST_MICROSECOND
-from gemmprof.reports.history.rows import column_type
 from gemmprof.reports.tables.parquet import ParquetReader, new_parquet
 
 if TYPE_CHECKING:

@@ -19,7 +19,7 @@ from gemmprof.reports.figures import ladder_figure
 from gemmprof.reports.figures.svg import page_svg
 from gemmprof.reports.formatting import tflops
 from gemmprof.reports.pages.contents import KernelPage, Plan
-from gemmprof.reports.pages.families import FamilyRow, family_rows, report_names, session_facts
+from gemmprof.reports.pages.family_rows import FamilyRow, family_rows, report_names, session_facts
 from gemmprof.reports.pages.stage_rows import (
     LadderRoofline,
     LaunchRow,
