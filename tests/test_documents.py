@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import pytest
+from json_formats import generator
 
 from gemmprof.base.documents import DocumentError, read_json
 from gemmprof.base.errors import BuildError
@@ -153,3 +155,11 @@ def test_the_marker_of_a_history(tmp_path: Path) -> None:
     (store / "history.json").write_text('{"format": "gemmprof.history/9"}')
     with pytest.raises(HistoryError, match="another format"):
         HistoryStore.open(store)
+
+
+def test_schema_and_page_are_current() -> None:
+    """`python tools/build_formats.py` writes them."""
+    formats = generator()
+    assert not re.findall(r"^.*\|  \|$", formats.page(), re.MULTILINE), "a field without words"
+    for path, text in formats.outputs().items():
+        assert path.read_text(encoding="utf-8") == text, f"{path.name}: run python tools/build_formats.py"

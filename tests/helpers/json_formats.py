@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 from functools import cache
 from importlib import resources
 from typing import Any
 
 from jsonschema import Draft202012Validator
+from recorded_data import ROOT
 
 from gemmprof.base.documents import Document
 
@@ -24,3 +26,15 @@ def violations(value: object, document: type[Document]) -> list[str]:
     """Where the value is not such a document: each place with what is wrong there."""
     rule = {"$ref": f"#/$defs/{document.__name__}", "$defs": shipped()["$defs"]}
     return [f"{error.json_path}: {error.message}" for error in Draft202012Validator(rule).iter_errors(value)]
+
+
+@cache
+def generator() -> Any:
+    """tools/build_formats.py."""
+    specification = importlib.util.spec_from_file_location(
+        "build_formats", ROOT / "tools" / "build_formats.py"
+    )
+    assert specification is not None and specification.loader is not None
+    module = importlib.util.module_from_spec(specification)
+    specification.loader.exec_module(module)
+    return module

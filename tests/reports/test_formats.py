@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import os
-import re
 import sys
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -13,7 +11,7 @@ from typing import Any
 
 import in_process
 import pytest
-from json_formats import violations
+from json_formats import generator, violations
 from recorded_data import DATA, ROOT
 
 from gemmprof.analysis.history.points import Origin, Point
@@ -139,26 +137,8 @@ def test_what_needs_a_gpu_prints_the_declared_objects() -> None:
     assert '"score": null' in json_text(tuned), "a number that JSON does not know is null"
 
 
-@pytest.fixture(scope="module")
-def formats() -> Any:
-    """tools/build_formats.py."""
-    specification = importlib.util.spec_from_file_location(
-        "build_formats", ROOT / "tools" / "build_formats.py"
-    )
-    assert specification is not None and specification.loader is not None
-    module = importlib.util.module_from_spec(specification)
-    specification.loader.exec_module(module)
-    return module
-
-
-def test_schema_and_page_are_current(formats: Any) -> None:
-    """`python tools/build_formats.py` writes them."""
-    assert not re.findall(r"^.*\|  \|$", formats.page(), re.MULTILINE), "a field without words"
-    for path, text in formats.outputs().items():
-        assert path.read_text(encoding="utf-8") == text, path
-
-
-def test_every_field_says_what_it_is_and_every_command_with_json_is_there(formats: Any) -> None:
+def test_every_field_says_what_it_is_and_every_command_with_json_is_there() -> None:
+    formats = generator()
     documents = formats.documents()
     assert [
         (kind.__name__, path) for kind in documents for path, _, words in formats.lines(kind) if not words
