@@ -91,7 +91,7 @@ class Results(Mapping[str, Any]):
     """The result of each analysis by its ``NAME``, in the order of `ANALYSES`, made when it is first looked at."""
 
     def __init__(self, profile: KernelProfile, made: Mapping[str, Any] = MappingProxyType({})) -> None:
-        self._profile = profile
+        self._profile = profile.in_names_of_today()
         self._made: dict[str, Any] = dict(made)
 
     def __getitem__(self, name: str) -> Any:

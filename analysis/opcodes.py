@@ -425,6 +425,66 @@ def info(opcode: str) -> OpcodeInfo:
     return OPCODES.get(bare) or OpcodeInfo(bare, "other", "")
 
 
+@dataclass(frozen=True, slots=True)
+class MatrixProduct:
+    """What one warp does with one matrix multiply-add.
+
+    Attributes:
+        path: as Nsight Compute names it in its counters: ``op_hmma_src_bf16_dst_fp32_sparsity_off``.
+        source: type of the operands, ``bf16``.
+        operations: of all its threads, a multiply-add being two; those that sparse operands skip count, as ncu does.
+        by_warpgroup: four warps do it together, and each has a quarter of it.
+        sparse: one operand has two zeros of four.
+    """
+
+    path: str
+    source: str
+    operations: float
+    by_warpgroup: bool
+    sparse: bool
+
+
+_MATRIX = re.compile(r"(?P<opcode>[HIQOBD])(?P<group>G?)MMA(?P<modifiers>(?:\.\w+)+)")
+_M_N_K = re.compile(r"(?:(?P<m>\d+)x(?P<n>\d+)x(?P<k>\d+)|(?P<rows>16|8)8(?P<depth>\d+))$")
+_MATRIX_TYPES = {
+    **{"BF16": "bf16", "TF32": "tf32", "S8": "int8", "U8": "int8", "S4": "int4", "U4": "int4"},
+    **{"E4M3": "fp8", "E5M2": "fp8", "E3M2": "fp6", "E2M3": "fp6", "E2M1": "fp4"},
+}
+_MATRIX_DEFAULTS = {"H": "fp16", "D": "fp64", "B": "int1", "I": "int8", "Q": "fp8", "O": "fp4"}
+
+
+@lru_cache(maxsize=4096)
+def matrix_product(opcode: str) -> MatrixProduct | None:
+    """What a tensor-core instruction with its modifiers computes: ``HMMA.16816.F32.BF16``, ``HGMMA.64x128x16.F32`` …
+
+    None for other instructions, and where shape and types stand elsewhere (the descriptors of ``UTCHMMA``). Volta cuts
+    its ``HMMA.884`` into steps, four with FP32 sums and two with FP16 ones.
+    """
+    found = _MATRIX.fullmatch(opcode.upper().replace("X", "x"))
+    shape = next(filter(None, map(_M_N_K.match, found["modifiers"].split("."))), None) if found else None
+    if found is None or shape is None:
+        return None
+    kind, modifiers = found["opcode"], found["modifiers"].split(".")
+    m, n, k = (int(shape[axis] or 0) for axis in "mnk")
+    if not m:
+        m, n, k = int(shape["rows"]), 8, int(shape["depth"])
+    types = [_MATRIX_TYPES[word] for word in modifiers if word in _MATRIX_TYPES]
+    source = types[0] if types else _MATRIX_DEFAULTS[kind]
+    by_warpgroup, sparse = bool(found["group"]), "SP" in modifiers
+    operations = 2.0 * m * n * k / (4.0 if by_warpgroup else 1.0)
+    if kind == "H" and (m, n, k) == (8, 8, 4):  # each quarter of the warp has a product of its own
+        steps = (2.0 if "F16" in modifiers else 4.0) if any("STEP" in word for word in modifiers) else 1.0
+        operations *= 4.0 / steps
+    sums = (
+        "" if kind in "IB" else f"_dst_{'fp16' if 'F16' in modifiers else 'fp64' if kind == 'D' else 'fp32'}"
+    )
+    name = f"{kind.lower()}{'g' if by_warpgroup else ''}mma"
+    sparsity = "on" if sparse else "off"
+    return MatrixProduct(
+        f"op_{name}_src_{source}{sums}_sparsity_{sparsity}", source, operations, by_warpgroup, sparse
+    )
+
+
 _CONSTANT = re.compile(r"^\s*(?:@!?U?P\w+\s+)?HFMA2[.\w]*\s+R\w+,\s*-RZ,\s*RZ,")
 
 

@@ -17,6 +17,7 @@ from gemmprof.reports.formatting import (
     occupancy,
     percent,
     ratio,
+    raw_value,
     seconds,
 )
 from gemmprof.reports.pages.contents import KernelPage
@@ -83,6 +84,28 @@ def theoretical_occupancy(analysis: KernelAnalysis) -> float | None:
     """The same as far as the launch configuration allows; None if not collected."""
     result = analysis.get(LaunchOccupancy)
     return result.theoretical_percent if isinstance(result, LaunchOccupancy) else None
+
+
+def counters_of(analysis: KernelAnalysis) -> list[tuple[str, str, str]]:
+    """What ncu measured of a launch beside its duration: name, value in base units, unit."""
+    profile = analysis.profile
+    duration = metrics.DURATION.partition(".")[0]
+    found = []
+    for name in metrics.counters(profile.metrics):
+        value, unit = profile.metrics[name], profile.units.get(name, "")
+        if not isinstance(value, str) and not name.startswith(duration):
+            found.append((name, raw_value(value), unit))
+    return found
+
+
+def unexplained(kernels: Iterable[KernelAnalysis]) -> str:
+    """What to say of launches of which nothing is known that would explain their time."""
+    count = max((len(counters_of(kernel)) for kernel in kernels), default=0)
+    remedy = "`gemmprof profile` or ncu --set full collects what explains them."
+    if not count:
+        return f"Only durations were collected: {remedy}"
+    what = f"{count:,} counter{'s' if count > 1 else ''}"
+    return f"Of a launch {what} were collected, which alone do not explain its time: {remedy}"
 
 
 def tiles(page: KernelPage) -> list[Tile]:

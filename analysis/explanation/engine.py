@@ -27,7 +27,7 @@ def explain(profile: KernelProfile, settings: Settings | None = None) -> Explana
     Needs no GPU. A sparse report gives fewer findings, and the trust lines say which option brings what is
     missing.
     """
-    return explain_work(work(profile), settings)
+    return explain_work(work(profile.in_names_of_today()), settings)
 
 
 def explain_work(found: Work, settings: Settings | None = None) -> Explanation:

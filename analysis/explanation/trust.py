@@ -10,6 +10,7 @@ from gemmprof.analysis.explanation.demands.work import Work
 from gemmprof.analysis.occupancy.of_launch import LaunchOccupancy, analyse
 from gemmprof.analysis.occupancy.reasoning import in_words
 from gemmprof.analysis.reading.collected import clock_control
+from gemmprof.gpu.arch import LIMITS, practice_of
 from gemmprof.model import KernelProfile
 
 FEW_SAMPLES = 300
@@ -38,6 +39,7 @@ def doubts(work: Work) -> Iterator[str]:
     yield from _missing(work)
     yield from _not_numbers(profile)
     yield from _clocks(work)
+    yield from _chip(work)
     yield from _passes(work)
     yield from _short(work)
     yield from _over(profile)
@@ -109,7 +111,7 @@ def _not_numbers(profile: KernelProfile) -> Iterator[str]:
     important = [
         name
         for name in shown
-        if name.split("__")[0] in ("sm", "smsp", "l1tex", "lts", "dram", "gpu", "launch")
+        if name.split("__")[0] in ("sm", "smsp", "l1tex", "lts", "dram", "gpu")
         and "ratio" not in name
         and "pct" not in name
     ]
@@ -143,6 +145,20 @@ def _clocks(work: Work) -> Iterator[str]:
             f"Clocks drifted between the passes ({min(sides) / 1e6:.0f} to {max(sides) / 1e6:.0f} MHz): "
             "counters of different passes do not quite belong together."
         )
+
+
+def _chip(work: Work) -> Iterator[str]:
+    """Whose figures the predictions rest on, where they are another chip's."""
+    capability = work.profile.device.compute_capability
+    practice, own = practice_of(capability)
+    if not own and work.samples:
+        limits = LIMITS.get(capability)
+        this = (
+            f"this chip ({limits.chip})"
+            if limits is not None
+            else "this chip, which is not in the table of chips"
+        )
+        yield f"Ceilings and latencies were measured on {practice.card}, not on {this}: predictions are rougher."
 
 
 def _passes(work: Work) -> Iterator[str]:

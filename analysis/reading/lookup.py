@@ -37,6 +37,11 @@ def _is_disassembled(sass: Iterable[str]) -> bool:
     return any(text.strip() not in _UNKNOWN_SASS for text in sass)
 
 
+def _is_known(line: Instruction) -> bool:
+    """Whether anything is known of an instruction: its text, or where it comes from."""
+    return line.sass not in _UNKNOWN_SASS or line.file is not None
+
+
 def _one_shot(stack: ExitStack, folder: str) -> NativeReader:
     """A native reader that ends with the stack."""
     reader = NativeReader(folder)
@@ -106,7 +111,12 @@ class Lookup:
         if key not in self._sources:
             try:
                 instructions = self._instructions(profile, workload, module, base, pcs) if pcs else ()
-                self._sources[key] = Source(instructions, module.files, base)
+                unread = ""
+                if pcs and not any(_is_known(line) for line in instructions):
+                    major, minor = profile.device.compute_capability
+                    instructions = ()
+                    unread = f"Nsight Compute's library does not know the code of compute capability {major}.{minor}"
+                self._sources[key] = Source(instructions, module.files, base, unread)
             except ReportError as error:
                 self._sources[key] = Source(
                     (), module.files, base, "; ".join((error.found, *error.remedies[:1]))

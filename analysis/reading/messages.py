@@ -74,10 +74,13 @@ class ResultDecoder:
     _metrics: MetricDecoder = field(init=False)
     _devices: dict[tuple[MetricValue | None, ...], Device] = field(default_factory=dict)
     _attributes: tuple[str, ...] = ()
+    _older: tuple[tuple[str, str], ...] = ()
 
     def __post_init__(self) -> None:
         self._metrics = MetricDecoder(self.strings, self.instances)
         prefix = m.DEVICE_ATTRIBUTE_PREFIX
+        known = set(self.strings)
+        self._older = tuple((older, name) for older, name in m.OLDER_NAMES.items() if older in known)
         self._attributes = tuple(name for name in self.strings if name.startswith(prefix))
 
     def result(self, data: bytes, kind: str, index: int, session: SessionDetails) -> Result:
@@ -111,6 +114,9 @@ class ResultDecoder:
         if self.rules:
             for rule in found.rules:
                 rules += rule_results(rule)
+        renamed = {
+            name: metrics[older] for older, name in self._older if older in metrics and name not in metrics
+        }
         profile = KernelProfile(
             index=index,
             report=self.report,
@@ -126,6 +132,7 @@ class ResultDecoder:
             workload=kind,
             session=session,
             profiled=_is_profiled(metrics, grid),
+            renamed=renamed,
         )
         return Result(
             profile,
@@ -228,17 +235,13 @@ def _is_profiled(metrics: Mapping[str, MetricValue], grid: tuple[int, int, int])
     if grid == _NOTHING:
         return False
     unknown = False
-    for name, value in metrics.items():
-        if "." in name and not isinstance(value, str) and not any(constant in name for constant in _PEAKS):
-            if value == value and value and not name.startswith(_FACTS):
+    for name in m.counters(metrics):
+        value = metrics[name]
+        if "." in name and not isinstance(value, str):
+            if value == value and value:
                 return True
             unknown = unknown or value != value
     return not unknown
-
-
-_PEAKS = (".peak_sustained", ".max_rate")
-_FACTS = ("device__", "launch__", "profiler__", "nvlink__", "numa__", "c2clink__")
-"""How metrics begin that are known without measuring: they belong to the GPU, the launch or ncu itself."""
 
 
 def _extent(metrics: Mapping[str, MetricValue], names: tuple[str, str, str]) -> tuple[int, int, int]:

@@ -11,11 +11,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import reduce
 
 from gemmprof import metrics
 from gemmprof.analysis.figure import derived, figure
 from gemmprof.analysis.figure import total as sum_of
 from gemmprof.analysis.sections.by_line import Code, Place, by_address, operation_of
+from gemmprof.gpu.arch import has
 from gemmprof.model import KernelProfile, NotCollected
 
 NAME = "bank_conflicts"
@@ -187,6 +189,7 @@ _TITLES = {
     "async_copy": "Asynchronous copies (LDGSTS)",
     "wgmma": "Operands of wgmma (HGMMA, QGMMA)",
 }
+_LATER_OPCODES = (("ldmatrix", "LDSM"), ("stmatrix", "STSM"))
 _PART_OF = {"ldmatrix": "load", "stmatrix": "store"}
 
 
@@ -223,10 +226,12 @@ def analyse(profile: KernelProfile) -> BankConflicts | NotCollected:
 
 def _operations(profile: KernelProfile) -> tuple[SharedOperation, ...]:
     operations = []
+    capability = profile.device.compute_capability
+    absent = [opcode for feature, opcode in _LATER_OPCODES if not has(feature, capability)]
     for name, title in _TITLES.items():
         operation = SharedOperation(
             name,
-            title,
+            reduce(lambda words, opcode: words.replace(f", {opcode}", ""), absent, title),
             _requests(profile, name),
             profile.number(metrics.SHARED_WAVEFRONTS_OF[name]),
             profile.first_number(metrics.SHARED_CONFLICTS_OF[name]),

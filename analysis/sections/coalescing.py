@@ -13,6 +13,7 @@ from gemmprof import metrics
 from gemmprof.analysis.figure import derived, figure
 from gemmprof.analysis.figure import total as sum_of
 from gemmprof.analysis.sections.by_line import Code, Place, by_address, operation_of
+from gemmprof.gpu.arch import has
 from gemmprof.model import KernelProfile, NotCollected
 
 NAME = "coalescing"
@@ -169,13 +170,14 @@ def analyse(profile: KernelProfile) -> Coalescing | NotCollected:
 
 def _operations(profile: KernelProfile) -> tuple[GlobalOperation, ...]:
     operations = []
+    copies = has("asynchronous copies", profile.device.compute_capability)
     for name, title in _TITLES.items():
         requests = profile.number(metrics.GLOBAL_REQUESTS_OF[name])
         if requests:
             operations.append(
                 GlobalOperation(
                     name,
-                    title,
+                    title if copies else title.replace(", LDGSTS", ""),
                     requests,
                     _sectors(profile, name),
                     _bytes_used(profile, name),

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from gemmprof import metrics
 from gemmprof.analysis.figure import figure
 from gemmprof.analysis.sections.coalescing import async_copy_sectors
+from gemmprof.gpu.arch import has
 from gemmprof.model import KernelProfile, NotCollected
 
 NAME = "memory_chart"
@@ -130,7 +131,9 @@ RESULT = MemoryChart
 
 def analyse(profile: KernelProfile) -> MemoryChart | NotCollected:
     """The memory chart of one launch; `NotCollected` if no link has a counter."""
-    candidates = (*_instruction_links(profile), *_request_links(profile), *_transfer_links(profile))
+    every = (*_instruction_links(profile), *_request_links(profile), *_transfer_links(profile))
+    capability = profile.device.compute_capability
+    candidates = tuple(link for link in every if _known(link) or _exists(link, capability))
     links = tuple(link for link in candidates if _known(link))
     if not links:
         return GROUP.not_collected(profile.metrics)
@@ -146,13 +149,36 @@ def analyse(profile: KernelProfile) -> MemoryChart | NotCollected:
     )
 
 
+_NEEDS = {
+    "async_copy": "asynchronous copies",
+    "ldmatrix": "ldmatrix",
+    "stmatrix": "stmatrix",
+    "wgmma": "wgmma",
+    "tma_load": "tensor copies",
+    "tma_store": "tensor copies",
+    "tma_reduction": "tensor copies",
+    "tensor_memory_accelerator": "tensor copies",
+    "distributed_shared": "clusters",
+    "other_sm": "clusters",
+    "tensor_memory": "tensor memory",
+}
+"""What a GPU must have for a box or a kind of link to exist."""
+
+
+def _exists(link: MemoryLink, capability: tuple[int, int]) -> bool:
+    """Whether the GPU has what a link is of."""
+    needed = (_NEEDS.get(name) for name in (link.source, link.target, link.label))
+    return all(feature is None or has(feature, capability) for feature in needed)
+
+
 def _known(link: MemoryLink) -> bool:
     quantities = (link.instructions, link.requests, link.bytes, link.percent_of_peak)
     return any(quantity is not None for quantity in quantities)
 
 
 def _units(profile: KernelProfile) -> tuple[MemoryUnit, ...]:
-    return (
+    capability = profile.device.compute_capability
+    units = (
         MemoryUnit("kernel", "Kernel"),
         MemoryUnit("global", "Global"),
         MemoryUnit("local", "Local"),
@@ -185,6 +211,7 @@ def _units(profile: KernelProfile) -> tuple[MemoryUnit, ...]:
         MemoryUnit("system", "System memory"),
         MemoryUnit("peer", "Peer memory"),
     )
+    return tuple(unit for unit in units if unit.name not in _NEEDS or has(_NEEDS[unit.name], capability))
 
 
 def _busiest_part(profile: KernelProfile, prefix: str) -> str:
@@ -265,7 +292,10 @@ def _touches_shared_memory(profile: KernelProfile) -> bool | None:
     counts = [
         profile.number(metrics.SHARED_WAVEFRONTS_OF[kind])
         for kind in ("load", "store", "atomic", "async_copy")
+        if kind not in _NEEDS or has(_NEEDS[kind], profile.device.compute_capability)
     ]
+    if not has("wgmma", profile.device.compute_capability):
+        return True if any(counts) else None if None in counts else False
     operands = profile.number(metrics.SHARED_WAVEFRONTS_OF["wgmma"])
     opcodes = profile.instances.get(metrics.EXECUTED_PER_OPCODE)
     if operands is None and opcodes is not None:  # ncu's own sets lack the counter

@@ -10,10 +10,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from gemmprof import metrics
-from gemmprof.analysis.figure import derived, figure
-from gemmprof.analysis.sections.by_line import constants_set
+from gemmprof.analysis import opcodes
+from gemmprof.analysis.figure import derived, figure, total
+from gemmprof.analysis.opcodes import MatrixProduct
+from gemmprof.analysis.sections.by_line import by_address, constants_set
 from gemmprof.analysis.sections.memory_chart import shared_bandwidth, shared_peak
-from gemmprof.gpu.arch import LIMITS
+from gemmprof.gpu.arch import LIMITS, has_tensor_cores
 from gemmprof.model import KernelProfile, NotCollected
 
 NAME = "roofline"
@@ -167,7 +169,6 @@ _SCALAR: tuple[tuple[str, str, dict[str, int]], ...] = (
 _PEAK_OPERATION = {FP32: "ffma", FP64: "dfma", FP16: "hfma"}
 MOVING_CONSTANTS = 1.0
 """FP16 below this per cent of its peak is taken for no arithmetic where the report has no source: see opcodes."""
-_FIRST_TENSOR_CORES = (7, 0)
 _LATER_OPERATIONS = frozenset({"fadd2", "fmul2", "ffma2"})
 """Packed FP32 arithmetic of compute capability 10.0 on; reports of other GPUs have no counter of it."""
 
@@ -189,8 +190,18 @@ def analyse(profile: KernelProfile) -> Roofline | NotCollected:
         duration_ns=profile.number(metrics.DURATION),
         notes=tuple(_notes(profile, compute_roofs)),
         missing=GROUP.incomplete(profile.metrics),
-        tensor_counted=profile.device.compute_capability < _FIRST_TENSOR_CORES
-        or any(metrics.tensor_paths(profile.metrics)),
+        tensor_counted=_tells_tensor_work(profile),
+    )
+
+
+def _tells_tensor_work(profile: KernelProfile) -> bool:
+    """Whether the report says what the tensor cores did, if the GPU has any."""
+    return (
+        not has_tensor_cores(profile.device.name, profile.device.compute_capability)
+        or any(metrics.tensor_paths(profile.metrics))
+        or any(metrics.tensor_by_instruction(profile.metrics))
+        or metrics.EXECUTED_PER_OPCODE in profile.instances
+        or any(_executed_with_modifiers(profile))
     )
 
 
@@ -247,9 +258,23 @@ def _scalar_achieved(profile: KernelProfile, factors: dict[str, int]) -> float |
 
 
 def _tensor_roofs(profile: KernelProfile) -> Iterable[ComputeRoof]:
-    """One roof per tensor path that the kernel uses.
+    """One roof per tensor path that the kernel uses: from ncu's counters of operations, else from the instructions."""
+    if _counts_tensor_operations(profile):
+        yield from _counted_tensor_roofs(profile)
+    elif has_tensor_cores(profile.device.name, profile.device.compute_capability):
+        yield from _reckoned_tensor_roofs(profile) or _tensor_roofs_by_instruction(profile)
 
-    From compute capability 9.0 on, ``src_*`` counters are totals over the ``op_*`` ones of the same source type;
+
+def _counts_tensor_operations(profile: KernelProfile) -> bool:
+    """Whether the report has counters of tensor operations (ncu from 2025 on)."""
+    return any(
+        profile.number(metrics.tensor_operations_per_cycle(path)) is not None
+        for path in metrics.tensor_paths(profile.metrics)
+    )
+
+
+def _counted_tensor_roofs(profile: KernelProfile) -> Iterable[ComputeRoof]:
+    """From compute capability 9.0 on, ``src_*`` counters are totals over the ``op_*`` ones of the same source type;
     a total stands only where no path that it covers was used.
     """
     clock = profile.number(metrics.SM_ELAPSED_CLOCK)
@@ -264,6 +289,97 @@ def _tensor_roofs(profile: KernelProfile) -> Iterable[ComputeRoof]:
         peak = _product(profile.number(metrics.tensor_operations_peak(path)), clock)
         if peak:
             yield ComputeRoof(f"{TENSOR_PREFIX}{path}", tensor_label(path), peak, rate)
+
+
+def _reckoned_tensor_roofs(profile: KernelProfile) -> list[ComputeRoof]:
+    """Of each kind of matrix product: its operations times how often it ran, under the chip's rate for its type."""
+    limits = LIMITS.get(profile.device.compute_capability)
+    clock = profile.first_number((metrics.SM_ELAPSED_CLOCK, metrics.SMSP_CLOCK, metrics.SM_CLOCK))
+    sms = profile.named(profile.device.sm_count, metrics.DEVICE_SMS)
+    if limits is None or not clock or not sms:
+        return []
+    per_second: dict[str, tuple[float, float]] = {}
+    for product, rate in _products_per_second(profile):
+        table = limits.fast_tensor if product.by_warpgroup else limits.tensor
+        peak = clock * sms * table.get(product.source, 0.0) * (2.0 if product.sparse else 1.0)
+        achieved = rate * product.operations
+        before = per_second.get(product.path)
+        per_second[product.path] = achieved if before is None else before[0] + achieved, peak
+    return [
+        ComputeRoof(f"{TENSOR_PREFIX}{path}", tensor_label(path), peak, achieved)
+        for path, (achieved, peak) in sorted(per_second.items())
+        if peak and achieved
+    ]
+
+
+def _products_per_second(profile: KernelProfile) -> Iterable[tuple[MatrixProduct, float]]:
+    """The kinds of matrix products of a launch, and how many warp instructions of each ran a second."""
+    duration = profile.number(metrics.DURATION)
+    found = [
+        (product, count)
+        for opcode, count in _executed_with_modifiers(profile)
+        if count and (product := opcodes.matrix_product(opcode)) is not None
+    ]
+    if found:
+        return [(product, count / duration * 1e9) for product, count in found] if duration else []
+    # How often each ran was not counted. Where the code has one kind alone, what the pipe did is of that kind.
+    kinds = {opcodes.matrix_product(opcodes.opcode_of(line.sass)) for line in profile.source.instructions}
+    kinds.discard(None)
+    only = kinds.pop() if len(kinds) == 1 else None
+    if only is None:
+        return []
+    rate = _product(
+        profile.number(metrics.TENSOR_INSTRUCTIONS_PER_CYCLE), profile.number(metrics.SM_ELAPSED_CLOCK)
+    )
+    return [(only, rate if rate is not None else _busy_rate(profile, only))]
+
+
+def _busy_rate(profile: KernelProfile, product: MatrixProduct) -> float:
+    """Products a second of the only kind that a kernel has, from how busy the pipe was; 0 where that does not tell.
+
+    Where faster instructions exist, these do not fill the pipe, and how much of it they take is not known.
+    """
+    limits = LIMITS.get(profile.device.compute_capability)
+    percent = profile.first_number(metrics.TENSOR_BUSY)
+    clock = profile.number(metrics.SM_CLOCK)
+    sms = profile.named(profile.device.sm_count, metrics.DEVICE_SMS)
+    if limits is None or limits.fast_tensor or percent is None or not clock or not sms:
+        return 0.0
+    peak = limits.tensor.get(product.source, 0.0) * (2.0 if product.sparse else 1.0)
+    return percent / 100.0 * clock * sms * peak / product.operations
+
+
+def _executed_with_modifiers(profile: KernelProfile) -> Iterable[tuple[str, float]]:
+    """Opcodes with their modifiers, and how often warps executed them; nothing where it was not counted."""
+    by_opcode = profile.instances.get(metrics.EXECUTED_PER_MODIFIER)
+    if by_opcode is not None:
+        found = {str(key): int(count) for key, count in by_opcode.items() if not isinstance(count, str)}
+        counts = profile.named(found, metrics.EXECUTED_PER_MODIFIER)
+        return [(opcode, total(counts, [opcode])) for opcode in counts]
+    executed = by_address(profile, metrics.INSTRUCTIONS_BY_ADDRESS)
+    if executed is None:
+        return ()
+    places: dict[str, list[int]] = {}
+    for line in profile.source.instructions:
+        places.setdefault(opcodes.opcode_of(line.sass), []).append(line.address)
+    return [(opcode, total(executed, addresses)) for opcode, addresses in places.items()]
+
+
+def _tensor_roofs_by_instruction(profile: KernelProfile) -> Iterable[ComputeRoof]:
+    """As Nsight Compute up to 2024 draws them: so many operations for each instruction of the tensor pipe.
+
+    That pipe also runs other instructions (HFMA2.MMA): where the code is known to have no matrix product there is none.
+    """
+    clock = profile.number(metrics.SM_ELAPSED_CLOCK)
+    code = profile.source.instructions
+    if code and not any(opcodes.matrix_product(opcodes.opcode_of(line.sass)) for line in code):
+        return
+    for counted, most in metrics.tensor_by_instruction(profile.metrics):
+        achieved, peak = _product(profile.number(counted), clock), _product(profile.number(most), clock)
+        if achieved and peak:
+            operations = counted.rpartition("_x")[2]
+            label = f"Tensor (as ncu counts them: {operations} operations an instruction)"
+            yield ComputeRoof(f"{TENSOR_PREFIX}{counted}", label, peak, achieved)
 
 
 def _covers(total: str, path: str) -> bool:

@@ -5,7 +5,9 @@ The table serves the warp states of a kernel (`warp_states`) and the samples of 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+
+from gemmprof.gpu.arch import has
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +125,7 @@ _REASONS = (
         "barrier",
         "Stall Barrier",
         "synchronisation",
-        "Waits at a barrier of its block (__syncthreads) or cluster, or for the results of wgmma.",
+        "Waits at a barrier of its block (__syncthreads or a named one) for other warps.",
         "Even out the work between barriers, use smaller blocks, or double-buffer to need fewer barriers.",
     ),
     StallReason(
@@ -174,10 +176,18 @@ _SAMPLING_NAMES = {"no_instructions": "no_instruction", "warpgroup_arrive": "gmm
 """Reasons that the sampler calls otherwise than the warp-state counters do."""
 
 
-def reason(name: str) -> StallReason:
-    """The reason by its name in a counter or a sampling metric; a plain one for a name that is new to gemmprof."""
+def reason(name: str, compute_capability: tuple[int, int] = (0, 0)) -> StallReason:
+    """The reason by its name in a counter or a sampling metric; a plain one for a name that is new to gemmprof.
+
+    Args:
+        name: the name.
+        compute_capability: of the GPU; ncu counts more to a barrier where there is more to wait for.
+    """
     key = _SAMPLING_NAMES.get(name, name)
     known = REASONS.get(key)
+    if known is not None and key == "barrier" and has("clusters", compute_capability):
+        results = ", or for the results of wgmma" if has("wgmma", compute_capability) else ""
+        return replace(known, meaning=f"Waits at a barrier of its block (__syncthreads) or cluster{results}.")
     if known is not None:
         return known
     words = key.replace("_", " ")

@@ -120,7 +120,7 @@ def analyse(profile: KernelProfile) -> WarpStates | NotCollected:
     whole = latency if cycles and latency else sum(weights.values())
     states = [
         StateShare(
-            reason=stall_reasons.reason(key),
+            reason=stall_reasons.reason(key, profile.device.compute_capability),
             cycles_per_issue=cycles.get(key),
             samples=samples.get(key),
             samples_not_issued=not_issued.get(key),

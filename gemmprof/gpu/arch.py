@@ -1,4 +1,5 @@
-"""The only table of GPUs: an entry an architecture, with its limits, its flags and the products that have it.
+"""The only table of GPUs: an entry a chip, with its limits, flags, tensor rates, L1, what was measured on it, and the
+products that have it. A chip that is not here has none of these: nothing is assumed of it.
 
 Limits: the table inside Nsight Compute's occupancy calculator (2025.3.1). Products: NVIDIA's data sheets.
 """
@@ -16,7 +17,7 @@ from types import MappingProxyType
 from typing import Any
 
 from gemmprof.base.errors import OccupancyError, UsageError
-from gemmprof.model import ArchLimits
+from gemmprof.model import ArchLimits, Practice
 
 # Shared memory that an SM can set aside for its blocks (the rest of the array is L1), largest first.
 _VOLTA = (98304, 65536, 32768, 16384, 8192, 0)
@@ -24,6 +25,38 @@ _TURING = (65536, 32768)
 _100_KIB = (102400, 65536, 32768, 16384, 8192, 0)
 _164_KIB = (167936, 135168, *_100_KIB)
 _228_KIB = (233472, 200704, *_164_KIB)
+
+_KIB = 1024
+
+
+def _halves(fp16: float, **others: float) -> Mapping[str, float]:
+    """Tensor rates by type: BF16 and TF32 where Ampere's ratios hold, others as they are given."""
+    return MappingProxyType({"fp16": fp16, "bf16": fp16, "tf32": fp16 / 2.0, **others})
+
+
+_H200 = Practice(
+    card="an H200",
+    ceilings=MappingProxyType(
+        {
+            **dict.fromkeys(("issue", "fma", "fma_heavy", "alu", "fp64", "xu", "uniform"), 0.97),
+            **dict.fromkeys(("lsu", "mio", "mio_data", "l1_data", "l1_writeback"), 0.97),
+            **dict.fromkeys(("tensor", "adu", "cbu", "idc", "tex"), 0.95),
+            **dict.fromkeys(("l1_to_l2", "l2_to_l1"), 0.9),
+            **dict.fromkeys(("l2", "l2_in", "l2_out", "l2_tags", "l2_atomics", "block_launch"), 0.85),
+            "dram": 0.92,
+            "l1_lines": 1.0,
+        }
+    ),
+    shared_cycles=30.0,
+    l1_cycles=38.0,
+    l2_cycles=270.0,
+    dram_cycles=850.0,
+    atomic_cycles=700.0,
+    store_cycles=600.0,
+    fence_cycles=1000.0,
+    tag_cycles=2.0,
+    wavefront_cycles=2.0,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +93,10 @@ def _entry(
     nvcc: tuple[int, int],
     built: bool = False,
     dram_counters: bool = True,
+    l1: int,
+    tensor: Mapping[str, float],
+    fast_tensor: Mapping[str, float] = MappingProxyType({}),
+    practice: Practice | None = None,
     products: Mapping[str, int | None],
 ) -> _Entry:
     """One row: what differs between architectures is an argument, what changed once and for all stands here."""
@@ -87,6 +124,10 @@ def _entry(
         clusters=hopper_on,
         barriers_limit_occupancy=hopper_on,
         cubin_counts_reserve=hopper_on,
+        l1_bytes=l1 * _KIB,
+        tensor=tensor,
+        fast_tensor=fast_tensor,
+        practice=practice,
     )
     return _Entry(limits, tuple(Product(name, (major, minor), sms) for name, sms in products.items()))
 
@@ -94,39 +135,56 @@ def _entry(
 # fmt: off
 _TABLE = (
     _entry(7, 0, "GV100", warps=64, blocks=32, barriers=64, configs=_VOLTA, nvcc=(9, 0),
+           l1=128, tensor={"fp16": 1024},
            products=_sold(V100=80, TITAN_V=80)),
     _entry(7, 2, "GV11B", warps=64, blocks=32, barriers=64, configs=_VOLTA, nvcc=(9, 1),
+           l1=128, tensor={"fp16": 1024, "int8": 2048},
            products=_sold(Jetson_AGX_Xavier=8, Jetson_Xavier_NX=6)),
     _entry(7, 5, "TU10x", warps=32, blocks=16, barriers=32, configs=_TURING, nvcc=(10, 0),
+           l1=96, tensor={"fp16": 1024, "int8": 2048, "int4": 4096},
            products=_sold(T4=40, RTX_2080_Ti=68, TITAN_RTX=72, Quadro_RTX_4000=36, Quadro_RTX_5000=48,
                           Quadro_RTX_6000=72, Quadro_RTX_8000=72, RTX_2060=30, RTX_2060_SUPER=34, RTX_2070=36,
                           RTX_2070_SUPER=40, RTX_2080=46, RTX_2080_SUPER=48, GTX_1650=14, GTX_1660=22,
                           GTX_1660_SUPER=22, GTX_1660_Ti=24)),
     _entry(8, 0, "GA100", warps=64, blocks=32, barriers=64, configs=_164_KIB, nvcc=(11, 0), built=True,
+           l1=192, tensor=_halves(2048, fp64=128, int8=4096, int4=8192, int1=32768),
            products=_sold(A100=108, A30=56)),
     _entry(8, 6, "GA10x", warps=48, blocks=16, barriers=16, configs=_100_KIB, nvcc=(11, 1), built=True,
+           l1=128, tensor=_halves(1024, int8=2048, int4=4096),
            products=_sold(RTX_3090=82, A10=72, A10G=80, A16=10, A2=10, A40=84, RTX_A2000=26, RTX_A4000=48,
                           RTX_A4500=56, RTX_A5000=64, RTX_A5500=80, RTX_A6000=84, RTX_3050=20, RTX_3060=28,
                           RTX_3060_Ti=38, RTX_3070=46, RTX_3070_Ti=48, RTX_3080=68, RTX_3080_Ti=80, RTX_3090_Ti=84)),
     _entry(8, 7, "GA10y", warps=48, blocks=16, barriers=16, configs=_164_KIB, nvcc=(11, 4), dram_counters=False,
+           l1=192, tensor=_halves(2048, int8=4096),
            products=_sold(Jetson_AGX_Orin=16, Jetson_Orin_NX=8, Jetson_Orin_Nano=8)),
     _entry(8, 9, "AD10x", warps=48, blocks=24, barriers=24, configs=_100_KIB, nvcc=(11, 8), built=True,
+           l1=128, tensor=_halves(1024, fp8=2048, int8=2048, int4=4096),
            products=_sold(RTX_4090=128, L4=58, L40=142, L40S=142, RTX_4000_Ada=48, RTX_4500_Ada=60,
                           RTX_5000_Ada=100, RTX_6000_Ada=142, RTX_4060=24, RTX_4060_Ti=34, RTX_4070=46,
                           RTX_4070_SUPER=56, RTX_4070_Ti=60, RTX_4070_Ti_SUPER=66, RTX_4080=76, RTX_4080_SUPER=80)),
     _entry(9, 0, "GH100", warps=64, blocks=32, barriers=64, configs=_228_KIB, nvcc=(11, 8), built=True,
+           l1=256, tensor=_halves(8192 / 3, fp64=256, int8=16384 / 3),
+           fast_tensor=_halves(4096, fp8=8192, int8=8192), practice=_H200,
            products=_sold(H100=132, H200=132, H100_SXM=132, H100_NVL=132, H100_PCIe=114, GH200=132, H20=78)),
     _entry(10, 0, "GB10x", warps=64, blocks=32, barriers=64, configs=_228_KIB, nvcc=(12, 8), built=True,
+           l1=256, tensor=_halves(2048),
+           fast_tensor=_halves(8192, fp8=16384, fp4=32768),
            products=_sold(B200=148, GB200=None)),
     _entry(10, 3, "GB11x", warps=64, blocks=32, barriers=64, configs=_228_KIB, nvcc=(12, 9),
+           l1=256, tensor=_halves(2048),
+           fast_tensor=_halves(8192, fp8=16384),
            products=_sold(B300=None, GB300=None)),
     _entry(11, 0, "GB10B", warps=48, blocks=24, barriers=24, configs=_228_KIB, nvcc=(13, 0), dram_counters=False,
+           l1=256, tensor=_halves(2048),
+           fast_tensor=_halves(8192, fp8=16384),
            products=_sold(Jetson_AGX_Thor=20, Jetson_T5000=20, Jetson_T4000=12)),
     _entry(12, 0, "GB20x", warps=48, blocks=24, barriers=24, configs=_100_KIB, nvcc=(12, 8), built=True,
+           l1=128, tensor=_halves(1024, fp8=2048, fp6=2048, fp4=4096, int8=2048),
            products=_sold(RTX_5090=170, RTX_5050=20, RTX_5060=30, RTX_5060_Ti=36, RTX_5070=48, RTX_5070_Ti=70,
                           RTX_5080=84, RTX_PRO_4000_Blackwell=70, RTX_PRO_4500_Blackwell=82,
                           RTX_PRO_5000_Blackwell=110, RTX_PRO_6000_Blackwell=188)),
     _entry(12, 1, "GB20y", warps=48, blocks=24, barriers=24, configs=_100_KIB, nvcc=(12, 9), dram_counters=False,
+           l1=128, tensor=_halves(1024, fp8=2048, fp6=2048, fp4=4096, int8=2048),
            products=_sold(DGX_Spark=48, GB10=48)),
 )
 # fmt: on
@@ -139,26 +197,50 @@ LIMITS: Mapping[tuple[int, int], ArchLimits] = MappingProxyType(
 BUILT = tuple(limits for limits in LIMITS.values() if limits.built)
 """The architectures that every stage of the ladders must compile for, unless it is written for some only."""
 
-_TENSOR_OPERATIONS: Mapping[tuple[int, int], tuple[float, float]] = MappingProxyType(
+MEASURED = next(limits.practice for limits in LIMITS.values() if limits.practice is not None)
+"""What explanations rest on where nothing was measured on a chip; they say so."""
+
+
+def practice_of(compute_capability: tuple[int, int]) -> tuple[Practice, bool]:
+    """What was measured on this chip, else on another one; and whether it was on this one."""
+    limits = LIMITS.get(compute_capability)
+    own = limits.practice if limits is not None else None
+    return (MEASURED, False) if own is None else (own, True)
+
+
+_LATEST = (99, 9)
+_FEATURES: Mapping[str, tuple[tuple[int, int], tuple[int, int]]] = MappingProxyType(
     {
-        **dict.fromkeys(((7, 0), (7, 2), (7, 5), (8, 6), (8, 9), (12, 0), (12, 1)), (1024.0, 1024.0)),
-        **dict.fromkeys(((8, 0), (8, 7)), (2048.0, 2048.0)),
-        (9, 0): (8192.0 / 3.0, 4096.0),
-        **dict.fromkeys(((10, 0), (10, 3), (11, 0)), (2048.0, 8192.0)),
+        "tensor cores": ((7, 0), _LATEST),
+        "ldmatrix": ((7, 5), _LATEST),
+        "asynchronous copies": ((8, 0), _LATEST),
+        "warp reductions": ((8, 0), _LATEST),
+        "stmatrix": ((9, 0), _LATEST),
+        "clusters": ((9, 0), _LATEST),
+        "tensor copies": ((9, 0), _LATEST),
+        "wgmma": ((9, 0), (9, 9)),
+        "tensor memory": ((10, 0), (11, 9)),
     }
 )
+"""The first and last compute capability that has it (PTX ISA, the tables of target architectures)."""
 
 
-def tensor_operations(compute_capability: tuple[int, int]) -> tuple[float, float]:
-    """Dense 16-bit operations of an SM's tensor cores a cycle, a multiply-add being two.
+def has(feature: str, compute_capability: tuple[int, int]) -> bool:
+    """Whether GPUs of a compute capability have something; True where a report does not say which it is, (0, 0)."""
+    first, last = _FEATURES[feature]
+    return compute_capability == (0, 0) or first <= compute_capability <= last
 
-    Source: NVIDIA's architecture whitepapers; for mma.sync on 9.0 the peak that Nsight Compute's counters state.
-    GeForce products halve it with FP32 sums. A report's own peaks go before.
 
-    Returns:
-        By warp-level instructions (mma.sync), and by the fastest there are (wgmma on 9.0, tcgen05 on 10.x).
-    """
-    return _TENSOR_OPERATIONS.get(compute_capability, (1024.0, 1024.0))
+_WITHOUT_TENSOR_CORES = re.compile(
+    r"\b(GTX 16\d0|MX[45]50|T[456]00|T550|T1[02]00|T2000|CMP 30HX)\b", re.IGNORECASE
+)
+"""Products of compute capability 7.5 on chips without them (TU116, TU117)."""
+
+
+def has_tensor_cores(name: str, compute_capability: tuple[int, int]) -> bool:
+    """Whether a GPU has tensor cores: of 7.5 the name of the product decides."""
+    small = compute_capability == (7, 5) and _WITHOUT_TENSOR_CORES.search(name) is not None
+    return has("tensor cores", compute_capability) and not small
 
 
 MAX_CLUSTER_SIZE = 16

@@ -81,7 +81,8 @@ THREADS_PER_INSTRUCTION_PREDICATED_ON = "smsp__thread_inst_executed_pred_on_per_
 SAMPLES_DROPPED_BYTES = "smsp__pcsamp_dropped_bytes"
 
 _STALL_CYCLES = re.compile(r"smsp__average_warps_issue_stalled_(\w+)_per_issue_active\.ratio")
-_STALL_SAMPLES = re.compile(r"smsp__pcsamp_warps_issue_stalled_(\w+?)(_not_issued)?")
+_STALL_SAMPLES = re.compile(r"smsp__pcsamp_warp(?:s_issue_stalled|_stall)_(\w+?)(_not_issued)?")
+"""`warp_stall` on Pascal."""
 
 
 def stall_cycles(present: Iterable[str]) -> dict[str, str]:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterable, Iterator
+
 from gemmprof.metrics.groups import MetricGroup
 from gemmprof.metrics.throughput import DURATION, SM_ACTIVE_CYCLES
 
@@ -33,6 +36,18 @@ GREEN_CONTEXT = "launch__uses_green_context"
 FUNCTION_PCS = "launch__function_pcs"
 """Instance values: address of the kernel's first instruction, and of the functions that it calls."""
 DEVICE_ATTRIBUTE_PREFIX = "device__attribute_"
+
+_FACTS = ("device__", "launch__", "profiler__", "nvlink__", "numa__", "c2clink__")
+"""How metrics begin that are known without measuring: they belong to the GPU, the launch or ncu itself."""
+_NOT_COUNTED = re.compile(
+    r"breakdown:|regex:|group:|sm(?:sp)?__maximum_warps_|derived_temp|.*\.(?:peak_sustained|max_rate)"
+)
+
+
+def counters(present: Iterable[str]) -> Iterator[str]:
+    """Those metrics that ncu measures at a launch: neither facts of the GPU or the launch, nor peaks, nor lists."""
+    return (name for name in present if not name.startswith(_FACTS) and not _NOT_COUNTED.match(name))
+
 
 COUNT = (DURATION, SHARED_MEMORY_DYNAMIC)
 """What tells the launches of a program apart and how much each matters; one pass collects it."""

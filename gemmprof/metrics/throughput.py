@@ -135,6 +135,21 @@ def tensor_operations_peak(path: str) -> str:
     return f"sm__ops_path_tensor_{path}.sum.peak_sustained"
 
 
+TENSOR_INSTRUCTIONS_PER_CYCLE = "smsp__inst_executed_pipe_tensor.sum.per_cycle_elapsed"
+TENSOR_BUSY = tuple(
+    f"sm__pipe_tensor{part}cycles_active.avg.pct_of_peak_sustained_elapsed"
+    for part in ("_", "_op_hmma_", "_op_imma_")
+)
+_TENSOR_FIXED = re.compile(r"derived__smsp__inst_executed_pipe_tensor(\w*)_x(\d+)")
+
+
+def tensor_by_instruction(present: Iterable[str]) -> Iterator[tuple[str, str]]:
+    """Achieved and peak operations a cycle where ncu (up to 2024) takes so many for each tensor instruction."""
+    for name in present:
+        if _TENSOR_FIXED.fullmatch(name):
+            yield name, name.replace("derived__smsp__", "derived__sm__", 1)
+
+
 _ROOFLINE_BASIC = (
     SMSP_CLOCK,
     SM_ELAPSED_CLOCK,

@@ -7,7 +7,7 @@ for durations that gemmprof timed, hertz, cycles. Percentages run from 0 to 100,
 from __future__ import annotations
 
 from gemmprof.model.findings import AtLimit, CodePlace, Evidence, Explanation, Finding
-from gemmprof.model.gpu import ArchLimits, Card
+from gemmprof.model.gpu import ArchLimits, Card, Practice
 from gemmprof.model.ladder import Ladder, Problem, Stage
 from gemmprof.model.profiles import (
     Device,
@@ -41,6 +41,7 @@ __all__ = [
     "LaunchStatistics",
     "MetricValue",
     "NotCollected",
+    "Practice",
     "Problem",
     "ReportRecord",
     "RuleResult",

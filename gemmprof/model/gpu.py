@@ -2,7 +2,38 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, slots=True)
+class Practice:
+    """What micro-benchmarks (`tests/cuda/pairs`) measured on one chip; `gemmprof explain` predicts with it.
+
+    Attributes:
+        card: the card that it was measured on, as it is called in sentences.
+        ceilings: by resource, the share of its peak over elapsed cycles that a kernel reaches in practice.
+        shared_cycles: from a shared load to its consumer, no bank conflict; conversions and special functions take
+            about as long.
+        l1_cycles, l2_cycles, dram_cycles: from a global load to its consumer, by where its line is found.
+        atomic_cycles: from a global atomic to its consumer.
+        store_cycles: a warp's last stores before it may leave.
+        fence_cycles: a fence, once nothing is under way before it.
+        tag_cycles: more for each further 128-byte line that a request touches.
+        wavefront_cycles: more for each further wavefront of a shared access.
+    """
+
+    card: str
+    ceilings: Mapping[str, float]
+    shared_cycles: float
+    l1_cycles: float
+    l2_cycles: float
+    dram_cycles: float
+    atomic_cycles: float
+    store_cycles: float
+    fence_cycles: float
+    tag_cycles: float
+    wavefront_cycles: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,6 +51,13 @@ class ArchLimits:
         barriers_limit_occupancy: the official calculator looks at block barriers.
         cubin_counts_reserve: the shared memory that cuobjdump counts includes the driver's reserve, because the
             compiler lays it out in the file (section ``.nv.shared.reserved.0``; compared over sm_75 to sm_121).
+        l1_bytes: of an SM, which L1 and shared memory divide between them (CUDA C++ Programming Guide).
+        tensor: dense operations of an SM's tensor cores a cycle by warp-level instructions (mma.sync), by the type of
+            the operands (``fp16``, ``bf16``, ``int8`` …), a multiply-add being two. Source: NVIDIA's
+            architecture whitepapers, for 9.0 and 12.0 the peaks that Nsight Compute's counters state. A report's own
+            peaks go before. Types that no source gives are not there.
+        fast_tensor: the same by the fastest instructions (wgmma on 9.0, tcgen05 from 10.0 to 11.0), where there are.
+        practice: what was measured on this chip, None if nothing was.
     """
 
     compute_capability: tuple[int, int]
@@ -45,6 +83,10 @@ class ArchLimits:
     barriers_limit_occupancy: bool = False
     cubin_counts_reserve: bool = False
     warp_size: int = 32
+    l1_bytes: int | None = None
+    tensor: Mapping[str, float] = field(default_factory=dict, hash=False)
+    fast_tensor: Mapping[str, float] = field(default_factory=dict, hash=False)
+    practice: Practice | None = field(default=None, hash=False)
 
     @property
     def label(self) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any, Literal, NamedTuple, TypeVar
 
@@ -204,6 +204,7 @@ class KernelProfile:
         doubts: sentences on what in the report contradicts itself at this launch: reasons not to trust its values.
         profiled: False where ncu could not profile the launch: every counter of it is NaN, and its grid may be unknown
             (0 × 0 × 0).
+        renamed: values of metrics that the report holds under an older name, by the name of today.
     """
 
     index: int
@@ -223,6 +224,13 @@ class KernelProfile:
     session: SessionDetails = field(default_factory=SessionDetails, repr=False)
     doubts: tuple[str, ...] = ()
     profiled: bool = True
+    renamed: Mapping[str, MetricValue] = field(default_factory=dict, repr=False)
+
+    def in_names_of_today(self) -> KernelProfile:
+        """The same with `renamed` among the metrics, for analyses; what is shown raw is as the report has it."""
+        if not self.renamed:
+            return self
+        return replace(self, metrics={**self.metrics, **self.renamed}, renamed={})
 
     def __repr__(self) -> str:
         return brief(
@@ -249,6 +257,8 @@ class KernelProfile:
     def number(self, metric: str) -> float | None:
         """The scalar as a float, or None if it was not collected, is text, or ncu could not compute it (NaN)."""
         value = self.metrics.get(metric)
+        if value is None:
+            value = self.renamed.get(metric)
         if value is None or isinstance(value, str) or not math.isfinite(value):
             return None
         return float(value)

@@ -217,7 +217,7 @@ def is_our_page(file: Path) -> bool:
 
 def index_article(report: Report) -> Markup:
     """The page of a run, or the list of the kernels where there is no run."""
-    from gemmprof.reports.facts import run_facts
+    from gemmprof.reports.facts import run_facts, unexplained
     from gemmprof.reports.pages.ladder_page import overview
     from gemmprof.reports.pages.verdicts import verdicts
 
@@ -240,6 +240,7 @@ def index_article(report: Report) -> Markup:
             page_key=INDEX,
             title=report.title,
             toc=contents,
+            unexplained=unexplained(report.session.kernels),
             verdicts=None if report.outcome is None else verdicts(report.outcome, report.plan.pages),
             run_facts=run_facts(report.session.run) if report.session.run is not None else [],
         )

@@ -14,7 +14,7 @@ from gemmprof.base.printable import visible
 from gemmprof.reports.explanations.text import block
 from gemmprof.reports.explanations.words import Explained, place
 from gemmprof.reports.explanations.words import title as finding_title
-from gemmprof.reports.facts import counts, whose
+from gemmprof.reports.facts import counters_of, counts, unexplained, whose
 from gemmprof.reports.formatting import (
     DASH,
     extent,
@@ -37,6 +37,8 @@ UNKNOWN = "unknown"
 """What `verdict.limited_by` says where too little was collected."""
 HEADLINES = 5
 """Families whose verdict is printed below the table."""
+COUNTERS = 40
+"""Of one launch, where nothing but counters asked for by name is known of it."""
 LISTED = 30
 """Families in the table, unless all are asked for."""
 NARROW = 84
@@ -89,16 +91,17 @@ def parts(
             shown += 1
             yield from kernel_parts(session, analysis, family, width=width, sections=sections, whole=whole)
     if not shown:
-        yield Text(ONLY_DURATIONS)
+        yield Text(unexplained(session.kernels))
+        yield Text()
+        asked = [one for one in found if counters_of(session.kernels[one.representative])]
+        for family in asked[:HEADLINES]:
+            analysis = session.whole(family.representative)
+            yield from kernel_parts(session, analysis, family, width=width, sections=sections, whole=False)
     if not whole:
         yield Text(
             f"All of one family: gemmprof show … --kernel '{found[0].id}'; one section: --section warp_states"
         )
 
-
-ONLY_DURATIONS = (
-    "Only durations were collected: `gemmprof profile` or ncu --set full collects what explains them."
-)
 
 FRONT_LINES = 24
 """What the front door prints at most, whatever the report holds: a screen."""
@@ -137,7 +140,7 @@ def front(session: Session, command: str, *, width: int = 80) -> Iterator[str]:
         yield f"and {left:,} more with {ratio(rest)} of the time: gemmprof show, --all"
     yield ""
     if not gains and all(session.explanation(family.representative).limit is None for family in found):
-        yield from textwrap.wrap(ONLY_DURATIONS, width)
+        yield from textwrap.wrap(unexplained(session.kernels), width)
     for line in (f"Next: {command} '{found[0].id}'", f"Next: the same with '{found[0].id}' behind it"):
         if len(line) <= width:
             yield line
@@ -238,6 +241,15 @@ def kernel_parts(
     if not sections:
         yield Text("\n".join(textwrap.wrap(visible(analysis.verdict.paragraph), max(30, width - 1))))
         yield Text()
+    if profile.profiled and not sections and analysis.verdict.limited_by == UNKNOWN:
+        counted = counters_of(analysis)
+        most = COUNTERS if whole else MOST
+        if len(counted) > most:
+            counted[most:] = [(f"and {len(counted) - most:,} more", "", "gemmprof export has all")]
+        if counted:
+            yield Text("Collected", style="bold")
+            yield rows_table(counted, width=width)
+            yield Text()
     if not whole:
         return
     if not sections:

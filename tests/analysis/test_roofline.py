@@ -2,12 +2,27 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import pytest
+from recorded_data import DATA
 
 from gemmprof import metrics
+from gemmprof.analysis.reading.report import read_report
 from gemmprof.analysis.sections import roofline
 from gemmprof.analysis.sections.roofline import Roofline, tensor_label
-from gemmprof.model import Device, KernelProfile, LaunchStatistics, NotCollected
+from gemmprof.model import (
+    Device,
+    Instruction,
+    KernelProfile,
+    LaunchStatistics,
+    NotCollected,
+    Source,
+)
+from gemmprof.runs.directory import recorded_run_directory
+
+OF_LADDERS = ("profile-03.ncu-rep.xz", "profile-05.ncu-rep.xz")
+"""Stages of the 16-bit and the FP8 ladder."""
 
 GHZ = 1e9
 
@@ -231,3 +246,94 @@ def test_a_rate_below_nothing_gives_no_point(name: str) -> None:
     for roof in (*found.compute_roofs, *found.memory_roofs):
         assert roof.peak > 0 and (roof.achieved is None or roof.achieved >= 0)
     assert found.points == ()
+
+
+@pytest.mark.parametrize("kept", ["by opcode", "by address"])
+def test_tensor_work_is_reckoned_where_it_was_not_counted(kept: str) -> None:
+    """Of ncu up to 2024: executions of each matrix product times its size give what later versions count."""
+    seen = set()
+    reports = [
+        DATA / "flaws_tensor.ncu-rep.xz",
+        *(recorded_run_directory() / "reports" / name for name in OF_LADDERS),
+    ]
+    for profile in (launched for path in reports for launched in read_report(path)):
+        counted = roofline.analyse(profile)
+        dropped = (
+            {metrics.EXECUTED_PER_MODIFIER} if kept == "by address" else {metrics.INSTRUCTIONS_BY_ADDRESS}
+        )
+        old = dataclasses.replace(
+            profile,
+            metrics={name: value for name, value in profile.metrics.items() if "ops_path_tensor" not in name},
+            instances={name: found for name, found in profile.instances.items() if name not in dropped},
+        )
+        reckoned = roofline.analyse(old)
+        assert counted and reckoned and reckoned.tensor_counted
+        if not any(roof.key.startswith(roofline.TENSOR_PREFIX) for roof in counted.compute_roofs):
+            continue  # a kernel that prepares a product
+        pairs = [
+            [roof for roof in result.compute_roofs if roof.key.startswith(roofline.TENSOR_PREFIX)]
+            for result in (counted, reckoned)
+        ]
+        assert len(pairs[0]) == len(pairs[1]) > 0
+        for truth, ours in zip(*pairs, strict=True):
+            seen.add(truth.key)
+            assert ours.achieved == pytest.approx(truth.achieved, rel=1e-3)
+            assert ours.peak == pytest.approx(truth.peak, rel=1e-3)
+            assert {point.memory.level for point in reckoned.points if point.compute == ours} == {
+                point.memory.level for point in counted.points if point.compute == truth
+            }
+    assert len(seen) > 3
+
+
+def with_code(capability: tuple[int, int], name: str, values: dict[str, float], *sass: str) -> Roofline:
+    code = tuple(Instruction(16 * at, text) for at, text in enumerate(sass))
+    profile = launch(capability, {**BASIC, metrics.DURATION: 1e6, **values})
+    profile = dataclasses.replace(profile, device=Device(name, capability, sm_count=100), source=Source(code))
+    result = roofline.analyse(profile)
+    assert isinstance(result, Roofline)
+    return result
+
+
+TENSOR_BUSY = {metrics.TENSOR_BUSY[0]: 40.0, metrics.SM_CLOCK: 1.5e9}
+FIXED = {
+    "derived__smsp__inst_executed_pipe_tensor_x512": 5120.0,
+    "derived__sm__inst_executed_pipe_tensor_x512": 51200.0,
+}
+
+
+@pytest.mark.parametrize(
+    ("capability", "sass", "rate"),
+    [
+        ((7, 0), "HMMA.884.F32.F32.STEP2 R4, R8, R2, R4", 1024),
+        ((7, 5), "IMMA.8816.S8.S8 R4, R8.ROW, R2.COL, R4", 2048),
+        ((8, 0), "HMMA.1688.F32.TF32 R4, R8, R2, R4", 1024),
+        ((8, 6), "HMMA.16816.F16 R4, R8, R2, R4", 1024),
+        ((8, 9), "QMMA.16832.F32.E4M3.E4M3 R4, R8, R2, R4", 2048),
+        ((12, 0), "HMMA.16816.F32.BF16 R4, R8, R2, R4", 1024),
+    ],
+)
+def test_how_busy_the_pipe_was_tells_where_the_code_has_one_kind_of_product(
+    capability: tuple[int, int], sass: str, rate: int
+) -> None:
+    result = with_code(capability, "GPU", TENSOR_BUSY, sass)
+    [roof] = [roof for roof in result.compute_roofs if roof.key.startswith(roofline.TENSOR_PREFIX)]
+    assert roof.peak == pytest.approx(rate * 100 * 1.5e9) and roof.percent == pytest.approx(40.0)
+    assert result.point(roof.key, roofline.DRAM) is not None
+
+
+def test_without_code_the_operations_are_those_that_ncu_takes_for_an_instruction() -> None:
+    [roof] = [roof for roof in with_code((8, 6), "GPU", FIXED).compute_roofs if roof.key != roofline.FP32]
+    assert "512" in roof.label and roof.percent == pytest.approx(10.0)
+
+
+@pytest.mark.parametrize(
+    ("capability", "name", "sass"),
+    [
+        ((8, 0), "A100", "HFMA2.MMA R1, -RZ, RZ, 0, 0"),  # the tensor pipe runs these, too
+        ((7, 5), "NVIDIA GeForce GTX 1650", "HMMA.1688.F32 R4, R8, R2, R4"),  # no tensor cores
+        ((13, 7), "a chip of tomorrow", "HMMA.16816.F32 R4, R8, R2, R4"),  # nobody knows their rate
+    ],
+)
+def test_no_tensor_work_is_invented(capability: tuple[int, int], name: str, sass: str) -> None:
+    result = with_code(capability, name, TENSOR_BUSY, sass)
+    assert [roof.key for roof in result.compute_roofs] == [roofline.FP32]

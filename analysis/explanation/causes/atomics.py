@@ -60,12 +60,13 @@ def global_atomics(work: Work) -> Iterator[Candidate]:
         stays = 0.125  # warps of a block can still combine theirs
     retries = _retries(work, atomics)
     fix, cautious = _combined(work, atomics, retries, stays)
+    in_warp = "shuffles, __reduce_add_sync" if work.has("warp reductions") else "shuffles"
     yield Candidate(
         cause="global_atomics",
         fix=fix,
         cautious=cautious,
         change=(
-            "Combine before updating global memory: sum in the warp (shuffles, __reduce_add_sync) or in "
+            f"Combine before updating global memory: sum in the warp ({in_warp}) or in "
             "shared memory, then let one thread of the block do the atomic."
             if not scattered
             else "Gather updates of the same word first (sort or bin by address in shared memory): each "

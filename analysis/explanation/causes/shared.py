@@ -38,7 +38,7 @@ def shared_bank_conflicts(work: Work) -> Iterator[Candidate]:
     weights = work.data_passes
     executed = np.maximum(work.executed, 1.0)
     cycles = latency.short_cycles(work)
-    straight = cycles - latency.WAVEFRONT_CYCLES * excess / executed
+    straight = cycles - work.practice.wavefront_cycles * excess / executed
     guilty = excess > 0
     worst = int(np.argmax(excess))
     way = work.shared_wavefronts[worst] / max(1.0, work.shared_ideal[worst])

@@ -16,6 +16,7 @@ from gemmprof.analysis.explanation.demands.pipes import FMA, TENSOR
 from gemmprof.analysis.explanation.demands.time_model import Fix
 from gemmprof.analysis.explanation.demands.traffic import BELOW_L1, traffic
 from gemmprof.analysis.explanation.demands.work import Mask, Work
+from gemmprof.analysis.opcodes import matrix_product
 from gemmprof.gpu import arch
 
 SCALAR_MACS, PACKED_MACS = 32.0, 64.0
@@ -66,8 +67,11 @@ def tensor_cores_idle(work: Work) -> Iterator[Candidate]:
     if float(work.executed[tensor].sum()) > 0:
         return
     found = _products(work)
-    if found is None:
+    device = work.profile.device
+    if found is None or not arch.has_tensor_cores(device.name, device.compute_capability):
         return
+    if not tensor_rates(work, "bf16" if found.sixteen_bit else "tf32")[0]:
+        return  # no tensor cores for this type, or nobody knows their rate
     part = share(float(work.executed[found.rows].sum()), work.total_executed)
     fma = work.loads.get(FMA)
     busy = (fma.busy if fma is not None else 0.0) * work.imbalance
@@ -225,13 +229,16 @@ def _by_mma(
 
 
 def tensor_rates(work: Work, source: str) -> tuple[float, float]:
-    """Operations of an SM's tensor cores a cycle: by warp-level and by the fastest instructions.
+    """Operations of an SM's tensor cores a cycle: by warp-level and by the fastest instructions; 0 where not known.
 
     Args:
         source: type of the operands: ``bf16`` or ``tf32``.
     """
-    known = arch.tensor_operations(work.profile.device.compute_capability)
-    known = known if source == "bf16" else (known[0] / 2.0, known[1] / 2.0)
+    limits = arch.LIMITS.get(work.profile.device.compute_capability)
+    rates = limits.tensor if limits is not None else {}
+    # The first chips know FP16 alone.
+    known = rates.get(source, rates.get("fp16", 0.0) if source == "bf16" else 0.0)
+    fastest = limits.fast_tensor.get(source, known) if limits is not None else 0.0
     sms = work.sms
 
     def peak(name: str, otherwise: float) -> float:
@@ -239,16 +246,14 @@ def tensor_rates(work: Work, source: str) -> tuple[float, float]:
         counted = work.number(path)
         return counted / sms if counted else otherwise
 
-    return peak("hmma", known[0]), peak("hgmma", known[1])
+    by_warp = peak("hmma", known)
+    return by_warp, max(by_warp, peak("hgmma", fastest))
 
 
 def _in_loops_of(work: Work, rows: Mask) -> Mask:
     """Instructions that run about as often as these."""
     often = float(work.executed[rows].max(initial=0.0))
     return np.asarray(work.executed > 0.05 * often)
-
-
-_SHAPE = re.compile(r"16(8)(8|16|32)")
 
 
 def warp_level_mma(work: Work) -> Iterator[Candidate]:
@@ -323,7 +328,5 @@ def warp_level_mma(work: Work) -> Iterator[Candidate]:
 
 def _macs(line: Sass) -> float:
     """Multiply-adds of a warp's ``HMMA``, 0 of anything else."""
-    if line.opcode != "HMMA" or not line.modifiers:
-        return 0.0
-    match = _SHAPE.fullmatch(line.modifiers[0])
-    return 16.0 * float(match[1]) * float(match[2]) if match else 0.0
+    product = matrix_product(line.full) if line.opcode == "HMMA" else None
+    return 0.5 * product.operations if product is not None else 0.0

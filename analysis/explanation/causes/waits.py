@@ -178,7 +178,11 @@ def memory_latency(work: Work) -> Iterator[Candidate]:
         change=(
             f"Have more loads in flight: warps spend {100 * part:.0f} % of their time waiting for loads, "
             f"{each:.0f} cycles each. Unroll so that several loads are issued before the first is used, "
-            "prefetch the next iteration, or use asynchronous copies."
+            + (
+                "prefetch the next iteration, or use asynchronous copies."
+                if work.has("asynchronous copies")
+                else "or prefetch the next iteration."
+            )
         ),
         evidence=(
             derived("long_scoreboard samples attributed on loads", part),
@@ -248,8 +252,13 @@ def _copied_in_turn(work: Work, tiles: Mask, waits: Array) -> Iterator[Candidate
         bold=fix(0.0),
         change=(
             f"Fetch the next tile while this one is used: warps spend {100 * part:.0f} % of their time waiting for its "
-            f"loads, {each:.0f} cycles each, before they compute. Use asynchronous copies into a second buffer "
-            "(cp.async, cuda::memcpy_async), or load the next tile into registers ahead of the arithmetic."
+            f"loads, {each:.0f} cycles each, before they compute. "
+            + (
+                "Use asynchronous copies into a second buffer (cp.async, cuda::memcpy_async), or load"
+                if work.has("asynchronous copies")
+                else "Load"
+            )
+            + " the next tile into registers ahead of the arithmetic."
         ),
         evidence=(
             derived("long_scoreboard samples attributed on loads", part),

@@ -17,37 +17,14 @@ from gemmprof import metrics
 from gemmprof.analysis.explanation.code import attribution
 from gemmprof.analysis.explanation.demands.resources import SM
 from gemmprof.analysis.explanation.demands.work import Array, Work, once
+from gemmprof.gpu.arch import LIMITS
 
-SHARED_CYCLES = 30.0
-"""From a shared load to its consumer, no bank conflict; conversions and special functions take about as
-long.
-"""
-L1_CYCLES = 38.0
-L2_CYCLES = 270.0
-DRAM_CYCLES = 850.0
-ATOMIC_CYCLES = 700.0
-STORE_CYCLES = 600.0
-"""A warp's last stores before it may leave."""
-TAG_CYCLES = 2.0
-"""More for each further 128-byte line that a request touches."""
-WAVEFRONT_CYCLES = 2.0
-"""More for each further wavefront of a shared access."""
-
-FENCE_CYCLES = 1000.0
-"""A fence, once nothing is under way before it."""
 QUIET, CROWDED = 0.4, 0.85
 """Busy shares of the busiest part of the memory system: below the first there is no queue, above the second
 all that a wait takes beyond the latencies above is queueing.
 """
 ATOMICS_CROWD = 0.2
 """Busy share of the atomic units of L2 from which on waits for memory are queueing."""
-L1_KIB = {
-    **dict.fromkeys(((7, 0), (7, 2), (8, 6), (8, 9), (12, 0), (12, 1)), 128),
-    **dict.fromkeys(((8, 0), (8, 7)), 192),
-    **dict.fromkeys(((9, 0), (10, 0), (10, 3)), 256),
-    (7, 5): 96,
-}
-"""KiB of an SM that L1 and shared memory divide between them (CUDA C++ Programming Guide)."""
 LINE = 128.0
 
 FULL = (
@@ -106,12 +83,14 @@ def load_cycles(work: Work, lines: float | None = None, hit: float | None = None
     several = np.clip(tags, 1.0, 8.0)
     miss = 1.0 - np.clip(first, 0.0, 1.0) ** several
     beyond = 1.0 - min(1.0, max(0.0, second)) ** several
-    cycles = L1_CYCLES + miss * (L2_CYCLES - L1_CYCLES) + miss * beyond * (DRAM_CYCLES - L2_CYCLES)
-    cycles = cycles + TAG_CYCLES * (tags - 1.0)
+    idle = work.practice
+    to_l2, to_dram = idle.l2_cycles - idle.l1_cycles, idle.dram_cycles - idle.l2_cycles
+    cycles = idle.l1_cycles + miss * to_l2 + miss * beyond * to_dram
+    cycles = cycles + idle.tag_cycles * (tags - 1.0)
     atomic = work.where(lambda line: line.is_atomic)
     local = work.where(lambda line: line.space == "local")
-    cycles = np.where(atomic, ATOMIC_CYCLES, cycles)
-    return np.where(local, L1_CYCLES + 0.2 * (L2_CYCLES - L1_CYCLES), cycles)
+    cycles = np.where(atomic, idle.atomic_cycles, cycles)
+    return np.where(local, idle.l1_cycles + 0.2 * to_l2, cycles)
 
 
 @once
@@ -119,7 +98,7 @@ def short_cycles(work: Work) -> Array:
     """Cycles from each short-latency instruction to its consumer, its bank conflicts included."""
     executed = np.maximum(work.executed, 1.0)
     wavefronts = np.maximum(work.shared_wavefronts / executed, 1.0)
-    return SHARED_CYCLES + WAVEFRONT_CYCLES * (wavefronts - 1.0)
+    return work.practice.shared_cycles + work.practice.wavefront_cycles * (wavefronts - 1.0)
 
 
 def crowding(work: Work) -> float:
@@ -165,13 +144,14 @@ def l1_bytes(work: Work, shared: float | None = None) -> float | None:
         work: the launch.
         shared: shared memory set aside, instead of what was.
     """
-    whole = L1_KIB.get(work.profile.device.compute_capability)
+    limits = LIMITS.get(work.profile.device.compute_capability)
+    whole = limits.l1_bytes if limits is not None else None
     if shared is None:
         taken = work.profile.launch.shared_memory_config
         shared = None if taken is None else float(taken)
     if whole is None or shared is None:
         return None
-    return max(8192.0, whole * 1024.0 - shared)
+    return max(8192.0, whole - shared)
 
 
 @once
@@ -200,9 +180,9 @@ def unloaded(work: Work, scale: float = 1.0) -> Unloaded | None:
         elif reason == attribution.SHORT:
             found[reason] = floor(values, short_cycles(work))
         elif reason == "drain":
-            found[reason] = floor(values, STORE_CYCLES)
+            found[reason] = floor(values, work.practice.store_cycles)
         elif reason == "membar":
-            found[reason] = floor(values, FENCE_CYCLES)
+            found[reason] = floor(values, work.practice.fence_cycles)
         elif reason == "gmma":
             found[reason] = 0.3 * values
         elif reason in FULL:

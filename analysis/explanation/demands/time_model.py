@@ -26,7 +26,7 @@ from gemmprof import metrics
 from gemmprof.analysis.explanation.code import latency
 from gemmprof.analysis.explanation.code.attribution import BARRIER, LONG, SHORT
 from gemmprof.analysis.explanation.demands.pipes import is_heavy
-from gemmprof.analysis.explanation.demands.resources import BY_KEY, GPU
+from gemmprof.analysis.explanation.demands.resources import GPU
 from gemmprof.analysis.explanation.demands.work import Array, Work, once
 
 OVERLAP = 4.0
@@ -145,7 +145,7 @@ class TimeModel:
         found: dict[str, float] = {}
         for key, load in work.loads.items():
             busy = load.busy * self.factor(key, fix) + fix.added.get(key, 0.0)
-            ceiling = min(1.0, load.resource.ceiling * self.settings.ceiling_scale)
+            ceiling = min(1.0, load.ceiling * self.settings.ceiling_scale)
             found[key] = busy / ceiling * (1.0 if load.resource.scope == GPU else imbalance)
         lines = latency.lines_under_way(self.work)
         if lines:
@@ -246,7 +246,7 @@ class TimeModel:
 
     def _least(self, terms: Mapping[str, float]) -> float:
         """The time that the busiest resource needs at its peak: a counted share, which no overlap takes away."""
-        shares = (term * BY_KEY[key].ceiling for key, term in terms.items() if key not in ESTIMATED)
+        shares = (term * self.work.loads[key].ceiling for key, term in terms.items() if key not in ESTIMATED)
         return min(self.inner, max(shares, default=0.0))
 
     def saves(self, fix: Fix) -> float:

@@ -24,7 +24,8 @@ from gemmprof.analysis.explanation.demands.resources import Load, loads
 from gemmprof.analysis.sections import stall_reasons
 from gemmprof.analysis.sections.by_line import by_address, first_by_address
 from gemmprof.analysis.sections.own_lines import own_lines
-from gemmprof.model import Instruction, KernelProfile
+from gemmprof.gpu.arch import has, practice_of
+from gemmprof.model import Instruction, KernelProfile, Practice
 
 Array = npt.NDArray[np.float64]
 """A number for each instruction."""
@@ -74,6 +75,15 @@ class Work:
         if self.active_average <= 0:
             return 1.0
         return max(1.0, self.active_most / self.active_average)
+
+    def has(self, feature: str) -> bool:
+        """Whether its GPU has something that a change may use (`gemmprof.gpu.arch.has`)."""
+        return has(feature, self.profile.device.compute_capability)
+
+    @property
+    def practice(self) -> Practice:
+        """What was measured on its chip, or on another one where nothing was (`trust` says so)."""
+        return practice_of(self.profile.device.compute_capability)[0]
 
     @property
     def sms(self) -> float:

@@ -153,8 +153,11 @@ class TestWarpLevel:
 
 def test_the_table_states_the_peaks_that_reports_count() -> None:
     found = work(stage("hgemm_mma"))
-    assert tensor_rates(found, "bf16") == pytest.approx(arch.tensor_operations((9, 0)))
-    assert tensor_rates(found, "tf32") == pytest.approx([rate / 2 for rate in arch.tensor_operations((9, 0))])
+    hopper = arch.LIMITS[9, 0]
+    for source in ("bf16", "tf32"):
+        assert tensor_rates(found, source) == pytest.approx(
+            (hopper.tensor[source], hopper.fast_tensor[source])
+        )
 
 
 class TestCopies:

@@ -77,10 +77,10 @@ class TestLatency:
         )
         load, atomic, local, _ = latency.load_cycles(found, lines=1.0).tolist()
         assert load == pytest.approx(38 + 0.5 * (270 - 38) + 0.5 * 0.25 * (850 - 270))
-        assert atomic == latency.ATOMIC_CYCLES and local == pytest.approx(38 + 0.2 * (270 - 38))
+        assert atomic == 700 and local == pytest.approx(38 + 0.2 * (270 - 38))
         # Two lines: one of them misses L1 in 3 of 4 cases, and L2 in 7 of 16 of those.
         several = latency.load_cycles(found, lines=2.0)[0]
-        assert several == pytest.approx(38 + 0.75 * 232 + 0.75 * (1 - 0.75**2) * 580 + latency.TAG_CYCLES)
+        assert several == pytest.approx(38 + 0.75 * 232 + 0.75 * (1 - 0.75**2) * 580 + 2)
 
     def test_shared_memory_is_taken_from_l1(self) -> None:
         assert latency.l1_bytes(made("EXIT ;", shared_memory_config=100 * 1024)) == 156 * 1024

@@ -8,9 +8,12 @@ from pathlib import Path
 
 import pytest
 from recorded_data import DATA
-from reports_in_bytes import content_of, rewritten, set_metric
+from reports_in_bytes import content_of, keep_metrics, rewritten, set_metric
 
+from gemmprof import metrics
+from gemmprof.analysis.kernel_analysis import analyse
 from gemmprof.analysis.reading.report import read_report
+from gemmprof.analysis.sections.speed_of_light import SpeedOfLight
 from gemmprof.cli import main
 from gemmprof.model import KernelProfile
 from gemmprof.ncurep import ncu_messages_pb2 as messages
@@ -153,3 +156,60 @@ def test_a_process_without_a_number_is_read_with_its_code(
     path.write_bytes(rewritten(content_of("flaws_cluster"), lambda launch, names, position: None, process=0))
     (found,) = read_report(path, units=False)
     assert found.source.instructions == good.source.instructions and not found.source.unread
+
+
+def by_names_of_pascal(launch: messages.KernelResult, names: list[str], position: int) -> None:
+    """The metrics of the section SpeedOfLight as Pascal has them."""
+    wanted = {today: older for older, today in metrics.OLDER_NAMES.items() if "." not in older}
+    for older in wanted.values():
+        if older not in names:
+            names.append(older)
+    found = [messages.Metric.FromString(data) for data in launch.metrics]
+    del launch.metrics[:]
+    for metric in found:
+        name = names[metric.name]
+        if name in wanted:
+            metric.name = names.index(wanted[name])
+        if name in wanted or name.startswith(("device__", "launch__")):
+            launch.metrics.append(metric.SerializeToString())
+
+
+def test_names_of_pascal_are_known(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    content = content_of("flaws_cluster")
+    path = tmp_path / "pascal.ncu-rep"
+    (good,) = read(tmp_path / "good.ncu-rep", content)
+    (found,) = read(path, rewritten(content, by_names_of_pascal))
+    assert DURATION not in found.metrics and "gpu__time_duration" in found.metrics
+    assert found.number(DURATION) == good.number(DURATION)
+    light, known = analyse(found).get(SpeedOfLight), analyse(good).get(SpeedOfLight)
+    assert light and known and light.sm_clock_hz == known.sm_clock_hz
+    assert (light.duration_ns, light.sm_percent, light.l2_percent) == (
+        known.duration_ns,
+        known.sm_percent,
+        known.l2_percent,
+    )
+    assert main(["show", str(path)]) == 0
+    assert "under the profiler" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    "asked", [("gpu__time_duration.sum",), ("gpu__time_duration.sum", "lts__t_sectors.sum")]
+)
+def test_what_was_asked_for_by_name_is_shown(
+    asked: tuple[str, ...], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def change(launch: messages.KernelResult, names: list[str], position: int) -> None:
+        keep_metrics(launch, names, lambda name: name in asked or name.startswith(("device__", "launch__")))
+
+    path = tmp_path / "metrics.ncu-rep"
+    found = read(path, rewritten(content_of("names_templates"), change))
+    others = [name for name in asked if name != DURATION and name in found[0].metrics]
+    assert main(["show", str(path)]) == 0
+    assert main(["report", str(path), "-o", str(tmp_path / "pages")]) == 0
+    index = (tmp_path / "pages" / "index.html").read_text()
+    for shown in (capsys.readouterr().out, index):
+        assert ("Only durations were collected" in shown) == (not others)
+        assert ("which alone do not explain its time" in shown) == bool(others)
+    assert main(["show", str(path), "--launch", "0"]) == 0
+    out = capsys.readouterr().out
+    assert all(name in out for name in others)
