@@ -15,7 +15,6 @@ import textwrap
 from pathlib import Path
 
 from gemmprof.analysis.explanation.causes import CAUSES, definition
-from gemmprof.analysis.explanation.code import latency
 from gemmprof.analysis.figure import declared, figures, formula_of
 from gemmprof.analysis.kernel_analysis import ANALYSES, analyse
 from gemmprof.analysis.ladder.predictions import Rung
@@ -23,6 +22,7 @@ from gemmprof.analysis.ladder.predictions import steps as ladder_steps
 from gemmprof.analysis.reading.report import read_report
 from gemmprof.analysis.session import Session, load_session
 from gemmprof.commands import COMMANDS
+from gemmprof.gpu.arch import MEASURED
 from gemmprof.kernels.catalog import FP8, HALF, LADDERS, SINGLE
 from gemmprof.kernels.compiled_resources import committed_sass
 from gemmprof.kernels.compiler import SOURCES, source_closure
@@ -98,14 +98,14 @@ def figure_rows() -> str:
 def latency_rows() -> str:
     """The latencies that the time model of `explain` works with."""
     rows = {
-        "shared memory, special functions, conversions": latency.SHARED_CYCLES,
-        "L1": latency.L1_CYCLES,
-        "L2": latency.L2_CYCLES,
-        "DRAM, as a stream sees it": latency.DRAM_CYCLES,
-        "a global atomic's answer": latency.ATOMIC_CYCLES,
-        "a warp's last stores": latency.STORE_CYCLES,
-        "each further line of a request": latency.TAG_CYCLES,
-        "each further pass of a shared access": latency.WAVEFRONT_CYCLES,
+        "shared memory, special functions, conversions": MEASURED.shared_cycles,
+        "L1": MEASURED.l1_cycles,
+        "L2": MEASURED.l2_cycles,
+        "DRAM, as a stream sees it": MEASURED.dram_cycles,
+        "a global atomic's answer": MEASURED.atomic_cycles,
+        "a warp's last stores": MEASURED.store_cycles,
+        "each further line of a request": MEASURED.tag_cycles,
+        "each further pass of a shared access": MEASURED.wavefront_cycles,
     }
     table = [f"| {name} | {cycles:.0f} |" for name, cycles in rows.items()]
     return "\n".join(["| from there to the consumer, idle machine | cycles |", "|---|---:|", *table])
