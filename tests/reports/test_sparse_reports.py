@@ -19,6 +19,7 @@ from gemmprof.analysis.kernel_analysis import KernelAnalysis, analyse
 from gemmprof.analysis.session import Session
 from gemmprof.model import KernelProfile
 from gemmprof.reports.explanations import markdown
+from gemmprof.reports.explanations.words import Explained
 from gemmprof.reports.pages.contents import plan
 from gemmprof.reports.pages.html import Links, Report, kernel_article
 from gemmprof.reports.terminal.sections import rows
@@ -43,12 +44,12 @@ def said(analysis: KernelAnalysis) -> set[str]:
     session = Session("one launch", (analysis,))
     pages = plan(session)
     page = str(kernel_article(Report(session, pages, Links(single_file=False)), pages.pages[0]))
-    text = re.sub(r"<(textarea|script|svg)\b.*?</\1>", " ", page, flags=re.DOTALL)
+    text = re.sub(r"<(textarea|script|svg|code)\b.*?</\1>", " ", page, flags=re.DOTALL)
     text = re.sub(r"</(p|li|t[dhr]|d[dt]|h\d|figcaption|caption|summary)>", " .\n", text)
     text = html.unescape(re.sub(r"<[^>]*>", "", text))
     for result in analysis.results.values():
         text += "\n" + "\n".join(" ".join(row) for row in rows(result))
-    text += "\n" + markdown.document([analysis])
+    text += "\n" + markdown.document([Explained(analysis.explanation, pages.pages[0].family)])
     sentences = (re.sub(r"\s+", " ", part).strip() for part in re.split(r"(?<=[.;:])\s+|\n", text))
     return {
         NUMBERS.sub("#", sentence)
