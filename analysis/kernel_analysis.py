@@ -41,7 +41,8 @@ from gemmprof.analysis.sections import (
     warp_states,
 )
 from gemmprof.analysis.sections.verdict import UNKNOWN, Verdict, judge
-from gemmprof.base.brief import brief, time_words
+from gemmprof.base.amounts import nanoseconds
+from gemmprof.base.brief import brief
 from gemmprof.base.errors import UsageError
 from gemmprof.base.views import view_of
 from gemmprof.metrics import DURATION, MetricGroup
@@ -146,7 +147,7 @@ class KernelAnalysis:
             self,
             self.profile.function_name or self.profile.name,
             f"launch {self.profile.index}",
-            time_words(self.profile.number(DURATION)),
+            nanoseconds(self.profile.number(DURATION)),
         )
 
     @property

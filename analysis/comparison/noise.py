@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 
-from gemmprof.base.brief import time_words
+from gemmprof.base import amounts
 
 REFERENCE_NS = 1e5
 """Duration at which `NoiseModel.middle` holds."""
@@ -109,7 +109,9 @@ class NoiseModel:
     def of(self, nanoseconds: float, limit: str = "") -> Noise:
         """What is usual for a kernel of this duration whose limit is this ('' if unknown)."""
         middle = self.middle * (nanoseconds / REFERENCE_NS) ** self.power * self.limits.get(limit, 1.0)
-        name = f"about {time_words(nanoseconds)}" + (f", limited by {limit}" if limit in self.limits else "")
+        name = f"about {amounts.nanoseconds(nanoseconds)}" + (
+            f", limited by {limit}" if limit in self.limits else ""
+        )
         return Noise(name, middle, self.factor, self.largest, self.between_floor, self.between_share)
 
 

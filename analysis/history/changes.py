@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from gemmprof.analysis.history.changepoints import Step, find_steps
 from gemmprof.analysis.history.points import Point
 from gemmprof.analysis.history.series import CLOCKS, TEXTS, Series, medians
+from gemmprof.base.amounts import number
 
 if TYPE_CHECKING:
     import numpy as np
@@ -127,11 +128,7 @@ def _counters(names: Sequence[str], before: _Level, after: _Level) -> list[str]:
         size = np.abs(now - was) / np.maximum(np.abs(was), np.abs(now))
         moved = np.flatnonzero((size > COUNTER_CHANGE) & (np.abs(now - was) > 3 * own))
     chosen = sorted((at for at in moved.tolist() if at >= len(CLOCKS)), key=lambda at: -size[at])
-    return [f"{names[at].replace('_', ' ')} {_number(was[at])} became {_number(now[at])}" for at in chosen]
-
-
-def _number(value: float) -> str:
-    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
+    return [f"{names[at].replace('_', ' ')} {number(was[at])} became {number(now[at])}" for at in chosen]
 
 
 def _mode(values: Iterable[str]) -> str:

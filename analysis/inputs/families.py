@@ -15,7 +15,8 @@ from statistics import median
 from typing import TYPE_CHECKING
 
 from gemmprof.analysis.inputs.names import labels
-from gemmprof.base.brief import brief, percent_words, time_words
+from gemmprof.base.amounts import nanoseconds, ratio
+from gemmprof.base.brief import brief
 from gemmprof.metrics import DURATION
 
 if TYPE_CHECKING:
@@ -106,12 +107,10 @@ class Family:
 
     def __repr__(self) -> str:
         launches = f"{self.count:,} launch{'' if self.count == 1 else 'es'}"
-        saves = (
-            f"{self.worst.cause} saves {percent_words(self.worst.saves)}" if self.worst is not None else ""
-        )
-        share = f"{percent_words(self.share)} of the time" if self.share is not None else ""
+        saves = f"{self.worst.cause} saves {ratio(self.worst.saves, 0)}" if self.worst is not None else ""
+        share = f"{ratio(self.share, 0)} of the time" if self.share is not None else ""
         name = "/".join((*self.nvtx, self.label))
-        return brief(self, f"{self.id} {name}", launches, time_words(self.total_ns), share, saves)
+        return brief(self, f"{self.id} {name}", launches, nanoseconds(self.total_ns), share, saves)
 
     @property
     def id(self) -> str:

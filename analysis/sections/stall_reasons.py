@@ -1,4 +1,4 @@
-"""Why a warp does not issue: every stall reason of Nsight Compute in one plain sentence, and what to try.
+"""Why a warp does not issue: every stall reason of Nsight Compute in one plain sentence.
 
 The table serves the warp states of a kernel (`warp_states`) and the samples of a source line alike.
 """
@@ -19,14 +19,12 @@ class StallReason:
         title: as ncu prints it ("Stall Long Scoreboard").
         group: key of `GROUPS`.
         meaning: one sentence: what a warp in this state waits for.
-        advice: one sentence: what to try; '' for the states that are no stall.
     """
 
     key: str
     title: str
     group: str
     meaning: str
-    advice: str
 
 
 GROUPS: dict[str, str] = {
@@ -49,124 +47,105 @@ _REASONS = (
         "Stall Long Scoreboard",
         "memory",
         "Waits for data of a global, local, surface or texture access through L1.",
-        "Load earlier (prefetch, double buffering), coalesce the accesses, or keep reused data in shared memory.",
     ),
     StallReason(
         "lg_throttle",
         "Stall LG Throttle",
         "memory",
         "Waits for room in the queue of local and global memory instructions.",
-        "Issue fewer, wider loads and stores (128-bit vectors), and look for register spills.",
     ),
     StallReason(
         "tex_throttle",
         "Stall Tex Throttle",
         "memory",
         "Waits for room in the queue of the texture unit.",
-        "Spread texture, surface and double-precision instructions out, or turn texture fetches into plain loads.",
     ),
     StallReason(
         "drain",
         "Stall Drain",
         "memory",
         "Has finished and waits for its stores to drain before it can leave.",
-        "Coalesce the stores at the end of the kernel or write them earlier.",
     ),
     StallReason(
         "imc_miss",
         "Stall IMC Miss",
         "memory",
         "Waits for a constant that missed in the immediate constant cache.",
-        "Let all threads of a warp read the same constant, and touch few distinct constants near each other.",
     ),
     StallReason(
         "short_scoreboard",
         "Stall Short Scoreboard",
         "shared",
         "Waits for data of shared memory, a special function or a dynamic branch (the memory I/O unit).",
-        "Read shared memory with fewer, wider, conflict-free loads, and start them ahead of their use.",
     ),
     StallReason(
         "mio_throttle",
         "Stall MIO Throttle",
         "shared",
         "Waits for room in the memory I/O queue: shared memory, special functions and dynamic branches.",
-        "Do more arithmetic per shared-memory instruction: larger thread tiles, vectors of 64 or 128 bits.",
     ),
     StallReason(
         "wait",
         "Stall Wait",
         "execution",
         "Waits a fixed number of cycles for its previous instruction.",
-        "Give each thread more independent operations, or the scheduler more warps.",
     ),
     StallReason(
         "math_pipe_throttle",
         "Stall Math Pipe Throttle",
         "execution",
         "Waits for its arithmetic pipe, which is busy with other warps.",
-        "The pipe is the limit: use fewer or cheaper instructions of it, or move work to another pipe.",
     ),
     StallReason(
         "dispatch_stall",
         "Stall Dispatch Stall",
         "execution",
         "Was selected but held back by the dispatcher, for example by register-port conflicts.",
-        "Rarely in the programmer's hands; look at register bank conflicts of the hottest instructions.",
     ),
     StallReason(
         "gmma",
         "Stall GMMA",
         "execution",
         "Waits for warpgroup.arrive before a warpgroup matrix multiplication (wgmma) can start.",
-        "Keep several wgmma groups in flight and wait for them as late as possible.",
     ),
     StallReason(
         "barrier",
         "Stall Barrier",
         "synchronisation",
         "Waits at a barrier of its block (__syncthreads or a named one) for other warps.",
-        "Even out the work between barriers, use smaller blocks, or double-buffer to need fewer barriers.",
     ),
     StallReason(
         "membar",
         "Stall Membar",
         "synchronisation",
         "Waits at a memory fence until its earlier accesses are visible.",
-        "Drop fences that are not needed, and narrow their scope from system to device or block.",
     ),
     StallReason(
         "sleeping",
         "Stall Sleeping",
         "synchronisation",
         "Sleeps: all its threads are in __nanosleep or yielded.",
-        "Sleep for shorter, and for as many threads of the warp as possible at once.",
     ),
     StallReason(
         "no_instruction",
         "Stall No Instruction",
         "control",
         "Waits for its next instruction to be fetched, after an instruction-cache miss or a jump.",
-        "Shrink the code of the hot loop (unroll less) and avoid jumping far.",
     ),
     StallReason(
         "branch_resolving",
         "Stall Branch Resolving",
         "control",
         "Waits for a branch target to be computed.",
-        "Unroll loops or replace short branches by predicated code.",
     ),
-    StallReason(
-        "misc", "Stall Misc", "other", "Waits for a rare reason that ncu does not split further.", ""
-    ),
+    StallReason("misc", "Stall Misc", "other", "Waits for a rare reason that ncu does not split further."),
     StallReason(
         "not_selected",
         "Stall Not Selected",
         ISSUING,
         "Is ready, but the scheduler issued from another warp: there are enough warps.",
-        "",
     ),
-    StallReason("selected", "Selected", ISSUING, "Issues an instruction in this cycle.", ""),
+    StallReason("selected", "Selected", ISSUING, "Issues an instruction in this cycle."),
 )
 
 REASONS: dict[str, StallReason] = {reason.key: reason for reason in _REASONS}
@@ -191,6 +170,4 @@ def reason(name: str, compute_capability: tuple[int, int] = (0, 0)) -> StallReas
     if known is not None:
         return known
     words = key.replace("_", " ")
-    return StallReason(
-        key, f"Stall {words.title()}", "other", f"Is in the state that ncu calls '{words}'.", ""
-    )
+    return StallReason(key, f"Stall {words.title()}", "other", f"Is in the state that ncu calls '{words}'.")

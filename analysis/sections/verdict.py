@@ -20,6 +20,7 @@ from gemmprof.analysis.sections.roofline import Roofline, RooflinePoint
 from gemmprof.analysis.sections.scheduler import Scheduler
 from gemmprof.analysis.sections.speed_of_light import BreakdownEntry, SpeedOfLight
 from gemmprof.analysis.sections.warp_states import StateShare, WarpStates
+from gemmprof.base.amounts import scaled, significant
 from gemmprof.model import Explanation
 
 Found = TypeVar("Found")
@@ -161,7 +162,7 @@ def _closeness(findings: _Findings) -> str:
     point = None if findings.roofs is None else _main_point(findings.roofs)
     if point is not None:
         sentences.append(
-            f"At {point.intensity:.3g} operations per byte of {_level(point)} it does "
+            f"At {significant(point.intensity)} operations per byte of {_level(point)} it does "
             f"{_rate(point.achieved, point.compute.key)} of {point.compute.label}, {point.percent:.1f} % of what the "
             f"{point.bound} roof allows there."
         )
@@ -190,12 +191,8 @@ def _level(point: RooflinePoint) -> str:
 
 
 def _rate(value: float, key: str) -> str:
-    """Operations per second with three digits: ``23.4 TFLOP/s``."""
-    unit = "OP/s" if "int" in key else "FLOP/s"
-    for scale, prefix in ((1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M")):
-        if value >= scale:
-            return f"{value / scale:.3g} {prefix}{unit}"
-    return f"{value:.3g} {unit}"
+    """Operations per second: ``23.4 TFLOP/s``."""
+    return scaled(value, "OP/s" if "int" in key else "FLOP/s")
 
 
 def _waiting(findings: _Findings) -> str:

@@ -31,38 +31,32 @@ class Wait:
     Attributes:
         title: a few words for tables.
         meaning: one sentence, as of a stall reason: what the warp waits for.
-        advice: one sentence: what to try.
         group: as of a stall reason.
     """
 
     title: str
     meaning: str
-    advice: str
     group: str
 
 
 BLOCK = Wait(
     "block barrier",
     "Waits at a barrier of its block (__syncthreads or a named one) for other warps.",
-    "Even out the work between barriers, use smaller blocks, or double-buffer to need fewer barriers.",
     "synchronisation",
 )
 CLUSTER = Wait(
     "cluster barrier",
     "Waits at the barrier of its cluster for the other blocks.",
-    "Meet once at the start and once at the end; warps that are done early wait there at no cost.",
     "synchronisation",
 )
 WGMMA = Wait(
     "wgmma results",
     "Waits for the matrix products of its warpgroup (wgmma) to be done.",
-    "Keep one more group of wgmma in flight before waiting, and let another warpgroup multiply meanwhile.",
     "execution",
 )
 MBARRIER = Wait(
     "mbarrier",
     "Waits at an mbarrier: for a copy to arrive, or for the warps that still read its buffer.",
-    "Start the copies earlier (more stages), or make the tiles larger so that each lasts longer.",
     "synchronisation",
 )
 

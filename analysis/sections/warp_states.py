@@ -54,13 +54,6 @@ class StateShare:
         return f"Waits: {', '.join(parts)}."
 
     @property
-    def advice(self) -> str:
-        """What to try against the largest of its waits."""
-        if self.waits and (self.waits[0].share >= 0.5 or self.reason.group != "memory"):
-            return self.waits[0].wait.advice
-        return self.reason.advice
-
-    @property
     def group(self) -> str:
         """Group of the state, or of the wait that most of it is."""
         return self.waits[0].wait.group if self.waits and self.waits[0].share >= 0.5 else self.reason.group

@@ -13,7 +13,8 @@ from gemmprof.analysis.inputs.families import Family
 from gemmprof.analysis.inputs.selection import EVERYTHING, Selection, selection
 from gemmprof.analysis.kernel_analysis import KernelAnalysis, no_launch
 from gemmprof.analysis.session import Session, load_session
-from gemmprof.base.brief import brief, percent_words, time_words
+from gemmprof.base.amounts import nanoseconds, ratio
+from gemmprof.base.brief import brief
 from gemmprof.base.errors import GemmprofError, UsageError
 from gemmprof.base.printable import one_line
 from gemmprof.model import KernelProfile
@@ -45,8 +46,8 @@ class ReportFinding:
     saves_ns: float | None
 
     def __repr__(self) -> str:
-        saves = f"saves {percent_words(self.finding.saves)} of its time"
-        return brief(self, f"{self.finding.cause} in {self.family.label}", saves, time_words(self.saves_ns))
+        saves = f"saves {ratio(self.finding.saves, 0)} of its time"
+        return brief(self, f"{self.finding.cause} in {self.family.label}", saves, nanoseconds(self.saves_ns))
 
 
 class Families(tuple[Family, ...]):

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from gemmprof.base.brief import brief, percent_words, time_words
+from gemmprof.base.amounts import nanoseconds, ratio
+from gemmprof.base.brief import brief
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,11 +97,11 @@ class Explanation:
     limit: AtLimit | None = None
 
     def __repr__(self) -> str:
-        causes = [f"{one.cause} saves {percent_words(one.saves)}" for one in self.findings]
+        causes = [f"{one.cause} saves {ratio(one.saves, 0)}" for one in self.findings]
         return brief(
             self,
             self.name,
             f"launch {self.launch}",
-            time_words(self.duration_ns),
+            nanoseconds(self.duration_ns),
             *(causes or ["no finding"]),
         )

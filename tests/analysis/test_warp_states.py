@@ -9,11 +9,11 @@ from recorded_data import ReadRecorded
 
 from gemmprof import metrics
 from gemmprof.analysis.sections import stall_reasons, warp_states
-from gemmprof.analysis.sections.stall_reasons import GROUPS, ISSUING, REASONS, reason
+from gemmprof.analysis.sections.stall_reasons import GROUPS, REASONS, reason
 from gemmprof.analysis.sections.warp_states import WarpStates
 
 
-def test_every_reason_says_what_it_means_and_what_to_try() -> None:
+def test_every_reason_says_what_it_means() -> None:
     assert {item.group for item in REASONS.values()} == set(GROUPS)
     for item in REASONS.values():
         # The verdict begins its sentence with "a warp" and closes it itself.
@@ -21,7 +21,6 @@ def test_every_reason_says_what_it_means_and_what_to_try() -> None:
             item.meaning.endswith(".")
             and item.meaning.count(".") - item.meaning.count("warpgroup.arrive") == 1
         )
-        assert bool(item.advice) == (item.group != ISSUING and item.key != "misc")
 
 
 @pytest.mark.parametrize(

@@ -1,14 +1,17 @@
 from __future__ import annotations
 
 import math
+import re
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from gemmprof.base.printable import visible
-from gemmprof.model import NotCollected
+from gemmprof.model import Explanation, NotCollected
 from gemmprof.reports import formatting as f
+from gemmprof.reports.explanations import words
 
 
 @pytest.mark.parametrize(
@@ -97,3 +100,30 @@ def test_raw_values_are_exact() -> None:
     assert f.raw_value(12.3456789) == "12.345679" and f.raw_value(0.5) == "0.5"
     assert f.raw_value(1.25e-9) == "1.25e-09" and f.raw_value(float("nan")) == "nan"
     assert f.raw_value("SM: a, b") == "SM: a, b"
+
+
+def test_a_duration_is_one_text_wherever_it_is_written() -> None:
+    for duration, text in (
+        (999.6, "1.00 µs"),
+        (999_600, "1.00 ms"),
+        (50_000, "50 µs"),
+        (999.4, "999 ns"),
+        (5e9, "5 s"),
+    ):
+        assert f.nanoseconds(duration) == text
+        assert f.seconds(duration * 1e-9) == text
+        launch = Explanation(0, "r.ncu-rep", "kernel()", (), duration, (), None, ())
+        assert text in repr(launch) and text == words.duration(launch)
+
+
+def test_no_number_is_rounded_beside_the_formatter() -> None:
+    """`{value:.3g}` turns 2160 into 2.16e+03."""
+    root = Path(__file__).resolve().parents[2]
+    own = [
+        f"{file.relative_to(root)}:{number}"
+        for folder in ("analysis", "reports", "gemmprof/base", "gemmprof/api", "gemmprof/model")
+        for file in sorted((root / folder).rglob("*.py"))
+        for number, line in enumerate(file.read_text(encoding="utf-8").splitlines(), 1)
+        if re.search(r":,?\.[1-4]g\}", line)
+    ]
+    assert own == []

@@ -23,6 +23,7 @@ from gemmprof.analysis.explanation.demands.held import held
 from gemmprof.analysis.explanation.demands.time_model import Fix
 from gemmprof.analysis.explanation.demands.traffic import BELOW_L1, SECTOR, traffic
 from gemmprof.analysis.explanation.demands.work import Array, Mask, Work
+from gemmprof.base.amounts import significant
 
 WIDE = 16
 """Bytes of the widest access of a thread."""
@@ -250,7 +251,7 @@ def narrow_access(work: Work) -> Iterator[Candidate]:
         bold=Fix(keep=helping, resources=resources),
         change=(
             f"Move {WIDE} bytes a thread with each access (float4, uint4, int4 …): its loads and stores move "
-            f"{bytes_each:.2g} bytes each."
+            f"{significant(bytes_each, 2)} bytes each."
         ),
         evidence=(
             derived("bytes a thread and access", bytes_each, "byte"),

@@ -1,0 +1,185 @@
+"""Numbers as people read them, the same wherever one is written: a count, a duration, a rate, a share.
+
+Every function takes base units (bytes, hertz, seconds, nanoseconds where the name says so) and answers a short string
+with a unit. What is not known is a dash, never a zero.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from functools import lru_cache
+from numbers import Real
+from typing import Any
+
+DASH = "–"
+"""Stands where a value is not known."""
+
+_SI = ((1e18, "E"), (1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
+_BINARY = ((1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"))
+
+
+def _number(value: Any) -> float | None:
+    """The value as a finite float, or None where there is nothing to print."""
+    if isinstance(value, bool) or not isinstance(value, Real):
+        return None
+    number = float(value)
+    return number if math.isfinite(number) else None
+
+
+def significant(value: float, digits: int = 3) -> str:
+    """``value`` with about ``digits`` significant digits, no exponent, digits before the point never rounded off."""
+    if value == 0:
+        return "0"
+    exponent = math.floor(math.log10(abs(value)))
+    if abs(value) >= 10.0 ** (exponent + 1) * (1 - 0.5 * 10.0**-digits):
+        exponent += 1  # 0.9997 with three digits is 1.00, not 1.000
+    decimals = digits - 1 - exponent
+    text = f"{value:,.{max(0, min(decimals, 9))}f}"
+    return text.rstrip("0").rstrip(".") if value == int(value) and "." in text else text
+
+
+@lru_cache(maxsize=8192)
+def number(value: Any, digits: int = 3) -> str:
+    """A plain number: whole ones up to 99,999 exactly, larger ones with an SI prefix (``16.8 M``)."""
+    amount = _number(value)
+    if amount is None:
+        return DASH
+    if abs(amount) < 100_000:
+        return f"{int(amount):,}" if amount == int(amount) else significant(amount, digits)
+    return scaled(amount, "", digits)
+
+
+def scaled(value: Any, unit: str, digits: int = 3) -> str:
+    """A value with an SI prefix before its unit: ``scaled(2.54e13, "FLOP/s")`` is ``25.4 TFLOP/s``."""
+    amount = _number(value)
+    if amount is None:
+        return DASH
+    for factor, prefix in _SI:
+        # 999.95 and above would print as 1,000 of the smaller unit.
+        if abs(amount) >= factor * 0.9995:
+            return f"{significant(amount / factor, digits)} {prefix}{unit}"
+    return f"{significant(amount, digits)} {unit}".rstrip()
+
+
+def percent(value: Any, digits: int = 1) -> str:
+    """A percentage that runs from 0 to 100."""
+    amount = _number(value)
+    return DASH if amount is None else f"{amount:.{digits}f} %"
+
+
+def occupancy(value: Any) -> str:
+    """Occupancy in per cent, with the two digits that ncu prints: warp slots come in steps of 1.5625 or finer."""
+    return percent(value, 2)
+
+
+def ratio(value: Any, digits: int = 1) -> str:
+    """A ratio from 0 to 1 as a percentage."""
+    amount = _number(value)
+    return DASH if amount is None else percent(100 * amount, digits)
+
+
+def tflops(value: Any) -> str:
+    """A speed in TFLOP/s without its unit; slow kernels get a digit more."""
+    amount = _number(value)
+    return DASH if amount is None else f"{amount:,.{2 if 0 < amount < 10 else 1}f}"
+
+
+def times(value: Any) -> str:
+    """A factor: ``1.46×``."""
+    amount = _number(value)
+    if amount is None:
+        return DASH
+    return f"{amount:,.{2 if abs(amount) < 10 else 1 if abs(amount) < 100 else 0}f}×"
+
+
+def seconds(value: Any) -> str:
+    """A duration in s, ms, µs or ns."""
+    amount = _number(value)
+    return DASH if amount is None else nanoseconds(amount * 1e9)
+
+
+def nanoseconds(value: Any) -> str:
+    """A duration that is given in nanoseconds, as ncu does."""
+    amount = _number(value)
+    if amount is None:
+        return DASH
+    for factor, unit in ((1e9, "s"), (1e6, "ms"), (1e3, "µs")):
+        # 999.6 ns would print as 1,000 ns.
+        if abs(amount) >= factor * 0.9995:
+            return f"{significant(amount / factor)} {unit}"
+    return f"{significant(amount)} ns"
+
+
+def traffic(value: Any) -> str:
+    """Bytes moved, with decimal prefixes as ncu prints them."""
+    return scaled(value, "B")
+
+
+def capacity(value: Any) -> str:
+    """Bytes of a memory that has a size: binary prefixes, exact where they divide."""
+    amount = _number(value)
+    if amount is None:
+        return DASH
+    for factor, unit in _BINARY:
+        if abs(amount) >= factor:
+            return f"{significant(amount / factor)} {unit}"
+    return f"{int(amount):,} B"
+
+
+def bandwidth(value: Any) -> str:
+    """Bytes per second."""
+    return scaled(value, "B/s")
+
+
+def flops(value: Any) -> str:
+    """Floating-point operations per second."""
+    return scaled(value, "FLOP/s")
+
+
+def hertz(value: Any) -> str:
+    """A clock rate."""
+    return scaled(value, "Hz")
+
+
+def fixed(value: Any, digits: int = 1) -> str:
+    """A number with this many digits after the point."""
+    amount = _number(value)
+    return DASH if amount is None else f"{amount:,.{digits}f}"
+
+
+def counted(number: int, noun: str) -> str:
+    """A number of things: ``1 run``, ``1,184 launches``, ``2 processes``."""
+    plural = "" if number == 1 else "es" if noun.endswith(("s", "ch")) else "s"
+    return f"{number:,} {noun}{plural}"
+
+
+_UNITS: dict[str, Callable[[Any], str]] = {
+    "byte": traffic,
+    "byte/s": bandwidth,
+    "byte/second": bandwidth,
+    "ns": nanoseconds,
+    "nsecond": nanoseconds,
+    "s": seconds,
+    "hz": hertz,
+    "cycle/nsecond": lambda value: hertz(value * 1e9),
+    "%": lambda value: percent(value, 2),
+}
+
+
+_COUNTED = frozenset(
+    {"cycle", "element", "instruction", "block", "warp", "thread", "sector", "request", "wavefront"}
+)
+
+
+def quantity(value: Any, unit: str = "") -> str:
+    """A metric's value in the unit that ncu names (text passes through)."""
+    if isinstance(value, str):
+        return value
+    if _number(value) is None:
+        return DASH
+    if unit in _UNITS:
+        return _UNITS[unit](value)
+    if unit in _COUNTED and value != 1:
+        unit += "s"
+    return f"{number(value)} {unit}".rstrip()
