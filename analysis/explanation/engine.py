@@ -70,9 +70,9 @@ def weigh(found: Work, predictor: Predictor) -> list[tuple[Candidate, Prediction
             worth.append((candidate, predictor.predict(candidate)))
     worth.sort(key=lambda item: -item[1].saves)
     kept: list[tuple[Candidate, Prediction]] = []
-    # Time in which warps are held together is a loss of its own, which no general name tells.
+    # Time in which warps are stalled together is a loss of its own, which no general name tells.
     told = [
-        (one, predictor.quick(replace(one.fix, held=0.0)) if one.fix.held else prediction.saves)
+        (one, predictor.quick(replace(one.fix, stalled=0.0)) if one.fix.stalled else prediction.saves)
         for one, prediction in worth
     ]
     for candidate, prediction in worth:

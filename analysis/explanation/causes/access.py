@@ -19,7 +19,7 @@ from gemmprof.analysis.explanation.candidate import (
     share,
 )
 from gemmprof.analysis.explanation.code import latency
-from gemmprof.analysis.explanation.demands.held import held
+from gemmprof.analysis.explanation.demands.store_stalls import stalled_by
 from gemmprof.analysis.explanation.demands.time_model import Fix
 from gemmprof.analysis.explanation.demands.traffic import BELOW_L1, SECTOR, traffic
 from gemmprof.analysis.explanation.demands.work import Array, Mask, Work
@@ -54,23 +54,27 @@ def uncoalesced_access(work: Work) -> Iterator[Candidate]:
     requests = executed[wasteful].sum()
     factors, hit = _coalesced_traffic(work, wasteful)
     stores = wasteful & work.where(lambda line: line.is_store)
-    burst = held(work, stores)
-    held_time, blocks = (burst.in_time, burst.blocks) if burst else (0.0, 1.0)
+    burst = stalled_by(work, stores)
+    stalled_time, blocks = (burst.in_time, burst.blocks) if burst else (0.0, 1.0)
     # So much less has the queue to take. Cautiously, the other blocks work meanwhile; boldly, it is never full then.
-    gone = held_time * (1.0 - _left(work.global_ideal, work.global_sectors, stores))
+    gone = stalled_time * (1.0 - _left(work.global_ideal, work.global_sectors, stores))
 
-    def fix(of_fetches: float, resources: dict[str, float], held_less: float) -> Fix:
+    def fix(of_fetches: float, resources: dict[str, float], stalled_less: float) -> Fix:
         waits = _coalesced_waits(work, wasteful, hit, of_fetches)
-        return Fix(resources=resources, latency=waits, held=held_less)
+        return Fix(resources=resources, latency=waits, stalled=stalled_less)
 
     yield Candidate(
         cause="uncoalesced_access",
         fix=fix(0.4, factors, gone),
         cautious=fix(1.0, factors, gone / blocks),
-        bold=fix(0.0, {**factors, "dram": min(factors["dram"], factors["l2"])}, held_time),
+        bold=fix(0.0, {**factors, "dram": min(factors["dram"], factors["l2"])}, stalled_time),
         change=_how_to_coalesce(work, wasteful, exchanged=gone > 0),
         evidence=(
-            *((derived("time that warps are held by these stores / time", held_time),) if burst else ()),
+            *(
+                (derived("time that warps are stalled by these stores / time", stalled_time),)
+                if burst
+                else ()
+            ),
             derived("sectors per request", float(work.global_sectors[wasteful].sum() / requests), "sector"),
             derived(
                 "memory_l2_theoretical_sectors_global_ideal / request",

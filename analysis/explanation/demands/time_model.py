@@ -65,7 +65,7 @@ class Fix:
         warps: factor on the warps that are resident on an SM.
         imbalance: cycles of the busiest SM over the average one, when fixed; None to leave it.
         idle: factor on the share of the time before the first and behind the last instruction.
-        held: share of the time, as measured, for which all warps of a block no longer stand still together; of
+        stalled: share of the time, as measured, for which all warps of a block no longer stand still together; of
             this and what the terms save, the larger counts.
     """
 
@@ -77,7 +77,7 @@ class Fix:
     warps: float = 1.0
     imbalance: float | None = None
     idle: float = 1.0
-    held: float = 0.0
+    stalled: float = 0.0
 
     def together(self, other: Fix) -> Fix:
         """Both changes at once: of what both take away, the larger part is gone."""
@@ -101,7 +101,7 @@ class Fix:
             warps=max(self.warps, other.warps),
             imbalance=min(sides) if sides else None,
             idle=min(self.idle, other.idle),
-            held=max(self.held, other.held),
+            stalled=max(self.stalled, other.stalled),
         )
 
 
@@ -241,7 +241,7 @@ class TimeModel:
             return 1.0
         terms = self.terms(fix)
         inner = self._norm({key: term * self.scales.get(key, 1.0) for key, term in _apart(terms).items()})
-        inner = min(inner, self.inner - fix.held) if fix.held else inner
+        inner = min(inner, self.inner - fix.stalled) if fix.stalled else inner
         return self.work.idle_start * fix.idle + max(inner, self._least(terms))
 
     def _least(self, terms: Mapping[str, float]) -> float:

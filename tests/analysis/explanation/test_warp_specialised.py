@@ -53,9 +53,9 @@ class TestCutlass:
             assert store.fix.resources[key] == pytest.approx(1.0)
         # Its epilogue is a thirtieth of the traffic: not the 13 % of the time that all of the operands would be.
         model = TimeModel(found)
-        assert model.saves(replace(store.fix, held=0.0)) < 0.02
+        assert model.saves(replace(store.fix, stalled=0.0)) < 0.02
         # Stores of two bytes a lane in quarter sectors do hold all of its warps behind each tile.
-        assert 0.04 < store.fix.held < model.saves(store.fix) + 1e-9 < 0.08
+        assert 0.04 < store.fix.stalled < model.saves(store.fix) + 1e-9 < 0.08
 
     def test_producers_that_leave_early_are_no_imbalance(self) -> None:
         found = work(cutlass())

@@ -1,4 +1,4 @@
-"""Warps that are held by their own stores: a burst behind the work, which no average shows.
+"""Warps that are stalled by their own stores: a burst behind the work, which no average shows.
 
 A tile's sums are stored all at once, when its warps have nothing else to do, and all blocks of a wave get there
 together. The queue from L1 to L2 is full then, though it is idle for most of the launch: a store does not issue
@@ -23,8 +23,8 @@ MOST_OF_THE_TIME = 0.5
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
-    """The time that the storing warps spend held by some stores.
+class StoreStall:
+    """The time that the storing warps are stalled by some stores.
 
     Attributes:
         by_store: share of those warps' time by store, one entry an instruction.
@@ -37,8 +37,8 @@ class Held:
     blocks: float
 
 
-def held(work: Work, stores: Mask) -> Held | None:
-    """How long the warps that execute these stores are held by them.
+def stalled_by(work: Work, stores: Mask) -> StoreStall | None:
+    """How long the warps that execute these stores are stalled by them.
 
     Args:
         stores: global stores of one kind.
@@ -69,7 +69,7 @@ def held(work: Work, stores: Mask) -> Held | None:
             waits[found] += work.samples[LONG][index]
     waits /= time
     warps = max(1.0, work.profile.launch.threads_per_block / 32.0)
-    return Held(
+    return StoreStall(
         by_store=waits,
         in_time=float(waits.sum()) * (1.0 - work.idle_start),
         blocks=max(1.0, (work.resident_warps or warps) / warps),

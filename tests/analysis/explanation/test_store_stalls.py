@@ -1,4 +1,4 @@
-"""Warps held by their own stores: a burst behind the work, which no average of a resource shows."""
+"""Warps stalled by their own stores: a burst behind the work, which no average of a resource shows."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from recorded_data import DATA
 from gemmprof import metrics
 from gemmprof.analysis.explanation import explain
 from gemmprof.analysis.explanation.causes.access import uncoalesced_access
-from gemmprof.analysis.explanation.demands.held import held
+from gemmprof.analysis.explanation.demands.store_stalls import stalled_by
 from gemmprof.analysis.explanation.demands.time_model import Fix, TimeModel
 from gemmprof.analysis.explanation.demands.work import Work, work
 from gemmprof.analysis.reading.report import read_report
@@ -48,7 +48,7 @@ class TestHalfSectors:
 
     def test_the_time_is_that_of_the_warps_which_store(self) -> None:
         found = work(half_sectors())
-        burst = held(found, stores(found))
+        burst = stalled_by(found, stores(found))
         assert burst is not None and burst.blocks == pytest.approx(1.0, abs=0.01)
         # Two of three warpgroups multiply; the third copies and waits for them in the end.
         behind = np.flatnonzero(stores(found))
@@ -60,26 +60,26 @@ class TestHalfSectors:
     def test_averages_alone_do_not_show_it(self) -> None:
         found = work(half_sectors())
         (candidate,) = uncoalesced_access(found)
-        assert TimeModel(found).saves(replace(candidate.fix, held=0.0)) < 0.02 < candidate.fix.held
+        assert TimeModel(found).saves(replace(candidate.fix, stalled=0.0)) < 0.02 < candidate.fix.stalled
 
     def test_without_samples_it_is_as_before(self) -> None:
         profile = half_sectors()
         kept = {name: value for name, value in profile.instances.items() if "pcsamp" not in name}
         found = work(replace(profile, instances=kept))
-        assert not found.samples and held(found, stores(found)) is None
-        assert all(one.fix.held == 0.0 for one in uncoalesced_access(found))
+        assert not found.samples and stalled_by(found, stores(found)) is None
+        assert all(one.fix.stalled == 0.0 for one in uncoalesced_access(found))
 
     def test_whole_sectors_are_not_accused(self) -> None:
         for name in ("wgmma/gemm_4096", "wgmma/gemm_4096_fp8"):
             for profile in launches(name):
-                assert all(one.fix.held < 0.01 for one in uncoalesced_access(work(profile)))
+                assert all(one.fix.stalled < 0.01 for one in uncoalesced_access(work(profile)))
 
 
 def test_stores_among_the_work_are_left_to_the_terms() -> None:
     """A loop that loads and stores with a stride: its queues are full for as long as it runs."""
     strided = [one for one in launches("pairs/access") if "axpy" in one.name]
     wasted = [found for found in map(work, strided) if stores(found).any()]
-    assert wasted and all(held(found, stores(found)) is None for found in wasted)
+    assert wasted and all(stalled_by(found, stores(found)) is None for found in wasted)
 
 
 LOOP_THEN_STORES = (
@@ -122,20 +122,20 @@ def test_what_counts_against_a_store(
     stalls: Mapping[str, Mapping[int, int]], by_store: Mapping[int, float]
 ) -> None:
     found = launch_of(stalls)
-    burst = held(found, found.where(lambda line: line.is_store))
+    burst = stalled_by(found, found.where(lambda line: line.is_store))
     assert burst is not None
     assert {int(at): pytest.approx(burst.by_store[at]) for at in np.flatnonzero(burst.by_store)} == by_store
 
 
 def test_stores_are_behind_the_work_where_the_loop_takes_most_of_the_time() -> None:
     found = launch_of({"selected": {0: 40}, "long_scoreboard": {6: 60}})
-    assert held(found, found.where(lambda line: line.is_store)) is None
+    assert stalled_by(found, found.where(lambda line: line.is_store)) is None
 
 
 def test_time_that_is_held_counts_once_and_not_beyond_the_busiest_unit() -> None:
     found = work(half_sectors())
     model = TimeModel(found)
-    assert model.saves(Fix(held=0.05)) == pytest.approx(0.05, abs=1e-6)
-    both = Fix(held=0.05).together(Fix(held=0.03))
-    assert both.held == 0.05
-    assert 1 - model.saves(Fix(held=0.9)) >= found.idle_start + found.loads["tensor"].busy - 1e-9
+    assert model.saves(Fix(stalled=0.05)) == pytest.approx(0.05, abs=1e-6)
+    both = Fix(stalled=0.05).together(Fix(stalled=0.03))
+    assert both.stalled == 0.05
+    assert 1 - model.saves(Fix(stalled=0.9)) >= found.idle_start + found.loads["tensor"].busy - 1e-9
