@@ -317,3 +317,55 @@ def test_plain_words() -> None:
                 if (found := re.search(rf"(?<![a-z]){word}(?![a-z])", line, re.IGNORECASE))
             ]
     assert not wrong, "\n".join(wrong)
+
+
+CALLED_FROM_OUTSIDE = {
+    "scaled_mm", "to_dataframe", "to_markdown", "_repr_html_", "check_against",  # by users, and by notebooks
+    "active_threads_per_sm", "warps_left", "blocks_left", "active_share",  # of results that users hold
+    "pytest_addoption", "format_help", "writable", "visit_UnaryOp", "visit_BoolOp", "code_generator_class",
+    "_output_child_pre", "_output_child_post",  # by the libraries whose classes these are
+    "FRONT_LINES",  # what a test holds the front door to
+}  # fmt: skip
+
+
+def named(tree: ast.AST) -> Iterator[str]:
+    """Every name that code uses."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
+            yield node.id
+        elif isinstance(node, ast.Attribute):
+            yield node.attr
+        elif isinstance(node, ast.Import | ast.ImportFrom):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value.isidentifier():
+            yield node.value
+
+
+def test_no_name_is_dead_or_there_for_tests_alone() -> None:
+    trees = {
+        file: ast.parse(file.read_text(encoding="utf-8"))
+        for _, file in sources()
+        if not file.stem.endswith("_pb2")
+    }
+    used = Counter(name for tree in trees.values() for name in named(tree))
+    for file in sorted((ROOT / "tools").glob("*.py")):
+        used.update(named(ast.parse(file.read_text(encoding="utf-8"))))
+    for file in sorted((ROOT / "templates").rglob("*.html")):
+        used.update(re.findall(r"\w+", file.read_text(encoding="utf-8")))
+    dead = []
+    for file, tree in trees.items():
+        methods = (node for kind in tree.body if isinstance(kind, ast.ClassDef) for node in kind.body)
+        for node in [*tree.body, *(one for one in methods if isinstance(one, ast.FunctionDef))]:
+            if isinstance(node, ast.FunctionDef | ast.ClassDef):
+                names = [node.name]
+            elif isinstance(node, ast.Assign):
+                names = [target.id for target in node.targets if isinstance(target, ast.Name)]
+            else:
+                continue
+            own = Counter(named(node))
+            dead += [
+                f"{file.relative_to(ROOT)}:{node.lineno}: {name}"
+                for name in names
+                if used[name] <= own[name] and not name.startswith("__") and name not in CALLED_FROM_OUTSIDE
+            ]
+    assert not dead, "\n".join(dead)

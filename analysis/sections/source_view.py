@@ -75,11 +75,6 @@ class Counters(NamedTuple):
         return self.global_sectors - self.global_ideal
 
     @property
-    def shared_n_way(self) -> float | None:
-        """Wavefronts an execution: "n-way" conflicts; None if nothing was executed."""
-        return self._per_execution(self.shared_wavefronts)
-
-    @property
     def threads_predicated_on_per_instruction(self) -> float | None:
         """Average active threads of a warp, those switched off by a predicate not counted; None if nothing ran."""
         return self._per_execution(self.threads_predicated_on)

@@ -31,7 +31,6 @@ COUNTERS: dict[str, Callable[[Counters], int | None]] = {
     "L2 Theoretical Sectors Local": lambda c: c.local_sectors,
     # ncu stores these averages as whole numbers, cut off.
     "Avg. Predicated-On Threads Executed": lambda c: whole(c.threads_predicated_on_per_instruction),
-    "L1 Conflicts Shared N-Way": lambda c: whole(c.shared_n_way),
 }
 
 
