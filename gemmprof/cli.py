@@ -7,9 +7,8 @@ of gemmprof itself (``EX_SOFTWARE`` of sysexits.h), 128 and the signal's number 
 from __future__ import annotations
 
 import argparse
-import difflib
 import errno
-import logging
+import os
 import signal
 import sys
 import threading
@@ -17,7 +16,6 @@ import traceback
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from importlib import import_module
-from pathlib import Path
 from typing import Any, NoReturn
 
 from gemmprof import __version__
@@ -69,6 +67,8 @@ class Parser(argparse.ArgumentParser):
 
 def _closest(word: str, known: Sequence[str]) -> list[str]:
     name = word.partition("=")[0]
+    import difflib
+
     return [] if name in known else difflib.get_close_matches(name, known, n=1, cutoff=0.6)
 
 
@@ -150,7 +150,7 @@ def _named_command(arguments: Sequence[str]) -> str:
 def _names_an_input(arguments: Sequence[str]) -> bool:
     """Whether the first word that is no option is a report, a run, a folder, a pattern or a family's id."""
     first = next((argument for argument in arguments if not argument.startswith("-")), "")
-    return bool(first) and (first[0] == "#" or any(c in first for c in "/\\*?[.") or Path(first).exists())
+    return bool(first) and (first[0] == "#" or any(c in first for c in "/\\*?[.") or os.path.lexists(first))
 
 
 def _without_program(argv: Sequence[str]) -> tuple[Sequence[str], list[str]]:
@@ -184,8 +184,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _run(argv: Sequence[str]) -> int:
-    # It would tell of its cache where the home is not writable: nothing that a user of ours can act on.
-    logging.getLogger("matplotlib").setLevel(logging.ERROR)
     if not argv:
         build_parser(only="").print_help()
         return EXIT_OK
@@ -200,6 +198,10 @@ def _run(argv: Sequence[str]) -> int:
         options.parser.error(f"there is no {what}: {' '.join(unknown)}")
     if program:
         options.program = program
+    import logging
+
+    # It would tell of its cache where the home is not writable: nothing that a user of ours can act on.
+    logging.getLogger("matplotlib").setLevel(logging.ERROR)
     try:
         with _trusting(options):
             return int(options.run(options))

@@ -53,8 +53,7 @@ def counts(session: Session) -> str:
     """How many launches, kernels (full names) and families: the same at every door."""
     launches = counted(len(session.kernels), "launch")
     kernels = counted(len({kernel.profile.name for kernel in session.kernels}), "kernel")
-    families = len(session.by_time)
-    found = f"{launches} of {kernels} in {families:,} famil{'y' if families == 1 else 'ies'}"
+    found = f"{launches} of {kernels} in {counted(len(session.by_time), 'family')}"
     if several := processes(session.kernels):
         found += f" by {len(several)} processes"
     return found + (f" chosen by {session.selected}" if session.selected else "")

@@ -300,6 +300,10 @@ def test_bash_completes_commands_and_options(tmp_path: Path) -> None:
     assert complete(script, "gemmprof", "roof") == ["roofline"]
     assert set(complete(script, "gemmprof", "roofline", "--k")) == {"--kernel"}
     assert set(complete(script, "gemmprof", "export", "--format", "")) >= {"parquet", "csv", "jsonl"}
+    assert "warp_states" in complete(script, "gemmprof", "show", "--section", "")
+    assert complete(script, "gemmprof", "profile", "--section", "SourceC") == ["SourceCounters"]
+    assert "warptiled" in complete(script, "gemmprof", "tune", "--stage", "")
+    assert "9.0" in complete(script, "gemmprof", "occupancy", "--arch", "")
     assert gemmprof("completion", "zsh").stdout.startswith("#compdef gemmprof")
 
 

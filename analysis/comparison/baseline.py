@@ -88,7 +88,12 @@ def save_baseline(name: str, side: Side, folder: str | None = None, *, force: bo
 def _kept(record: KernelRecord) -> KernelRecord:
     """A record that stands without its report."""
     causes = causes_of(record)
-    return replace(disassembled(record), causes=None if causes is None else tuple(sorted(causes)), place=None)
+    return replace(
+        disassembled(record),
+        causes=None if causes is None else tuple(sorted(causes)),
+        place=None,
+        family=None,
+    )
 
 
 def _replace(path: Path, data: bytes) -> None:

@@ -50,6 +50,12 @@ class Match:
             return self.after.label
         return f"{self.before.label} → {self.after.label}"
 
+    @property
+    def family(self) -> int | None:
+        """Number of its family in the later report, in the earlier one if it is gone; None where it has none."""
+        present = self.after or self.before
+        return None if present is None else present.family
+
 
 def match(before: Side, after: Side) -> tuple[Match, ...]:
     """The kernels of two sides in pairs; what has no counterpart stands alone, at the end.
@@ -208,5 +214,7 @@ def chosen(side: Side, selector: str) -> KernelRecord:
         number = int(record.key[1]) if record.key[0] == "stage" else None
         problem = Problem.parse(problem_of(record)) if number is not None else None
         positions = tuple(position for times in record.times for position in times.positions)
-        candidates.append(Candidate(record.label, record.name, positions, number, problem=problem))
+        candidates.append(
+            Candidate(record.label, record.name, positions, number, problem=problem, family=record.family)
+        )
     return side.kernels[one_kernel(selector, candidates, side.title)]

@@ -136,6 +136,7 @@ class KernelRecord:
         causes: gemmprof's own findings by key, where a baseline keeps them; None: to be asked of the report.
         place: report and position of that launch, for disassembly.
         nvtx: the NVTX ranges around its launches, outermost first.
+        family: number of its family in its own report (``#3`` is 3); None for a stage, a build, a kept baseline.
     """
 
     name: str
@@ -155,6 +156,7 @@ class KernelRecord:
     causes: tuple[str, ...] | None = None
     place: tuple[str, int] | None = None
     nvtx: tuple[str, ...] = ()
+    family: int | None = None
 
     @property
     def grid_text(self) -> str:

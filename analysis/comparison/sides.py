@@ -20,7 +20,7 @@ from gemmprof.analysis.comparison.records import (
     ranges_of,
     times_of,
 )
-from gemmprof.analysis.inputs.names import labels
+from gemmprof.analysis.inputs.families import census
 from gemmprof.analysis.inputs.patterns import expand, is_run
 from gemmprof.analysis.inputs.selection import EVERYTHING, Selection
 from gemmprof.analysis.kernel_analysis import KernelAnalysis, analyse
@@ -104,7 +104,11 @@ def _of_report(path: Path, only: set[int] | None, each_launch: bool) -> list[Ker
     groups: dict[tuple[str, ...], list[KernelProfile]] = {}
     seen: dict[tuple[str, ...], int] = {}
     with ReportReader(path) as reader:
-        for profile in reader.profiles(instances=False, rules=False, only=only):
+        everything = list(reader.profiles(instances=False, rules=False))
+        known = census(everything)
+        for profile in everything:
+            if only is not None and profile.index not in only:
+                continue
             key: tuple[str, ...] = profile.family
             if each_launch:
                 # Counted from 0, as launches are everywhere.
@@ -118,19 +122,19 @@ def _of_report(path: Path, only: set[int] | None, each_launch: bool) -> list[Ker
         except ReportError:
             digests = {}  # code that cannot be read costs the reason of a change, not the comparison
         whole = {profile.index: profile for profile in reader.profiles(only=positions)}
-    names = labels(profile.name for profile in middles.values())
     told_apart = _told_apart(middle.family for middle in middles.values())
     found = []
     for key, launches in groups.items():
         middle = middles[key]
         analysis = analyse(whole[middle.index])
         digest = digests.get(middle.index, "")
+        identity = known.of[middle.report, middle.index]
         extra = told_apart[middle.family]
         extra += f" ({key[-1]})" if each_launch and seen[key[:-1]] > 0 else ""
         found.append(
             KernelRecord(
                 name=middle.name,
-                label=names[middle.name] + extra,
+                label=identity.label + extra,
                 grid=middle.launch.grid,
                 block=middle.launch.block,
                 key=key,
@@ -145,6 +149,7 @@ def _of_report(path: Path, only: set[int] | None, each_launch: bool) -> list[Ker
                 findings=_findings(analysis),
                 place=(os.fspath(path), middle.index),
                 nvtx=middle.nvtx,
+                family=identity.number,
             )
         )
     return found

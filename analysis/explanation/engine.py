@@ -7,7 +7,7 @@ from dataclasses import replace
 from gemmprof import metrics
 from gemmprof.analysis.explanation.candidate import Candidate
 from gemmprof.analysis.explanation.causes import detect
-from gemmprof.analysis.explanation.demands.resources import BY_KEY
+from gemmprof.analysis.explanation.demands.resources import BY_KEY, TRAFFIC
 from gemmprof.analysis.explanation.demands.time_model import FEW_LOADS, LATENCY, Settings, TimeModel
 from gemmprof.analysis.explanation.demands.work import Work, work
 from gemmprof.analysis.explanation.places import places
@@ -57,7 +57,15 @@ def explain_work(found: Work, settings: Settings | None = None) -> Explanation:
         findings=findings,
         together=together,
         limit=limit,
+        traffic=_traffic(found) if findings else None,
     )
+
+
+def _traffic(found: Work) -> AtLimit | None:
+    """The memory that needs longest for what the launch moves, as a share of the time; None where none was measured."""
+    moved = [load for key in TRAFFIC if (load := found.loads.get(key)) is not None and load.share > 0]
+    busiest = max(moved, key=lambda load: load.share, default=None)
+    return None if busiest is None else AtLimit(busiest.resource.title, min(1.0, busiest.share))
 
 
 def weigh(found: Work, predictor: Predictor) -> list[tuple[Candidate, Prediction]]:

@@ -18,6 +18,7 @@ from gemmprof.analysis.inputs.names import labels
 from gemmprof.base.amounts import nanoseconds, ratio
 from gemmprof.base.brief import brief
 from gemmprof.metrics import DURATION
+from gemmprof.model import Source
 
 if TYPE_CHECKING:
     from gemmprof.model import Explanation, FamilyKey, Finding, KernelProfile
@@ -65,6 +66,12 @@ def census(profiles: Iterable[KernelProfile]) -> Census:
         identity = Identity(number, spelled[key[0]][key[1].name])
         of.update(dict.fromkeys(found[key], identity))
     return Census(of, sum(time.values()))
+
+
+def without_values(profile: KernelProfile) -> KernelProfile:
+    """A launch with no more than `census` looks at, for reports whose launches are not kept."""
+    duration = {name: value for name, value in profile.metrics.items() if name == DURATION}
+    return replace(profile, metrics=duration, units={}, instances={}, rules=(), source=Source())
 
 
 @dataclass(frozen=True, slots=True)

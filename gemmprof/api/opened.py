@@ -72,6 +72,17 @@ class Findings(tuple[ReportFinding, ...]):
         return findings_html([(one.family, one.finding, one.saves_ns) for one in self])
 
 
+class Pairs(tuple["Pair", ...]):
+    """Pairs of a comparison that show themselves as a table in a notebook."""
+
+    __slots__ = ()
+
+    def _repr_html_(self) -> str:
+        from gemmprof.reports.pages.notebook import pairs_html
+
+        return pairs_html(self)
+
+
 @dataclass(frozen=True)
 class Report:
     """Reports and runs as loaded by `open`.
@@ -146,7 +157,7 @@ class Report:
         wanted = replace(selection(kernel, launch, nvtx, top), within=self.selection or None)
         return Report(self.paths, load_session(self.paths, selection=wanted), wanted)
 
-    def diff(self, other: Report | AnyPath) -> tuple[Pair, ...]:
+    def diff(self, other: Report | AnyPath) -> Pairs:
         """What changed from this report to another: pairs of launches (or stages of runs) with every quantity.
 
         Args:
@@ -155,7 +166,7 @@ class Report:
         from gemmprof.analysis.comparison.pairs import pair_up
 
         after = other if isinstance(other, Report) else open(other)
-        return pair_up(self.session, after.session)
+        return Pairs(pair_up(self.session, after.session))
 
     def compare(self, other: Report | AnyPath, *, across: Iterable[str] = ()) -> Outcome:
         """SAME, FASTER, SLOWER or CAN'T TELL for every kernel from this report to another, with the reasons.

@@ -92,7 +92,7 @@ def selection(options: argparse.Namespace) -> Selection:
     from gemmprof.analysis.inputs.selection import selection as selected
 
     ids = [item for item in getattr(options, "inputs", ()) if is_family_id(item)]
-    if ids and not hasattr(options, "other"):  # the sides of a comparison have no one numbering
+    if ids:
         if options.kernel is not None:
             raise UsageError(
                 f"{ids[0]} and --kernel both choose kernels",

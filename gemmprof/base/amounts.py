@@ -149,9 +149,11 @@ def fixed(value: Any, digits: int = 1) -> str:
 
 
 def counted(number: int, noun: str) -> str:
-    """A number of things: ``1 run``, ``1,184 launches``, ``2 processes``."""
-    plural = "" if number == 1 else "es" if noun.endswith(("s", "ch")) else "s"
-    return f"{number:,} {noun}{plural}"
+    """A number of things: ``1 run``, ``1,184 launches``, ``2 processes``, ``3 families``."""
+    if number == 1:
+        return f"1 {noun}"
+    many = f"{noun[:-1]}ies" if noun.endswith("y") else noun + ("es" if noun.endswith(("s", "ch")) else "s")
+    return f"{number:,} {many}"
 
 
 _UNITS: dict[str, Callable[[Any], str]] = {

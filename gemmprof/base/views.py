@@ -7,15 +7,14 @@ imported before something is shown.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
     import pandas as pd
 
 
-@dataclass(frozen=True, slots=True)
-class View:
+# No dataclass: making one imports more than all that `gemmprof --help` needs otherwise.
+class View(NamedTuple):
     """What is drawn of one type: HTML for a notebook, and a table."""
 
     html: Callable[[Any], str]

@@ -32,19 +32,43 @@ def run(options: argparse.Namespace) -> int:
     """
     from gemmprof.cli import build_parser
 
+    parser = build_parser()
+    for action in _actions(parser):
+        if isinstance(action, argparse._SubParsersAction):
+            for name, command in action.choices.items():
+                for one in command._actions:
+                    words = [word for option in one.option_strings for word in _values(option, name)]
+                    one.choices = words or one.choices
     if options.shell == "fish":
-        print(fish_script(build_parser(), takes_files))
+        print(fish_script(parser, takes_files))
         return 0
     try:
         import shtab
     except ImportError:
         raise UsageError("completion needs the package shtab", remedies=["pip install shtab"]) from None
-    parser = build_parser()
     for action in _actions(parser):
         if takes_files(action):
             action.complete = shtab.FILE  # type: ignore[attr-defined]
     print(shtab.complete(parser, options.shell))
     return 0
+
+
+def _values(word: str, command: str) -> list[str]:
+    """What may stand behind an option that lists no choices in its help, because they are many or not all there are."""
+    from gemmprof.analysis.kernel_analysis import ANALYSES
+    from gemmprof.gpu.arch import LIMITS, PRODUCTS
+    from gemmprof.kernels import catalog
+    from gemmprof.metrics.lean import GROUPS
+
+    of_ncu = dict.fromkeys(section for group in GROUPS.values() for section in group.sections)
+    stages = [stage for ladder in catalog.LADDERS for stage in ladder.stages]
+    return {
+        "--section": [analysis.NAME for analysis in ANALYSES] if command == "show" else [*of_ncu],
+        "--stage": list(dict.fromkeys(stage.name for stage in stages)),
+        "--arch": [limits.label for limits in LIMITS.values()],
+        "--gpu": [product.name for product in PRODUCTS],
+        "--shape": ["1024", "2048", "4096", "8192"],
+    }.get(word, [])
 
 
 def takes_files(action: argparse.Action) -> bool:

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -215,6 +216,13 @@ def _outcome(options: argparse.Namespace, *, gated: bool) -> Outcome | None:
     if not matches:
         _summarised(before, options, gated=gated)
         return None
+    if meant := common.selection(options).families:
+        matches = tuple(match for match in matches if match.family in meant)
+        if not matches:
+            raise UsageError(
+                f"no family of {later.title} has this id",
+                remedies=[f"`gemmprof {later.title}` lists them", "ids are those of the later side"],
+            )
     return compare_matches(
         matches,
         before=before.title,
@@ -246,7 +254,8 @@ def _sides(options: argparse.Namespace) -> tuple[Side, Side | None]:
     from gemmprof.analysis.comparison.sides import load_side
     from gemmprof.analysis.inputs.one_kernel import position_in
 
-    selection = common.selection(options)
+    # An id is the later side's own: of what there is in common, `_outcome` keeps the families that are meant.
+    selection = replace(common.selection(options), families=())
 
     def side(paths: list[str], picked: str | None) -> Side:
         return load_side(paths, selection, each_launch=options.each_launch, launch=position_in(picked))

@@ -83,6 +83,8 @@ class Explanation:
         findings: most saved first.
         together: predicted share of the time that fixing all findings saves; None for fewer than two.
         limit: the resource that bounds the launch as it is, with its share, known or None.
+        traffic: the memory that needs longest for what the launch moves, at the rate that it reaches in practice, and
+            that time as a share of the launch's: the floor as long as no byte less is moved. None without findings.
     """
 
     launch: int
@@ -95,6 +97,14 @@ class Explanation:
     findings: tuple[Finding, ...]
     together: float | None = None
     limit: AtLimit | None = None
+    traffic: AtLimit | None = None
+
+    @property
+    def floor_ns(self) -> float | None:
+        """How long the launch takes at least as long as it moves what it moves; None where that is not known."""
+        if self.traffic is None or self.duration_ns is None:
+            return None
+        return self.traffic.share * self.duration_ns
 
     def __repr__(self) -> str:
         causes = [f"{one.cause} saves {ratio(one.saves, 0)}" for one in self.findings]

@@ -40,7 +40,7 @@ _COMPARE = {
     "!=": "not_equal",
 }
 DURATION = f"{FIGURE}duration"
-IDENTITY = ("report", "launch", "kernel", "nvtx", "device")
+IDENTITY = ("report", "launch", "family", "label", "kernel", "nvtx", "device")
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,11 +48,15 @@ class Found:
     """One launch that met a condition. Texts are untrusted.
 
     Attributes:
+        family: number of its family in its report (``#3`` is 3); None in a data set that was written without.
+        label: the kernel's name as every door spells it; None likewise.
         values: what the condition looked at, by the name that the user wrote.
     """
 
     report: str
     launch: int
+    family: int | None
+    label: str | None
     kernel: str
     nvtx: str
     device: str
@@ -104,11 +108,12 @@ def search(folder: Path, condition: Condition, *, limit: int | None = None) -> A
             remedies=["delete the data set; it is made anew from the reports"],
         ) from None
     shown = _numbers(kept).select([f"c{at}" for at in range(len(IDENTITY) + 1)] + list(places.values()))
+    fields = (*IDENTITY, "duration_ns")
     found = tuple(
-        Found(report, launch, kernel, nvtx, device, duration, dict(zip(names, values, strict=True)))
-        for report, launch, kernel, nvtx, device, duration, *values in zip(
-            *(column.to_pylist() for column in shown.columns), strict=True
+        Found(
+            **dict(zip(fields, row, strict=False)), values=dict(zip(names, row[len(fields) :], strict=True))
         )
+        for row in zip(*(column.to_pylist() for column in shown.columns), strict=True)
     )
     return Answer(found, len(met), manifest.launches)
 

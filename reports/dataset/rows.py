@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from gemmprof.analysis.inputs.families import census, without_values
 from gemmprof.analysis.inputs.named_figures import figures, findings
 from gemmprof.analysis.kernel_analysis import analyse
 from gemmprof.analysis.reading.collector import few_collections
@@ -92,7 +93,8 @@ def _stacked(pairs: Sequence[tuple[pa.Table, pa.Table]]) -> pa.Table:
     return pa.concat_tables(tables)
 
 
-_TEXTS = ("report", "kernel", "function", "nvtx", "device", "workload")
+_WHOLE = ("launch", "family")
+_TEXTS = ("report", "kernel", "label", "function", "nvtx", "device", "workload")
 
 
 def _tables(report: str, *, explained: bool) -> tuple[pa.Table, pa.Table]:
@@ -101,13 +103,19 @@ def _tables(report: str, *, explained: bool) -> tuple[pa.Table, pa.Table]:
 
     scalars = MetricRows()
     rows: list[dict[str, Any]] = []
+    bare: list[KernelProfile] = []
     with few_collections(), ReportReader(report) as reader:
         source = has_counters if explained else False
         for profile in reader.profiles(source=source, rules=False):
             rows.append(_row(report, profile, explained=explained))
             scalars.add(profile.index, profile.name, profile.metrics)
+            bare.append(without_values(profile))
     if not rows:
         raise ReportError(f"{report} holds no launch", remedies=["collect it again"])
+    known = census(bare)
+    for row, profile in zip(rows, bare, strict=True):
+        identity = known.of[profile.report, profile.index]
+        row |= {"label": identity.label, "family": identity.number}
     names = list(dict.fromkeys(name for row in rows for name in row))
     launches = pa.table(
         {name: pa.array([row.get(name) for row in rows], column_type(name)) for name in names}
@@ -126,7 +134,7 @@ def column_type(name: str) -> pa.DataType:
     """The type of a column of a part: all but a few are figures or findings."""
     import pyarrow as pa
 
-    return pa.string() if name in _TEXTS else pa.int64() if name == "launch" else pa.float64()
+    return pa.string() if name in _TEXTS else pa.int64() if name in _WHOLE else pa.float64()
 
 
 def _row(report: str, profile: KernelProfile, *, explained: bool) -> dict[str, Any]:

@@ -49,7 +49,8 @@ class QuantityChange(Part, frozen=True):
 class DiffDetails(Part, frozen=True):
     """More of the same kernel; as many entries as ``kernels``, in the same order."""
 
-    label: Annotated[str, "short name"]
+    label: Annotated[str, "the name as every door spells it, with what tells it from others of that name"]
+    family: Annotated[str | None, "id of its family in the later report (`#3`); null where it has none"]
     before: Annotated[str | None, "name before, null for a new kernel"]
     after: Annotated[str | None, "name after, null for one that is gone"]
     block: Annotated[str, "`256x1x1`"]
@@ -134,6 +135,7 @@ def _details(kernel: Compared) -> DiffDetails:
     match, judgement = kernel.match, kernel.judgement
     return DiffDetails(
         label=match.label,
+        family=None if match.family is None else f"#{match.family}",
         before=None if match.before is None else match.before.name,
         after=None if match.after is None else match.after.name,
         block="x".join(map(str, kernel.record.block)),

@@ -85,6 +85,7 @@ class Explained(Part, frozen=True):
     at_limit: LimitPart | None
     findings: tuple[FindingPart, ...]
     together: Share | None
+    floor_ns: float | None
 
 
 class ExplainDocument(Document, frozen=True, tag="gemmprof.explain/1"):

@@ -22,6 +22,8 @@ class FoundLaunch(Part, frozen=True):
 
     report: Annotated[str, "path of its report"]
     launch: Annotated[int, "position in it, from 0"]
+    family: Annotated[str | None, "id of its family in its report (`#3`); null in an older data set"]
+    label: Annotated[str | None, "the name as every door spells it; null in an older data set"]
     name: Annotated[str, "demangled name of the kernel; untrusted text"]
     nvtx: Annotated[str, "NVTX ranges around it, joined by /"]
     device: Annotated[str, "name of the GPU"]
@@ -42,7 +44,10 @@ class FindDocument(Document, frozen=True, tag="gemmprof.find/1"):
 
 def found(answer: Answer, condition: str) -> FindDocument:
     """The launches that a search found."""
-    launches = tuple(FoundLaunch.of(item, name=item.kernel) for item in answer.found)
+    launches = tuple(
+        FoundLaunch.of(item, name=item.kernel, family=None if item.family is None else f"#{item.family}")
+        for item in answer.found
+    )
     return FindDocument(condition, answer.matches, answer.looked_at, launches)
 
 

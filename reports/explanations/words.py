@@ -64,9 +64,13 @@ def duration(explanation: Explanation) -> str:
 def conclusion(explanation: Explanation) -> str:
     """What there is to say below or instead of findings."""
     if explanation.findings:
-        if explanation.together is None:
-            return ""
-        return f"All of them together save about {100 * explanation.together:.0f} % (they overlap)."
+        together = explanation.together
+        overlap = (
+            ""
+            if together is None
+            else f"All of them together save about {100 * together:.0f} % (they overlap)."
+        )
+        return f"{overlap} {_floor(explanation)}".strip()
     limit = explanation.at_limit
     if limit is not None:
         return (
@@ -79,6 +83,14 @@ def conclusion(explanation: Explanation) -> str:
             f"{100 * explanation.limit.share:.0f} % of what it does in practice."
         )
     return "Nothing can be told from what was collected."
+
+
+def _floor(explanation: Explanation) -> str:
+    """How long what it moves takes alone, '' where that is not known."""
+    if explanation.traffic is None or explanation.floor_ns is None:
+        return ""
+    floor = nanoseconds(explanation.floor_ns)
+    return f"On the floor that its own traffic sets it takes {floor} ({explanation.traffic.resource})."
 
 
 def article(resource: str) -> str:

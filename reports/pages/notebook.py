@@ -16,8 +16,11 @@ from gemmprof.base.views import View, register
 from gemmprof.reports.explanations.words import place, saved, title
 from gemmprof.reports.facts import run_facts, tiles
 from gemmprof.reports.formatting import (
+    DASH,
+    change_text,
     extent,
     nanoseconds,
+    quantity,
     ratio,
     times,
 )
@@ -29,6 +32,7 @@ from gemmprof.runs.directory import Run
 if TYPE_CHECKING:
     import pandas as pd
 
+    from gemmprof.analysis.comparison.pairs import Pair
     from gemmprof.model import Finding
 
 SECTIONS = ("speed_of_light", "roofline", "memory_chart", "warp_states", "instruction_mix", "rules")
@@ -129,6 +133,24 @@ def findings_html(found: Sequence[tuple[Family, Finding, float | None]]) -> str:
         for family, finding, saves_ns in found
     ]
     return _table(("id", "kernel", "finding", "saves", "of all launches", "where", "what to change"), rows)
+
+
+def pairs_html(found: Sequence[Pair]) -> str:
+    """Pairs of a comparison as a table: the times, and the quantities that moved most."""
+    rows = []
+    for pair in found:
+        changes = () if pair.comparison is None else pair.comparison.changes
+        moved = [one for one in changes if one.verdict in ("better", "worse") and one.group != "time"][:3]
+        rows.append(
+            (
+                pair.label,
+                DASH if pair.time is None else quantity(pair.time.before, pair.time.unit),
+                DASH if pair.time is None else quantity(pair.time.after, pair.time.unit),
+                "" if pair.slower_percent is None else f"{pair.slower_percent:+.1f} %",
+                "; ".join(f"{one.title} {change_text(one)}" for one in moved),
+            )
+        )
+    return _table(("kernel", "before", "after", "time", "what moved most"), rows)
 
 
 def _family_rows(found: Sequence[Family]) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:

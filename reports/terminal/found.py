@@ -38,7 +38,8 @@ def parts(answer: Answer, *, width: int) -> Iterator[RenderableType]:
         for item in answer.found:
             where = f"{_nearby(item.report)} launch {item.launch}"
             values = [quantity(item.values[name], UNITS.get(canonical(name), "")) for name in shown]
-            name_of = Text(f"{short_name(item.kernel)}\n  {where}")
+            family = f" #{item.family}" if item.family is not None else ""
+            name_of = Text(f"{item.label or short_name(item.kernel)}\n  {where}{family}")
             table.add_row(name_of, nanoseconds(item.duration_ns), *values)
         yield table
     more = answer.matches - len(answer.found)

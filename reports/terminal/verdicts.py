@@ -77,7 +77,7 @@ def _table(kernels: Iterable[Compared]) -> Table:
         counts = words.launches(kernel)
         table.add_row(
             Text(words.VERDICTS[kernel.verdict], style=STYLES[kernel.verdict]),
-            Text(kernel.match.label),
+            Text(words.named(kernel)),
             words.seconds(kernel, "before"),
             words.seconds(kernel, "after"),
             "" if judgement is None else words.percent(judgement.change),
@@ -109,10 +109,15 @@ def _narrow(kernels: Iterable[Compared]) -> Table:
             change += f"\n{100 * judgement.low:+.1f} to {100 * judgement.high:+.1f}"
         table.add_row(
             Text(words.VERDICTS[kernel.verdict], style=STYLES[kernel.verdict]),
-            Text(f"{kernel.match.label}\n  {facts}"),
+            Text(f"{words.named(kernel)}\n  {facts}"),
             change,
         )
     return table
+
+
+def _counts(side: Side) -> str:
+    kernels = formatting.counted(len({record.name for record in side.kernels}), "kernel")
+    return f"{kernels} in {formatting.counted(len(side.kernels), 'family')}"
 
 
 def _quantities(kernel: Compared) -> Table:
@@ -172,20 +177,16 @@ def print_side(console: Console, side: Side) -> None:
         table.add_column(
             column, justify="left" if column in ("Kernel", "Limited by") else "right", overflow="fold"
         )
-    for record in side.kernels:
+    for record in sorted(side.kernels, key=lambda one: one.family or 0):
         durations = sorted(value for times in record.times for value in times.nanoseconds)
         spread = f"{100 * (durations[-1] / durations[0] - 1):.1f} %" if len(durations) > 1 else ""
         table.add_row(
-            Text(record.label),
+            Text(record.label if record.family is None else f"#{record.family} {record.label}"),
             formatting.grid(record.grid_text),
             str(record.launches),
             formatting.quantity(record.seconds, "s"),
             spread,
             record.limit,
         )
-    console.print(
-        Text(
-            f"{side.title}: {formatting.counted(len(side.kernels), 'kernel')}; nothing to compare them with."
-        )
-    )
+    console.print(Text(f"{side.title}: {_counts(side)}; nothing to compare them with."))
     console.print(table)

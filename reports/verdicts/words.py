@@ -22,6 +22,12 @@ RANK = ("slower", "gone", "faster", "new", "unclear", "same")
 """Which verdicts a reader sees first."""
 
 
+def named(kernel: Compared) -> str:
+    """Id and name of what is compared: ``#3 gemm<128>``; the id is the later report's."""
+    family = kernel.match.family
+    return kernel.match.label if family is None else f"#{family} {kernel.match.label}"
+
+
 def percent(value: float) -> str:
     """A change: ``+2.0 %``."""
     return f"{100 * value:+.1f} %"
@@ -82,10 +88,11 @@ def ordered(outcome: Outcome) -> list[Compared]:
 
 
 def tally(outcome: Outcome) -> str:
-    """``35 kernels: 2 SLOWER, 30 SAME, 3 CAN'T TELL``."""
+    """``35 families: 2 SLOWER, 30 SAME, 3 CAN'T TELL``; stages of a run are kernels."""
     counts = [f"{count} {VERDICTS[name]}" for name in RANK if (count := outcome.count(name))]
-    number = len(outcome.kernels)
-    return f"{number} {'pair' if outcome.ladder else 'kernel'}{'s' * (number != 1)}: {', '.join(counts) or 'nothing'}"
+    of_reports = any(kernel.match.family is not None for kernel in outcome.kernels)
+    noun = "pair" if outcome.ladder else "family" if of_reports else "kernel"
+    return f"{formatting.counted(len(outcome.kernels), noun)}: {', '.join(counts) or 'nothing'}"
 
 
 BUILT = {**VERDICTS, "unclear": "CHANGED"}

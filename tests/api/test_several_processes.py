@@ -65,7 +65,7 @@ def test_it_says_how_many_and_which_is_whose(report: Path, tmp_path: Path) -> No
 def test_families_hold_the_launches_of_all_of_them(report: Path) -> None:
     opened = gemmprof.open(report)
     assert sum(family.count for family in opened.families) == len(opened)
-    whole = {(launch.profile.name, launch.profile.nvtx) for launch in opened}
+    whole = {launch.profile.family for launch in opened}
     assert len(opened.families) == len(whole), "a kernel of two ranks is one family"
     assert all(explanation.name for explanation in opened.explanations)
 
@@ -89,7 +89,7 @@ def test_facts_that_ncu_tells_with_one_process_hold_for_all(nccl: gemmprof.Repor
     assert all("torchrun" in one.command_line and one.moment is not None for one in details)
     assert all(launch.profile.doubts == () for launch in nccl)
     second = gemmprof.open(NCCL, launch="3")
-    assert "ncu 2025.3.1" in facts(second.session, second.families)
+    assert "ncu 2025.3.1" in facts(second.session)
     assert second[0].profile.doubts == (), "the first launch that is read need not be of the first process"
 
 

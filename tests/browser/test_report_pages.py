@@ -11,8 +11,9 @@ from typing import Any
 
 import pytest
 from page_sessions import HOSTILE, hostile, ladder, load  # noqa: F401
-from recorded_data import DATA
+from recorded_data import DATA, ROOT
 
+from gemmprof.analysis.inputs.selection import selection
 from gemmprof.analysis.kernel_analysis import KernelAnalysis
 from gemmprof.analysis.session import Session, load_session
 from gemmprof.reports.pages.contents import plan
@@ -63,11 +64,31 @@ def test_families_fit_every_screen_and_stay_short(training: Path, browser: Any) 
     shown = browser.script(
         "return [...document.querySelectorAll('#family-table tbody tr')].filter(row => !row.hidden).length"
     )
-    assert browser.find("#family-table-count").text == f"{shown} of 42"
+    assert browser.find("#family-table-count").text == f"{shown} of 56"
     browser.find("#family-filter").clear()
     browser.find("#family-filter").send_keys("const float *")
     browser.script("document.getElementById('family-filter').dispatchEvent(new Event('input'))")
-    assert browser.find("#family-table-count").text != "0 of 42", "parameters stand in full names only"
+    assert browser.find("#family-table-count").text != "0 of 56", "parameters stand in full names only"
+
+
+@pytest.mark.parametrize(("width", "height"), [(1280, 720), (390, 844)])
+def test_the_first_finding_stands_on_the_first_screen(
+    pages: Path, browser: Any, tmp_path: Path, width: int, height: int
+) -> None:
+    # The second is a kernel of torch: its name takes two lines at 1280 and four on a phone.
+    transformer = ROOT / "docs" / "examples" / "recorded" / "transformer.ncu-rep.xz"
+    session = load_session([transformer], selection=selection("#4"))
+    render(session, tmp_path)
+    (long,) = tmp_path.glob("0*.html")
+    for page in (pages / KERNEL, long):
+        browser.viewport(width, height)
+        browser.open(page)
+        first = browser.find(".findings > li")
+        box = browser.script("return arguments[0].getBoundingClientRect().toJSON()", first)
+        assert 0 < box["top"] < box["bottom"] <= height, page.name
+        assert browser.overflow() == 0
+    assert browser.find("h1").text == session.families[0].label, "the name is not cut"
+    assert "/" not in browser.find(".foot").text.partition("launch")[0], "nor is a path of this machine told"
 
 
 def _of_another_report(session: Session) -> list[KernelAnalysis]:
@@ -260,7 +281,7 @@ def test_the_roofline_zooms_and_answers(pages: Path, browser: Any) -> None:
     whole = browser.script(view)
     point = browser.find("#roofline-figure-point-shared")
     ActionChains(browser.driver).move_to_element(point).perform()
-    assert browser.find("#roofline .readout").text.startswith("Shared memory: 0.318 FLOP/byte, 8.81 TFLOP/s")
+    assert browser.find("#roofline .readout").text.startswith("Shared memory: 0.317 FLOP/byte, 8.81 TFLOP/s")
     ActionChains(browser.driver).move_by_offset(90, -60).perform()
     told = browser.find("#roofline .readout").text
     assert "The roofs allow here: Device memory" in told and "FLOP/byte" in told
@@ -328,7 +349,7 @@ def test_the_findings_are_copied_as_markdown(pages: Path, browser: Any) -> None:
     )
     browser.script("arguments[0].click()", browser.find("[data-copy]"))
     text = browser.script("return window.copied")
-    assert text.startswith("## `gemm_naive`") and "**uncoalesced_access**" in text
+    assert re.match(r"## #\d+ `gemm_naive`", text) and "**uncoalesced_access**" in text
     assert "gemm_ladder.cu:8" in text
 
 

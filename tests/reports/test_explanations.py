@@ -18,7 +18,9 @@ from recorded_data import DATA, ROOT, ReadRecorded
 from rich.console import Console
 
 from gemmprof.analysis.explanation import explain
+from gemmprof.analysis.explanation.demands.resources import BY_KEY
 from gemmprof.analysis.kernel_analysis import analyse
+from gemmprof.analysis.reading.report import read_report
 from gemmprof.analysis.session import Session, load_session
 from gemmprof.base.documents import json_text
 from gemmprof.model import Explanation, KernelProfile
@@ -26,6 +28,7 @@ from gemmprof.reports.documents.of_findings import ExplainDocument, explain_docu
 from gemmprof.reports.explanations.markdown import code, document
 from gemmprof.reports.explanations.text import screen
 from gemmprof.reports.explanations.words import Explained, explained
+from gemmprof.reports.formatting import nanoseconds
 from gemmprof.reports.terminal import summary
 from gemmprof.runs.directory import recorded_run_directory
 
@@ -154,3 +157,24 @@ def test_names_with_underscores_are_code_in_markdown(recorded: ReadRecorded) -> 
     shown = document(told(*recorded("flaws_global_access", source=True)))
     assert "\\_" not in shown
     assert re.search(r"`[a-z]+__[a-z_.]+`", shown)
+
+
+def test_the_floor_of_its_own_traffic_is_no_longer_than_the_kernel(
+    recorded: ReadRecorded, report_name: str
+) -> None:
+    for one in told(*recorded(report_name, source=True)):
+        floor, time = one.explanation.floor_ns, one.explanation.duration_ns
+        assert floor is None or time is None or 0 < floor <= time
+        sentence = f"On the floor that its own traffic sets it takes {nanoseconds(floor)} ("
+        assert (floor is not None) == (sentence in document([one])), (
+            "said wherever there is a finding and a floor"
+        )
+
+
+def test_the_floor_of_a_kernel_on_dram_is_its_bytes_over_what_the_card_does() -> None:
+    profile = read_report(ROOT / "docs" / "examples" / "recorded" / "gelu.ncu-rep.xz")[0]
+    made = explain(profile)
+    assert made.traffic is not None and made.traffic.resource == "DRAM" and made.floor_ns is not None
+    moved = sum(profile.number(f"dram__bytes_{way}.sum") or 0.0 for way in ("read", "write"))
+    h200 = 4.8e12  # bytes a second, by its data sheet
+    assert made.floor_ns == pytest.approx(1e9 * moved / (h200 * BY_KEY["dram"].ceiling), rel=0.1)

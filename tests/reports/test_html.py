@@ -252,8 +252,8 @@ def test_an_analysis_without_a_partial_is_still_shown(
 def test_two_processes_write_the_same_pages_as_one(load: Callable[[str], Session], tmp_path: Path) -> None:
     session = load("ladder_simple")
     many = replace(session, kernels=tuple(replace(session.kernels[index % 3]) for index in range(10)))
-    render(many, tmp_path / "one", processes=1)
-    render(many, tmp_path / "two", processes=2)
+    render(many, tmp_path / "one", processes=1, every=True)
+    render(many, tmp_path / "two", processes=2, every=True)
     pages = sorted((tmp_path / "one").glob("*.html"))
     assert len(pages) == 11
     for page in pages:

@@ -3,10 +3,13 @@ from __future__ import annotations
 import re
 import xml.etree.ElementTree as ElementTree
 from dataclasses import replace
+from html import unescape
 
 import pytest
 from page_sessions import SMALL
+from recorded_data import ROOT
 
+import gemmprof
 from gemmprof.analysis.kernel_analysis import analyse
 from gemmprof.analysis.sections.speed_of_light import SpeedOfLight
 from gemmprof.analysis.session import Session
@@ -83,3 +86,19 @@ def test_a_kernel_of_which_nothing_was_collected_says_so(ladder: Session) -> Non
     bare = analyse(replace(profile, metrics={}, instances={}, rules=()))
     html = bare._repr_html_()
     assert "not collected: use --section" in html and "0.0 %" not in html
+
+
+def test_families_findings_and_a_comparison_show_themselves_as_tables() -> None:
+    before, after = (
+        gemmprof.open(ROOT / "docs" / "examples" / "recorded" / f"{name}.ncu-rep.xz")
+        for name in ("gelu", "gelu_fixed")
+    )
+    for shown, words in (
+        (before.families, ("#1", before.families[0].label, "launches")),
+        (before.findings, ("#1", "saves", before.findings[0].finding.change[:20])),
+        (before.diff(after), ("before", "after", "%")),
+    ):
+        text = unescape(shown._repr_html_())
+        assert text.count("<tr>") == 1 + len(shown) > 1
+        assert all(word in text for word in words), words
+        assert isinstance(shown, tuple)

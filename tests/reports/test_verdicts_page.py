@@ -33,7 +33,7 @@ def test_a_saved_baseline_will_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     monkeypatch.chdir(tmp_path)
     assert main(["baseline", "save", "main", BASE]) == 0
     assert main(["report", FEWER, "--baseline", "main", "-o", "one.html", "--single-file"]) == 0
-    assert "Against baseline main – 5 kernels: 1 SLOWER, 4 SAME" in text_of(tmp_path / "one.html")
+    assert "Against baseline main – 5 families: 1 SLOWER, 4 SAME" in text_of(tmp_path / "one.html")
 
 
 def test_what_is_not_alike_is_named_and_not_refused(tmp_path: Path) -> None:

@@ -71,6 +71,9 @@ RESOURCES: tuple[Resource, ...] = (
 )
 """Every resource that the time model knows."""
 
+TRAFFIC = ("l1_data", "l1_to_l2", "l2_to_l1", "l2", "l2_in", "l2_out", "dram")
+"""Those that move data: what they were asked for sets a floor under the time that no waiting less goes below."""
+
 BY_KEY = {resource.key: resource for resource in RESOURCES}
 
 
