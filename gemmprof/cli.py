@@ -12,7 +12,6 @@ import os
 import signal
 import sys
 import threading
-import traceback
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from importlib import import_module
@@ -231,6 +230,9 @@ def _fault(argv: Sequence[str], error: Exception) -> int:
     """Say that gemmprof itself is at fault; never with the exit code of a finding, which would pass for an answer."""
     if sys.flags.dev_mode:
         raise error
+    import traceback
+    from pathlib import Path
+
     places = traceback.extract_tb(error.__traceback__)
     place = next((one for one in reversed(places) if "gemmprof" in one.filename), places[-1])
     where = f"{Path(place.filename).name}:{place.lineno}, {place.name}"
