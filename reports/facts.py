@@ -21,7 +21,7 @@ from gemmprof.reports.formatting import (
     seconds,
 )
 from gemmprof.reports.pages.contents import KernelPage
-from gemmprof.reports.pages.environment import moment
+from gemmprof.reports.pages.environment import moment, with_formula
 
 if TYPE_CHECKING:
     from gemmprof.analysis.kernel_analysis import KernelAnalysis
@@ -113,7 +113,8 @@ def tiles(page: KernelPage) -> list[Tile]:
 
 
 def _all_tiles(page: KernelPage) -> Iterator[Tile]:
-    light = page.analysis.get(SpeedOfLight)
+    analysis = page.analysis.traced
+    light = analysis.get(SpeedOfLight)
     launch = page.analysis.profile.launch
     if page.timing is not None:
         spread = f"{seconds(page.timing.p10)} to {seconds(page.timing.p90)} (p10, p90)"
@@ -123,16 +124,20 @@ def _all_tiles(page: KernelPage) -> Iterator[Tile]:
     if page.of_yardstick is not None:
         yield "Of cuBLAS", ratio(page.of_yardstick), "in the same run"
     if isinstance(light, SpeedOfLight):
-        yield "Under the profiler", nanoseconds(light.duration_ns), "by Nsight Compute, caches flushed"
-        yield "Compute", percent(light.sm_percent), "of peak throughput"
-        yield "Memory", percent(light.memory_percent), "of peak throughput"
+        yield (
+            "Under the profiler",
+            with_formula(nanoseconds)(light.duration_ns),
+            "by Nsight Compute, caches flushed",
+        )
+        yield "Compute", with_formula(percent)(light.sm_percent), "of peak throughput"
+        yield "Memory", with_formula(percent)(light.memory_percent), "of peak throughput"
     theoretical = theoretical_occupancy(page.analysis)
     yield (
         "Occupancy",
-        occupancy(achieved_occupancy(page.analysis)),
+        with_formula(occupancy)(achieved_occupancy(analysis)),
         f"achieved, {occupancy(theoretical)} possible" if theoretical is not None else "achieved",
     )
-    yield "Registers", number(launch.registers_per_thread), "per thread"
+    yield "Registers", with_formula(number)(analysis.results["launch"].registers_per_thread), "per thread"
     yield (
         "Grid",
         extent(launch.grid),

@@ -122,7 +122,7 @@ _PER_CENT = "100 * ({})"
 """Formula of a share from 0 to 1 that is shown in per cent."""
 
 
-def _with_formula(function: Callable[..., str], scale: str = "{}") -> Callable[..., str]:
+def with_formula(function: Callable[..., str], scale: str = "{}") -> Callable[..., str]:
     """The filter whose text says, when it is pointed at, by which formula its figure was computed."""
 
     @wraps(function)
@@ -135,8 +135,8 @@ def _with_formula(function: Callable[..., str], scale: str = "{}") -> Callable[.
     return shown
 
 
-_figure_text = _with_formula(formatting.figure_text)
-_share_text = _with_formula(formatting.figure_text, _PER_CENT)
+_figure_text = with_formula(formatting.figure_text)
+_share_text = with_formula(formatting.figure_text, _PER_CENT)
 
 
 def listed(result: Any, *names: str) -> list[tuple[str, str, str]]:
@@ -243,7 +243,7 @@ def environment() -> Environment:
     )
     for function in _OF_FIGURES:
         scale = _PER_CENT if function is formatting.ratio else "{}"
-        env.filters[function.__name__] = _with_formula(function, scale)
+        env.filters[function.__name__] = with_formula(function, scale)
     for function in _OF_OTHERS:
         env.filters[function.__name__] = function
     env.filters["base_name"] = base_name

@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from gemmprof.analysis.figure import declared
 from gemmprof.analysis.occupancy.of_launch import LaunchOccupancy
 from gemmprof.analysis.sections.bank_conflicts import BankConflicts
 from gemmprof.analysis.sections.by_line import Place
@@ -25,11 +26,9 @@ from gemmprof.model import NotCollected
 from gemmprof.reports.formatting import (
     DASH,
     bandwidth,
-    capacity,
     extent,
+    figure_text,
     flops,
-    hertz,
-    nanoseconds,
     number,
     percent,
     ratio,
@@ -57,15 +56,16 @@ def rows(result: Any, most: int = MOST) -> list[Row]:
     return found
 
 
+def _figures(result: Any, *names: str) -> Iterator[Row]:
+    """The figures of a result as it declares them: title, value and what that says; all of them without names."""
+    for name, item in declared(type(result)).items():
+        value = getattr(result, name)
+        if value is not None and (not names or name in names):
+            yield item.title, figure_text(value, item), item.meaning
+
+
 def _speed_of_light(result: SpeedOfLight, most: int) -> Iterator[Row]:
-    yield "Duration", nanoseconds(result.duration_ns), "under the profiler"
-    yield "Compute", percent(result.sm_percent), "of peak throughput"
-    yield "Memory", percent(result.memory_percent), "of peak throughput"
-    yield "L1", percent(result.l1_percent), ""
-    yield "L2", percent(result.l2_percent), ""
-    yield "Device memory", percent(result.dram_percent), ""
-    yield "SM clock", hertz(result.sm_clock_hz), ""
-    yield "Memory clock", hertz(result.dram_clock_hz), ""
+    yield from _figures(result)
     for entry in result.limiting_breakdown[: most // 2]:
         yield (
             f"busiest: {entry.unit or entry.label}",
@@ -101,18 +101,13 @@ def _launch(result: Launch, most: int) -> Iterator[Row]:
         extent(result.block),
         f"{number(result.threads_per_block)} threads, {result.warps_per_block} warps",
     )
-    yield "Registers", number(result.registers_per_thread), "per thread"
-    yield "Shared memory", capacity(result.static_shared_memory), "static, per block"
-    yield "", capacity(result.dynamic_shared_memory), "dynamic, per block"
-    yield "Waves", number(result.waves_per_sm), f"on {number(result.sm_count)} SMs"
-    if (result.cluster_size or 1) > 1:
-        yield "Cluster", number(result.cluster_size), "blocks"
+    yield from _figures(result)
     if result.idle_lanes:
         yield "Idle lanes", str(result.idle_lanes), "of the last warp of each block"
 
 
 def _instruction_mix(result: InstructionMix, most: int) -> Iterator[Row]:
-    yield "Executed", number(result.executed), "warp instructions"
+    yield from _figures(result)
     for item in result.classes[:most]:
         opcodes = ", ".join(
             f"{one.opcode} {ratio(result.share(one.executed), 0)}" for one in item.opcodes[:4]
@@ -120,8 +115,7 @@ def _instruction_mix(result: InstructionMix, most: int) -> Iterator[Row]:
         yield item.title, ratio(item.share), opcodes
     for pipe in sorted(result.pipes, key=lambda pipe: -pipe.percent)[: most // 2]:
         yield f"pipe {pipe.label}", percent(pipe.percent), pipe.meaning
-    yield "FFMA per shared load", number(result.ratios.ffma_per_shared_load), ""
-    yield "FFMA per global load", number(result.ratios.ffma_per_global_load), ""
+    yield from _figures(result.ratios)
 
 
 def _occupancy(result: LaunchOccupancy, most: int) -> Iterator[Row]:
@@ -131,7 +125,9 @@ def _occupancy(result: LaunchOccupancy, most: int) -> Iterator[Row]:
         occupancy_text(result.theoretical_percent),
         (f"limited by {limits}" if result.limits_theoretical else "every warp slot can be taken"),
     )
-    yield "Achieved", occupancy_text(result.achieved_percent), f"{number(result.waves)} waves"
+    yield from _figures(
+        result, *(name for name in declared(LaunchOccupancy) if name != "theoretical_percent")
+    )
     for limit in result.block_limits:
         yield (
             f"blocks by {limit.resource.replace('_', ' ')}",
@@ -145,21 +141,13 @@ def _occupancy(result: LaunchOccupancy, most: int) -> Iterator[Row]:
 
 
 def _scheduler(result: Scheduler, most: int) -> Iterator[Row]:
-    yield "Issued", number(result.issued_per_cycle), "instructions a cycle and scheduler, 1 at most"
-    yield "Nothing to issue", percent(result.no_eligible_percent), "of active cycles"
-    yield (
-        "Active warps",
-        number(result.active_warps),
-        f"of {number(result.max_warps)}, {number(result.eligible_warps)} eligible",
-    )
-    yield "IPC", number(result.instructions_per_cycle_active), "an SM and active cycle"
+    yield from _figures(result)
 
 
 def _warp_states(result: WarpStates, most: int) -> Iterator[Row]:
-    yield "Cycles between issues", number(result.cycles_per_issued_instruction), "of one warp"
+    yield from _figures(result)
     for state in [state for state in result.states if state.share >= 0.005][:most]:
         yield state.reason.title.removeprefix("Stall "), ratio(state.share), state.meaning
-    yield "Threads", number(result.threads_per_instruction), "per warp instruction, of 32"
 
 
 def _memory_chart(result: MemoryChart, most: int) -> Iterator[Row]:
@@ -176,8 +164,7 @@ def _memory_chart(result: MemoryChart, most: int) -> Iterator[Row]:
         peak = [f"{percent(link.percent_of_peak)} of peak"] if link.percent_of_peak is not None else []
         path = f"{titles.get(link.source, link.source)} → {titles.get(link.target, link.target)}"
         yield f"{path}, {link.label.replace('_', ' ')}", amount, ", ".join(rate + peak)
-    yield "Mem Busy", percent(result.busy_percent), "busiest unit"
-    yield "Max Bandwidth", percent(result.bandwidth_percent), "busiest connection"
+    yield from _figures(result)
 
 
 def _coalescing(result: Coalescing, most: int) -> Iterator[Row]:
@@ -187,7 +174,7 @@ def _coalescing(result: Coalescing, most: int) -> Iterator[Row]:
             number(kind.sectors_per_request),
             f"sectors a request, {number(kind.requests)} requests",
         )
-    yield "Excess", percent(result.excess_share), "of the sectors carry nothing that was asked for"
+    yield from _figures(result)
     for access in [one for one in (result.lines or result.instructions) if one.excess > 0][:most]:
         yield (
             place_text(access.place),
@@ -206,6 +193,7 @@ def _bank_conflicts(result: BankConflicts, most: int) -> Iterator[Row]:
             percent(kind.share),
             ", ".join(t for t in ("of the wavefronts are conflicts", way) if t),
         )
+    yield from _figures(result)
     for access in [one for one in (result.lines or result.instructions) if one.excess > 0][:most]:
         yield (
             place_text(access.place),
@@ -215,9 +203,7 @@ def _bank_conflicts(result: BankConflicts, most: int) -> Iterator[Row]:
 
 
 def _divergence(result: Divergence, most: int) -> Iterator[Row]:
-    yield "Threads", number(result.threads_per_instruction), "active per warp instruction, of 32"
-    yield "Branches", number(result.branches), f"{percent(result.branch_share)} of the instructions"
-    yield "Uniform", percent(result.uniform_share), "of the branches that could diverge"
+    yield from _figures(result)
     for branch in (result.lines or result.guilty)[:most]:
         yield (
             place_text(branch.place),
@@ -230,9 +216,7 @@ def _spills(result: Spills, most: int) -> Iterator[Row]:
     if not result.any:
         yield "Local memory", "unused", ""
         return
-    yield "Loads", number(result.loads), "local, warp instructions"
-    yield "Stores", number(result.stores), "local, warp instructions"
-    yield "Share", percent(result.share_of_l1_sectors), "of the L1 sectors"
+    yield from _figures(result)
     for access in (result.lines or result.instructions)[:most]:
         yield place_text(access.place), number(access.sectors), "sectors"
 

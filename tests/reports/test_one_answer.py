@@ -53,7 +53,8 @@ def only(profile: KernelProfile, names: Iterable[str]) -> KernelProfile:
 
 
 def tile(analysis: KernelAnalysis, name: str) -> str | None:
-    return next((value for title, value, _ in tiles(KernelPage("k", analysis)) if title == name), None)
+    found = (words_of(value) for title, value, _ in tiles(KernelPage("k", analysis)) if title == name)
+    return next((value.strip() for value in found), None)
 
 
 @pytest.mark.parametrize("dropped", [(), (0,), (1,), (0, 1)])
