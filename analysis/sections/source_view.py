@@ -46,6 +46,8 @@ class Counters(NamedTuple):
         global_tags: L1 tag look-ups of global accesses.
         divergent_branches: executions after which the warp's threads went different ways.
         local_sectors: 32-byte sectors of local memory.
+        threads: thread-level executions, those switched off by a predicate counted too.
+        samples_not_issued: those of `samples` in whose cycle the scheduler issued nothing.
     """
 
     executed: int | None = None
@@ -59,6 +61,8 @@ class Counters(NamedTuple):
     global_tags: int | None = None
     local_sectors: int | None = None
     divergent_branches: int | None = None
+    threads: int | None = None
+    samples_not_issued: int | None = None
 
     @property
     def shared_excess(self) -> int | None:
@@ -97,6 +101,8 @@ OF_AN_INSTRUCTION = Counters(
             "global_tags": metrics.GLOBAL_TAGS_BY_ADDRESS,
             "local_sectors": metrics.LOCAL_SECTORS_BY_ADDRESS,
             "divergent_branches": metrics.DIVERGENT_BRANCHES_BY_ADDRESS[0],
+            "threads": metrics.THREADS_BY_ADDRESS,
+            "samples_not_issued": metrics.SAMPLES_NOT_ISSUED,
         }.items()
     }
 )
@@ -188,7 +194,12 @@ class _Tables:
         self.executed = by_address(profile, metrics.INSTRUCTIONS_BY_ADDRESS)
         self.threads_predicated_on = by_address(profile, metrics.THREADS_PREDICATED_BY_ADDRESS)
         self.samples = by_address(profile, metrics.SAMPLE_COUNT)
+        self.threads = by_address(profile, metrics.THREADS_BY_ADDRESS)
         self.stalls = _stalls(profile)
+        waiting = _stalls(profile, not_issued=True)
+        self.samples_not_issued = (
+            None if waiting is None else {address: sum(by.values()) for address, by in waiting.items()}
+        )
         self.shared_wavefronts = by_address(profile, metrics.SHARED_WAVEFRONTS_BY_ADDRESS)
         self.shared_ideal = by_address(profile, metrics.SHARED_IDEAL_BY_ADDRESS)
         self.global_sectors = by_address(profile, metrics.GLOBAL_SECTORS_BY_ADDRESS)
@@ -227,6 +238,8 @@ class _Tables:
             global_tags=total(self.global_tags, addresses),
             local_sectors=total(self.local_sectors, addresses),
             divergent_branches=total(self.divergent_branches, addresses),
+            threads=total(self.threads, addresses),
+            samples_not_issued=total(self.samples_not_issued, addresses),
         )
 
     def each(self, addresses: Sequence[int]) -> Iterator[Counters]:
@@ -251,6 +264,8 @@ class _Tables:
             column(self.global_tags),
             column(self.local_sectors),
             column(self.divergent_branches),
+            column(self.threads),
+            column(self.samples_not_issued),
             strict=False,
         )
         return map(Counters._make, columns)
@@ -259,13 +274,13 @@ class _Tables:
 _StallTable = dict[int, dict[str, int]]
 
 
-def _stalls(profile: KernelProfile) -> _StallTable | None:
+def _stalls(profile: KernelProfile, *, not_issued: bool = False) -> _StallTable | None:
     """Samples by address and stall reason, zeros left out; None if no reason was sampled per instruction.
 
     By address first, because a kernel has thousands of addresses, dozens of reasons and mostly zeros.
     """
     table: _StallTable | None = None
-    for reason, name in metrics.stall_samples(profile.instances).items():
+    for reason, name in metrics.stall_samples(profile.instances, not_issued=not_issued).items():
         table = {} if table is None else table
         if not any(profile.instances[name].values):
             continue

@@ -90,6 +90,10 @@ def stall_cycles(present: Iterable[str]) -> dict[str, str]:
     return {match[1]: match[0] for match in map(_STALL_CYCLES.fullmatch, present) if match is not None}
 
 
+SAMPLES_NOT_ISSUED = "smsp__pcsamp_warps_issue_stalled_*_not_issued"
+"""In a formula: the sum over the stall reasons."""
+
+
 def stall_samples(present: Iterable[str], *, not_issued: bool = False) -> dict[str, str]:
     """Sampling counter of each stall reason that a report holds.
 

@@ -111,6 +111,20 @@ COLUMNS: tuple[Column, ...] = (
         lambda c: c.divergent_branches,
         lambda c: _counted(c.divergent_branches),
     ),
+    Column(
+        "thread_instructions",
+        "Thread instructions",
+        "Thread-level executions, those switched off by a predicate too",
+        lambda c: c.threads,
+        lambda c: _counted(c.threads),
+    ),
+    Column(
+        "not_issued",
+        "Not issued",
+        "Samples in whose cycle the scheduler issued nothing: the waits that cost time",
+        lambda c: c.samples_not_issued,
+        lambda c: _counted(c.samples_not_issued),
+    ),
 )
 
 
@@ -131,7 +145,7 @@ class Cells:
         self._made: dict[tuple[int | None, ...], Markup] = {}
 
     def of(self, counters: Counters) -> Markup:
-        """The cells of these counters; no column shows samples or stalls."""
+        """The cells of these counters; no column shows all samples or stalls."""
         executed, threads, _, _, *others = counters
         key = (executed, threads, *others)
         if key not in self._made:

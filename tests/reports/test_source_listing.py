@@ -89,7 +89,8 @@ def test_the_columns_are_those_that_the_kernel_has_something_in(load: Callable[[
         assert isinstance(result, SourceView)
         return {column.key for column in listing(result).columns}
 
-    assert keys("ladder_simple", 2) == {"executed", "threads", "sectors", "wavefronts"}
+    always = {"executed", "threads", "thread_instructions", "not_issued"}
+    assert keys("ladder_simple", 2) == always | {"sectors", "wavefronts"}
     assert "local" in keys("flaws_spills", 0) and "divergent" in keys("flaws_divergence", 0)
     assert "wavefronts" not in keys("flaws_global_access", 0)
 
@@ -146,3 +147,16 @@ def test_rows_that_share_their_cells_have_the_same_numbers(
         assert len(columns) > 1
         cells = Cells(columns)
         assert all(cells.of(item.counters) == Cells(columns).of(item.counters) for item in view.sass)
+
+
+def test_no_counter_of_ncus_source_page_is_lost(load: Callable[[str], Session]) -> None:
+    """Samples in whose cycle nothing was issued and thread instructions add up to the report's own sums."""
+    kernel = load("ladder_simple").kernels[2]
+    result, found = kernel.get(SourceView), kernel.profile.metrics
+    assert isinstance(result, SourceView)
+    waits = [
+        v for k, v in found.items() if "pcsamp" in k and k.endswith("_not_issued") and not isinstance(v, str)
+    ]
+    assert waits and result.totals.samples_not_issued == sum(waits)
+    assert result.totals.threads == found["thread_inst_executed"]
+    assert sum(line.counters.samples_not_issued or 0 for line in result.sass) == sum(waits)
