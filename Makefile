@@ -1,7 +1,7 @@
 # gemmprof: everything runs in .venv, which these targets create.
 #   make report     install without torch and render the recorded run into gemmprof-report/
 #   make test       the tests that need no GPU          (TORCH=torch==2.13.0 also tests the extension)
-#   make campaign   every attack of docs/security.md with all of its inputs; `make test` has a part
+#   make campaign   random kills, damaged files, wheels, the documentation: all of what `make test` has a part of
 #   make lint       ruff and mypy --strict
 #   make docs       the documentation as a site in build/site
 #   make test-gpu   the tests that need a GPU           (uses the Python that holds torch: PYTHON=…; with pytest-xdist
@@ -46,7 +46,8 @@ test: $(VENV)/.installed-test
 	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal $(TESTS)
 
 campaign: $(VENV)/.installed-test
-	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal -m 'campaign or not campaign' tests/safety tests/test_doors.py
+	GEMMPROF_CAMPAIGN=1 $(BIN)/python -m pytest -n $(JOBS) --dist worksteal -m 'campaign or not campaign' tests/safety tests/test_doors.py
+	GEMMPROF_CAMPAIGN=1 $(BIN)/python -m pytest -n $(JOBS) --dist worksteal -m campaign --ignore tests/safety tests
 
 lint: $(VENV)/.installed-lint
 	$(BIN)/ruff check .

@@ -51,9 +51,16 @@ def pytest_configure() -> None:
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Run a test that takes ``report_name`` once for every recorded report."""
+    """Run a test that takes ``report_name`` once for every recorded report.
+
+    Where the module names ``REPRESENTATIVES``, which between them reach every path, the others are for the campaign.
+    """
     if "report_name" in metafunc.fixturenames:
-        metafunc.parametrize("report_name", recorded_names())
+        chosen = getattr(metafunc.module, "REPRESENTATIVES", recorded_names())
+        rest = [
+            pytest.param(name, marks=pytest.mark.campaign) for name in recorded_names() if name not in chosen
+        ]
+        metafunc.parametrize("report_name", [*chosen, *rest])
 
 
 def pytest_report_header(config: pytest.Config) -> list[str]:
@@ -80,7 +87,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             items[:] = [items[place] for place in longest_first(seconds, workers)]
         return
     if "campaign" not in config.option.markexpr:
-        few = pytest.mark.skip(reason="one of many inputs of an attack: `make campaign` tries them all")
+        few = pytest.mark.skip(reason="long, or one of many inputs: `make campaign` runs them all")
         for item in items:
             if item.get_closest_marker("campaign"):
                 item.add_marker(few)

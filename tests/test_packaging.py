@@ -96,6 +96,7 @@ def test_wheel_is_what_runs(installed: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("command", list(COMMANDS))
+@pytest.mark.campaign
 def test_every_command_of_the_wheel_has_help(installed: Path, tmp_path: Path, command: str) -> None:
     result = run(installed, command, "--help", cwd=tmp_path)
     assert result.returncode == 0, result.stderr
@@ -112,6 +113,7 @@ def test_every_command_of_the_wheel_has_help(installed: Path, tmp_path: Path, co
     ],
     ids=lambda arguments: str(arguments[0]),
 )
+@pytest.mark.campaign
 def test_wheel_works_out_of_the_box(installed: Path, tmp_path: Path, arguments: tuple[str, ...]) -> None:
     result = run(installed, *arguments, cwd=tmp_path)
     assert result.returncode == 0, result.stderr

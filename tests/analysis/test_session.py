@@ -138,6 +138,7 @@ def test_a_report_of_many_launches_keeps_no_instance_values(
     assert many.kernels[0].profile.source is many.kernels[1].profile.source
 
 
+@pytest.mark.campaign
 def test_hundreds_of_launches_take_little_memory(tmp_path: Path) -> None:
     specification = importlib.util.spec_from_file_location("bench_read", ROOT / "tools" / "bench_read.py")
     assert specification is not None and specification.loader is not None

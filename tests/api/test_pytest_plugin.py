@@ -59,6 +59,7 @@ def run_pytest(folder: Path, *arguments: str, **environment: str) -> subprocess.
     )  # fmt: skip
 
 
+@pytest.mark.campaign
 def test_a_baseline_that_is_not_there_is_made_by_an_option(tmp_path: Path) -> None:
     (tmp_path / "test_kernels.py").write_text(TESTS)
     done = run_pytest(tmp_path, "-k", "baseline")
@@ -89,6 +90,7 @@ def test_a_users_tests(tmp_path: Path) -> None:
     assert "registers is 48 (registers > 40)" in done.stdout
 
 
+@pytest.mark.campaign
 def test_a_program_is_profiled(tmp_path: Path) -> None:
     report = tmp_path / "recorded.ncu-rep"
     report.write_bytes(lzma.decompress((NOISE / "code_base.ncu-rep.xz").read_bytes()))

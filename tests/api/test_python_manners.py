@@ -140,6 +140,7 @@ wrong: int = region.report.to_markdown()  # the only error
 """
 
 
+@pytest.mark.campaign
 def test_a_users_script_passes_strict_mypy(tmp_path: Path) -> None:
     pytest.importorskip("mypy")
     import subprocess

@@ -29,6 +29,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.mark.campaign
 def test_the_site_builds_and_every_link_leads_somewhere(built: Path) -> None:
     settings = (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
     settings = settings.replace("build/docs", str(built / "docs")).replace("build/site", str(built / "site"))
@@ -42,6 +43,7 @@ def test_the_site_builds_and_every_link_leads_somewhere(built: Path) -> None:
     assert (built / "site" / "start" / "cuda.html").is_file()
 
 
+@pytest.mark.campaign
 def test_tutorials_end_in_pages_of_recorded_reports(built: Path) -> None:
     for name in ("gelu", "softmax_triton", "gemm_cutlass", "transformer"):
         assert "NVIDIA H200" in (built / "docs" / "pages" / name / "index.html").read_text(encoding="utf-8")
@@ -49,6 +51,7 @@ def test_tutorials_end_in_pages_of_recorded_reports(built: Path) -> None:
     assert "double_precision: saves" in text and "gelu.cu:10" in text and "{{" not in text
 
 
+@pytest.mark.campaign
 def test_every_cause_has_a_page_and_every_command_its_options(built: Path) -> None:
     from gemmprof.analysis.explanation.causes import CAUSES
     from gemmprof.commands import COMMANDS
@@ -82,6 +85,7 @@ def test_what_a_sample_imports_exists(place: str, sample: str) -> None:
                 assert known, f"{place}: {node.module}.{alias.name}"
 
 
+@pytest.mark.campaign
 def test_every_option_of_every_command_stands_on_a_page(built: Path) -> None:
     from gemmprof.cli import build_parser
     from gemmprof.commands import COMMANDS
@@ -99,6 +103,7 @@ def test_every_option_of_every_command_stands_on_a_page(built: Path) -> None:
     assert not missing
 
 
+@pytest.mark.campaign
 def test_the_site_asks_no_other_host_and_escapes_nothing(built: Path) -> None:
     pages = sorted((built / "site").rglob("*.html"))
     own = [page for page in pages if "pages" not in page.relative_to(built / "site").parts]
@@ -109,6 +114,7 @@ def test_the_site_asks_no_other_host_and_escapes_nothing(built: Path) -> None:
     assert "text|markdown" in (built / "site" / "explain.html").read_text(encoding="utf-8")
 
 
+@pytest.mark.campaign
 def test_the_search_works_in_a_page_opened_as_a_file(built: Path, browser: Any) -> None:
     browser.driver.get((built / "site" / "explain.html").as_uri())
     field = browser.driver.find_element("css selector", "input.md-search__input")

@@ -210,6 +210,7 @@ def test_compiler_message_reaches_the_user(cache):
     assert not list(cache.glob("*/.*")), "a failed build leaves no scratch folder"
 
 
+@pytest.mark.campaign
 def test_stage_that_does_not_compile_leaves_the_others(cache):
     result = build(
         architectures=["9.0"], names=["naive", "coalesced"], parameters={"coalesced": {"BLOCK": 33}}

@@ -16,6 +16,7 @@ import pytest
 from mutants import CHANGES, mutants
 from recorded_data import ROOT
 from reports_in_bytes import blocks, content_of, fields_of, length_prefixed, varint
+from scale import inputs
 
 from gemmprof.analysis.reading.frame import open_frame
 from gemmprof.analysis.session import load_session
@@ -28,11 +29,11 @@ import fuzz_reports
 
 SEED = 20260801
 COUNTS = {
-    "names_nvtx": 68,
-    "partial_basic": 34,
-    "modes_graph": 34,
-    "launches_same_kernel": 34,
-    "modes_range": 17,
+    "names_nvtx": inputs(12, 68),
+    "partial_basic": inputs(6, 34),
+    "modes_graph": inputs(6, 34),
+    "launches_same_kernel": inputs(6, 34),
+    "modes_range": inputs(6, 17),
 }
 
 

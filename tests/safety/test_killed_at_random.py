@@ -132,6 +132,7 @@ def test_a_report_whose_reader_is_killed_once_is_not_to_blame(campaign: Campaign
     assert rows(tmp_path / "set").num_rows > 0
 
 
+@pytest.mark.campaign
 def test_a_data_set_whose_readers_and_writer_are_killed(campaign: Campaign, tmp_path: Path) -> None:
     reports = tmp_path / "reports"
     for number in range(12):

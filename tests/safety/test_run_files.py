@@ -18,6 +18,7 @@ from typing import Any
 import in_process
 import pytest
 from reports_in_bytes import blocks
+from scale import inputs
 
 from gemmprof.analysis.session import load_session, reports_of
 from gemmprof.base.errors import ReportError, RunError, UsageError
@@ -66,7 +67,7 @@ def mutated(base: dict[str, Any], number: int) -> tuple[str, dict[str, Any]]:
 def test_a_changed_run_file_is_read_or_refused(run: Path) -> None:
     base = json.loads((run / RUN_FILE).read_text())
     outcomes = {"read": 0, "refused": 0}
-    for number in range(600):
+    for number in range(inputs(120, 600)):
         place, document = mutated(base, number)
         (run / RUN_FILE).write_text(json.dumps(document))
         try:
@@ -77,7 +78,7 @@ def test_a_changed_run_file_is_read_or_refused(run: Path) -> None:
         else:
             assert found.ladders and all(result.problem in found.problems for result in found.results), place
             outcomes["read"] += 1
-    assert min(outcomes.values()) > 50, outcomes
+    assert min(outcomes.values()) > inputs(10, 50), outcomes
 
 
 def test_commands_on_a_changed_run_file(run: Path) -> None:
@@ -85,7 +86,7 @@ def test_commands_on_a_changed_run_file(run: Path) -> None:
     shutil.rmtree(run / "reports")
     base = json.loads((run / RUN_FILE).read_text())
     codes = set()
-    for number in range(60):
+    for number in range(inputs(12, 60)):
         place, document = mutated(base, 1000 + number)
         (run / RUN_FILE).write_text(json.dumps(document))
         command = COMMANDS[number % len(COMMANDS)]

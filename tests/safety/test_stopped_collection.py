@@ -151,6 +151,7 @@ def _is_helper(command: str) -> bool:
     return "collect_without_gpu" not in command
 
 
+@pytest.mark.campaign
 def test_its_helpers_killed_at_any_moment(
     environment: dict[str, str], undisturbed: tuple[Any, float], tmp_path: Path
 ) -> None:

@@ -174,6 +174,7 @@ class TestVerdicts:
         assert math.sqrt(summary.squares / summary.freedom) == pytest.approx(0.01, rel=0.2)
 
 
+@pytest.mark.campaign
 def test_classes_and_error_rates_are_up_to_date() -> None:
     result = subprocess.run(
         [sys.executable, str(ROOT / "tools" / "learn_noise.py"), "--check"],

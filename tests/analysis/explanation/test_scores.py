@@ -25,6 +25,7 @@ def scores() -> ModuleType:
     return module
 
 
+@pytest.mark.campaign
 def test_the_page_is_current(scores: ModuleType) -> None:
     rows = scores.corpus(scores.DATA)
     assert scores.written(rows) == scores.PAGE.read_text("utf-8"), "run tools/score_pairs.py"

@@ -114,6 +114,7 @@ def test_a_search_is_what_it_would_be_here(farm) -> None:
     assert (again.tried, again.winner, again.best) == (0, found.winner, found.best)
 
 
+@pytest.mark.campaign
 def test_workers_that_are_killed_at_random_cost_nothing(farm, tmp_path: Path, monkeypatch) -> None:
     undisturbed = without_cards(collected(farm, tmp_path / "undisturbed", profile=False))
     farm.start(2)

@@ -58,6 +58,7 @@ def interrupted(process: subprocess.Popen[str]) -> str:
     return errors
 
 
+@pytest.mark.campaign
 def test_a_search_keeps_every_candidate_that_a_worker_had_begun(farm, gpus: Path, tmp_path: Path) -> None:
     for gpu in (0, 1):
         (gpus / f"GPU-{gpu}").write_text("slow")
@@ -93,6 +94,7 @@ def test_a_collection_keeps_every_part_that_a_worker_had_begun(farm, gpus: Path,
     assert parts(run) == answered(gpus) > kept, "something was measured twice"
 
 
+@pytest.mark.campaign
 def test_a_second_time_it_leaves_at_once(farm, gpus: Path, tmp_path: Path) -> None:
     for gpu in (0, 1):
         (gpus / f"GPU-{gpu}").write_text("hang")
@@ -110,6 +112,7 @@ def test_a_second_time_it_leaves_at_once(farm, gpus: Path, tmp_path: Path) -> No
         farm.start(gpu)
 
 
+@pytest.mark.campaign
 def test_profiles_that_are_being_made_are_kept(farm, gpus: Path, tmp_path: Path) -> None:
     run = tmp_path / "run"
     arguments = ["--ladder", "tiny", "--all-stages", "--shape", "32", "--no-bench", "--no-report"]

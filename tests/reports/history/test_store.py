@@ -76,6 +76,7 @@ def test_many_writers_and_compactions_lose_nothing(tmp_path: Path) -> None:
         assert sorted(p.origin.commit for p in series) == expected
 
 
+@pytest.mark.campaign
 def test_a_killed_writer_loses_and_doubles_nothing(tmp_path: Path) -> None:
     folder = str(tmp_path / "h")
     rng = random.Random(5)

@@ -194,6 +194,7 @@ def test_damage_in_the_second_half_refuses_the_report(bench: ModuleType, tmp_pat
     assert set(pq.read_table(tmp_path / "both" / "kernels.parquet")["report"].to_pylist()) == {str(BASIC)}
 
 
+@pytest.mark.campaign
 def test_memory_does_not_grow_with_the_launches(bench: ModuleType, tmp_path: Path) -> None:
     peaks = []
     for launches in (350, 1050):

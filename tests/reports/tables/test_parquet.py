@@ -33,6 +33,7 @@ for at in count():
 KILLS = int(os.environ.get("GEMMPROF_KILLS", "8"))
 
 
+@pytest.mark.campaign
 def test_a_writer_killed_at_random_leaves_a_whole_file(tmp_path: Path) -> None:
     target = tmp_path / "table.parquet"
     write_parquet(pa.table({"at": [-1] * 10, "name": [""] * 10}), target)
