@@ -21,8 +21,6 @@ from functools import cache
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
-from gemmprof.analysis.explanation.engine import explain
-from gemmprof.analysis.explanation.trust import NOT_PROFILED
 from gemmprof.analysis.figure import with_formulas
 from gemmprof.analysis.occupancy import of_launch as occupancy_profile
 from gemmprof.analysis.sections import (
@@ -40,7 +38,6 @@ from gemmprof.analysis.sections import (
     spills,
     warp_states,
 )
-from gemmprof.analysis.sections.verdict import UNKNOWN, Verdict, judge
 from gemmprof.base.amounts import nanoseconds
 from gemmprof.base.brief import brief
 from gemmprof.base.errors import UsageError
@@ -50,6 +47,8 @@ from gemmprof.model import Explanation, KernelProfile, NotCollected
 
 if TYPE_CHECKING:
     import pandas as pd
+
+    from gemmprof.analysis.sections.verdict import Verdict
 
 Result = TypeVar("Result")
 
@@ -166,6 +165,9 @@ class KernelAnalysis:
     def explanation(self) -> Explanation:
         """What to change first, where, and what it brings."""
         if "explanation" not in self._made:
+            # Here, because a list of launches, which comes first, would wait for all that explaining needs.
+            from gemmprof.analysis.explanation.engine import explain
+
             self._made["explanation"] = explain(self.profile)
         found: Explanation = self._made["explanation"]
         return found
@@ -183,6 +185,9 @@ class KernelAnalysis:
     def verdict(self) -> Verdict:
         """The kernel in one paragraph."""
         if "verdict" not in self._made:
+            from gemmprof.analysis.explanation.trust import NOT_PROFILED
+            from gemmprof.analysis.sections.verdict import UNKNOWN, Verdict, judge
+
             self._made["verdict"] = (
                 judge(self.results, self.explanation)
                 if self.profile.profiled

@@ -19,6 +19,7 @@ from gemmprof.analysis.reading.collector import few_collections
 from gemmprof.analysis.reading.frame import open_frame
 from gemmprof.analysis.reading.report import ReportReader
 from gemmprof.analysis.reading.unpack import unpacked_once
+from gemmprof.base.amounts import counted, nanoseconds
 from gemmprof.base.errors import GemmprofError, ReportError, UsageError
 from gemmprof.model import Explanation, KernelProfile, StageResult
 from gemmprof.runs.directory import RUN_FILE, Run, load_run
@@ -75,6 +76,35 @@ class Session:
     def census(self) -> Census:
         """The id and the name of each launch's family."""
         return self.known or census(kernel.profile for kernel in self.kernels)
+
+    @property
+    def processes(self) -> tuple[int, ...]:
+        """Ids of the processes that launched, of reports that hold launches of several."""
+        by_report: dict[str, dict[int, None]] = {}
+        for kernel in self.kernels:
+            if (process := kernel.profile.session.process) is not None:
+                by_report.setdefault(kernel.profile.report, {})[process] = None
+        several = [found for found in by_report.values() if len(found) > 1]
+        return tuple(dict.fromkeys(process for found in several for process in found))
+
+    @property
+    def counts(self) -> str:
+        """How many launches, kernels (full names) and families: the same words at every door."""
+        launches = counted(len(self.kernels), "launch")
+        kernels = counted(len({kernel.profile.name for kernel in self.kernels}), "kernel")
+        found = f"{launches} of {kernels} in {counted(len(self.by_time), 'family')}"
+        if self.processes:
+            found += f" by {len(self.processes)} processes"
+        return found + (f" chosen by {self.selected}" if self.selected else "")
+
+    @property
+    def sentence(self) -> str:
+        """The program in one sentence: its time on the GPU, launches, kernels, families, device."""
+        total = sum(family.total_ns or 0.0 for family in self.by_time)
+        devices = list(dict.fromkeys(kernel.profile.device.name for kernel in self.kernels))
+        time = f"{nanoseconds(total)} in " if total else ""
+        where = f" on {', '.join(devices[:2])}" if devices else ""
+        return f"{self.title}: {time}{self.counts}{where}."
 
     @cached_property
     def by_time(self) -> tuple[Family, ...]:

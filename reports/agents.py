@@ -14,7 +14,6 @@ from gemmprof.analysis.sections.source_view import SourceView
 from gemmprof.base.errors import UsageError
 from gemmprof.base.printable import visible
 from gemmprof.reports.explanations.markdown import LETTERS_PER_TOKEN, code
-from gemmprof.reports.facts import counts
 from gemmprof.reports.formatting import (
     change_text,
     extent,
@@ -65,7 +64,7 @@ def overview(session: Session, *, most: int = LISTED) -> Iterator[str]:
     total = len(session.by_time)
     yield QUOTED
     yield ""
-    yield f"{code(session.title)}: {counts(session)}. {facts(session) if total else ''}"
+    yield f"{code(session.title)}: {session.counts}. {facts(session) if total else ''}"
     yield ""
     yield "| id | launch | count | time | share | saves | grid | kernel | NVTX | limited by |"
     yield "|---|---:|---:|---:|---:|---|---|---|---|---|"

@@ -9,7 +9,6 @@ from gemmprof import metrics
 from gemmprof.analysis.occupancy.of_launch import LaunchOccupancy
 from gemmprof.analysis.sections.speed_of_light import SpeedOfLight
 from gemmprof.reports.formatting import (
-    counted,
     extent,
     flops,
     nanoseconds,
@@ -25,7 +24,6 @@ from gemmprof.reports.pages.environment import moment, with_formula
 
 if TYPE_CHECKING:
     from gemmprof.analysis.kernel_analysis import KernelAnalysis
-    from gemmprof.analysis.session import Session
     from gemmprof.model import KernelProfile, Problem
     from gemmprof.runs.directory import Run
 
@@ -37,26 +35,6 @@ def achieved_occupancy(analysis: KernelAnalysis) -> float | None:
     """Warps that were active on an SM, per cent of the most that it can hold; None where the occupancy section is."""
     result = analysis.get(LaunchOccupancy)
     return result.achieved_percent if isinstance(result, LaunchOccupancy) else None
-
-
-def processes(kernels: Iterable[KernelAnalysis]) -> tuple[int, ...]:
-    """Ids of the processes that launched, of reports that hold launches of several."""
-    by_report: dict[str, dict[int, None]] = {}
-    for kernel in kernels:
-        if (process := kernel.profile.session.process) is not None:
-            by_report.setdefault(kernel.profile.report, {})[process] = None
-    several = [found for found in by_report.values() if len(found) > 1]
-    return tuple(dict.fromkeys(process for found in several for process in found))
-
-
-def counts(session: Session) -> str:
-    """How many launches, kernels (full names) and families: the same at every door."""
-    launches = counted(len(session.kernels), "launch")
-    kernels = counted(len({kernel.profile.name for kernel in session.kernels}), "kernel")
-    found = f"{launches} of {kernels} in {counted(len(session.by_time), 'family')}"
-    if several := processes(session.kernels):
-        found += f" by {len(several)} processes"
-    return found + (f" chosen by {session.selected}" if session.selected else "")
 
 
 def gpu_index(profile: KernelProfile) -> int | None:

@@ -13,6 +13,7 @@ launch stands for it. Times are Nsight Compute's. `gemmprof REPORT` says the sam
 from __future__ import annotations
 
 import argparse
+import textwrap
 
 from gemmprof.arguments import common
 
@@ -72,14 +73,19 @@ def add_front_arguments(parser: argparse.ArgumentParser) -> None:
 def front(options: argparse.Namespace) -> int:
     """Print one screen, or the families in full whose ids were given; exit code as of `run`."""
     from gemmprof.analysis.reading.unpack import unpacked_once
-    from gemmprof.base.printable import printable
-    from gemmprof.reports.terminal import overview
+    from gemmprof.base.printable import printable, visible
 
     if options.json or common.selection(options).families:
         options.section, options.all = [], not options.json
         return run(options)
     with unpacked_once():
         session = common.load_inputs(options, listed=True)
-        for line in overview.front(session, common.typed(options), width=common.columns()):
+        width = common.columns()
+        for line in textwrap.wrap(visible(session.sentence), width)[:2]:
             print(printable(line), flush=True)
+        # After the first sentence, which would wait for what the rest needs.
+        from gemmprof.reports.terminal import overview
+
+        for line in overview.front(session, common.typed(options), width=width):
+            print(printable(line))
     return common.read_all(options, session)

@@ -14,7 +14,7 @@ from gemmprof.analysis.sections.verdict import Verdict
 from gemmprof.base.documents import Document, Part
 from gemmprof.model import KernelProfile, NotCollected
 from gemmprof.reports.documents.of_findings import FindingPart, Position, finding_part
-from gemmprof.reports.facts import gpu_index, processes
+from gemmprof.reports.facts import gpu_index
 from gemmprof.reports.terminal.overview import HEADLINES, section_titles
 from gemmprof.reports.terminal.sections import rows
 
@@ -175,7 +175,7 @@ def _place(profile: KernelProfile) -> LaunchPlace:
 
 def _processes(session: Session, ranks: Mapping[int, int] | None) -> tuple[ProcessPart, ...]:
     """Which launches are whose, where a report holds launches of several processes; else nothing."""
-    if not processes(session.kernels):
+    if not session.processes:
         return ()
     found: dict[tuple[int | None, int | None], list[LaunchPlace]] = {}
     for kernel in session.kernels:

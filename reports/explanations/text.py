@@ -15,6 +15,8 @@ WIDTH = 80
 
 
 TOKENS_PER_LINE = 20
+WHOLE = 99
+"""So many findings, facts and places are all: then nothing is cut, either."""
 
 
 def lines_for(budget: int | None, *, everything: bool) -> int | None:
@@ -100,7 +102,7 @@ def block(
     kernel = one.explanation
     if headed:
         yield _heading(one, width)
-    for sentence in kernel.trust[: None if places > 9 else 3 if places else 1]:
+    for sentence in kernel.trust[: None if places >= WHOLE else 3 if places else 1]:
         yield from _wrapped(sentence, width, "  ! ", "    ")
     for number, finding in enumerate(kernel.findings[:findings], 1):
         yield from _finding(number, finding, width, facts, places)
@@ -117,10 +119,14 @@ def block(
 def _finding(number: int, finding: Finding, width: int, facts: int, places: int) -> Iterator[str]:
     yield _cut(f"  {number}. {finding.cause}: saves {words.saved(finding)}", width)
     yield from _wrapped(finding.change, width, "     ", "     ")
-    for where in finding.places[:places]:
-        yield _cut(f"     at {words.place_with_code(where)} ({100 * where.share:.0f} %)", width)
-    for item in finding.evidence[:facts]:
-        yield _cut(f"     {words.fact(item)}", width)
+    lines = [
+        f"at {words.place_with_code(where)} ({100 * where.share:.0f} %)" for where in finding.places[:places]
+    ]
+    lines += [words.fact(item) for item in finding.evidence[:facts]]
+    for line in lines:
+        yield from (
+            _wrapped(line, width, "     ", "       ") if places >= WHOLE else [_cut(f"     {line}", width)]
+        )
 
 
 def _wrapped(text: str, width: int, first: str, then: str) -> list[str]:

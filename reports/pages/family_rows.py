@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from gemmprof.analysis.inputs.families import Family, by_gain
 from gemmprof.analysis.sections.by_line import base_name
 from gemmprof.analysis.sections.speed_of_light import SpeedOfLight
-from gemmprof.reports.facts import processes, whose
+from gemmprof.reports.facts import whose
 from gemmprof.reports.formatting import hertz, nanoseconds, ratio
 
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ def session_facts(session: Session, plan: Plan) -> list[tuple[str, str]]:
     if details.moment is not None:
         facts.append(("Profiled", f"{details.moment:%Y-%m-%d %H:%M} UTC"))
     facts.append(("Captured", _captured(plan, len(kernels))))
-    if several := processes(kernels):
+    if several := session.processes:
         named = dict.fromkeys(whose(kernel.profile).removeprefix("process ") for kernel in kernels)
         facts.append(("Processes", f"{len(several)}: {', '.join(filter(None, named))}"))
     if session.selected:

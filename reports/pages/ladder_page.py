@@ -14,7 +14,7 @@ from gemmprof.analysis.sections.roofline import Roofline
 from gemmprof.analysis.sections.speed_of_light import SpeedOfLight
 from gemmprof.analysis.sections.warp_states import WarpStates
 from gemmprof.model import Problem, StageResult
-from gemmprof.reports.facts import achieved_occupancy, counts, gpu_index, process_of
+from gemmprof.reports.facts import achieved_occupancy, gpu_index, process_of
 from gemmprof.reports.figures import ladder_figure
 from gemmprof.reports.figures.svg import page_svg
 from gemmprof.reports.formatting import tflops
@@ -90,7 +90,7 @@ def overview(session: Session, plan: Plan, prefix: str) -> Overview:
         family_rows(session, plan),
         report_names(session.kernels),
         session_facts(session, plan),
-        counts(session),
+        session.counts,
     )
 
 

@@ -11,10 +11,10 @@ from gemmprof.analysis.kernel_analysis import ANALYSES, KernelAnalysis
 from gemmprof.analysis.sections.speed_of_light import SpeedOfLight
 from gemmprof.base.errors import UsageError
 from gemmprof.base.printable import visible
-from gemmprof.reports.explanations.text import block
+from gemmprof.reports.explanations.text import WHOLE, block
 from gemmprof.reports.explanations.words import Explained, place
 from gemmprof.reports.explanations.words import title as finding_title
-from gemmprof.reports.facts import counters_of, counts, unexplained, whose
+from gemmprof.reports.facts import counters_of, unexplained, whose
 from gemmprof.reports.formatting import (
     DASH,
     extent,
@@ -110,14 +110,13 @@ FRONT_FAMILIES = 8
 
 
 def front(session: Session, command: str, *, width: int = 80) -> Iterator[str]:
-    """The front door: the program in one sentence, the families with the most to gain, what to type next.
+    """The front door below its first sentence (`Session.sentence`): families by gain, and what to type next.
 
     Args:
-        session: what was opened; only listed, so that the first line comes before anything is explained.
+        session: what was opened.
         command: what the user typed to get here, for the last line.
         width: columns.
     """
-    yield from textwrap.wrap(visible(sentence(session)), width)[:2]
     total = len(session.by_time)
     if not total:
         return
@@ -134,7 +133,8 @@ def front(session: Session, command: str, *, width: int = 80) -> Iterator[str]:
             shown = None if family.worst is None or shown is None else family.worst.saves * shown
         start = f"{'' if gains else family.id:<5}{ratio(shown):>6}{nanoseconds(family.total_ns):>10}"
         start += f"{family.count:>10,}  "
-        yield start + fit(_first_to_change(family) if gains else name, width - len(start))
+        room = width - len(start)
+        yield start + (_first_to_change(family, room) if gains else fit(name, room))
     if left := total - len(found):
         rest = max(0.0, sum(family.share or 0.0 for family in session.by_time) - _shares(found))
         yield f"and {left:,} more with {ratio(rest)} of the time: gemmprof show, --all"
@@ -151,27 +151,21 @@ def _shares(found: Sequence[Family]) -> float:
     return sum(family.share or 0.0 for family in found)
 
 
-def _first_to_change(family: Family) -> str:
-    """What saves most, how much of the family's time, and where."""
+def _first_to_change(family: Family, room: int) -> str:
+    """What saves most, how much of the family's time, and where, as far as there is room for that."""
     if family.worst is None:
-        return "nothing found to gain"
-    where = f" at {place(family.worst.places[0])}" if family.worst.places else ""
-    return f"{finding_title(family.worst).lower()}: {ratio(family.worst.saves, 0)} of it{where}"
-
-
-def sentence(session: Session) -> str:
-    """The program in one sentence: its time on the GPU, launches, kernels, families, device."""
-    total = sum(family.total_ns or 0.0 for family in session.by_time)
-    devices = list(dict.fromkeys(kernel.profile.device.name for kernel in session.kernels))
-    time = f"{nanoseconds(total)} in " if total else ""
-    where = f" on {', '.join(devices[:2])}" if devices else ""
-    return f"{session.title}: {time}{counts(session)}{where}."
+        return fit("nothing found to gain", room)
+    what = f"{finding_title(family.worst).lower()}: {ratio(family.worst.saves, 0)} of it"
+    left = room - len(what) - len(" at ")
+    # A place of less than so many letters says nothing any more.
+    where = f" at {fit(place(family.worst.places[0]), left)}" if family.worst.places and left >= 10 else ""
+    return fit(what, room) + where
 
 
 def headline(session: Session) -> str:
     """Title, number of launches, GPU."""
     devices = list(dict.fromkeys(kernel.profile.device.name for kernel in session.kernels))
-    return " · ".join([session.title, counts(session), *devices[:2]])
+    return " · ".join([session.title, session.counts, *devices[:2]])
 
 
 def facts(session: Session) -> str:
@@ -254,7 +248,7 @@ def kernel_parts(
         return
     if not sections:
         found = Explained(analysis.explanation, family)
-        yield Text("\n".join(block(found, min(width, 100), 99, 99, 99, headed=False)))
+        yield Text("\n".join(block(found, min(width, 100), WHOLE, WHOLE, WHOLE, headed=False)))
         yield Text()
     for name, title in section_titles(sections):
         found_rows = rows(analysis.results[name], most=1000 if sections else MOST)
@@ -302,4 +296,4 @@ def rows_table(found: Sequence[tuple[str, str, str]], *, width: int) -> Table:
     return table
 
 
-__all__ = ["DASH", "facts", "families_table", "front", "headline", "parts", "sentence"]
+__all__ = ["DASH", "facts", "families_table", "front", "headline", "parts"]

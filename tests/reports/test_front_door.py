@@ -18,7 +18,6 @@ from gemmprof.analysis.session import load_session
 from gemmprof.api.server import Folders, Tools
 from gemmprof.cli import main
 from gemmprof.commands import COMMANDS
-from gemmprof.reports.facts import counts
 from gemmprof.reports.pages.contents import plan
 from gemmprof.reports.pages.family_rows import family_rows
 from gemmprof.reports.terminal import overview
@@ -75,7 +74,7 @@ def test_every_door_gives_the_same_ids_names_counts_and_order(
     session = load_session([path], listed=True)
     order = [family.id for family in session.families]
     labels = {family.id: family.label for family in session.families}
-    counted = counts(session)
+    counted = session.counts
     assert len(order) == len({kernel.profile.family for kernel in session.kernels})
 
     front = printed(str(path))
@@ -135,9 +134,13 @@ def test_what_it_says_to_type_next_shows_the_family_in_full(printed: Printed) ->
 
 def test_the_first_line_comes_before_anything_is_explained(printed: Printed) -> None:
     session = load_session([TRANSFORMER], listed=True)
-    lines = overview.front(session, "gemmprof")
-    assert "10 launches" in next(lines)
-    assert not session.explain([])
+    assert "10 launches" in session.sentence and not session.explain([])
+    program = (
+        "import sys; from gemmprof.analysis.session import load_session;"
+        f"print(load_session([{str(TRANSFORMER)!r}], listed=True).sentence, 'numpy' in sys.modules)"
+    )
+    said = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout
+    assert said.strip() == f"{session.sentence} False", "nothing is loaded for it that only explaining needs"
 
 
 def test_an_id_means_the_same_wherever_launches_are_chosen(printed: Printed, tmp_path: Path) -> None:
