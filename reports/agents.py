@@ -7,7 +7,7 @@ cannot leave, with control and bidirectional characters shown by name, below a s
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from gemmprof.analysis.sections.source_view import SourceView
@@ -40,6 +40,12 @@ def fence(text: str, language: str = "") -> str:
     safe = "\n".join(visible(line.replace("\t", "    ")) for line in text.splitlines())
     ticks = "`" * max(3, 1 + max((len(run) for run in re.findall(r"`+", safe)), default=0))
     return f"{ticks}{language}\n{safe}\n{ticks}"
+
+
+def shortened(lines: Sequence[str], tokens: int) -> str:
+    """The lines, each cut so that all of them take about so many tokens; a remedy is as likely the last one."""
+    room = max(40, int(tokens * LETTERS_PER_TOKEN) // max(1, len(lines)))
+    return "\n".join(line if len(line) <= room else f"{line[: room - 2]} …" for line in lines[:LISTED])
 
 
 def within(lines: Iterable[str], tokens: int) -> str:

@@ -16,7 +16,14 @@ from pathlib import Path
 from typing import BinaryIO, cast
 
 from gemmprof.base.errors import ReportError
-from gemmprof.base.foreign_files import RefusedFileError, UnpackError, is_packed, open_file, unpack
+from gemmprof.base.foreign_files import (
+    RefusedFileError,
+    UnpackError,
+    is_confined,
+    is_packed,
+    open_file,
+    unpack,
+)
 from gemmprof.ncurep.ncu_frame import MAGIC
 
 FREE_BYTES = 64 << 20
@@ -161,7 +168,8 @@ def _foreign(path: Path, head: bytes, where: str = "") -> ReportError:
         )
     kind = next((kind for magic, kind in _KNOWN_FORMATS if head.startswith(magic)), "")
     if not kind:
-        kind = f"it starts with {head[:16]!r}"
+        # Who may read reports alone is not told what stands in other files.
+        kind = "nothing that is known here" if is_confined() else f"it starts with {head[:16]!r}"
     return ReportError(
         f"{path} is not a Nsight Compute report {where}".rstrip(),
         found=kind,

@@ -17,13 +17,14 @@ import dataclasses
 import inspect
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
 from gemmprof.base.errors import DeviceError, ProfilerError, UsageError
+from gemmprof.base.printable import log_text, one_line
 from gemmprof.base.regex import regex
 
 if TYPE_CHECKING:
@@ -303,6 +304,18 @@ def _baseline(name: str, folder: str | None) -> Side:
     return load_baseline(name, folder)
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """What a test with ``ncu`` reports holds names of kernels, in any place: nothing of it is a command for CI."""
+    report = yield
+    if "ncu" in getattr(item, "fixturenames", ()):
+        text = report.longreprtext
+        if (safe := log_text(text)) != text:
+            report.longrepr = safe
+        report.sections = [(title, log_text(captured)) for title, captured in report.sections]
+    return report
+
+
 def _parsed(conditions: Sequence[str]) -> list[Condition]:
     from gemmprof.analysis.comparison.conditions import Condition
 
@@ -314,7 +327,6 @@ def _hold(
 ) -> None:
     __tracebackhide__ = True
     from gemmprof.analysis.comparison.gate import check
-    from gemmprof.base.printable import printable
     from gemmprof.reports.verdicts import words
 
     gate = check(outcome, conditions, allow_new=allow_new, allow_gone=allow_gone)
@@ -322,6 +334,6 @@ def _hold(
         return
     lines = [words.gate_summary(gate, outcome)]
     for item in gate.broken:
-        lines.append(f"{item.kernel.match.label}: {item.text}")
+        lines.append(one_line(f"{item.kernel.match.label}: {item.text}"))
         lines += [f"    {text}" for text in words.why(item.kernel)]
-    raise AssertionError(printable("\n".join(lines)))
+    raise AssertionError(log_text("\n".join(lines)))

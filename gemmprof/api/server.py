@@ -1,20 +1,30 @@
 """The tools that agents call through the Model Context Protocol: open, explain, diff, source.
 
 The server reads the folders that it was started with and nothing else: a path is resolved, links included, and refused
-if it leads out of them. It writes nothing and starts no profiler.
+if it leads out of them, and so is a file that turns out to lie elsewhere once it is open. It writes nothing and starts
+no profiler. Reading is done by workers, which are ended when an answer takes too long or the client is gone.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from functools import wraps
+import os
+import queue
+import select
+import sys
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial, wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gemmprof.analysis.inputs.patterns import expand
 from gemmprof.analysis.inputs.selection import selection
 from gemmprof.analysis.session import Session, load_session
-from gemmprof.base.errors import GemmprofError, UsageError
+from gemmprof.base.errors import GemmprofError, ReportError, UsageError
+from gemmprof.base.foreign_files import confine
+from gemmprof.children.line_worker import LineWorker, WorkerError, serve
+from gemmprof.children.started import python_command
 from gemmprof.reports import agents
 
 if TYPE_CHECKING:
@@ -27,6 +37,15 @@ INSTRUCTIONS = (
     + agents.QUOTED
 )
 TOKENS = 3000
+MOST_TOKENS = 100_000
+"""No answer is longer, whatever is asked for."""
+SECONDS = 60.0
+"""How long an answer may take: a report of a thousand launches is explained in half of it."""
+WORKERS = 2
+"""Requests that are answered at a time; one that takes its whole time must not hold up the next."""
+GRACE_SECONDS = 5.0
+"""How long what was asked is still answered after the client has closed its end: it may still listen."""
+MODULE = "gemmprof.api.server"
 
 
 class Folders:
@@ -42,25 +61,32 @@ class Folders:
             UsageError: it leads out of the folders; whether there is something is not told.
         """
         named = self._inside(path)
-        # Of a folder, links that lead elsewhere are left out.
-        found = [item for item in expand([named]) if any(self._leads_into(item, root) for root in self.roots)]
+        try:
+            # Of a folder or pattern, links that lead elsewhere are left out, as if there were nothing.
+            found = [item for item in expand([named]) if self._is_inside(item)]
+        except ReportError:
+            if named.is_dir():
+                raise
+            found = []
         if not found:
-            raise self._outside()
+            raise UsageError(
+                "no report or run under this path", remedies=["`open` with the path . lists what there is"]
+            )
         return found
 
     def _inside(self, path: str) -> Path:
         text = Path(path)
         places = [text] if text.is_absolute() else [root / text for root in self.roots]
-        inside = [place for place in places if any(self._leads_into(place, root) for root in self.roots)]
-        if "\0" in path or not inside:
-            raise self._outside()
+        inside = [place for place in places if self._is_inside(place)]
+        if "\0" in path or ".." in text.parts or not inside:
+            raise UsageError(
+                "this path is outside the folders that the server was started with",
+                remedies=[f"use a path below {', '.join(map(str, self.roots))}"],
+            )
         return next((place for place in inside if place.exists()), inside[0])
 
-    def _outside(self) -> UsageError:
-        return UsageError(
-            "this path is outside the folders that the server was started with",
-            remedies=[f"use a path below {', '.join(map(str, self.roots))}"],
-        )
+    def _is_inside(self, place: Path) -> bool:
+        return any(self._leads_into(place, root) for root in self.roots)
 
     @staticmethod
     def _leads_into(place: Path, root: Path) -> bool:
@@ -166,20 +192,106 @@ def server(roots: Sequence[Path]) -> MCPServer:
     except ImportError:
         raise UsageError("the server needs the package mcp", remedies=["pip install 'mcp>=2'"]) from None
     made = MCPServer("gemmprof", instructions=INSTRUCTIONS)
+    readers = Readers(roots)
     for tool in Tools(Folders(roots)).all:
-        made.tool()(_answering(tool))
+        made.tool()(_answering(tool, readers))
+    threading.Thread(target=_end_with_client, args=(readers,), daemon=True).start()
     return made
 
 
-def _answering(function: Callable[..., str]) -> Callable[..., str]:
-    """The tool, whose errors come back as the sentences that people get, marked as errors."""
+class Readers:
+    """The workers that read and answer.
+
+    Args:
+        roots: the folders that they may read.
+    """
+
+    def __init__(self, roots: Sequence[Path]) -> None:
+        self._roots = [str(root.resolve()) for root in roots]
+        self._all = [LineWorker(python_command(MODULE), name="the reader") for _ in range(WORKERS)]
+        self._idle: queue.LifoQueue[LineWorker] = queue.LifoQueue()
+        for worker in self._all:
+            self._idle.put(worker)
+
+    @property
+    def busy(self) -> bool:
+        """Whether something is being answered."""
+        return self._idle.qsize() < len(self._all)
+
+    def ask(self, tool: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
+        """The ``text`` of an answer, or its ``error``."""
+        try:
+            worker = self._idle.get(timeout=SECONDS)
+        except queue.Empty:
+            return {"error": str(UsageError("other requests take all the time", remedies=["ask again"]))}
+        try:
+            return worker.ask({"tool": tool, "arguments": arguments, "roots": self._roots}, SECONDS)
+        except WorkerError as error:
+            problem = UsageError(str(error), remedies=["ask for less: one report, one kernel, one launch"])
+            return {"error": str(problem)}
+        finally:
+            self._idle.put(worker)
+
+    def stop(self) -> None:
+        """End them, whatever they do."""
+        for worker in self._all:
+            worker.stop()
+
+
+def _end_with_client(readers: Readers) -> None:
+    """Leave when the client has closed its end, and what it had asked is answered or has had its time."""
+    poll = select.poll()
+    try:
+        poll.register(sys.__stdin__.fileno() if sys.__stdin__ else 0, 0)
+        while not any(event & (select.POLLHUP | select.POLLERR) for _, event in poll.poll()):
+            time.sleep(0.1)
+    except (OSError, ValueError):  # no standard input to look at: the server itself ends then
+        return
+    end = time.monotonic() + GRACE_SECONDS
+    time.sleep(0.2)  # what was just read is on its way to a worker
+    while readers.busy and time.monotonic() < end:
+        time.sleep(0.05)
+    time.sleep(0.5)  # and the answer on its way to the client
+    readers.stop()
+    os._exit(0)
+
+
+def _answering(function: Callable[..., str], readers: Readers) -> Callable[..., Any]:
+    """The tool, answered by a worker; its errors come back as the sentences that people get, marked as errors."""
+    from anyio.to_thread import run_sync
     from mcp.server.mcpserver.exceptions import ToolError
 
     @wraps(function)
-    def answer(*args: Any, **kwargs: Any) -> str:
-        try:
-            return function(*args, **kwargs)
-        except GemmprofError as error:
-            raise ToolError(agents.fence(str(error))) from None
+    async def answer(**kwargs: Any) -> str:
+        ask = partial(readers.ask, function.__name__, kwargs)
+        found = await run_sync(ask, abandon_on_cancel=True)
+        if "error" in found:
+            # Sentences quote names of files and kernels: they are data, too.
+            tokens = min(int(kwargs.get("tokens", TOKENS)), MOST_TOKENS)
+            lines = found["error"].splitlines()
+            raise ToolError(f"{agents.QUOTED}\n\n{agents.fence(agents.shortened(lines, tokens))}")
+        return str(found["text"])
 
     return answer
+
+
+def _answer(request: Mapping[str, Any]) -> Mapping[str, Any]:
+    """What a worker says to one request."""
+    confine(request["roots"])
+    tools = {tool.__name__: tool for tool in Tools(Folders([Path(root) for root in request["roots"]])).all}
+    arguments = dict(request["arguments"])
+    if "tokens" in arguments:
+        arguments["tokens"] = max(1, min(int(arguments["tokens"]), MOST_TOKENS))
+    try:
+        return {"text": tools[request["tool"]](**arguments)}
+    except GemmprofError as error:
+        return {"error": str(error)}
+    except OSError as error:
+        problem = UsageError(error.strerror or type(error).__name__, remedies=["check the path"])
+        return {"error": str(problem)}
+    except Exception as error:
+        return {"error": f"this is a fault of gemmprof: {type(error).__name__}: {error}\n  fix: report it"}
+
+
+if __name__ == "__main__":
+    serve(_answer)

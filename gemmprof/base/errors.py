@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from gemmprof.base.printable import one_line, printable
+from gemmprof.base.printable import one_line, printable, without_log_commands
 
 
 class GemmprofError(Exception):
@@ -30,7 +30,7 @@ class GemmprofError(Exception):
         if self.found:
             lines.append(f"  found: {printable(self.found)}")
         lines += [f"  fix: {one_line(remedy)}" for remedy in self.remedies]
-        return "\n".join(lines)
+        return without_log_commands("\n".join(lines))
 
 
 class UsageError(GemmprofError):

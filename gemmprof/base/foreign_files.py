@@ -14,7 +14,8 @@ import hashlib
 import os
 import stat
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import BinaryIO
 
 MIB = 1 << 20
@@ -77,6 +78,8 @@ def open_file(
             raise RefusedFileError(
                 path, "is a folder" if stat.S_ISDIR(facts.st_mode) else "is no regular file"
             )
+        if _roots and not private:
+            _check_place(path, facts)
         if private and hasattr(os, "geteuid") and facts.st_uid not in (os.geteuid(), 0):
             raise RefusedFileError(path, "belongs to somebody else", errno.EPERM)
         if largest is not None and facts.st_size > largest:
@@ -85,6 +88,32 @@ def open_file(
     except BaseException:
         os.close(handle)
         raise
+
+
+_roots: tuple[str, ...] = ()
+
+
+def confine(roots: Sequence[str | os.PathLike[str]]) -> None:
+    """Have this process open files below these folders alone (and private ones), wherever links lead meanwhile."""
+    global _roots
+    _roots = tuple(os.path.realpath(root) for root in roots)
+
+
+def is_confined() -> bool:
+    """Whether this process reads for somebody who may not see every file that it could."""
+    return bool(_roots)
+
+
+def _check_place(path: str | os.PathLike[str], facts: os.stat_result) -> None:
+    """Refuse what was opened if it is no file below the folders: asked now, nobody can exchange it any more."""
+    real = os.path.realpath(path)
+    try:
+        inside = any(os.path.commonpath((real, root)) == root for root in _roots)
+        if inside and os.path.samestat(Path(real).stat(), facts):
+            return
+    except (OSError, ValueError):
+        pass
+    raise RefusedFileError(path, "is outside the folders that may be read", errno.EACCES)
 
 
 def _too_large(path: str | os.PathLike[str], size: int, largest: int) -> RefusedFileError:

@@ -80,6 +80,11 @@ def without_log_commands(text: str) -> str:
     return _COMMAND_ANYWHERE.sub("# #", _COMMAND_AT_START.sub(r"\1: ", text))
 
 
+def log_text(text: str) -> str:
+    """The text for whoever prints it raw: an exception's message, which ends in other people's logs."""
+    return without_log_commands(printable(text))
+
+
 def markdown(text: object) -> str:
     """A name as a part of Markdown: one line, no markup, no link, no mention, no HTML."""
     return _MARKDOWN.sub(r"\\\1", one_line(text))

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-LONGEST = 1000
-"""Characters of an expression; RE2 makes a program of it whose size is bounded as well."""
+LONGEST = 10_000
+"""Characters of an expression; names of kernels that somebody looks for whole have some thousands."""
 _MEMORY = 8 << 20
 """Bytes for the program and what is remembered of the search: RE2's own default."""
 

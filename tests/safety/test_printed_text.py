@@ -9,6 +9,8 @@ import os
 import re
 import subprocess
 import sys
+import unicodedata
+from importlib.metadata import entry_points
 from pathlib import Path
 
 import pytest
@@ -18,14 +20,21 @@ from gemmprof.base.errors import GemmprofError
 from gemmprof.base.printable import (
     GuardedStream,
     json_safe,
+    log_text,
     markdown,
     one_line,
     printable,
+    visible,
     without_log_commands,
 )
 
-HOSTILE = "\n::error::gone\x1b[2J\x1b]8;;http://e/\x07\x9b31m\u202eevil\u2066\r##[command]x"
-OBEYED = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u206f]")
+ROOT = Path(__file__).resolve().parents[2]
+HOSTILE = (
+    "\n::error::gone\x1b[2J\x1b]8;;http://e/\x07\x9b31m\u202eevil\u2066\r##[command]x\U000e0041\ufe0f##vso[y]"
+)
+OBEYED = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufe00-\ufe0f\U000e0000-\U000e0fff]"
+)
 LOG_COMMAND = re.compile(r"(?m)^\s*::|##\w*\[")
 STRING_TABLE = 4
 
@@ -197,3 +206,47 @@ def test_every_text_field_was_reached() -> None:
         assert text in content_of("names_nvtx")
         assert text not in content
     assert len(length_prefixed(3, b"x")) == 3 and varint_at(b"\x80\x01", 0) == (128, 2)
+
+
+@pytest.mark.parametrize("style", ["native", "line", "short", "long"])
+def test_pytest_prints_nothing_that_a_log_obeys(hostile: Path, tmp_path: Path, style: str) -> None:
+    """The fixture's assertions, its errors, and what pytest shows of values all end in a build log."""
+    (tmp_path / "test_it.py").write_text(
+        f"REPORT = {str(hostile)!r}\n"
+        "def test_gate(ncu):\n    ncu.open(REPORT).check('time > 0')\n"
+        "def test_none(ncu):\n    ncu.open(REPORT).kernel('nothing')\n"
+        "def test_value(ncu):\n    assert ncu.open(REPORT).kernels == ()\n"
+        "def test_name(ncu):\n    name = ncu.open(REPORT).kernels[0].name\n    print(name)\n    assert not name\n"
+        "def test_raised(ncu):\n    raise ValueError(ncu.open(REPORT).kernels[0].name)\n"
+    )
+    installed = any(point.name == "gemmprof" for point in entry_points(group="pytest11"))
+    told = subprocess.run(
+        [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", f"--tb={style}", "-q",
+         *([] if installed else ["-p", "gemmprof.api.pytest_plugin"])],
+        capture_output=True, text=True, cwd=tmp_path, check=False, env={**os.environ, "PYTHONPATH": str(ROOT)},
+    )  # fmt: skip
+    assert told.returncode == 1 and "5 failed" in told.stdout
+    assert_harmless(told.stdout)
+
+
+def test_exceptions_are_harmless_wherever_they_are_printed() -> None:
+    error = GemmprofError("::error::a\nb", found="\n::set-output::x\n##vso[task]", remedies=["\n::c::"])
+    assert_harmless(str(error))
+
+
+def test_there_is_one_list_of_unsafe_characters() -> None:
+    """Every formatting character of Unicode is on it, and every renderer goes by it."""
+    every = "".join(map(chr, range(0x110000)))
+    hidden = {c for c in every if unicodedata.category(c) in ("Cc", "Cf", "Cs", "Zl", "Zp")} - set("\t\n")
+    hidden |= set("\ufe0f\U000e0041\U000e0100\u2800\u3164")
+    renderers = {
+        "terminal": printable,
+        "line": one_line,
+        "page": visible,
+        "Markdown": markdown,
+        "log": log_text,
+    }
+    for name, render in renderers.items():
+        left = hidden & set(render(every))
+        assert not left, (name, sorted(map(hex, map(ord, left)))[:5])
+    assert "www." not in markdown("see www.example.com or WWW.example.com").lower()
