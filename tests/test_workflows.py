@@ -9,6 +9,7 @@ import subprocess
 import sys
 import textwrap
 from pathlib import Path
+from typing import Any
 
 import pytest
 from recorded_data import DATA
@@ -104,3 +105,64 @@ def test_the_gpu_workflows(name: str, after: str, code: int, place: Path) -> Non
         assert (place / "kernels.xml").is_file()
     elif code:
         assert "::error title=gemmprof::" in done.stdout
+
+
+def parsed(name: str) -> dict[Any, Any]:
+    """A workflow as YAML 1.2 reads it: ``on`` is a text."""
+    from ruamel.yaml import YAML
+
+    found = YAML(typ="safe", pure=True).load((WORKFLOWS / name).read_text(encoding="utf-8"))
+    assert isinstance(found, dict)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("name", "schema"),
+    [
+        ("github-build.yml", "vendor.github-workflows"),
+        ("github-gpu.yml", "vendor.github-workflows"),
+        ("gitlab.yml", "vendor.gitlab-ci"),
+    ],
+)
+def test_they_are_what_their_servers_read(name: str, schema: str) -> None:
+    checked = subprocess.run(
+        [sys.executable, "-m", "check_jsonschema", "--builtin-schema", schema, str(WORKFLOWS / name)],
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert checked.returncode == 0, checked.stdout + checked.stderr
+
+
+@pytest.mark.parametrize("name", ["github-build.yml", "github-gpu.yml"])
+def test_github_jobs_may_read_and_nothing_else(name: str) -> None:
+    workflow = parsed(name)
+    assert workflow["on"] == ["pull_request"], "pull_request_target would run a fork's code with our token"
+    assert workflow["permissions"] == {"contents": "read"}
+    for job in workflow["jobs"].values():
+        assert "permissions" not in job and job["timeout-minutes"] <= 60
+        if "self-hosted" in job["runs-on"]:
+            assert job["if"] == "github.event.pull_request.head.repo.full_name == github.repository"
+        for step in job["steps"]:
+            if "uses" in step:
+                assert re.fullmatch(r"[\w./-]+@[0-9a-f]{40}", step["uses"]), step
+            if step.get("uses", "").startswith("actions/checkout@"):
+                assert step["with"]["persist-credentials"] is False
+            assert "${{" not in step.get("run", ""), (
+                "a title of a pull request would become a part of the script"
+            )
+
+
+def test_gitlabs_own_runner_takes_no_forks() -> None:
+    for job in parsed("gitlab.yml").values():
+        if "tags" in job:
+            for rule in job["rules"]:
+                assert "$CI_MERGE_REQUEST_SOURCE_PROJECT_ID == $CI_PROJECT_ID" in rule["if"]
+
+
+def test_no_text_says_to_install_a_name_that_anybody_may_hold() -> None:
+    """gemmprof is on no package index: what is there under its name is somebody else's."""
+    files = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *WORKFLOWS.iterdir()]
+    files += [file for room in ("gemmprof", "profiler", "kernels", "analysis", "reports", "tests")
+              for file in (ROOT / room).rglob("*.py")]  # fmt: skip
+    bare = re.compile(r"pip3? install [\"']?gemmprof(?! @)")
+    wrong = [str(file.relative_to(ROOT)) for file in files if bare.search(file.read_text(encoding="utf-8"))]
+    assert not wrong, "\n".join(wrong)

@@ -31,7 +31,7 @@ def find_cuobjdump() -> Path:
     raise DeviceError(
         "cuobjdump was not found: it reads the resource usage out of compiled files",
         remedies=[
-            "pip install nvidia-cuda-cuobjdump (or pip install 'gemmprof[binutils]')",
+            "pip install nvidia-cuda-cuobjdump nvidia-cuda-nvdisasm",
             "set CUDA_HOME to a CUDA toolkit, or put its bin folder on PATH",
             "compile with `nvcc -Xptxas -v … 2>&1 | gemmprof occupancy --ptxas - --threads N` instead",
         ],

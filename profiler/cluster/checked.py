@@ -57,7 +57,7 @@ def installed() -> dict[str, str]:
 def _report(worker: str, facts: Mapping[str, Any], answer: Any, packages: Any) -> WorkerReport:
     if not isinstance(answer, remote.WorkerFacts):
         found = f"{type(answer).__name__}: {answer}".splitlines()[0]
-        remedy = "install it there: pip install 'gemmprof[cluster,gpu]'"
+        remedy = "install it there: pip install '.[cluster,gpu]' in the checkout of gemmprof"
         return WorkerReport(worker, str(facts.get("host", "")), (Check("gemmprof", False, found, (remedy,)),))
     declared = facts.get("resources", {}).get(RESOURCE, 0)
     same = answer.sources == remote.sources_hash()

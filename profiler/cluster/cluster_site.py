@@ -240,7 +240,7 @@ def look_at_workers(client: Client) -> dict[str, remote.WorkerFacts]:
         DeviceError: gemmprof is missing on a worker, or another one than here.
     """
     addresses = list(gpu_workers(client))
-    remedies = ["install the same gemmprof on every worker: pip install 'gemmprof[cluster,gpu]==VERSION'"]
+    remedies = ["install the same gemmprof on every worker: pip install '.[cluster,gpu]' in one checkout"]
     answers = client.run(remote.look, workers=addresses, on_error="return")
     facts = {}
     for address, answer in answers.items():

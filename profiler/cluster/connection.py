@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import re
+import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -13,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from gemmprof.base.cache import cache_directory
 from gemmprof.base.errors import DeviceError, GemmprofError, UsageError
 from gemmprof.base.foreign_files import read_text
 from gemmprof.base.progress import SILENT, Progress
@@ -36,7 +38,9 @@ ANSWER_SECONDS = 5.0
 
 START_WORKER = f"dask worker ADDRESS --nthreads 4 --resources {RESOURCE}=1"
 
-_ADDRESS = re.compile(r"[a-z]+://\S+|[^\s/]+:\d+")
+_ADDRESS = re.compile(r"(tcp|tls|ucx|ucxx|ws|wss|inproc)://\S+|[^\s/]+:\d+")
+_HERE = re.compile(r"(tls|ucx|ucxx|wss|inproc)://.*|(\w+://)?(127\.\d+\.\d+\.\d+|localhost|\[::1\])(:\d+)?")
+"""Where a connection is encrypted, or stays on this machine."""
 
 _LISTS = {"directive": "job_extra_directives", "prologue": "job_script_prologue"}
 """Options of dask-jobqueue that take several values, by the name they have here."""
@@ -81,8 +85,11 @@ class Jobs:
             found.setdefault(_LISTS["directive"], []).append("--gres=gpu:1")
         if self.system == "pbs":
             found.setdefault("resource_spec", f"select=1:ncpus={found['cores']}:ngpus=1")
-        found.setdefault("scheduler_options", {"dashboard_address": None})
-        found["worker_extra_args"] = ["--resources", f"{RESOURCE}=1"]
+        # Whoever reaches a scheduler runs code in this process: certificates made for this run, which the workers get
+        # as files that only this user reads, let nobody else in. Its pages stay on this machine.
+        found.setdefault("security", True)
+        found.setdefault("scheduler_options", {"dashboard_address": "127.0.0.1:0"})
+        found["worker_extra_args"] = ["--resources", f"{RESOURCE}=1", "--dashboard-address", "127.0.0.1:0"]
         return found
 
 
@@ -124,8 +131,13 @@ def _client(address: Any, wait: float, progress: Progress) -> Iterator[Client]:
         raise UsageError(
             f"--cluster: '{address}' is no address of a scheduler",
             remedies=[
-                "--cluster tcp://HOST:8786, as `dask scheduler` prints it, or its scheduler file (.json)"
+                "--cluster tcp://HOST:8786 or tls://HOST:8786, as `dask scheduler` prints it, or its scheduler file "
+                "(.json); http:// is the address of its pages"
             ],
+        )
+    if isinstance(listens, str) and not _HERE.fullmatch(listens):
+        progress.note(
+            f"{listens} is not encrypted: whoever reaches it runs code on its workers and reads what they send"
         )
     try:
         client = Client(listens, timeout=CONNECT_SECONDS, set_as_default=False, name="gemmprof")
@@ -134,6 +146,15 @@ def _client(address: Any, wait: float, progress: Progress) -> Iterator[Client]:
             f"no Dask scheduler answers at {address}",
             found=str(error).splitlines()[0] if str(error) else type(error).__name__,
             remedies=["start one: dask scheduler (it prints its address), then on each GPU: " + START_WORKER],
+        ) from error
+    except (TypeError, RuntimeError) as error:
+        raise UsageError(
+            f"--cluster: {listens} asks for certificates that this user has not configured",
+            found=str(error).splitlines()[0] if str(error) else type(error).__name__,
+            remedies=[
+                "name them as for any client of Dask: DASK_DISTRIBUTED__COMM__TLS__CA_FILE, …__TLS__CLIENT__CERT and "
+                "…__TLS__CLIENT__KEY, or distributed.comm.tls in ~/.config/dask"
+            ],
         ) from error
     try:
         yield client
@@ -195,7 +216,7 @@ def missing_extra(error: ImportError) -> UsageError:
     return UsageError(
         "a cluster needs Dask, which is not installed here",
         found=str(error),
-        remedies=["pip install 'gemmprof[cluster]', here and on the workers, in the same versions"],
+        remedies=["pip install '.[cluster]' in the checkout of gemmprof, here and on the workers"],
     )
 
 
@@ -207,8 +228,32 @@ def _started(jobs: Jobs) -> Iterator[Any]:
     except ImportError as error:
         raise missing_extra(error) from None
     kind: Callable[..., Any] = {"slurm": SLURMCluster, "pbs": PBSCluster}[jobs.system]
+    arguments = jobs.arguments()
+    with ExitStack() as stack:
+        if "shared_temp_directory" not in arguments:
+            arguments["shared_temp_directory"] = stack.enter_context(_certificates())
+        cluster = stack.enter_context(_made(kind, arguments, jobs))
+        cluster.scale(jobs=jobs.count)
+        yield cluster
+
+
+@contextmanager
+def _certificates() -> Iterator[str]:
+    """A folder for the certificates of a run, which only this user reads; workers find it where homes are shared."""
     try:
-        cluster = kind(**jobs.arguments())
+        import cryptography  # noqa: F401
+    except ImportError as error:
+        raise missing_extra(error) from None
+    parent = cache_directory() / "certificates"
+    parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    with tempfile.TemporaryDirectory(dir=parent, prefix="run-") as folder:
+        yield folder
+
+
+@contextmanager
+def _made(kind: Callable[..., Any], arguments: Mapping[str, Any], jobs: Jobs) -> Iterator[Any]:
+    try:
+        cluster = kind(**arguments)
     except GemmprofError:
         raise
     except Exception as error:
@@ -221,7 +266,6 @@ def _started(jobs: Jobs) -> Iterator[Any]:
             ],
         ) from error
     try:
-        cluster.scale(jobs=jobs.count)
         yield cluster
     finally:
         cluster.close(timeout=10)

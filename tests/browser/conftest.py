@@ -99,7 +99,7 @@ def _driver() -> Iterator[Any]:
     try:
         from selenium import webdriver
     except ImportError:
-        _unavailable("selenium is not installed (pip install 'gemmprof[test]')")
+        _unavailable("selenium is not installed (pip install '.[test]')")
     options = webdriver.ChromeOptions()
     options.binary_location = str(binary)
     for flag in ("--headless=new", "--disable-gpu", "--disable-dev-shm-usage", "--hide-scrollbars"):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import random
+import re
 import subprocess
 import sys
 import threading
@@ -18,6 +19,7 @@ from json_formats import violations
 from recorded_data import ROOT
 from tiny_ladder import TINY
 
+from gemmprof.base.cache import cache_directory
 from gemmprof.base.errors import DeviceError, RunError, UsageError
 from gemmprof.base.progress import Silent
 from gemmprof.kernels import catalog
@@ -35,6 +37,7 @@ from gemmprof.runs.directory import load_run
 pytest.importorskip("distributed")
 
 import fake_cluster
+from distributed import Client, Security
 
 from gemmprof.cli import main
 from gemmprof.profiler.cluster import connection, remote
@@ -312,6 +315,15 @@ def test_files_travel_in_pieces_and_damage_is_found(tmp_path: Path) -> None:
         Content("x", "0" * 64, b"something else").place()
 
 
+@pytest.mark.parametrize(
+    ("address", "words"),
+    [("http://127.0.0.1:8787", "no address of a scheduler"), ("tls://127.0.0.1:9", "certificates")],
+)
+def test_other_addresses_get_a_sentence(address: str, words: str) -> None:
+    with pytest.raises(UsageError, match=words), connection.connected(address):
+        pass
+
+
 SBATCH = """#!/bin/sh
 for script; do :; done
 cp "$script" {folder}/job.sh
@@ -338,6 +350,17 @@ def test_slurm_starts_the_workers_and_ends_them(farm, tmp_path: Path, monkeypatc
     settings = Settings(TINY.stages, PROBLEMS[:1], profile=False)
     with cluster_site(jobs, wait=40) as site:
         run = collect(settings, tmp_path / "run", resume=False, progress=Silent(), site=site)
+        script = (tmp_path / "job.sh").read_text()
+        (address,) = re.findall(r"tls://[\d.]+:\d+", script)
+        assert "--tls-key" in script
+        for stranger in (None, Security.temporary()):
+            with pytest.raises(
+                (OSError, TypeError)
+            ):  # without the certificates of this very run nobody comes in
+                Client(address, security=stranger, timeout=3, set_as_default=False)
+        with pytest.raises(OSError):
+            Client(address.replace("tls", "tcp"), timeout=3, set_as_default=False)
+    assert not list((cache_directory() / "certificates").iterdir())
     assert all(r.failure is None and r.timing.card.index == 1 for r in run.results)
     assert (tmp_path / "cancelled").read_text().split() == (tmp_path / "jobs").read_text().split()
 
@@ -345,6 +368,9 @@ def test_slurm_starts_the_workers_and_ends_them(farm, tmp_path: Path, monkeypatc
 def test_the_job_scripts_ask_for_a_gpu_each() -> None:
     arguments = connection.Jobs("slurm", 2, ("queue=gpu", "directive=--gres=gpu:h200:1")).arguments()
     assert arguments["job_extra_directives"] == ["--gres=gpu:h200:1"] and arguments["queue"] == "gpu"
-    assert arguments["worker_extra_args"] == ["--resources", "GPU=1"] and arguments["processes"] == 1
+    assert (
+        arguments["worker_extra_args"] == ["--resources", "GPU=1", "--dashboard-address", "127.0.0.1:0"]
+        and arguments["processes"] == 1
+    )
     assert connection.Jobs("slurm", 2).arguments()["job_extra_directives"] == ["--gres=gpu:1"]
     assert connection.Jobs("pbs", 2, ("cores=4",)).arguments()["resource_spec"] == "select=1:ncpus=4:ngpus=1"
