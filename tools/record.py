@@ -26,9 +26,11 @@ from pathlib import Path
 from gemmprof import metrics
 from gemmprof.analysis.session import load_session
 from gemmprof.arguments.common import console
+from gemmprof.base.errors import RunError
 from gemmprof.kernels.catalog import LADDERS, ladder_of
 from gemmprof.model import Problem, Stage
 from gemmprof.profiler.collect import collect
+from gemmprof.profiler.ncu.profile_pass import REPORTS
 from gemmprof.profiler.settings import LEAN, Settings
 from gemmprof.reports.terminal import summary
 from gemmprof.reports.terminal.progress_bars import PlainProgress
@@ -51,6 +53,8 @@ MOST_FLOPS = {"naive": 2 * 5000**3}
 """Operations up to which a slow stage is timed: naive takes 2 s at 8192 cubed."""
 LARGEST_BYTES = 6_000_000
 COMMAND = "make record"
+COLLECTED = "collected"
+"""Among a run's notes: when a ladder was collected that is newer than the run."""
 EXTRA_METRICS = tuple(
     name.replace("_mem_global_", f"_mem_{space}_")
     for space in ("global", "local")
@@ -133,13 +137,62 @@ def pack(run: Run, target: Path) -> Run:
     def compress(name: str) -> None:
         packed = target / f"{name}.xz"
         packed.parent.mkdir(parents=True, exist_ok=True)
-        packed.write_bytes(lzma.compress((run.directory / name).read_bytes(), preset=9 | lzma.PRESET_EXTREME))
+        report = run.report_path(name)
+        if report.suffix == packed.suffix:  # it was packed before, with another ladder's
+            shutil.copyfile(report, packed)
+        else:
+            packed.write_bytes(lzma.compress(report.read_bytes(), preset=9 | lzma.PRESET_EXTREME))
 
     with ThreadPoolExecutor() as pool:
         list(pool.map(compress, names))
     info = dataclasses.replace(run.info, command=COMMAND)
     save_run(dataclasses.replace(run, directory=target, info=info))
     return load_run(target)
+
+
+def merged(new: Run, old: Run, folder: Path) -> Run:
+    """The new run's ladders beside the others of the old run, in a folder of their own.
+
+    Raises:
+        RunError: they were made on another GPU or by other tools, so that their times do not belong together.
+    """
+    facts = [
+        (run.info.device, run.info.versions, run.info.metric_set, run.info.clock_control)
+        for run in (old, new)
+    ]
+    if facts[0] != facts[1]:
+        raise RunError("the two runs do not belong together", found=f"{facts[0]} and {facts[1]}")
+    fresh = {record.stage.ladder for record in new.stages}
+    kept = [result for result in old.results if old.record_of(result).stage.ladder not in fresh]
+    results, reports, count = [], {}, 0
+    for run, found in ((old, kept), (new, new.results)):
+        names: dict[str, str] = {}
+        for result in found:
+            if result.report is not None and result.report not in names:
+                count += 1
+                name = names[result.report] = f"{REPORTS}/profile-{count:02}.ncu-rep"
+                if result.report in run.reports:  # older runs know nothing of their reports
+                    reports[name] = run.reports[result.report]
+                path = run.report_path(result.report)
+                target = folder / (name + path.name.removeprefix(Path(result.report).name))
+                target.parent.mkdir(parents=True, exist_ok=True)
+                shutil.copyfile(path, target)
+            results.append(dataclasses.replace(result, report=result.report and names[result.report]))
+    order = [ladder.name for ladder in LADDERS]
+    stages = [record for record in old.stages if record.stage.ladder not in fresh] + list(new.stages)
+    dates = {**old.info.notes.get(COLLECTED, {}), **dict.fromkeys(sorted(fresh), new.info.created)}
+    info = dataclasses.replace(old.info, notes={**old.info.notes, COLLECTED: dates})
+    save_run(
+        Run(
+            folder,
+            info,
+            tuple(sorted(stages, key=lambda record: order.index(record.stage.ladder))),
+            tuple(dict.fromkeys(result.problem for result in results)),
+            tuple(results),
+            reports,
+        )
+    )
+    return load_run(folder)
 
 
 def size_of(folder: Path) -> int:
@@ -176,7 +229,11 @@ def main() -> int:
         + ")",
     )
     parser.add_argument("--timed", action="append", help="timed only (default: a list); 'none' for none")
-    parser.add_argument("--ladder", choices=[ladder.name for ladder in LADDERS], help="this one only")
+    parser.add_argument(
+        "--ladder",
+        choices=[ladder.name for ladder in LADDERS],
+        help="this one only: the others stay as they are",
+    )
     parser.add_argument("--set", dest="metric_set", default=LEAN, help=f"the metric set (default {LEAN})")
     parser.add_argument("--from-run", type=Path, help="pack this collected run instead of collecting")
     options = parser.parse_args()
@@ -203,6 +260,8 @@ def main() -> int:
             run = load_run(options.from_run)
         else:
             run = collect_run(folder / "run", profiled, timed, options.metric_set)
+        if options.ladder is not None and (options.output / RUN_FILE).exists():
+            run = merged(run, load_run(options.output), folder / "merged")
         if wrong := complaints(run, profiled):
             print("the run is not complete, nothing was written:", *wrong, sep="\n  ", file=sys.stderr)
             return keep(run, options)

@@ -212,6 +212,7 @@ def ladder_table(run: Run, rows: tuple[SummaryRow, ...], ladder: Ladder, changed
             f"| {occupancy} | {row.limited_by or '–'} | {error} |"
         )
     versions = run.info.versions
+    collected = run.info.notes.get("collected", {}).get(ladder.name, run.info.created)
     made = ", ".join(
         f"{label} {versions[key]}"
         for key, label in (("driver", "driver"), ("cuda", "CUDA"), ("torch", "torch"), ("ncu", "ncu"))
@@ -219,7 +220,7 @@ def ladder_table(run: Run, rows: tuple[SummaryRow, ...], ladder: Ladder, changed
     )
     lines += [
         "",
-        f"{run.info.device}, recorded on {run.info.created[:10]}, M = N = K = {shown.m:,}, {ARITHMETIC[ladder.name]}, "
+        f"{run.info.device}, recorded on {collected[:10]}, M = N = K = {shown.m:,}, {ARITHMETIC[ladder.name]}, "
         f"random normal data; {made}. "
         "Median time, L2 flushed before every repetition, alternating with cuBLAS in one process, whose speed in "
         "the same turns stands beside it (its own row: the median of those); the error is the "

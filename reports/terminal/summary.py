@@ -96,8 +96,8 @@ def _row(run: Run, result: StageResult, name: str, kernel: KernelAnalysis | None
         name=name,
         problem=result.problem,
         seconds=seconds,
-        seconds_p10=timing.p10 if timing else None,
-        seconds_p90=timing.p90 if timing else None,
+        seconds_p10=timing.p10 if timing and seconds == timing.median else None,
+        seconds_p90=timing.p90 if timing and seconds == timing.median else None,
         repetitions=timing.repetitions if timing else None,
         tflops=result.problem.flops / seconds / 1e12 if seconds else None,
         cublas_tflops=result.problem.flops / cublas / 1e12 if cublas else None,
@@ -130,7 +130,7 @@ def table(rows: Sequence[SummaryRow]) -> Table:
         result.add_column(title, justify="right" if title == "stage" else "left", no_wrap=True)
     if len(problems) > 1:
         result.add_column("shape", no_wrap=True)
-    several = len({row.card for row in rows if row.card is not None}) > 1
+    several = len({row.card.label for row in rows if row.card is not None}) > 1
     if several:
         result.add_column("GPU", no_wrap=True)
     for title in (

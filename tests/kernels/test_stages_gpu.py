@@ -405,13 +405,13 @@ def test_operators_keep_torchs_contract(extension, kernel):
     torch.library.opcheck(kernel.out.default, (a, b, out), test_utils=checks)
 
 
-@pytest.mark.long(seconds=60)
+@pytest.mark.long(seconds=45)
 def test_random_products_back_to_back(extension):
     """A part of `make campaign-gpu`: two streams, graphs, a full card, other shapes in between, every C to the bit."""
     from random_products import try_products
 
-    tally = try_products(150_000, 4, extension.names)
+    tally = try_products(80_000, 2, extension.names)
     assert not tally.wrong, tally.examples
     for ladder in LADDERS:
         tried = sum(tally.problems[variant.name] for variant in all_variants([ladder]))
-        assert tried > 15_000, ladder.name
+        assert tried > 8_000, ladder.name

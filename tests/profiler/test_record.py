@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import importlib.util
 import lzma
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -14,6 +15,7 @@ import pytest
 from recorded_data import ROOT
 
 from gemmprof.analysis.session import load_session
+from gemmprof.base.errors import RunError
 from gemmprof.kernels.catalog import HALF, LADDERS, SINGLE
 from gemmprof.model import Problem, RunInfo, StageRecord, StageResult, Timing, Verification
 from gemmprof.runs.directory import Run, load_run, save_run
@@ -118,6 +120,34 @@ def test_what_is_measured_alike_is_measured_by_one_program(record: ModuleType) -
         ({"single", "half"}, every + len(HALF.stages), [512, 1024, 512, 8192, 1024]),
         ({"single"}, naive, [8192]),
     ]
+
+
+def test_one_ladder_is_recorded_anew_and_the_others_stay(
+    record: ModuleType, run: Run, tmp_path: Path
+) -> None:
+    """Reports keep their own, whatever they were called; tools that differ are refused."""
+    problem = dataclasses.replace(CUBE, dtype="bfloat16", c_dtype="bfloat16")
+    stages = tuple(StageRecord(stage, sass="ab") for stage in HALF.stages[:2])
+    result = StageResult(
+        1, problem, None, Timing(2e-3, 2e-3, 2e-3, 2e-3, 5, None, 2e-3), "reports/profile-01.ncu-rep", 0
+    )
+    halves = Run(tmp_path / "halves", run.info, stages, (problem,), (result,), dict(run.reports))
+    shutil.copytree(run.directory / "reports", halves.directory / "reports")
+    save_run(halves)
+    both = record.merged(load_run(halves.directory), record.pack(run, tmp_path / "old"), tmp_path / "both")
+    assert [r for r in both.results if r.problem == CUBE] == list(run.results)
+    assert both.results[-1] == dataclasses.replace(result, report="reports/profile-02.ncu-rep")
+    assert both.record_of(both.results[-1]).sass == "ab" and all(
+        path.exists() for path in both.report_paths()
+    )
+    assert both.info.notes["collected"] == {"half": run.info.created}
+    again = record.merged(load_run(halves.directory), both, tmp_path / "again")
+    assert again.results == both.results and again.stages == both.stages
+    packed = record.pack(again, tmp_path / "packed")
+    assert not load_session([packed.directory]).failures
+    other = dataclasses.replace(halves, info=dataclasses.replace(run.info, versions={"driver": "1"}))
+    with pytest.raises(RunError, match="do not belong together"):
+        record.merged(other, run, tmp_path / "refused")
 
 
 def test_every_ladder_is_recorded_at_what_the_readme_shows(record: ModuleType) -> None:
