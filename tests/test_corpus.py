@@ -17,6 +17,7 @@ from gemmprof.analysis.reading.report import read_report
 
 ROOT = Path(__file__).resolve().parent.parent
 DATA = ROOT / "tests" / "data" / "pairs"
+STUDIES = ROOT / "tests" / "data" / "variants" / "h200"
 KINDS = {"toy", "real", "ladder", "behind_limit", "two_flaws", "not_mended"}
 CAUSES = {
     "uncoalesced_access", "narrow_access", "redundant_loads", "cache_locality", "shared_bank_conflicts",
@@ -170,15 +171,33 @@ def test_studies_keep_every_fix_that_was_verified_and_profiled(monkeypatch: pyte
     times = [
         {"family": "s", "side": side, "agrees": side != "b"} | timed for side in ("flawed", "a", "b", "c")
     ]
-    launches = [
-        {"family": "s", "side": side, "report": "r", "launch": i} for i, side in enumerate(("flawed", "a"))
-    ]
+    sides = [json.dumps({"family": "s", "side": side}) for side in ("flawed", "a")]
+    # A library's call may be two kernels: the next side's launch is the third, not the second.
+    printed = ["==PROF== Profiling x", sides[0], "==PROF== Profiling y", "==PROF== Profiling z", sides[1]]
+    launches = variants.profiled("\n".join(printed), "r")
+    assert [(one["launch"], one["launches"]) for one in launches] == [(0, 1), (1, 2)]
     (found,) = variants.outcomes([study], times, launches)
     assert found["kernel"]["launch"] == 0 and [fix["side"] for fix in found["fixes"]] == ["a"]
     # A kernel without its flawed side is no study; what is in reserve is recorded last.
     assert not variants.outcomes([study], times, launches[1:])
     order = variants.bunches([study | {"family": name} for name in (variants.RESERVE[0], "x", "y")])
     assert [[one["family"] for one in bunch] for bunch in order] == [["x", "y"], [variants.RESERVE[0]]]
+
+
+def test_studies_recorded() -> None:
+    """Each side's launch of its report took about as long as the side was timed: none stands for another."""
+    content = json.loads((STUDIES / "studies.json").read_text(encoding="utf-8"))
+    assert content["format"] == "gemmprof.studies/1" and content["device"] == "NVIDIA H200"
+    assert Counter(len(study["fixes"]) for study in content["studies"]) == {0: 11, 1: 4, 2: 82, 3: 4}
+    reports = {path.name: read_report(path) for path in STUDIES.glob("*.ncu-rep.xz")}
+    for study in content["studies"]:
+        assert bool(study["flaw"]) == bool(study["fixes"]), study
+        for side in (study["kernel"], *study["fixes"]):
+            assert set(side.get("causes", ())) <= CAUSES, side
+            profile = reports[side["report"]][side["launch"]]
+            profiled = float(profile.metrics["gpu__time_duration.sum"])
+            assert 0.7 < profiled / side["time_ns"] < 1.3, (study["study"], side["side"], profile.name)
+    assert sum(path.stat().st_size for path in STUDIES.iterdir()) < 8 << 20
 
 
 @pytest.mark.gpu

@@ -88,6 +88,21 @@ def bunches(studies: list[Record]) -> list[list[Record]]:
     return found
 
 
+def profiled(printed: str, report: str) -> list[Record]:
+    """Which launches of a report are each side's: those that ncu announced before the side's line.
+
+    A library may launch several kernels for one call; ``launch`` is the first, ``launches`` how many.
+    """
+    found, seen, before = [], 0, 0
+    for line in printed.splitlines():
+        if line.startswith("==PROF== Profiling "):
+            seen += 1
+        elif line.startswith("{") and "side" in (side := json.loads(line)):
+            found.append({**side, "report": report, "launch": before, "launches": seen - before})
+            before = seen
+    return found
+
+
 def outcomes(studies: list[Record], times: list[Record], launches: list[Record]) -> list[Record]:
     """One record a study, as docs/corpus.md documents them; fixes that failed or were not profiled are left out."""
     timed = {(t["family"], t["side"]): t for t in times if t["agrees"]}
@@ -95,9 +110,11 @@ def outcomes(studies: list[Record], times: list[Record], launches: list[Record])
 
     def side(name: str, which: str) -> Record:
         t, p = timed[name, which], profiled[name, which]
-        return {"side": which, "report": p["report"], "launch": p["launch"]} | {
-            key: t[key] for key in ("time_ns", "spread", "repetitions", "error")
-        }
+        return (
+            {"side": which}
+            | {key: p[key] for key in ("report", "launch", "launches")}
+            | {key: t[key] for key in ("time_ns", "spread", "repetitions", "error")}
+        )
 
     found = []
     for study in sorted(studies, key=lambda one: str(one["family"])):
@@ -225,18 +242,18 @@ class Recording:
                 report = BUILD / f"part{number}.ncu-rep"
                 command = (*ncu, "--export", str(report), *programs[bunch[0]["program"]], "profile", *names)
                 result = run(command, self.left() - 10)
-                found = [line for line in lines_of(result.stdout) if "side" in line]
-                count = len(re.findall(r"^==PROF== Profiling ", result.stdout, re.MULTILINE))
+                launches = profiled(result.stdout, f"{report.name}.xz")
+                count = sum(one["launches"] for one in launches)
                 passes = [int(n) for n in re.findall(r"- (\d+) pass", result.stdout)]
-                if count != len(found) or result.returncode:
+                if result.returncode:
                     said = (result.stderr + result.stdout)[-300:]
-                    self.problem(
-                        f"{report.name}: {count} launches for {len(found)} sides, {result.returncode}: {said}"
-                    )
-                self.launches += [
-                    {**line, "report": f"{report.name}.xz", "launch": i}
-                    for i, line in enumerate(found[:count])
-                ]
+                    self.problem(f"{report.name}: ended with {result.returncode}: {said}")
+                for one in launches:
+                    if one["launches"] != 1:
+                        self.problem(
+                            f"{one['family']} {one['side']}: {one['launches']} launches, the report's first is named"
+                        )
+                self.launches += [one for one in launches if one["launches"]]
                 if report.exists():
                     packing.append(pool.submit(compress, report, self.folder / f"{report.name}.xz", preset=9))
                 self.say(f"profiled {report.name}: {count} launches, {max(passes, default=0)} passes at most")
