@@ -50,7 +50,8 @@ def add_trust_argument(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--trust",
         action="store_true",
-        help="read a run's reports although they are not those that were collected; their launches are marked",
+        help="read a run's reports although their hashes in run.json differ (which find accidents, and are no "
+        "signature); their launches are marked",
     )
 
 

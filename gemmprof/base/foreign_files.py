@@ -43,14 +43,20 @@ class RefusedFileError(OSError):
 
 
 def open_file(
-    path: str | os.PathLike[str], largest: int | None = None, *, private: bool = False, write: bool = False
+    path: str | os.PathLike[str],
+    largest: int | None = None,
+    *,
+    private: bool = False,
+    write: bool = False,
+    links: bool = True,
 ) -> BinaryIO:
     """A regular file, unbuffered, opened without waiting.
 
     Args:
-        path: the file. Links are followed, but for ``private``.
+        path: the file.
         largest: bytes that it may have; any number without.
         private: it must be no link, and belong to this user (or root): caches and locks, which only we write.
+        links: whether the file may be a link; what only gemmprof writes (parts of data sets and histories) never is.
         write: open it to be locked or appended to as well, and make it where it is missing.
 
     Raises:
@@ -61,7 +67,7 @@ def open_file(
     flags = getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
     flags |= (os.O_RDWR | os.O_CREAT) if write else os.O_RDONLY
     # Links are never written through: that would change a file that somebody else chose.
-    no_links = getattr(os, "O_NOFOLLOW", 0) if private or write else 0
+    no_links = getattr(os, "O_NOFOLLOW", 0) if private or write or not links else 0
     try:
         handle = os.open(path, flags | no_links, 0o600 if private else 0o666)
     except ValueError as error:

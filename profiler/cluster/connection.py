@@ -269,6 +269,9 @@ def _made(kind: Callable[..., Any], arguments: Mapping[str, Any], jobs: Jobs) ->
         yield cluster
     finally:
         cluster.close(timeout=10)
+        for name, value in vars(cluster).items():  # the certificates, before their folder goes
+            if name.startswith("_job_") and hasattr(value, "close"):
+                value.close()
 
 
 def gpu_workers(client: Client) -> dict[str, Mapping[str, Any]]:

@@ -120,7 +120,7 @@ class ParquetReader:
 
         self._path = path
         self._read = 0
-        self._source = open_file(path)
+        self._source = open_file(path, links=False)
         try:
             self._size = os.fstat(self._source.fileno()).st_size
             self._check_footer()

@@ -10,6 +10,7 @@ import gzip
 import json
 import lzma
 import os
+import re
 import resource
 import shutil
 import signal
@@ -26,6 +27,7 @@ from recorded_data import DATA
 
 from gemmprof.base.foreign_files import RefusedFileError, open_file, open_lock, read_bytes, read_packed
 
+ROOT = Path(__file__).resolve().parents[2]
 SECONDS, MIB = 10, 1 << 20
 REPORT = DATA / "partial_basic.ncu-rep.xz"
 
@@ -112,6 +114,12 @@ def as_pipe(file: Path) -> None:
 def as_device(file: Path) -> None:
     file.unlink()
     file.symlink_to("/dev/zero")
+
+
+def as_link(file: Path) -> None:
+    """To a sound file of the same kind elsewhere."""
+    file.rename(file.parent.parent / "elsewhere")
+    file.symlink_to(file.parent.parent / "elsewhere")
 
 
 def as_sparse(file: Path) -> None:
@@ -234,6 +242,14 @@ def test_a_table_of_ten_million_equal_rows_is_refused(folder: Path, door: str) -
     assert answer.returncode == 2 and ("unpacks to more than" in answer.stderr or "rows" in answer.stderr)
 
 
+@pytest.mark.parametrize("door", ["data set's part", "data set's metrics", "history's record"])
+def test_no_link_is_followed_out_of_a_store(folder: Path, door: str) -> None:
+    file, command = command_of(door, folder)
+    as_link(file)
+    told = gemmprof(*command, cwd=folder)
+    assert told.returncode == 2 and "is a link" in told.stderr
+
+
 def test_a_record_names_no_files_to_delete(folder: Path) -> None:
     """A compacted history says which records it replaces, and those are removed."""
     victim = folder / "victim.txt"
@@ -348,3 +364,29 @@ def test_interrupted_while_modules_load_it_just_ends(moment: float) -> None:
     )  # fmt: skip
     _, errors = process.communicate(timeout=60)
     assert process.returncode in (-signal.SIGINT, 128 + signal.SIGINT) and "Traceback" not in errors, errors
+
+
+def test_the_documented_table_says_what_is_tried() -> None:
+    """docs/security.md names how many inputs each attack is tried with."""
+    text = (ROOT / "docs" / "security.md").read_text(encoding="utf-8")
+    assert f"| {len(DOORS) * len(ATTACKS)} files |" in text
+    for name in re.findall(r"`((?:tests/[\w/]+/)?test_\w+\.py)`", text):
+        assert (ROOT / name).is_file() or (ROOT / "tests" / "safety" / name).is_file(), name
+
+
+def test_the_documented_signature_covers_a_run(tmp_path: Path) -> None:
+    """The two lines of docs/security.md, with a key made here."""
+    if shutil.which("ssh-keygen") is None:
+        pytest.skip("ssh-keygen is not installed")
+    (tmp_path / "run.json").write_text("{}")
+
+    def keygen(*words: str, given: str = "") -> int:
+        return subprocess.run(
+            ["ssh-keygen", *words], input=given, capture_output=True, text=True, cwd=tmp_path, check=False
+        ).returncode
+
+    assert keygen("-q", "-t", "ed25519", "-N", "", "-f", "key") == 0
+    (tmp_path / "allowed").write_text(f"me@example.com {(tmp_path / 'key.pub').read_text()}")
+    assert keygen("-Y", "sign", "-f", "key", "-n", "gemmprof", "run.json") == 0
+    verify = ("-Y", "verify", "-f", "allowed", "-I", "me@example.com", "-n", "gemmprof", "-s", "run.json.sig")
+    assert keygen(*verify, given="{}") == 0 and keygen(*verify, given="{} ") != 0
