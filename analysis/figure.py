@@ -83,6 +83,8 @@ def declared(kind: type) -> dict[str, Figure]:
 
 @cache
 def _declared(kind: Any) -> dict[str, Figure]:
+    if not dataclasses.is_dataclass(kind):
+        return {}
     found = {f.name: f.metadata["figure"] for f in dataclasses.fields(kind) if "figure" in f.metadata}
     properties = {name: item.declared for name, item in vars(kind).items() if isinstance(item, Derived)}
     return {**found, **properties}
@@ -97,12 +99,19 @@ def figures(result: object, place: str = "") -> Iterator[tuple[str, str, Figure,
         value = getattr(result, name)
         if isinstance(value, (int, float)):
             yield f"{place}{name}", row_label(result), item, value
-    for field in dataclasses.fields(result):  # type: ignore[arg-type]
-        part = getattr(result, field.name)
+    for name in _parts(cast(Any, type(result))):
+        part = getattr(result, name)
         rows = part if isinstance(part, tuple) else (part,)
-        for row in rows:
-            if dataclasses.is_dataclass(row) and not isinstance(row, type):
-                yield from figures(row, f"{place}{field.name}.")
+        # The rows of a list are of one kind; thousands of instructions without a figure are not looked at.
+        if rows and declared(type(rows[0])):
+            for row in rows:
+                yield from figures(row, f"{place}{name}.")
+
+
+@cache
+def _parts(kind: Any) -> tuple[str, ...]:
+    """Fields of a result that hold no figure: other results, or tuples of rows."""
+    return tuple(field.name for field in dataclasses.fields(kind) if "figure" not in field.metadata)
 
 
 def row_label(row: object) -> str:

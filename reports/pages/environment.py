@@ -149,6 +149,7 @@ def listed(result: Any, *names: str) -> list[tuple[str, str, str]]:
     ]
 
 
+_LONG = ("lines.", "instructions.", "guilty.", "opcodes.", "modifiers.", "classes.opcodes.")
 MOST_ROWS = 6
 """Rows of a list whose formulas are spelled out, as many as tables of places show."""
 
@@ -156,12 +157,10 @@ MOST_ROWS = 6
 def formulas(result: Any) -> list[tuple[str, list[tuple[str, str]]]]:
     """Title of each figure of a section with its formulas: one for each row where it has rows."""
     found: dict[str, tuple[str, list[tuple[str, str]]]] = {}
-    if not dataclasses.is_dataclass(result):
-        return []
-    for key, row, item, value in figures(result):
+    for key, row, item, value in figures(result) if dataclasses.is_dataclass(result) else ():
         if isinstance(value, (TracedFloat, TracedInt)):
             rows = found.setdefault(key, (item.title, []))[1]
-            if len(rows) < MOST_ROWS or not key.startswith(("lines.", "instructions.", "guilty.")):
+            if len(rows) < MOST_ROWS or not key.startswith(_LONG):
                 rows.append((row if "." in key else "", value.formula))
     return list(found.values())
 
