@@ -31,10 +31,11 @@ class Figure:
     Attributes:
         title: its name on pages, in the terminal and in the documentation.
         unit: ``%`` (0 to 100), ``share`` (0 to 1), ``ns``, ``hz``, ``byte``, ``size`` (bytes of a memory), ``byte/s``,
-            ``flop/s``, ``×``, or '' for a plain number.
+            ``flop/s``, ``×``, ``cycle``, ``inst``, or '' for a plain number.
         meaning: what a good or bad value says, '' where the title says it.
         listed: whether its section lists it by itself; others stand in a table or a sentence.
         digits: after the point, None: as many as its unit has.
+        alone: its name where its section does not stand around it (a comparison), '' if that is the title.
     """
 
     title: str
@@ -42,13 +43,20 @@ class Figure:
     meaning: str = ""
     listed: bool = True
     digits: int | None = None
+    alone: str = ""
 
 
 def figure(
-    title: str, unit: str = "", meaning: str = "", *, listed: bool = True, digits: int | None = None
+    title: str,
+    unit: str = "",
+    meaning: str = "",
+    *,
+    listed: bool = True,
+    digits: int | None = None,
+    alone: str = "",
 ) -> Any:
     """A field of a result that holds a figure; None until it is known."""
-    declared = Figure(title, unit, meaning, listed, digits)
+    declared = Figure(title, unit, meaning, listed, digits, alone)
     return dataclasses.field(default=None, metadata={"figure": declared})
 
 
@@ -69,10 +77,16 @@ class Derived(Generic[Value]):
 
 
 def derived(
-    title: str, unit: str = "", meaning: str = "", *, listed: bool = True, digits: int | None = None
+    title: str,
+    unit: str = "",
+    meaning: str = "",
+    *,
+    listed: bool = True,
+    digits: int | None = None,
+    alone: str = "",
 ) -> Callable[[Callable[[Any], Value]], Derived[Value]]:
     """A property of a result that is a figure, computed from others."""
-    declared = Figure(title, unit, meaning, listed, digits)
+    declared = Figure(title, unit, meaning, listed, digits, alone)
     return lambda function: Derived(function, declared)
 
 

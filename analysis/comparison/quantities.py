@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, get_type_hints
 
+from gemmprof.analysis.figure import declared
 from gemmprof.analysis.occupancy.of_launch import LaunchOccupancy
 from gemmprof.analysis.sections.bank_conflicts import BankConflicts
 from gemmprof.analysis.sections.coalescing import Coalescing
@@ -70,47 +71,41 @@ def _count(*opcodes: str) -> Callable[[InstructionMix], float | None]:
     return lambda mix: mix.count(*opcodes)
 
 
-def _percent(value: float | None) -> float | None:
-    return None if value is None else 100 * value
+def _figure(name: str, better: str, kind: type[Any], place: str) -> Quantity:
+    """A figure as its field declares it; ``place`` is ``field``, or ``part.field`` of a part of the result."""
+    *parts, field = place.split(".")
+    holder = get_type_hints(kind)[parts[0]] if parts else kind
+    item = declared(holder)[field]
+    factor = 100 if item.unit == "share" else 1
 
+    def get(result: Any) -> Any:
+        for part in parts:
+            result = getattr(result, part)
+        value = getattr(result, field)
+        return value if value is None or factor == 1 else factor * value
+
+    return name, item.alone or item.title, _UNITS.get(item.unit, item.unit), better, kind, get
+
+
+_UNITS = {"share": "%", "occupancy": "%", "size": "byte"}
+"""Unit of a quantity whose figure is shown in another way."""
 
 QUANTITIES: dict[str, tuple[Quantity, ...]] = {
     "time": (
-        ("duration", "Duration under ncu", "ns", LESS_IS_BETTER, SpeedOfLight, lambda r: r.duration_ns),
-        (
-            "elapsed_cycles",
-            "Elapsed cycles",
-            "cycle",
-            LESS_IS_BETTER,
-            SpeedOfLight,
-            lambda r: r.elapsed_cycles,
-        ),
-        ("sm_clock", "SM clock", "hz", NOT_JUDGED, SpeedOfLight, lambda r: r.sm_clock_hz),
-        ("memory_clock", "Memory clock", "hz", NOT_JUDGED, SpeedOfLight, lambda r: r.dram_clock_hz),
+        _figure("duration", LESS_IS_BETTER, SpeedOfLight, "duration_ns"),
+        _figure("elapsed_cycles", LESS_IS_BETTER, SpeedOfLight, "elapsed_cycles"),
+        _figure("sm_clock", NOT_JUDGED, SpeedOfLight, "sm_clock_hz"),
+        _figure("memory_clock", NOT_JUDGED, SpeedOfLight, "dram_clock_hz"),
     ),
     "limits": (
-        ("sm_percent", "Compute throughput", "%", MORE_IS_BETTER, SpeedOfLight, lambda r: r.sm_percent),
-        ("memory_percent", "Memory throughput", "%", NOT_JUDGED, SpeedOfLight, lambda r: r.memory_percent),
-        ("dram_percent", "Device memory throughput", "%", NOT_JUDGED, SpeedOfLight, lambda r: r.dram_percent),
-        (
-            "issued",
-            "Instructions issued a cycle",
-            "",
-            MORE_IS_BETTER,
-            Scheduler,
-            lambda r: r.issued_per_cycle,
-        ),
-        ("eligible", "Eligible warps", "", MORE_IS_BETTER, Scheduler, lambda r: r.eligible_warps),
+        _figure("sm_percent", MORE_IS_BETTER, SpeedOfLight, "sm_percent"),
+        _figure("memory_percent", NOT_JUDGED, SpeedOfLight, "memory_percent"),
+        _figure("dram_percent", NOT_JUDGED, SpeedOfLight, "dram_percent"),
+        _figure("issued", MORE_IS_BETTER, Scheduler, "issued_per_cycle"),
+        _figure("eligible", MORE_IS_BETTER, Scheduler, "eligible_warps"),
     ),
     "instructions": (
-        (
-            "executed",
-            "Instructions executed",
-            "inst",
-            LESS_IS_BETTER,
-            InstructionMix,
-            lambda r: r.executed,
-        ),
+        _figure("executed", LESS_IS_BETTER, InstructionMix, "executed"),
         ("ffma", "FFMA", "inst", NOT_JUDGED, InstructionMix, _count("FFMA", "FFMA2")),
         ("shared_loads", "Shared loads (LDS)", "inst", LESS_IS_BETTER, InstructionMix, _count("LDS", "LDSM")),
         (
@@ -121,65 +116,18 @@ QUANTITIES: dict[str, tuple[Quantity, ...]] = {
             InstructionMix,
             _count("LDG", "LDGSTS"),
         ),
-        (
-            "ffma_per_shared_load",
-            "FFMA per LDS",
-            "",
-            MORE_IS_BETTER,
-            InstructionMix,
-            lambda r: r.ratios.ffma_per_shared_load,
-        ),
-        (
-            "ffma_per_global_load",
-            "FFMA per LDG",
-            "",
-            MORE_IS_BETTER,
-            InstructionMix,
-            lambda r: r.ratios.ffma_per_global_load,
-        ),
-        (
-            "fma_share",
-            "Share of multiply-adds",
-            "%",
-            MORE_IS_BETTER,
-            InstructionMix,
-            lambda r: _percent(r.ratios.fma_share),
-        ),
-        (
-            "bytes_per_shared_load",
-            "Bytes of a thread's LDS",
-            "byte",
-            MORE_IS_BETTER,
-            InstructionMix,
-            lambda r: r.ratios.bytes_per_shared_load,
-        ),
-        (
-            "bytes_per_global_load",
-            "Bytes of a thread's LDG",
-            "byte",
-            MORE_IS_BETTER,
-            InstructionMix,
-            lambda r: r.ratios.bytes_per_global_load,
-        ),
-        (
-            "threads_per_instruction",
-            "Active threads of an instruction",
-            "",
-            MORE_IS_BETTER,
-            Divergence,
-            lambda r: r.threads_per_instruction_predicated_on,
+        _figure("ffma_per_shared_load", MORE_IS_BETTER, InstructionMix, "ratios.ffma_per_shared_load"),
+        _figure("ffma_per_global_load", MORE_IS_BETTER, InstructionMix, "ratios.ffma_per_global_load"),
+        _figure("fma_share", MORE_IS_BETTER, InstructionMix, "ratios.fma_share"),
+        _figure("bytes_per_shared_load", MORE_IS_BETTER, InstructionMix, "ratios.bytes_per_shared_load"),
+        _figure("bytes_per_global_load", MORE_IS_BETTER, InstructionMix, "ratios.bytes_per_global_load"),
+        _figure(
+            "threads_per_instruction", MORE_IS_BETTER, Divergence, "threads_per_instruction_predicated_on"
         ),
     ),
     "memory": (
         ("l1_bytes", "Global loads at L1", "byte", LESS_IS_BETTER, Coalescing, _l1_bytes),
-        (
-            "excess_sectors",
-            "Sectors beyond the ideal",
-            "%",
-            LESS_IS_BETTER,
-            Coalescing,
-            lambda r: r.excess_share,
-        ),
+        _figure("excess_sectors", LESS_IS_BETTER, Coalescing, "excess_share"),
         ("l2_to_l1", "L2 to L1", "byte", LESS_IS_BETTER, MemoryChart, _bytes("l2", "l1", "read")),
         ("l1_to_l2", "L1 to L2", "byte", LESS_IS_BETTER, MemoryChart, _bytes("l1", "l2", "write")),
         (
@@ -244,30 +192,9 @@ QUANTITIES: dict[str, tuple[Quantity, ...]] = {
         ),
     ),
     "occupancy": (
-        (
-            "theoretical_occupancy",
-            "Theoretical occupancy",
-            "%",
-            NOT_JUDGED,
-            LaunchOccupancy,
-            lambda r: r.theoretical_percent,
-        ),
-        (
-            "achieved_occupancy",
-            "Achieved occupancy",
-            "%",
-            NOT_JUDGED,
-            LaunchOccupancy,
-            lambda r: r.achieved_percent,
-        ),
-        (
-            "registers",
-            "Registers of a thread",
-            "",
-            NOT_JUDGED,
-            Launch,
-            lambda r: r.registers_per_thread,
-        ),
+        _figure("theoretical_occupancy", NOT_JUDGED, LaunchOccupancy, "theoretical_percent"),
+        _figure("achieved_occupancy", NOT_JUDGED, LaunchOccupancy, "achieved_percent"),
+        _figure("registers", NOT_JUDGED, Launch, "registers_per_thread"),
         (
             "shared_memory",
             "Shared memory of a block",
@@ -277,16 +204,7 @@ QUANTITIES: dict[str, tuple[Quantity, ...]] = {
             lambda r: _sum(r.static_shared_memory, r.dynamic_shared_memory),
         ),
     ),
-    "stalls": (
-        (
-            "warp_latency",
-            "Cycles between two instructions of a warp",
-            "cycle",
-            LESS_IS_BETTER,
-            WarpStates,
-            lambda r: r.cycles_per_issued_instruction,
-        ),
-    ),
+    "stalls": (_figure("warp_latency", LESS_IS_BETTER, WarpStates, "cycles_per_issued_instruction"),),
 }
 """By group: name, title, unit, what is better, the analysis, and how to get the value from its result."""
 

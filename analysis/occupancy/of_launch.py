@@ -83,8 +83,12 @@ class LaunchOccupancy:
         missing: what else could be collected.
     """
 
-    theoretical_percent: float = figure("Theoretical", "occupancy", "what the launch allows", listed=False)
-    achieved_percent: float | None = figure("Achieved", "occupancy", "of an SM's warp slots", listed=False)
+    theoretical_percent: float = figure(
+        "Theoretical", "occupancy", "what the launch allows", listed=False, alone="Theoretical occupancy"
+    )
+    achieved_percent: float | None = figure(
+        "Achieved", "occupancy", "of an SM's warp slots", listed=False, alone="Achieved occupancy"
+    )
     theoretical_warps: float | None = figure("Theoretical, warps", listed=False, digits=2)
     achieved_warps: float | None = figure("Achieved, warps", listed=False, digits=2)
     even_percent: float | None = figure(

@@ -124,7 +124,7 @@ class Coalescing:
         """Sectors beyond the ideal over the whole launch."""
         return None if self.sectors is None or self.ideal is None else self.sectors - self.ideal
 
-    @derived("Sectors beyond what the data needs", "%", listed=False)
+    @derived("Sectors beyond what the data needs", "%", listed=False, alone="Sectors beyond the ideal")
     def excess_share(self) -> float | None:
         """Per cent of all sectors that are beyond the ideal."""
         return 100 * self.excess / self.sectors if self.excess is not None and self.sectors else None

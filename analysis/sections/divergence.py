@@ -63,7 +63,9 @@ class Divergence:
     """
 
     threads_per_instruction: float | None = figure("Threads per instruction", "", "of a warp's", listed=False)
-    threads_per_instruction_predicated_on: float | None = figure("The same, predicated on", listed=False)
+    threads_per_instruction_predicated_on: float | None = figure(
+        "The same, predicated on", listed=False, alone="Active threads of an instruction"
+    )
     warp_size: int = 32
     branches: float | None = figure("Branches executed")
     divergent_branches: float | None = figure("Divergent branches")

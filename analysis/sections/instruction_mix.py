@@ -96,19 +96,30 @@ class Ratios:
     main_share: float = figure("Main arithmetic, share of all", "share", listed=False)
     main_per_shared_load: float | None = figure("Arithmetic per shared load", "", "LDS and LDSM")
     main_per_global_load: float | None = figure("Arithmetic per global load", "", "LDG and LDGSTS")
-    ffma_per_shared_load: float | None = figure("FFMA per shared load", "", "LDS and LDSM", listed=False)
-    ffma_per_global_load: float | None = figure("FFMA per global load", "", "LDG and LDGSTS", listed=False)
+    ffma_per_shared_load: float | None = figure(
+        "FFMA per shared load", "", "LDS and LDSM", listed=False, alone="FFMA per LDS"
+    )
+    ffma_per_global_load: float | None = figure(
+        "FFMA per global load", "", "LDG and LDGSTS", listed=False, alone="FFMA per LDG"
+    )
     bytes_per_shared_load: float | None = figure(
-        "Bytes per thread and shared load", "", "4 for LDS, 16 for LDS.128"
+        "Bytes per thread and shared load",
+        "byte",
+        "4 for LDS, 16 for LDS.128",
+        alone="Bytes of a thread's LDS",
     )
     bytes_per_global_load: float | None = figure(
-        "Bytes per thread and global load", "", "4 for LDG.E, 16 for LDG.E.128"
+        "Bytes per thread and global load",
+        "byte",
+        "4 for LDG.E, 16 for LDG.E.128",
+        alone="Bytes of a thread's LDG",
     )
     math_share: float = figure("Arithmetic, share of all", "share", "floating-point and tensor")
     fma_share: float = figure(
         "Fused multiply-adds, share of all",
         "share",
         "FFMA, DFMA, HFMA2; those that only set a register to a constant do not count",
+        alone="Share of multiply-adds",
     )
 
 
@@ -127,7 +138,7 @@ class InstructionMix:
     classes: tuple[ClassCount, ...]
     pipes: tuple[PipeUse, ...]
     ratios: Ratios
-    executed: int = figure("Executed", "", "warp instructions")
+    executed: int = figure("Executed", "inst", "warp instructions", alone="Instructions executed")
     executed_counter: int | None = figure("Executed, by its own counter", "", "counted in another pass")
     issued: int | None = figure("Issued", "", "above those executed where an instruction was issued again")
     executed_per_scheduler: float | None = figure("Executed per scheduler")

@@ -33,7 +33,7 @@ class Launch:
     enabled_tpcs: str | None
     green_context: int | None
     """1 if the launch was confined to a part of the GPU by a green context."""
-    registers_per_thread: int | None = figure("Registers per thread")
+    registers_per_thread: int | None = figure("Registers per thread", alone="Registers of a thread")
     static_shared_memory: int | None = figure("Static shared memory", "size")
     dynamic_shared_memory: int | None = figure("Dynamic shared memory", "size")
     driver_shared_memory: int | None = figure("Reserved by the driver", "size")

@@ -18,7 +18,12 @@ class Scheduler:
     """Per warp scheduler and cycle; percentages of the active cycles."""
 
     issued_per_cycle: float | None = figure(
-        "Issued", "", "instructions a cycle, at most 1", listed=False, digits=2
+        "Issued",
+        "",
+        "instructions a cycle, at most 1",
+        listed=False,
+        digits=2,
+        alone="Instructions issued a cycle",
     )
     one_or_more_eligible_percent: float | None = figure("Cycles that issue", "%", listed=False)
     no_eligible_percent: float | None = figure(
@@ -26,7 +31,12 @@ class Scheduler:
     )
     active_warps: float | None = figure("Active", listed=False, digits=2)
     eligible_warps: float | None = figure(
-        "Eligible", "", "below 1 the scheduler often has no choice", listed=False, digits=2
+        "Eligible",
+        "",
+        "below 1 the scheduler often has no choice",
+        listed=False,
+        digits=2,
+        alone="Eligible warps",
     )
     max_warps: float | None = figure("Warps that a scheduler can hold", listed=False)
     theoretical_warps: float | None = figure("Allowed by the launch", listed=False, digits=2)

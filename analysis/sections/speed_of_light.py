@@ -52,13 +52,19 @@ class SpeedOfLight:
     ``missing`` names the metrics of the parts that are None.
     """
 
-    sm_percent: float | None = figure("Compute (SM)", "%", "of its peak rate", listed=False)
-    memory_percent: float | None = figure("Memory", "%", "of its peak rate", listed=False)
+    sm_percent: float | None = figure(
+        "Compute (SM)", "%", "of its peak rate", listed=False, alone="Compute throughput"
+    )
+    memory_percent: float | None = figure(
+        "Memory", "%", "of its peak rate", listed=False, alone="Memory throughput"
+    )
     l1_percent: float | None = figure("L1/TEX", "%", "of its peak rate", listed=False)
     l2_percent: float | None = figure("L2", "%", "of its peak rate", listed=False)
-    dram_percent: float | None = figure("Device memory", "%", "of its peak rate", listed=False)
-    duration_ns: float | None = figure("Duration under the profiler", "ns")
-    elapsed_cycles: float | None = figure("Cycles elapsed")
+    dram_percent: float | None = figure(
+        "Device memory", "%", "of its peak rate", listed=False, alone="Device memory throughput"
+    )
+    duration_ns: float | None = figure("Duration under the profiler", "ns", alone="Duration under ncu")
+    elapsed_cycles: float | None = figure("Cycles elapsed", "cycle", alone="Elapsed cycles")
     sm_active_cycles: float | None = figure(
         "SM active cycles", "", "below those elapsed where SMs had no block"
     )

@@ -75,7 +75,12 @@ class WarpStates:
 
     states: tuple[StateShare, ...]
     groups: tuple[GroupShare, ...]
-    cycles_per_issued_instruction: float | None = figure("Cycles per issued instruction", "", "of one warp")
+    cycles_per_issued_instruction: float | None = figure(
+        "Cycles per issued instruction",
+        "cycle",
+        "of one warp",
+        alone="Cycles between two instructions of a warp",
+    )
     cycles_per_executed_instruction: float | None = figure(
         "Cycles per executed instruction", "", "of one warp"
     )
