@@ -36,6 +36,7 @@ class Figure:
         listed: whether its section lists it by itself; others stand in a table or a sentence.
         digits: after the point, None: as many as its unit has.
         alone: its name where its section does not stand around it (a comparison), '' if that is the title.
+        shown: False where only comparisons show it.
     """
 
     title: str
@@ -44,6 +45,7 @@ class Figure:
     listed: bool = True
     digits: int | None = None
     alone: str = ""
+    shown: bool = True
 
 
 def figure(
@@ -54,9 +56,10 @@ def figure(
     listed: bool = True,
     digits: int | None = None,
     alone: str = "",
+    shown: bool = True,
 ) -> Any:
     """A field of a result that holds a figure; None until it is known."""
-    declared = Figure(title, unit, meaning, listed, digits, alone)
+    declared = Figure(title, unit, meaning, listed, digits, alone, shown)
     return dataclasses.field(default=None, metadata={"figure": declared})
 
 

@@ -97,10 +97,10 @@ class Ratios:
     main_per_shared_load: float | None = figure("Arithmetic per shared load", "", "LDS and LDSM")
     main_per_global_load: float | None = figure("Arithmetic per global load", "", "LDG and LDGSTS")
     ffma_per_shared_load: float | None = figure(
-        "FFMA per shared load", "", "LDS and LDSM", listed=False, alone="FFMA per LDS"
+        "FFMA per shared load", "", "LDS and LDSM", listed=False, alone="FFMA per LDS", shown=False
     )
     ffma_per_global_load: float | None = figure(
-        "FFMA per global load", "", "LDG and LDGSTS", listed=False, alone="FFMA per LDG"
+        "FFMA per global load", "", "LDG and LDGSTS", listed=False, alone="FFMA per LDG", shown=False
     )
     bytes_per_shared_load: float | None = figure(
         "Bytes per thread and shared load",

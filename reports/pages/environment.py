@@ -149,6 +149,8 @@ def listed(result: Any, *names: str) -> list[tuple[str, str, str]]:
     ]
 
 
+_OF_A_PICTURE = ("compute_roofs.",)
+"""The roofs of a picture: those that the kernel stands under are of its points, too."""
 _LONG = ("lines.", "instructions.", "guilty.", "opcodes.", "modifiers.", "classes.opcodes.")
 MOST_ROWS = 6
 """Rows of a list whose formulas are spelled out, as many as tables of places show."""
@@ -159,6 +161,8 @@ def formulas(result: Any) -> list[tuple[str, list[tuple[str, str]]]]:
     found: dict[str, tuple[str, list[tuple[str, str]]]] = {}
     for key, row, item, value in figures(result) if dataclasses.is_dataclass(result) else ():
         if isinstance(value, (TracedFloat, TracedInt)):
+            if not item.shown or key.startswith(_OF_A_PICTURE):
+                continue
             rows = found.setdefault(key, (item.title, []))[1]
             if len(rows) < MOST_ROWS or not key.startswith(_LONG):
                 rows.append((row if "." in key else "", value.formula))

@@ -60,7 +60,7 @@ def _figures(result: Any, *names: str) -> Iterator[Row]:
     """The figures of a result as it declares them: title, value and what that says; all of them without names."""
     for name, item in declared(type(result)).items():
         value = getattr(result, name)
-        if value is not None and (not names or name in names):
+        if value is not None and item.shown and (not names or name in names):
             yield item.title, figure_text(value, item), item.meaning
 
 
