@@ -18,6 +18,7 @@ from importlib import import_module
 from typing import Any, NoReturn
 
 from gemmprof import __version__
+from gemmprof.base import system
 from gemmprof.base.errors import GemmprofError, UsageError
 from gemmprof.base.printable import guarded_output, one_line, silence
 from gemmprof.commands import COMMANDS, FRONT, GROUPS, TAKE_A_PROGRAM
@@ -326,8 +327,8 @@ def _end_soon(ignored: sys.UnraisableHookArgs) -> None:
     def end(_number: int, _frame: object) -> None:
         raise ending
 
-    signal.signal(signal.SIGALRM, end)
-    signal.setitimer(signal.ITIMER_REAL, SOON_SECONDS)
+    number = ending.number if isinstance(ending, _Terminated) else signal.SIGINT
+    system.raise_soon(SOON_SECONDS, number, end)
 
 
 @contextmanager
@@ -339,7 +340,7 @@ def _orderly_endings() -> Iterator[None]:
 
     changed = []
     if threading.current_thread() is threading.main_thread():
-        for number in (signal.SIGTERM, signal.SIGHUP):
+        for number in system.endings():
             if signal.getsignal(number) is signal.SIG_DFL:
                 signal.signal(number, end)
                 changed.append(number)
@@ -350,7 +351,7 @@ def _orderly_endings() -> Iterator[None]:
         yield
     finally:
         if sys.unraisablehook is _end_soon:
-            signal.setitimer(signal.ITIMER_REAL, 0)
+            system.raise_soon(0, signal.SIGTERM, signal.default_int_handler)
             sys.unraisablehook = hook
         for number in changed:
             signal.signal(number, signal.SIG_DFL)

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from gemmprof.analysis.reading.unpack import damaged, open_unpacked
+from gemmprof.base import system
 from gemmprof.base.errors import ReportError
 from gemmprof.ncurep import ncu_frame
 from gemmprof.ncurep.ncu_frame import MAGIC, MAX_ITEMS, WORKLOADS, Item
@@ -58,9 +59,9 @@ class Frame:
             ReportError: if they are not there any more.
         """
         # Not seek and read: several threads may read at once.
-        data = os.pread(self.file.fileno(), end - start, start)
+        data = system.read_at(self.file, start, end - start)
         while len(data) < end - start:
-            more = os.pread(self.file.fileno(), end - start - len(data), start + len(data))
+            more = system.read_at(self.file, start + len(data), end - start - len(data))
             if not more:
                 raise damaged(self.path, "it became shorter while it was read")
             data += more

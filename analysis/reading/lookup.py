@@ -22,8 +22,10 @@ from gemmprof.analysis.reading.worker import (
     NativeReaderMissing,
     native_reader,
 )
+from gemmprof.base import system
 from gemmprof.base.errors import ReportError
 from gemmprof.gpu.toolchain import ncu_python_directory
+from gemmprof.metrics import unit_by_name
 from gemmprof.model import Instruction, KernelProfile, Source
 from gemmprof.ncurep.ncu_frame import Item
 from gemmprof.ncurep.wire import WireError
@@ -52,7 +54,7 @@ def _one_shot(stack: ExitStack, folder: str) -> NativeReader:
 @contextmanager
 def _as_file(content: bytes) -> Iterator[str]:
     """A path under which a child finds these bytes, and that leaves nothing behind however this process ends."""
-    if hasattr(os, "memfd_create"):
+    if system.MEMORY_FILES:
         with os.fdopen(os.memfd_create("gemmprof-kernel"), "wb", buffering=0) as file:
             view = memoryview(content)
             while view:
@@ -143,8 +145,7 @@ class Lookup:
     def units(self) -> Mapping[str, str]:
         """Unit of every metric that some launch of the report may have, '' if it has none.
 
-        Raises:
-            ReportError: if the native reader fails.
+        Where the native reader fails or is not installed, those that the names state.
         """
         if self._units is None:
             workloads = self.frame.workloads
@@ -167,8 +168,11 @@ class Lookup:
         answer = disassembly_cache.load(key, dict[str, str])
         if answer is None or answer.keys() != set(names):
             # In a fresh process, which is faster beside another one at work, and whose answer is always the same.
-            with ExitStack() as fresh:
-                found = self._ask(content, lambda folder: _one_shot(fresh, folder), units=names)["units"]
+            try:
+                with ExitStack() as fresh:
+                    found = self._ask(content, lambda folder: _one_shot(fresh, folder), units=names)["units"]
+            except ReportError:
+                return {name: unit_by_name(name) for name in names}
             answer = {name: str(found.get(name, "")) for name in names}
             disassembly_cache.store(key, answer)
         return answer

@@ -56,9 +56,11 @@ def _resident_bytes() -> int:
     try:
         pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1])
         return pages * os.sysconf("SC_PAGE_SIZE")
-    except OSError:
-        import resource
-
+    except (OSError, AttributeError):
+        try:
+            import resource
+        except ImportError:
+            return 0  # nobody knows: it is never replaced for its size
         return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
 
 
@@ -76,13 +78,14 @@ def main() -> None:
     except Exception as error:  # a broken installation may raise anything
         print(json.dumps({"missing": f"{type(error).__name__}: {error}"}), file=answers)
         return
+    alarm = getattr(signal, "alarm", lambda seconds: None)  # Windows has none: whoever asks ends this process
     for line in sys.stdin:
-        signal.alarm(LONGEST_SECONDS)  # ends the process inside native code as well
+        alarm(LONGEST_SECONDS)  # ends the process inside native code as well
         try:
             answer = _answer(ncu_report, json.loads(line))
         except Exception as error:  # whatever the native reader raises becomes the answer
             answer = {"failure": f"{type(error).__name__}: {error}"}
-        signal.alarm(0)
+        alarm(0)
         print(json.dumps({**answer, "resident": _resident_bytes()}), file=answers)
 
 

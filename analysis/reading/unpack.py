@@ -15,6 +15,7 @@ from contextvars import ContextVar
 from pathlib import Path
 from typing import BinaryIO, cast
 
+from gemmprof.base import system
 from gemmprof.base.errors import ReportError
 from gemmprof.base.foreign_files import (
     RefusedFileError,
@@ -127,7 +128,7 @@ def open_unpacked(path: Path) -> BinaryIO:
 
 def _unpacked(path: Path, file: BinaryIO) -> BinaryIO:
     try:
-        head = os.pread(file.fileno(), 64, 0)
+        head = system.read_at(file, 0, 64)
         limit = FREE_BYTES + MAX_RATIO * os.fstat(file.fileno()).st_size
         where = ""
         for _ in range(_MAX_NESTED_COMPRESSION):
@@ -136,7 +137,7 @@ def _unpacked(path: Path, file: BinaryIO) -> BinaryIO:
             where = "inside its compression "
             packed, file = file, _decompress(path, file, limit)
             packed.close()
-            head = os.pread(file.fileno(), 64, 0)
+            head = system.read_at(file, 0, 64)
         if head.startswith(MAGIC):
             return file
         raise _foreign(path, head, where)

@@ -6,13 +6,13 @@ Whatever happens to the worker (abort, crash, hang, memory) ends as `NativeReade
 from __future__ import annotations
 
 import atexit
-import os
 import sys
 import threading
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from gemmprof.base import system
 from gemmprof.children.line_worker import LineWorker, WorkerError
 
 TIMEOUT_SECONDS = 120.0
@@ -115,4 +115,4 @@ def _forget_after_fork() -> None:
 
 
 atexit.register(stop_native_readers)
-os.register_at_fork(after_in_child=_forget_after_fork)
+system.after_fork(_forget_after_fork)

@@ -10,7 +10,6 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import errno
-import fcntl
 import os
 import shutil
 import stat
@@ -19,6 +18,7 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+from gemmprof.base import system
 from gemmprof.base.errors import UsageError
 
 _MARK = "gemmprof-"
@@ -46,7 +46,11 @@ def new_file(target: Path, *, durable: bool = False) -> Iterator[Path]:
     with _naming(target), _one_at_a_time(target.parent, patience=PATIENCE_SECONDS) as alone:
         if alone:
             _remove_leftovers(target.parent, target.name)
+        handle: int | None
         handle, name = tempfile.mkstemp(dir=target.parent, prefix=_prefix(target.name), suffix=target.suffix)
+        if not system.POSIX:  # there no open file can be renamed
+            os.close(handle)
+            handle = None
         _hold(handle)
     temporary = Path(name)
     try:
@@ -54,13 +58,13 @@ def new_file(target: Path, *, durable: bool = False) -> Iterator[Path]:
             yield temporary
             os.chmod(temporary, 0o666 & ~_umask())  # noqa: PTH101 (mkstemp makes files private)
             if durable:
-                os.fsync(handle)
+                _sync(temporary)
             temporary.replace(target)
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise
     finally:
-        os.close(handle)
+        system.close(handle)
 
 
 @contextlib.contextmanager
@@ -85,7 +89,7 @@ def new_folder(target: Path, *, is_ours: Callable[[Path], bool], durable: bool =
         with _one_at_a_time(target.parent):
             _remove_leftovers(target.parent, target.name)
             staging = _staging(target)
-            lock = os.open(staging, os.O_RDONLY | os.O_DIRECTORY)
+            lock = system.open_folder(staging)
             _hold(lock)
     try:
         with _naming(target):
@@ -98,7 +102,7 @@ def new_folder(target: Path, *, is_ours: Callable[[Path], bool], durable: bool =
                 _publish(staging, target, is_ours)
     finally:
         shutil.rmtree(staging, ignore_errors=True)
-        os.close(lock)
+        system.close(lock)
 
 
 def refuse_foreign(files: list[Path]) -> None:
@@ -130,8 +134,8 @@ def _publish(staging: Path, target: Path, is_ours: Callable[[Path], bool]) -> No
             else:
                 staging.rename(target)
             return
-        except OSError as error:
-            if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EIO):
+        except (OSError, NotImplementedError) as error:
+            if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EIO):
                 raise
             for entry in others:  # this disk cannot link or exchange: go on file by file
                 with contextlib.suppress(OSError):
@@ -152,7 +156,7 @@ def _exchange(one: Path, other: Path) -> None:
     """
     try:
         rename = ctypes.CDLL(None, use_errno=True).renameat2
-    except (OSError, AttributeError):
+    except (OSError, AttributeError, TypeError):
         raise OSError(errno.ENOSYS, "no renameat2 here") from None
     if rename(_AT_FDCWD, os.fsencode(one), _AT_FDCWD, os.fsencode(other), _EXCHANGE):
         code = ctypes.get_errno()
@@ -192,6 +196,8 @@ def remove_leftovers(folder: Path) -> None:
 
 def _remove_leftovers(folder: Path, name: str | None = None) -> None:
     """Remove what killed processes left for this target (for any): nobody holds a lock on it any more."""
+    if not system.LOCKS:
+        return  # nobody can tell what is being written from what was left
     try:
         found = [
             entry
@@ -204,7 +210,7 @@ def _remove_leftovers(folder: Path, name: str | None = None) -> None:
         with contextlib.suppress(OSError):
             handle = os.open(entry.path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
             try:
-                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                system.lock(handle)
                 if entry.is_dir(follow_symlinks=False):
                     shutil.rmtree(entry.path, ignore_errors=True)
                 else:
@@ -213,10 +219,11 @@ def _remove_leftovers(folder: Path, name: str | None = None) -> None:
                 os.close(handle)
 
 
-def _hold(handle: int) -> None:
+def _hold(handle: int | None) -> None:
     """Mark what is being written as somebody's, until the process ends or closes it."""
     with contextlib.suppress(OSError):  # a disk without locks: then nothing is taken for a leftover, either
-        fcntl.flock(handle, fcntl.LOCK_EX)
+        if handle is not None:
+            system.lock(handle, wait=True)
 
 
 @contextlib.contextmanager
@@ -228,22 +235,22 @@ def _one_at_a_time(folder: Path, patience: float | None = None) -> Iterator[bool
         patience: seconds after which it is not waited any longer: a process that was stopped keeps its lock, and
             whoever makes a file of its own needs it for nothing but to clear away what others left.
     """
-    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    handle = system.open_folder(folder)
     try:
-        yield _locked(handle, patience)
+        yield handle is None or _locked(handle, patience)
     finally:
-        os.close(handle)
+        system.close(handle)
 
 
 def _locked(handle: int, patience: float | None) -> bool:
     if patience is None:
         with contextlib.suppress(OSError):  # a disk without locks
-            fcntl.flock(handle, fcntl.LOCK_EX)
+            system.lock(handle, wait=True)
         return True
     end = time.monotonic() + patience
     while True:
         try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            system.lock(handle)
         except BlockingIOError:
             if time.monotonic() > end:
                 return False

@@ -10,7 +10,6 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import selectors
 import signal
 import subprocess
 import sys
@@ -21,6 +20,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from gemmprof.base import system
 from gemmprof.base.foreign_files import open_file
 
 LONGEST_WORDS = 4096
@@ -111,9 +111,6 @@ class LineWorker:
             )
         except OSError as error:
             raise WorkerError(f"{self._name} could not be started: {error}") from error
-        assert self._process.stdin is not None
-        # So that a worker which does not read cannot make us wait longer than we want to.
-        os.set_blocking(self._process.stdin.fileno(), False)
 
     def ask(self, request: Mapping[str, Any], timeout: float) -> dict[str, Any]:
         """The answer to one request, within ``timeout`` seconds; a worker that gives none is ended.
@@ -155,26 +152,19 @@ class LineWorker:
     def _send(self, request: Mapping[str, Any], deadline: float, timeout: float) -> None:
         process = self._process
         assert process is not None and process.stdin is not None
-        data = memoryview(json.dumps(request).encode("ascii") + b"\n")
-        with selectors.DefaultSelector() as selector:
-            selector.register(process.stdin, selectors.EVENT_WRITE)
-            while data:
-                if not selector.select(max(0.0, deadline - time.monotonic())):
-                    raise self._hung(timeout)
-                data = data[os.write(process.stdin.fileno(), data) :]
+        if not system.write_to(process, json.dumps(request).encode("ascii") + b"\n", deadline):
+            raise self._hung(timeout)
 
     def _receive(self, deadline: float, timeout: float) -> bytes:
         process = self._process
         assert process is not None and process.stdout is not None
-        with selectors.DefaultSelector() as selector:
-            selector.register(process.stdout, selectors.EVENT_READ)
-            while b"\n" not in self._buffer:
-                if not selector.select(max(0.0, deadline - time.monotonic())):
-                    raise self._hung(timeout)
-                chunk = os.read(process.stdout.fileno(), 1 << 20)
-                if not chunk:
-                    raise self._died(process)
-                self._buffer += chunk
+        while b"\n" not in self._buffer:
+            chunk = system.read_from(process, 1 << 20, deadline)
+            if chunk is None:
+                raise self._hung(timeout)
+            if not chunk:
+                raise self._died(process)
+            self._buffer += chunk
         line, _, rest = bytes(self._buffer).partition(b"\n")
         self._buffer[:] = rest
         return line

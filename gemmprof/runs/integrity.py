@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from pathlib import Path
 
+from gemmprof.base import system
 from gemmprof.base.errors import ReportError
 from gemmprof.base.foreign_files import open_file
 from gemmprof.model import ReportRecord
@@ -33,7 +34,7 @@ def report_record(report: Path) -> ReportRecord:
     """
     with open_file(report) as file:
         return record_of(
-            lambda start, end: os.pread(file.fileno(), end - start, start), file.seek(0, os.SEEK_END)
+            lambda start, end: system.read_at(file, start, end - start), file.seek(0, os.SEEK_END)
         )
 
 

@@ -9,7 +9,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
 import queue
 import threading
@@ -22,6 +21,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from gemmprof import __version__
+from gemmprof.base import system
 from gemmprof.base.documents import Document, DocumentError, OtherFormatError, json_text, read_json
 from gemmprof.base.errors import GemmprofError
 from gemmprof.base.foreign_files import LARGEST_DOCUMENT, open_lock, read_bytes
@@ -313,7 +313,7 @@ def _locked(folder: Path) -> Iterator[None]:
             )
         with open_lock(folder / ".lock") as lock:
             try:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                system.lock(lock)
             except OSError:
                 raise DatasetError(
                     f"another process writes {folder}",

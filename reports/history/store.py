@@ -13,7 +13,6 @@ records that it replaces, and readers pass over those: whether they are already 
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import os
 import uuid
 from collections.abc import Callable, Sequence
@@ -26,6 +25,7 @@ from gemmprof.analysis.history.many_series import Times
 from gemmprof.analysis.history.points import Point
 from gemmprof.analysis.history.series import Series
 from gemmprof.analysis.inputs.selection import expression
+from gemmprof.base import system
 from gemmprof.base.documents import Document, DocumentError, OtherFormatError, json_text, read_json
 from gemmprof.base.errors import GemmprofError, UsageError
 from gemmprof.base.foreign_files import open_lock, read_bytes
@@ -146,7 +146,7 @@ class HistoryStore:
 
         with open_lock(self.folder / "compact.lock") as lock:
             try:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                system.lock(lock)
             except OSError:
                 return False
             files = self._files()

@@ -8,14 +8,13 @@ import gc
 import multiprocessing
 import os
 import signal
-import sys
-import threading
 from collections.abc import Callable, Generator, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
 from gemmprof.analysis.reading.collector import few_collections
+from gemmprof.base import system
 
 WORTH_IT_FROM = 8
 """Fewer pages than this are made faster by one process."""
@@ -46,7 +45,7 @@ def ordered(
     """
     global _make
     alone = processes < 2 or count < WORTH_IT_FROM or (os.cpu_count() or 1) < 2
-    if alone or sys.platform in ("darwin", "win32") or threading.active_count() > 1:
+    if alone or not system.can_fork():
         yield from map(make, range(count))
         return
     _make = make

@@ -20,6 +20,7 @@ from typing import Any
 
 from gemmprof.analysis.reading.report import ReportReader, units_of_report
 from gemmprof.analysis.session import MANY_LAUNCHES
+from gemmprof.base import system
 from gemmprof.base.errors import GemmprofError, ReportError, UsageError
 from gemmprof.base.output import new_folder
 from gemmprof.children.line_worker import MASTER, end_with_master
@@ -124,9 +125,12 @@ def _spool_report(
     with ReportReader(path) as reader:
         positions = range(len(reader)) if only is None else sorted(only)
         count = len(positions)
-        # A compressed report would have to be unpacked twice: its uncompressed copy serves both.
+        # A compressed report would have to be unpacked twice: its uncompressed copy serves both, where a child can
+        # open it.
+        file = reader.frame.file.fileno()
         job: dict[str, Any] = {
-            "file": reader.frame.file.fileno(),
+            "file": file,
+            "opened": f"/dev/fd/{file}" if system.DESCRIPTOR_PATHS else os.fspath(path),
             "report": os.fspath(path),
             "scratch": scratch,
             "name": f"{number:06d}",
@@ -179,7 +183,7 @@ class _Helper:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
-            pass_fds=(job["file"],),
+            pass_fds=(job["file"],) if system.DESCRIPTOR_PATHS else (),
             env={**os.environ, MASTER: str(os.getpid())},
         )
         assert self.process.stdin is not None
@@ -218,10 +222,10 @@ def _main() -> None:
     end_with_master()
     job = json.load(sys.stdin)
     try:
-        with without_pandas(), ReportReader(f"/dev/fd/{job['file']}") as reader:
+        with without_pandas(), ReportReader(job["opened"]) as reader:
             answer: dict[str, Any] = {"slices": _spool_range(reader, job, job["launches"])}
     except ReportError as error:
-        message = error.message.replace(f"/dev/fd/{job['file']}", job["report"])
+        message = error.message.replace(job["opened"], job["report"])
         answer = {"error": message, "found": error.found, "remedies": error.remedies}
     json.dump(answer, sys.stdout)
 

@@ -1,0 +1,149 @@
+"""What only some systems have, and the way round it where they lack it: the one place that asks.
+
+Reports are read on Linux, macOS and Windows. Locks, reading at a position, pipes that can be waited for and children
+that end with their parent are asked for here; without them things are slower or less strict, never missing.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, BinaryIO
+
+try:
+    import fcntl
+except ImportError:  # Windows
+    fcntl = None  # type: ignore[assignment]
+
+POSIX = hasattr(os, "fork")
+"""Whether this is a system of the Unix kind: children are forked, pipes can be waited for, folders opened."""
+DESCRIPTOR_PATHS = POSIX and Path("/dev/fd").is_dir()
+"""Whether a child can open a file that it inherited by a path."""
+MEMORY_FILES = hasattr(os, "memfd_create") and Path("/proc/self/fd").is_dir()
+"""Whether a file can live in memory and still have a path."""
+LOCKS = fcntl is not None
+
+_one_reader = threading.Lock()
+
+
+def lock(handle: int, *, wait: bool = False) -> None:
+    """Take the lock of an open file or folder until it is closed; nothing where the system has no such locks.
+
+    Raises:
+        BlockingIOError: somebody else has it, and it is not waited for.
+        OSError: the disk has no locks.
+    """
+    if fcntl is not None:
+        fcntl.flock(handle, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+
+def open_folder(folder: str | os.PathLike[str]) -> int | None:
+    """A handle of a folder, for locks and for writing it to the disk; None where folders cannot be opened."""
+    return os.open(folder, os.O_RDONLY | os.O_DIRECTORY) if hasattr(os, "O_DIRECTORY") else None
+
+
+def close(handle: int | None) -> None:
+    """Close a handle, if there is one."""
+    if handle is not None:
+        os.close(handle)
+
+
+def read_at(file: BinaryIO, start: int, size: int) -> bytes:
+    """Up to ``size`` bytes from a position on; several threads may read one file at once."""
+    if hasattr(os, "pread"):
+        return os.pread(file.fileno(), size, start)
+    with _one_reader:  # handles of one file may share their position
+        file.seek(start)
+        return file.read(size)
+
+
+def raise_soon(seconds: float, number: int, handler: Callable[[int, Any], None]) -> None:
+    """Have the main thread run a signal's handler in a moment; 0 takes it back where that can be."""
+    if hasattr(signal, "setitimer"):
+        if seconds:
+            signal.signal(signal.SIGALRM, handler)
+        signal.setitimer(signal.ITIMER_REAL, seconds)
+    elif seconds:
+        signal.signal(number, handler)
+        threading.Timer(seconds, signal.raise_signal, (number,)).start()
+
+
+def endings() -> tuple[signal.Signals, ...]:
+    """The signals that ask a process to end, beside Ctrl-C."""
+    return tuple(getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name))
+
+
+def write_to(process: subprocess.Popen[bytes], data: bytes, deadline: float) -> bool:
+    """Write to a child that may not read; False if it has not taken all by the deadline (``time.monotonic``)."""
+    assert process.stdin is not None
+    handle = process.stdin.fileno()
+    rest = memoryview(data)
+    if not POSIX:
+        return _in_time(lambda: _write_all(handle, rest), deadline) is not None
+    import selectors
+
+    os.set_blocking(handle, False)
+    with selectors.DefaultSelector() as selector:
+        selector.register(handle, selectors.EVENT_WRITE)
+        while rest:
+            if not selector.select(max(0.0, deadline - time.monotonic())):
+                return False
+            rest = rest[os.write(handle, rest) :]
+    return True
+
+
+def read_from(process: subprocess.Popen[bytes], size: int, deadline: float) -> bytes | None:
+    """What a child wrote, b'' at its end; None if it has written nothing by the deadline."""
+    assert process.stdout is not None
+    handle = process.stdout.fileno()
+    if not POSIX:
+        return _in_time(lambda: os.read(handle, size), deadline)
+    import selectors
+
+    with selectors.DefaultSelector() as selector:
+        selector.register(handle, selectors.EVENT_READ)
+        ready = selector.select(max(0.0, deadline - time.monotonic()))
+    return os.read(handle, size) if ready else None
+
+
+def _write_all(handle: int, rest: memoryview) -> bytes:
+    while rest:
+        rest = rest[os.write(handle, rest) :]
+    return b"done"
+
+
+def _in_time(work: Callable[[], bytes], deadline: float) -> bytes | None:
+    """The result of blocking work, None if it takes longer; its thread is left behind then, until the child ends."""
+    found: list[bytes] = []
+    thread = threading.Thread(target=lambda: found.append(work()), daemon=True)
+    thread.start()
+    thread.join(max(0.0, deadline - time.monotonic()))
+    if thread.is_alive():
+        return None
+    if not found:
+        raise BrokenPipeError("the other end is closed")
+    return found[0]
+
+
+def can_fork() -> bool:
+    """Whether this process can be copied safely: not on macOS, nor with threads, nor where spawning was asked for."""
+    import multiprocessing
+
+    return (
+        POSIX
+        and sys.platform != "darwin"
+        and threading.active_count() == 1
+        and multiprocessing.get_start_method(allow_none=True) in (None, "fork")
+    )
+
+
+def after_fork(forget: Callable[[], None]) -> None:
+    """Have a forked child run this first."""
+    if hasattr(os, "register_at_fork"):
+        os.register_at_fork(after_in_child=forget)

@@ -1,0 +1,98 @@
+"""A chip is one entry of one table: adding one costs nothing else, and nothing is assumed of what has none."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from dataclasses import replace
+
+import pytest
+from recorded_data import DATA
+
+from gemmprof.analysis.explanation.engine import explain
+from gemmprof.analysis.reading.report import read_report
+from gemmprof.gpu import arch
+from gemmprof.model import KernelProfile
+
+ENTRY = """
+    _entry(13, 5, "GX100", warps=64, blocks=32, barriers=64, configs=_228_KIB, nvcc=(14, 0), l1=512,
+           tensor=_halves(4096), fast_tensor=_halves(16384), practice=replace(_H200, card="a GX100", dram_cycles=500.0),
+           products=_sold(X100=200)),
+"""
+
+PROGRAM = """
+import importlib.util, sys
+from dataclasses import replace
+source = open({path!r}, encoding="utf-8").read()
+at = source.index("\\n)\\n# fmt: on")
+spec = importlib.util.find_spec("gemmprof.gpu.arch")
+module = importlib.util.module_from_spec(spec)
+module.replace = replace
+sys.modules["gemmprof.gpu.arch"] = module
+exec(compile(source[:at] + {entry!r} + source[at:], {path!r}, "exec"), module.__dict__)
+
+from gemmprof.analysis.explanation.engine import explain
+from gemmprof.analysis.occupancy.calculator import occupancy
+from gemmprof.analysis.explanation.code import latency
+from gemmprof.analysis.explanation.demands.work import work
+from gemmprof.analysis.reading.report import read_report
+from gemmprof.analysis.sections import roofline
+
+assert occupancy("13.5", 256, 32, 0).limits.chip == "GX100"
+assert module.find_product("x100").sm_count == 200
+for profile in read_report({report!r}):
+    device = replace(profile.device, compute_capability=(13, 5))
+    old = {{name: value for name, value in profile.metrics.items() if "ops_path_tensor" not in name}}
+    profile = replace(profile, device=device, metrics=old)
+    peaks = [roof.peak for roof in roofline.analyse(profile).compute_roofs if "src_bf16" in roof.key]
+    clock = profile.number("sm__cycles_elapsed.avg.per_second")
+    assert all(abs(peak / (4096 * device.sm_count * clock) - 1) < 1e-9 for peak in peaks), peaks
+    found = work(profile)
+    assert found.practice.dram_cycles == 500.0 and latency.l1_bytes(found, 0.0) == 512 * 1024
+    assert not any("were measured on" in line for line in explain(profile).trust)
+print("one entry suffices")
+"""
+
+
+def test_a_chip_costs_one_entry() -> None:
+    program = PROGRAM.format(path=arch.__file__, entry=ENTRY, report=str(DATA / "flaws_tensor.ncu-rep.xz"))
+    answer = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=False, timeout=120
+    )
+    assert answer.stdout.strip() == "one entry suffices", answer.stderr
+
+
+def on(capability: tuple[int, int]) -> KernelProfile:
+    profile = read_report(DATA / "flaws_tensor.ncu-rep.xz", units=False)[0]
+    return replace(profile, device=replace(profile.device, compute_capability=capability))
+
+
+@pytest.mark.parametrize(
+    ("capability", "says"),
+    [((9, 0), None), ((8, 6), "not on this chip (GA10x)"), ((13, 7), "not in the table of chips")],
+)
+def test_predictions_by_figures_of_another_chip_say_so(capability: tuple[int, int], says: str | None) -> None:
+    lines = [line for line in explain(on(capability)).trust if "were measured on an H200" in line]
+    assert len(lines) == (says is not None) and all(says is None or says in line for line in lines)
+
+
+def test_an_unknown_chip_has_no_invented_numbers() -> None:
+    practice, own = arch.practice_of((13, 7))
+    assert practice is arch.MEASURED and not own and (13, 7) not in arch.LIMITS
+
+
+@pytest.mark.parametrize(
+    ("feature", "first"),
+    [("asynchronous copies", (8, 0)), ("clusters", (9, 0)), ("ldmatrix", (7, 5)), ("tensor cores", (7, 0))],
+)
+def test_what_a_gpu_has_begins_with_a_compute_capability(feature: str, first: tuple[int, int]) -> None:
+    having = [capability for capability in ((6, 1), *arch.LIMITS) if arch.has(feature, capability)]
+    assert having and having[0] == first and having == [c for c in arch.LIMITS if c >= first]
+    assert arch.has("wgmma", (9, 0)) and not arch.has("wgmma", (8, 9)) and not arch.has("wgmma", (10, 0))
+
+
+@pytest.mark.parametrize(
+    ("name", "there"), [("NVIDIA GeForce GTX 1660 Ti", False), ("NVIDIA T400 4GB", False), ("Tesla T4", True)]
+)
+def test_small_turing_chips_have_no_tensor_cores(name: str, there: bool) -> None:
+    assert arch.has_tensor_cores(name, (7, 5)) is there

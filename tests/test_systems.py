@@ -1,0 +1,127 @@
+"""Who reads reports need not sit at Linux: every command for them without what only Unix has, and without ncu_report.
+
+The modules and functions are hidden in all processes, children included, by a ``sitecustomize`` on their path; the
+start method of `multiprocessing` is spawn. This is no Windows: it shows that nothing asks for what is missing there.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from recorded_data import DATA
+from reports_in_bytes import content_of
+
+HIDDEN = """
+import os, sys, signal, multiprocessing
+for name in ("fcntl", "resource", "pwd", "grp"):
+    sys.modules[name] = None
+for name in ("fork", "forkpty", "pread", "memfd_create", "register_at_fork", "set_blocking", "geteuid", "getuid",
+             "O_DIRECTORY", "O_NOFOLLOW", "O_NONBLOCK", "O_CLOEXEC", "killpg", "setsid", "sched_getaffinity"):
+    if hasattr(os, name):
+        delattr(os, name)
+for name in ("SIGALRM", "SIGHUP", "alarm", "setitimer", "pthread_sigmask"):
+    if hasattr(signal, name):
+        delattr(signal, name)
+multiprocessing.set_start_method("spawn")
+"""
+
+NO_NCU_REPORT = """
+import sys
+sys.modules["ncu_report"] = None
+"""
+
+REPORT, OTHER = DATA / "flaws_bank_conflicts.ncu-rep.xz", DATA / "flaws_global_access.ncu-rep.xz"
+COMMANDS = {
+    "show": ["show", str(REPORT)],
+    "explain": ["explain", str(REPORT), "--json"],
+    "report": ["report", str(REPORT), str(OTHER), "-o", "pages"],
+    "one page": ["report", str(REPORT), "-o", "page.html", "--single-file"],
+    "roofline": ["roofline", str(REPORT)],
+    "diff": ["diff", str(REPORT), str(REPORT)],
+    "export": ["export", str(REPORT), "-o", "tables"],
+    "find": ["find", "time > 0", str(REPORT)],
+    "occupancy": ["occupancy", "--arch", "9.0", "-t", "256", "-r", "64"],
+    "front door": [str(REPORT)],
+}
+
+
+def run(
+    folder: Path, arguments: list[str], hidden: str, stdin: str | None = None
+) -> subprocess.CompletedProcess[str]:
+    place = folder / "hidden"
+    place.mkdir(exist_ok=True)
+    (place / "sitecustomize.py").write_text(hidden)
+    return subprocess.run(
+        [sys.executable, "-m", "gemmprof", *arguments],
+        cwd=folder,
+        env={**os.environ, "PYTHONPATH": str(place), "GEMMPROF_CACHE": str(folder / "cache")},
+        capture_output=True,
+        text=True,
+        input=stdin,
+        timeout=180,
+        check=False,
+    )
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_reading_asks_for_nothing_that_only_unix_has(command: str, tmp_path: Path) -> None:
+    answer = run(tmp_path, COMMANDS[command], HIDDEN)
+    assert answer.returncode == 0, answer.stderr
+    said = [
+        line
+        for line in answer.stderr.splitlines()
+        if not line.startswith(("Wrote ", "1 of 1 report", "1 report read"))
+    ]
+    assert said == []
+    if command == "explain":
+        assert '"findings"' in answer.stdout and json.loads(answer.stdout)
+    if command == "export":
+        assert list((tmp_path / "tables").glob("instructions*"))
+    if command in ("report", "one page"):
+        assert list(tmp_path.glob("**/*.html"))
+
+
+def test_agents_are_served_there_too(tmp_path: Path) -> None:
+    client = {
+        "protocolVersion": "2025-06-18",
+        "capabilities": {},
+        "clientInfo": {"name": "x", "version": "1"},
+    }
+    requests: list[dict[str, object]] = [
+        {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": client},
+        {"jsonrpc": "2.0", "id": 2, "method": "tools/list"},
+    ]
+    # The package mcp asks the system's name whether it may use fcntl, and has its own way on Windows.
+    hidden = HIDDEN.replace('"fcntl", ', "")
+    assert hidden != HIDDEN
+    answer = run(tmp_path, ["mcp"], hidden, "".join(json.dumps(request) + "\n" for request in requests))
+    assert "explain" in answer.stdout and answer.returncode == 0, answer.stderr
+
+
+@pytest.mark.parametrize("command", ["show", "explain", "report", "export", "roofline", "front door"])
+def test_without_ncu_report_everything_but_sass_is_there(command: str, tmp_path: Path) -> None:
+    """There is none for Linux on Arm."""
+    answer = run(tmp_path, COMMANDS[command], NO_NCU_REPORT)
+    assert answer.returncode == 0, answer.stderr
+    if command == "report":
+        assert "no SASS" in answer.stderr and "ncu_report" in answer.stderr
+    if command == "explain":
+        assert "ncu_report" in answer.stdout
+    if command == "export":
+        assert list((tmp_path / "tables").glob("metrics*"))
+
+
+@pytest.mark.skipif(os.name == "nt", reason="there a backslash separates folders")
+def test_paths_of_windows_are_names_here(tmp_path: Path) -> None:
+    """A drive letter is no URL and a backslash no separator; both come back as they were given."""
+    name = "C:\\reports\\mine.ncu-rep"
+    (tmp_path / name).write_bytes(content_of("flaws_cluster"))
+    answer = run(tmp_path, ["show", name], "")
+    assert answer.returncode == 0 and "mine.ncu-rep" in answer.stdout, answer.stderr
+    assert run(tmp_path, ["report", name, "-o", "D:\\pages"], "").returncode == 0
+    assert (tmp_path / "D:\\pages" / "index.html").is_file()
