@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from pathlib import Path
 
 from gemmprof import metrics as m
@@ -28,7 +29,7 @@ from gemmprof.analysis.reading.report import ReportReader, code_digests
 from gemmprof.analysis.reading.unpack import unpacked_once
 from gemmprof.analysis.session import load_session, selected_reports
 from gemmprof.base.errors import GemmprofError, ReportError, RunError
-from gemmprof.model import FamilyKey, KernelProfile, StageResult, Timing
+from gemmprof.model import FamilyKey, Instruction, KernelProfile, StageResult, Timing
 from gemmprof.runs.directory import Run
 
 RULES_THAT_FIND = frozenset({"optimization", "warning", "error"})
@@ -283,13 +284,33 @@ def _timing(timing: Timing) -> Times:
 
 def disassembled(record: KernelRecord) -> KernelRecord:
     """The record with its opcodes, where its report can be disassembled; else as it is."""
-    if record.code is None or record.code.instructions or record.place is None:
+    if record.code is None or record.code.instructions:
         return record
-    path, index = record.place
+    sass = [instruction.sass for instruction in _instructions(record.place)]
+    return replace(record, code=code_of(record.code.digest, sass)) if sass else record
+
+
+def source_place(record: KernelRecord) -> tuple[str, int] | None:
+    """File and first line of a kernel: of the file that most of its instructions are from (``-lineinfo``)."""
+    lines: dict[str, list[int]] = {}
+    for instruction in _instructions(record.place):
+        if instruction.file and instruction.line:
+            lines.setdefault(instruction.file, []).append(instruction.line)
+    if not lines:
+        return None
+    file = max(lines, key=lambda name: len(lines[name]))
+    return file, min(lines[file])
+
+
+@lru_cache(maxsize=64)
+def _instructions(place: tuple[str, int] | None) -> tuple[Instruction, ...]:
+    """The code of a launch; () where there is no report or it cannot be read."""
+    if place is None:
+        return ()
+    path, index = place
     try:
         with ReportReader(path) as reader:
             profile = next(reader.profiles(source=True, instances=False, rules=False, only={index}))
     except (GemmprofError, StopIteration):
-        return record
-    sass = [instruction.sass for instruction in profile.source.instructions]
-    return replace(record, code=code_of(record.code.digest, sass)) if sass else record
+        return ()
+    return profile.source.instructions

@@ -13,6 +13,8 @@ at alone (binary segmentation, Vostrikova 1981). What measured times ask for bey
   is never below the resolution of the clock nor below `NOISE_FLOOR`;
 - values are winsorised around the median of their neighbours, so that one disturbed run cannot make a step, and the
   few values behind a young step must agree among themselves;
+- where neighbours are alike (an autoregression), noise is what means over many runs scatter by;
+- a drift over the year and a wave of the season are explanations beside steps (`_beside_drift`);
 - the bound holds for somebody who looks after every run of a year, not for one look (`BOUND`, from simulation).
 """
 
@@ -45,6 +47,15 @@ SMALL_SAMPLE = 6.0
 
 NOISE_FLOOR = 0.001
 """Relative noise below which no series is believed to be quiet: clocks and placement alone move that much."""
+
+YEAR = 365.25
+"""Runs of a year: a nightly job's. Of other rhythms a season is not found, their drift is."""
+
+FEWEST_TO_DRIFT = 60
+"""Runs from which on a drift can be told from steps."""
+
+ROUNDS = 4
+"""Of Huber's weights; they hardly move after three."""
 
 WINSOR = 2.5
 """How many noise scales beyond the level around it one value may count."""
@@ -90,18 +101,83 @@ def find_steps(
     if len(where) < MINIMUM_BEFORE + MINIMUM_AFTER:
         return ()
     logs = np.log(raw[where])
-    noise = max(noise_scale(logs), NOISE_FLOOR, resolution / (3.46 * _median(raw[where])))
-    quiet = _winsorised(logs, noise)
+    noise = max(long_run_noise(logs), NOISE_FLOOR, resolution / (3.46 * _median(raw[where])))
     # Neighbouring ticks of the clock are one time: a level that moved by one tick did not move.
     least = 1.5 * resolution / _median(raw[where])
-    cuts = sorted(cut for cut in _cuts(quiet, 0, len(quiet), noise) if _size(logs, cut) > least)
-    edges = [0, *cuts, len(quiet)]
+    cuts = _steps_of(logs, noise, least)
+    smooth = np.zeros(len(logs))
+    if cuts and len(logs) >= FEWEST_TO_DRIFT:
+        cuts, smooth = _beside_drift(logs, where.astype(np.float64), cuts, noise, least)
+    level = logs - smooth
+    edges = [0, *cuts, len(logs)]
     steps = []
     for left, cut, right in zip(edges, edges[1:], edges[2:], strict=False):
-        change = _median(logs[cut:right]) - _median(logs[left:cut])
+        change = _median(level[cut:right]) - _median(level[left:cut])
         statistic = float(np.sqrt((cut - left) * (right - cut) / (right - left)) * abs(change) / noise)
         steps.append(Step(int(where[cut]), float(np.exp(change)), statistic, noise))
     return tuple(steps)
+
+
+def _steps_of(logs: npt.NDArray[np.float64], noise: float, least: float) -> list[int]:
+    """Where a series without drift changes its level."""
+    return sorted(
+        cut for cut in _cuts(_winsorised(logs, noise), 0, len(logs), noise) if _size(logs, cut) > least
+    )
+
+
+def _beside_drift(
+    logs: npt.NDArray[np.float64],
+    places: npt.NDArray[np.float64],
+    cuts: list[int],
+    noise: float,
+    least: float,
+) -> tuple[list[int], npt.NDArray[np.float64]]:
+    """The steps of a series that may also drift and go with the season, and how it drifts.
+
+    Three explanations are held against each other by Schwarz's criterion: steps alone, drift alone, both. A drift is a
+    line and a wave of a year; a series of less than half a year has no wave that could be told from a line.
+    """
+    import numpy as np
+
+    span = places / YEAR
+    columns = [np.ones_like(span), span]
+    if span[-1] - span[0] > 0.5:
+        columns += [np.sin(2 * np.pi * span), np.cos(2 * np.pi * span)]
+    drift = np.stack(columns, axis=1)
+
+    def fitted(positions: list[int], basis: npt.NDArray[np.float64]) -> tuple[float, npt.NDArray[np.float64]]:
+        """The criterion of an explanation, and its drift."""
+        after = [(np.arange(len(logs)) >= cut).astype(np.float64) for cut in positions]
+        matrix = np.column_stack([basis, *after])
+        weights = np.ones(len(logs))
+        for _ in range(ROUNDS):
+            found = np.linalg.lstsq(matrix * weights[:, None], logs * weights, rcond=None)[0]
+            rest = np.abs(logs - matrix @ found)
+            weights = np.sqrt(np.minimum(1.0, WINSOR * noise / np.maximum(rest, 1e-12)))
+        squares = float(np.sum(np.minimum(rest, WINSOR * noise) ** 2)) / noise**2
+        # A step is a size and a place.
+        size = basis.shape[1] + 2 * len(positions)
+        return squares + size * float(np.log(len(logs))), basis @ found[: basis.shape[1]]
+
+    alone, smooth = fitted([], drift)
+    # With a step among them, a drift that was fitted without it bends towards it: places are gathered from both, and
+    # those go whose absence makes the explanation better.
+    places_of_steps = sorted({*cuts, *_steps_of(logs - smooth, noise, least)})
+    both, smooth_of_both = fitted(places_of_steps, drift)
+    while places_of_steps:
+        fewer = [[cut for cut in places_of_steps if cut != left_out] for left_out in places_of_steps]
+        best, kept = min((fitted(cuts_kept, drift)[0], cuts_kept) for cuts_kept in fewer)
+        if best >= both:
+            break
+        places_of_steps, both = kept, best
+    both, smooth_of_both = fitted(places_of_steps, drift)
+    explanations = [
+        (fitted(cuts, drift[:, :1])[0], cuts, np.zeros(len(logs))),
+        (alone, [], smooth),
+        (both, places_of_steps, smooth_of_both),
+    ]
+    _, positions, drifted = min(explanations, key=lambda item: item[0])
+    return positions, drifted
 
 
 def _size(logs: npt.NDArray[np.float64], cut: int) -> float:
@@ -127,6 +203,29 @@ def noise_scale(logs: npt.NDArray[np.float64]) -> float:
     # The mean of the smallest nine tenths of |N(0, 2 s^2)| is 0.6574 sqrt(2) s; a median would jump between the few
     # values that quantised times take.
     return float(np.mean(differences[: -(-9 * len(differences) // 10)])) / 0.9297 if len(differences) else 0.0
+
+
+def long_run_noise(logs: npt.NDArray[np.float64]) -> float:
+    """What one value of independent noise would scatter by for means over many runs to scatter as they do here.
+
+    Of an autoregression with correlation r neighbours differ by 2 (1 - r) and next neighbours by 2 (1 - r²) variances:
+    their ratio tells r, and steps, which are few, hardly touch it.
+    """
+    import numpy as np
+
+    noise = noise_scale(logs)
+    if len(logs) < 2 * FEWEST or not noise:
+        return noise
+    second = noise_scale(logs[::2]), noise_scale(logs[1::2])
+    ratio = (second[0] ** 2 + second[1] ** 2) / (2 * noise**2)
+    alike = min(ratio - 1, 0.9)
+    if alike <= CHANCE / float(np.sqrt(len(logs))):
+        return noise
+    return noise * float(np.sqrt(1 + alike)) / (1 - alike)
+
+
+CHANCE = 5.5
+"""Correlations below this over the root of the number of runs are chance: 1 of 100 series without any have more."""
 
 
 def quiet_series(matrix: npt.NDArray[np.float64]) -> npt.NDArray[np.bool_]:

@@ -32,7 +32,7 @@ class Change:
     Attributes:
         before, after: the last point before the step and the first behind it.
         step: position, ratio and noise.
-        causes: what changed with it, of ``code``, ``tools``, ``clocks``, ``counters``; ``("noise",)`` where nothing
+        causes: what changed with it, of ``code``, ``tools``, ``clocks``, ``counters``; ``("unknown",)`` where nothing
             that was recorded did.
         details: one sentence a cause.
     """
@@ -102,7 +102,8 @@ def _classified(
     if moved := _counters(names, before, after):
         found.append(("counters", "; ".join(moved[:3])))
     if not found:
-        found.append(("noise", "nothing that was recorded changed with it"))
+        # The runs behind the step repeat it: whatever it is, it is no noise.
+        found.append(("unknown", "nothing that was recorded changed with it, and it stayed"))
     return Change(last, first, step, tuple(c for c, _ in found), tuple(d for _, d in found))
 
 

@@ -33,7 +33,7 @@ class Point:
     Attributes:
         kernel: full demangled name, or stage and problem; untrusted text.
         grid: ``64x64x1``; '' for a stage.
-        device: name of the card.
+        device: name of the card, and of the machine where that is known.
         kind: ``timed`` by gemmprof, or ``profiled`` by ncu; never mixed in one series.
         time_ns: the median of the repetitions.
         low_ns, high_ns: the shortest and the longest repetition.

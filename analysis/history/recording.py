@@ -30,6 +30,14 @@ def points(session: Session, origin: Origin) -> tuple[Point, ...]:
     return (*_timed(session, origin), *_profiled(session.kernels, origin))
 
 
+def card_on(device: str, machine: str) -> str:
+    """What a series is of: card, and machine where it is known: two cards of one model differ by some per cent."""
+    return f"{device}{ON}{machine}" if machine else device
+
+
+ON = " on "
+
+
 def _profiled(kernels: Sequence[KernelAnalysis], origin: Origin) -> Iterable[Point]:
     groups: dict[tuple[str, tuple[int, int, int], str], list[KernelAnalysis]] = {}
     for kernel in kernels:
@@ -44,7 +52,7 @@ def _profiled(kernels: Sequence[KernelAnalysis], origin: Origin) -> Iterable[Poi
         yield Point(
             kernel=name,
             grid="x".join(map(str, grid)),
-            device=device,
+            device=card_on(device, origin.machine),
             kind="profiled",
             origin=origin,
             time_ns=median(times),
@@ -78,7 +86,7 @@ def _timed(session: Session, origin: Origin) -> Iterable[Point]:
         yield Point(
             kernel=f"{record.stage.name} {result.problem.key}",
             grid="",
-            device=run.info.device,
+            device=card_on(run.info.device, origin.machine),
             kind="timed",
             origin=origin,
             time_ns=timing.median * 1e9,

@@ -104,12 +104,13 @@ def json_safe(document: str, encoding: str = "utf-8") -> str:
     return _COMMAND_ANYWHERE.sub(r"#\\u0023", unsafe.sub(escape, document))
 
 
-def github_command(kind: str, title: str, message: str) -> str:
+def github_command(kind: str, title: str, message: str, place: tuple[str, int] | None = None) -> str:
     """An annotation for GitHub's build log (``::error title=…::…``) whose texts cannot end it or begin another.
 
     Args:
         kind: ``error``, ``warning`` or ``notice``.
         title, message: untrusted text.
+        place: file, as the repository knows it, and line.
     """
 
     def escaped(text: str, more: str) -> str:
@@ -119,7 +120,8 @@ def github_command(kind: str, title: str, message: str) -> str:
 
     safe_title = escaped(one_line(title), ":,")
     safe = escaped(_COMMAND_ANYWHERE.sub("# #", printable(message)), "")
-    return f"::{kind} title={safe_title}::{safe}"
+    where = "" if place is None else f"file={escaped(one_line(place[0]), ':,')},line={place[1]},"
+    return f"::{kind} {where}title={safe_title}::{safe}"
 
 
 class GuardedStream(io.TextIOBase):
@@ -162,11 +164,13 @@ class GuardedStream(io.TextIOBase):
         self._guard(lambda: self._stream.write(safe))
         return len(text)
 
-    def write_command(self, kind: str, title: str, message: str) -> None:
+    def write_command(
+        self, kind: str, title: str, message: str, place: tuple[str, int] | None = None
+    ) -> None:
         """Write an annotation that GitHub shall obey, on a line of its own: the only way round the guard."""
         begin = "\n" if self._line else ""
         self._line = ""
-        self._guard(lambda: self._stream.write(f"{begin}{github_command(kind, title, message)}\n"))
+        self._guard(lambda: self._stream.write(f"{begin}{github_command(kind, title, message, place)}\n"))
 
     def flush(self) -> None:
         """Hand on what is buffered."""

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -297,12 +298,14 @@ def _print(outcome: Outcome, gate: GateResult | None, options: argparse.Namespac
     from gemmprof.reports.verdicts import interchange, words
 
     kind = "json" if options.json else options.format
-    makers = {
-        "json": lambda *found: json_safe(json_text(compared(*found))),
+    # What stands for a kernel without line information: where the gate is written down, else what was compared.
+    settings = str(options.waivers or (options.other or options.inputs or [""])[-1])
+    makers: dict[str, Callable[[Outcome, GateResult | None], str]] = {
+        "json": lambda found, held: json_safe(json_text(compared(found, held))),
         "junit": interchange.junit_text,
-        "sarif": interchange.sarif_text,
+        "sarif": lambda found, held: interchange.sarif_text(found, held, settings),
         "markdown": interchange.markdown_text,
-        "github": _github_text,
+        "github": lambda found, held: _github_text(found, held, settings),
     }
     if options.output:
         if kind == "text":
@@ -312,7 +315,7 @@ def _print(outcome: Outcome, gate: GateResult | None, options: argparse.Namespac
             temporary.write_text(makers[kind](outcome, gate) + "\n", encoding="utf-8")
         common.announce(target)
     elif kind == "github":
-        _print_github(outcome, gate)
+        _print_github(outcome, gate, settings)
     elif kind != "text":
         print(_encodable(makers[kind](outcome, gate), kind))
     elif options.build:
@@ -337,26 +340,18 @@ def _encodable(text: str, kind: str) -> str:
     return text if kind != "junit" else text.encode(encoding, "xmlcharrefreplace").decode(encoding)
 
 
-def _annotations(outcome: Outcome, gate: GateResult | None) -> list[tuple[str, str, str]]:
-    from gemmprof.reports.verdicts import words
+def _github_text(outcome: Outcome, gate: GateResult | None, settings: str) -> str:
+    from gemmprof.reports.verdicts import interchange
 
-    if gate is not None:
-        found = [(kind, "gemmprof", text) for kind, text in words.gate_lines(gate)]
-        return [*found, ("notice", "gemmprof", words.gate_summary(gate, outcome))]
-    found = [
-        ("warning", "gemmprof", f"{kernel.match.label}: SLOWER {words.change(kernel)}")
-        for kernel in outcome.kernels
-        if kernel.verdict == "slower"
-    ]
-    return [*found, ("notice", "gemmprof", words.tally(outcome))]
+    return "\n".join(
+        github_command(*item) for item in interchange.github_annotations(outcome, gate, settings)
+    )
 
 
-def _github_text(outcome: Outcome, gate: GateResult | None) -> str:
-    return "\n".join(github_command(*item) for item in _annotations(outcome, gate))
+def _print_github(outcome: Outcome, gate: GateResult | None, settings: str) -> None:
+    from gemmprof.reports.verdicts import interchange
 
-
-def _print_github(outcome: Outcome, gate: GateResult | None) -> None:
-    for item in _annotations(outcome, gate):
+    for item in interchange.github_annotations(outcome, gate, settings):
         if isinstance(sys.stdout, GuardedStream):
             sys.stdout.write_command(*item)
         else:

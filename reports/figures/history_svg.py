@@ -12,8 +12,8 @@ from gemmprof.analysis.history.changes import Change
 from gemmprof.analysis.history.points import Point
 from gemmprof.reports.formatting import nanoseconds
 
-WIDTH, HEIGHT = 920.0, 270.0
-LEFT, RIGHT, TOP, BOTTOM = 74.0, 14.0, 26.0, 28.0
+WIDTH, HEIGHT = 920.0, 286.0
+LEFT, RIGHT, TOP, BOTTOM = 74.0, 14.0, 26.0, 44.0
 MOST_LINES = 6
 """Lines of the grid across; about as many marks stand below."""
 
@@ -58,6 +58,7 @@ class HistoryDrawing:
     steps: tuple[Mark, ...]
     across: tuple[Mark, ...]
     up: tuple[Mark, ...]
+    commits: tuple[Mark, ...]
     noise: float
     width: float = WIDTH
     height: float = HEIGHT
@@ -110,8 +111,22 @@ def history_drawing(series: Sequence[Point], found: Sequence[Change]) -> History
         steps,
         tuple(Mark(x(when), words) for when, words in _dates(first, last)),
         tuple(Mark(y(time_ns), text) for time_ns, text in _round_times(low, high)),
+        tuple(Mark(x(when), words) for when, words in _commits(series, found)),
         noise,
     )
+
+
+def _commits(series: Sequence[Point], found: Sequence[Change]) -> list[tuple[datetime, str]]:
+    """The commits of the first and the last run and behind each step, where they stand apart; below the dates."""
+    chosen = [series[0], *(change.after for change in found), series[-1]]
+    span = max(series[-1].origin.recorded_at - series[0].origin.recorded_at, timedelta(seconds=1))
+    marks: list[tuple[datetime, str]] = []
+    for point in chosen:
+        when = point.origin.recorded_at
+        apart = not marks or (when - marks[-1][0]) / span > 0.12
+        if point.origin.commit and apart:
+            marks.append((when, point.origin.commit[:12]))
+    return marks
 
 
 def run_words(point: Point) -> str:
@@ -144,13 +159,13 @@ def _dates(first: datetime, last: datetime) -> list[tuple[datetime, str]]:
     if days > 75:
         months = [first.year * 12 + first.month + at for at in range(int(days // 28) + 2)]
         every = -(-len(months) // (2 * MOST_LINES))
-        found = [
+        starts = [
             datetime((m - 1) // 12, (m - 1) % 12 + 1, 1, tzinfo=UTC) for m in months if (m - 1) % every == 0
         ]
         words = "%b %Y" if every > 1 else "%b"
         marks = [
-            (when, f"{when:%b %Y}" if when.month == 1 or when is found[0] else f"{when:{words}}")
-            for when in found
+            (when, f"{when:%b %Y}" if when.month == 1 or when is starts[0] else f"{when:{words}}")
+            for when in starts
         ]
     else:
         unit, words = (timedelta(days=1), "%b %d") if days > 2 else (timedelta(hours=1), "%b %d %H:%M")
@@ -158,4 +173,6 @@ def _dates(first: datetime, last: datetime) -> list[tuple[datetime, str]]:
         count = int((last - start) / unit) + 1
         every = max(1, -(-count // (MOST_LINES + 1)))
         marks = [(start + at * unit, f"{start + at * unit:{words}}") for at in range(0, count + 1, every)]
-    return [(when, text) for when, text in marks if first <= when <= last]
+    found = [(when, text) for when, text in marks if first <= when <= last]
+    # Runs of one hour or day may have no round time between them: the axis then names its ends.
+    return found if len(found) > 1 else [(when, f"{when:%b %d %H:%M}") for when in (first, last)]

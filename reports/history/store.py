@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from gemmprof.analysis.history.many_series import Times
 from gemmprof.analysis.history.points import Point
+from gemmprof.analysis.history.recording import ON
 from gemmprof.analysis.history.series import Series
 from gemmprof.analysis.inputs.selection import expression
 from gemmprof.base import system
@@ -238,7 +239,7 @@ class HistoryStore:
         columns = [rows.column(name).to_pylist() for name in ("kernel", "device", "kind")]
         chosen = [
             (wanted is None or wanted.search(name))
-            and (device is None or card == device)
+            and (device is None or card == device or card.startswith(f"{device}{ON}"))
             and (kind is None or what == kind)
             for name, card, what in zip(*columns, strict=True)
         ]

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import datetime
+import hashlib
+import platform
+from pathlib import Path, PurePath
 from typing import Any
+from urllib.parse import quote
 from xml.etree import ElementTree
 
 from gemmprof import __version__
-from gemmprof.analysis.comparison.gate import GateResult
+from gemmprof.analysis.comparison.gate import Break, GateResult
 from gemmprof.analysis.comparison.outcome import Compared, Outcome
+from gemmprof.analysis.comparison.sides import source_place
 from gemmprof.base.documents import json_text
 from gemmprof.base.printable import json_safe, markdown, one_line, printable
 from gemmprof.reports.verdicts import words
@@ -51,33 +57,55 @@ def markdown_text(outcome: Outcome, gate: GateResult | None) -> str:
 
 
 def junit_text(outcome: Outcome, gate: GateResult | None) -> str:
-    """JUnit XML: a test a kernel; one that breaks the gate failed, one that could not be decided was skipped."""
+    """JUnit XML by its strict schema, a test a kernel: those that break the gate failed, waived and undecided ones are
+    skipped.
+    """
     broken: dict[tuple[str, ...], list[str]] = {}
-    undecided: dict[tuple[str, ...], list[str]] = {}
+    skipped: dict[tuple[str, ...], list[str]] = {}
     if gate is not None:
         for item in gate.broken:
             if item.waiver is None:
                 broken.setdefault(item.kernel.record.key, []).append(item.text)
+            else:
+                text = f"{item.text}; {words.waiver_words(item.waiver)}"
+                skipped.setdefault(item.kernel.record.key, []).append(text)
         for kernel, text in gate.undecided:
-            undecided.setdefault(kernel.record.key, []).append(text)
-    suite = ElementTree.Element(
+            skipped.setdefault(kernel.record.key, []).append(text)
+    root = ElementTree.Element("testsuites")
+    suite = ElementTree.SubElement(
+        root,
         "testsuite",
         name="gemmprof diff",
+        package="gemmprof",
+        id="0",
+        timestamp=datetime.datetime.now().isoformat(timespec="seconds"),
+        hostname=one_line(platform.node()) or "localhost",
         tests=str(len(outcome.kernels)),
         failures=str(len(broken)),
         errors="0",
-        skipped=str(len(undecided.keys() - broken.keys())),
+        skipped=str(len(skipped.keys() - broken.keys())),
+        time=f"{sum(kernel.seconds[1] or 0.0 for kernel in outcome.kernels):.9f}",
     )
+    ElementTree.SubElement(suite, "properties")
     for kernel in outcome.kernels:
-        name = " ".join(filter(None, (kernel.record.name, kernel.record.grid_text)))
-        case = ElementTree.SubElement(suite, "testcase", classname="gemmprof.diff", name=one_line(name))
+        case = ElementTree.SubElement(
+            suite,
+            "testcase",
+            classname="gemmprof.diff",
+            name=one_line(" ".join(filter(None, (kernel.record.name, kernel.record.grid_text)))),
+            time=f"{kernel.seconds[1] or 0.0:.9f}",
+        )
         if texts := broken.get(kernel.record.key):
-            ElementTree.SubElement(case, "failure", message=one_line("; ".join(texts))).text = _facts(kernel)
-        elif texts := undecided.get(kernel.record.key):
+            failure = ElementTree.SubElement(case, "failure", message=one_line("; ".join(texts)), type="gate")
+            failure.text = _facts(kernel)
+        elif texts := skipped.get(kernel.record.key):
             ElementTree.SubElement(case, "skipped", message=one_line("; ".join(texts)))
-        ElementTree.SubElement(case, "system-out").text = _facts(kernel)
-    ElementTree.indent(suite)
-    return '<?xml version="1.0" encoding="UTF-8"?>\n' + ElementTree.tostring(suite, encoding="unicode")
+    # The schema has no output of single tests.
+    facts = (f"{one_line(kernel.match.label)}: {_facts(kernel)}" for kernel in outcome.kernels)
+    ElementTree.SubElement(suite, "system-out").text = "\n".join(facts)
+    ElementTree.SubElement(suite, "system-err")
+    ElementTree.indent(root)
+    return '<?xml version="1.0" encoding="UTF-8"?>\n' + ElementTree.tostring(root, encoding="unicode")
 
 
 def _facts(kernel: Compared) -> str:
@@ -85,35 +113,38 @@ def _facts(kernel: Compared) -> str:
     return printable("\n".join(lines))
 
 
-def sarif_text(outcome: Outcome, gate: GateResult | None) -> str:
-    """SARIF 2.1.0: a result for every break, waived ones suppressed; without a gate one for every SLOWER."""
-    found: list[tuple[Compared, str, str, str | None]]
-    if gate is None:
-        found = [
-            (kernel, "time", f"{words.change(kernel)}", None)
+def place_of(kernel: Compared, settings: str = "") -> tuple[str, int] | None:
+    """File and line that a kernel stands at, as the repository knows it; without one the settings' first line."""
+    found = source_place(kernel.record)
+    if found is None:
+        return (settings, 1) if settings else None
+    parts = PurePath(found[0]).parts
+    # The program may have been built elsewhere: the longest end of its path that lies here.
+    for start in range(len(parts)):
+        candidate = PurePath(*parts[start:])
+        if not candidate.is_absolute() and ".." not in candidate.parts and Path(candidate).is_file():
+            return candidate.as_posix(), found[1]
+    return PurePath(found[0]).as_posix(), found[1]
+
+
+def sarif_text(outcome: Outcome, gate: GateResult | None, settings: str = "") -> str:
+    """SARIF 2.1.0: a result for every break, waived ones suppressed; without a gate one for every SLOWER.
+
+    Args:
+        outcome, gate: what is said.
+        settings: a file whose first line stands for kernels without line information: code scanning refuses results
+            without a place.
+    """
+    found = (
+        [
+            Break(kernel, "time", words.change(kernel))
             for kernel in outcome.kernels
             if kernel.verdict == "slower"
         ]
-    else:
-        found = [
-            (item.kernel, item.condition, item.text, None if item.waiver is None else item.waiver.reason)
-            for item in gate.broken
-        ]
-    rules = list(dict.fromkeys(condition for _, condition, _, _ in found))
-    results = []
-    for kernel, condition, text, waived in found:
-        result: dict[str, Any] = {
-            "ruleId": condition,
-            "ruleIndex": rules.index(condition),
-            "level": "error",
-            "message": {"text": f"{kernel.match.label}: {text}. " + " ".join(words.why(kernel))},
-            "locations": [
-                {"logicalLocations": [{"fullyQualifiedName": kernel.record.name, "kind": "function"}]}
-            ],
-        }
-        if waived is not None:
-            result["suppressions"] = [{"kind": "external", "justification": waived}]
-        results.append(result)
+        if gate is None
+        else list(gate.broken)
+    )
+    rules = list(dict.fromkeys(item.condition for item in found))
     log = {
         "$schema": "https://json.schemastore.org/sarif-2.1.0.json",
         "version": "2.1.0",
@@ -128,8 +159,80 @@ def sarif_text(outcome: Outcome, gate: GateResult | None) -> str:
                         ],
                     }
                 },
-                "results": results,
+                "results": [_result(item, rules.index(item.condition), settings) for item in found],
             }
         ],
     }
     return json_safe(json_text(log))
+
+
+def _result(item: Break, rule: int, settings: str) -> dict[str, Any]:
+    kernel = item.kernel
+    file, line = place_of(kernel, settings) or (kernel.record.name, 1)
+    # Neither times nor lines: the same kernel against the same condition is the same alert the next day.
+    identity = "\0".join((*kernel.record.key, item.condition))
+    result: dict[str, Any] = {
+        "ruleId": item.condition,
+        "ruleIndex": rule,
+        "level": "error",
+        "message": {"text": f"{kernel.match.label}: {item.text}. " + " ".join(words.why(kernel))},
+        "locations": [
+            {
+                "physicalLocation": {
+                    "artifactLocation": {"uri": quote(file)},
+                    "region": {"startLine": line},
+                },
+                "logicalLocations": [{"fullyQualifiedName": kernel.record.name, "kind": "function"}],
+            }
+        ],
+        "partialFingerprints": {
+            "kernelAndCondition/v1": hashlib.blake2b(
+                identity.encode("utf-8", "replace"), digest_size=16
+            ).hexdigest()
+        },
+    }
+    if item.waiver is not None:
+        result["suppressions"] = [{"kind": "external", "justification": words.waiver_words(item.waiver)}]
+    return result
+
+
+Annotation = tuple[str, str, str, tuple[str, int] | None]
+
+
+def github_annotations(outcome: Outcome, gate: GateResult | None, settings: str = "") -> list[Annotation]:
+    """Kind, title, text and place of each annotation for GitHub; the undecided kernels are one together."""
+    if gate is None:
+        slower = [kernel for kernel in outcome.kernels if kernel.verdict == "slower"]
+        found: list[Annotation] = [
+            (
+                "warning",
+                TITLE,
+                f"{kernel.match.label}: SLOWER {words.change(kernel)}",
+                place_of(kernel, settings),
+            )
+            for kernel in slower
+        ]
+        return [*found, ("notice", TITLE, words.tally(outcome), None)]
+    found = [
+        (
+            "error" if item.waiver is None else "warning",
+            TITLE,
+            words.break_words(item),
+            place_of(item.kernel, settings),
+        )
+        for item in gate.broken
+    ]
+    found += [("warning", TITLE, words.expired_words(waiver), None) for waiver in gate.expired]
+    if gate.undecided:
+        kernels = dict.fromkeys(kernel.match.label for kernel, _ in gate.undecided)
+        shown = "; ".join(list(kernels)[:UNDECIDED])
+        more = f" and {len(kernels) - UNDECIDED} more" if len(kernels) > UNDECIDED else ""
+        found.append(
+            ("notice", TITLE, f"not decided: {len(kernels)} of {len(outcome.kernels)}: {shown}{more}", None)
+        )
+    return [*found, ("notice", TITLE, words.gate_summary(gate, outcome), None)]
+
+
+TITLE = "gemmprof"
+UNDECIDED = 5
+"""So many undecided kernels are named."""

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from gemmprof.analysis.comparison.gate import GateResult
+from gemmprof.analysis.comparison.gate import Break, GateResult
 from gemmprof.analysis.comparison.outcome import Compared, Outcome
+from gemmprof.analysis.comparison.waivers import Waiver
 from gemmprof.reports import formatting
 
 VERDICTS = {
@@ -109,15 +110,27 @@ def build_tally(outcome: Outcome) -> str:
 def gate_lines(gate: GateResult) -> Iterator[tuple[str, str]]:
     """What a gate has to say: (``error``, ``warning`` or ``notice``; the sentence), the breaks first."""
     for item in gate.broken:
-        label = item.kernel.match.label
-        if item.waiver is None:
-            yield "error", f"{label}: {item.text}"
-        else:
-            yield "warning", f"{label}: {item.text}; waived until {item.waiver.until}: {item.waiver.reason}"
+        yield "error" if item.waiver is None else "warning", break_words(item)
     for waiver in gate.expired:
-        yield "warning", f"the waiver for {waiver.kernel} ended on {waiver.until}: {waiver.reason}"
+        yield "warning", expired_words(waiver)
     for kernel, text in gate.undecided:
         yield "notice", f"{kernel.match.label}: not decided: {text}"
+
+
+def break_words(item: Break) -> str:
+    """One break of a gate, and the waiver that lets it pass."""
+    text = f"{item.kernel.match.label}: {item.text}"
+    return text if item.waiver is None else f"{text}; {waiver_words(item.waiver)}"
+
+
+def waiver_words(waiver: Waiver) -> str:
+    """Until when and why a break passes."""
+    return f"waived until {waiver.until}: {waiver.reason}"
+
+
+def expired_words(waiver: Waiver) -> str:
+    """A waiver whose day has passed."""
+    return f"the waiver for {waiver.kernel} ended on {waiver.until}: {waiver.reason}"
 
 
 def gate_summary(gate: GateResult, outcome: Outcome) -> str:

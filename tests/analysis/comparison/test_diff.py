@@ -29,6 +29,9 @@ CODE, RENAMED, FEWER = (
     str(NOISE / f"code_{name}.ncu-rep.xz") for name in ("base", "renamed", "fewer_registers")
 )
 ROOT = Path(__file__).resolve().parents[3]
+GELU = tuple(
+    str(ROOT / "docs" / "examples" / "recorded" / f"{name}.ncu-rep.xz") for name in ("gelu_fixed", "gelu")
+)
 LAUNCHES = str(ROOT / "docs" / "examples" / "recorded" / "transformer_launches.ncu-rep.xz")
 
 
@@ -245,7 +248,25 @@ class TestDocuments:
 
     def test_junit(self, capsys: pytest.CaptureFixture[str]) -> None:
         assert main(["diff", BASE, MORE, "--fail-slower", "1", "--format", "junit"]) == 1
-        suite = ElementTree.fromstring(capsys.readouterr().out)
+        (suite,) = ElementTree.fromstring(capsys.readouterr().out)
+        # The strict schema's: these attributes, these children in this order.
+        assert {
+            "name",
+            "timestamp",
+            "hostname",
+            "tests",
+            "failures",
+            "errors",
+            "time",
+            "id",
+            "package",
+        } <= set(suite.keys())
+        assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d", suite.get("timestamp", ""))
+        children = list(dict.fromkeys(child.tag for child in suite))
+        assert children == ["properties", "testcase", "system-out", "system-err"]
+        for case in suite.findall("testcase"):
+            assert float(case.get("time", "")) > 0 and len(case) <= 1
+            assert all(child.get("type") for child in case.findall("failure"))
         assert suite.get("tests") == "35" == str(len(suite.findall("testcase")))
         assert int(suite.get("failures", "0")) == len(suite.findall(".//failure")) > 20
 
@@ -258,6 +279,30 @@ class TestDocuments:
             and result["ruleId"] == "time"
             and "normalise" in result["message"]["text"]
         )
+        # Without -lineinfo the report stands for the kernel: code scanning refuses results without a place.
+        place = result["locations"][0]["physicalLocation"]
+        assert place["artifactLocation"]["uri"].endswith("code_fewer_registers.ncu-rep.xz")
+        assert main(["diff", *GELU, "--fail-slower", "5", "--format", "sarif"]) == 1
+        (result,) = json.loads(capsys.readouterr().out)["runs"][0]["results"]
+        place = result["locations"][0]["physicalLocation"]
+        assert place["artifactLocation"]["uri"].endswith("gelu.cu") and place["region"]["startLine"] > 1
+        assert len(result["partialFingerprints"]) == 1
+
+    def test_a_waived_kernel_is_suppressed_and_skipped_with_its_reason(
+        self, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        waivers = tmp_path / "waivers.toml"
+        waivers.write_text('[[waiver]]\nkernel = "normalise"\nreason = "new numerics"\nuntil = 2999-01-31\n')
+        gate = ["diff", CODE, FEWER, "--fail-if", "time > +5%", "--waivers", str(waivers)]
+        assert main([*gate, "--format", "sarif"]) == 0
+        (result,) = json.loads(capsys.readouterr().out)["runs"][0]["results"]
+        assert result["suppressions"] == [
+            {"kind": "external", "justification": "waived until 2999-01-31: new numerics"}
+        ]
+        assert main([*gate, "--format", "junit"]) == 0
+        (suite,) = ElementTree.fromstring(capsys.readouterr().out)
+        waived = [case.get("message", "") for case in suite.iter("skipped")]
+        assert any("waived until 2999-01-31: new numerics" in message for message in waived)
 
     def test_markdown_has_no_markup_of_the_names(self, capsys: pytest.CaptureFixture[str]) -> None:
         assert main(["diff", CODE, FEWER, "--format", "markdown"]) == 0
@@ -265,12 +310,11 @@ class TestDocuments:
         assert "| SLOWER |" in shown and "<unnamed>" not in shown and r"\<unnamed\>" in shown
 
     def test_github_annotations_are_commands_and_names_are_not(self) -> None:
-        done = in_process.run(["gemmprof", "diff", CODE, FEWER, "--fail-slower", "5", "--format", "github"])
+        done = in_process.run(["gemmprof", "diff", *GELU, "--fail-slower", "5", "--format", "github"])
         assert done.returncode == 1
         lines = done.stdout.splitlines()
-        assert lines[0].startswith("::error title=gemmprof::<unnamed>%3A%3Anormalise") or lines[0].startswith(
-            "::error title=gemmprof::<unnamed>::normalise"
-        )
+        assert re.match(r"::error file=[^,]*gelu\.cu,line=\d+,title=gemmprof::gelu", lines[0])
+        assert sum("not decided" in line for line in lines) <= 2
         assert all(line.startswith("::") for line in lines)
 
     def test_a_document_goes_into_a_file(self, tmp_path: Path) -> None:

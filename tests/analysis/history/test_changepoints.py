@@ -26,6 +26,29 @@ def test_a_quiet_year_has_no_step(kind: str) -> None:
     assert alarms <= 1
 
 
+@pytest.mark.parametrize("kind", ["drift", "season", "drift and season", "neighbours alike"])
+def test_a_year_that_drifts_has_no_step_and_one_in_it_is_found(kind: str) -> None:
+    """Steps alone explained a drift of 3 % and a season of 1 % by one to four steps in every series."""
+    rng = np.random.default_rng(11)
+    ticks = np.arange(YEAR) / YEAR
+    alarms = found = 0
+    for _ in range(60):
+        noise = rng.normal(0, 0.01, YEAR)
+        if kind == "neighbours alike":
+            for run in range(1, YEAR):
+                noise[run] = 0.5 * noise[run - 1] + noise[run] * 0.75**0.5
+        if "drift" in kind:
+            noise += 0.03 * ticks
+        if "season" in kind:
+            noise += 0.01 * np.sin(2 * np.pi * (ticks + rng.random()))
+        times = 1000 * np.exp(noise)
+        alarms += bool(find_steps(times))
+        start = int(rng.integers(80, 300))
+        times[start:] *= 1.03
+        found += any(abs(step.position - start) <= 5 for step in find_steps(times))
+    assert alarms <= 4 and found >= 57
+
+
 def test_three_per_cent_are_found_within_five_runs() -> None:
     rng = np.random.default_rng(8)
     found = 0

@@ -43,7 +43,7 @@ def series(ratio: float, **after: object) -> list[Point]:
         ({"sm_clock_hz": 1.9e9 / 1.1}, ("clocks",)),
         ({"counters": {"dram_read": 1500.0, "executed": 500.0}}, ("counters",)),
         ({"code": "bb", "counters": {"dram_read": 1500.0, "executed": 500.0}}, ("code", "counters")),
-        ({}, ("noise",)),
+        ({}, ("unknown",)),
     ],
     ids=lambda value: "+".join(value) if isinstance(value, tuple) else "",
 )

@@ -49,7 +49,13 @@ def test_the_picture_stays_in_its_frame(runs: int, days: float) -> None:
     assert all(
         drawing.left <= dot.x <= drawing.right and 0 <= dot.y <= drawing.bottom + 0.1 for dot in drawing.dots
     )
-    assert 0 <= len(drawing.across) <= 16 and 2 <= len(drawing.up) <= 8
+    assert (2 if runs > 1 else 1) <= len(drawing.across) <= 16
+    assert drawing.commits[0].text == "c0<b>"
+    assert runs < 100 or [mark.text for mark in drawing.commits][1:] == [
+        f"c{runs // 2}<b>",
+        f"c{runs - 1}<b>",
+    ]
+    assert 2 <= len(drawing.up) <= 8
     assert len({mark.text for mark in drawing.up}) == len(drawing.up)
 
 
