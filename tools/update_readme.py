@@ -1,4 +1,4 @@
-"""Regenerate what README.md and docs/ show of the recorded run: the ladders, stage 13 against cuBLAS, the commands.
+"""Regenerate what README.md and docs/ show: the front door, the ladders, stage 13 against cuBLAS, the commands.
 
 Everything comes from the recorded run that ships with the package (``gemmprof/recorded``), so a figure in the text
 cannot drift from it. ``--check`` writes nothing and exits with 1 if a file is out of date.
@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import re
 import statistics
+import subprocess
 import sys
 import textwrap
 from pathlib import Path
@@ -32,6 +34,10 @@ from gemmprof.runs.directory import Run, load_recorded_run
 
 ROOT = Path(__file__).resolve().parent.parent
 README = ROOT / "README.md"
+ANSWERED = Path("docs") / "examples" / "recorded" / "transformer.ncu-rep.xz"
+"""The report whose front door README shows."""
+LADDERS_PAGE = ROOT / "docs" / "ladders.md"
+GUIDE = ROOT / "docs" / "guide.md"
 NOTES = ROOT / "docs" / "fastest_sgemm.md"
 HALF_NOTES = ROOT / "docs" / "fastest_hgemm.md"
 EXPLAIN = ROOT / "docs" / "explain.md"
@@ -314,6 +320,18 @@ def saving(finding: Finding) -> str:
     return f"{100 * finding.saves:.0f} % ({low:.0f} to {high:.0f})"
 
 
+def front_door() -> str:
+    """What `gemmprof REPORT` prints of a recorded step of a transformer."""
+    done = subprocess.run(
+        [sys.executable, "-m", "gemmprof", str(ANSWERED)],
+        capture_output=True, text=True, check=True, cwd=ROOT, env={**os.environ, "COLUMNS": "80"},
+    )  # fmt: skip
+    shown = done.stdout.replace(str(ANSWERED), ANSWERED.name).replace(".ncu-rep.xz", ".ncu-rep")
+    return "\n".join(
+        ["", "```text", f"$ gemmprof {ANSWERED.name.removesuffix('.xz')}", shown.rstrip(), "```"]
+    )
+
+
 def command_table() -> str:
     """The commands with their one-line summaries."""
     lines = ["| command | what it does |", "|---|---|"]
@@ -332,12 +350,13 @@ def main() -> int:
     session = load_session([run.directory])
     rows = summarise(run, session)
     blocks = {
-        README: {
+        README: {"answer": front_door()},
+        LADDERS_PAGE: {
             "ladder": ladder_table(run, rows, SINGLE, changed_since(session, SINGLE)),
             "half": ladder_table(run, rows, HALF, changed_since(session, HALF)),
             "fp8": ladder_table(run, rows, FP8, changed_since(session, FP8)),
-            "commands": command_table(),
         },
+        GUIDE: {"commands": command_table()},
         NOTES: {"goal": fastest_table(run, rows)},
         HALF_NOTES: {"explained": explained_table(session, HALF)},
         ANALYSES_NOTES: {"figures": figure_rows()},
