@@ -113,7 +113,7 @@ def test_findings_lead_a_kernel_page_and_name_their_lines(ladder: Session, tmp_p
     render(ladder, tmp_path)
     text = (tmp_path / "01-naive-1024x1024x1024.html").read_text(encoding="utf-8")
     ids = re.findall(r'<section id="(\w+)"', text)
-    assert ids[:2] == ["verdict", "findings"]
+    assert ids[:2] == ["findings", "verdict"]
     section = text[text.index('id="findings"') : text.index("</section>", text.index('id="findings"'))]
     assert "Uncoalesced access" in section and "gemm_ladder.cu:8" in section
     assert re.search(r"saves <strong>9\d %</strong> of the time", section)
