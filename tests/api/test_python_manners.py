@@ -25,11 +25,11 @@ def report() -> gemmprof.Report:
 @pytest.mark.parametrize(
     ("what", "told"),
     [
-        (lambda r: r, "<Report gelu.ncu-rep.xz · 1 launch of 1 kernel · NVIDIA H200>"),
+        (lambda r: r, "<Report gelu.ncu-rep.xz · 1 launch of 1 kernel in 1 family · NVIDIA H200>"),
         (lambda r: r[0], "<KernelAnalysis gelu: launch 0, 270 µs>"),
         (
             lambda r: r.families[0],
-            "<Family gelu: 1 launch, 270 µs, 100 % of the time, double_precision saves ",
+            "<Family #1 gelu: 1 launch, 270 µs, 100 % of the time, double_precision saves ",
         ),
         (
             lambda r: r.findings[0],
