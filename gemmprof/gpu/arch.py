@@ -31,22 +31,21 @@ _KIB = 1024
 
 def _halves(fp16: float, **others: float) -> Mapping[str, float]:
     """Tensor rates by type: BF16 and TF32 where Ampere's ratios hold, others as they are given."""
-    return MappingProxyType({"fp16": fp16, "bf16": fp16, "tf32": fp16 / 2.0, **others})
+    # Plain dicts, as the ceilings below: results hold their chip's limits, and must travel to other processes.
+    return {"fp16": fp16, "bf16": fp16, "tf32": fp16 / 2.0, **others}
 
 
 _H200 = Practice(
     card="an H200",
-    ceilings=MappingProxyType(
-        {
-            **dict.fromkeys(("issue", "fma", "fma_heavy", "alu", "fp64", "xu", "uniform"), 0.97),
-            **dict.fromkeys(("lsu", "mio", "mio_data", "l1_data", "l1_writeback"), 0.97),
-            **dict.fromkeys(("tensor", "adu", "cbu", "idc", "tex"), 0.95),
-            **dict.fromkeys(("l1_to_l2", "l2_to_l1"), 0.9),
-            **dict.fromkeys(("l2", "l2_in", "l2_out", "l2_tags", "l2_atomics", "block_launch"), 0.85),
-            "dram": 0.92,
-            "l1_lines": 1.0,
-        }
-    ),
+    ceilings={
+        **dict.fromkeys(("issue", "fma", "fma_heavy", "alu", "fp64", "xu", "uniform"), 0.97),
+        **dict.fromkeys(("lsu", "mio", "mio_data", "l1_data", "l1_writeback"), 0.97),
+        **dict.fromkeys(("tensor", "adu", "cbu", "idc", "tex"), 0.95),
+        **dict.fromkeys(("l1_to_l2", "l2_to_l1"), 0.9),
+        **dict.fromkeys(("l2", "l2_in", "l2_out", "l2_tags", "l2_atomics", "block_launch"), 0.85),
+        "dram": 0.92,
+        "l1_lines": 1.0,
+    },
     shared_cycles=30.0,
     l1_cycles=38.0,
     l2_cycles=270.0,
@@ -95,7 +94,7 @@ def _entry(
     dram_counters: bool = True,
     l1: int,
     tensor: Mapping[str, float],
-    fast_tensor: Mapping[str, float] = MappingProxyType({}),
+    fast_tensor: Mapping[str, float] | None = None,
     practice: Practice | None = None,
     products: Mapping[str, int | None],
 ) -> _Entry:
@@ -126,7 +125,7 @@ def _entry(
         cubin_counts_reserve=hopper_on,
         l1_bytes=l1 * _KIB,
         tensor=tensor,
-        fast_tensor=fast_tensor,
+        fast_tensor=fast_tensor or {},
         practice=practice,
     )
     return _Entry(limits, tuple(Product(name, (major, minor), sms) for name, sms in products.items()))
