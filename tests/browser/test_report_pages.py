@@ -313,6 +313,8 @@ def test_columns_of_the_code_are_chosen(pages: Path, browser: Any) -> None:
         "Threads",
         "Sectors",
         "Wavefronts",
+        "Thread instructions",
+        "Not issued",
         "Instruction",
     ]
     sector_cell = "return document.querySelector('#gemm-ladder-cu-27 td:nth-child(6)').textContent"

@@ -129,7 +129,7 @@ class TestNotes:
         (one,) = compared(record(nanoseconds=several), record(nanoseconds=several)).kernels
         assert "one launch a side" not in one.note
         assert (
-            "one launch a report: how far launches of a process differ is what is usual for kernels of about 1 µs"
+            "one launch a report: how far launches of a process differ is what is usual for kernels of about 1.00 µs"
             in one.note
         )
 
