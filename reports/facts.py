@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from gemmprof import metrics
+from gemmprof.analysis.explanation.trust import NOT_PROFILED
 from gemmprof.analysis.occupancy.of_launch import LaunchOccupancy
 from gemmprof.analysis.sections.speed_of_light import SpeedOfLight
 from gemmprof.reports.formatting import (
@@ -68,7 +69,7 @@ def counters_of(analysis: KernelAnalysis) -> list[tuple[str, str, str]]:
     profile = analysis.profile
     duration = metrics.DURATION.partition(".")[0]
     found = []
-    for name in metrics.counters(profile.metrics):
+    for name in metrics.counters(profile.metrics) if profile.profiled else ():
         value, unit = profile.metrics[name], profile.units.get(name, "")
         if not isinstance(value, str) and not name.startswith(duration):
             found.append((name, raw_value(value), unit))
@@ -77,6 +78,9 @@ def counters_of(analysis: KernelAnalysis) -> list[tuple[str, str, str]]:
 
 def unexplained(kernels: Iterable[KernelAnalysis]) -> str:
     """What to say of launches of which nothing is known that would explain their time."""
+    kernels = list(kernels)
+    if not any(kernel.profile.profiled for kernel in kernels):
+        return NOT_PROFILED
     count = max((len(counters_of(kernel)) for kernel in kernels), default=0)
     remedy = "`gemmprof profile` or ncu --set full collects what explains them."
     if not count:
@@ -87,6 +91,8 @@ def unexplained(kernels: Iterable[KernelAnalysis]) -> str:
 
 def tiles(page: KernelPage) -> list[Tile]:
     """The key figures at the top of a kernel page; what is not known is left out."""
+    if not page.analysis.profile.profiled:
+        return []
     return [tile for tile in _all_tiles(page) if not tile[1].startswith("–")]
 
 

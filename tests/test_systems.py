@@ -68,7 +68,13 @@ def run(
     )
 
 
-@pytest.mark.parametrize("command", COMMANDS)
+FAST = ("report", "export", "diff")
+"""Those that lock, read side by side, and start children; the others are tried in the campaign."""
+
+
+@pytest.mark.parametrize(
+    "command", [pytest.param(name, marks=[] if name in FAST else [pytest.mark.campaign]) for name in COMMANDS]
+)
 def test_reading_asks_for_nothing_that_only_unix_has(command: str, tmp_path: Path) -> None:
     answer = run(tmp_path, COMMANDS[command], HIDDEN)
     assert answer.returncode == 0, answer.stderr
@@ -103,7 +109,16 @@ def test_agents_are_served_there_too(tmp_path: Path) -> None:
     assert "explain" in answer.stdout and answer.returncode == 0, answer.stderr
 
 
-@pytest.mark.parametrize("command", ["show", "explain", "report", "export", "roofline", "front door"])
+@pytest.mark.parametrize(
+    "command",
+    [
+        "report",
+        *(
+            pytest.param(name, marks=pytest.mark.campaign)
+            for name in ("show", "explain", "export", "roofline")
+        ),
+    ],
+)
 def test_without_ncu_report_everything_but_sass_is_there(command: str, tmp_path: Path) -> None:
     """There is none for Linux on Arm."""
     answer = run(tmp_path, COMMANDS[command], NO_NCU_REPORT)
