@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from statistics import NormalDist
 from typing import Literal
 
+from gemmprof.analysis.comparison.causes import what_changed
 from gemmprof.analysis.comparison.judgement import (
     EQUIVALENT_WITHIN,
     FALSE_DISCOVERY_RATE,
@@ -41,6 +42,8 @@ STEP_NS = 32.0
 """Resolution of ncu's durations where they are multiples of it, as on recent GPUs."""
 CONTROLS = 5
 """From so many kernels with the same code and counters on, what they did tells how much the machine changed."""
+TOLD = 5
+"""So many of the kernels that changed most are explained on both sides, which takes a second each."""
 ACROSS = ("card", "clocks", "set")
 """What may be compared although it differs, where the user asks for it."""
 
@@ -191,6 +194,7 @@ def compare_matches(
     judged = dict(zip(estimates, judge(list(estimates.values()), rate=rate, margin=margin), strict=True))
     for position, judgement in judged.items():
         found[position] = _with_verdict(found[position], judgement, margin)
+    _in_words_of_findings(found)
     return Outcome(before, after, tuple(found), tuple(notes), ladder)
 
 
@@ -291,6 +295,8 @@ def _with_verdict(one: Compared, judgement: Judgement, margin: float) -> Compare
             notes.append(
                 "same code and same counters: the machine made the difference (another card, placement in memory, load)"
             )
+    if verdict in ("slower", "faster") and not one.reasons:
+        notes += _not_collected(one)
     if judgement.own_share == 0:
         notes.append(_of_single_launches(one))
     if judgement.unsteady:
@@ -312,6 +318,24 @@ def _with_verdict(one: Compared, judgement: Judgement, margin: float) -> Compare
         cycles=None if one.timed else _cycles_change(before, after),
         note="; ".join(notes),
     )
+
+
+def _not_collected(one: Compared) -> Iterator[str]:
+    """What would have to be collected to tell why a kernel changed of which nothing is known that differs."""
+    missing = [] if one.counters_same is not None else ["the counters"]
+    missing += [] if one.code_same is not None else ["the machine code"]
+    if missing:
+        yield f"{' and '.join(missing)} that would tell why are not in both sides: collect them with --set full"
+
+
+def _in_words_of_findings(found: list[Compared]) -> None:
+    """Put before the remarks of those that changed most what the change was."""
+    changed = [at for at, one in enumerate(found) if one.verdict in ("slower", "faster") and not one.timed]
+    for at in sorted(changed, key=lambda at: -abs(found[at].judgement.change))[:TOLD]:  # type: ignore[union-attr]
+        one = found[at]
+        assert one.match.before is not None and one.match.after is not None and one.judgement is not None
+        said = what_changed(one.match.before, one.match.after, one.judgement.change)
+        found[at] = replace(one, note="; ".join(filter(None, (said, one.note))))
 
 
 def _launched_otherwise(before: KernelRecord, after: KernelRecord) -> Iterator[str]:

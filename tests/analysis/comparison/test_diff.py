@@ -223,6 +223,14 @@ class TestWhatMayBeCompared:
         assert side.processes == 2 and {record.launches for record in side.kernels} == {12, 6}
 
 
+def test_a_change_is_told_in_the_words_of_findings() -> None:
+    (kernel,) = outcome(*reversed(GELU)).kernels
+    assert re.match(
+        r"double precision \(predicted \d+ %, \d+ to \d+\) is gone: -2\d\.\d % measured; next: [a-z]",
+        kernel.note,
+    )
+
+
 class TestDocuments:
     def test_json_is_the_contract(self, capsys: pytest.CaptureFixture[str]) -> None:
         found = document([BASE, MORE], capsys)
