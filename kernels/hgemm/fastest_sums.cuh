@@ -84,6 +84,30 @@ __device__ __forceinline__ void take_part(float (&sums)[HALVES][COUNT], const fl
     if (thread == 0) *complete = 0;
 }
 
+// The sums of a tile that was cut along K: leaves them to the cluster that has its first steps (false), or takes what
+// the others have left. `index` is this cluster's.
+template <class TILE>
+__device__ __forceinline__ bool complete_sums(float (&sums)[TILE::halves][TILE::wn / 2], const Schedule& schedule,
+                                              const Pieces& piece, int index, int group) {
+    constexpr int PART = TILE::part_floats / 4;
+    const auto slot = [&](int block) { return block * TILE::slots + (TILE::in_turn ? 0 : group); };
+    const int block = int(blockIdx.x);
+    if (piece.first > 0 && schedule.splits == 1) {
+        leave_part(sums, schedule.parts + slot(block) * PART, schedule.complete + slot(block), schedule.ticket,
+                   3 + group);
+        return false;
+    }
+    // Clusters before this one have computed the rest of this tile, each a piece.
+    for (int from = index, done = piece.last; done < schedule.steps && schedule.splits == 1;) {
+        const int begin = Pieces::cut(schedule, --from), end = Pieces::cut(schedule, from - 1);
+        const int theirs = slot(block - (index - from) * TILE::pair);
+        if (begin < end)
+            take_part(sums, schedule.parts + theirs * PART, schedule.complete + theirs, schedule.ticket, 3 + group);
+        done += end - begin;
+    }
+    return true;
+}
+
 // Which of a thread's `quads` four sums a block adds up: from first(part) to first(part + 1).
 struct Share {
     int quads, splits;

@@ -24,7 +24,14 @@
 //
 // A pair of blocks below each other shares its tile of B as in stage 7, where B is read once; else a block alone is as
 // fast. In a cluster whose blocks also share K, block r computes row r % PAIR of the pair, and part r / PAIR of K.
+//
+// Its parts, each to be read alone:
+//   fastest_tiles.cuh   the tiles, and how a problem is divided among clusters
+//   fastest_step.cuh    what a consumer multiplies in a step
+//   fastest_sums.cuh    where its sums go (1, 3, 4)
+//   fastest_choice.cuh  the choice of tile and of who shares it, on the host (5)
 #include "fastest_choice.cuh"
+#include "fastest_step.cuh"
 #include "fastest_sums.cuh"
 
 static_assert(BM == 128, "BM must be 128: two consumer warpgroups multiply 64 rows each");
@@ -173,14 +180,7 @@ __global__ void __launch_bounds__(THREADS, 1)
             do {  // a piece has at least one step
                 ptx::barrier_wait(full + 8 * stage, parity);
                 const unsigned a_tile = tiles + stage * STAGE_BYTES, b_tile = a_tile + A::bytes;
-#pragma unroll
-                for (int half = 0; half < TILE::halves; ++half) ptx::pin(sums[half]);
-                ptx::wgmma_fence();
-#pragma unroll
-                for (int half = 0; half < TILE::halves; ++half)
-                    multiply_step<T, A, B>(sums[half], A::descriptor(a_tile, group_row + 64 * half),
-                                           B::descriptor(b_tile, group_col), step > 0);
-                ptx::wgmma_commit();
+                issue_step<T, TILE, A, B>(sums, a_tile, b_tile, group_row, group_col, step > 0);
                 if constexpr (TILE::kept) {
                     if (kept_row >= 0) {
 #pragma unroll
@@ -212,25 +212,8 @@ __global__ void __launch_bounds__(THREADS, 1)
 
             const int row = (tile_row * PAIR + pair_rank) * TILE::bm + group_row;
             const int col = tile_col * TILE::bn + group_col;
-            if constexpr (TILE::cuttable) {
-                constexpr int PART = TILE::part_floats / 4;
-                const auto slot = [&](int block) { return block * TILE::slots + (TILE::in_turn ? 0 : group); };
-                const int block = int(blockIdx.x);
-                if (piece.first > 0 && schedule.splits == 1) {
-                    leave_part(sums, schedule.parts + slot(block) * PART, schedule.complete + slot(block),
-                               schedule.ticket, 3 + group);
-                    continue;
-                }
-                // Clusters before this one have computed the rest of this tile, each a piece.
-                for (int from = index, done = piece.last; done < schedule.steps && schedule.splits == 1;) {
-                    const int begin = Pieces::cut(schedule, --from), end = Pieces::cut(schedule, from - 1);
-                    const int theirs = slot(block - (index - from) * PAIR);
-                    if (begin < end)
-                        take_part(sums, schedule.parts + theirs * PART, schedule.complete + theirs, schedule.ticket,
-                                  3 + group);
-                    done += end - begin;
-                }
-            }
+            if constexpr (TILE::cuttable)
+                if (!complete_sums<TILE>(sums, schedule, piece, index, group)) continue;
             if (!TILE::in_turn && schedule.splits > 1) {
                 exchange_and_store<T, TILE>(sums[0], tiles, summed, part, schedule.splits, pair_rank, row, col, out);
                 break;
