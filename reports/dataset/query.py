@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import reduce
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from gemmprof.analysis.comparison.quantities import ALIASES
 from gemmprof.analysis.inputs.conditions import (
@@ -257,10 +257,15 @@ def _metrics(path: Path, names: Sequence[str], rows: int) -> dict[str, pa.Array]
 
 def _groups(file: ParquetReader, names: Sequence[str]) -> list[int]:
     """The row groups that can hold these metrics, by the bounds that are kept of their names."""
-    found = []
-    for number in range(file.metadata.num_row_groups):
-        group = file.metadata.row_group(number)
-        bounds = group.column(file.schema.get_field_index("metric")).statistics
-        if bounds is None or not bounds.has_min_max or any(bounds.min <= n <= bounds.max for n in names):
-            found.append(number)
-    return found
+    place = file.schema.get_field_index("metric")
+    if place < 0:
+        raise file.refused("is no table of metrics")
+    chunks = (file.metadata.row_group(at).column(place) for at in range(file.metadata.num_row_groups))
+    return [at for at, chunk in enumerate(chunks) if _may_hold(chunk.statistics, names)]
+
+
+def _may_hold(bounds: Any, names: Sequence[str]) -> bool:
+    try:
+        return bounds is None or not bounds.has_min_max or any(bounds.min <= n <= bounds.max for n in names)
+    except (UnicodeError, TypeError):  # the bounds are damaged: then the texts tell
+        return True

@@ -162,7 +162,11 @@ def _schema(path: Path, messages: pa.ipc.MessageReader) -> pa.Schema:
         **{name: pa.string() for name in NAMES},
         **{"first": moment, "last": moment, "last_ns": pa.float64(), "times": pa.large_binary()},
     }
-    if {part.name: part.type for part in schema} != expected or len(schema) != len(expected):
+    try:
+        found = [(part.name, part.type) for part in schema]
+    except UnicodeError:
+        found = []
+    if dict(found) != expected or len(found) != len(expected):
         raise RefusedFileError(path, "is no index of a history: it has other columns")
     return schema
 

@@ -94,7 +94,10 @@ def rows_of_series(
     wanted = np.unique(numbers)
     with PointsReader(path) as file:
         groups = range(file.metadata.num_row_groups)
-        rows = file.read(columns, [at for at in groups if _holds(file.metadata.row_group(at), wanted)])
+        place = max(0, file.schema.get_field_index("series"))
+        rows = file.read(
+            columns, [at for at in groups if _holds(file.metadata.row_group(at).column(place), wanted)]
+        )
     return rows.filter(pc.is_in(rows.column("series"), value_set=pa.array(wanted)))
 
 
@@ -121,11 +124,11 @@ def _problem(name: str, column: pa.ChunkedArray) -> str:
     return ""
 
 
-def _holds(group: pq.RowGroupMetaData, wanted: npt.NDArray[np.int64]) -> bool:
-    """Whether a row group can hold one of these series, by the bounds that Parquet keeps of its first column."""
+def _holds(series: pq.ColumnChunkMetaData, wanted: npt.NDArray[np.int64]) -> bool:
+    """Whether a row group can hold one of these series, by the bounds that Parquet keeps of its numbers."""
     import numpy as np
 
-    bounds = group.column(0).statistics
-    if bounds is None or not bounds.has_min_max:
+    bounds = series.statistics
+    if bounds is None or not bounds.has_min_max or not isinstance(bounds.min, int):
         return True
     return bool(np.searchsorted(wanted, bounds.max, "right") > np.searchsorted(wanted, bounds.min))

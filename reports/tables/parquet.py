@@ -128,6 +128,9 @@ class ParquetReader:
                 self._source, thrift_string_size_limit=LARGEST_FOOTER, thrift_container_size_limit=1 << 18
             )
             self._check_schema(kind)
+        except UnicodeError as error:
+            self._source.close()
+            raise self.refused(f"is damaged: {error}") from None
         except BaseException:
             self._source.close()
             raise

@@ -250,6 +250,64 @@ def test_no_link_is_followed_out_of_a_store(folder: Path, door: str) -> None:
     assert told.returncode == 2 and "is a link" in told.stderr
 
 
+MUTANTS = """
+import random, sys
+from pathlib import Path
+from gemmprof.analysis.inputs.conditions import parse_condition
+from gemmprof.base.errors import GemmprofError
+from gemmprof.reports.dataset.query import search
+from gemmprof.reports.history.store import HistoryStore
+
+dice = random.Random(7)
+files = [next(Path().glob(p)) for p in sys.argv[2:]]
+good = {file: file.read_bytes() for file in files}
+numbers = [b"\\xff" * 4, b"\\0" * 4, b"\\xff\\xff\\xff\\x7f", b"\\0\\0\\0\\x80"]
+refused = 0
+for _ in range(int(sys.argv[1])):
+    file = dice.choice(files)
+    data = bytearray(good[file])
+    for _ in range(dice.choice((1, 1, 2, 4, 8))):
+        # Half of the changes hit the end, where these formats describe themselves.
+        at = dice.randrange(len(data)) if dice.random() < 0.5 else -dice.randrange(1, min(len(data), 3000))
+        at %= len(data)
+        kind = dice.randrange(5)
+        if kind == 0:
+            data[at] ^= 1 << dice.randrange(8)
+        elif kind == 1:
+            data[at : at + 4] = dice.choice(numbers)
+        elif kind == 2:
+            data[at : at + 8] = (1 << dice.randrange(62)).to_bytes(8, "little")
+        elif kind == 3:
+            del data[at : at + dice.randrange(1, 64)]
+        else:
+            data[at:at] = dice.randbytes(dice.randrange(1, 64))
+    file.write_bytes(data)
+    try:
+        if file.parts[0] == "compact":
+            store = HistoryStore.open("compact")
+            store.series(), store.points(), store.times(), store.columns_of(store.numbers())
+        else:
+            search(Path("set"), parse_condition("time > 1ns and launch__thread_count > 1"))
+    except GemmprofError:
+        refused += 1
+    file.write_bytes(good[file])
+print(refused)
+"""
+
+
+@pytest.mark.parametrize("mutants", [100, pytest.param(3000, marks=pytest.mark.campaign)])
+def test_changed_tables_are_read_or_refused(folder: Path, mutants: int) -> None:
+    """Nothing else: no other exception, no crash of a library."""
+    files = ["compact/records/*.parquet", "compact/series/*.arrow", "set/parts/*.parquet", "set/metrics/*.parquet",
+             "set/dataset.json"]  # fmt: skip
+    told = subprocess.run(
+        [sys.executable, "-c", MUTANTS, str(mutants), *files], capture_output=True, text=True, cwd=folder,
+        timeout=500, check=False,
+    )  # fmt: skip
+    assert told.returncode == 0, told.stderr[-2000:]
+    assert int(told.stdout) > mutants / 2
+
+
 def test_a_record_names_no_files_to_delete(folder: Path) -> None:
     """A compacted history says which records it replaces, and those are removed."""
     victim = folder / "victim.txt"
