@@ -5,6 +5,15 @@ The names below are loaded on first use, so that ``import gemmprof`` stays cheap
 
 from __future__ import annotations
 
+import sys
+
+if sys.argv and (sys.argv[0] == "-m" or sys.argv[0].endswith("/gemmprof")):
+    # The command's own process: what follows takes its time to load, and Ctrl-C there just ends it (see `__main__`).
+    import _signal  # type: ignore[import-not-found]
+
+    if _signal.getsignal(_signal.SIGINT) is not _signal.SIG_IGN:
+        _signal.signal(_signal.SIGINT, _signal.SIG_DFL)
+
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 

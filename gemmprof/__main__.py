@@ -10,16 +10,12 @@ import sys
 
 def entry() -> int:
     """Run the command of this process; returns the exit code."""
-    handler = _signal.getsignal(_signal.SIGINT)
-    handled = handler is _signal.default_int_handler  # not in the background of a script, where it is ignored
-    if handled:
+    if _signal.getsignal(_signal.SIGINT) is not _signal.SIG_IGN:
         _signal.signal(_signal.SIGINT, _signal.SIG_DFL)
     from gemmprof.cli import main
 
-    if handled:
-        _signal.signal(_signal.SIGINT, _signal.default_int_handler)
     code = main()
-    if handled:
+    if _signal.getsignal(_signal.SIGINT) is not _signal.SIG_IGN:
         _signal.signal(_signal.SIGINT, _signal.SIG_DFL)
     return code
 

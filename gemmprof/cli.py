@@ -340,6 +340,8 @@ def _orderly_endings() -> Iterator[None]:
 
     changed = []
     if threading.current_thread() is threading.main_thread():
+        if signal.getsignal(signal.SIGINT) is signal.SIG_DFL:  # see `gemmprof.__main__`
+            signal.signal(signal.SIGINT, signal.default_int_handler)
         for number in system.endings():
             if signal.getsignal(number) is signal.SIG_DFL:
                 signal.signal(number, end)
