@@ -10,6 +10,7 @@ import csv
 import io
 from pathlib import Path
 
+from gemmprof.base.foreign_files import read_text
 from gemmprof.gpu.arch import BUILT
 from gemmprof.kernels.build import BuildResult, build
 
@@ -50,7 +51,7 @@ def sass_table(built: BuildResult) -> str:
 
 def committed_sass(name: str, architecture: str) -> str:
     """The digest of a stage's machine code for an architecture (``sm_90``); '' where the table has none."""
-    for row in csv.reader(SASS_TABLE.read_text(encoding="utf-8").splitlines()):
+    for row in csv.reader(read_text(SASS_TABLE).splitlines()):
         if row[0] == name and row[1].rstrip("af") == architecture:
             return row[2]
     return ""

@@ -58,6 +58,7 @@ ALLOWED = {
     DOOR: "the door",
     "gemmprof.base.output": "locks of folders, files that it is writing itself, without links",
     "gemmprof.base.printable": "/dev/null",
+    "gemmprof.base.system": "folders, to lock them or to have them on the disk",
     "gemmprof.children.line_worker": "its own pipes, and a file of events that it appends to",
     "gemmprof.analysis.reading.native": "its own pipes",
     "gemmprof.analysis.reading.unpack": "a duplicate of what the door opened",
