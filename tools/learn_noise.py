@@ -29,7 +29,7 @@ from gemmprof.analysis.comparison.distributions import clipped_squares, location
 from gemmprof.analysis.comparison.judgement import FALSE_DISCOVERY_RATE, Batch, Judgement, estimate, judge
 from gemmprof.analysis.comparison.noise import REFERENCE_NS, NoiseModel, limit_of
 from gemmprof.analysis.reading.report import ReportReader
-from gemmprof.base.brief import time_words
+from gemmprof.base import amounts
 from gemmprof.model import FamilyKey
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -386,7 +386,7 @@ def classes() -> str:
         cells = " | ".join(
             f"{100 * model.of(nanoseconds, limit).middle:.2f} %" for limit in ("compute", "memory", "latency")
         )
-        rows.append(f"| {time_words(nanoseconds)} | {cells} |")
+        rows.append(f"| {amounts.nanoseconds(nanoseconds)} | {cells} |")
     rows.append("")
     rows.append(
         f"Two of three kernels lie within {math.exp(model.factor):.1f} times as much or as little. Whole processes "
