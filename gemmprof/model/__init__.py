@@ -6,9 +6,11 @@ for durations that gemmprof timed, hertz, cycles. Percentages run from 0 to 100,
 
 from __future__ import annotations
 
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 from gemmprof.model.findings import AtLimit, CodePlace, Evidence, Explanation, Finding
 from gemmprof.model.gpu import ArchLimits, Card, Practice
-from gemmprof.model.ladder import Ladder, Problem, Stage
 from gemmprof.model.profiles import (
     Device,
     FamilyKey,
@@ -22,7 +24,10 @@ from gemmprof.model.profiles import (
     SessionDetails,
     Source,
 )
-from gemmprof.model.runs import ReportRecord, RunInfo, StageRecord, StageResult, Timing, Verification
+
+if TYPE_CHECKING:
+    from gemmprof.model.ladder import Ladder, Problem, Stage
+    from gemmprof.model.runs import ReportRecord, RunInfo, StageRecord, StageResult, Timing, Verification
 
 __all__ = [
     "ArchLimits",
@@ -54,3 +59,12 @@ __all__ = [
     "Timing",
     "Verification",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    # What a run.json holds says its ranges in msgspec's words, which an answer on occupancy need not wait for.
+    for home in ("ladder", "runs") if name in __all__ else ():
+        module = import_module(f"gemmprof.model.{home}")
+        if name in vars(module):
+            return vars(module)[name]
+    raise AttributeError(f"module 'gemmprof.model' has no attribute {name!r}")

@@ -11,7 +11,7 @@ from profiles import BASE
 from recorded_data import ROOT, ReadRecorded
 
 from gemmprof import metrics
-from gemmprof.analysis.explanation import explain
+from gemmprof.analysis.explanation import engine, explain
 from gemmprof.analysis.explanation.candidate import LATENCY, SPECIFIC, Candidate
 from gemmprof.analysis.explanation.causes.access import _computing, uncoalesced_access
 from gemmprof.analysis.explanation.causes.arithmetic import non_fused_arithmetic
@@ -21,7 +21,6 @@ from gemmprof.analysis.explanation.causes.reuse import redundant_loads
 from gemmprof.analysis.explanation.causes.waits import instruction_cache, memory_latency
 from gemmprof.analysis.explanation.demands.time_model import Fix, TimeModel
 from gemmprof.analysis.explanation.demands.work import Work, work
-from gemmprof.analysis.explanation.engine import weigh
 from gemmprof.analysis.explanation.prediction import Prediction, Predictor
 from gemmprof.analysis.reading.report import read_report
 from gemmprof.model import Instances
@@ -58,9 +57,10 @@ class TestWeighing:
         self, candidates: tuple[Candidate, ...], *predictions: tuple[float, float, float]
     ) -> list[tuple[str, Prediction]]:
         found = made("EXIT ;")
-        found.once("candidates", lambda: candidates)
         told = {one.cause: Prediction(*numbers) for one, numbers in zip(candidates, predictions, strict=True)}
-        return [(one.cause, prediction) for one, prediction in weigh(found, Told(found, told))]
+        with pytest.MonkeyPatch.context() as patched:
+            patched.setattr(engine, "detect", lambda _: candidates)
+            return [(one.cause, prediction) for one, prediction in engine.weigh(found, Told(found, told))]
 
     def test_a_follower_keeps_its_saving_within_its_interval(self) -> None:
         lead = Candidate("specific", Fix(), "", rank=SPECIFIC)
