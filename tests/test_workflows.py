@@ -104,7 +104,7 @@ def test_the_gpu_workflows(name: str, after: str, code: int, place: Path) -> Non
     if name == "gitlab.yml":
         assert (place / "kernels.xml").is_file()
     elif code:
-        assert "::error title=gemmprof::" in done.stdout
+        assert re.search(r"^::error file=[^,]+,line=\d+,title=gemmprof::", done.stdout, re.MULTILINE)
 
 
 def parsed(name: str) -> dict[Any, Any]:

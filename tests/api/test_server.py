@@ -148,6 +148,8 @@ def test_the_skill_names_commands_and_options_that_exist() -> None:
     assert skill.startswith("---\nname: gemmprof\ndescription: ")
     for line in re.findall(r"^    gemmprof (.*)$", skill, re.MULTILINE):
         words = line.partition("#")[0].split()
+        if words[0].endswith(".ncu-rep"):  # the front door takes a report in a command's place
+            continue
         assert words[0] in COMMANDS
         shown = subprocess.run(
             [sys.executable, "-m", "gemmprof", words[0], "--help"], capture_output=True, text=True, check=True

@@ -18,11 +18,11 @@ from recorded_data import DATA, ROOT, ReadRecorded
 from rich.console import Console
 
 from gemmprof.analysis.explanation import explain
-from gemmprof.analysis.explanation.demands.resources import BY_KEY
 from gemmprof.analysis.kernel_analysis import analyse
 from gemmprof.analysis.reading.report import read_report
 from gemmprof.analysis.session import Session, load_session
 from gemmprof.base.documents import json_text
+from gemmprof.gpu.arch import practice_of
 from gemmprof.model import Explanation, KernelProfile
 from gemmprof.reports.documents.of_findings import ExplainDocument, explain_document
 from gemmprof.reports.explanations.markdown import code, document
@@ -177,4 +177,5 @@ def test_the_floor_of_a_kernel_on_dram_is_its_bytes_over_what_the_card_does() ->
     assert made.traffic is not None and made.traffic.resource == "DRAM" and made.floor_ns is not None
     moved = sum(profile.number(f"dram__bytes_{way}.sum") or 0.0 for way in ("read", "write"))
     h200 = 4.8e12  # bytes a second, by its data sheet
-    assert made.floor_ns == pytest.approx(1e9 * moved / (h200 * BY_KEY["dram"].ceiling), rel=0.1)
+    practice, _ = practice_of(profile.device.compute_capability)
+    assert made.floor_ns == pytest.approx(1e9 * moved / (h200 * practice.ceilings["dram"]), rel=0.1)

@@ -59,6 +59,7 @@ def leftovers(folder: Path) -> list[Path]:
     return [path for path in folder.rglob("*") if is_leftover(path) or path.name == "spill"]
 
 
+@pytest.mark.campaign
 def test_eight_writers_of_a_history_that_are_killed_and_stopped(campaign: Campaign, tmp_path: Path) -> None:
     store, said = tmp_path / "history", tmp_path / "said"
     writers: list[subprocess.Popen[bytes]] = []

@@ -279,7 +279,7 @@ def test_without_the_extra_it_is_named(monkeypatch) -> None:
     monkeypatch.setitem(sys.modules, "distributed", None)
     with pytest.raises(UsageError, match="Dask") as error, cluster_site("tcp://127.0.0.1:9"):
         pass
-    assert "gemmprof[cluster]" in error.value.remedies[0]
+    assert "pip install '.[cluster]'" in error.value.remedies[0]
 
 
 def test_a_cluster_without_gpus_says_how_to_start_workers() -> None:
