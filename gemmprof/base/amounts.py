@@ -31,6 +31,8 @@ def significant(value: float, digits: int = 3) -> str:
     """``value`` with about ``digits`` significant digits, no exponent, digits before the point never rounded off."""
     if value == 0:
         return "0"
+    if not math.isfinite(value):  # a damaged report's
+        return str(value)
     exponent = math.floor(math.log10(abs(value)))
     if abs(value) >= 10.0 ** (exponent + 1) * (1 - 0.5 * 10.0**-digits):
         exponent += 1  # 0.9997 with three digits is 1.00, not 1.000
