@@ -145,10 +145,10 @@ class Judge:
             model = TimeModel(found, settings)
             predictor = Predictor(model, probes=intervals)
             weighed = weigh(found, predictor) if model.known else []
-            together = predictor.together([candidate for candidate, _ in weighed]) if weighed else 0.0
+            together = predictor.together(one.variant.fix for one in weighed)
             self._said[key] = Said(
-                tuple((candidate.cause, prediction) for candidate, prediction in weighed),
-                max(together, weighed[0][1].saves if weighed else 0.0),
+                tuple((one.candidate.cause, one.prediction) for one in weighed),
+                max(together, weighed[0].prediction.saves if weighed else 0.0),
             )
         return self._said[key]
 

@@ -19,17 +19,35 @@ the reason, an order of work that might be better.
 
 
 @dataclass(frozen=True)
+class Variant:
+    """One way to write it instead.
+
+    Attributes:
+        name: what is written instead, in a few words and with its parameters (``registers, 4 outputs a thread``).
+        fix: all that it changes.
+        cautious, bold: the same with less and with more taken away, for the interval; None where there is no doubt.
+        change: what to try, one plain sentence; '' for the candidate's own.
+        exact: the arithmetic and its precision stay. What changes them stands in a list of its own.
+    """
+
+    name: str
+    fix: Fix
+    cautious: Fix | None = None
+    bold: Fix | None = None
+    change: str = ""
+    exact: bool = True
+
+
+@dataclass(frozen=True)
 class Candidate:
     """A flaw that was found, not yet weighed.
 
     Attributes:
         cause: key of `CAUSES`.
-        fix: what goes away with it.
+        variants: the ways to be rid of it, at least one. The one that saves most stands for the finding.
         change: what to try, one plain sentence.
         evidence: the numbers that it rests on.
         attributed: share of the flaw by instruction; None for a flaw of the launch.
-        cautious, bold: the same fix with less and with more taken away, for the interval; None where there
-            is no doubt.
         least: the cause is not a finding below this share of the time.
         rank: a general name for the same loss (``low_occupancy`` beside ``memory_latency``) steps behind a
             more specific one.
@@ -38,16 +56,19 @@ class Candidate:
     """
 
     cause: str
-    fix: Fix
+    variants: tuple[Variant, ...]
     change: str
     evidence: tuple[Evidence, ...] = ()
     attributed: Array | None = field(default=None, repr=False)
-    cautious: Fix | None = None
-    bold: Fix | None = None
     least: float = 0.02
     rank: int = SPECIFIC
     yields: float = 0.55
     follows: bool = False
+
+    @property
+    def fix(self) -> Fix:
+        """What the first variant changes."""
+        return self.variants[0].fix
 
 
 def evidence(work: Work, *names: str) -> tuple[Evidence, ...]:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from gemmprof import metrics
-from gemmprof.analysis.explanation.candidate import Candidate
+from gemmprof.analysis.explanation.candidate import Candidate, Variant
 from gemmprof.analysis.explanation.causes import detect
 from gemmprof.analysis.explanation.demands.resources import BY_KEY, TRAFFIC
 from gemmprof.analysis.explanation.demands.time_model import FEW_LOADS, LATENCY, Settings, TimeModel
@@ -13,7 +13,7 @@ from gemmprof.analysis.explanation.demands.work import Work, work
 from gemmprof.analysis.explanation.places import places
 from gemmprof.analysis.explanation.prediction import Prediction, Predictor
 from gemmprof.analysis.explanation.trust import doubts
-from gemmprof.model import AtLimit, Explanation, Finding, KernelProfile
+from gemmprof.model import AtLimit, Explanation, Finding, KernelProfile, Rewrite
 
 MOST = 8
 """Findings of one launch."""
@@ -41,9 +41,9 @@ def explain_work(found: Work, settings: Settings | None = None) -> Explanation:
     if profile.workload == "kernel" and found.elapsed > 0 and model.known:
         predictor = Predictor(model)
         weighed = weigh(found, predictor)
-        findings = tuple(_finding(found, candidate, prediction) for candidate, prediction in weighed)
+        findings = tuple(_finding(found, one) for one in weighed)
         if len(weighed) > 1:
-            together = max(predictor.together(candidate for candidate, _ in weighed), findings[0].saves)
+            together = max(predictor.together(one.variant.fix for one in weighed), findings[0].saves)
         limit = _limit(model)
     return Explanation(
         launch=profile.index,
@@ -68,40 +68,74 @@ def _traffic(found: Work) -> AtLimit | None:
     return None if busiest is None else AtLimit(busiest.resource.title, min(1.0, busiest.share))
 
 
-def weigh(found: Work, predictor: Predictor) -> list[tuple[Candidate, Prediction]]:
+@dataclass(frozen=True)
+class Weighed:
+    """A candidate with what each of its variants saves, the best first: that one stands for the finding."""
+
+    candidate: Candidate
+    variants: tuple[tuple[Variant, Prediction], ...]
+
+    @property
+    def variant(self) -> Variant:
+        """The best."""
+        return self.variants[0][0]
+
+    @property
+    def prediction(self) -> Prediction:
+        """What it saves."""
+        return self.variants[0][1]
+
+    def at_most(self, saves: float) -> Weighed:
+        """The same with no variant that saves more."""
+        return replace(self, variants=tuple((variant, one.at_most(saves)) for variant, one in self.variants))
+
+
+def weigh(found: Work, predictor: Predictor) -> list[Weighed]:
     """Candidates that save enough, most saved first; general names behind specific ones that explain the
     same.
     """
     worth = []
     for candidate in detect(found):
-        if predictor.quick(candidate.fix) >= candidate.least:
-            worth.append((candidate, predictor.predict(candidate)))
-    worth.sort(key=lambda item: -item[1].saves)
-    kept: list[tuple[Candidate, Prediction]] = []
+        saving = [one for one in candidate.variants if predictor.quick(one.fix) >= candidate.least]
+        if saving:
+            variants = sorted(
+                ((one, predictor.predict(one)) for one in saving), key=lambda one: -one[1].saves
+            )
+            worth.append(Weighed(candidate, tuple(variants)))
+    worth.sort(key=lambda one: -one.prediction.saves)
+    kept: list[Weighed] = []
     # Time in which warps are stalled together is a loss of its own, which no general name tells.
-    told = [
-        (one, predictor.quick(replace(one.fix, stalled=0.0)) if one.fix.stalled else prediction.saves)
-        for one, prediction in worth
-    ]
-    for candidate, prediction in worth:
-        rival = max((saves for other, saves in told if other.rank > candidate.rank), default=0.0)
-        if rival < candidate.yields * prediction.saves:
-            kept.append((candidate, prediction))
-        elif candidate.follows and prediction.saves < ALIKE * rival:
-            kept.append((candidate, prediction.at_most(rival)))
-    kept.sort(key=lambda item: (-item[1].saves, -item[0].rank))
+    told = [(one.candidate.rank, _without_stalls(one, predictor)) for one in worth]
+    for one in worth:
+        candidate, saves = one.candidate, one.prediction.saves
+        rival = max((told_saves for rank, told_saves in told if rank > candidate.rank), default=0.0)
+        if rival < candidate.yields * saves:
+            kept.append(one)
+        elif candidate.follows and saves < ALIKE * rival:
+            kept.append(one.at_most(rival))
+    kept.sort(key=lambda one: (-one.prediction.saves, -one.candidate.rank))
     return kept[:MOST]
 
 
-def _finding(found: Work, candidate: Candidate, prediction: Prediction) -> Finding:
+def _without_stalls(one: Weighed, predictor: Predictor) -> float:
+    fix = one.variant.fix
+    return predictor.quick(replace(fix, stalled=0.0)) if fix.stalled else one.prediction.saves
+
+
+def _finding(found: Work, one: Weighed) -> Finding:
+    candidate, best = one.candidate, one.prediction
     return Finding(
         cause=candidate.cause,
-        saves=prediction.saves,
-        saves_low=prediction.low,
-        saves_high=prediction.high,
+        saves=best.saves,
+        saves_low=best.low,
+        saves_high=best.high,
         places=places(found, candidate.attributed),
         evidence=candidate.evidence,
-        change=candidate.change,
+        change=one.variant.change or candidate.change,
+        variants=tuple(
+            Rewrite(variant.name, saved.saves, saved.low, saved.high, variant.exact)
+            for variant, saved in one.variants
+        ),
     )
 
 

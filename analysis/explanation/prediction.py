@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-from gemmprof.analysis.explanation.candidate import Candidate
+from gemmprof.analysis.explanation.candidate import Variant
 from gemmprof.analysis.explanation.demands.time_model import Fix, TimeModel
 
 PROBES = (
@@ -60,29 +60,29 @@ class Predictor:
         """What a change saves, without an interval."""
         return self.model.saves(fix)
 
-    def predict(self, candidate: Candidate) -> Prediction:
-        """What fixing a candidate saves."""
-        saves = self.model.saves(candidate.fix)
-        others = [probe.saves(candidate.fix) for probe in self.probes]
+    def predict(self, variant: Variant) -> Prediction:
+        """What one way of fixing saves."""
+        saves = self.model.saves(variant.fix)
+        others = [probe.saves(variant.fix) for probe in self.probes]
         down = up = 0.0
         for other in others:
             if other < saves:
                 down += (saves - other) ** 2
             else:
                 up += (other - saves) ** 2
-        if candidate.cautious is not None:
-            down += min(0.0, self.model.saves(candidate.cautious) - saves) ** 2
-        if candidate.bold is not None:
-            up += max(0.0, self.model.saves(candidate.bold) - saves) ** 2
+        if variant.cautious is not None:
+            down += min(0.0, self.model.saves(variant.cautious) - saves) ** 2
+        if variant.bold is not None:
+            up += max(0.0, self.model.saves(variant.bold) - saves) ** 2
         low = saves - SPREAD * (down + OTHER_WAY * up + FLOOR**2) ** 0.5
         high = saves + SPREAD * (up + OTHER_WAY * down + FLOOR**2) ** 0.5
         return Prediction(_share(saves), _share(low), _share(high))
 
-    def together(self, candidates: Iterable[Candidate]) -> float:
-        """What fixing all of them saves."""
+    def together(self, fixes: Iterable[Fix]) -> float:
+        """What all of these save at once."""
         fix = Fix()
-        for candidate in candidates:
-            fix = fix.together(candidate.fix)
+        for one in fixes:
+            fix = fix.together(one)
         return _share(self.model.saves(fix))
 
 

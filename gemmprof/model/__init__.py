@@ -9,7 +9,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from gemmprof.model.findings import AtLimit, CodePlace, Evidence, Explanation, Finding
+from gemmprof.model.findings import AtLimit, CodePlace, Evidence, Explanation, Finding, Rewrite
 from gemmprof.model.gpu import ArchLimits, Card, Practice
 from gemmprof.model.profiles import (
     Device,
@@ -49,6 +49,7 @@ __all__ = [
     "Practice",
     "Problem",
     "ReportRecord",
+    "Rewrite",
     "RuleResult",
     "RunInfo",
     "SessionDetails",

@@ -39,16 +39,35 @@ class CodePlace:
 
 
 @dataclass(frozen=True, slots=True)
+class Rewrite:
+    """One way to change what a finding names, and what it would bring.
+
+    Attributes:
+        name: what is written instead, in a few words.
+        saves: predicted share of the launch's time, 0 to 1.
+        saves_low, saves_high: 80 % interval of it.
+        same_arithmetic: it computes the same to the same precision.
+    """
+
+    name: str
+    saves: float
+    saves_low: float
+    saves_high: float
+    same_arithmetic: bool = True
+
+
+@dataclass(frozen=True, slots=True)
 class Finding:
     """A cause that holds a launch back, and what fixing it alone would bring.
 
     Attributes:
         cause: key of ``analysis.explanation.causes.CAUSES``.
-        saves: predicted share of the launch's time, 0 to 1.
+        saves: predicted share of the launch's time, 0 to 1: of the best of its variants.
         saves_low, saves_high: 80 % interval of it.
         places: where it sits, heaviest first.
         evidence: the numbers that it rests on.
         change: what to try, one sentence.
+        variants: the ways to change it, the best first.
     """
 
     cause: str
@@ -58,6 +77,7 @@ class Finding:
     places: tuple[CodePlace, ...] = ()
     evidence: tuple[Evidence, ...] = ()
     change: str = ""
+    variants: tuple[Rewrite, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from msgspec import Meta
 
 from gemmprof.analysis.explanation.causes import CAUSES
 from gemmprof.base.documents import Document, Part
-from gemmprof.model import AtLimit, CodePlace, Evidence, Explanation, Finding
+from gemmprof.model import AtLimit, CodePlace, Evidence, Explanation, Finding, Rewrite
 
 if TYPE_CHECKING:
     from gemmprof.analysis.session import Session
@@ -44,6 +44,18 @@ class Fact(Part, frozen=True):
     unit: Annotated[str, "its unit"]
 
 
+class VariantPart(Part, frozen=True):
+    """One way to change what a finding names."""
+
+    SOURCES = (Rewrite,)
+
+    name: Annotated[str, "what is written instead, in a few words"]
+    saves: Share
+    saves_low: Share
+    saves_high: Share
+    same_arithmetic: Annotated[bool, "whether it computes the same to the same precision"]
+
+
 class FindingPart(Part, frozen=True):
     """A cause that holds a launch back."""
 
@@ -58,6 +70,7 @@ class FindingPart(Part, frozen=True):
     places: Annotated[tuple[PlacePart, ...], "where it sits, heaviest first"]
     evidence: Annotated[tuple[Fact, ...], "the numbers that it rests on"]
     change: str
+    variants: Annotated[tuple[VariantPart, ...], "the ways to change it, the best first"]
 
 
 class LimitPart(Part, frozen=True):
@@ -120,9 +133,12 @@ def finding_part(finding: Finding) -> FindingPart:
     """One finding, as it stands in a launch's ``findings``."""
     return FindingPart.of(
         finding,
-        **{
-            name: round(getattr(finding, name), SHARE_DIGITS) for name in ("saves", "saves_low", "saves_high")
-        },
+        **_rounded(finding),
+        variants=tuple(VariantPart.of(one, **_rounded(one)) for one in finding.variants),
         places=tuple(PlacePart.of(place, share=round(place.share, SHARE_DIGITS)) for place in finding.places),
         evidence=tuple(map(Fact.of, finding.evidence)),
     )
+
+
+def _rounded(found: Finding | Rewrite) -> dict[str, float]:
+    return {name: round(getattr(found, name), SHARE_DIGITS) for name in ("saves", "saves_low", "saves_high")}

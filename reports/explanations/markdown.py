@@ -72,6 +72,8 @@ def _kernel(one: Explained, findings: int, facts: int, places: int, trust: int) 
 
 def _finding(number: int, finding: Finding, facts: int, places: int) -> Iterator[str]:
     yield f"{number}. **{finding.cause}** saves {words.saved(finding)} of its time. {_plain(finding.change)}"
+    if ways := words.ways(finding):
+        yield f"   - {_plain(ways)}"
     for where in finding.places[:places]:
         inlined = f" (inlined {', '.join(map(code, where.inlined))})" if where.inlined else ""
         shown = where.text or where.sass

@@ -119,6 +119,8 @@ def block(
 def _finding(number: int, finding: Finding, width: int, facts: int, places: int) -> Iterator[str]:
     yield _cut(f"  {number}. {finding.cause}: saves {words.saved(finding)}", width)
     yield from _wrapped(finding.change, width, "     ", "     ")
+    if ways := words.ways(finding):
+        yield from _wrapped(ways, width, "     ", "     ")
     lines = [
         f"at {words.place_with_code(where)} ({100 * where.share:.0f} %)" for where in finding.places[:places]
     ]

@@ -26,6 +26,13 @@ def saved(finding: Finding) -> str:
     return f"{100 * finding.saves:.0f} % ({100 * finding.saves_low:.0f} to {100 * finding.saves_high:.0f})"
 
 
+def ways(finding: Finding) -> str:
+    """``registers, 4 outputs a thread: 62 %; tile in shared memory: 33 %``; '' where there is but one way."""
+    if len(finding.variants) < 2:
+        return ""
+    return "; ".join(f"{one.name}: {100 * one.saves:.0f} %" for one in finding.variants)
+
+
 def title(finding: Finding) -> str:
     """The cause in words."""
     return CAUSES.get(finding.cause, finding.cause)

@@ -252,6 +252,7 @@ def environment() -> Environment:
     env.filters["base_name"] = base_name
     env.filters["json"] = json_for_script
     env.filters["finding_title"] = explanations.title
+    env.filters["finding_ways"] = explanations.ways
     env.filters["place_words"] = explanations.place
     env.filters["evidence_words"] = explanations.fact
     env.tests["missing"] = _is_missing

@@ -13,6 +13,7 @@ from gemmprof.analysis.explanation.candidate import (
     LATENCY,
     SPECIFIC,
     Candidate,
+    Variant,
     derived,
     evidence,
     keep_of,
@@ -65,9 +66,14 @@ def uncoalesced_access(work: Work) -> Iterator[Candidate]:
 
     yield Candidate(
         cause="uncoalesced_access",
-        fix=fix(0.4, factors, gone),
-        cautious=fix(1.0, factors, gone / blocks),
-        bold=fix(0.0, {**factors, "dram": min(factors["dram"], factors["l2"])}, stalled_time),
+        variants=(
+            Variant(
+                "neighbouring threads at neighbouring addresses",
+                fix(0.4, factors, gone),
+                cautious=fix(1.0, factors, gone / blocks),
+                bold=fix(0.0, {**factors, "dram": min(factors["dram"], factors["l2"])}, stalled_time),
+            ),
+        ),
         change=_how_to_coalesce(work, wasteful, exchanged=gone > 0),
         evidence=(
             *(
@@ -250,9 +256,14 @@ def narrow_access(work: Work) -> Iterator[Candidate]:
     bytes_each = float((widths[narrow] * work.executed[narrow]).sum() / count)
     yield Candidate(
         cause="narrow_access",
-        fix=Fix(keep=middle, resources=resources),
-        cautious=Fix(keep=cautious, resources=resources),
-        bold=Fix(keep=helping, resources=resources),
+        variants=(
+            Variant(
+                "16 bytes a thread",
+                Fix(keep=middle, resources=resources),
+                cautious=Fix(keep=cautious, resources=resources),
+                bold=Fix(keep=helping, resources=resources),
+            ),
+        ),
         change=(
             f"Move {WIDE} bytes a thread with each access (float4, uint4, int4 …): its loads and stores move "
             f"{significant(bytes_each, 2)} bytes each."

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from gemmprof import metrics
-from gemmprof.analysis.explanation.candidate import Candidate, derived, evidence, keep_of, share
+from gemmprof.analysis.explanation.candidate import Candidate, Variant, derived, evidence, keep_of, share
 from gemmprof.analysis.explanation.code import divisions, sequences
 from gemmprof.analysis.explanation.code.sass import Sass
 from gemmprof.analysis.explanation.demands.time_model import Fix
@@ -47,18 +47,23 @@ def double_precision(work: Work) -> Iterator[Candidate]:
     d_count = float(work.executed[doubles].sum())
     yield Candidate(
         cause="double_precision",
-        fix=Fix(
-            keep=keep,
-            latency=latency,
-            resources=resources,
-            added=added,
-            reasons={"wait": _wait_factor(work, doubles)},
-        ),
-        cautious=Fix(
-            keep=0.5 * (1.0 + keep),
-            latency=0.5 * (1.0 + latency),
-            resources={**resources, "fp64": 0.3},
-            added=added,
+        variants=(
+            Variant(
+                "FP32",
+                Fix(
+                    keep=keep,
+                    latency=latency,
+                    resources=resources,
+                    added=added,
+                    reasons={"wait": _wait_factor(work, doubles)},
+                ),
+                cautious=Fix(
+                    keep=0.5 * (1.0 + keep),
+                    latency=0.5 * (1.0 + latency),
+                    resources={**resources, "fp64": 0.3},
+                    added=added,
+                ),
+            ),
         ),
         change=(
             "Write constants as FP32 (1.0f) and call the f-functions: FP32 values are converted to FP64 and "
@@ -151,9 +156,14 @@ def integer_arithmetic(work: Work) -> Iterator[Candidate]:
     bits = "64-bit" if wide else "32-bit"
     yield Candidate(
         cause="integer_arithmetic",
-        fix=Fix(keep=keep),
-        cautious=Fix(keep=np.clip(keep + 0.2, 0.0, 1.0)),
-        bold=Fix(keep=np.clip(keep - 0.15, 0.0, 1.0)),
+        variants=(
+            Variant(
+                "counted indices",
+                Fix(keep=keep),
+                cautious=Fix(keep=np.clip(keep + 0.2, 0.0, 1.0)),
+                bold=Fix(keep=np.clip(keep - 0.15, 0.0, 1.0)),
+            ),
+        ),
         change=(
             f"Avoid the {bits} division (/ or %) by a value that the compiler does not know: "
             + ("use 32-bit indices, " if wide else "")
@@ -191,9 +201,14 @@ def expensive_math(work: Work) -> Iterator[Candidate]:
     names = ", ".join(found.names) or "precise functions"
     yield Candidate(
         cause="expensive_math",
-        fix=Fix(keep=keep),
-        cautious=Fix(keep=0.5 * (1.0 + keep)),
-        bold=Fix(keep=np.clip(keep - 0.1, 0.0, 1.0)),
+        variants=(
+            Variant(
+                "fast functions",
+                Fix(keep=keep),
+                cautious=Fix(keep=0.5 * (1.0 + keep)),
+                bold=Fix(keep=np.clip(keep - 0.1, 0.0, 1.0)),
+            ),
+        ),
         change=(
             f"Use fast functions ({found.remedy}) or algebra where their accuracy suffices: {names} "
             f"{'take' if len(found.names) != 1 else 'takes'} {100 * part:.0f} % more of all instructions "
@@ -238,8 +253,9 @@ def non_fused_arithmetic(work: Work) -> Iterator[Candidate]:
     double = bool((gone & work.where(lambda line: line.opcode == "DADD")).any())
     yield Candidate(
         cause="non_fused_arithmetic",
-        fix=Fix(keep=keep),
-        cautious=Fix(keep=np.where(gone, 0.3, 1.0)),
+        variants=(
+            Variant("fused multiply-adds", Fix(keep=keep), cautious=Fix(keep=np.where(gone, 0.3, 1.0))),
+        ),
         change=(
             "Let products and sums fuse: drop -fmad=false and __fmul_rn/__fadd_rn, or write "
             f"{'fma' if double else 'fmaf'}(a, b, c). {100 * part:.0f} % of all instructions add a product "

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from gemmprof import metrics
-from gemmprof.analysis.explanation.candidate import Candidate, derived, evidence, keep_of, share
+from gemmprof.analysis.explanation.candidate import Candidate, Variant, derived, evidence, keep_of, share
 from gemmprof.analysis.explanation.demands.time_model import Fix
 from gemmprof.analysis.explanation.demands.traffic import traffic
 from gemmprof.analysis.explanation.demands.work import Mask, Work
@@ -63,8 +63,7 @@ def global_atomics(work: Work) -> Iterator[Candidate]:
     in_warp = "shuffles, __reduce_add_sync" if work.has("warp reductions") else "shuffles"
     yield Candidate(
         cause="global_atomics",
-        fix=fix,
-        cautious=cautious,
+        variants=(Variant("combined in the warp or block first", fix, cautious=cautious),),
         change=(
             f"Combine before updating global memory: sum in the warp ({in_warp}) or in "
             "shared memory, then let one thread of the block do the atomic."
@@ -149,9 +148,16 @@ def shared_atomics(work: Work) -> Iterator[Candidate]:
     }
     yield Candidate(
         cause="shared_atomics",
-        fix=Fix(keep=keep, resources=resources, added=added),
-        cautious=Fix(
-            keep=0.5 * (keep + 1.0), resources={"l1_data": 0.5 * (1.0 + resources["l1_data"])}, added=added
+        variants=(
+            Variant(
+                "combined in the warp first",
+                Fix(keep=keep, resources=resources, added=added),
+                cautious=Fix(
+                    keep=0.5 * (keep + 1.0),
+                    resources={"l1_data": 0.5 * (1.0 + resources["l1_data"])},
+                    added=added,
+                ),
+            ),
         ),
         change=(
             "Reduce in the warp before touching shared memory: its compare-and-swap loop retries until "

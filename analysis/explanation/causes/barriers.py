@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from gemmprof import metrics
-from gemmprof.analysis.explanation.candidate import Candidate, derived, evidence, keep_of, share
+from gemmprof.analysis.explanation.candidate import Candidate, Variant, derived, evidence, keep_of, share
 from gemmprof.analysis.explanation.code import attribution
 from gemmprof.analysis.explanation.demands.time_model import Fix
 from gemmprof.analysis.explanation.demands.traffic import BELOW_L1
@@ -100,8 +100,13 @@ def _late_warps(work: Work, waits: _Waits) -> Candidate:
     """The barrier is not the cause: some warps of the block have far more to do than the others."""
     return Candidate(
         cause="workload_imbalance",
-        fix=Fix(reasons={attribution.BARRIER: waits.leaving(0.05)}),
-        cautious=Fix(reasons={attribution.BARRIER: waits.leaving(0.5)}),
+        variants=(
+            Variant(
+                "even warps",
+                Fix(reasons={attribution.BARRIER: waits.leaving(0.05)}),
+                cautious=Fix(reasons={attribution.BARRIER: waits.leaving(0.5)}),
+            ),
+        ),
         change=(
             f"Share the work out among the warps of a block: the others wait {waits.each:,.0f} cycles at each "
             "barrier for the one with the most to do."
@@ -124,13 +129,20 @@ def _meetings(work: Work, waits: _Waits) -> Candidate:
     same_traffic = dict.fromkeys(BELOW_L1, 1.0)
     return Candidate(
         cause="barriers",
-        fix=Fix(
-            keep=keep,
-            reasons={attribution.BARRIER: waits.leaving(waits_left), "membar": 0.3},
-            resources=same_traffic,
-        ),
-        cautious=Fix(
-            keep=0.5 * (1.0 + keep), reasons={attribution.BARRIER: waits.leaving(0.6)}, resources=same_traffic
+        variants=(
+            Variant(
+                "fewer meetings",
+                Fix(
+                    keep=keep,
+                    reasons={attribution.BARRIER: waits.leaving(waits_left), "membar": 0.3},
+                    resources=same_traffic,
+                ),
+                cautious=Fix(
+                    keep=0.5 * (1.0 + keep),
+                    reasons={attribution.BARRIER: waits.leaving(0.6)},
+                    resources=same_traffic,
+                ),
+            ),
         ),
         change=(
             f"Meet less often: warps wait at barriers for {100 * waits.part:.0f} % of their time. "

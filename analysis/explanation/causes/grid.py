@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from gemmprof import metrics
-from gemmprof.analysis.explanation.candidate import Candidate, evidence
+from gemmprof.analysis.explanation.candidate import Candidate, Variant, evidence
 from gemmprof.analysis.explanation.code.roles import specialised
 from gemmprof.analysis.explanation.demands.time_model import Fix
 from gemmprof.analysis.explanation.demands.work import Work
@@ -112,8 +112,13 @@ def _small_grid(work: Work, dealt: _Dealt) -> Iterator[Candidate]:
     warps = max(1.0, (possible or 1.0) / max(1.0, work.resident_warps or 1.0))
     yield Candidate(
         cause="small_grid",
-        fix=Fix(imbalance=of_blocks, warps=1.0 if uneven or blocks > ALMOST * work.sms else warps),
-        cautious=Fix(imbalance=of_blocks + 0.15 * (imbalance - of_blocks)),
+        variants=(
+            Variant(
+                "as many blocks as SMs",
+                Fix(imbalance=of_blocks, warps=1.0 if uneven or blocks > ALMOST * work.sms else warps),
+                cautious=Fix(imbalance=of_blocks + 0.15 * (imbalance - of_blocks)),
+            ),
+        ),
         change=(
             f"Launch more blocks: {blocks:.0f} leave{'s' if blocks == 1 else ''} {work.sms - blocks:.0f} of "
             f"{work.sms:.0f} SMs without work. Cut the work finer, or split the longest dimension over several blocks "
@@ -129,8 +134,13 @@ def _small_grid(work: Work, dealt: _Dealt) -> Iterator[Candidate]:
     at_best = work.sms / blocks
     yield Candidate(
         cause="workload_imbalance",
-        fix=Fix(imbalance=at_best),
-        cautious=Fix(imbalance=at_best + 0.3 * (imbalance - at_best)),
+        variants=(
+            Variant(
+                "equal shares",
+                Fix(imbalance=at_best),
+                cautious=Fix(imbalance=at_best + 0.3 * (imbalance - at_best)),
+            ),
+        ),
         change=(
             f"Deal the work out evenly: the block with the most to do works {of_blocks:.1f} times "
             "as long as the average one."
@@ -145,9 +155,14 @@ def _partial_wave(work: Work, dealt: _Dealt) -> Iterator[Candidate]:
     last = dealt.blocks - np.floor(dealt.waves) * wave
     yield Candidate(
         cause="tail_effect",
-        fix=Fix(imbalance=1.0),
-        cautious=Fix(imbalance=1.0 + 0.3 * (work.imbalance - 1.0)),
-        bold=Fix(imbalance=1.0, warps=max(1.0, min(dealt.tail, dealt.gap))),
+        variants=(
+            Variant(
+                "whole waves",
+                Fix(imbalance=1.0),
+                cautious=Fix(imbalance=1.0 + 0.3 * (work.imbalance - 1.0)),
+                bold=Fix(imbalance=1.0, warps=max(1.0, min(dealt.tail, dealt.gap))),
+            ),
+        ),
         change=(
             f"Avoid the partial last wave: {dealt.waves:.2f} waves leave {last:.0f} blocks for a wave of "
             f"{wave:.0f}. Use smaller blocks, a grid that fills whole waves, or one wave of blocks that "
@@ -162,8 +177,11 @@ def _uneven_share(work: Work, dealt: _Dealt, even: float) -> Iterator[Candidate]
     most = float(np.ceil(even))
     yield Candidate(
         cause="tail_effect",
-        fix=Fix(imbalance=1.0),
-        cautious=Fix(imbalance=1.0 + 0.3 * (work.imbalance - 1.0)),
+        variants=(
+            Variant(
+                "whole waves", Fix(imbalance=1.0), cautious=Fix(imbalance=1.0 + 0.3 * (work.imbalance - 1.0))
+            ),
+        ),
         change=(
             f"Give each SM the same number of blocks: {dealt.blocks:,.0f} blocks are {even:.2f} for each of "
             f"{work.sms:.0f} SMs, so that some run {most:.0f} while the others wait. Launch a multiple of "
@@ -188,8 +206,13 @@ def _unequal_blocks(work: Work, dealt: _Dealt) -> Iterator[Candidate]:
         cause = "tail_effect"
     yield Candidate(
         cause=cause,
-        fix=Fix(imbalance=1.0, warps=warps),
-        cautious=Fix(imbalance=1.0 + 0.4 * (imbalance - 1.0), warps=1.0 + 0.5 * (warps - 1.0)),
+        variants=(
+            Variant(
+                "equal shares",
+                Fix(imbalance=1.0, warps=warps),
+                cautious=Fix(imbalance=1.0 + 0.4 * (imbalance - 1.0), warps=1.0 + 0.5 * (warps - 1.0)),
+            ),
+        ),
         change=(
             f"Deal the work out evenly: the busiest SM works {imbalance:.2f} times as long as the average one"
             + (f", and {gap:.1f} times as many warps could be resident as are." if warps > 1.0 else ".")

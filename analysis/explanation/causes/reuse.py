@@ -12,6 +12,7 @@ from gemmprof.analysis.explanation.candidate import (
     ORDER,
     SPECIFIC,
     Candidate,
+    Variant,
     derived,
     evidence,
     keep_of,
@@ -73,9 +74,14 @@ def redundant_loads(work: Work) -> Iterator[Candidate]:
         stays = flows.factors(min(flows.missed, left), flows.written, dram_read=flows.dram_read)
     yield Candidate(
         cause="redundant_loads",
-        fix=Fix(keep=middle, latency=reuse, resources=stays),
-        cautious=Fix(keep=cautious, latency=np.sqrt(reuse), resources=stays),
-        bold=Fix(keep=bold, latency=reuse, resources=stays),
+        variants=(
+            Variant(
+                "each byte loaded once",
+                Fix(keep=middle, latency=reuse, resources=stays),
+                cautious=Fix(keep=cautious, latency=np.sqrt(reuse), resources=stays),
+                bold=Fix(keep=bold, latency=reuse, resources=stays),
+            ),
+        ),
         change=_how_to_load_once(ratio, again=again.any(), invariant=invariant.any()),
         evidence=(
             derived("sectors asked of L1 / sectors fetched from L2", ratio),
@@ -199,11 +205,16 @@ def _read_again(work: Work, flows: Traffic, footprint: float) -> Candidate:
     factors = {"dram": share(footprint + flows.dram_written, flows.dram_read + flows.dram_written)}
     return Candidate(
         cause="cache_locality",
-        fix=Fix(
-            resources=factors,
-            latency=np.where(loads, 1.0 - 0.5 * (1.0 - 1.0 / again), 1.0) if len(loads) else None,
+        variants=(
+            Variant(
+                "an order of work that stays in L2",
+                Fix(
+                    resources=factors,
+                    latency=np.where(loads, 1.0 - 0.5 * (1.0 - 1.0 / again), 1.0) if len(loads) else None,
+                ),
+                cautious=Fix(resources={"dram": 0.5 * (1.0 + factors["dram"])}),
+            ),
         ),
-        cautious=Fix(resources={"dram": 0.5 * (1.0 + factors["dram"])}),
         change=(
             f"Work on what lies in L2 before moving on: {again:.1f} times all allocated memory was read "
             "from DRAM. Order the blocks in tiles, so that blocks that share data run at the same time."
@@ -233,9 +244,14 @@ def _fetched_again(work: Work, flows: Traffic) -> Candidate:
 
     return Candidate(
         cause="cache_locality",
-        fix=fix(0.5 * (flows.missed + flows.dram_read)),
-        bold=fix(flows.dram_read),
-        cautious=fix(0.75 * flows.missed),
+        variants=(
+            Variant(
+                "an order of work that stays in L2",
+                fix(0.5 * (flows.missed + flows.dram_read)),
+                cautious=fix(0.75 * flows.missed),
+                bold=fix(flows.dram_read),
+            ),
+        ),
         change=(
             f"{shared[0]}: {times:.1f} times what comes from DRAM is fetched from L2, which is full. {shared[1]}"
         ),

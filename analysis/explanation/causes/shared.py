@@ -10,7 +10,15 @@ from collections.abc import Iterator
 import numpy as np
 
 from gemmprof import metrics
-from gemmprof.analysis.explanation.candidate import LATENCY, Candidate, derived, evidence, keep_of, share
+from gemmprof.analysis.explanation.candidate import (
+    LATENCY,
+    Candidate,
+    Variant,
+    derived,
+    evidence,
+    keep_of,
+    share,
+)
 from gemmprof.analysis.explanation.code import latency
 from gemmprof.analysis.explanation.demands.pipes import ADU
 from gemmprof.analysis.explanation.demands.time_model import Fix
@@ -45,9 +53,14 @@ def shared_bank_conflicts(work: Work) -> Iterator[Candidate]:
     what = "store" if work.sass[worst].is_store else "load"
     yield Candidate(
         cause="shared_bank_conflicts",
-        fix=Fix(
-            resources={"l1_data": 1.0 - share(total, float(weights.sum()))},
-            latency=np.where(guilty, np.clip(straight / cycles, 0.0, 1.0), 1.0),
+        variants=(
+            Variant(
+                "another layout of the tile",
+                Fix(
+                    resources={"l1_data": 1.0 - share(total, float(weights.sum()))},
+                    latency=np.where(guilty, np.clip(straight / cycles, 0.0, 1.0), 1.0),
+                ),
+            ),
         ),
         change=(
             f"Pad or swizzle the shared array: its worst {what} takes {way:.1f} times the passes that its "
@@ -93,9 +106,7 @@ def shared_memory_bandwidth(work: Work) -> Iterator[Candidate]:
     each = share(float(work.executed[arithmetic].sum()), float(work.executed[loads].sum()))
     yield Candidate(
         cause="shared_memory_bandwidth",
-        fix=fix(0.4),
-        cautious=fix(0.6),
-        bold=fix(0.2),
+        variants=(Variant("twice the tile of a thread", fix(0.4), cautious=fix(0.6), bold=fix(0.2)),),
         change=(
             f"Compute more results a thread from each value read from shared memory: there are {each:.1f} "
             "arithmetic instructions to a shared load. Larger tiles in registers need fewer loads a result."
@@ -150,8 +161,13 @@ def local_memory(work: Work) -> Iterator[Candidate]:
     }
     yield Candidate(
         cause="local_memory",
-        fix=Fix(keep=keep, resources=resources),
-        cautious=Fix(keep=keep, resources={**resources, "dram": 1.0 - 0.5 * part}),
+        variants=(
+            Variant(
+                "values in registers",
+                Fix(keep=keep, resources=resources),
+                cautious=Fix(keep=keep, resources={**resources, "dram": 1.0 - 0.5 * part}),
+            ),
+        ),
         change=what,
         evidence=(
             derived(
@@ -199,7 +215,9 @@ def constant_divergence(work: Work) -> Iterator[Candidate]:
     straight = cycles / (cycles + (each - 1.0) * 2.0)
     yield Candidate(
         cause="constant_divergence",
-        fix=Fix(resources=resources, latency=np.where(loads, straight, 1.0)),
+        variants=(
+            Variant("one address a warp", Fix(resources=resources, latency=np.where(loads, straight, 1.0))),
+        ),
         change=(
             "Read this table from shared memory (or through L1) instead of constant memory: the threads of "
             f"a warp want {each:.1f} addresses at once, and the constant cache serves one at a time."

@@ -10,7 +10,15 @@ from functools import lru_cache
 import numpy as np
 
 from gemmprof import metrics
-from gemmprof.analysis.explanation.candidate import LATENCY, Candidate, derived, evidence, keep_of, share
+from gemmprof.analysis.explanation.candidate import (
+    LATENCY,
+    Candidate,
+    Variant,
+    derived,
+    evidence,
+    keep_of,
+    share,
+)
 from gemmprof.analysis.explanation.code.sass import Sass
 from gemmprof.analysis.explanation.demands.pipes import FMA, TENSOR
 from gemmprof.analysis.explanation.demands.time_model import Fix
@@ -79,9 +87,14 @@ def tensor_cores_idle(work: Work) -> Iterator[Candidate]:
         return
     yield Candidate(
         cause="tensor_cores_idle",
-        fix=_by_mma(work, found, FRAGMENTS),
-        cautious=_by_mma(work, found, 1.0, slower=4.0),
-        bold=_by_mma(work, found, WIDE_FRAGMENTS, warpgroup=True),
+        variants=(
+            Variant(
+                "mma.sync",
+                _by_mma(work, found, FRAGMENTS),
+                cautious=_by_mma(work, found, 1.0, slower=4.0),
+                bold=_by_mma(work, found, WIDE_FRAGMENTS, warpgroup=True),
+            ),
+        ),
         change=(
             "Multiply on the tensor cores (wmma, mma.sync, cuBLAS): its 16-bit operands go through the FMA "
             "pipe, a sixteenth as fast."
@@ -303,9 +316,14 @@ def warp_level_mma(work: Work) -> Iterator[Candidate]:
 
     yield Candidate(
         cause="warp_level_mma",
-        fix=fix(ADDRESSES, WGMMA_PASSES, 1.0),
-        cautious=fix(1.0, WGMMA_PASSES, 1.0),
-        bold=fix(0.0, WIDE_WGMMA_PASSES, ADDRESSES),
+        variants=(
+            Variant(
+                "warpgroup instructions",
+                fix(ADDRESSES, WGMMA_PASSES, 1.0),
+                cautious=fix(1.0, WGMMA_PASSES, 1.0),
+                bold=fix(0.0, WIDE_WGMMA_PASSES, ADDRESSES),
+            ),
+        ),
         change=(
             f"Multiply by {fast} (CUTLASS's kernels for this GPU, cuBLAS): mma.sync reaches "
             f"{100 * before / after:.0f} % of its tensor rate, and each warp loads its operands into registers first. "

@@ -8,7 +8,15 @@ from dataclasses import dataclass
 import numpy as np
 
 from gemmprof import metrics
-from gemmprof.analysis.explanation.candidate import ANY_WARPS, SPECIFIC, Candidate, derived, evidence, share
+from gemmprof.analysis.explanation.candidate import (
+    ANY_WARPS,
+    SPECIFIC,
+    Candidate,
+    Variant,
+    derived,
+    evidence,
+    share,
+)
 from gemmprof.analysis.explanation.causes.grid import ALMOST, occupancy_of
 from gemmprof.analysis.explanation.code import latency
 from gemmprof.analysis.explanation.code.roles import elected
@@ -49,9 +57,14 @@ def branch_divergence(work: Work) -> Iterator[Candidate]:
     worst = int(np.argmax(lost))
     yield Candidate(
         cause="branch_divergence",
-        fix=Fix(keep=keep, resources=resources),
-        cautious=Fix(keep=0.3 + 0.7 * keep, resources=resources),
-        bold=Fix(keep=np.where(keep < 1.0, active, 1.0), resources=resources),
+        variants=(
+            Variant(
+                "threads of a warp on the same way",
+                Fix(keep=keep, resources=resources),
+                cautious=Fix(keep=0.3 + 0.7 * keep, resources=resources),
+                bold=Fix(keep=np.where(keep < 1.0, active, 1.0), resources=resources),
+            ),
+        ),
         change=(
             f"Let the threads of a warp take the same way: {active[worst] * entry:.1f} of {entry:.0f} are "
             "active where it costs most. Sort or regroup the work by its branch, or make both sides one "
@@ -89,8 +102,13 @@ def low_occupancy(work: Work) -> Iterator[Candidate]:
             resources["l1_lines"] = now_bytes / then_bytes
     yield Candidate(
         cause="low_occupancy",
-        fix=Fix(warps=lifted.factor, resources=resources),
-        cautious=Fix(warps=1.0 + 0.5 * (lifted.factor - 1.0)),
+        variants=(
+            Variant(
+                "the limit lifted",
+                Fix(warps=lifted.factor, resources=resources),
+                cautious=Fix(warps=1.0 + 0.5 * (lifted.factor - 1.0)),
+            ),
+        ),
         change=lifted.how,
         evidence=(
             *evidence(work, metrics.THEORETICAL_OCCUPANCY, metrics.ACHIEVED_OCCUPANCY),
@@ -190,13 +208,18 @@ def launch_overhead(work: Work) -> Iterator[Candidate]:
         return
     yield Candidate(
         cause="launch_overhead",
-        fix=Fix(
-            idle=0.02,
-            imbalance=1.0 if work.code is not None else None,
-            latency=np.full(len(work.instructions), 0.1) if work.code is not None else None,
-            reasons=dict.fromkeys(("imc_miss", "no_instruction", "branch_resolving"), 0.1),
+        variants=(
+            Variant(
+                "one launch for many",
+                Fix(
+                    idle=0.02,
+                    imbalance=1.0 if work.code is not None else None,
+                    latency=np.full(len(work.instructions), 0.1) if work.code is not None else None,
+                    reasons=dict.fromkeys(("imc_miss", "no_instruction", "branch_resolving"), 0.1),
+                ),
+                cautious=Fix(idle=0.2),
+            ),
         ),
-        cautious=Fix(idle=0.2),
         change=(
             f"Do more in one launch: of {duration / 1000:.1f} us, no SM works for "
             f"{100 * work.idle_start:.0f} %. Fuse it with its neighbours, give it more data at once, or "

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from gemmprof import metrics
-from gemmprof.analysis.explanation.candidate import LATENCY, Candidate, derived, evidence, share
+from gemmprof.analysis.explanation.candidate import LATENCY, Candidate, Variant, derived, evidence, share
 from gemmprof.analysis.explanation.code import attribution
 from gemmprof.analysis.explanation.demands.time_model import Fix
 from gemmprof.analysis.explanation.demands.work import Array, Mask, Work
@@ -60,9 +60,7 @@ def instruction_latency(work: Work) -> Iterator[Candidate]:
 
     yield Candidate(
         cause="instruction_latency",
-        fix=fix(1.0),
-        cautious=fix(0.6),
-        bold=fix(1.0 / max(in_chains, 0.7)),
+        variants=(Variant("four chains", fix(1.0), cautious=fix(0.6), bold=fix(1.0 / max(in_chains, 0.7))),),
         change=(
             "Give each thread several independent chains: unroll with separate accumulators. Each "
             f"instruction waits {cycles:.1f} cycles for the one before it."
@@ -106,9 +104,7 @@ def serial_wgmmas(work: Work) -> Iterator[Candidate]:
 
     yield Candidate(
         cause="instruction_latency",
-        fix=fix(1.0 / CHAINS),
-        cautious=fix(0.7),
-        bold=fix(0.0),
+        variants=(Variant("four chains", fix(1.0 / CHAINS), cautious=fix(0.7), bold=fix(0.0)),),
         change=(
             f"Let wgmmas run one behind another: warps spend {100 * part:.0f} % of their time waiting for the one "
             "just started. Commit several as one group, keep a group in flight (warpgroup_wait<1>), and leave the "
@@ -172,9 +168,11 @@ def memory_latency(work: Work) -> Iterator[Candidate]:
     each = share(part * (work.warp_cycles or 0.0), executed)
     yield Candidate(
         cause="memory_latency",
-        fix=fix(least),
-        cautious=fix(0.5 + 0.5 * least),
-        bold=fix(0.4 * least),
+        variants=(
+            Variant(
+                "four loads in flight", fix(least), cautious=fix(0.5 + 0.5 * least), bold=fix(0.4 * least)
+            ),
+        ),
         change=(
             f"Have more loads in flight: warps spend {100 * part:.0f} % of their time waiting for loads, "
             f"{each:.0f} cycles each. Unroll so that several loads are issued before the first is used, "
@@ -247,9 +245,9 @@ def _copied_in_turn(work: Work, tiles: Mask, waits: Array) -> Iterator[Candidate
     each = share(part * (work.warp_cycles or 0.0), float(work.executed[tiles].sum()))
     yield Candidate(
         cause="memory_latency",
-        fix=fix(stays),
-        cautious=fix(0.5 + 0.5 * stays),
-        bold=fix(0.0),
+        variants=(
+            Variant("four loads in flight", fix(stays), cautious=fix(0.5 + 0.5 * stays), bold=fix(0.0)),
+        ),
         change=(
             f"Fetch the next tile while this one is used: warps spend {100 * part:.0f} % of their time waiting for its "
             f"loads, {each:.0f} cycles each, before they compute. "
@@ -306,8 +304,13 @@ def instruction_cache(work: Work) -> Iterator[Candidate]:
     part = float(waits.sum())
     yield Candidate(
         cause="instruction_cache",
-        fix=Fix(reasons={attribution.NO_INSTRUCTION: 0.1}),
-        cautious=Fix(reasons={attribution.NO_INSTRUCTION: 0.5}),
+        variants=(
+            Variant(
+                "smaller code",
+                Fix(reasons={attribution.NO_INSTRUCTION: 0.1}),
+                cautious=Fix(reasons={attribution.NO_INSTRUCTION: 0.5}),
+            ),
+        ),
         change=(
             f"Make the hot code smaller: {hot / 1024:.0f} KiB run often, more than the instruction cache "
             "holds. Unroll less, or call a function instead of inlining it many times."

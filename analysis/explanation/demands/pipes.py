@@ -34,6 +34,21 @@ _CBU = frozenset(
 )
 _LSU_ONLY = frozenset({"SHFL", "LDGDEPBAR", "MEMBAR"})
 
+WARPS_A_CYCLE = {
+    "issue": 4.0,
+    FMA: 4.0,
+    "fma_heavy": 2.0,
+    ALU: 2.0,
+    FP64: 2.0,
+    XU: 0.5,
+    CBU: 1.0,
+    LSU: 1.0,
+    ADU: 1.0,
+}
+"""Warp instructions that an SM begins a cycle on each pipe, by the lanes that it has for them (compute capability 9.0;
+CUDA C++ Programming Guide, "Throughput of Native Arithmetic Instructions").
+"""
+
 
 def pipe(line: Sass) -> str:
     """Pipe that an instruction runs on, '' for none (``NOP``)."""

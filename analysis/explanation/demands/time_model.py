@@ -24,10 +24,11 @@ import numpy as np
 
 from gemmprof import metrics
 from gemmprof.analysis.explanation.code import latency
-from gemmprof.analysis.explanation.code.attribution import BARRIER, LONG, SHORT
-from gemmprof.analysis.explanation.demands.pipes import is_heavy
+from gemmprof.analysis.explanation.code.attribution import BARRIER, LONG, SELECTED, SHORT, WAIT
+from gemmprof.analysis.explanation.demands.pipes import WARPS_A_CYCLE, is_heavy
 from gemmprof.analysis.explanation.demands.resources import GPU
 from gemmprof.analysis.explanation.demands.work import Array, Work, once
+from gemmprof.analysis.occupancy.of_launch import of_launch
 
 OVERLAP = 4.0
 """P: how well the work of different resources overlaps."""
@@ -62,7 +63,13 @@ class Fix:
         resources: factor on what is asked of a resource, beside ``keep``; these replace what ``keep`` implies
             for the same resource.
         added: busy share that the fixed kernel adds to a resource.
-        warps: factor on the warps that are resident on an SM.
+        instructions: warp instructions that the fixed kernel executes beside, by the pipe that they run on; they take
+            issue slots and the warps' time as the launch's own arithmetic does.
+        passes: through L1's data stage (shared memory) that it makes beside.
+        barriers: times that a warp meets the others of its block beside.
+        registers, shared_bytes: registers a thread and bytes a block that it needs more, or fewer below 0; the warps
+            that an SM holds follow.
+        warps: factor on the warps that are resident on an SM, for other reasons.
         imbalance: cycles of the busiest SM over the average one, when fixed; None to leave it.
         idle: factor on the share of the time before the first and behind the last instruction.
         stalled: share of the time, as measured, for which all warps of a block no longer stand still together; of
@@ -74,6 +81,11 @@ class Fix:
     reasons: Mapping[str, float] = field(default_factory=dict)
     resources: Mapping[str, float] = field(default_factory=dict)
     added: Mapping[str, float] = field(default_factory=dict)
+    instructions: Mapping[str, float] = field(default_factory=dict)
+    passes: float = 0.0
+    barriers: float = 0.0
+    registers: int = 0
+    shared_bytes: int = 0
     warps: float = 1.0
     imbalance: float | None = None
     idle: float = 1.0
@@ -88,16 +100,21 @@ class Fix:
         def fewer(one: Mapping[str, float], two: Mapping[str, float]) -> dict[str, float]:
             return {key: min(one.get(key, 1.0), two.get(key, 1.0)) for key in {*one, *two}}
 
+        def more(one: Mapping[str, float], two: Mapping[str, float]) -> dict[str, float]:
+            return {key: max(one.get(key, 0.0), two.get(key, 0.0)) for key in {*one, *two}}
+
         sides = [value for value in (self.imbalance, other.imbalance) if value is not None]
         return Fix(
             keep=least(self.keep, other.keep),
             latency=least(self.latency, other.latency),
             reasons=fewer(self.reasons, other.reasons),
             resources=fewer(self.resources, other.resources),
-            added={
-                key: max(self.added.get(key, 0.0), other.added.get(key, 0.0))
-                for key in {*self.added, *other.added}
-            },
+            added=more(self.added, other.added),
+            instructions=more(self.instructions, other.instructions),
+            passes=max(self.passes, other.passes),
+            barriers=max(self.barriers, other.barriers),
+            registers=max(self.registers, other.registers),
+            shared_bytes=max(self.shared_bytes, other.shared_bytes),
             warps=max(self.warps, other.warps),
             imbalance=min(sides) if sides else None,
             idle=min(self.idle, other.idle),
@@ -144,7 +161,7 @@ class TimeModel:
         imbalance = work.imbalance if fix.imbalance is None else fix.imbalance
         found: dict[str, float] = {}
         for key, load in work.loads.items():
-            busy = load.busy * self.factor(key, fix) + fix.added.get(key, 0.0)
+            busy = load.busy * self.factor(key, fix) + fix.added.get(key, 0.0) + _more_busy(work, key, fix)
             ceiling = min(1.0, load.ceiling * self.settings.ceiling_scale)
             found[key] = busy / ceiling * (1.0 if load.resource.scope == GPU else imbalance)
         lines = latency.lines_under_way(self.work)
@@ -152,7 +169,7 @@ class TimeModel:
             found[LINES] = lines * self.factor(LINES, fix) * self.settings.latency_scale * imbalance
         if self.unloaded is not None:
             average = work.active_average / work.elapsed if work.elapsed else 1.0
-            found[LATENCY] = self.latency_share(fix) * average * imbalance / fix.warps
+            found[LATENCY] = self.latency_share(fix) * average * imbalance / self.resident(fix)
         elif self.rest:
             found[LATENCY] = self.rest * imbalance / work.imbalance
         return found
@@ -182,8 +199,31 @@ class TimeModel:
                 before += float(values.sum())
                 after += share
                 total += share
+        total += self._more_latency(fix)
         # What the late warps no longer do, the early ones no longer wait for.
         return total + barrier * (min(1.0, after / before) if before > 0 else 1.0)
+
+    def _more_latency(self, fix: Fix) -> float:
+        """Share of the warps' time that added instructions and barriers take: as long as those that are there."""
+        work = self.work
+        assert self.unloaded is not None
+        found = 0.0
+        if fix.instructions:
+            arithmetic = sum(
+                float(self.unloaded.by_reason[reason].sum())
+                for reason in (SELECTED, WAIT)
+                if reason in self.unloaded.by_reason
+            )
+            found += arithmetic * sum(fix.instructions.values()) / work.total_executed
+        if fix.barriers and work.warp_cycles:
+            found += fix.barriers * work.practice.shared_cycles / work.warp_cycles
+        return found
+
+    def resident(self, fix: Fix) -> float:
+        """Factor on the warps that an SM holds."""
+        if not fix.registers and not fix.shared_bytes:
+            return fix.warps
+        return fix.warps * _held(self.work, fix.registers, fix.shared_bytes) / _held(self.work, 0, 0)
 
     def factor(self, key: str, fix: Fix) -> float:
         """What stays of the demand on a resource."""
@@ -262,6 +302,32 @@ class TimeModel:
     def with_settings(self, **changes: float) -> TimeModel:
         """The same launch with other numbers."""
         return TimeModel(self.work, replace(self.settings, **changes))
+
+
+def _more_busy(work: Work, key: str, fix: Fix) -> float:
+    """Share of the elapsed cycles for which added instructions and passes keep a resource busy."""
+    if not work.elapsed:
+        return 0.0
+    if key == "l1_data":
+        return fix.passes / (work.sms * work.elapsed)
+    count = sum(fix.instructions.values()) if key == "issue" else fix.instructions.get(key, 0.0)
+    return count / (WARPS_A_CYCLE.get(key, 1.0) * work.sms * work.elapsed)
+
+
+@once
+def _held(work: Work, registers: int, shared_bytes: int) -> float:
+    """Warps that an SM holds at once with so many more registers a thread and bytes a block; 1 if nobody knows."""
+    launch = work.profile.launch
+    changed = replace(
+        launch,
+        registers_per_thread=max(1, (launch.registers_per_thread or 1) + registers),
+        dynamic_shared_memory=max(0, (launch.dynamic_shared_memory or 0) + shared_bytes),
+        shared_memory_config=None if shared_bytes else launch.shared_memory_config,
+    )
+    found = of_launch(replace(work.profile, launch=changed)) if launch.registers_per_thread else None
+    if found is None:
+        return 1.0
+    return max(1.0, min(found.blocks_per_sm, launch.blocks / work.sms) * found.warps_per_block)
 
 
 _GROUPS = (

@@ -12,7 +12,7 @@ from recorded_data import ROOT, ReadRecorded
 
 from gemmprof import metrics
 from gemmprof.analysis.explanation import engine, explain
-from gemmprof.analysis.explanation.candidate import LATENCY, SPECIFIC, Candidate
+from gemmprof.analysis.explanation.candidate import LATENCY, SPECIFIC, Candidate, Variant
 from gemmprof.analysis.explanation.causes.access import _computing, uncoalesced_access
 from gemmprof.analysis.explanation.causes.arithmetic import non_fused_arithmetic
 from gemmprof.analysis.explanation.causes.atomics import global_atomics
@@ -48,8 +48,8 @@ class Told(Predictor):
     def quick(self, fix: Fix) -> float:
         return 1.0
 
-    def predict(self, candidate: Candidate) -> Prediction:
-        return self._predictions[candidate.cause]
+    def predict(self, variant: Variant) -> Prediction:
+        return self._predictions[variant.name]
 
 
 class TestWeighing:
@@ -60,18 +60,28 @@ class TestWeighing:
         told = {one.cause: Prediction(*numbers) for one, numbers in zip(candidates, predictions, strict=True)}
         with pytest.MonkeyPatch.context() as patched:
             patched.setattr(engine, "detect", lambda _: candidates)
-            return [(one.cause, prediction) for one, prediction in engine.weigh(found, Told(found, told))]
+            return [(one.candidate.cause, one.prediction) for one in engine.weigh(found, Told(found, told))]
 
     def test_a_follower_keeps_its_saving_within_its_interval(self) -> None:
-        lead = Candidate("specific", Fix(), "", rank=SPECIFIC)
-        follower = Candidate("general", Fix(), "", rank=LATENCY, follows=True)
+        lead = Candidate("specific", (Variant("specific", Fix()),), "", rank=SPECIFIC)
+        follower = Candidate("general", (Variant("general", Fix()),), "", rank=LATENCY, follows=True)
         (_, _), (cause, general) = self.weighed((lead, follower), (0.7, 0.6, 0.8), (0.79, 0.75, 0.85))
         assert cause == "general" and general.saves == 0.7
         assert general.low <= general.saves <= general.high
 
+    def test_the_variant_that_saves_most_stands_for_the_finding(self) -> None:
+        found = made("EXIT ;")
+        several = Candidate("specific", (Variant("tile", Fix()), Variant("registers", Fix())), "")
+        told = {"tile": Prediction(0.3, 0.2, 0.4), "registers": Prediction(0.6, 0.5, 0.7)}
+        with pytest.MonkeyPatch.context() as patched:
+            patched.setattr(engine, "detect", lambda _: (several,))
+            (one,) = engine.weigh(found, Told(found, told))
+        assert [variant.name for variant, _ in one.variants] == ["registers", "tile"]
+        assert one.prediction.saves == 0.6 and one.at_most(0.4).prediction.saves == 0.4
+
     def test_a_general_name_steps_behind_a_specific_one_that_explains_the_same(self) -> None:
-        lead = Candidate("specific", Fix(), "", rank=SPECIFIC)
-        behind = Candidate("general", Fix(), "", rank=LATENCY)
+        lead = Candidate("specific", (Variant("specific", Fix()),), "", rank=SPECIFIC)
+        behind = Candidate("general", (Variant("general", Fix()),), "", rank=LATENCY)
         assert [cause for cause, _ in self.weighed((lead, behind), (0.3, 0.2, 0.4), (0.5, 0.4, 0.6))] == [
             "specific"
         ]
@@ -81,7 +91,7 @@ class TestWeighing:
         ]
 
     def test_no_more_than_a_reader_takes_in(self) -> None:
-        many = tuple(Candidate(str(number), Fix(), "") for number in range(12))
+        many = tuple(Candidate(str(number), (Variant(str(number), Fix()),), "") for number in range(12))
         found = self.weighed(many, *((0.01 * (1 + number), 0.0, 1.0) for number in range(12)))
         assert [cause for cause, _ in found] == [str(number) for number in reversed(range(4, 12))]
 

@@ -5,16 +5,19 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from made_code import made
+from recorded_data import ROOT
 
 from gemmprof import metrics
-from gemmprof.analysis.explanation.candidate import Candidate
+from gemmprof.analysis.explanation.candidate import Variant
 from gemmprof.analysis.explanation.code import latency
 from gemmprof.analysis.explanation.code.attribution import LONG, SHORT, WAIT, producers
 from gemmprof.analysis.explanation.demands.time_model import NOTHING, Fix, TimeModel
-from gemmprof.analysis.explanation.demands.work import Work
+from gemmprof.analysis.explanation.demands.work import Work, work
 from gemmprof.analysis.explanation.places import places
 from gemmprof.analysis.explanation.prediction import Predictor
+from gemmprof.analysis.reading.report import read_report
 
+EXAMPLES = ROOT / "docs" / "examples" / "recorded"
 CYCLES = {
     metrics.SM_ELAPSED_CYCLES_MAX: 1000.0,
     metrics.SM_ACTIVE_CYCLES: 400.0,
@@ -136,14 +139,33 @@ class TestTimeModel:
         assert both.added == {"fma": 0.3} and both.resources == {"dram": 0.5}
         assert one.together(NOTHING).imbalance == 1.5
 
+    def test_registers_and_shared_memory_change_the_warps_that_an_sm_holds(self) -> None:
+        (profile,) = read_report(EXAMPLES / "gelu.ncu-rep.xz")
+        model = TimeModel(work(profile))
+        assert model.resident(Fix()) == 1.0
+        registers = profile.launch.registers_per_thread
+        assert registers is not None
+        assert model.resident(Fix(registers=255 - registers)) < 0.5
+        assert model.resident(Fix(shared_bytes=100_000)) < model.resident(Fix(shared_bytes=50_000)) < 1.0
+
+    def test_what_a_rewrite_adds_takes_issue_slots_pipes_and_the_warps_time(self) -> None:
+        (profile,) = read_report(EXAMPLES / "gelu.ncu-rep.xz")
+        found = work(profile)
+        model = TimeModel(found)
+        before = model.terms(Fix())
+        after = model.terms(Fix(instructions={"alu": found.total_executed}, passes=1e6, barriers=1e4))
+        assert after["issue"] == pytest.approx(2 * before["issue"], rel=0.05)
+        assert after["alu"] > before["alu"] and after["l1_data"] > before["l1_data"]
+        assert after["fma"] == before["fma"] and after["latency"] > before["latency"]
+
     def test_doubts_widen_their_side_of_the_interval(self) -> None:
         predictor = Predictor(TimeModel(launched()), probes=False)
-        plain = Candidate("made", Fix(idle=0.0), "")
+        plain = Variant("made", Fix(idle=0.0))
         sure = predictor.predict(plain)
         assert sure.saves - sure.low == pytest.approx(1.35 * 0.03) == pytest.approx(sure.high - sure.saves)
-        careful = predictor.predict(Candidate("made", Fix(idle=0.0), "", cautious=Fix(idle=0.5)))
+        careful = predictor.predict(Variant("made", Fix(idle=0.0), cautious=Fix(idle=0.5)))
         assert careful.low < sure.low and careful.low < 2 * careful.saves - careful.high
-        bold = predictor.predict(Candidate("made", Fix(idle=0.5), "", bold=Fix(idle=0.0)))
+        bold = predictor.predict(Variant("made", Fix(idle=0.5), bold=Fix(idle=0.0)))
         assert bold.high - bold.saves > bold.saves - bold.low > 1.35 * 0.03
 
 
