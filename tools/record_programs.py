@@ -1,0 +1,276 @@
+#!/usr/bin/env python3
+"""Record the programs of tests/cuda/programs on this machine's GPU, before and after an expert's proposals.
+
+Times first, outside the profiler: all variants of a program in turns in one process (wall time of a step, and the sum
+of its kernels), with a trace of torch's profiler of each. Then one step of the first variant of each under ncu.
+Compilers run beside one another; the GPU is one program's at a time. docs/programs.md has what came of it.
+
+Usage: record_programs.py OUTPUT [--budget SECONDS] [--only PROGRAM ...] [--dry-run]
+       record_programs.py --build            compile the C++ programs into build/programs, to be carried along
+
+Writes OUTPUT/measured.json, OUTPUT/reports.tar (xz-compressed reports) and OUTPUT/traces.tar. Only the standard library
+is needed here; four of the programs need PyTorch, one of them Triton.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import lzma
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tarfile
+import time
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from recording import compress, run_to_end
+
+ROOT = Path(__file__).resolve().parent.parent
+SOURCES = ROOT / "tests" / "cuda" / "programs"
+PREBUILT = ROOT / "build" / "programs"
+# Reports keep the paths of sources and programs: the same on every machine.
+BUILD = Path("/tmp/gemmprof-programs")
+NVCC = ("nvcc", "-O3", "-std=c++20", "-gencode=arch=compute_90a,code=sm_90a", "-lineinfo")
+NCU = ("ncu", "--clock-control", "none", "--force-overwrite", "--nvtx", "--profile-from-start", "off")
+LEAN = ("SpeedOfLight", "LaunchStats", "Occupancy")
+DEEP = (
+    *LEAN,
+    "SourceCounters",
+    "WarpStateStats",
+    "SchedulerStats",
+    "InstructionStats",
+    "ComputeWorkloadAnalysis",
+    "MemoryWorkloadAnalysis",
+    "MemoryWorkloadAnalysis_Tables",
+)
+TRAFFIC = "dram__bytes_read.sum,dram__bytes_write.sum"
+
+
+@dataclass(frozen=True)
+class Recording:
+    """One report of a variant; ``deep``: with counters by instruction, else what a screen over hundreds needs."""
+
+    program: str
+    variant: str = "base"
+    deep: bool = False
+
+    @property
+    def name(self) -> str:
+        """Of its file."""
+        return self.program if self.variant == "base" else f"{self.program}_{self.variant}"
+
+    @property
+    def python(self) -> bool:
+        """Whether it is a program in Python."""
+        return (SOURCES / f"{self.program}.py").exists()
+
+    def command(self, *arguments: str) -> list[str]:
+        """The program with these arguments."""
+        if self.python:
+            return [sys.executable, str(BUILD / "source" / f"{self.program}.py"), *arguments]
+        return [str(BUILD / self.program), *arguments]
+
+    def ncu(self, report: Path) -> list[str]:
+        """The program under ncu."""
+        # A library's code is not the reader's, and fills megabytes; what people wrote themselves is read line by line.
+        how = ("--import-source", "yes") if self.deep else ("--import-sass", "no", "--metrics", TRAFFIC)
+        sections = [word for name in (DEEP if self.deep else LEAN) for word in ("--section", name)]
+        return [*NCU, *sections, *how, "--export", str(report), *self.command("profile", self.variant)]
+
+
+RECORDINGS = (
+    Recording("train"),
+    Recording("decode"),
+    Recording("diffusion"),
+    Recording("triton_set", deep=True),
+    Recording("templates", deep=True),
+    Recording("mixed", deep=True),
+    Recording("decode", "compiled"),
+    Recording("train", "compiled"),
+)
+"""The most wanted first."""
+PROGRAMS = tuple(dict.fromkeys(one.program for one in RECORDINGS))
+
+
+def copy_sources() -> Path:
+    """The programs where reports may name them."""
+    folder = BUILD / "source"
+    shutil.rmtree(folder, ignore_errors=True)
+    shutil.copytree(SOURCES, folder, ignore=shutil.ignore_patterns("__pycache__"))
+    return folder
+
+
+def build(folder: Path) -> list[str]:
+    """Compile the C++ programs into ``folder``; return what failed."""
+    folder.mkdir(parents=True, exist_ok=True)
+    problems = []
+    for source in sorted(copy_sources().glob("*.cu")):
+        made = subprocess.run(
+            [*NVCC, "-o", str(folder / source.stem), str(source)], check=False, capture_output=True, text=True
+        )
+        if made.returncode:
+            problems.append(f"{source.name}: {made.stderr.strip()[-400:]}")
+    return problems
+
+
+class Session:
+    """What was found so far, written after each step, so that a machine that is taken away leaves what there is."""
+
+    def __init__(self, folder: Path, budget: float, only: list[str]) -> None:
+        self.folder, self.budget, self.only = folder, budget, only
+        self.started = time.monotonic()
+        self.found: dict[str, Any] = {
+            "format": "gemmprof.programs/1",
+            "gpu": gpu(),
+            "measured": [],
+            "reports": [],
+        }
+        self.problems: list[str] = []
+        self.seconds: dict[str, float] = {}
+        self.environment = {
+            **os.environ,
+            "GEMMPROF_PROGRAMS_LOCK": str(BUILD / "turn.lock"),
+            "TORCHINDUCTOR_CACHE_DIR": str(BUILD / "inductor"),
+            "TRITON_CACHE_DIR": str(BUILD / "triton"),
+        }
+        os.environ.update(self.environment)
+
+    def left(self) -> float:
+        """Seconds of the budget that are left."""
+        return self.budget - (time.monotonic() - self.started)
+
+    def save(self) -> None:
+        """Write what there is."""
+        self.found |= {"problems": self.problems, "seconds": self.seconds}
+        (self.folder / "measured.json").write_text(json.dumps(self.found, indent=1) + "\n", encoding="utf-8")
+
+    def measure(self, program: str) -> None:
+        """Times of all variants, and traces."""
+        one = Recording(program)
+        target = BUILD / f"{program}.json"
+        extra = ["--json", str(target), "--traces", str(BUILD / "traces")] if one.python else []
+        result = run_to_end(one.command("measure", *extra), self.left() - 5, folder=BUILD)
+        if said := result.stderr.strip():
+            self.problems.append(f"{program}: {said[-600:]}")
+        text = target.read_text("utf-8") if target.exists() else ""
+        rows = json.loads(text) if one.python and text else lines_of(result.stdout)
+        self.found["measured"] += rows
+        self.seconds[f"measure {program}"] = round(time.monotonic() - self.started, 1)
+        self.save()
+
+    def profile(self, one: Recording) -> None:
+        """One report."""
+        report = BUILD / "reports" / f"{one.name}.ncu-rep"
+        if self.left() < 8:
+            self.problems.append(f"no time left for {one.name}")
+            return
+        begun = time.monotonic()
+        result = run_to_end(one.ncu(report), self.left() - 4, folder=BUILD)
+        passes = [int(n) for n in re.findall(r"- (\d+) pass", result.stdout)]
+        self.seconds[f"ncu {one.name}"] = round(time.monotonic() - begun, 1)
+        if not report.exists():
+            self.problems.append(f"{one.name}: {(result.stderr + result.stdout)[-600:]}")
+            return
+        size = compress(report, report.with_suffix(".ncu-rep.xz"), preset=9 | lzma.PRESET_EXTREME)
+        report.unlink()
+        self.found["reports"].append(
+            {
+                "report": one.name, "program": one.program, "variant": one.variant, "launches": len(passes),
+                "passes": max(passes, default=0), "bytes": size, "rc": result.returncode,
+            }
+        )  # fmt: skip
+        self.save()
+
+
+def lines_of(text: str) -> list[dict[str, Any]]:
+    """The JSON lines of a text."""
+    return [json.loads(line) for line in text.splitlines() if line.startswith("{")]
+
+
+def gpu() -> str:
+    """The GPU's name, '' without one."""
+    try:
+        said = subprocess.run(
+            ["nvidia-smi", "--query-gpu=name", "--format=csv,noheader"],
+            check=False,
+            capture_output=True,
+            text=True,
+        )
+    except OSError:
+        return ""
+    return said.stdout.strip()
+
+
+def pack(folder: Path, target: Path) -> None:
+    """The files of a folder as one archive; what they hold is compressed already."""
+    with tarfile.open(target, "w") as archive:
+        for path in sorted(folder.iterdir()):
+            if path.suffix != ".ncu-rep":
+                archive.add(path, path.name)
+
+
+def record(session: Session) -> None:
+    """Everything, as far as the time suffices."""
+    chosen = [one for one in RECORDINGS if not session.only or one.program in session.only]
+    programs = dict.fromkeys(one.program for one in chosen)
+    with ThreadPoolExecutor(len(programs)) as pool:
+        list(pool.map(session.measure, [p for p in programs if Recording(p).python]))
+    for program in programs:
+        if not Recording(program).python:
+            session.measure(program)
+    # Programs in Python import and compile for longer than they are profiled; the GPU is their lock's.
+    with ThreadPoolExecutor(3) as pool:
+        list(pool.map(session.profile, [one for one in chosen if one.python and one.variant == "base"]))
+    for one in chosen:
+        if not one.python or one.variant != "base":
+            session.profile(one)
+
+
+def main() -> int:
+    """Run."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("output", nargs="?", type=Path)
+    parser.add_argument("--budget", type=float, default=150.0)
+    parser.add_argument("--only", nargs="*", default=[], choices=PROGRAMS)
+    parser.add_argument("--build", action="store_true")
+    parser.add_argument("--dry-run", action="store_true", help="print the commands")
+    options = parser.parse_args()
+    if options.dry_run:
+        for one in RECORDINGS:
+            print(*one.ncu(BUILD / "reports" / f"{one.name}.ncu-rep"))
+        return 0
+    if options.build or options.output is None:
+        problems = build(PREBUILT)
+        print("\n".join(problems) or f"built into {PREBUILT.relative_to(ROOT)}")
+        return bool(problems)
+    options.output.mkdir(parents=True, exist_ok=True)
+    shutil.rmtree(BUILD, ignore_errors=True)
+    for name in ("reports", "traces"):
+        (BUILD / name).mkdir(parents=True)
+    copy_sources()
+    session = Session(options.output, options.budget, options.only)
+    if PREBUILT.is_dir():
+        for path in PREBUILT.iterdir():
+            shutil.copy2(path, BUILD)
+    else:
+        session.problems += build(BUILD)
+    try:
+        record(session)
+    finally:
+        pack(BUILD / "reports", options.output / "reports.tar")
+        pack(BUILD / "traces", options.output / "traces.tar")
+        session.save()
+    print(json.dumps({"problems": session.problems, "seconds": session.seconds}, indent=1))
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
