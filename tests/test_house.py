@@ -138,7 +138,7 @@ def test_no_folder_holds_too_many_modules() -> None:
     assert {folder.name: count for folder, count in folders.items() if count > MOST_MODULES} == {}
 
 
-SHARED_NAMES = {"conditions", "history", "sections", "verdicts", "words"}
+SHARED_NAMES = {"history", "sections", "verdicts", "words"}
 """Names that two modules share: a page and a terminal of one thing. A command has the name of what it calls; beyond
 that there are none."""
 

@@ -8,15 +8,32 @@ import math
 import operator
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
-from gemmprof.analysis.comparison.causes import CAUSES
-from gemmprof.analysis.comparison.conditions import TIME, Condition
-from gemmprof.analysis.comparison.figures import ONE_LAUNCH_WITHIN, figure, has_finding, of_one_launch
+from gemmprof import metrics as m
+from gemmprof.analysis.comparison.causes import CAUSES, causes_of
 from gemmprof.analysis.comparison.outcome import Compared, Outcome
-from gemmprof.analysis.comparison.quantities import ALIASES, QUANTITIES
-from gemmprof.analysis.comparison.records import KernelRecord
+from gemmprof.analysis.comparison.records import KernelRecord, Range
+from gemmprof.analysis.comparison.sides import disassembled
 from gemmprof.analysis.comparison.waivers import Waiver
+from gemmprof.analysis.inputs.conditions import (
+    TIME,
+    Both,
+    Comparison,
+    Condition,
+    Either,
+    HasFinding,
+    Match,
+    Not,
+    asks_change,
+    names_in,
+    parse_condition,
+    parts_of,
+)
+from gemmprof.analysis.inputs.named_figures import ALIASES, QUANTITIES, canonical
+from gemmprof.analysis.sections.rules import KNOWN as RULES
 from gemmprof.base.errors import UsageError
+from gemmprof.base.regex import regex
 
 _COMPARES: dict[str, Callable[[float, float], bool]] = {
     ">": operator.gt,
@@ -26,6 +43,59 @@ _COMPARES: dict[str, Callable[[float, float], bool]] = {
     "==": operator.eq,
     "!=": operator.ne,
 }
+LOCAL = "local_accesses"
+DIRECT = {
+    "elapsed_cycles": m.ELAPSED_CYCLES,
+    "duration": m.DURATION,
+    "sm_clock": m.SM_CLOCK,
+    "memory_clock": m.DRAM_CLOCK,
+    "sm_percent": m.SM_THROUGHPUT,
+    "memory_percent": m.MEMORY_THROUGHPUT,
+    "dram_percent": m.DRAM_THROUGHPUT,
+}
+"""Figures that are a metric, of which every launch is known."""
+EXACT = frozenset(
+    [one.name for one in QUANTITIES if one.group == "instructions"]
+    + ["theoretical_occupancy", "registers", "shared_memory", LOCAL]
+)
+"""Figures that are the same in every launch of the same work."""
+ONE_LAUNCH_WITHIN = 0.02
+"""Others are worked out of the middle launch alone: a change of theirs within this is not decided."""
+
+
+def figure(record: KernelRecord, name: str) -> Range | None:
+    """A figure of the middle launch, or a metric over all launches; None where it was not collected."""
+    name = canonical(name)
+    direct = record.metrics.get(DIRECT.get(name, ""))
+    if direct is not None:
+        return direct
+    if name in record.measures.values:
+        value = record.measures.values[name]
+        return Range(value, value, value)
+    if name in record.metrics:
+        return record.metrics[name]
+    if name == LOCAL:
+        # Not counted while it ran: whether the code has such instructions at all is known from the code.
+        code = disassembled(record).code
+        if code is not None and code.instructions:
+            count = float(sum(n for opcode, n in code.opcodes.items() if opcode.startswith(("LDL", "STL"))))
+            return Range(count, count, count)
+    return None
+
+
+def _of_one_launch(name: str, record: KernelRecord) -> bool:
+    """Whether a figure is known of the middle launch only, and may differ from launch to launch."""
+    return name in record.measures.values and name not in EXACT and DIRECT.get(name) not in record.metrics
+
+
+def _has_finding(finding: str, record: KernelRecord) -> bool | None:
+    """Whether a kernel has a finding: a rule of ncu's, or a cause of gemmprof's; None if nobody looked."""
+    if finding in CAUSES:
+        causes = causes_of(record)
+        return None if causes is None else finding in causes
+    if finding in record.rules or (record.rules and finding in RULES):
+        return finding in record.findings
+    return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +134,7 @@ class GateResult:
 
 def check(
     outcome: Outcome,
-    conditions: Sequence[Condition],
+    conditions: Sequence[str],
     *,
     allow_new: bool = False,
     allow_gone: bool = False,
@@ -74,24 +144,25 @@ def check(
 ) -> GateResult:
     """Hold a comparison against conditions.
 
-    A change in time counts only where the verdict is SLOWER (or FASTER) and the estimate is beyond the limit; a change
-    in another figure only where its values on the two sides do not overlap. What cannot be decided does not break the
-    gate and is listed.
+    A change in time counts only where the verdict is SLOWER (or FASTER) and the whole interval is beyond the limit; a
+    change in another figure only where its values on the two sides do not overlap. What cannot be decided does not
+    break the gate and is listed.
 
     Args:
         outcome: the comparison.
-        conditions: what must not hold.
+        conditions: what must not hold, see `analysis.inputs.conditions`.
         allow_new, allow_gone: let kernels pass that only one side has.
         fail_unclear: CAN'T TELL breaks the gate, too.
         waivers: see `Waiver`.
         today: the day that waivers are held against.
 
     Raises:
-        UsageError: if no kernel has a figure that a condition names.
+        UsageError: if a condition cannot be read, or no kernel has a figure that it names.
     """
     day = today or datetime.date.today()
     given = tuple(waivers)
-    gate = _Gate(conditions, [waiver for waiver in given if waiver.until >= day])
+    asked = [(text.strip(), parse_condition(text, two_sides=True)) for text in conditions]
+    gate = _Gate(asked, [waiver for waiver in given if waiver.until >= day])
     for kernel in outcome.kernels:
         if kernel.verdict == "gone":
             gate.absent(kernel, "is gone", "is missing after (--allow-gone lets it pass)", allow_gone)
@@ -102,12 +173,13 @@ def check(
         if kernel.verdict == "unclear" and fail_unclear:
             gate.breaks(kernel, "unclear", "CAN'T TELL (--fail-unclear)")
     # Of kernels that are gone nothing can be asked.
-    askable = any(kernel.verdict != "gone" for kernel in outcome.kernels)
-    unknown = [condition for condition in conditions if askable and condition.text not in gate.known]
-    if unknown:
-        raise _unknown(outcome, unknown[0])
+    if any(kernel.verdict != "gone" for kernel in outcome.kernels):
+        for text, condition in asked:
+            for part in parts_of(condition):
+                if part not in gate.known:
+                    raise _unknown(outcome, text, part)
     return GateResult(
-        tuple(condition.text for condition in conditions),
+        tuple(text for text, _ in asked),
         tuple(gate.broken),
         tuple(gate.undecided),
         tuple(waiver for waiver in given if waiver.until < day),
@@ -115,24 +187,39 @@ def check(
     )
 
 
+class _Answer(NamedTuple):
+    """What one condition says of one kernel.
+
+    Attributes:
+        met: None where it cannot be decided.
+        words: the figures.
+        there: whether the kernel has what it asks for.
+    """
+
+    met: bool | None
+    words: str = ""
+    there: bool = True
+
+
 class _Gate:
     """What is found while kernel after kernel is held against the conditions.
 
     Attributes:
         broken, undecided, checked: see `GateResult`.
-        known: conditions, as written, whose figure at least one kernel has.
+        known: parts of conditions whose figure at least one kernel has.
     """
 
-    def __init__(self, conditions: Sequence[Condition], waivers: Sequence[Waiver]) -> None:
-        self._conditions, self._waivers = conditions, waivers
+    def __init__(self, asked: Sequence[tuple[str, Condition]], waivers: Sequence[Waiver]) -> None:
+        self._asked, self._waivers = asked, waivers
         self.broken: list[Break] = []
         self.undecided: list[tuple[Compared, str]] = []
         self.checked = 0
-        self.known: set[str] = set()
+        self.known: set[Condition] = set()
 
-    def breaks(self, kernel: Compared, condition: str, text: str) -> None:
+    def breaks(self, kernel: Compared, condition: str, text: str, names: Iterable[str] = ()) -> None:
         """The kernel meets a condition; the first waiver that covers it lets it pass."""
-        waiver = next((waiver for waiver in self._waivers if waiver.covers(kernel, condition)), None)
+        meant = (condition, *names)
+        waiver = next((one for one in self._waivers if any(one.covers(kernel, name) for name in meant)), None)
         self.broken.append(Break(kernel, condition, text, waiver))
 
     def absent(self, kernel: Compared, allowed_words: str, words: str, allowed: bool) -> None:
@@ -144,74 +231,87 @@ class _Gate:
 
     def hold(self, kernel: Compared) -> None:
         """Hold a kernel against every condition."""
-        answers = [self._answer(kernel, condition) for condition in self._conditions]
-        self.checked += any(answers)
-
-    def _answer(self, kernel: Compared, condition: Condition) -> bool:
-        """Note what one condition says of a kernel; returns whether it could be decided by its figure."""
-        if kernel.verdict == "new" and condition.needs_both_sides:
-            self.known.add(condition.text)
-            return False
-        if _has_no_time(condition, kernel):
-            self.known.add(condition.text)
-            self.breaks(kernel, condition.name, f"no time on both sides ({condition.text})")
-            return False
-        met, words = _holds(condition, kernel)
-        if met is not None or words != NOT_THERE:
-            self.known.add(condition.text)
-        if met is None:
-            self.undecided.append((kernel, f"{condition.text}: {words}"))
-        elif met:
-            self.breaks(kernel, condition.name, f"{words} ({condition.text})")
-        return met is not None
+        decided = False
+        for text, condition in self._asked:
+            answers: dict[Condition, _Answer] = {}
+            for part in parts_of(condition):
+                answers[part] = _answer(part, kernel)
+                if answers[part].there:
+                    self.known.add(part)
+            met = _combined(condition, answers)
+            said = "; ".join(
+                one.words for one in answers.values() if one.words and (one.met is None) == (met is None)
+            )
+            if met is None and said:
+                self.undecided.append((kernel, f"{text}: {said}"))
+            elif met:
+                names = [named(name) for name in names_in(condition)]
+                self.breaks(kernel, names[0] if len(answers) == 1 else text, f"{said} ({text})", names)
+            decided |= met is not None and NO_TIME not in said
+        self.checked += decided
 
 
-NOT_THERE = "not collected"
+def named(name: str) -> str:
+    """What a word of a condition means; ``time`` stays, since a gate judges it by all repetitions."""
+    return name if name == TIME else canonical(name)
 
 
-def _has_no_time(condition: Condition, kernel: Compared) -> bool:
-    """A gate on time must not pass because nobody took the time; a build has none by its nature."""
-    return (
-        condition.name == TIME
-        and condition.difference
-        and kernel.judgement is None
-        and kernel.record.key[0] != "build"
-    )
+def _combined(condition: Condition, answers: dict[Condition, _Answer]) -> bool | None:
+    """An expression of three values, as in SQL: what is not decided stays so unless the rest decides."""
+    if condition in answers:
+        return answers[condition].met
+    if isinstance(condition, Not):
+        met = _combined(condition.part, answers)
+        return None if met is None else not met
+    assert isinstance(condition, (Both, Either))
+    parts = [_combined(part, answers) for part in condition.parts]
+    decisive = isinstance(condition, Either)
+    return decisive if decisive in parts else None if None in parts else not decisive
 
 
-def _holds(condition: Condition, kernel: Compared) -> tuple[bool | None, str]:
-    """Whether a kernel meets a condition (None: cannot be decided), and the figures in words."""
+NO_TIME = "no time on both sides"
+NOT_THERE = _Answer(None, "not collected", there=False)
+
+
+def _answer(part: Comparison | HasFinding | Match, kernel: Compared) -> _Answer:
+    """Whether a kernel meets one part of a condition, and the figures in words."""
     before, after = kernel.match.before, kernel.match.after
     assert after is not None
-    if not condition.compare:
-        return _finding(condition, before, after)
-    compare = _COMPARES[condition.compare]
-    if condition.name == TIME:
-        return _time(condition, kernel, compare)
-    right = figure(after, condition.name)
+    if isinstance(part, Match):
+        texts = {
+            "kernel": f"{after.name}\n{kernel.match.label}",
+            "nvtx": "/".join(after.nvtx),
+            "device": after.origin.device,
+            "report": after.place[0] if after.place else "",
+        }
+        return _Answer(bool(regex(part.pattern).search(texts[part.name])) == part.wanted)
+    if kernel.verdict == "new" and asks_change(part):
+        return _Answer(None)
+    if isinstance(part, HasFinding):
+        return _finding(part, before, after)
+    compare, name = _COMPARES[part.operator], named(part.name)
+    if name == TIME:
+        return _time(part, kernel, compare)
+    right = figure(after, name)
     if right is None:
-        return None, NOT_THERE
-    if not condition.difference:
-        return compare(right.middle, condition.value), f"{condition.name} is {right.middle:,.6g}"
-    left = None if before is None else figure(before, condition.name)
+        return NOT_THERE
+    if not part.change:
+        return _Answer(compare(right.middle, part.value), f"{name} is {right.middle:,.6g}")
+    left = None if before is None else figure(before, name)
     if left is None:
-        return None, NOT_THERE
-    words = f"{condition.name} {left.middle:,.6g} → {right.middle:,.6g}"
-    if condition.relative:
+        return NOT_THERE
+    change = right.middle - left.middle
+    words = f"{name} {left.middle:,.6g} → {right.middle:,.6g}"
+    if part.unit == "%":
         change = _percent(left.middle, right.middle)
         words += f" ({change:+.2f} %)" if left.middle else ""
-    else:
-        change = right.middle - left.middle
-    largest = max(abs(left.middle), abs(right.middle))
-    if (
-        of_one_launch(condition.name, after)
-        and 0 < abs(right.middle - left.middle) <= ONE_LAUNCH_WITHIN * largest
-    ):
-        return None, f"{words}, within what one launch of each side may differ by"
+    distance, largest = abs(right.middle - left.middle), max(abs(left.middle), abs(right.middle))
+    if _of_one_launch(name, after) and 0 < distance <= ONE_LAUNCH_WITHIN * largest:
+        return _Answer(None, f"{words}, within what one launch of each side may differ by")
     apart = left.high < right.low or right.high < left.low or left.middle == right.middle
-    if not apart and compare(change, condition.value):
-        return None, f"{words}, within what launches of one side differ by"
-    return compare(change, condition.value), words
+    if not apart and compare(change, part.value):
+        return _Answer(None, f"{words}, within what launches of one side differ by")
+    return _Answer(compare(change, part.value), words)
 
 
 def _percent(before: float, after: float) -> float:
@@ -221,48 +321,48 @@ def _percent(before: float, after: float) -> float:
     return math.copysign(math.inf, after) if after else 0.0
 
 
-def _time(
-    condition: Condition, kernel: Compared, compare: Callable[[float, float], bool]
-) -> tuple[bool | None, str]:
+def _time(part: Comparison, kernel: Compared, compare: Callable[[float, float], bool]) -> _Answer:
     judgement = kernel.judgement
-    if not condition.difference:
+    if not part.change:
         after = kernel.seconds[1]
         if after is None:
-            return None, NOT_THERE
-        return compare(1e6 * after, condition.value), f"time is {1e6 * after:,.6g} µs"
+            return NOT_THERE
+        # Without a unit a gate's time is in microseconds.
+        limit = part.value * (1 if part.unit else 1000)
+        return _Answer(compare(1e9 * after, limit), f"time is {1e6 * after:,.6g} µs")
     if judgement is None:
-        return None, "no time on both sides"
+        # It must not pass because nobody took the time; a build has none by its nature.
+        return _Answer(None if kernel.record.key[0] == "build" else True, NO_TIME)
     change = 100 * judgement.change
     direction = "slower" if change > 0 else "faster"
     words = f"{abs(change):.1f} % {direction}, {100 * judgement.low:+.1f} % to {100 * judgement.high:+.1f} %"
+    limit = part.value if part.unit in ("", "%") else part.value / (1e7 * judgement.before)
     # The limit itself is tested, at both ends of the interval that is shown: an estimate beyond it may be chance.
-    ends = [compare(100 * end, condition.value) for end in (judgement.low, judgement.high)]
+    ends = [compare(100 * end, limit) for end in (judgement.low, judgement.high)]
     if kernel.verdict in ("slower", "faster", "same") and all(ends):
-        return kernel.verdict != "same", words
+        return _Answer(kernel.verdict != "same", words)
     if any(ends) and kernel.verdict != "same":
-        return None, f"CAN'T TELL whether it is {condition.compare} {condition.value:+g} %: {words}"
-    return False, words
+        return _Answer(None, f"CAN'T TELL whether it is {part.operator} {limit:+g} %: {words}")
+    return _Answer(False, words)
 
 
-def _finding(
-    condition: Condition, before: KernelRecord | None, after: KernelRecord
-) -> tuple[bool | None, str]:
-    sides = [None if record is None else has_finding(condition.name, record) for record in (before, after)]
-    if sides[1] is None or (condition.difference and before is not None and sides[0] is None):
-        return None, NOT_THERE
-    there = sides[1] and not (condition.difference and sides[0])
-    return there, f"{condition.name} {'is found' if there else 'is not found'}"
+def _finding(part: HasFinding, before: KernelRecord | None, after: KernelRecord) -> _Answer:
+    was, now = (None if record is None else _has_finding(part.name, record) for record in (before, after))
+    if now is None or (part.new and was is None):
+        return NOT_THERE
+    there = now and not (part.new and was)
+    return _Answer(there, f"{part.name} {'is found' if there else 'is not found'}")
 
 
-def _unknown(outcome: Outcome, condition: Condition) -> UsageError:
-    names = {name for quantities in QUANTITIES.values() for name, *_ in quantities} | {TIME, *ALIASES}
+def _unknown(outcome: Outcome, text: str, part: Comparison | HasFinding | Match) -> UsageError:
+    names = {one.name for one in QUANTITIES} | {TIME, *ALIASES}
     for kernel in outcome.kernels:
         names |= kernel.record.metrics.keys()
-    near = difflib.get_close_matches(condition.name, names, 3)
-    asked = "the figure" if condition.compare else "been looked at for"
+    near = difflib.get_close_matches(part.name, names, 3)
+    asked = "been looked at for" if isinstance(part, HasFinding) else "the figure"
     figures = ", ".join(sorted(name for name in names if "__" not in name))
     return UsageError(
-        f"'{condition.text}': no kernel has {asked} {condition.name}",
+        f"'{text}': no kernel has {asked} {part.name}",
         found=f"near it: {', '.join(near)}" if near else "",
         remedies=[
             f"figures: {figures}",

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from statistics import NormalDist
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from gemmprof.analysis.comparison.causes import what_changed
 from gemmprof.analysis.comparison.judgement import (
@@ -20,9 +20,10 @@ from gemmprof.analysis.comparison.judgement import (
     judge,
 )
 from gemmprof.analysis.comparison.matching import Match
+from gemmprof.analysis.comparison.matching import match as paired
 from gemmprof.analysis.comparison.noise import Noise
 from gemmprof.analysis.comparison.noise_classes import TIMED, UNDER_NCU
-from gemmprof.analysis.comparison.quantify import Change, Measures, changes_between
+from gemmprof.analysis.comparison.quantify import Change, Measures, changes_between, measures
 from gemmprof.analysis.comparison.reasons import (
     Reason,
     changed_counters,
@@ -30,11 +31,16 @@ from gemmprof.analysis.comparison.reasons import (
     reasons,
     same_code,
 )
-from gemmprof.analysis.comparison.records import KernelRecord
-from gemmprof.analysis.comparison.sides import disassembled
+from gemmprof.analysis.comparison.records import KernelRecord, origin_of
+from gemmprof.analysis.comparison.sides import Side, disassembled
+from gemmprof.analysis.kernel_analysis import KernelAnalysis
 from gemmprof.base.brief import brief
 from gemmprof.base.errors import UsageError
-from gemmprof.model import FamilyKey
+from gemmprof.base.views import view_of
+from gemmprof.model import FamilyKey, Timing
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 Verdict = Literal["same", "faster", "slower", "unclear", "new", "gone"]
 
@@ -42,6 +48,8 @@ STEP_NS = 32.0
 """Resolution of ncu's durations where they are multiples of it, as on recent GPUs."""
 CONTROLS = 5
 """From so many kernels with the same code and counters on, what they did tells how much the machine changed."""
+WORK_WITHIN = 0.02
+"""Two kernels whose multiply-adds differ by more than this did not compute the same product."""
 TOLD = 5
 """So many of the kernels that changed most are explained on both sides, which takes a second each."""
 ACROSS = ("card", "clocks", "set")
@@ -76,6 +84,20 @@ class Compared:
     code_same: bool | None = None
     counters_same: bool | None = None
 
+    def __repr__(self) -> str:
+        change = self.slower_percent
+        return brief(self, self.match.label, self.verdict, "" if change is None else f"time {change:+.1f} %")
+
+    @property
+    def label(self) -> str:
+        """Name for people (untrusted text)."""
+        return self.match.label
+
+    @property
+    def slower_percent(self) -> float | None:
+        """The change of time in per cent (negative: faster); None without a time on both sides."""
+        return None if self.judgement is None else 100.0 * self.judgement.change
+
     @property
     def record(self) -> KernelRecord:
         """The later side where there is one."""
@@ -107,6 +129,36 @@ class Compared:
             for record, seconds in zip((before, after), self.seconds, strict=True)
         ]
         return changes_between(*sides)
+
+    @property
+    def time(self) -> Change | None:
+        """The median time where both sides were timed, else the duration under ncu; None if neither is on both."""
+        found = (self.change("time"), self.change("duration"))
+        return next((change for change in found if change is not None and change.ratio is not None), None)
+
+    @property
+    def caution(self) -> str:
+        """Why the quantities need care ('' if they do not): another GPU, another amount of work."""
+        before, after = self.match.before, self.match.after
+        if before is None or after is None:
+            return ""
+        found = []
+        if before.origin.device != after.origin.device:
+            devices = f"{before.origin.device} and {after.origin.device}"
+            found.append(f"They ran on different devices ({devices}).")
+        work = [record.measures.values.get("ffma") for record in (before, after)]
+        if work[0] and work[1] and abs(work[0] - work[1]) > WORK_WITHIN * max(work[0], work[1]):
+            found.append("They did different amounts of work: compare ratios, not totals.")
+        return " ".join(found)
+
+    def change(self, name: str) -> Change | None:
+        """The quantity with this name, or None."""
+        return next((change for change in self.changes if change.name == name), None)
+
+    def ranked(self, verdict: str) -> tuple[Change, ...]:
+        """Quantities that became ``better`` or ``worse``, the largest change first."""
+        chosen = [change for change in self.changes if change.verdict == verdict]
+        return tuple(sorted(chosen, key=lambda change: change.magnitude, reverse=True))
 
 
 def _with_all_launches(record: KernelRecord, seconds: float | None) -> Measures:
@@ -145,9 +197,34 @@ class Outcome:
             self, f"{self.before} → {self.after}", *(f"{number} {name}" for name, number in verdicts.items())
         )
 
+    def __iter__(self) -> Iterator[Compared]:
+        return iter(self.kernels)
+
+    def __len__(self) -> int:
+        return len(self.kernels)
+
+    def __getitem__(self, position: int) -> Compared:
+        return self.kernels[position]
+
+    def _repr_html_(self) -> str:
+        return view_of(self).html(self)
+
+    def to_dataframe(self) -> pd.DataFrame:
+        """A row a kernel: verdict, times in seconds, change with its interval, what changed, why."""
+        return view_of(self).frame(self)
+
     def count(self, *verdicts: str) -> int:
         """How many kernels have one of these verdicts."""
         return sum(kernel.verdict in verdicts for kernel in self.kernels)
+
+
+def compare(
+    before: Side, after: Side, *, margin: float = EQUIVALENT_WITHIN, across: Collection[str] = ()
+) -> Outcome:
+    """Judge every kernel of two sides; arguments and errors are those of `compare_matches`."""
+    return compare_matches(
+        paired(before, after), before=before.title, after=after.title, margin=margin, across=across
+    )
 
 
 def compare_matches(
@@ -196,6 +273,29 @@ def compare_matches(
         found[position] = _with_verdict(found[position], judgement, margin)
     _in_words_of_findings(found)
     return Outcome(before, after, tuple(found), tuple(notes), ladder)
+
+
+def compare_launches(
+    before: tuple[str, KernelAnalysis, Timing | None], after: tuple[str, KernelAnalysis, Timing | None]
+) -> Compared:
+    """The quantities of two launches side by side, with names and times without the profiler; no verdict."""
+    return Compared(Match(_of_launch(*before), _of_launch(*after), "chosen"), "unclear")
+
+
+def _of_launch(label: str, analysis: KernelAnalysis, timing: Timing | None) -> KernelRecord:
+    profile = analysis.profile
+    seconds = None if timing is None else timing.median
+    return KernelRecord(
+        profile.name,
+        label,
+        profile.launch.grid,
+        profile.launch.block,
+        profile.family,
+        1,
+        (),
+        origin_of(profile),
+        measures=replace(measures(analysis), seconds=seconds),
+    )
 
 
 def _one_process(match: Match) -> bool:

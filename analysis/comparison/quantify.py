@@ -1,26 +1,17 @@
-"""What changed between two launches: time, instructions, ratios, bytes per level, conflicts, occupancy, stalls.
-
-Every quantity comes from the analyses of the two launches and knows whether less or more of it is better. Some are
-means and no end (occupancy, hit rates, registers): they are shown and not judged.
-"""
+"""What changed between two launches: time, instructions, ratios, bytes per level, conflicts, occupancy, stalls."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
-from typing import TypeVar
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 
-from gemmprof.analysis.comparison.quantities import LESS_IS_BETTER, NOT_JUDGED, QUANTITIES, WHOLES
-from gemmprof.analysis.figure import formula_of
+from gemmprof.analysis.inputs.named_figures import LESS_IS_BETTER, NOT_JUDGED, QUANTITIES, WHOLES, figures
 from gemmprof.analysis.kernel_analysis import KernelAnalysis
 from gemmprof.analysis.sections.bank_conflicts import BankConflicts
-from gemmprof.analysis.sections.instruction_mix import InstructionMix
 from gemmprof.analysis.sections.warp_states import WarpStates
 
 SAME_WITHIN = 0.005
 """Changes up to this size (see `Change.magnitude`) count as none."""
-
-Result = TypeVar("Result")
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,74 +77,6 @@ class Change:
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison:
-    """Two launches side by side.
-
-    Attributes:
-        before, after: names of the two (untrusted text).
-        changes: every quantity that at least one side has, in reading order.
-        comparable: '' or why the comparison needs care (other device, other amount of work).
-    """
-
-    before: str
-    after: str
-    changes: tuple[Change, ...]
-    comparable: str = ""
-
-    def change(self, name: str) -> Change | None:
-        """The quantity with this name, or None."""
-        return next((change for change in self.changes if change.name == name), None)
-
-    @property
-    def time(self) -> Change | None:
-        """The median time where both sides were timed, else the duration under ncu; None if neither can be compared."""
-        changes = (self.change("time"), self.change("duration"))
-        return next((change for change in changes if change is not None and change.ratio is not None), None)
-
-    @property
-    def worst_first(self) -> tuple[Change, ...]:
-        """Changes for the worse, the largest first."""
-        return self._ranked("worse")
-
-    @property
-    def best_first(self) -> tuple[Change, ...]:
-        """Changes for the better, the largest first."""
-        return self._ranked("better")
-
-    def _ranked(self, verdict: str) -> tuple[Change, ...]:
-        chosen = [change for change in self.changes if change.verdict == verdict]
-        return tuple(sorted(chosen, key=lambda change: change.magnitude, reverse=True))
-
-
-def compare(
-    before: KernelAnalysis,
-    after: KernelAnalysis,
-    *,
-    before_name: str = "",
-    after_name: str = "",
-    before_seconds: float | None = None,
-    after_seconds: float | None = None,
-) -> Comparison:
-    """Compare two analysed launches.
-
-    Args:
-        before, after: the launches.
-        before_name, after_name: what to call them; default: the kernels' function names.
-        before_seconds, after_seconds: times measured without the profiler, where a run has them.
-    """
-    sides = [
-        replace(measures(side), seconds=seconds)
-        for side, seconds in ((before, before_seconds), (after, after_seconds))
-    ]
-    return Comparison(
-        before_name or before.profile.function_name,
-        after_name or after.profile.function_name,
-        changes_between(*sides),
-        _caution(before, after),
-    )
-
-
-@dataclass(frozen=True, slots=True)
 class Measures:
     """The quantities of one launch or kernel, without the launch: what a comparison needs and a baseline keeps.
 
@@ -174,19 +97,13 @@ class Measures:
 
 def measures(analysis: KernelAnalysis) -> Measures:
     """The quantities of one analysed launch."""
-    values = {}
-    for quantities in QUANTITIES.values():
-        for name, _, _, _, kind, value in quantities:
-            result = _get(analysis, kind)
-            found = None if result is None else value(result)
-            if found is not None:
-                values[name] = found if formula_of(found) else float(found)
-    stalls = _cycles(_get(analysis, WarpStates))
+    states, conflicts = analysis.get(WarpStates), analysis.get(BankConflicts)
+    stalls = _cycles(states) if isinstance(states, WarpStates) else {}
     return Measures(
-        values,
+        figures(analysis),
         {key: cycles for key, (cycles, _) in stalls.items()},
         {key: title for key, (_, title) in stalls.items()},
-        _uses_shared_memory(analysis),
+        isinstance(conflicts, BankConflicts) and bool(conflicts.uses_shared_memory),
     )
 
 
@@ -200,24 +117,17 @@ def changes_between(before: Measures, after: Measures) -> tuple[Change, ...]:
     return tuple(change for change in changes if change.before is not None or change.after is not None)
 
 
-def _get(analysis: KernelAnalysis, kind: type[Result]) -> Result | None:
-    """The result of one analysis, None where it was not collected."""
-    result = analysis.get(kind)
-    return result if isinstance(result, kind) else None
-
-
 def _quantities(before: Measures, after: Measures) -> Iterator[Change]:
     # To use shared memory or not is a choice; only how well it is used can be judged.
     judge_shared = before.uses_shared_memory and after.uses_shared_memory
-    names = [name for quantities in QUANTITIES.values() for name, *_ in quantities]
-    values = {name: (before.values.get(name), after.values.get(name)) for name in names}
-    for group, quantities in QUANTITIES.items():
-        for name, title, unit, better, _, _ in quantities:
-            # Where neither side has any (no shared memory, no spills) there is nothing to say.
-            if any(values[name]):
-                judged = judge_shared or not (group == "shared memory" or name == "shared_loads")
-                verdict = better if judged else NOT_JUDGED
-                yield Change(name, title, group, unit, *values[name], verdict, _whole(name, unit, values))
+    values = {one.name: (before.values.get(one.name), after.values.get(one.name)) for one in QUANTITIES}
+    for one in QUANTITIES:
+        # Where neither side has any (no shared memory, no spills) there is nothing to say.
+        if any(values[one.name]):
+            judged = judge_shared or not (one.group == "shared memory" or one.name == "shared_loads")
+            better = one.better if judged else NOT_JUDGED
+            whole = _whole(one.name, one.unit, values)
+            yield Change(one.name, one.title, one.group, one.unit, *values[one.name], better, whole)
 
 
 def _whole(name: str, unit: str, values: Mapping[str, tuple[float | None, float | None]]) -> float:
@@ -226,11 +136,6 @@ def _whole(name: str, unit: str, values: Mapping[str, tuple[float | None, float 
         return 100.0
     parts = [values[part] for part in WHOLES.get(name, ())]
     return max(sum(side[index] or 0.0 for side in parts) for index in (0, 1))
-
-
-def _uses_shared_memory(analysis: KernelAnalysis) -> bool:
-    conflicts = _get(analysis, BankConflicts)
-    return conflicts is not None and bool(conflicts.uses_shared_memory)
 
 
 def _stalls(before: Measures, after: Measures) -> Iterator[Change]:
@@ -245,37 +150,10 @@ def _stalls(before: Measures, after: Measures) -> Iterator[Change]:
             )
 
 
-def _cycles(states: WarpStates | None) -> dict[str, tuple[float, str]]:
-    """Key to (cycles per issue, title) of the states in which a warp is held back."""
-    if states is None:
-        return {}
+def _cycles(states: WarpStates) -> dict[str, tuple[float, str]]:
+    """Key to (cycles per issue, title) of the states in which a warp is stalled."""
     return {
         state.reason.key: (state.cycles_per_issue, state.reason.title)
         for state in states.states
         if state.cycles_per_issue is not None and state.reason.group != "issuing"
     }
-
-
-WORK_WITHIN = 0.02
-"""Two kernels whose multiply-adds differ by more than this did not compute the same product."""
-
-
-def _caution(before: KernelAnalysis, after: KernelAnalysis) -> str:
-    """Why the comparison needs care, '' if it does not."""
-    reasons = []
-    devices = [analysis.profile.device for analysis in (before, after)]
-    if devices[0].name != devices[1].name:
-        reasons.append(f"They ran on different devices ({devices[0].name} and {devices[1].name}).")
-    work = [_thread_ffma(_get(analysis, InstructionMix)) for analysis in (before, after)]
-    if work[0] and work[1] and abs(work[0] - work[1]) > WORK_WITHIN * max(work[0], work[1]):
-        reasons.append("They did different amounts of work: compare ratios, not totals.")
-    return " ".join(reasons)
-
-
-def _thread_ffma(mix: InstructionMix | None) -> float | None:
-    """Multiply-adds that threads executed; None without thread counts."""
-    if mix is None:
-        return None
-    counts: Iterable[int | None] = (item.thread_executed for item in mix.opcodes if item.opcode == "FFMA")
-    known = [count for count in counts if count is not None]
-    return float(sum(known)) if known else None

@@ -7,8 +7,9 @@ import tomllib
 from dataclasses import dataclass
 from pathlib import Path
 
-from gemmprof.analysis.comparison.conditions import quantity_named
 from gemmprof.analysis.comparison.outcome import Compared
+from gemmprof.analysis.inputs.conditions import TIME
+from gemmprof.analysis.inputs.named_figures import canonical
 from gemmprof.base.errors import UsageError
 from gemmprof.base.foreign_files import read_text
 from gemmprof.base.regex import Regex, RegexError, regex
@@ -79,4 +80,6 @@ def _waiver(path: Path, number: int, entry: object) -> Waiver:
         raise UsageError(
             f"{path}: waiver {number}: kernel is no regular expression", found=str(error)
         ) from None
-    return Waiver(wanted, quantity_named(str(condition)), str(reason), until)
+    # A gate judges time by all repetitions: it is not the duration of one launch.
+    meant = condition if condition == TIME else canonical(condition)
+    return Waiver(wanted, meant, reason, until)

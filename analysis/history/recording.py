@@ -6,18 +6,15 @@ from collections.abc import Iterable, Sequence
 from statistics import median
 
 from gemmprof import metrics as m
-from gemmprof.analysis.comparison.quantities import QUANTITIES
 from gemmprof.analysis.history.points import Origin, Point
-from gemmprof.analysis.inputs.named_figures import figures
+from gemmprof.analysis.inputs.named_figures import QUANTITIES, figures
 from gemmprof.analysis.kernel_analysis import KernelAnalysis
 from gemmprof.analysis.reading.report import code_digests
 from gemmprof.analysis.session import Session
 from gemmprof.model import KernelProfile
 
 COUNTERS = tuple(
-    name
-    for group in ("instructions", "memory", "shared memory", "occupancy")
-    for name, *_ in QUANTITIES[group]
+    one.name for one in QUANTITIES if one.group in ("instructions", "memory", "shared memory", "occupancy")
 )
 """The quantities of a comparison that a history keeps, by name: what tells a changed kernel from a changed machine."""
 

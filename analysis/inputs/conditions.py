@@ -1,17 +1,21 @@
-"""Conditions as a user writes them: ``shared_bank_conflicts > 10% and time > 1ms``.
+"""Conditions as a user writes them, in `gemmprof find` and in a gate: ``shared_bank_conflicts > 10% and time > 1ms``.
 
-    condition  = name  ('>' | '>=' | '<' | '<=' | '==' | '!=')  number[unit]   |   text ('~' | '!~') 'expression'
+    condition  = name  ('>' | '>=' | '<' | '<=' | '==' | '!=')  [sign]number[unit]   |   text ('~' | '!~') 'expression'
+               | finding | +finding
     expression = condition | not expression | expression and expression | expression or expression | ( expression )
 
 Names are those of `named_figures`; texts are ``kernel``, ``nvtx``, ``device`` and ``report``. Units: ns us µs ms s,
-B KB MB GB (1000), KiB MiB GiB (1024), %, k M G. ``and`` binds tighter than ``or``.
+B KB MB GB (1000), KiB MiB GiB (1024), %, k M G. ``and`` binds tighter than ``or``. What has a plus, a change or a new
+finding, needs two sides: only a gate has them.
 """
 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
+from gemmprof.analysis.explanation.causes import CAUSES
+from gemmprof.analysis.inputs.named_figures import UNITS, canonical
 from gemmprof.base.errors import UsageError
 from gemmprof.base.regex import RegexError, regex
 
@@ -29,18 +33,39 @@ _SCALE = {
 }  # fmt: skip
 _TOKEN = re.compile(
     r"\s*(?:(?P<operator>>=|<=|==|!=|!~|~|>|<)|(?P<bracket>[()])"
-    r"|(?P<number>[+-]?(?:\d[\d_,]*\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)\s*(?P<unit>%|(?!(?:and|or|not)\b)[A-Za-zµ]+(?![\w.]))?"
-    r"|(?P<quoted>'[^']*'|\"[^\"]*\")|(?P<name>[A-Za-z_][\w.:]*))"
+    r"|(?P<number>[+-]?\s*(?:\d[\d_,]*\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)\s*(?P<unit>%|(?!(?:and|or|not)\b)[A-Za-zµ]+(?![\w.]))?"
+    r"|(?P<plus>\+)|(?P<quoted>'[^']*'|\"[^\"]*\")|(?P<name>[A-Za-z_][\w.:]*))"
 )
+
+
+TIME = "time"
+"""A gate judges it by all repetitions; elsewhere it is the duration."""
 
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """``name operator value``, the value in base units."""
+    """``name operator value``.
+
+    Attributes:
+        name, operator: as written.
+        value: in base units.
+        change: of the later side against the earlier, not the figure itself: ``registers > +0``, ``time > +3%``.
+        unit: as written.
+    """
 
     name: str
     operator: str
     value: float
+    change: bool = False
+    unit: str = field(default="", compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class HasFinding:
+    """A finding by its name: a cause, or a rule of ncu's; ``new``: only where the earlier side has not."""
+
+    name: str
+    new: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +98,7 @@ class Either:
     parts: tuple[Condition, ...]
 
 
-Condition = Comparison | Match | Not | Both | Either
+Condition = Comparison | HasFinding | Match | Not | Both | Either
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,30 +109,67 @@ class _Token:
     position: int
 
 
-def parse_condition(text: str) -> Condition:
+def parse_condition(text: str, *, two_sides: bool = False) -> Condition:
     """Read a condition.
 
+    Args:
+        text: see above.
+        two_sides: changes may be asked for.
+
     Raises:
-        UsageError: naming the place that cannot be read.
+        UsageError: naming the place that cannot be read, or a figure that is no per cent.
     """
     tokens = list(_tokens(text))
-    parser = _Parser(text, tokens)
+    parser = _Parser(text, tokens, two_sides)
     found = parser.either()
     if parser.position < len(tokens):
         raise parser.error("expected 'and', 'or' or the end")
     if len(tokens) > LONGEST:
         raise _unreadable(text, tokens[LONGEST].position, f"more than {LONGEST:,} words")
+    for part in parts_of(found):
+        if isinstance(part, Comparison) and part.unit == "%" and not part.change:
+            _refuse_share(text.strip(), part)
+        if asks_change(part) and not two_sides:
+            raise UsageError(
+                f"'{text.strip()}' is about a change, which one side does not have",
+                remedies=["of two sides: gemmprof diff OLD NEW --fail-if CONDITION"],
+            )
     return found
 
 
-def names_in(condition: Condition) -> tuple[str, ...]:
-    """The figures and metrics that a condition looks at, each once."""
-    if isinstance(condition, Comparison):
-        return (condition.name,)
-    if isinstance(condition, Match):
-        return ()
+def _refuse_share(text: str, part: Comparison) -> None:
+    """``registers > 3%`` would hold 40 registers against 3, and ``cycles < 5%`` would never be met.
+
+    Raises:
+        UsageError: if the figure is known not to be in per cent.
+    """
+    if UNITS.get(canonical(part.name), "%") != "%":
+        asked, value = f"{part.name} {part.operator}", f"{part.value:g}"
+        raise UsageError(
+            f"'{text}': {part.name} is no per cent",
+            remedies=[f"a change: '{asked} +{value}%'", f"the value itself: '{asked} {value}'"],
+        )
+
+
+def parts_of(condition: Condition) -> tuple[Comparison | HasFinding | Match, ...]:
+    """What a condition is made of, in the order of its text."""
+    if isinstance(condition, (Comparison, HasFinding, Match)):
+        return (condition,)
     parts = (condition.part,) if isinstance(condition, Not) else condition.parts
-    return tuple(dict.fromkeys(name for part in parts for name in names_in(part)))
+    return tuple(one for part in parts for one in parts_of(part))
+
+
+def asks_change(condition: Condition) -> bool:
+    """Whether it speaks of a change, which needs two sides."""
+    return any(
+        (isinstance(part, Comparison) and part.change) or (isinstance(part, HasFinding) and part.new)
+        for part in parts_of(condition)
+    )
+
+
+def names_in(condition: Condition) -> tuple[str, ...]:
+    """The figures, findings and metrics that a condition looks at, each once."""
+    return tuple(dict.fromkeys(part.name for part in parts_of(condition) if not isinstance(part, Match)))
 
 
 def parse_number(text: str, unit: str = "") -> float:
@@ -122,7 +184,7 @@ def parse_number(text: str, unit: str = "") -> float:
         raise UsageError(
             f"'{unit}' is no unit", remedies=["use ns us ms s, B KB MB GB KiB MiB GiB, %, or k M G"]
         )
-    return float(text.replace(",", "").replace("_", "")) * scale
+    return float(re.sub(r"[,_\s]", "", text)) * scale
 
 
 def _tokens(text: str) -> list[_Token]:
@@ -151,8 +213,9 @@ class _Parser:
 
     DEEPEST = 50
 
-    def __init__(self, text: str, tokens: list[_Token]) -> None:
+    def __init__(self, text: str, tokens: list[_Token], two_sides: bool) -> None:
         self.text, self.tokens, self.position, self.depth = text, tokens, 0, 0
+        self.signs = "+-" if two_sides else "+"
 
     def error(self, why: str) -> UsageError:
         at = self.tokens[self.position].position if self.position < len(self.tokens) else len(self.text)
@@ -196,12 +259,15 @@ class _Parser:
             self.depth -= 1
 
     def comparison(self) -> Condition:
+        new = self.take(kind="plus")
         name = self.take(kind="name")
         if name is None:
             raise self.error("expected the name of a figure, a metric or a finding")
-        operator = self.take(kind="operator")
+        operator = None if new else self.take(kind="operator")
         if operator is None:
-            raise self.error("expected one of > >= < <= == != ~")
+            if name.text in TEXTS or (canonical(name.text) in UNITS and name.text not in CAUSES):
+                raise self.error("expected one of > >= < <= == != ~")
+            return HasFinding(name.text, bool(new))
         if operator.text in ("~", "!~"):
             return self.match(name.text, operator.text)
         if name.text in TEXTS:
@@ -209,7 +275,9 @@ class _Parser:
         value = self.take(kind="number")
         if value is None:
             raise self.error("expected a number, for example 10% or 1ms")
-        return Comparison(name.text, operator.text, parse_number(value.text, value.unit))
+        # Of time a share can mean a change only.
+        change = value.text[0] in self.signs or (name.text == TIME and value.unit == "%")
+        return Comparison(name.text, operator.text, parse_number(value.text, value.unit), change, value.unit)
 
     def match(self, name: str, operator: str) -> Match:
         pattern = self.take(kind="quoted")

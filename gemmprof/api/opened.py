@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from gemmprof.analysis.comparison.outcome import Outcome
-    from gemmprof.analysis.comparison.pairs import Pair
     from gemmprof.model import Explanation, Finding
 
 AnyPath = str | os.PathLike[str]
@@ -70,17 +69,6 @@ class Findings(tuple[ReportFinding, ...]):
         from gemmprof.reports.pages.notebook import findings_html
 
         return findings_html([(one.family, one.finding, one.saves_ns) for one in self])
-
-
-class Pairs(tuple["Pair", ...]):
-    """Pairs of a comparison that show themselves as a table in a notebook."""
-
-    __slots__ = ()
-
-    def _repr_html_(self) -> str:
-        from gemmprof.reports.pages.notebook import pairs_html
-
-        return pairs_html(self)
 
 
 @dataclass(frozen=True)
@@ -157,21 +145,11 @@ class Report:
         wanted = replace(selection(kernel, launch, nvtx, top), within=self.selection or None)
         return Report(self.paths, load_session(self.paths, selection=wanted), wanted)
 
-    def diff(self, other: Report | AnyPath) -> Pairs:
-        """What changed from this report to another: pairs of launches (or stages of runs) with every quantity.
-
-        Args:
-            other: the later report, or its path.
-        """
-        from gemmprof.analysis.comparison.pairs import pair_up
-
-        after = other if isinstance(other, Report) else open(other)
-        return Pairs(pair_up(self.session, after.session))
-
-    def compare(self, other: Report | AnyPath, *, across: Iterable[str] = ()) -> Outcome:
+    def diff(self, other: Report | AnyPath, *, across: Iterable[str] = ()) -> Outcome:
         """SAME, FASTER, SLOWER or CAN'T TELL for every kernel from this report to another, with the reasons.
 
-        All launches of one name, grid and block are repetitions, and so are several files opened together.
+        All launches of one name, grid and block are repetitions, and so are several files opened together. It is what
+        ``gemmprof diff`` prints; each kernel knows every quantity (``changes``).
 
         Args:
             other: the later report, or its path.
@@ -180,17 +158,15 @@ class Report:
         Raises:
             UsageError: the sides differ in something else than the kernels, and that was not asked for.
         """
-        from gemmprof.analysis.comparison.matching import match
-        from gemmprof.analysis.comparison.outcome import compare_matches
+        from gemmprof.analysis.comparison.outcome import compare
         from gemmprof.analysis.comparison.sides import load_side
 
         if not isinstance(other, (Report, str, os.PathLike)):
             raise _no_path(other)
         after = load_side(other.paths, other.selection) if isinstance(other, Report) else load_side([other])
-        before = load_side(self.paths, self.selection)
-        return compare_matches(
-            match(before, after), before=before.title, after=after.title, across=tuple(across)
-        )
+        return compare(load_side(self.paths, self.selection), after, across=tuple(across))
+
+    compare = diff
 
     def write_html(self, path: AnyPath, *, force: bool = False) -> Path:
         """Write pages: one file if the name ends in ``.html``, else a folder.

@@ -28,7 +28,6 @@ from gemmprof.base.printable import log_text, one_line
 from gemmprof.base.regex import regex
 
 if TYPE_CHECKING:
-    from gemmprof.analysis.comparison.conditions import Condition
     from gemmprof.analysis.comparison.outcome import Outcome
     from gemmprof.analysis.comparison.records import KernelRecord
     from gemmprof.analysis.comparison.sides import Side
@@ -185,10 +184,9 @@ class Kernel:
         Raises:
             UsageError: if it was not collected.
         """
-        from gemmprof.analysis.comparison.conditions import quantity_named
-        from gemmprof.analysis.comparison.figures import figure
+        from gemmprof.analysis.comparison.gate import figure
 
-        value = figure(self.record, quantity_named(name))
+        value = figure(self.record, name)
         if value is None:
             known = ", ".join(sorted(self.record.measures.values))
             raise UsageError(f"{self.record.label}: {name} was not collected", found=f"there are {known}")
@@ -236,15 +234,15 @@ class Profile:
         __tracebackhide__ = True
         from gemmprof.analysis.comparison.matching import Match
         from gemmprof.analysis.comparison.outcome import compare_matches
+        from gemmprof.analysis.inputs.conditions import asks_change, parse_condition
 
-        parsed = _parsed(conditions)
-        changes = [condition.text for condition in parsed if condition.needs_both_sides]
-        if changes:
-            raise UsageError(f"'{changes[0]}' is about a change", remedies=["use check_against(baseline, …)"])
+        for text in conditions:
+            if asks_change(parse_condition(text, two_sides=True)):
+                raise UsageError(f"'{text}' is about a change", remedies=["use check_against(baseline, …)"])
         outcome = compare_matches(
             [Match(None, record) for record in self.side.kernels], after=self.side.title
         )
-        _hold(outcome, parsed, allow_new=True)
+        _hold(outcome, conditions, allow_new=True)
 
     def check_against(
         self,
@@ -271,8 +269,7 @@ class Profile:
         """
         __tracebackhide__ = True
         from gemmprof.analysis.comparison.baseline import save_baseline
-        from gemmprof.analysis.comparison.matching import match
-        from gemmprof.analysis.comparison.outcome import compare_matches
+        from gemmprof.analysis.comparison.outcome import compare
 
         folder = None if self._config is None else self._config.getoption("--ncu-baselines")
         if isinstance(before, str):
@@ -281,10 +278,8 @@ class Profile:
             earlier = _baseline(before, folder)
         else:
             earlier = before.side
-        outcome = compare_matches(
-            match(earlier, self.side), before=earlier.title, after=self.side.title, across=tuple(across)
-        )
-        _hold(outcome, _parsed(conditions or ("time > +3%",)), allow_new=allow_new, allow_gone=allow_gone)
+        outcome = compare(earlier, self.side, across=tuple(across))
+        _hold(outcome, conditions or ("time > +3%",), allow_new=allow_new, allow_gone=allow_gone)
         return outcome
 
 
@@ -316,14 +311,8 @@ def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestR
     return report
 
 
-def _parsed(conditions: Sequence[str]) -> list[Condition]:
-    from gemmprof.analysis.comparison.conditions import Condition
-
-    return [Condition.parse(text) for text in conditions]
-
-
 def _hold(
-    outcome: Outcome, conditions: Sequence[Condition], *, allow_new: bool = False, allow_gone: bool = False
+    outcome: Outcome, conditions: Sequence[str], *, allow_new: bool = False, allow_gone: bool = False
 ) -> None:
     __tracebackhide__ = True
     from gemmprof.analysis.comparison.gate import check

@@ -149,14 +149,12 @@ class Tools:
             kernel: only kernels in whose full name this regular expression is found, or ids of families: #3.
             tokens: about how long the answer may be.
         """
-        from gemmprof.analysis.comparison.matching import match
-        from gemmprof.analysis.comparison.outcome import ACROSS, compare_matches
+        from gemmprof.analysis.comparison.outcome import ACROSS, compare
         from gemmprof.analysis.comparison.sides import load_side
 
         wanted = selection(kernel=kernel)
         left, right = (load_side(self.folders.allowed(path), wanted) for path in (before, after))
-        found = compare_matches(match(left, right), before=left.title, after=right.title, across=ACROSS)
-        return agents.within(agents.diff(found), tokens)
+        return agents.within(agents.diff(compare(left, right, across=ACROSS)), tokens)
 
     def source(
         self, path: str, launch: int = 0, sass: bool = False, lines: int = 20, tokens: int = TOKENS

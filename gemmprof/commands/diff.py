@@ -29,7 +29,6 @@ from gemmprof.base.output import new_file
 from gemmprof.base.printable import GuardedStream, encoding_of, github_command, json_safe
 
 if TYPE_CHECKING:
-    from gemmprof.analysis.comparison.conditions import Condition
     from gemmprof.analysis.comparison.gate import GateResult
     from gemmprof.analysis.comparison.outcome import Outcome
     from gemmprof.analysis.comparison.sides import Side
@@ -178,8 +177,9 @@ def _built(options: argparse.Namespace) -> Outcome:
     return compare_builds(load_build(inputs, threads), load_build(other, threads))
 
 
-def _conditions(options: argparse.Namespace) -> list[Condition]:
-    from gemmprof.analysis.comparison.conditions import Condition
+def _conditions(options: argparse.Namespace) -> list[str]:
+    """The gate's conditions, each of which can be read: that is said before the reports are."""
+    from gemmprof.analysis.inputs.conditions import parse_condition
 
     texts = list(options.fail_if)
     if options.fail_slower is not None:
@@ -189,7 +189,9 @@ def _conditions(options: argparse.Namespace) -> list[Condition]:
             "--waivers, --allow-new and --allow-gone belong to a gate",
             remedies=["add --fail-if 'time > +3%'"],
         )
-    return [Condition.parse(text) for text in texts]
+    for text in texts:
+        parse_condition(text, two_sides=True)
+    return texts
 
 
 def _outcome(options: argparse.Namespace, *, gated: bool) -> Outcome | None:

@@ -91,15 +91,14 @@ def run(options: argparse.Namespace) -> int:
 def _compared(options: argparse.Namespace) -> Outcome:
     """The verdicts against the baseline; what differs between the sides is named on the page, and refused nowhere."""
     from gemmprof.analysis.comparison.baseline import load_baseline
-    from gemmprof.analysis.comparison.matching import match
-    from gemmprof.analysis.comparison.outcome import ACROSS, compare_matches
+    from gemmprof.analysis.comparison.outcome import ACROSS, compare
     from gemmprof.analysis.comparison.sides import load_side
 
     inputs, _ = common.chosen_inputs(options)
     there = Path(options.baseline).exists()
     before = load_side([options.baseline]) if there else load_baseline(options.baseline)
     after = load_side(inputs, common.selection(options))
-    return compare_matches(match(before, after), before=before.title, after=after.title, across=ACROSS)
+    return compare(before, after, across=ACROSS)
 
 
 def _target(options: argparse.Namespace) -> Path:

@@ -10,17 +10,17 @@ from functools import reduce
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from gemmprof.analysis.comparison.quantities import ALIASES
 from gemmprof.analysis.inputs.conditions import (
     Both,
     Comparison,
     Condition,
     Either,
+    HasFinding,
     Match,
     Not,
     names_in,
 )
-from gemmprof.analysis.inputs.named_figures import UNITS, canonical
+from gemmprof.analysis.inputs.named_figures import ALIASES, UNITS, canonical
 from gemmprof.analysis.inputs.selection import some
 from gemmprof.base.errors import UsageError
 from gemmprof.base.regex import regex
@@ -153,6 +153,8 @@ def _meeting(condition: Condition, launches: pa.Table, places: Mapping[str, str]
         return getattr(pc, _COMPARE[condition.operator])(
             _number(launches[places[condition.name]].cast("float64")), condition.value
         )
+    if isinstance(condition, HasFinding):
+        return pc.greater(_number(launches[places[condition.name]].cast("float64")), 0.0)
     if isinstance(condition, Match):
         met = _found_in(launches[f"c{IDENTITY.index(condition.name)}"], condition.pattern)
         return met if condition.wanted else pc.invert(met)

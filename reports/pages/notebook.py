@@ -7,6 +7,7 @@ from functools import cache
 from itertools import count
 from typing import TYPE_CHECKING
 
+from gemmprof.analysis.comparison.outcome import Outcome
 from gemmprof.analysis.explanation import explain
 from gemmprof.analysis.inputs.families import Family
 from gemmprof.analysis.kernel_analysis import KernelAnalysis
@@ -16,23 +17,21 @@ from gemmprof.base.views import View, register
 from gemmprof.reports.explanations.words import place, saved, title
 from gemmprof.reports.facts import run_facts, tiles
 from gemmprof.reports.formatting import (
-    DASH,
     change_text,
     extent,
     nanoseconds,
-    quantity,
     ratio,
     times,
 )
 from gemmprof.reports.pages.contents import KernelPage, Plan
 from gemmprof.reports.pages.environment import asset, environment
 from gemmprof.reports.pages.ladder_page import overview
+from gemmprof.reports.verdicts import words
 from gemmprof.runs.directory import Run
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from gemmprof.analysis.comparison.pairs import Pair
     from gemmprof.model import Finding
 
 SECTIONS = ("speed_of_light", "roofline", "memory_chart", "warp_states", "instruction_mix", "rules")
@@ -135,22 +134,51 @@ def findings_html(found: Sequence[tuple[Family, Finding, float | None]]) -> str:
     return _table(("id", "kernel", "finding", "saves", "of all launches", "where", "what to change"), rows)
 
 
-def pairs_html(found: Sequence[Pair]) -> str:
-    """Pairs of a comparison as a table: the times, and the quantities that moved most."""
+def outcome_html(found: Outcome) -> str:
+    """The verdicts as a table: the times, why they changed, and the quantities that moved most."""
     rows = []
-    for pair in found:
-        changes = () if pair.comparison is None else pair.comparison.changes
-        moved = [one for one in changes if one.verdict in ("better", "worse") and one.group != "time"][:3]
+    for kernel in words.ordered(found):
+        moved = [
+            one for verdict in ("worse", "better") for one in kernel.ranked(verdict) if one.group != "time"
+        ]
+        moved = sorted(moved, key=lambda one: -one.magnitude)[:3]
         rows.append(
             (
-                pair.label,
-                DASH if pair.time is None else quantity(pair.time.before, pair.time.unit),
-                DASH if pair.time is None else quantity(pair.time.after, pair.time.unit),
-                "" if pair.slower_percent is None else f"{pair.slower_percent:+.1f} %",
+                words.VERDICTS[kernel.verdict],
+                words.named(kernel),
+                words.seconds(kernel, "before"),
+                words.seconds(kernel, "after"),
+                words.change(kernel),
+                "; ".join(words.why(kernel)),
                 "; ".join(f"{one.title} {change_text(one)}" for one in moved),
             )
         )
-    return _table(("kernel", "before", "after", "time", "what moved most"), rows)
+    columns = ("verdict", "kernel", "before", "after", "time", "why", "what moved most")
+    return _table(columns, rows, lead=f"{found.before} → {found.after}: {words.tally(found)}")
+
+
+def outcome_frame(found: Outcome) -> pd.DataFrame:
+    """One row a kernel: verdict, times in seconds, change with its interval, what changed and why."""
+    import pandas as pd
+
+    rows = []
+    for kernel in found:
+        judged = kernel.judgement
+        rows.append(
+            {
+                "kernel": kernel.record.name,
+                "grid": kernel.record.grid_text,
+                "verdict": kernel.verdict,
+                "before_s": kernel.seconds[0],
+                "after_s": kernel.seconds[1],
+                "change": judged.change if judged else None,
+                "low": judged.low if judged else None,
+                "high": judged.high if judged else None,
+                "changed": ", ".join(kernel.changed),
+                "why": "; ".join(words.why(kernel)),
+            }
+        )
+    return pd.DataFrame(rows)
 
 
 def _family_rows(found: Sequence[Family]) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
@@ -231,5 +259,6 @@ def kernel_frame(analysis: KernelAnalysis) -> pd.DataFrame:
     ).set_index(pd.Index([visible(name) for name in names], name="metric"))
 
 
+register(Outcome, View(outcome_html, outcome_frame))
 register(Run, View(run_html, run_frame))
 register(KernelAnalysis, View(kernel_html, kernel_frame))

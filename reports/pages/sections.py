@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
 
-from gemmprof.analysis.comparison import quantify as comparison
+from gemmprof.analysis.comparison.outcome import compare_launches
 from gemmprof.analysis.kernel_analysis import ANALYSES
 from gemmprof.analysis.ladder import declared, declared_traffic
 from gemmprof.model import KernelProfile, NotCollected
@@ -131,14 +131,7 @@ def _results(
             before.label if before.record is None else f"stage {before.record.stage.number}, {before.title}"
         )
         where += " in the other report" if other_report else ""
-        change = comparison.compare(
-            before.analysis.traced,
-            page.analysis.traced,
-            before_name=before.label,
-            after_name=page.label,
-            before_seconds=before.timing.median if before.timing is not None else None,
-            after_seconds=page.timing.median if page.timing is not None else None,
-        )
+        change = compare_launches(*((one.label, one.analysis.traced, one.timing) for one in (before, page)))
         found.append(("comparison", f"Against {where}", change))
     if page.record is not None and page.problem is not None:
         model = declared_traffic.model(page.record.stage, page.problem, page.analysis.traced)

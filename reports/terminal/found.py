@@ -6,9 +6,8 @@ import os
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from gemmprof.analysis.comparison.quantities import ALIASES
 from gemmprof.analysis.explanation.causes import CAUSES
-from gemmprof.analysis.inputs.named_figures import UNITS, canonical
+from gemmprof.analysis.inputs.named_figures import ALIASES, UNITS, canonical
 from gemmprof.base.printable import one_line
 from gemmprof.reports.dataset.manifest import Update
 from gemmprof.reports.dataset.query import Answer

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import pytest
 
-from gemmprof.analysis.comparison.conditions import TIME, quantity_named
-from gemmprof.analysis.comparison.quantities import ALIASES
 from gemmprof.analysis.inputs.conditions import (
     Both,
     Comparison,
     Either,
+    HasFinding,
     Match,
     Not,
+    asks_change,
     names_in,
     parse_condition,
 )
-from gemmprof.analysis.inputs.named_figures import canonical
 from gemmprof.base.errors import UsageError
 
 
@@ -70,9 +69,34 @@ def test_what_cannot_be_read_is_named(text: str, complaint: str) -> None:
         parse_condition(text)
 
 
-def test_a_word_means_the_same_in_a_gate_and_in_a_search() -> None:
-    for word in ALIASES:
-        assert quantity_named(word) == (TIME if word == TIME else canonical(word))
+def test_findings_and_changes_are_of_the_same_grammar() -> None:
+    found = parse_condition("+UncoalescedGlobalAccess or low_occupancy and registers > + 5", two_sides=True)
+    assert found == Either(
+        (
+            HasFinding("UncoalescedGlobalAccess", True),
+            Both((HasFinding("low_occupancy"), Comparison("registers", ">", 5.0, change=True))),
+        )
+    )
+    assert parse_condition("time > 3%", two_sides=True) == Comparison("time", ">", 3.0, change=True)
+    assert not asks_change(parse_condition("low_occupancy and l2_hit_rate < 40%", two_sides=True))
+
+
+@pytest.mark.parametrize(
+    "text", ["time > +3%", "time > 3%", "+low_occupancy", "registers > 1 and cycles < +5"]
+)
+def test_one_side_has_no_changes(text: str) -> None:
+    with pytest.raises(UsageError, match="about a change") as refused:
+        parse_condition(text)
+    assert "gemmprof diff" in refused.value.remedies[0]
+
+
+@pytest.mark.parametrize("two_sides", [True, False])
+@pytest.mark.parametrize("text", ["registers > 3%", "cycles < 40%", "local_memory > 1%"])
+def test_a_share_of_what_is_no_share_is_refused_with_what_was_meant(text: str, two_sides: bool) -> None:
+    with pytest.raises(UsageError, match="no per cent") as refused:
+        parse_condition(text, two_sides=two_sides)
+    name, compare, value = text.split()
+    assert any(f"'{name} {compare} +{value}'" in remedy for remedy in refused.value.remedies)
 
 
 @pytest.mark.parametrize(

@@ -100,10 +100,11 @@ def test_a_part_of_a_part(train: gemmprof.Report, ladder: gemmprof.Report) -> No
 
 
 def test_two_reports_are_compared(ladder: gemmprof.Report) -> None:
-    pairs = ladder.diff(LADDER)
-    assert len(pairs) == 3
-    assert all(pair.comparison is not None for pair in pairs)
-    outcome = ladder.compare(LADDER)
+    outcome = ladder.diff(LADDER)
+    assert len(outcome) == len(outcome.kernels) == 3
+    assert all(kernel.changes for kernel in outcome) and "SAME" in outcome._repr_html_()
+    assert set(outcome.to_dataframe()["verdict"]) <= {"same", "unclear"}
+    assert ladder.compare(LADDER) == outcome
     assert len(outcome.kernels) == 3 and outcome.count("slower", "faster", "new", "gone") == 0
 
 

@@ -101,4 +101,3 @@ def test_families_findings_and_a_comparison_show_themselves_as_tables() -> None:
         text = unescape(shown._repr_html_())
         assert text.count("<tr>") == 1 + len(shown) > 1
         assert all(word in text for word in words), words
-        assert isinstance(shown, tuple)

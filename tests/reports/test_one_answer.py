@@ -13,8 +13,7 @@ import pytest
 from recorded_data import DATA, ReadRecorded
 
 from gemmprof import metrics
-from gemmprof.analysis.comparison.pairs import subjects as subjects_of
-from gemmprof.analysis.comparison.quantify import compare
+from gemmprof.analysis.comparison.outcome import compare_launches
 from gemmprof.analysis.kernel_analysis import KernelAnalysis, analyse
 from gemmprof.analysis.occupancy.of_launch import LaunchOccupancy
 from gemmprof.analysis.sections.coalescing import Coalescing
@@ -178,13 +177,11 @@ def test_no_occupancy_tile_where_the_page_says_not_collected(name: str, recorded
 
 
 def test_the_gate_and_the_page_compare_the_same_time(ladder: Session) -> None:
-    timed, profiled = (subjects_of(ladder)[place] for place in (2, 4))
-    for before, after in ((timed, profiled), (replace(timed, seconds=None), profiled)):
-        assert before.analysis is not None and after.analysis is not None
-        time = compare(
-            before.analysis, after.analysis, before_seconds=before.seconds, after_seconds=after.seconds
-        ).time
-        assert time is not None and time.name == ("time" if before.seconds else "duration")
+    pages = [page for page in plan(ladder).pages if page.timing is not None]
+    (_, before, timing), (_, after, later) = ((page.label, page.analysis, page.timing) for page in pages[:2])
+    for first in (timing, None):
+        time = compare_launches(("before", before, first), ("after", after, later)).time
+        assert time is not None and time.name == ("time" if first else "duration")
 
 
 def test_warps_have_no_bar_without_the_number_of_slots(recorded: ReadRecorded) -> None:

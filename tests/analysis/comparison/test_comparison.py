@@ -12,11 +12,11 @@ from recorded_data import DATA, ReadRecorded
 
 from gemmprof.analysis import kernel_analysis
 from gemmprof.analysis.comparison.matching import chosen, rungs
-from gemmprof.analysis.comparison.pairs import pair_up
-from gemmprof.analysis.comparison.quantify import Change, Comparison, compare
+from gemmprof.analysis.comparison.outcome import Compared, compare, compare_launches
+from gemmprof.analysis.comparison.quantify import Change
 from gemmprof.analysis.comparison.sides import load_side
-from gemmprof.analysis.session import load_session
 from gemmprof.base.errors import UsageError
+from gemmprof.model import Timing
 
 
 def change(before: float | None, after: float | None, better: str = "lower", whole: float = 0.0) -> Change:
@@ -65,11 +65,23 @@ def ladder(recorded: ReadRecorded) -> list[kernel_analysis.KernelAnalysis]:
     return [kernel_analysis.analyse(profile) for profile in recorded("ladder_simple")]
 
 
+def timing(seconds: float) -> Timing:
+    return Timing(seconds, seconds, seconds, seconds, 9)
+
+
+def side_by_side(
+    before: kernel_analysis.KernelAnalysis,
+    after: kernel_analysis.KernelAnalysis,
+    timings: tuple[Timing | None, Timing | None] = (None, None),
+) -> Compared:
+    return compare_launches(("before", before, timings[0]), ("after", after, timings[1]))
+
+
 class TestCompare:
     def test_coalescing_shows(self, recorded: ReadRecorded) -> None:
         naive, coalesced, _ = ladder(recorded)
-        result = compare(naive, coalesced)
-        assert (result.before, result.after, result.comparable) == ("gemm_naive", "gemm_coalesced", "")
+        result = side_by_side(naive, coalesced)
+        assert (result.label, result.caution) == ("before → after", "")
         duration, sectors = result.change("duration"), result.change("l1_bytes")
         assert duration is not None and sectors is not None
         assert duration.verdict == "better"
@@ -77,14 +89,14 @@ class TestCompare:
         executed = result.change("executed")
         assert executed is not None and executed.verdict == "same"
         assert result.change("time") is None
-        worst = [c.magnitude for c in result.worst_first]
-        best = [c.magnitude for c in result.best_first]
+        worst = [c.magnitude for c in result.ranked("worse")]
+        best = [c.magnitude for c in result.ranked("better")]
         assert worst == sorted(worst, reverse=True) and best == sorted(best, reverse=True)
-        assert {c.verdict for c in result.worst_first} == {"worse"}
+        assert {c.verdict for c in result.ranked("worse")} == {"worse"}
 
     def test_using_shared_memory_is_no_fault(self, recorded: ReadRecorded) -> None:
         _, coalesced, shared = ladder(recorded)
-        result = compare(coalesced, shared)
+        result = side_by_side(coalesced, shared)
         judged = {c.name: c.verdict for c in result.changes}
         assert judged["shared_loads"] == judged["shared_load_wavefronts"] == "changed"
         assert judged["ffma_per_global_load"] == "better"
@@ -94,60 +106,55 @@ class TestCompare:
 
     def test_a_kernel_with_itself_is_the_same(self, recorded: ReadRecorded) -> None:
         first = ladder(recorded)[0]
-        result = compare(first, first)
+        result = side_by_side(first, first)
         assert {c.verdict for c in result.changes} == {"same"}
-        assert result.worst_first == result.best_first == ()
+        assert result.ranked("worse") == result.ranked("better") == ()
 
     def test_a_side_that_collected_little_is_unknown(self, recorded: ReadRecorded) -> None:
         little = kernel_analysis.analyse(recorded("partial_two_metrics")[0])
-        result = compare(little, ladder(recorded)[0])
+        result = side_by_side(little, ladder(recorded)[0])
         assert {c.verdict for c in result.changes if c.before is None} == {"unknown"}
         nothing = kernel_analysis.analyse(launch())
-        assert compare(nothing, nothing).changes == ()
+        assert side_by_side(nothing, nothing).changes == ()
 
     def test_other_devices_and_other_work_are_named(self, recorded: ReadRecorded) -> None:
         naive = ladder(recorded)[0]
         profile = naive.profile
         elsewhere = replace(naive, profile=replace(profile, device=replace(profile.device, name="Other GPU")))
-        assert "Other GPU" in compare(naive, elsewhere).comparable
+        assert "Other GPU" in side_by_side(naive, elsewhere).caution
         other = kernel_analysis.analyse(recorded("flaws_precision")[0])
-        assert "different amounts of work" in compare(naive, other).comparable
+        assert "different amounts of work" in side_by_side(naive, other).caution
 
     def test_times_without_the_profiler_come_first(self, recorded: ReadRecorded) -> None:
         naive, coalesced, _ = ladder(recorded)
-        result = compare(naive, coalesced, before_seconds=2e-3, after_seconds=1e-3)
+        result = side_by_side(naive, coalesced, (timing(2e-3), timing(1e-3)))
         assert result.changes[0].name == "time"
         assert result.changes[0].ratio == 0.5
 
 
 class TestPairs:
     def test_stages_of_runs_pair_by_number_and_shape(self, tmp_path: Path) -> None:
-        before = load_session([make_run(tmp_path / "a", {1: 4e-3, 2: 3e-3})])
-        after = load_session([make_run(tmp_path / "b", {2: 1.5e-3, 3: 1e-3})])
-        pairs = pair_up(before, after)
-        assert [(p.before is not None, p.after is not None) for p in pairs] == [
-            (True, False),
-            (True, True),
-            (False, True),
-        ]
-        middle = pairs[1]
+        before = load_side([make_run(tmp_path / "a", {1: 4e-3, 2: 3e-3})])
+        after = load_side([make_run(tmp_path / "b", {2: 1.5e-3, 3: 1e-3})])
+        found = compare(before, after)
+        # Both runs hold one report: its code is the same, so the machine made the difference.
+        assert sorted(one.verdict for one in found) == ["gone", "new", "unclear"]
+        (middle,) = (one for one in found if one.judgement is not None)
         assert middle.slower_percent == pytest.approx(-50)
         assert middle.time is not None and middle.time.name == "time"
-        assert middle.comparison is not None and middle.comparison.change("executed") is not None
+        assert middle.change("executed") is not None
 
     def test_runs_that_were_only_timed_still_compare(self, tmp_path: Path) -> None:
-        before = load_session([make_run(tmp_path / "a", {1: 1e-3}, profiled=False)])
-        after = load_session([make_run(tmp_path / "b", {1: 1.1e-3}, profiled=False)])
-        (pair,) = pair_up(before, after)
-        assert pair.slower_percent == pytest.approx(10)
+        before = load_side([make_run(tmp_path / "a", {1: 1e-3}, profiled=False)])
+        after = load_side([make_run(tmp_path / "b", {1: 1.1e-3}, profiled=False)])
+        (one,) = compare(before, after)
+        assert one.slower_percent == pytest.approx(10) and one.changes[0].name == "time"
 
     def test_launches_of_one_kernel_pair_in_their_order(self) -> None:
-        session = load_session([DATA / "launches_same_kernel.ncu-rep.xz"])
-        pairs = pair_up(session, session)
-        assert len(pairs) == len(session.kernels) > 1
-        for pair, analysis in zip(pairs, session.kernels, strict=True):
-            assert pair.before is not None and pair.after is not None
-            assert pair.before.analysis is pair.after.analysis is analysis
+        side = load_side([DATA / "launches_same_kernel.ncu-rep.xz"], each_launch=True)
+        found = compare(side, side)
+        assert len(found) == len(side.kernels) > 1
+        assert all(one.match.before is one.match.after for one in found)
 
     def test_rungs_follow_the_order_of_the_report(self) -> None:
         pairs = rungs(load_side([LADDER]))
@@ -165,9 +172,3 @@ class TestPairs:
         for selector in ("gemm", "nothing", "7"):
             with pytest.raises(UsageError, match=selector):
                 chosen(report, selector)
-
-
-def test_an_empty_comparison_has_nothing_to_rank() -> None:
-    empty = Comparison("a", "b", ())
-    assert empty.change("time") is None
-    assert empty.worst_first == ()

@@ -23,6 +23,7 @@ from gemmprof.analysis.inputs.conditions import (
     Comparison,
     Condition,
     Either,
+    HasFinding,
     Match,
     Not,
     parse_condition,
@@ -117,6 +118,8 @@ def dataset(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def slowly(condition: Condition, row: Row) -> bool | None:
     """Whether a launch meets a condition; None where it lacks what that needs."""
+    if isinstance(condition, HasFinding):
+        return slowly(Comparison(condition.name, ">", 0.0), row)
     if isinstance(condition, Comparison):
         value = row[canonical(condition.name) if canonical(condition.name) in FIGURES else condition.name]
         if value is None or math.isnan(value):
@@ -138,7 +141,10 @@ def slowly(condition: Condition, row: Row) -> bool | None:
 
 
 comparisons = st.builds(
-    lambda name, operator, value: f"{name} {operator} {value}",
+    # Per cent of what is none is refused, of time it is a change (tests/analysis/test_conditions.py).
+    lambda name, operator, value: (
+        f"{name} {operator} {value.rstrip('%') if name in ('duration', 'registers', 'time') else value}"
+    ),
     st.sampled_from((*FIGURES, "time", *FINDINGS, *METRICS)),
     st.sampled_from((">", ">=", "<", "<=", "==", "!=")),
     st.sampled_from(
@@ -153,8 +159,9 @@ matches = st.builds(
         ("gemm", "^$", "GRÖSSE|größe", "(?:soft)s?", r"(s|o){2}", "[3-5]", "DROP TABLE", r"\d$", ".")
     ),
 )
+findings = st.sampled_from(FINDINGS)
 conditions = st.recursive(
-    comparisons | matches,
+    comparisons | matches | findings,
     lambda inner: (
         st.builds(lambda part: f"not ({part})", inner)
         | st.builds(lambda a, b: f"({a}) and {b}", inner, inner)
