@@ -57,6 +57,13 @@ FEWEST_TO_DRIFT = 60
 ROUNDS = 4
 """Of Huber's weights; they hardly move after three."""
 
+FEW_STEPS = 16
+"""Steps that are looked at one by one beside a drift; a year of real times has fewer."""
+
+LEFT_OUT = 4
+"""Of these weakest steps the best explanation lacks one, if it lacks any: their order without a new fit is nearly that
+with one."""
+
 WINSOR = 2.5
 """How many noise scales beyond the level around it one value may count."""
 
@@ -140,44 +147,82 @@ def _beside_drift(
     import numpy as np
 
     span = places / YEAR
-    columns = [np.ones_like(span), span]
+    columns = [span]
     if span[-1] - span[0] > 0.5:
         columns += [np.sin(2 * np.pi * span), np.cos(2 * np.pi * span)]
     drift = np.stack(columns, axis=1)
 
-    def fitted(positions: list[int], basis: npt.NDArray[np.float64]) -> tuple[float, npt.NDArray[np.float64]]:
-        """The criterion of an explanation, and its drift."""
-        after = [(np.arange(len(logs)) >= cut).astype(np.float64) for cut in positions]
-        matrix = np.column_stack([basis, *after])
-        weights = np.ones(len(logs))
-        for _ in range(ROUNDS):
-            found = np.linalg.lstsq(matrix * weights[:, None], logs * weights, rcond=None)[0]
-            rest = np.abs(logs - matrix @ found)
-            weights = np.sqrt(np.minimum(1.0, WINSOR * noise / np.maximum(rest, 1e-12)))
-        squares = float(np.sum(np.minimum(rest, WINSOR * noise) ** 2)) / noise**2
-        # A step is a size and a place.
-        size = basis.shape[1] + 2 * len(positions)
-        return squares + size * float(np.log(len(logs))), basis @ found[: basis.shape[1]]
+    def fitted(positions: Sequence[int]) -> tuple[float, npt.NDArray[np.float64]]:
+        return _fitted(logs, drift, positions, noise)
 
-    alone, smooth = fitted([], drift)
+    alone, smooth = fitted([])
     # With a step among them, a drift that was fitted without it bends towards it: places are gathered from both, and
     # those go whose absence makes the explanation better.
-    places_of_steps = sorted({*cuts, *_steps_of(logs - smooth, noise, least)})
-    both, smooth_of_both = fitted(places_of_steps, drift)
-    while places_of_steps:
-        fewer = [[cut for cut in places_of_steps if cut != left_out] for left_out in places_of_steps]
-        best, kept = min((fitted(cuts_kept, drift)[0], cuts_kept) for cuts_kept in fewer)
-        if best >= both:
+    chosen = sorted({*cuts, *_steps_of(logs - smooth, noise, least)})
+    both, smooth_of_both = fitted(chosen)
+    while chosen:
+        weakest = _weakest_first(logs - smooth_of_both, chosen)
+        if (
+            len(chosen) > FEW_STEPS
+        ):  # a stair: each fit must take many away, or there are as many fits as steps
+            leave = [weakest[: len(chosen) // 8], weakest[: len(chosen) // FEW_STEPS]]
+        else:
+            leave = [[cut] for cut in weakest[:LEFT_OUT]]
+        trials = [sorted(set(chosen).difference(without)) for without in leave]
+        (better, smooth_of_fewer), fewer = min(
+            ((fitted(cuts), cuts) for cuts in trials), key=lambda trial: trial[0][0]
+        )
+        if better >= both:
             break
-        places_of_steps, both = kept, best
-    both, smooth_of_both = fitted(places_of_steps, drift)
+        chosen, both, smooth_of_both = fewer, better, smooth_of_fewer
     explanations = [
-        (fitted(cuts, drift[:, :1])[0], cuts, np.zeros(len(logs))),
+        (_fitted(logs, drift[:, :0], cuts, noise)[0], cuts, np.zeros(len(logs))),
         (alone, [], smooth),
-        (both, places_of_steps, smooth_of_both),
+        (both, chosen, smooth_of_both),
     ]
     _, positions, drifted = min(explanations, key=lambda item: item[0])
     return positions, drifted
+
+
+def _fitted(
+    logs: npt.NDArray[np.float64], drift: npt.NDArray[np.float64], cuts: Sequence[int], noise: float
+) -> tuple[float, npt.NDArray[np.float64]]:
+    """Schwarz's criterion of an explanation by a drift and levels between cuts, and the drift, by Huber's weights.
+
+    Levels are means of what the drift leaves, so a fit asks for the drift's few columns alone, however many cuts there
+    are (Frisch & Waugh 1933).
+
+    Args:
+        drift: (values, columns), without a constant; no column for levels alone.
+    """
+    import numpy as np
+
+    edges = np.array([0, *cuts])
+    counts = np.diff([*edges, len(logs)])
+    table = np.column_stack([logs, drift])
+    weights = np.ones(len(logs))
+    for _ in range(ROUNDS):
+        levels = np.add.reduceat(table * weights[:, None], edges) / np.add.reduceat(weights, edges)[:, None]
+        apart = table - np.repeat(levels, counts, axis=0)
+        root = np.sqrt(weights)[:, None]
+        slopes = np.linalg.lstsq(apart[:, 1:] * root, apart[:, 0] * root[:, 0], rcond=None)[0]
+        rest = np.abs(apart[:, 0] - apart[:, 1:] @ slopes)
+        weights = np.minimum(1.0, WINSOR * noise / np.maximum(rest, 1e-12))
+    squares = float(np.sum(np.minimum(rest, WINSOR * noise) ** 2)) / noise**2
+    # A step is a size and a place.
+    size = 1 + drift.shape[1] + 2 * len(cuts)
+    return squares + size * float(np.log(len(logs))), drift @ slopes
+
+
+def _weakest_first(level: npt.NDArray[np.float64], cuts: Sequence[int]) -> list[int]:
+    """The cuts by how much worse one level instead of the two beside it would be (Ward 1963)."""
+    import numpy as np
+
+    edges = np.array([0, *cuts])
+    counts = np.diff([*edges, len(level)]).astype(np.float64)
+    means = np.add.reduceat(level, edges) / counts
+    losses = np.diff(means) ** 2 * counts[:-1] * counts[1:] / (counts[:-1] + counts[1:])
+    return [cuts[at] for at in np.argsort(losses, kind="stable").tolist()]
 
 
 def _size(logs: npt.NDArray[np.float64], cut: int) -> float:

@@ -127,6 +127,7 @@ class ParquetReader:
             self._file = pq.ParquetFile(
                 self._source, thrift_string_size_limit=LARGEST_FOOTER, thrift_container_size_limit=1 << 18
             )
+            self._schema = self._file.schema_arrow  # made again at each look
             self._check_schema(kind)
         except UnicodeError as error:
             self._source.close()
@@ -151,7 +152,7 @@ class ParquetReader:
     @property
     def schema(self) -> pa.Schema:
         """Names and types of the columns, which were checked."""
-        return self._file.schema_arrow
+        return self._schema
 
     def read(self, columns: Iterable[str] | None = None, groups: Iterable[int] | None = None) -> pa.Table:
         """Some columns of some row groups; all without.

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import numpy as np
 import pytest
 
@@ -100,3 +102,11 @@ def test_the_quick_look_passes_no_step() -> None:
     for row, is_loud in zip(rows, loud, strict=True):
         if find_steps(row):
             assert is_loud
+
+
+def test_a_stair_of_hundreds_of_steps_takes_no_minute() -> None:
+    """Each step that might be left out cost a fit of all columns: three minutes of 800 values, 0.02 s now."""
+    begun = time.process_time()
+    steps = find_steps(np.repeat(np.arange(1.0, 101), 8))
+    assert time.process_time() - begun < 5
+    assert len(steps) > 50
