@@ -38,8 +38,7 @@ from gemmprof.analysis.sections import (
     spills,
     warp_states,
 )
-from gemmprof.base.amounts import nanoseconds
-from gemmprof.base.brief import brief
+from gemmprof.base.amounts import brief, nanoseconds
 from gemmprof.base.errors import UsageError
 from gemmprof.base.views import view_of
 from gemmprof.metrics import DURATION, MetricGroup

@@ -11,13 +11,12 @@ from pathlib import Path
 
 from gemmprof import metrics as m
 from gemmprof.analysis.inputs.families import Census, Family, Place, by_gain, census, families
+from gemmprof.analysis.inputs.one_kernel import stage_launch
 from gemmprof.analysis.inputs.patterns import expand, is_run
 from gemmprof.analysis.inputs.selection import EVERYTHING, Candidate, Selection, nothing_selected, selected
 from gemmprof.analysis.kernel_analysis import KernelAnalysis, analyse
-from gemmprof.analysis.ladder.stage_launch import stage_launch
-from gemmprof.analysis.reading.collector import few_collections
 from gemmprof.analysis.reading.frame import open_frame
-from gemmprof.analysis.reading.report import ReportReader
+from gemmprof.analysis.reading.report import ReportReader, few_collections
 from gemmprof.analysis.reading.unpack import unpacked_once
 from gemmprof.base.amounts import counted, nanoseconds
 from gemmprof.base.errors import GemmprofError, ReportError, UsageError

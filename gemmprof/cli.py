@@ -6,7 +6,6 @@ of gemmprof itself (``EX_SOFTWARE`` of sysexits.h), 128 and the signal's number 
 
 from __future__ import annotations
 
-import argparse
 import errno
 import os
 import signal
@@ -14,127 +13,27 @@ import sys
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
-from importlib import import_module
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING
 
 from gemmprof import __version__
 from gemmprof.base import system
 from gemmprof.base.errors import GemmprofError, UsageError
 from gemmprof.base.printable import guarded_output, one_line, silence
-from gemmprof.commands import COMMANDS, FRONT, GROUPS, TAKE_A_PROGRAM
+from gemmprof.commands import COMMANDS, TAKE_A_PROGRAM, help_text
+
+if TYPE_CHECKING:
+    import argparse
+
+    from gemmprof.arguments.parser import Parser
 
 EXIT_OK, EXIT_FINDING, EXIT_ERROR, EXIT_FAULT = 0, 1, 2, 70
 
 
-class _HelpFormatter(argparse.RawDescriptionHelpFormatter):
-    def __init__(self, prog: str) -> None:
-        super().__init__(prog, max_help_position=30)
-
-
-class Parser(argparse.ArgumentParser):
-    """A parser that takes no abbreviations and answers a mistyped word with the one that was meant."""
-
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **{"allow_abbrev": False, **kwargs})
-
-    def error(self, message: str) -> NoReturn:
-        """Print the usage of this very command, the mistake and what was meant; exit code 2."""
-        problem = UsageError(message, remedies=self._meant(message))
-        if _wants_json(sys.argv[1:] if self.arguments is None else self.arguments):
-            _print_error(self.prog.removeprefix("gemmprof").strip(), problem, as_json=True)
-        else:
-            # Somebody who typed no command wants to know which there are.
-            lost = self.prog == "gemmprof" and message.endswith("required: COMMAND")
-            (self.print_help if lost else self.print_usage)(sys.stderr)
-            print(f"{self.prog}: error: {problem}", file=sys.stderr)
-        raise SystemExit(EXIT_ERROR)
-
-    arguments: Sequence[str] | None = None
-    """What is being parsed, where it is not the process's own command line."""
-
-    def _meant(self, message: str) -> list[str]:
-        """Remedies for a word that is close to one that exists; a value that an option refuses is no such word."""
-        if message.startswith("argument ") and "invalid choice" not in message:
-            return [f"`{self.prog} --help` lists what there is"]
-        known = [
-            *self._option_string_actions,
-            *(name for a in self._actions for name in map(str, a.choices or ())),
-        ]
-        words = message.split(": ", 1)[-1].partition(" (choose from")[0].replace("'", " ").split()
-        found = [f"did you mean {close[0]}?" for word in words if (close := _closest(word, known))]
-        return [*found, f"`{self.prog} --help` lists what there is"]
-
-
-def _closest(word: str, known: Sequence[str]) -> list[str]:
-    name = word.partition("=")[0]
-    import difflib
-
-    return [] if name in known else difflib.get_close_matches(name, known, n=1, cutoff=0.6)
-
-
-_EXAMPLES = """\
-examples:
-  gemmprof my.ncu-rep                      what a report holds, the most to gain first
-  gemmprof my.ncu-rep '#3'                 one family of launches in full
-  gemmprof profile -- python train.py      profile a program, explain it, render pages
-  gemmprof diff before.ncu-rep after.ncu-rep --fail-if 'time > +3%'
-"""
-
-
-class _FrontParser(Parser):
-    """The parser of everything, whose help lists the commands in groups."""
-
-    def format_help(self) -> str:
-        """Usage, the front door, the commands by group, examples."""
-        width = max(map(len, COMMANDS)) + 2
-        groups = [
-            "\n".join([f"{title}:", *(f"  {name:<{width}}{text}" for name, text in group.items())])
-            for title, group in GROUPS.items()
-        ]
-        return "\n\n".join(
-            [
-                "usage: gemmprof REPORT|RUN… ['#3']\n       gemmprof COMMAND …",
-                str(self.description),
-                *groups,
-                _EXAMPLES.rstrip(),
-                str(self.epilog),
-                "",
-            ]
-        ).removesuffix("\n")
-
-
 def build_parser(only: str | None = None) -> Parser:
     """The whole command line; ``only`` names the one command whose arguments are needed."""
-    parser = _FrontParser(
-        prog="gemmprof",
-        description="Profile CUDA kernels with Nsight Compute and explain what holds them back.",
-        epilog="`gemmprof COMMAND --help` shows a command's options; --version the version. "
-        "Reports are read without a GPU.",
-        formatter_class=_HelpFormatter,
-    )
-    parser.add_argument("--version", action="version", version=f"gemmprof {__version__}")
-    # What belongs to one command must not be the class that lists them all.
-    subparsers = parser.add_subparsers(dest="command", metavar="COMMAND", required=True, parser_class=Parser)
-    for name, summary in COMMANDS.items():
-        if only is not None and name != only:
-            subparsers.add_parser(name, help=summary, add_help=False)
-            continue
-        module = import_module(f"gemmprof.commands.{name.replace('-', '_')}")
-        command = subparsers.add_parser(
-            name, help=summary, description=module.__doc__, formatter_class=_HelpFormatter
-        )
-        module.add_arguments(command)
-        command.set_defaults(run=module.run, parser=command)
-    return parser
+    from gemmprof.arguments.parser import parser_of_commands
 
-
-def _front_parser() -> Parser:
-    """What `gemmprof REPORT` takes."""
-    module = import_module(f"gemmprof.commands.{FRONT}")
-    parser = Parser(prog="gemmprof", description=module.FRONT_HELP, formatter_class=_HelpFormatter)
-    module.add_front_arguments(parser)
-    parser.set_defaults(run=module.front, parser=parser, command="")
-    return parser
+    return parser_of_commands(only)
 
 
 def _named_command(arguments: Sequence[str]) -> str:
@@ -184,24 +83,22 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _run(argv: Sequence[str]) -> int:
-    if not argv:
-        build_parser(only="").print_help()
+    if not argv or argv[0] in ("-h", "--help"):
+        print(help_text())  # without a parser, which takes longer to load than all else that help needs
         return EXIT_OK
+    from gemmprof.arguments.parser import Parser, parser_of_front_door
+
     name = _named_command(argv)
     argv, program = _without_program(argv) if name in TAKE_A_PROGRAM else (argv, [])
     Parser.arguments = argv
     front = not name and _names_an_input(argv)
-    parser = _front_parser() if front else build_parser(only=name)
+    parser = parser_of_front_door() if front else build_parser(only=name)
     options, unknown = parser.parse_known_args(argv)
     if unknown:
         what = "option" if unknown[0].startswith("-") else "argument"
         options.parser.error(f"there is no {what}: {' '.join(unknown)}")
     if program:
         options.program = program
-    import logging
-
-    # It would tell of its cache where the home is not writable: nothing that a user of ours can act on.
-    logging.getLogger("matplotlib").setLevel(logging.ERROR)
     try:
         with _trusting(options):
             return int(options.run(options))
@@ -245,7 +142,7 @@ def _fault(argv: Sequence[str], error: Exception) -> int:
         ],
     )
     with suppress(OSError):
-        _print_error(_named_command(argv), problem, as_json=_wants_json(argv))
+        _print_error(_named_command(argv), problem, as_json="--json" in argv or "--format=json" in argv)
     return EXIT_FAULT
 
 
@@ -264,19 +161,10 @@ def _no_luck(options: argparse.Namespace, problem: GemmprofError) -> int:
     return EXIT_ERROR
 
 
-def _wants_json(argv: Sequence[str]) -> bool:
-    return "--json" in argv or "--format=json" in argv
-
-
 def _print_error(command: str, error: GemmprofError, *, as_json: bool) -> None:
-    """The one place where an error becomes text: for people on stderr, with ``--json`` as JSON on stdout as well."""
-    where = f"gemmprof {command}".strip()
-    print(f"{where}: error: {error}", file=sys.stderr)
-    if as_json:
-        from gemmprof.arguments.common import print_json
-        from gemmprof.base.documents import ErrorDocument
+    from gemmprof.arguments.common import print_error
 
-        print_json(ErrorDocument.of(error, command=command))
+    print_error(command, error, as_json=as_json)
 
 
 _REMEDIES = {

@@ -13,9 +13,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from gemmprof.base.cache import cache_directory
 from gemmprof.base.documents import json_text
 from gemmprof.base.errors import BuildError
+from gemmprof.base.output import cache_directory
 from gemmprof.base.progress import SILENT, Progress
 from gemmprof.gpu.dtypes import element_type
 from gemmprof.gpu.ptxas import KernelResources

@@ -14,10 +14,10 @@ from gemmprof.profiler.job import Event, Job, Task
 from gemmprof.profiler.keeper import Interrupted, Keeper, Key
 from gemmprof.profiler.ncu.failures import KilledError, hits_every_stage
 from gemmprof.profiler.ncu.lean_sections import section_folder
-from gemmprof.profiler.ncu.patience import Patience
 from gemmprof.profiler.ncu.profile_pass import (
     PassFiles,
     PassOutcome,
+    Patience,
     earlier_passes,
     finish_pass,
     next_pass,

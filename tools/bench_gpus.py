@@ -15,7 +15,7 @@ import shutil
 import time
 from concurrent.futures import ThreadPoolExecutor
 
-from gemmprof.base.cache import cache_directory
+from gemmprof.base.output import cache_directory
 from gemmprof.base.progress import SILENT
 from gemmprof.kernels.candidates import compile_candidate
 from gemmprof.kernels.catalog import LADDERS, stage_variants

@@ -34,7 +34,7 @@ from gemmprof.analysis.comparison.reasons import (
 from gemmprof.analysis.comparison.records import KernelRecord, origin_of
 from gemmprof.analysis.comparison.sides import Side, disassembled
 from gemmprof.analysis.kernel_analysis import KernelAnalysis
-from gemmprof.base.brief import brief
+from gemmprof.base.amounts import brief
 from gemmprof.base.errors import UsageError
 from gemmprof.base.views import view_of
 from gemmprof.model import FamilyKey, Timing

@@ -15,8 +15,7 @@ from statistics import median
 from typing import TYPE_CHECKING
 
 from gemmprof.analysis.inputs.names import labels
-from gemmprof.base.amounts import nanoseconds, ratio
-from gemmprof.base.brief import brief
+from gemmprof.base.amounts import brief, nanoseconds, ratio
 from gemmprof.metrics import DURATION
 from gemmprof.model import Source
 

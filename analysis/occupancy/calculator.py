@@ -328,3 +328,20 @@ def _config_too_small(limits: ArchLimits, config: int, allocated: int, asked: in
         found=f"{needs} bytes, in units of {limits.shared_memory_allocation_unit}",
         remedies=[f"the smallest configuration that fits is {enough:,} bytes"] if enough is not None else [],
     )
+
+
+_SUFFIXES = {"": 1, "b": 1, "k": 1024, "kb": 1024, "kib": 1024}
+
+
+def parse_size(text: str) -> int:
+    """Bytes, from a plain number or one with k, KB or KiB for units of 1,024.
+
+    Raises:
+        ValueError: if the text is neither.
+    """
+    digits = text.strip().lower().replace(",", "").replace("_", "")
+    number = digits.rstrip("kib")
+    suffix = digits[len(number) :]
+    if suffix not in _SUFFIXES:
+        raise ValueError(text)
+    return int(number) * _SUFFIXES[suffix]

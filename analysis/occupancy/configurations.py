@@ -6,8 +6,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from gemmprof.analysis.inputs.one_kernel import stage_launch
 from gemmprof.analysis.inputs.selection import EVERYTHING, Selection
-from gemmprof.analysis.ladder.stage_launch import stage_launch
 from gemmprof.analysis.occupancy.calculator import Occupancy, occupancy
 from gemmprof.analysis.occupancy.of_launch import LaunchOccupancy, analyse
 from gemmprof.base.errors import GemmprofError, OccupancyError, RunError, UsageError
@@ -152,20 +152,3 @@ def launch_occupancies(
     if failures and not launches:
         raise failures[0]
     return tuple(launches), tuple(failures)
-
-
-_SUFFIXES = {"": 1, "b": 1, "k": 1024, "kb": 1024, "kib": 1024}
-
-
-def parse_size(text: str) -> int:
-    """Bytes, from a plain number or one with k, KB or KiB for units of 1,024.
-
-    Raises:
-        ValueError: if the text is neither.
-    """
-    digits = text.strip().lower().replace(",", "").replace("_", "")
-    number = digits.rstrip("kib")
-    suffix = digits[len(number) :]
-    if suffix not in _SUFFIXES:
-        raise ValueError(text)
-    return int(number) * _SUFFIXES[suffix]

@@ -77,7 +77,6 @@ class LaunchOccupancy:
         block_cycles: cycles that a block lives on average.
         calculated: what our calculator answers for this launch; None if it does not know the architecture.
         agrees: whether its blocks and occupancy equal ncu's.
-        suggestions: changes that raise the theoretical occupancy.
         max_active_clusters, cluster_percent: clusters that fit the GPU at once and how many of those the grid fills,
             None without clusters.
         missing: what else could be collected.
@@ -107,7 +106,6 @@ class LaunchOccupancy:
     block_cycles: float | None = figure("A block lives, cycles", digits=0)
     calculated: Occupancy | None = None
     agrees: bool | None = None
-    suggestions: tuple[Suggestion, ...] = ()
     max_active_clusters: int | None = figure("Clusters that fit the GPU")
     cluster_percent: float | None = figure("Cluster slots filled", "%")
     missing: NotCollected | None = None
@@ -121,6 +119,12 @@ class LaunchOccupancy:
     def limits_theoretical(self) -> bool:
         """Whether a resource keeps the theoretical occupancy below 100 %."""
         return self.theoretical_percent < 100
+
+    @property
+    def suggestions(self) -> tuple[Suggestion, ...]:
+        """Changes that raise the theoretical occupancy."""
+        # Found by trying some 150 configurations: only for those who show them.
+        return () if self.calculated is None else suggest(self.calculated)
 
 
 RESULT = LaunchOccupancy
@@ -182,7 +186,6 @@ def analyse(profile: KernelProfile) -> LaunchOccupancy | NotCollected:
         block_cycles=block_cycles,
         calculated=calculated,
         agrees=None if calculated is None else _agrees(calculated, blocks_per_sm, theoretical),
-        suggestions=() if calculated is None else suggest(calculated),
         max_active_clusters=profile.whole(metrics.MAX_ACTIVE_CLUSTERS) if clustered else None,
         cluster_percent=profile.number(metrics.CLUSTER_OCCUPANCY) if clustered else None,
         missing=GROUP.incomplete(profile.metrics),

@@ -2,7 +2,7 @@
 
 Starting NVIDIA's disassembler costs half a second in every new process. Its answers depend on the code and on the
 version of ``ncu_report`` alone, and both are in the key. The cache lies in ``disassembly`` of gemmprof's cache
-directory (`gemmprof.base.cache`); deleting it is always safe.
+directory (`gemmprof.base.output`); deleting it is always safe.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from functools import cache
 from pathlib import Path
 from typing import TypeVar
 
-from gemmprof.base.cache import cache_directory, cache_is_off
 from gemmprof.base.documents import DocumentError, json_text, read_json
 from gemmprof.base.foreign_files import UnpackError, read_packed
+from gemmprof.base.output import cache_directory, cache_is_off
 
 T = TypeVar("T")
 

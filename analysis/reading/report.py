@@ -8,10 +8,12 @@ runs in a process of its own (`worker`), and what it gets to see is a report cut
 
 from __future__ import annotations
 
+import gc
 import os
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import replace
 
 from gemmprof import metrics as m
@@ -258,3 +260,18 @@ def _sessions(frame: Frame) -> dict[int, SessionDetails]:
         )
         for process, details in found.items()
     }
+
+
+LOT = 100_000
+"""New objects between two collections (Python's default is 700 to 2,000)."""
+
+
+@contextmanager
+def few_collections() -> Iterator[None]:
+    """Collect garbage in larger lots inside this context: walking the same objects takes a quarter of the reading."""
+    thresholds = gc.get_threshold()
+    gc.set_threshold(max(LOT, thresholds[0]) if thresholds[0] else 0, *thresholds[1:])
+    try:
+        yield
+    finally:
+        gc.set_threshold(*thresholds)

@@ -7,9 +7,12 @@ length. Lines are keyed by (file, line), so that line 12 of a header and line 12
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import repeat
+from typing import Protocol
 
 from gemmprof.analysis import opcodes
 from gemmprof.analysis.figure import total as sum_of
@@ -166,3 +169,46 @@ def operation_of(codes: Mapping[int, int] | None, addresses: Iterable[int]) -> s
         return ""
     names = kinds.pop()
     return "async_copy" if names == ("load", "store") else "".join(names[:1])
+
+
+_TOOLKIT = re.compile(
+    r"/(?:cuda(?:-[\d.]+)?|cccl|hpc_sdk)/(?:[^/]+/)*include/|/targets/[\w-]+/include/|"
+    r"/(?:cub|thrust|cuda/std|libcudacxx|cooperative_groups|cutlass|cute|crt)/[^/]*(?:/[^/]*)*\.(?:cuh|hpp?|inl)$|"
+    r"/sm_\d+_\w+\.hpp?$|/cuda_(?:fp|bf)\d+\.hpp?$|/device_\w*functions\.hpp?$"
+)
+
+
+class Line(Protocol):
+    """An instruction and the innermost line that it came from (None without line information)."""
+
+    @property
+    def file(self) -> str | None: ...  # noqa: D102
+    @property
+    def line(self) -> int | None: ...  # noqa: D102
+
+
+@lru_cache(maxsize=1024)
+def is_users(path: str | None) -> bool:
+    """Whether a source file is the user's own, not a header of a toolkit."""
+    return path is not None and not _TOOLKIT.search("/" + path.replace("\\", "/"))
+
+
+def own_lines(instructions: Sequence[Line]) -> list[tuple[str, int] | None]:
+    """File and line of the user's for each instruction, in address order; None without line information."""
+    found: list[tuple[str, int] | None] = []
+    last: tuple[str, int] | None = None
+    for item in instructions:
+        if item.file is None or item.line is None:
+            found.append(None)
+            continue
+        if is_users(item.file):
+            last = (item.file, item.line)
+        found.append(last)
+    # A header's code before the first line of the user's counts against that line.
+    following: tuple[str, int] | None = None
+    for index in range(len(found) - 1, -1, -1):
+        if found[index] is not None:
+            following = found[index]
+        elif instructions[index].file is not None:
+            found[index] = following
+    return found

@@ -13,8 +13,7 @@ from gemmprof.analysis.inputs.families import Family
 from gemmprof.analysis.inputs.selection import EVERYTHING, Selection, selection
 from gemmprof.analysis.kernel_analysis import KernelAnalysis, no_launch
 from gemmprof.analysis.session import Session, load_session
-from gemmprof.base.amounts import nanoseconds, ratio
-from gemmprof.base.brief import brief
+from gemmprof.base.amounts import brief, nanoseconds, ratio
 from gemmprof.base.errors import GemmprofError, UsageError
 from gemmprof.base.printable import one_line
 from gemmprof.model import KernelProfile

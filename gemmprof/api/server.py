@@ -24,7 +24,7 @@ from gemmprof.analysis.session import Session, load_session
 from gemmprof.base.errors import GemmprofError, ReportError, UsageError
 from gemmprof.base.foreign_files import confine
 from gemmprof.children.line_worker import LineWorker, WorkerError, serve
-from gemmprof.children.started import python_command
+from gemmprof.children.watched import python_command
 from gemmprof.reports import agents
 
 if TYPE_CHECKING:

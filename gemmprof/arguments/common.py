@@ -7,14 +7,12 @@ from __future__ import annotations
 
 import argparse
 import os
-import shlex
-import shutil
 import sys
-from collections.abc import Iterable, Iterator
+from argparse import ArgumentTypeError
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO, cast
 
-from gemmprof.arguments.numbers import whole
 from gemmprof.base.errors import GemmprofError, UsageError
 from gemmprof.base.printable import GuardedStream, encoding_of, json_safe, one_line, printable
 
@@ -106,6 +104,8 @@ def selection(options: argparse.Namespace) -> Selection:
 
 def typed(options: argparse.Namespace) -> str:
     """The command line so far, to type again with more behind it: program, inputs, selection."""
+    import shlex
+
     words = ["gemmprof", *options.inputs]
     for name in ("kernel", "nvtx"):
         if value := getattr(options, name):
@@ -234,6 +234,16 @@ def announce(path: Path) -> None:
     print(f"Wrote {one_line(path)}", file=sys.stderr)
 
 
+def print_error(command: str, error: GemmprofError, *, as_json: bool) -> None:
+    """The one place where an error becomes text: for people on stderr, with ``--json`` as JSON on stdout as well."""
+    where = f"gemmprof {command}".strip()
+    print(f"{where}: error: {error}", file=sys.stderr)
+    if as_json:
+        from gemmprof.base.documents import ErrorDocument
+
+        print_json(ErrorDocument.of(error, command=command))
+
+
 def print_json(document: Document) -> None:
     """Print a document as indented JSON on standard output."""
     from gemmprof.base.documents import json_text
@@ -265,6 +275,8 @@ def console(*, stderr: bool = False) -> Console:
 
 def columns(usual: int = 80, widest: int = 100) -> int:
     """Columns for running text: ``$COLUMNS``, else the terminal's, else the usual; never wider than reads well."""
+    import shutil
+
     return (
         min(widest, _columns(sys.stdout) or shutil.get_terminal_size((usual, 24)).columns)
         if _is_known()
@@ -283,3 +295,35 @@ def _columns(stream: TextIO) -> int | None:
     if wanted.isdecimal() and 20 <= int(wanted) <= 10_000:
         return int(wanted)
     return None if stream.isatty() else PIPE_COLUMNS
+
+
+LARGEST = 0x7FFF_FFFF_FFFF_FFFF
+"""No option means more; a number of five thousand digits would take its time."""
+
+
+def whole(least: int) -> Callable[[str], int]:
+    """What reads a whole number from ``least`` on."""
+
+    def read(text: str) -> int:
+        digits = text[1:] if text[:1] in "+-" else text
+        if not (digits.isascii() and digits.isdecimal()):
+            some = ", ".join(str(least + step) for step in range(3))
+            raise ArgumentTypeError(f"'{text[:40]}' is not a whole number: write {some} …")
+        if len(digits) > len(str(LARGEST)) or int(text) > LARGEST:
+            raise ArgumentTypeError(f"{text[:40]} is too large: write at most {LARGEST}")
+        if int(text) < least:
+            raise ArgumentTypeError(f"{text} is too small: write {least} or more")
+        return int(text)
+
+    return read
+
+
+def percentage(text: str) -> float:
+    """Per cent, 0 or more, with or without its sign."""
+    try:
+        value = float(text.strip().removesuffix("%"))
+    except ValueError:
+        raise ArgumentTypeError(f"'{text[:40]}' is not a percentage: write 5 or 2.5") from None
+    if not 0 <= value < float("inf"):
+        raise ArgumentTypeError(f"{text[:40]} is no percentage from 0 on: write 5 or 2.5")
+    return value

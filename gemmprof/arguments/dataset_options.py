@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 from gemmprof.arguments import common
-from gemmprof.arguments.numbers import whole
+from gemmprof.arguments.common import whole
 
 
 def add_reading_arguments(parser: argparse._ActionsContainer) -> None:
@@ -31,7 +31,7 @@ def refresh(folder: Path, inputs: list[Path], options: argparse.Namespace) -> bo
         ReportError, UsageError: if the inputs stand for no report.
     """
     from gemmprof.reports.dataset.manifest import update
-    from gemmprof.reports.dataset.tree import reports_below
+    from gemmprof.reports.dataset.rows import reports_below
     from gemmprof.reports.terminal import found
 
     reports, problems = reports_below(inputs)

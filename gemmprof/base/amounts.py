@@ -12,6 +12,8 @@ from functools import lru_cache
 from numbers import Real
 from typing import Any
 
+from gemmprof.base.printable import one_line
+
 DASH = "–"
 """Stands where a value is not known."""
 
@@ -187,3 +189,15 @@ def quantity(value: Any, unit: str = "") -> str:
     if unit in _COUNTED and value != 1:
         unit += "s"
     return f"{number(value)} {unit}".rstrip()
+
+
+LONGEST_NAME = 60
+
+
+def brief(thing: object, name: str, *facts: str) -> str:
+    """``<Family gelu: 1 launch, 270 µs>``; facts that are not known ('' or a dash) are left out."""
+    shown = one_line(name)
+    if len(shown) > LONGEST_NAME:
+        shown = shown[: LONGEST_NAME - 1] + "…"
+    known = ", ".join(fact for fact in facts if fact not in ("", DASH))
+    return f"<{type(thing).__name__} {shown}{': ' if known else ''}{known}>"

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
 import sys
 import threading
 import time
 from collections.abc import Callable
-from pathlib import Path
-from typing import Any, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO
+
+if TYPE_CHECKING:
+    import subprocess
 
 try:
     import fcntl
@@ -23,9 +24,9 @@ except ImportError:  # Windows
 
 POSIX = hasattr(os, "fork")
 """Whether this is a system of the Unix kind: children are forked, pipes can be waited for, folders opened."""
-DESCRIPTOR_PATHS = POSIX and Path("/dev/fd").is_dir()
+DESCRIPTOR_PATHS = POSIX and os.path.isdir("/dev/fd")  # noqa: PTH112 (`pathlib` takes its time to load)
 """Whether a child can open a file that it inherited by a path."""
-MEMORY_FILES = hasattr(os, "memfd_create") and Path("/proc/self/fd").is_dir()
+MEMORY_FILES = hasattr(os, "memfd_create") and os.path.isdir("/proc/self/fd")  # noqa: PTH112
 """Whether a file can live in memory and still have a path."""
 LOCKS = fcntl is not None
 

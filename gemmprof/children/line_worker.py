@@ -55,7 +55,7 @@ class LineWorker:
     """A worker process that answers one request after the other; it is started when it is first needed.
 
     Args:
-        command: how to start it (`gemmprof.children.started.python_command`).
+        command: how to start it (`gemmprof.children.watched.python_command`).
         name: what it is called in messages, ``the native reader``.
         environment: variables that it has in place of, or beside, those of this process.
         keep_open: file handles that it inherits (a lock it holds as long as it lives).

@@ -24,3 +24,15 @@ def main() -> None:
 
 if __name__ == "__main__":
     main()
+
+
+SCRIPT = Path(__file__).resolve().with_name("watched.py")
+
+
+def python_command(module: str) -> list[str]:
+    """The command that runs a module of this package as a program; its arguments are appended.
+
+    ``-P`` keeps the current folder and the script's off the path. The package needs no place on the path either: the
+    script loads it from where this process has it.
+    """
+    return [sys.executable, "-P", str(SCRIPT), module]

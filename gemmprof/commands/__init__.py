@@ -43,3 +43,29 @@ FRONT = "show"
 
 TAKE_A_PROGRAM = frozenset({"profile"})
 """Commands behind whose ``--`` stands a program with arguments of its own, in ``options.program``."""
+
+_HELP = """\
+usage: gemmprof REPORT|RUN… ['#3']
+       gemmprof COMMAND …
+
+Profile CUDA kernels with Nsight Compute and explain what holds them back.
+
+{commands}
+
+examples:
+  gemmprof my.ncu-rep                      what a report holds, the most to gain first
+  gemmprof my.ncu-rep '#3'                 one family of launches in full
+  gemmprof profile -- python train.py      profile a program, explain it, render pages
+  gemmprof diff before.ncu-rep after.ncu-rep --fail-if 'time > +3%'
+
+`gemmprof COMMAND --help` shows a command's options; --version the version. Reports are read without a GPU."""
+
+
+def help_text() -> str:
+    """What `gemmprof --help` prints: usage, the front door, the commands by group, examples."""
+    width = max(map(len, COMMANDS)) + 2
+    groups = (
+        "\n".join([f"{title}:", *(f"  {name:<{width}}{text}" for name, text in group.items())])
+        for title, group in GROUPS.items()
+    )
+    return _HELP.format(commands="\n\n".join(groups))

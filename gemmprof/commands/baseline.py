@@ -38,7 +38,7 @@ def run(options: argparse.Namespace) -> int:
     """Do what was asked."""
     from gemmprof.analysis.comparison import baseline
     from gemmprof.analysis.comparison.sides import load_side
-    from gemmprof.reports.terminal import baselines
+    from gemmprof.reports.terminal import verdicts
 
     if options.action == "save":
         side = load_side(options.inputs, common.selection(options))
@@ -61,7 +61,7 @@ def run(options: argparse.Namespace) -> int:
 
         common.print_json(of_history.baselines(found))
     elif options.action == "list":
-        baselines.print_list(common.console(), found, baseline.folder_of(options.baselines))
+        verdicts.print_baselines(common.console(), found, baseline.folder_of(options.baselines))
     else:
-        baselines.print_one(common.console(), *found[0])
+        verdicts.print_baseline(common.console(), *found[0])
     return 0

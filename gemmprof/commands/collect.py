@@ -17,10 +17,13 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gemmprof.arguments.common import add_json_argument, announce, console, print_json
-from gemmprof.arguments.ladder_options import add_type_arguments, chosen_ladder
-from gemmprof.arguments.numbers import whole
-from gemmprof.arguments.place_options import add_place_arguments, chosen_site
+from gemmprof.arguments.common import add_json_argument, announce, console, print_json, whole
+from gemmprof.arguments.ladder_options import (
+    add_place_arguments,
+    add_type_arguments,
+    chosen_ladder,
+    chosen_site,
+)
 from gemmprof.base.errors import GemmprofError, UsageError
 from gemmprof.kernels import catalog
 from gemmprof.kernels.catalog import ladder_named

@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gemmprof.arguments import common
-from gemmprof.arguments.numbers import percentage, whole
+from gemmprof.arguments.common import percentage, whole
 from gemmprof.base.errors import UsageError
 from gemmprof.base.output import new_file
 from gemmprof.base.printable import GuardedStream, encoding_of, github_command, json_safe

@@ -14,7 +14,7 @@ from __future__ import annotations
 import argparse
 
 from gemmprof.arguments import common
-from gemmprof.arguments.numbers import whole
+from gemmprof.arguments.common import whole
 
 FORMATS = ("text", "markdown", "json")
 

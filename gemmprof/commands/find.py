@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from gemmprof.arguments import common, dataset_options
-from gemmprof.arguments.numbers import whole
+from gemmprof.arguments.common import whole
 from gemmprof.base.errors import UsageError
 
 
@@ -80,7 +80,7 @@ def run(options: argparse.Namespace) -> int:
 
 def _kept_dataset(inputs: list[Path]) -> Path | None:
     """Where the data set of these inputs is kept between calls; None if nothing is to be kept."""
-    from gemmprof.base.cache import cache_directory, cache_is_off
+    from gemmprof.base.output import cache_directory, cache_is_off
 
     if cache_is_off():
         return None

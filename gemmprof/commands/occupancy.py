@@ -14,12 +14,10 @@ Without --arch or --gpu the answer is for the GPU of this machine, or for every 
 from __future__ import annotations
 
 import argparse
-import shutil
 import sys
-from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gemmprof.analysis.occupancy.calculator import Occupancy, occupancy
+from gemmprof.analysis.occupancy.calculator import Occupancy, occupancy, parse_size
 from gemmprof.arguments.common import (
     add_json_argument,
     add_selection_arguments,
@@ -30,10 +28,9 @@ from gemmprof.arguments.common import (
     new_output,
     print_json,
     selection,
+    whole,
 )
-from gemmprof.arguments.numbers import whole
 from gemmprof.base.errors import DeviceError, OccupancyError, RunError, UsageError
-from gemmprof.base.foreign_files import read_text
 from gemmprof.gpu.arch import LIMITS, Product, find_product, parse_compute_capability
 
 if TYPE_CHECKING:
@@ -121,8 +118,6 @@ def _add_target(parser: argparse.ArgumentParser) -> None:
 
 def size(text: str) -> int:
     """Bytes, as a plain number or with k, KB or KiB for units of 1,024."""
-    from gemmprof.analysis.occupancy.configurations import parse_size
-
     try:
         return parse_size(text)
     except ValueError:
@@ -173,6 +168,8 @@ def _targets(options: argparse.Namespace, default: Sequence[Product] = ()) -> li
 
 def _present() -> list[Product]:
     """The GPUs of this machine, one of each kind; empty if there are none."""
+    import shutil
+
     if shutil.which("nvidia-smi") is None:
         return []
     from gemmprof.gpu.devices import list_gpus, visible_gpus
@@ -302,6 +299,8 @@ def _from_build(options: argparse.Namespace) -> int:
 def _text(name: str) -> str:
     if name == "-":
         return sys.stdin.read()
+    from gemmprof.base.foreign_files import read_text
+
     try:
         return read_text(name, errors="replace")
     except OSError as error:
@@ -368,6 +367,8 @@ def _show_launch(options: argparse.Namespace, profile: KernelProfile) -> int:
 
 def _from_reports(options: argparse.Namespace) -> int:
     """Theoretical beside achieved occupancy of every launch in the reports, and why they differ."""
+    from pathlib import Path
+
     from gemmprof.analysis.occupancy.configurations import launch_occupancies
 
     for name in ("threads", "regs", "smem", "output", "carveout", "barriers", "cluster", "arch", "gpu"):

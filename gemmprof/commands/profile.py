@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gemmprof.arguments import common
-from gemmprof.arguments.numbers import whole
+from gemmprof.arguments.common import whole
 from gemmprof.base.errors import UsageError
 from gemmprof.runs.directory import timestamped
 

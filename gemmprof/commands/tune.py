@@ -15,10 +15,13 @@ import argparse
 import os
 import sys
 
-from gemmprof.arguments.common import add_json_argument, announce, console, print_json
-from gemmprof.arguments.ladder_options import add_type_arguments, chosen_ladder
-from gemmprof.arguments.numbers import whole
-from gemmprof.arguments.place_options import add_place_arguments, chosen_site
+from gemmprof.arguments.common import add_json_argument, announce, console, print_json, whole
+from gemmprof.arguments.ladder_options import (
+    add_place_arguments,
+    add_type_arguments,
+    chosen_ladder,
+    chosen_site,
+)
 from gemmprof.base.errors import UsageError
 from gemmprof.kernels.catalog import stage_variants
 from gemmprof.model import Ladder, Problem
@@ -78,7 +81,7 @@ def run(options: argparse.Namespace) -> int:
     from gemmprof.model.answers import Search
     from gemmprof.profiler.tuning.search import tune
     from gemmprof.reports.terminal.progress_bars import BarProgress, PlainProgress
-    from gemmprof.reports.terminal.tuning import print_search
+    from gemmprof.reports.terminal.stages import print_search
 
     problems = tuple(
         dict.fromkeys(
@@ -134,7 +137,7 @@ def _list_constraints(variant: Variant, *, as_json: bool) -> int:
 
 
 def _reset(variant: Variant) -> int:
-    from gemmprof.base.cache import cache_directory
+    from gemmprof.base.output import cache_directory
     from gemmprof.kernels.tuned import forget_tuned
 
     had = forget_tuned(cache_directory(), variant.name)

@@ -11,8 +11,5 @@ from gemmprof.metrics.groups import *  # noqa: F403
 from gemmprof.metrics.launch import *  # noqa: F403
 from gemmprof.metrics.lean import *  # noqa: F403
 from gemmprof.metrics.memory import *  # noqa: F403
-from gemmprof.metrics.older import *  # noqa: F403
-from gemmprof.metrics.operation_counts import *  # noqa: F403
-from gemmprof.metrics.readable import *  # noqa: F403
 from gemmprof.metrics.source import *  # noqa: F403
 from gemmprof.metrics.throughput import *  # noqa: F403

@@ -9,24 +9,23 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from gemmprof.model.findings import AtLimit, CodePlace, Evidence, Explanation, Finding, Rewrite
-from gemmprof.model.gpu import ArchLimits, Card, Practice
-from gemmprof.model.profiles import (
-    Device,
-    FamilyKey,
-    Instances,
-    Instruction,
-    KernelProfile,
-    LaunchStatistics,
-    MetricValue,
-    NotCollected,
-    RuleResult,
-    SessionDetails,
-    Source,
-)
-
 if TYPE_CHECKING:
+    from gemmprof.model.findings import AtLimit, CodePlace, Evidence, Explanation, Finding, Rewrite
+    from gemmprof.model.gpu import ArchLimits, Card, Practice
     from gemmprof.model.ladder import Ladder, Problem, Stage
+    from gemmprof.model.profiles import (
+        Device,
+        FamilyKey,
+        Instances,
+        Instruction,
+        KernelProfile,
+        LaunchStatistics,
+        MetricValue,
+        NotCollected,
+        RuleResult,
+        SessionDetails,
+        Source,
+    )
     from gemmprof.model.runs import ReportRecord, RunInfo, StageRecord, StageResult, Timing, Verification
 
 __all__ = [
@@ -63,8 +62,8 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    # What a run.json holds says its ranges in msgspec's words, which an answer on occupancy need not wait for.
-    for home in ("ladder", "runs") if name in __all__ else ():
+    # The lightest first: an answer on occupancy need not wait for what says a run.json's ranges in msgspec's words.
+    for home in ("gpu", "findings", "profiles", "ladder", "runs") if name in __all__ else ():
         module = import_module(f"gemmprof.model.{home}")
         if name in vars(module):
             return vars(module)[name]

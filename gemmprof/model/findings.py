@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from gemmprof.base.amounts import nanoseconds, ratio
-from gemmprof.base.brief import brief
+from gemmprof.base.amounts import brief, nanoseconds, ratio
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any, Literal, NamedTuple, TypeVar
 
-from gemmprof.base.brief import brief
+from gemmprof.base.amounts import brief
 from gemmprof.base.printable import one_line
 
 Named = TypeVar("Named")

@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gemmprof.base.brief import brief
+from gemmprof.base.amounts import brief
 from gemmprof.base.errors import ReportError, RunError
 from gemmprof.base.output import new_file
 from gemmprof.base.views import view_of

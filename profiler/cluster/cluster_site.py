@@ -12,8 +12,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from gemmprof.base.cache import cache_directory
 from gemmprof.base.errors import BuildError, DeviceError
+from gemmprof.base.output import cache_directory
 from gemmprof.base.progress import SILENT, Progress
 from gemmprof.kernels.plugin import PLUGIN_VARIABLE
 from gemmprof.kernels.targets import architecture_number

@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from gemmprof.base.cache import cache_directory
 from gemmprof.base.errors import DeviceError, GemmprofError, UsageError
 from gemmprof.base.foreign_files import read_text
+from gemmprof.base.output import cache_directory
 from gemmprof.base.progress import SILENT, Progress
 
 if TYPE_CHECKING:

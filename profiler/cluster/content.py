@@ -7,10 +7,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from gemmprof.base.cache import cache_directory
 from gemmprof.base.errors import RunError
 from gemmprof.base.foreign_files import LARGEST_DOCUMENT, hash_file, open_file, read_bytes
-from gemmprof.base.output import new_file
+from gemmprof.base.output import cache_directory, new_file
 from gemmprof.kernels.entries import is_whole, new_entry
 
 PIECE_BYTES = 4 << 20

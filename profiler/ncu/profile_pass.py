@@ -7,19 +7,23 @@ finished: that is how `--resume` takes over the report of a pass whose collectio
 
 from __future__ import annotations
 
+import os
 import re
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from gemmprof.base.errors import ProfilerError
-from gemmprof.children.started import python_command
+from gemmprof.base.foreign_files import open_file
+from gemmprof.children.watched import python_command
 from gemmprof.gpu.toolchain import Tool
 from gemmprof.model import Card
+from gemmprof.ncurep import ncu_frame
+from gemmprof.ncurep.wire import WireError
 from gemmprof.profiler.job import Event, Job, Task, read_events
 from gemmprof.profiler.ncu.command import NcuCommand
-from gemmprof.profiler.ncu.failures import KernelFaultError, NcuLog, translate
-from gemmprof.profiler.ncu.salvage import cut_torn_end
+from gemmprof.profiler.ncu.failures import DriverResourceError, KernelFaultError, NcuLog, translate
 from gemmprof.profiler.program import Ending, Program, follow_program, start_program, tail
 
 REPORTS, LOGS = "reports", "logs"
@@ -203,3 +207,83 @@ def _finished(files: PassFiles, launched: Sequence[Task], log: NcuLog) -> tuple[
         )
         for index, task in enumerate(launched)
     )
+
+
+PAUSES = (5.0, 10.0, 20.0, 40.0)
+"""Seconds before each further try: a pass of another ncu takes seconds, its whole work a minute or more."""
+
+
+class Patience:
+    """How often something was tried in vain.
+
+    Args:
+        note: told before each pause.
+        pause: waits; cut short, it says so by True, as ``threading.Event.wait`` does.
+    """
+
+    def __init__(self, note: Callable[[str], object], pause: Callable[[float], object] = time.sleep) -> None:
+        self._note, self._pause = note, pause
+        self._tried = 0
+
+    def again(self, error: ProfilerError) -> bool:
+        """Whether to try again: the error is one that passes, and it was waited a while for that.
+
+        Raises:
+            DriverResourceError: it did not pass.
+        """
+        if not isinstance(error, DriverResourceError):
+            return False
+        if self._tried == len(PAUSES):
+            raise DriverResourceError(
+                f"{error.message}, and still did after {len(PAUSES) + 1} tries in {sum(PAUSES):.0f} s",
+                remedies=error.remedies,
+                found=error.found,
+            )
+        seconds = PAUSES[self._tried]
+        self._tried += 1
+        self._note(f"{error.message}: trying again in {seconds:g} s ({self._tried} of {len(PAUSES)})")
+        return not self._pause(seconds)
+
+    def reset(self) -> None:
+        """It went well since."""
+        self._tried = 0
+
+
+@dataclass(frozen=True, slots=True)
+class WholeBlocks:
+    """The whole blocks of a report: where the last one ends, and how many kernels they hold."""
+
+    end: int
+    kernels: int
+
+
+def whole_blocks(report: Path) -> WholeBlocks:
+    """Walk the blocks of a report up to its end or the first torn one; nothing whole if it is no report."""
+    end = kernels = 0
+    try:
+        with open_file(report) as file:
+            size = os.fstat(file.fileno()).st_size
+
+            def read(start: int, stop: int) -> bytes:
+                data = os.pread(file.fileno(), stop - start, start)
+                if len(data) < stop - start:
+                    raise ncu_frame.Torn(f"the file ends at byte {start + len(data)}")
+                return data
+
+            if read(0, len(ncu_frame.MAGIC)) != ncu_frame.MAGIC:
+                return WholeBlocks(0, 0)
+            _, end = ncu_frame.read_head(read, size)
+            for block in ncu_frame.blocks(read, end, size):
+                end = block.end
+                kernels += block.count("kernel")
+    except (OSError, WireError):
+        pass  # an unreadable or malformed rest is not whole
+    return WholeBlocks(end, kernels)
+
+
+def cut_torn_end(report: Path) -> WholeBlocks:
+    """Cut off a torn block at the end of a report that nobody writes any more; returns what is left."""
+    whole = whole_blocks(report)
+    if whole.kernels and whole.end < report.stat().st_size:
+        os.truncate(report, whole.end)
+    return whole

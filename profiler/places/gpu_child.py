@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from gemmprof.children.line_worker import LineWorker, WorkerError
-from gemmprof.children.started import python_command
+from gemmprof.children.watched import python_command
 from gemmprof.model import Card
 from gemmprof.profiler.places.protocol import CRASHED, START_SECONDS, Work
 

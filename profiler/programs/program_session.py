@@ -26,8 +26,7 @@ from gemmprof.gpu.toolchain import Tool
 from gemmprof.profiler.ncu.command import NcuCommand, require_ncu
 from gemmprof.profiler.ncu.failures import NcuLog, NothingProfiledError, translate
 from gemmprof.profiler.ncu.lean_sections import section_folder
-from gemmprof.profiler.ncu.patience import Patience
-from gemmprof.profiler.ncu.salvage import cut_torn_end
+from gemmprof.profiler.ncu.profile_pass import Patience, cut_torn_end
 from gemmprof.profiler.program import tail
 from gemmprof.profiler.programs.choice import ALL_KERNELS
 from gemmprof.profiler.programs.ranks import Ranks

@@ -18,9 +18,8 @@ from gemmprof.model.ladder import Parameters
 from gemmprof.profiler.places.protocol import Answer, Compiled, Places
 from gemmprof.profiler.program import counted_interrupts
 from gemmprof.profiler.site import Compilers
-from gemmprof.profiler.tuning.outcomes import Journal, describe, identity
+from gemmprof.profiler.tuning.outcomes import Journal, candidate_request, describe, identity, outcome_of
 from gemmprof.profiler.tuning.proposals import propose
-from gemmprof.profiler.tuning.trials import candidate_request, outcome_of
 
 POLL_SECONDS = 0.2
 """How often Ctrl-C is looked for."""

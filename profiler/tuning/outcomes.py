@@ -8,8 +8,9 @@ from pathlib import Path
 
 from gemmprof.base.documents import DocumentError, json_text, read_json
 from gemmprof.base.foreign_files import LARGEST_DOCUMENT, open_file, read_bytes
-from gemmprof.model.answers import Outcome
+from gemmprof.model.answers import Outcome, Search
 from gemmprof.model.ladder import Parameters
+from gemmprof.profiler.places.protocol import Answer, Compiled, Request
 
 
 def identity(parameters: Parameters) -> tuple[tuple[str, int], ...]:
@@ -53,3 +54,22 @@ class Journal:
             torn = file.seek(0, os.SEEK_END) and os.pread(file.fileno(), 1, file.tell() - 1) != b"\n"
             file.write(("\n" * torn + line).encode("utf-8"))
             os.fsync(file.fileno())
+
+
+CANDIDATE_SECONDS = 60.0
+"""What takes longer hangs."""
+
+ANSWERED = ("score", "detail", "registers", "blocks_per_sm")
+"""The parts of an outcome that come from the GPU."""
+
+
+def candidate_request(search: Search, candidate: Compiled, best: float | None, budget: float) -> Request:
+    """Verify and time a candidate; one far slower than ``best`` is dropped after a short look."""
+    record = {"name": search.variant.name, "best": best, "budget": budget}
+    return Request(record, CANDIDATE_SECONDS, candidate)
+
+
+def outcome_of(parameters: Parameters, answer: Answer) -> Outcome:
+    """What a GPU found of a candidate."""
+    known = {name: answer.record[name] for name in ANSWERED if name in answer.record}
+    return Outcome(parameters, answer.status, card=answer.card, **known)

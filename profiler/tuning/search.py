@@ -14,8 +14,8 @@ from collections.abc import Sequence
 from dataclasses import astuple, replace
 from pathlib import Path
 
-from gemmprof.base.cache import cache_directory
 from gemmprof.base.errors import ProfilerError
+from gemmprof.base.output import cache_directory
 from gemmprof.base.progress import Progress
 from gemmprof.kernels import compiler
 from gemmprof.kernels.tuned import Tuned, save_tuned
@@ -25,9 +25,8 @@ from gemmprof.profiler.here import HERE
 from gemmprof.profiler.places.protocol import Places, Work
 from gemmprof.profiler.site import Compilers, Site
 from gemmprof.profiler.tuning.exploration import Exploration
-from gemmprof.profiler.tuning.outcomes import Journal, describe, identity
+from gemmprof.profiler.tuning.outcomes import Journal, candidate_request, describe, identity, outcome_of
 from gemmprof.profiler.tuning.proposals import search_space
-from gemmprof.profiler.tuning.trials import candidate_request, outcome_of
 
 FINAL_BUDGET = 0.4
 """Seconds of timing a problem and round among the finalists."""

@@ -27,7 +27,7 @@ from gemmprof.base.errors import GemmprofError
 from gemmprof.base.foreign_files import LARGEST_DOCUMENT, open_lock, read_bytes
 from gemmprof.base.output import is_leftover, remove_leftovers
 from gemmprof.children.line_worker import LineWorker, WorkerError
-from gemmprof.children.started import python_command
+from gemmprof.children.watched import python_command
 from gemmprof.reports.dataset.rows import MODULE
 from gemmprof.runs.directory import write_atomically
 

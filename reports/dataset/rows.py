@@ -6,17 +6,19 @@ A row of a part is one launch: where it is from, its figures (``figure:duration`
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import os
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gemmprof.analysis.inputs.families import census, without_values
 from gemmprof.analysis.inputs.named_figures import figures, findings
+from gemmprof.analysis.inputs.patterns import is_report_name, is_run
 from gemmprof.analysis.kernel_analysis import analyse
-from gemmprof.analysis.reading.collector import few_collections
-from gemmprof.analysis.reading.report import ReportReader
-from gemmprof.analysis.session import has_counters
-from gemmprof.base.errors import ReportError
+from gemmprof.analysis.reading.report import ReportReader, few_collections
+from gemmprof.analysis.reading.unpack import no_such_file
+from gemmprof.analysis.session import has_counters, reports_of
+from gemmprof.base.errors import GemmprofError, ReportError
 from gemmprof.children.line_worker import serve
 from gemmprof.model import KernelProfile
 from gemmprof.reports.tables.files import without_pandas
@@ -25,6 +27,7 @@ from gemmprof.reports.tables.parquet import write_parquet
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
 
 MODULE = "gemmprof.reports.dataset.rows"
 FIGURE, FINDING = "figure:", "finding:"
@@ -161,3 +164,35 @@ def _answer(request: Mapping[str, Any]) -> Mapping[str, Any]:
 if __name__ == "__main__":
     with without_pandas():
         serve(_answer)
+
+
+def reports_below(inputs: Iterable[Path]) -> tuple[list[Path], tuple[GemmprofError, ...]]:
+    """The reports that these inputs stand for: of a folder all below it; links to folders are not followed.
+
+    Raises:
+        ReportError, UsageError: if there are none at all; a mistyped name alone makes no empty data set.
+    """
+    found: dict[Path, None] = {}
+    problems: list[GemmprofError] = []
+    for path in inputs:
+        if path.is_dir() and not is_run(path):
+            for folder, folders, files in os.walk(path):
+                folders.sort()
+                found.update((Path(folder) / name, None) for name in sorted(files) if is_report_name(name))
+            continue
+        try:
+            reports, failures = reports_of([path])
+        except GemmprofError as error:
+            problems.append(error)
+            continue
+        missing = [report for report in reports if not os.path.lexists(report)]
+        problems += [no_such_file(report) for report in missing]
+        found.update(dict.fromkeys(report for report in reports if report not in missing))
+        problems += failures
+    if not found and problems:
+        raise problems[0]
+    if not found:
+        raise ReportError(
+            "no report was found", remedies=["name a folder that holds .ncu-rep files, at any depth"]
+        )
+    return list(found), tuple(problems)

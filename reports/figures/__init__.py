@@ -5,6 +5,7 @@ from __future__ import annotations
 import atexit
 import contextlib
 import importlib.util
+import logging
 import os
 import shutil
 import tempfile
@@ -33,6 +34,8 @@ def matplotlib_defaults(style: Mapping[str, Any]) -> Iterator[None]:
 @cache
 def _load() -> None:
     """Import matplotlib, which reads an rc file while it is imported: the one that it comes with."""
+    # It would tell of its cache where the home is not writable: nothing that a user of ours can act on.
+    logging.getLogger("matplotlib").setLevel(logging.ERROR)
     _give_it_a_folder()
     found = importlib.util.find_spec("matplotlib")
     assert found is not None and found.origin is not None, "it is one of gemmprof's dependencies"

@@ -9,7 +9,7 @@ from pathlib import Path
 from gemmprof.analysis.history.changes import Change
 from gemmprof.analysis.history.points import Point
 from gemmprof.base.output import new_file
-from gemmprof.reports.figures.history_svg import HistoryDrawing, history_drawing
+from gemmprof.reports.figures.history_plot import HistoryDrawing, history_drawing
 from gemmprof.reports.formatting import counted, grid, nanoseconds, short_name
 from gemmprof.reports.pages.environment import environment
 

@@ -14,8 +14,7 @@ from typing import NamedTuple, TypeVar
 
 from markupsafe import Markup
 
-from gemmprof.analysis.sections.by_line import base_name
-from gemmprof.analysis.sections.own_lines import is_users, own_lines
+from gemmprof.analysis.sections.by_line import base_name, is_users, own_lines
 from gemmprof.analysis.sections.source_view import Counters, CudaLine, SourceView
 from gemmprof.model import CodePlace
 from gemmprof.reports.pages.code_columns import Cells, Column, Mix, branch, columns_of, mix_of

@@ -13,7 +13,7 @@ from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
-from gemmprof.analysis.reading.collector import few_collections
+from gemmprof.analysis.reading.report import few_collections
 from gemmprof.base import system
 
 WORTH_IT_FROM = 8

@@ -24,7 +24,7 @@ from gemmprof.base import system
 from gemmprof.base.errors import GemmprofError, ReportError, UsageError
 from gemmprof.base.output import new_folder
 from gemmprof.children.line_worker import MASTER, end_with_master
-from gemmprof.children.started import python_command
+from gemmprof.children.watched import python_command
 from gemmprof.reports.tables.files import FORMATS, Spool, without_pandas
 from gemmprof.reports.tables.launches import TABLES, TableBuilder, is_measured_by_address
 from gemmprof.reports.tables.metrics import with_units

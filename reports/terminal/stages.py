@@ -6,8 +6,10 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from gemmprof.model import Stage
+from gemmprof.model.answers import TuneDocument
 
 if TYPE_CHECKING:
+    from rich.console import Console
     from rich.table import Table
 
 
@@ -31,3 +33,39 @@ def table(stages: Sequence[Stage]) -> Table:
 def letters(parameters: Mapping[str, int]) -> str:
     """Tile parameters as one writes them: ``BM=64 BN=64``."""
     return " ".join(f"{letter}={value}" for letter, value in parameters.items())
+
+
+LISTED = 10
+
+
+def print_search(console: Console, result: TuneDocument) -> None:
+    """The fastest parameter sets, how many were dropped for what, the pace, the winner."""
+    from rich.table import Table
+
+    timed = sorted((o for o in result.outcomes if o.status == "timed"), key=lambda o: -(o.score or 0.0))
+    table = Table(box=None, pad_edge=False)
+    for heading in ("parameters", "% of cuBLAS", "registers", "blocks an SM"):
+        table.add_column(heading, justify="left" if heading == "parameters" else "right")
+    for outcome in timed[:LISTED]:
+        table.add_row(
+            letters(outcome.parameters),
+            f"{100 * (outcome.score or 0.0):.1f}",
+            str(outcome.registers),
+            str(outcome.blocks_per_sm),
+        )
+    console.print(table)
+    dropped = {
+        o.status: sum(1 for other in result.outcomes if other.status == o.status) for o in result.outcomes
+    }
+    console.print("tried: " + ", ".join(f"{count} {status}" for status, count in sorted(dropped.items())))
+    if result.tried:
+        pace = 60 * result.tried / result.seconds
+        console.print(f"{result.tried} parameter sets in {result.seconds:.0f} s, {pace:.0f} a minute")
+    if len(result.cards) > 1:
+        shares = {c: sum(1 for o in result.outcomes if o.card == c) for c in result.cards}
+        told = ", ".join(f"{count} on {card.label}" for card, count in shares.items())
+        console.print(f"measured: {told} ({result.cards[0].model})")
+    console.print(
+        f"winner: {letters(result.winner)}: {100 * result.best:.1f}% of cuBLAS, "
+        f"{result.gain:.3f} times the catalog's parameters"
+    )

@@ -17,8 +17,8 @@ import pytest
 from recorded_data import ROOT
 
 from gemmprof.analysis import session as sessions
+from gemmprof.analysis.inputs.one_kernel import stage_launch
 from gemmprof.analysis.inputs.selection import Selection
-from gemmprof.analysis.ladder.stage_launch import stage_launch
 from gemmprof.analysis.reading import unpack
 from gemmprof.analysis.reading.report import read_report
 from gemmprof.analysis.reading.unpack import open_unpacked, unpacked_once

@@ -121,7 +121,7 @@ def a_job(run: Path, tasks: Sequence[Task], name: str = "profile-01") -> Job:
 
 def real_report(folder: Path, kernels: int) -> Path:
     """A real report with so many kernels, cut from a recorded one at the end of a block."""
-    from gemmprof.profiler.ncu.salvage import whole_blocks
+    from gemmprof.profiler.ncu.profile_pass import whole_blocks
 
     folder.mkdir(parents=True, exist_ok=True)
     target = folder / f"{kernels}.ncu-rep"

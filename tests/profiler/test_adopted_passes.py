@@ -16,8 +16,7 @@ from gemmprof.model import Problem, RunInfo, StageRecord, Timing, Verification
 from gemmprof.profiler.job import Task
 from gemmprof.profiler.keeper import Keeper
 from gemmprof.profiler.measuring import PART_SECONDS, SLOWEST_RATE, seconds_for
-from gemmprof.profiler.ncu.profile_pass import earlier_passes, next_pass
-from gemmprof.profiler.ncu.salvage import whole_blocks
+from gemmprof.profiler.ncu.profile_pass import earlier_passes, next_pass, whole_blocks
 from gemmprof.profiler.profiling import Profiling
 from gemmprof.profiler.settings import Settings
 from gemmprof.runs.directory import Run

@@ -19,8 +19,14 @@ from gemmprof.base.errors import DeviceError, RunError
 from gemmprof.model import Problem
 from gemmprof.profiler.job import Event, EventReader, Job, Task, read_events
 from gemmprof.profiler.lock import collecting, collection_lives
-from gemmprof.profiler.ncu.profile_pass import PassFiles, earlier_passes, next_pass, outcome
-from gemmprof.profiler.ncu.salvage import cut_torn_end, whole_blocks
+from gemmprof.profiler.ncu.profile_pass import (
+    PassFiles,
+    cut_torn_end,
+    earlier_passes,
+    next_pass,
+    outcome,
+    whole_blocks,
+)
 from gemmprof.profiler.program import Ending, follow_program, start_program
 
 TASKS = [Task(number, Problem(8, 8, 8)) for number in (0, 1, 2)]

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from recorded_data import DATA, ROOT
 
-from gemmprof.children.started import python_command
+from gemmprof.children.watched import python_command
 
 TRAPS = (
     "json",

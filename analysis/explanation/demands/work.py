@@ -22,8 +22,7 @@ from gemmprof.analysis.explanation.code.sass import Sass
 from gemmprof.analysis.explanation.demands.pipes import pipe
 from gemmprof.analysis.explanation.demands.resources import Load, loads
 from gemmprof.analysis.sections import stall_reasons
-from gemmprof.analysis.sections.by_line import by_address, first_by_address
-from gemmprof.analysis.sections.own_lines import own_lines
+from gemmprof.analysis.sections.by_line import by_address, first_by_address, own_lines
 from gemmprof.gpu.arch import has, practice_of
 from gemmprof.model import Instruction, KernelProfile, Practice
 

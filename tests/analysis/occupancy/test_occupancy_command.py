@@ -26,7 +26,7 @@ EXAMPLE = ["occupancy", "--regs", "37", "--smem", "8192", "--threads", "1024"]
 def _no_gpu(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """As on a machine without a GPU and without runs of its own, whatever this one has."""
     monkeypatch.setenv("PATH", "/usr/bin:/bin")
-    monkeypatch.setattr("gemmprof.commands.occupancy.shutil.which", lambda name: None)
+    monkeypatch.setattr("shutil.which", lambda name: None)
     monkeypatch.setenv("GEMMPROF_RUNS", str(tmp_path / "runs"))
 
 

@@ -19,8 +19,8 @@ from json_formats import violations
 from recorded_data import ROOT
 from tiny_ladder import TINY
 
-from gemmprof.base.cache import cache_directory
 from gemmprof.base.errors import DeviceError, RunError, UsageError
+from gemmprof.base.output import cache_directory
 from gemmprof.base.progress import Silent
 from gemmprof.kernels import catalog
 from gemmprof.kernels.catalog import all_variants

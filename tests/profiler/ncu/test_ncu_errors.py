@@ -10,7 +10,7 @@ import pytest
 from profiler_fakes import a_job, calls, event, fake_ncu, launched, profiling_line, real_report
 
 from gemmprof.base.errors import DeviceError, ProfilerError, UsageError
-from gemmprof.children.started import python_command
+from gemmprof.children.watched import python_command
 from gemmprof.gpu.toolchain import Tool
 from gemmprof.kernels.catalog import SINGLE
 from gemmprof.model import Problem

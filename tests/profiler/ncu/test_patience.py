@@ -14,9 +14,9 @@ from gemmprof.gpu.toolchain import Tool
 from gemmprof.model import Problem
 from gemmprof.profiler import profiling
 from gemmprof.profiler.job import Task
-from gemmprof.profiler.ncu import patience
+from gemmprof.profiler.ncu import profile_pass
 from gemmprof.profiler.ncu.failures import DriverResourceError, KilledError
-from gemmprof.profiler.ncu.patience import Patience
+from gemmprof.profiler.ncu.profile_pass import Patience
 from gemmprof.profiler.programs.program_session import ProgramProfiler
 
 BUSY = (
@@ -45,7 +45,7 @@ sys.exit(9 if refused else 0)
 @pytest.fixture
 def ncu(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     """``ncu(refusals)`` makes an ncu that is refused so often, then does its work; ``ncu.calls()`` counts."""
-    monkeypatch.setattr(patience, "PAUSES", (0.01, 0.02, 0.03))
+    monkeypatch.setattr(profile_pass, "PAUSES", (0.01, 0.02, 0.03))
 
     def make(refusals: int, tasks: tuple[Task, ...] = ()) -> Path:
         log = "".join(profiling_line(at) for at in range(len(tasks) or 1))

@@ -1,0 +1,99 @@
+"""The parser of the command line: one of all commands, of which only the one that is called declares its options."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from importlib import import_module
+from typing import Any, NoReturn
+
+from gemmprof import __version__
+from gemmprof.arguments.common import print_error
+from gemmprof.base.errors import UsageError
+from gemmprof.commands import COMMANDS, FRONT, help_text
+
+EXIT_ERROR = 2
+
+
+class _HelpFormatter(argparse.RawDescriptionHelpFormatter):
+    def __init__(self, prog: str) -> None:
+        super().__init__(prog, max_help_position=30)
+
+
+class Parser(argparse.ArgumentParser):
+    """A parser that takes no abbreviations and answers a mistyped word with the one that was meant."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **{"allow_abbrev": False, **kwargs})
+
+    def error(self, message: str) -> NoReturn:
+        """Print the usage of this very command, the mistake and what was meant; exit code 2."""
+        problem = UsageError(message, remedies=self._meant(message))
+        typed = sys.argv[1:] if self.arguments is None else self.arguments
+        if "--json" in typed or "--format=json" in typed:
+            print_error(self.prog.removeprefix("gemmprof").strip(), problem, as_json=True)
+        else:
+            # Somebody who typed no command wants to know which there are.
+            lost = self.prog == "gemmprof" and message.endswith("required: COMMAND")
+            (self.print_help if lost else self.print_usage)(sys.stderr)
+            print(f"{self.prog}: error: {problem}", file=sys.stderr)
+        raise SystemExit(EXIT_ERROR)
+
+    arguments: Sequence[str] | None = None
+    """What is being parsed, where it is not the process's own command line."""
+
+    def _meant(self, message: str) -> list[str]:
+        """Remedies for a word that is close to one that exists; a value that an option refuses is no such word."""
+        if message.startswith("argument ") and "invalid choice" not in message:
+            return [f"`{self.prog} --help` lists what there is"]
+        known = [
+            *self._option_string_actions,
+            *(name for a in self._actions for name in map(str, a.choices or ())),
+        ]
+        words = message.split(": ", 1)[-1].partition(" (choose from")[0].replace("'", " ").split()
+        found = [f"did you mean {close[0]}?" for word in words if (close := _closest(word, known))]
+        return [*found, f"`{self.prog} --help` lists what there is"]
+
+
+def _closest(word: str, known: Sequence[str]) -> list[str]:
+    name = word.partition("=")[0]
+    import difflib
+
+    return [] if name in known else difflib.get_close_matches(name, known, n=1, cutoff=0.6)
+
+
+class _FrontParser(Parser):
+    """The parser of everything, whose help lists the commands in groups."""
+
+    def format_help(self) -> str:
+        """Usage, the front door, the commands by group, examples."""
+        return help_text() + "\n"
+
+
+def parser_of_commands(only: str | None = None) -> Parser:
+    """The whole command line; ``only`` names the one command whose arguments are needed."""
+    parser = _FrontParser(prog="gemmprof")
+    parser.add_argument("--version", action="version", version=f"gemmprof {__version__}")
+    # What belongs to one command must not be the class that lists them all.
+    subparsers = parser.add_subparsers(dest="command", metavar="COMMAND", required=True, parser_class=Parser)
+    for name, summary in COMMANDS.items():
+        if only is not None and name != only:
+            subparsers.add_parser(name, help=summary, add_help=False)
+            continue
+        module = import_module(f"gemmprof.commands.{name.replace('-', '_')}")
+        command = subparsers.add_parser(
+            name, help=summary, description=module.__doc__, formatter_class=_HelpFormatter
+        )
+        module.add_arguments(command)
+        command.set_defaults(run=module.run, parser=command)
+    return parser
+
+
+def parser_of_front_door() -> Parser:
+    """What `gemmprof REPORT` takes."""
+    module = import_module(f"gemmprof.commands.{FRONT}")
+    parser = Parser(prog="gemmprof", description=module.FRONT_HELP, formatter_class=_HelpFormatter)
+    module.add_front_arguments(parser)
+    parser.set_defaults(run=module.front, parser=parser, command="")
+    return parser
