@@ -20,8 +20,7 @@ from gemmprof import metrics
 from gemmprof.model import KernelProfile
 
 Value = TypeVar("Value")
-_SUM, _PRODUCT, _ATOM = range(3)
-"""How tightly a formula's last operator binds."""
+_SUM, _PRODUCT, _ATOM = range(3)  # how tightly a formula's last operator binds
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,8 +142,7 @@ def row_label(row: object) -> str:
 # --- Numbers that write down how they were computed -------------------------------------------------------------------
 
 
-_AT = re.compile(r"([^\s\[]+)\[([^]]*)\]")
-"""A metric at keys."""
+_AT = re.compile(r"([^\s\[]+)\[([^]]*)\]")  # a metric at keys
 
 
 class _Traced:
@@ -304,6 +302,7 @@ def with_formulas(profile: KernelProfile) -> KernelProfile:
     return _TracedProfile(**fields)
 
 
+# What the launch itself says, and the metric that says the same.
 _OF_LAUNCH = {
     "registers_per_thread": metrics.REGISTERS_PER_THREAD,
     "static_shared_memory": metrics.SHARED_MEMORY_STATIC,
@@ -313,4 +312,3 @@ _OF_LAUNCH = {
     "cluster_size": metrics.CLUSTER_SIZE,
     "waves_per_sm": metrics.WAVES_PER_SM,
 }
-"""What the launch itself says, and the metric that says the same."""

@@ -67,6 +67,7 @@ class Analysis(Protocol):
     def analyse(self) -> Any: ...  # noqa: D102
 
 
+# Every analysis, in the order of the pages.
 ANALYSES: tuple[Analysis, ...] = (
     speed_of_light,
     roofline,
@@ -83,7 +84,6 @@ ANALYSES: tuple[Analysis, ...] = (
     source_view,
     rules,
 )
-"""Every analysis, in the order of the pages."""
 
 
 class Results(Mapping[str, Any]):

@@ -20,6 +20,7 @@ class OpcodeInfo:
     meaning: str
 
 
+# Title of each class, in the order of the pages.
 CLASSES: dict[str, str] = {
     "tensor": "Tensor core",
     "fp32": "FP32 arithmetic",
@@ -46,13 +47,12 @@ CLASSES: dict[str, str] = {
     "control": "Control flow",
     "other": "Other",
 }
-"""Title of each class, in the order of the pages."""
 
+# The classes whose instructions do the kernel's floating-point (or tensor) work.
 MATH_CLASSES = ("tensor", "fp32", "fp64", "fp16", "special")
-"""The classes whose instructions do the kernel's floating-point (or tensor) work."""
 
+# Scalar fused multiply-adds (no tensor core).
 FUSED_MULTIPLY_ADD = ("FFMA", "FFMA2", "FFMA32I", "DFMA", "HFMA2", "HFMA2_32I", "HFMA2_MMA", "FHFMA", "UFFMA")
-"""Scalar fused multiply-adds (no tensor core)."""
 
 _FLOAT = {
     "fp32": {
@@ -394,13 +394,13 @@ _CONTROL = {
     },
 }
 
+# Every known opcode.
 OPCODES: dict[str, OpcodeInfo] = {
     opcode: OpcodeInfo(opcode, key, meaning)
     for table in (_FLOAT, _INTEGER, _MEMORY, _CONTROL)
     for key, members in table.items()
     for opcode, meaning in members.items()
 }
-"""Every known opcode."""
 
 
 def members(*classes: str) -> tuple[str, ...]:

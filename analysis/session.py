@@ -24,8 +24,8 @@ from gemmprof.model import Explanation, KernelProfile, StageResult
 from gemmprof.runs.directory import RUN_FILE, Run, load_run
 from gemmprof.runs.integrity import check, record_of
 
+# A report with more launches keeps no instance values once they are analysed, and source only where measured.
 MANY_LAUNCHES = 64
-"""A report with more launches keeps no instance values once they are analysed, and source only where measured."""
 
 
 @dataclass(frozen=True)

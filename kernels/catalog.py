@@ -35,8 +35,8 @@ HALF = make_ladder("half", "16 bits", (BFLOAT16.name, FLOAT16.name), half.STAGES
 
 FP8 = make_ladder("fp8", "FP8", (FLOAT8_E4M3.name,), fp8.STAGES)
 
+# Every ladder. Numbers are counted in each anew; a problem's type says which ladder a number belongs to.
 LADDERS: tuple[Ladder, ...] = (SINGLE, HALF, FP8)
-"""Every ladder. Numbers are counted in each anew; a problem's type says which ladder a number belongs to."""
 
 
 def ladder_named(name: str, ladders: Sequence[Ladder] | None = None) -> Ladder:
@@ -104,6 +104,7 @@ def all_variants(ladders: Sequence[Ladder] | None = None) -> tuple[Variant, ...]
     )
 
 
+# What `gemmprof tune` tries for each letter, where the stage's constraints allow it.
 TUNING_VALUES: Mapping[str, tuple[int, ...]] = {
     "BLOCK": (8, 16, 32),
     "TILE": (8, 16, 32),
@@ -119,7 +120,6 @@ TUNING_VALUES: Mapping[str, tuple[int, ...]] = {
     "MIN_BLOCKS": (0, 1, 2, 3),
     "STAGES": (2, 3, 4, 5),
 }
-"""What `gemmprof tune` tries for each letter, where the stage's constraints allow it."""
 
 _HALF_TUNING_VALUES: Mapping[str, tuple[int, ...]] = {
     **TUNING_VALUES,

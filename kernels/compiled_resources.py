@@ -17,6 +17,7 @@ from gemmprof.kernels.build import BuildResult, build
 TABLE = Path(__file__).resolve().parent / "resources.csv"
 SASS_TABLE = TABLE.with_name("sass.csv")
 
+# Heading to attribute of `KernelResources`.
 COLUMNS = {
     "kernel": "name",
     "architecture": "architecture",
@@ -25,7 +26,6 @@ COLUMNS = {
     "spill_stores": "spill_store_bytes",
     "spill_loads": "spill_load_bytes",
 }
-"""Heading to attribute of `KernelResources`."""
 
 
 def table(built: BuildResult) -> str:

@@ -32,19 +32,18 @@ from gemmprof.model.ladder import Variant
 
 Note = TypeVar("Note")
 
+# Where the device and host sources lie: ``include/`` for what all ladders share, and one folder a ladder.
 SOURCES = Path(__file__).resolve().parent
-"""Where the device and host sources lie: ``include/`` for what all ladders share, and one folder a ladder."""
 
+# How a stage is compiled; ``-lineinfo`` ties SASS to source lines and does not change the code.
 DEVICE_FLAGS = ("-std=c++17", "-O3", "-lineinfo", "-Xptxas=-v", "-Xcompiler=-fPIC")
-"""How a stage is compiled; ``-lineinfo`` ties SASS to source lines and does not change the code."""
 
 HOST_FLAGS = ("-std=c++17", "-O2", "-Xcompiler=-fPIC")
 
 OBJECT_NAME = "object.o"
 RECORD_NAME = "record.json"
 
-NOTES_VERSION = 2
-"""Counts what is noted beside an object: one with other notes is compiled again."""
+NOTES_VERSION = 2  # counts what is noted beside an object: one with other notes is compiled again
 
 _INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.MULTILINE)
 

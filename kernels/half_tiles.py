@@ -17,21 +17,21 @@ _TIMES_A, _TIMES_B = "BM * BK / (8 * THREADS)", "BK * BN / (8 * THREADS)"
 _WARP_ROW, _WARP_COLUMN = "t / 32 / (BN / WN) * WM", "t / 32 % (BN / WN) * WN"
 _WARPS = {"THREADS": "BM / WM * (BN / WN) * 32"}
 
+# PAD elements after each row of either tile.
 PADDED_ROWS = Layout(
     "row * (BK + PAD) + column",
     "row * (BN + PAD) + column",
     "row * LDA + k",
     "k * LDB + column",
 )
-"""PAD elements after each row of either tile."""
 
+# The 16-byte pieces of a row change places with the row; of 64-byte rows, two to all banks, with the pair.
 SWIZZLED = Layout(
     "(row * (BK / 8) + (column / 8 ^ row / (64 / BK) % (BK / 8))) * 8 + column % 8",
     "(row * (BN / 8) + (column / 8 ^ row % 8)) * 8 + column % 8",
     "swizzled(row, k / 8)",
     "swizzled(k, column / 8)",
 )
-"""The 16-byte pieces of a row change places with the row; of 64-byte rows, two to all banks, with the pair."""
 
 
 def _loads(how: str) -> tuple[Access, ...]:

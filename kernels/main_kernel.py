@@ -12,8 +12,9 @@ from collections.abc import Iterable
 from gemmprof.gpu.ptxas import KernelResources
 
 _DECIDING = ("false", "true", "int", "long")
+# The first of a mangled name's template arguments that is a bool or an integer type, names of types before
+# it.
 _MANGLED_ARGUMENT = re.compile(r"I(?:N\w+?E|\d+[A-Za-z_]\w*?|f)*?(Lb\d|i|l)E")
-"""The first of a mangled name's template arguments that is a bool or an integer type, names of types before it."""
 
 
 def is_main(name: str) -> bool:

@@ -103,8 +103,8 @@ def query_kernels(library: ctypes.CDLL, name: str) -> tuple[KernelOccupancy, ...
 
 _loaded: Extension | None = None
 
+# Names a library to helper programs on machines that did not build it: what a cluster's workers are given.
 EXTENSION_VARIABLE = "GEMMPROF_EXTENSION"
-"""Names a library to helper programs on machines that did not build it: what a cluster's workers are given."""
 
 
 def load(built: BuildResult | None = None) -> Extension:
@@ -261,8 +261,7 @@ def _torch_mm(a: Tensor, b: Tensor, out: Tensor, alpha: float, beta: float) -> N
         torch.addmm(out, a, b, alpha=alpha, beta=beta, out=out)
 
 
-ALIGNMENT = 16
-"""What torch._scaled_mm asks of the operands' sizes, in elements."""
+ALIGNMENT = 16  # what torch._scaled_mm asks of the operands' sizes, in elements
 
 
 def _library_scaled_mm(a: Tensor, b: Tensor, out: Tensor, alpha: float, beta: float) -> None:
@@ -299,5 +298,5 @@ def _scale(value: float, device: torch.device) -> Tensor:
     return torch.tensor(value, device=device)
 
 
+# How the stages without a source of ours are run, by name.
 LIBRARY_CALLS: dict[str, Callable[[Tensor, Tensor, Tensor, float, float], None]] = {"cublas": _torch_mm}
-"""How the stages without a source of ours are run, by name."""

@@ -33,10 +33,8 @@ from gemmprof.model import Stage
 if TYPE_CHECKING:
     from torch import Tensor
 
-PLUGIN_VARIABLE = "GEMMPROF_PLUGIN"
-"""Names the file to the helper programs of a collection."""
-FIRST_NUMBER = 100
-"""Number of the first plugged-in stage in its ladder."""
+PLUGIN_VARIABLE = "GEMMPROF_PLUGIN"  # names the file to the helper programs of a collection
+FIRST_NUMBER = 100  # number of the first plugged-in stage in its ladder
 _FORMS = (2, 3, 5)
 _USUAL = tuple(name for name, element in ELEMENT_TYPES.items() if not element.k_major)
 _sources: dict[str, Path] = {}

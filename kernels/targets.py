@@ -9,8 +9,7 @@ from gemmprof.base.errors import BuildError, DeviceError
 from gemmprof.gpu.devices import list_gpus, visible_gpus
 from gemmprof.gpu.toolchain import Tool, TorchInstallation, find_nvcc, find_torch
 
-DEFAULT_ARCHITECTURE = "9.0"
-"""Compute capability that is built for where no GPU is present."""
+DEFAULT_ARCHITECTURE = "9.0"  # compute capability that is built for where no GPU is present
 
 _ARCHITECTURE = re.compile(r"^(?:sm_?|compute_?)?(\d{1,2})\.?(\d)([af]?)$")
 

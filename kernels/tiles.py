@@ -25,17 +25,17 @@ class Layout:
     code_b: str = "{k} * BN + {at}"
 
 
-PLAIN = Layout()
-"""Row-major, nothing between the rows."""
+PLAIN = Layout()  # row-major, nothing between the rows
 
+# PAD floats after each row of A, four floats after every 32 columns of B.
 PADDED = Layout(
     "row * (BM + PAD) + column",
     "row * (BN + BN / 32 * 4) + column + column / 32 * 4",
     "{k} * LDA + {at}",
     "{k} * LDB + b_position({at})",
 )
-"""PAD floats after each row of A, four floats after every 32 columns of B."""
 
+# The parts of all threads' columns side by side, each part turned; A's halves of 16 rows swapped.
 LINEARISED = Layout(
     "row * BM + (column ^ (row / 4 % 2 * 16))",
     "row * BN + 4 * (column / 4 % PARTS * OWNERS"
@@ -43,7 +43,6 @@ LINEARISED = Layout(
     "{k} * BM + a_position({k}, {at})",
     "{k} * BN + b_position(({at}) / 4)",
 )
-"""The parts of all threads' columns side by side, each part turned; A's halves of 16 rows swapped."""
 
 
 def untiled(row: str, column: str) -> Addresses:

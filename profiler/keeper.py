@@ -23,8 +23,7 @@ from gemmprof.runs.integrity import report_record
 
 STOP_FILE = ".stop"
 
-Key = tuple[int, Problem]
-"""Number of a stage, and the problem, whose type says of which ladder."""
+Key = tuple[int, Problem]  # number of a stage, and the problem, whose type says of which ladder
 
 
 class Interrupted(KeyboardInterrupt):

@@ -31,11 +31,9 @@ from gemmprof.profiler.ncu.failures import COUNTER_REMEDIES
 
 DRIVER_PARAMETERS = Path("/proc/driver/nvidia/params")
 PROCESS_STATUS = Path("/proc/self/status")
-CAP_SYS_ADMIN, CAP_PERFMON = 21, 38
-"""Bit numbers of the capabilities in ``CapEff`` (linux/capability.h)."""
+CAP_SYS_ADMIN, CAP_PERFMON = 21, 38  # bit numbers of the capabilities in ``CapEff`` (linux/capability.h)
 
-PERFMON_DRIVER = 565
-"""First driver branch that accepts CAP_PERFMON for performance counters."""
+PERFMON_DRIVER = 565  # first driver branch that accepts CAP_PERFMON for performance counters
 
 NEEDED_BYTES = 2 << 30
 

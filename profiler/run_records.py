@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from gemmprof.kernels.build import BuildResult
 
 
+# Tools of whose versions the times of a kernel, and of cuBLAS, may depend.
 _DECIDE_TIMES = ("driver", "cuda", "torch", "nvcc")
-"""Tools of whose versions the times of a kernel, and of cuBLAS, may depend."""
 
 
 def new_info(settings: Settings, gpu: Gpu, versions: Mapping[str, str]) -> RunInfo:

@@ -28,8 +28,7 @@ if TYPE_CHECKING:
     from gemmprof.model import KernelProfile, Problem
     from gemmprof.runs.directory import Run
 
-Tile = tuple[str, str, str]
-"""Name, value, and a remark below it ('' if none)."""
+Tile = tuple[str, str, str]  # name, value, and a remark below it ('' if none)
 
 
 def achieved_occupancy(analysis: KernelAnalysis) -> float | None:

@@ -19,11 +19,9 @@ from gemmprof.analysis.inputs.named_figures import UNITS, canonical
 from gemmprof.base.errors import UsageError
 from gemmprof.base.regex import RegexError, regex
 
-TEXTS = ("kernel", "nvtx", "device", "report")
-"""What a condition can look at as text."""
+TEXTS = ("kernel", "nvtx", "device", "report")  # what a condition can look at as text
 
-LONGEST = 1000
-"""Words, numbers and signs of a condition."""
+LONGEST = 1000  # words, numbers and signs of a condition
 
 _SCALE = {
     "": 1.0, "%": 1.0,
@@ -38,8 +36,7 @@ _TOKEN = re.compile(
 )
 
 
-TIME = "time"
-"""A gate judges it by all repetitions; elsewhere it is the duration."""
+TIME = "time"  # a gate judges it by all repetitions; elsewhere it is the duration
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,8 +22,7 @@ from gemmprof.model import Source
 if TYPE_CHECKING:
     from gemmprof.model import Explanation, FamilyKey, Finding, KernelProfile
 
-Place = tuple[str, int]
-"""A launch: path of its report, position in it."""
+Place = tuple[str, int]  # a launch: path of its report, position in it
 
 
 @dataclass(frozen=True, slots=True)

@@ -101,8 +101,8 @@ def _count(*opcodes: str) -> Getter:
     return lambda mix: mix.count(*opcodes)
 
 
+# Unit of a quantity whose figure is shown in another way.
 _UNITS = {"share": "%", "occupancy": "%", "size": "byte"}
-"""Unit of a quantity whose figure is shown in another way."""
 
 
 def _figure(group: str, name: str, better: str, kind: type[Any], place: str) -> Quantity:
@@ -181,6 +181,7 @@ QUANTITIES: tuple[Quantity, ...] = (
 # fmt: on
 """In reading order, group by group."""
 
+# What people write for a figure without looking it up.
 ALIASES: Mapping[str, str] = {
     "time": "duration",
     "cycles": "elapsed_cycles",
@@ -189,20 +190,19 @@ ALIASES: Mapping[str, str] = {
     "local_memory": "local_accesses",
     "spills": "local_accesses",
 }
-"""What people write for a figure without looking it up."""
 
+# Unit of every figure and cause; metrics have that of the report.
 UNITS: Mapping[str, str] = {**{one.name: one.unit for one in QUANTITIES}, **dict.fromkeys(CAUSES, "%")}
-"""Unit of every figure and cause; metrics have that of the report."""
 
 _ACCESSES = ("shared_load_wavefronts", "shared_store_wavefronts")
+# Quantity to the quantities that add up to the whole of which it is a part: a thousand conflicts more among a
+# billion wavefronts are no change worth telling.
 WHOLES: dict[str, tuple[str, ...]] = {
     **dict.fromkeys((*_ACCESSES, "shared_load_conflicts", "shared_store_conflicts"), _ACCESSES),
     **dict.fromkeys(("l2_to_l1", "l1_to_l2"), ("l2_to_l1", "l1_to_l2")),
     **dict.fromkeys(("dram_read", "dram_write"), ("dram_read", "dram_write")),
     **dict.fromkeys(("shared_loads", "global_loads", "local_accesses"), ("executed",)),
 }
-"""Quantity to the quantities that add up to the whole of which it is a part: a thousand conflicts more among a billion
-wavefronts are no change worth telling."""
 
 
 def canonical(name: str) -> str:

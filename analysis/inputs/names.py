@@ -12,8 +12,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 ELISION = "…"
+# Characters up to which the arguments of a name that nothing needs to be told apart from are shown.
 ROOM = 110
-"""Characters up to which the arguments of a name that nothing needs to be told apart from are shown."""
 
 _CAST = re.compile(r"\((?:unsigned )?(?:bool|char|short|int|long|long long)\)(?=-?\d)")
 _OPERATOR = re.compile(r"operator ?(?:\(\)|\[\]|->\*?|<=>|<<=|>>=|<<|>>|<=|>=|<|>)")
@@ -29,8 +29,7 @@ class _Group:
     items: tuple[_Name, ...]
 
 
-_Name = tuple["str | _Group", ...]
-"""A name as pieces of text and bracketed lists, in order."""
+_Name = tuple["str | _Group", ...]  # a name as pieces of text and bracketed lists, in order
 
 
 def labels(names: Iterable[str]) -> dict[str, str]:

@@ -11,8 +11,8 @@ from gemmprof.analysis.inputs.selection import natural, some
 from gemmprof.base.errors import ReportError
 from gemmprof.runs.directory import COMPRESSIONS, RUN_FILE
 
+# How the name of a report ends.
 SUFFIXES = tuple(kind + packed for kind in (".ncu-rep", ".ncu-repz") for packed in ("", *COMPRESSIONS))
-"""How the name of a report ends."""
 
 
 def is_run(path: Path) -> bool:

@@ -16,8 +16,8 @@ from gemmprof.base.errors import UsageError
 from gemmprof.base.regex import Regex, RegexError, escaped, regex
 from gemmprof.model import KernelProfile
 
+# Ids of families as every door prints them: ``#3``, or several: ``#3,#7``.
 _FAMILIES = re.compile(r"#\d{1,9}(\s*,\s*#\d{1,9})*")
-"""Ids of families as every door prints them: ``#3``, or several: ``#3,#7``."""
 _LAUNCHES = re.compile(r"^(?P<first>\d+)?(?P<dash>-)?(?P<last>\d+)?$")
 
 

@@ -19,8 +19,7 @@ LINE_BYTES = 128
 BANKS = 32
 BANK_BYTES = 4
 WARP_SIZE = 32
-WARPS_OF_A_GROUP = 4
-"""A warpgroup issues wgmma together."""
+WARPS_OF_A_GROUP = 4  # a warpgroup issues wgmma together
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,10 +16,8 @@ from gemmprof.gpu.dtypes import ELEMENT_TYPES, FLOAT32
 from gemmprof.model import Problem, Stage
 
 _SPACES = {"global": "global memory", "shared": "shared memory"}
-WIDEST = 16
-"""Bytes that a thread moves at most with one instruction."""
-MOST = 64
-"""Accesses, copies and shorthands of a stage."""
+WIDEST = 16  # bytes that a thread moves at most with one instruction
+MOST = 64  # accesses, copies and shorthands of a stage
 
 
 def access_patterns(stage: Stage, problem: Problem) -> AccessPatterns | None:

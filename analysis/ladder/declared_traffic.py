@@ -247,13 +247,13 @@ def _problem_rows(problem: Problem, measured: _Measured) -> list[TrafficRow]:
     ]
 
 
+# Row of bytes to name and title of its intensity.
 _INTENSITIES = {
     "shared_bytes": ("shared_intensity", "Arithmetic intensity at shared memory"),
     "l1_bytes": ("l1_intensity", "Arithmetic intensity at L1"),
     "l2_read_bytes": ("l2_intensity", "Arithmetic intensity at L2 (reads)"),
     "dram_read_bytes": ("dram_intensity", "Arithmetic intensity at device memory (reads)"),
 }
-"""Row of bytes to name and title of its intensity."""
 
 
 def _intensity(problem: Problem, row: TrafficRow) -> TrafficRow | None:

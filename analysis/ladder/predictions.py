@@ -14,10 +14,9 @@ from itertools import pairwise
 from gemmprof.gpu.dtypes import FLOAT32
 from gemmprof.model import Explanation, Finding, Stage, Timing
 
-LEAST = 0.02
-"""A saving that shrank by less than this share of the time is not taken for fixed."""
+LEAST = 0.02  # a saving that shrank by less than this share of the time is not taken for fixed
+# Causes that no stage of the same ladder can fix: the first of them only if its operands are FP32.
 ANOTHER_ARITHMETIC = frozenset({"tensor_cores_idle", "double_precision"})
-"""Causes that no stage of the same ladder can fix: the first of them only if its operands are FP32."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from gemmprof.analysis.occupancy.calculator import Occupancy, most_shared_memory_per_block, occupancy
 from gemmprof.base.errors import OccupancyError
 
+# Suggestions never ask for fewer registers per thread; below that hardly any kernel compiles without spills.
 MIN_USEFUL_REGISTERS = 16
-"""Suggestions never ask for fewer registers per thread; below that hardly any kernel compiles without spills."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,8 +21,8 @@ from gemmprof.gpu.arch import (
 )
 from gemmprof.model import ArchLimits
 
+# Keys of `Occupancy.block_limits`, in the order in which people read them.
 RESOURCES = ("registers", "shared_memory", "warps", "blocks", "barriers")
-"""Keys of `Occupancy.block_limits`, in the order in which people read them."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,8 +13,7 @@ from gemmprof.analysis.occupancy.calculator import (
 )
 from gemmprof.base.errors import OccupancyError
 
-SHARED_MEMORY_STEP = 512
-"""Bytes between two points of the curve over shared memory."""
+SHARED_MEMORY_STEP = 512  # bytes between two points of the curve over shared memory
 
 
 @dataclass(frozen=True, slots=True)

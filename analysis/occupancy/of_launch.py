@@ -20,10 +20,9 @@ NAME = "occupancy"
 TITLE = "Occupancy"
 GROUP = metrics.OCCUPANCY
 
-NOTABLE_POINTS = 1.0
-"""Differences below this many percentage points get no reason."""
+NOTABLE_POINTS = 1.0  # differences below this many percentage points get no reason
+# Blocks that live for fewer cycles spend a visible part of their time on being launched and on draining.
 SHORT_BLOCK_CYCLES = 10_000
-"""Blocks that live for fewer cycles spend a visible part of their time on being launched and on draining."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,8 +137,8 @@ _LIMITS = (
 )
 
 
+# How to profile the launches of a workload one by one; of other workloads ``--replay-mode kernel``.
 _SINGLE_LAUNCHES = {"graph": "--graph-profiling node"}
-"""How to profile the launches of a workload one by one; of other workloads ``--replay-mode kernel``."""
 
 
 def analyse(profile: KernelProfile) -> LaunchOccupancy | NotCollected:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from gemmprof.analysis.occupancy.calculator import Occupancy
 
+# Names of the resources in running text.
 RESOURCE_WORDS: Mapping[str, str] = {
     "registers": "registers",
     "shared_memory": "shared memory",
@@ -14,7 +15,6 @@ RESOURCE_WORDS: Mapping[str, str] = {
     "blocks": "block slots",
     "barriers": "barriers",
 }
-"""Names of the resources in running text."""
 
 
 @dataclass(frozen=True, slots=True)

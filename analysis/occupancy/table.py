@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
     Integers = NDArray[np.int64]
 
+# Columns that a table of configurations may have; the last three may be left out.
 INPUTS = (
     "compute_capability",
     "threads_per_block",
@@ -33,15 +34,13 @@ INPUTS = (
     "shared_memory_config",
     "block_barriers",
 )
-"""Columns that a table of configurations may have; the last three may be left out."""
 
 _DEFAULTS: Mapping[str, Any] = {
     "shared_memory_per_block": 0,
     "shared_memory_config": None,
     "block_barriers": 1,
 }
-_LARGEST_CONFIG = -(2**50)
-"""Stands for a carve-out that was not named; no number that anyone would give."""
+_LARGEST_CONFIG = -(2**50)  # stands for a carve-out that was not named; no number that anyone would give
 _LIMITER_NAMES = ("barriers", "blocks", "registers", "shared_memory")
 
 

@@ -8,10 +8,10 @@ from functools import lru_cache
 
 from gemmprof.model import SessionDetails
 
+# What ncu does without ``--clock-control``: it fixes the base clock (ncu --help).
 DEFAULT_CLOCK_CONTROL = "base"
-"""What ncu does without ``--clock-control``: it fixes the base clock (ncu --help)."""
-DEFAULT_SET = "basic"
-"""The set that it collects where no set, section or metric is named."""
+DEFAULT_SET = "basic"  # the set that it collects where no set, section or metric is named
+# Options of ncu without a value: what follows one of them may be the program.
 _FLAGS = frozenset(
     (
         "-f",
@@ -25,7 +25,6 @@ _FLAGS = frozenset(
         "--open-in-ui",
     )
 )
-"""Options of ncu without a value: what follows one of them may be the program."""
 
 
 def clock_control(session: SessionDetails) -> str:

@@ -11,8 +11,8 @@ from gemmprof.model import MetricValue, RuleResult, SessionDetails
 from gemmprof.ncurep import ncu_messages_pb2 as messages
 from gemmprof.ncurep.wire import decode
 
+# As stored. (ncu_report's own constants number them differently: 2 is the optimization there.)
 _RULE_SEVERITIES = {0: "none", 1: "ok", 2: "warning", 3: "error", 4: "optimization"}
-"""As stored. (ncu_report's own constants number them differently: 2 is the optimization there.)"""
 _FOCUS_SEVERITIES = {0: "default", 1: "low", 2: "high"}
 _SPEEDUP_SCOPES = {1: "local", 2: "global"}
 

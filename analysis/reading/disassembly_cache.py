@@ -22,11 +22,10 @@ from gemmprof.base.output import cache_directory, cache_is_off
 
 T = TypeVar("T")
 
-MAX_ENTRIES = 2000
-"""When the cache holds more entries than this, the older half is deleted."""
+MAX_ENTRIES = 2000  # when the cache holds more entries than this, the older half is deleted
 
+# Bytes that an entry may unpack to; the largest kernels of the corpus have 20 MiB of disassembly.
 LARGEST_ENTRY = 128 << 20
-"""Bytes that an entry may unpack to; the largest kernels of the corpus have 20 MiB of disassembly."""
 
 _FORMAT = 3
 

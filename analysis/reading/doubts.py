@@ -23,25 +23,25 @@ from gemmprof.ncurep import ncu_messages_pb2 as messages
 from gemmprof.ncurep.ncu_frame import WORKLOADS, Item
 from gemmprof.ncurep.wire import decode
 
+# Fields of a session that stand in every report of format version 7 by ncu `_COMPLETE_SINCE`, with what they
+# hold.
 SESSION_FACTS = {
     "created": "when it began",
     "machine": "its machine",
     "devices": "its GPUs",
     "command_line": "ncu's command line",
 }
-"""Fields of a session that stand in every report of format version 7 by ncu `_COMPLETE_SINCE`, with what they hold."""
 _KNOWN_FORMAT = 7
+# Earlier ones do not write their command line, those of 2019 not even their version (118 reports by 22
+# versions).
 _COMPLETE_SINCE = (2022, 2)
-"""Earlier ones do not write their command line, those of 2019 not even their version (118 reports by 22 versions)."""
+# Providers whose version every session of that format tells.
 VERSIONS = ("CUDA Version", "PerfWorks", "Nsight Compute Target")
-"""Providers whose version every session of that format tells."""
 
 ROLL_UPS = (".min", ".avg", ".max", ".sum")
-_NOISE = 1e-9
-"""Relative difference of sums that adding in another order makes."""
+_NOISE = 1e-9  # relative difference of sums that adding in another order makes
 
-NAMED = 3
-"""So many contradictions of one kind are named; then only counted."""
+NAMED = 3  # so many contradictions of one kind are named; then only counted
 
 
 @dataclass(slots=True)

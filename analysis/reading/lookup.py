@@ -32,8 +32,7 @@ from gemmprof.ncurep import ncu_messages_pb2 as messages
 from gemmprof.ncurep.ncu_frame import Item
 from gemmprof.ncurep.wire import MAX_BYTES, WireError, decode
 
-_UNKNOWN_SASS = ("", "???", "N/A")
-"""What the disassembler says of code that it does not know."""
+_UNKNOWN_SASS = ("", "???", "N/A")  # what the disassembler says of code that it does not know
 
 
 def _is_disassembled(sass: Iterable[str]) -> bool:

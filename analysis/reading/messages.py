@@ -33,8 +33,8 @@ _MESSAGES: Mapping[str, type[_Message]] = {
 
 
 _NOTHING = (0, 0, 0)
+# What CUDA accepts along x, y and z on every GPU that Nsight Compute knows.
 _GRID_LIMITS, _BLOCK_LIMITS = (2**31 - 1, 65535, 65535), (1024, 1024, 64)
-"""What CUDA accepts along x, y and z on every GPU that Nsight Compute knows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,8 +198,8 @@ def _shape(
     return stated_grid, stated_block
 
 
+# The first ncu whose records hold blocks; 2020.2.1 and those before it, which name no version, hold threads.
 _BLOCKS_SINCE = (2020, 3)
-"""The first ncu whose records hold blocks; 2020.2.1 and those before it, which name no version, hold threads."""
 
 
 def _counts_threads(
@@ -255,8 +255,8 @@ def _extent(metrics: Mapping[str, MetricValue], names: tuple[str, str, str]) -> 
     return size(x), size(y), size(z)
 
 
+# No count of registers, bytes of shared memory or blocks of a cluster comes near it: what is above is damage.
 _LARGEST_OF_A_LAUNCH = 1 << 24
-"""No count of registers, bytes of shared memory or blocks of a cluster comes near it: what is above is damage."""
 
 
 def _whole(value: MetricValue | None) -> int | None:

@@ -21,8 +21,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
+# For one request: longer than whoever asks waits, who may have been killed while the native library hangs.
 LONGEST_SECONDS = 180
-"""For one request: longer than whoever asks waits, who may have been killed while the native library hangs."""
 
 
 def _answer(module: Any, request: dict[str, Any]) -> dict[str, Any]:

@@ -33,8 +33,8 @@ NO_UNITS = (
     "no unit of a metric is known: what the report says of its GPU is damaged, or newer than ncu_report"
 )
 
+# Launches that are decoded ahead of the one that is handed out, so that the native reader is never idle.
 AHEAD = 2
-"""Launches that are decoded ahead of the one that is handed out, so that the native reader is never idle."""
 
 
 def read_report(
@@ -262,8 +262,7 @@ def _sessions(frame: Frame) -> dict[int, SessionDetails]:
     }
 
 
-LOT = 100_000
-"""New objects between two collections (Python's default is 700 to 2,000)."""
+LOT = 100_000  # new objects between two collections (Python's default is 700 to 2,000)
 
 
 @contextmanager

@@ -14,14 +14,14 @@ from gemmprof.ncurep import ncu_messages_pb2 as messages
 from gemmprof.ncurep.ncu_frame import Item
 from gemmprof.ncurep.wire import MAX_BYTES, WireError, decode, decode_strictly, varint
 
+# Size of a SASS instruction since Volta, the oldest architecture that Nsight Compute knows.
 INSTRUCTION_BYTES = 16
-"""Size of a SASS instruction since Volta, the oldest architecture that Nsight Compute knows."""
 
 _MAX_INSTRUCTIONS = 1 << 20
 _HEAD_BYTES = 16
 _TEXT = b".text."
+# Names of kernels longer than this are not searched for their end, however many sections there are.
 _MAX_NAME_BYTES = 1 << 16
-"""Names of kernels longer than this are not searched for their end, however many sections there are."""
 _REFERENCE_TAG = b"\x08"
 _MAX_CODE_BYTES = 1 << 30
 _ELF_HEADER = struct.Struct("<16sHHIQQQIHHHHHH")

@@ -27,15 +27,12 @@ from gemmprof.base.foreign_files import (
 )
 from gemmprof.ncurep.ncu_frame import MAGIC
 
-FREE_BYTES = 64 << 20
-"""A compressed report may unpack to this much in any case,"""
-MAX_RATIO = 80
-"""and to this many times its size: reports shrink to a 20th or 30th."""
+FREE_BYTES = 64 << 20  # a compressed report may unpack to this much in any case,
+MAX_RATIO = 80  # and to this many times its size: reports shrink to a 20th or 30th
 
 _MAX_NESTED_COMPRESSION = 2
 
-KEPT_BYTES = 256 << 20
-"""What `unpacked_once` keeps on the disk at most."""
+KEPT_BYTES = 256 << 20  # what `unpacked_once` keeps on the disk at most
 
 _KNOWN_FORMATS = (
     (b"\x7fELF", "an ELF file (a program or a cubin)"),

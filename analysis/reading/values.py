@@ -11,8 +11,8 @@ from gemmprof.model import Instances, MetricValue
 from gemmprof.ncurep import ncu_messages_pb2 as messages
 from gemmprof.ncurep.wire import WireError, check_types, decode
 
+# Decoded metrics up to this size are remembered, and so many of them.
 _REPEATED_BYTES, _KNOWN_LIMIT = 64, 20_000
-"""Decoded metrics up to this size are remembered, and so many of them."""
 
 _parse_metric = messages.Metric.FromString
 

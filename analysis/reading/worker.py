@@ -15,11 +15,10 @@ from typing import Any
 from gemmprof.base import system
 from gemmprof.children.line_worker import LineWorker, WorkerError
 
-TIMEOUT_SECONDS = 120.0
-"""Longest wait for one answer of the native reader."""
+TIMEOUT_SECONDS = 120.0  # longest wait for one answer of the native reader
 
+# A worker that holds more than this is replaced before its next request: the reader never gives memory back.
 RECYCLE_BYTES = 350 << 20
-"""A worker that holds more than this is replaced before its next request: the reader never gives memory back."""
 
 
 class NativeReaderError(Exception):

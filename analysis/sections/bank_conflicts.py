@@ -296,8 +296,8 @@ def _accesses(profile: KernelProfile) -> tuple[tuple[SharedAccess, ...], tuple[S
     )
 
 
+# Kinds whose instructions are told apart by `SharedAccess.operation`.
 _ATTRIBUTED = ("load", "store", "atomic", "async_copy")
-"""Kinds whose instructions are told apart by `SharedAccess.operation`."""
 
 
 def _worst_first(accesses: Iterable[SharedAccess]) -> tuple[SharedAccess, ...]:

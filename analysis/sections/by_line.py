@@ -145,11 +145,11 @@ def total(values: Mapping[int, int] | None, addresses: Iterable[int]) -> int | N
     return None if values is None else sum(map(values.get, addresses, repeat(0)))
 
 
+# Bits of ncu's ``memory_type``; an asynchronous copy carries two of them.
 MEMORY_SPACES = {4: "global", 8: "local", 16: "shared"}
-"""Bits of ncu's ``memory_type``; an asynchronous copy carries two of them."""
 
+# Bits of ncu's ``memory_access_type``; a reduction carries none.
 ACCESS_OPERATIONS = {2: "load", 4: "store", 8: "atomic"}
-"""Bits of ncu's ``memory_access_type``; a reduction carries none."""
 
 
 def flags(code: int | None, names: Mapping[int, str]) -> tuple[str, ...]:

@@ -135,8 +135,8 @@ class Coalescing:
 
 
 RESULT = Coalescing
+# Kinds that together are every access: the counts of loads include asynchronous copies.
 _KINDS = ("load", "store", "reduction", "atomic")
-"""Kinds that together are every access: the counts of loads include asynchronous copies."""
 
 _TITLES = {
     "load": "Loads (LDG, LDGSTS)",

@@ -159,6 +159,7 @@ class InstructionMix:
 
 RESULT = InstructionMix
 
+# Label (ncu's, where it has one) and meaning of each pipe.
 _PIPES: dict[str, tuple[str, str]] = {
     "adu": ("ADU", "address divergence: barriers and indexed constants"),
     "alu": ("ALU", "integer, logic and comparison"),
@@ -193,7 +194,6 @@ _PIPES: dict[str, tuple[str, str]] = {
     "workid": ("Work ID", "block scheduling"),
     "xu": ("XU", "special functions and conversion"),
 }
-"""Label (ncu's, where it has one) and meaning of each pipe."""
 
 
 def analyse(profile: KernelProfile) -> InstructionMix | NotCollected:
@@ -235,12 +235,12 @@ def analyse(profile: KernelProfile) -> InstructionMix | NotCollected:
     )
 
 
+# From which count per instruction a count per opcode follows, and whether its keys keep the modifiers.
 _BY_ADDRESS = {
     metrics.EXECUTED_PER_MODIFIER: (metrics.INSTRUCTIONS_BY_ADDRESS, True),
     metrics.THREADS_PER_OPCODE: (metrics.THREADS_PREDICATED_BY_ADDRESS, False),
     metrics.THREADS_PER_MODIFIER: (metrics.THREADS_PREDICATED_BY_ADDRESS, True),
 }
-"""From which count per instruction a count per opcode follows, and whether its keys keep the modifiers."""
 
 
 def _finer(profile: KernelProfile, metric: str) -> dict[str, int] | None:
@@ -375,8 +375,7 @@ def _ratios(counts: tuple[OpcodeCount, ...], modifiers: tuple[OpcodeCount, ...],
     )
 
 
-_TENSOR_WEIGHT = 64
-"""A warp-wide matrix instruction does at least this many times the work of a scalar one."""
+_TENSOR_WEIGHT = 64  # a warp-wide matrix instruction does at least this many times the work of a scalar one
 
 
 def _main_arithmetic(counts: tuple[OpcodeCount, ...]) -> str:

@@ -21,8 +21,8 @@ TITLE = "Memory chart"
 GROUP = metrics.MEMORY_CHART
 
 SECTOR_BYTES = 32
+# 32 banks of 4 bytes: what one SM's shared memory moves in the one cycle of a wavefront.
 WAVEFRONT_BYTES = 128
-"""32 banks of 4 bytes: what one SM's shared memory moves in the one cycle of a wavefront."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,6 +149,7 @@ def analyse(profile: KernelProfile) -> MemoryChart | NotCollected:
     )
 
 
+# What a GPU must have for a box or a kind of link to exist.
 _NEEDS = {
     "async_copy": "asynchronous copies",
     "ldmatrix": "ldmatrix",
@@ -162,7 +163,6 @@ _NEEDS = {
     "other_sm": "clusters",
     "tensor_memory": "tensor memory",
 }
-"""What a GPU must have for a box or a kind of link to exist."""
 
 
 def _exists(link: MemoryLink, capability: tuple[int, int]) -> bool:

@@ -26,10 +26,8 @@ FP32, FP64, FP16 = "fp32", "fp64", "fp16"
 TENSOR_PREFIX = "tensor:"
 DRAM, L2, L1, SHARED = "dram", "l2", "l1", "shared"
 
-L2_BYTES_PER_CYCLE = 32
-"""Bytes that one L2 slice sends to the crossbar in one active cycle."""
-L1_BYTES_PER_CYCLE = 128
-"""Bytes that one L1 writes back to registers in one active cycle."""
+L2_BYTES_PER_CYCLE = 32  # bytes that one L2 slice sends to the crossbar in one active cycle
+L1_BYTES_PER_CYCLE = 128  # bytes that one L1 writes back to registers in one active cycle
 
 
 def _percent(achieved: float | None, peak: float) -> float | None:
@@ -167,10 +165,10 @@ _SCALAR: tuple[tuple[str, str, dict[str, int]], ...] = (
     (FP16, "FP16 (no tensor core)", {"hadd": 2, "hmul": 2, "hfma": 4}),
 )
 _PEAK_OPERATION = {FP32: "ffma", FP64: "dfma", FP16: "hfma"}
+# FP16 below this per cent of its peak is taken for no arithmetic where the report has no source: see opcodes.
 MOVING_CONSTANTS = 1.0
-"""FP16 below this per cent of its peak is taken for no arithmetic where the report has no source: see opcodes."""
+# Packed FP32 arithmetic of compute capability 10.0 on; reports of other GPUs have no counter of it.
 _LATER_OPERATIONS = frozenset({"fadd2", "fmul2", "ffma2"})
-"""Packed FP32 arithmetic of compute capability 10.0 on; reports of other GPUs have no counter of it."""
 
 
 def analyse(profile: KernelProfile) -> Roofline | NotCollected:

@@ -12,6 +12,7 @@ NAME = "rules"
 TITLE = "Advice from Nsight Compute"
 GROUP = metrics.ADVICE
 
+# Identifiers of ncu's rules that some recorded report holds; a rule with nothing to say is not in a report.
 KNOWN = frozenset(
     (
         "AchievedOccupancy", "CPIStall", "FPInstructions", "HighPipeUtilization", "IssueSlotUtilization",
@@ -20,7 +21,6 @@ KNOWN = frozenset(
         "UncoalescedSharedAccess", "WorkloadImbalance",
     )
 )  # fmt: skip
-"""Identifiers of ncu's rules that some recorded report holds; a rule with nothing to say is not in a report."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -87,6 +87,8 @@ class Counters(NamedTuple):
         return count / self.executed if count is not None and self.executed else None
 
 
+# Counters that only know their formulas, ``[here]`` being a row's instruction or the instructions of its
+# line.
 OF_AN_INSTRUCTION = Counters(
     **{
         name: traced(1, f"{metric}[here]")
@@ -106,7 +108,6 @@ OF_AN_INSTRUCTION = Counters(
         }.items()
     }
 )
-"""Counters that only know their formulas, ``[here]`` being a row's instruction or the instructions of its line."""
 
 
 @dataclass(frozen=True, slots=True)

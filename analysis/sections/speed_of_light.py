@@ -91,6 +91,7 @@ class SpeedOfLight:
 
 RESULT = SpeedOfLight
 
+# Kinds of `Bottleneck`.
 HIGH, LATENCY, SMALL_GRID, COMPUTE, MEMORY, BALANCED = (
     "high",
     "latency",
@@ -99,14 +100,10 @@ HIGH, LATENCY, SMALL_GRID, COMPUTE, MEMORY, BALANCED = (
     "memory",
     "balanced",
 )
-"""Kinds of `Bottleneck`."""
 
-HIGH_PERCENT = 80.0
-"""At or above this, ncu speaks of high throughput."""
-LATENCY_PERCENT = 60.0
-"""With compute and memory both below this, ncu speaks of a latency issue."""
-BALANCED_POINTS = 10.0
-"""Compute and memory closer than this count as balanced."""
+HIGH_PERCENT = 80.0  # at or above this, ncu speaks of high throughput
+LATENCY_PERCENT = 60.0  # with compute and memory both below this, ncu speaks of a latency issue
+BALANCED_POINTS = 10.0  # compute and memory closer than this count as balanced
 
 
 def analyse(profile: KernelProfile) -> SpeedOfLight | NotCollected:

@@ -27,6 +27,7 @@ class StallReason:
     meaning: str
 
 
+# Title of each group of reasons, in the order of the pages.
 GROUPS: dict[str, str] = {
     "memory": "Waiting for global or local memory",
     "shared": "Waiting for shared memory and the memory I/O queue",
@@ -36,10 +37,8 @@ GROUPS: dict[str, str] = {
     "other": "Other",
     "issuing": "Issuing or ready",
 }
-"""Title of each group of reasons, in the order of the pages."""
 
-ISSUING = "issuing"
-"""The group of the two states in which nothing holds the warp back."""
+ISSUING = "issuing"  # the group of the two states in which nothing holds the warp back
 
 _REASONS = (
     StallReason(
@@ -148,11 +147,10 @@ _REASONS = (
     StallReason("selected", "Selected", ISSUING, "Issues an instruction in this cycle."),
 )
 
-REASONS: dict[str, StallReason] = {reason.key: reason for reason in _REASONS}
-"""Every reason by key."""
+REASONS: dict[str, StallReason] = {reason.key: reason for reason in _REASONS}  # every reason by key
 
+# Reasons that the sampler calls otherwise than the warp-state counters do.
 _SAMPLING_NAMES = {"no_instructions": "no_instruction", "warpgroup_arrive": "gmma"}
-"""Reasons that the sampler calls otherwise than the warp-state counters do."""
 
 
 def reason(name: str, compute_capability: tuple[int, int] = (0, 0)) -> StallReason:

@@ -27,8 +27,7 @@ Found = TypeVar("Found")
 
 UNKNOWN = "unknown"
 
-VISIBLE_PERCENT = 0.05
-"""Smaller percentages print as 0.0."""
+VISIBLE_PERCENT = 0.05  # smaller percentages print as 0.0
 
 _LATENCY_OF_GROUP = {
     "memory": "memory latency",

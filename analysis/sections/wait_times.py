@@ -16,10 +16,9 @@ from gemmprof.analysis.sections.by_line import by_address
 from gemmprof.model import Instruction, KernelProfile
 
 BARRIER, LONG = "barrier", "long_scoreboard"
-LEAST = 0.02
-"""Waits of less than this share of their state are not told apart from it."""
+LEAST = 0.02  # waits of less than this share of their state are not told apart from it
+# Instructions between the question to an mbarrier and the branch on its answer, and in a loop after that.
 _LOOK_BACK, _LOOK_AHEAD = 32, 48
-"""Instructions between the question to an mbarrier and the branch on its answer, and in a loop after that."""
 _PREDICATE = re.compile(r"\bP[0-6]\b")
 _FIRST_OPERANDS = re.compile(r"\s*(?:@!?U?P\w+\s+)?\S+\s+((?:U?P\w,?\s*)+)")
 

@@ -15,8 +15,7 @@ from gemmprof.model import KernelProfile, NotCollected
 NAME = "warp_states"
 TITLE = "Warp states"
 GROUP = metrics.WARP_STATES
-MOSTLY = 0.9
-"""A state of which so much is one wait is called by that wait."""
+MOSTLY = 0.9  # a state of which so much is one wait is called by that wait
 
 
 @dataclass(frozen=True, slots=True)

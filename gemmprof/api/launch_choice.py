@@ -12,8 +12,7 @@ from gemmprof.profiler.programs.choice import Choice, Launch, choose
 from gemmprof.profiler.programs.program_session import COUNT_LIMIT, Collected, ProgramProfiler, packed
 from gemmprof.reports.formatting import nanoseconds, ratio, seconds
 
-DEFAULT_COUNT = 50
-"""Most kernels and grids to profile unless more are asked for."""
+DEFAULT_COUNT = 50  # most kernels and grids to profile unless more are asked for
 
 
 def _many(number: int, what: str) -> str:

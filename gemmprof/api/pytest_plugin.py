@@ -32,8 +32,7 @@ if TYPE_CHECKING:
     from gemmprof.analysis.comparison.records import KernelRecord
     from gemmprof.analysis.comparison.sides import Side
 
-LAUNCHES = 200
-"""Launches that are profiled unless a test asks for more."""
+LAUNCHES = 200  # launches that are profiled unless a test asks for more
 _RUNNER = (
     "import importlib.util, sys; "
     "spec = importlib.util.spec_from_file_location('profiled', sys.argv[1]); "

@@ -28,15 +28,15 @@ if TYPE_CHECKING:
 Parameters = ParamSpec("Parameters")
 Result = TypeVar("Result")
 
+# Set in the child: which region, counted from 1 in the order in which regions are entered, to profile.
 REGION_VARIABLE = "GEMMPROF_REGION"
-"""Set in the child: which region, counted from 1 in the order in which regions are entered, to profile."""
+# Set in the child: JSON of the reports of the regions before, by their number, which the script may look at
+# again.
 REPORTS_VARIABLE = "GEMMPROF_REGION_REPORTS"
-"""Set in the child: JSON of the reports of the regions before, by their number, which the script may look at again."""
 DEFAULT_FOLDER = "gemmprof-profiles"
 
 _entered = 0
-_reports: dict[str, str] = {}
-"""Of the regions profiled so far, by number: paths."""
+_reports: dict[str, str] = {}  # of the regions profiled so far, by number: paths
 
 
 class Region:

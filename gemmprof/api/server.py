@@ -37,14 +37,11 @@ INSTRUCTIONS = (
     + agents.QUOTED
 )
 TOKENS = 3000
-MOST_TOKENS = 100_000
-"""No answer is longer, whatever is asked for."""
-SECONDS = 60.0
-"""How long an answer may take: a report of a thousand launches is explained in half of it."""
-WORKERS = 2
-"""Requests that are answered at a time; one that takes its whole time must not hold up the next."""
+MOST_TOKENS = 100_000  # no answer is longer, whatever is asked for
+SECONDS = 60.0  # how long an answer may take: a report of a thousand launches is explained in half of it
+WORKERS = 2  # requests that are answered at a time; one that takes its whole time must not hold up the next
+# How long what was asked is still answered after the client has closed its end: it may still listen.
 GRACE_SECONDS = 5.0
-"""How long what was asked is still answered after the client has closed its end: it may still listen."""
 MODULE = "gemmprof.api.server"
 
 

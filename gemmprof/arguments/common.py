@@ -24,11 +24,9 @@ if TYPE_CHECKING:
     from gemmprof.base.documents import Document
 
 
-DOUBTS_SHOWN = 3
-"""So many reasons why launches are doubtful are named; the others are counted."""
+DOUBTS_SHOWN = 3  # so many reasons why launches are doubtful are named; the others are counted
 
-PIPE_COLUMNS = 200
-"""Width of a table that goes into a file or another program."""
+PIPE_COLUMNS = 200  # width of a table that goes into a file or another program
 
 
 def add_input_arguments(parser: argparse.ArgumentParser) -> None:
@@ -297,8 +295,7 @@ def _columns(stream: TextIO) -> int | None:
     return None if stream.isatty() else PIPE_COLUMNS
 
 
-LARGEST = 0x7FFF_FFFF_FFFF_FFFF
-"""No option means more; a number of five thousand digits would take its time."""
+LARGEST = 0x7FFF_FFFF_FFFF_FFFF  # no option means more; a number of five thousand digits would take its time
 
 
 def whole(least: int) -> Callable[[str], int]:

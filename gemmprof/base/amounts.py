@@ -14,8 +14,7 @@ from typing import Any
 
 from gemmprof.base.printable import one_line
 
-DASH = "–"
-"""Stands where a value is not known."""
+DASH = "–"  # stands where a value is not known
 
 _SI = ((1e18, "E"), (1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
 _BINARY = ((1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"))

@@ -19,8 +19,7 @@ import msgspec
 
 T = TypeVar("T")
 
-MAX_BYTES = 256 << 20
-"""Larger documents are none of ours."""
+MAX_BYTES = 256 << 20  # larger documents are none of ours
 
 
 class Part(msgspec.Struct, frozen=True, omit_defaults=True):

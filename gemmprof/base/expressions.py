@@ -12,21 +12,19 @@ from collections.abc import Mapping
 from functools import lru_cache
 from types import CodeType
 
-LONGEST = 400
-"""Characters of an expression."""
-LARGEST = 1 << 62
-"""No value may be larger than this."""
+LONGEST = 400  # characters of an expression
+LARGEST = 1 << 62  # no value may be larger than this
 
 _ALLOWED = re.compile(r"[\w\s()+\-*/%<>=!&|^]+", re.ASCII)
+# C's operators in Python's letters: ``!`` as the one that binds as tightly, which no text holds by itself.
 _WORDS = ((r"&&", " and "), (r"\|\|", " or "), (r"!(?!=)", "~"), (r"/", "//"))
-"""C's operators in Python's letters: ``!`` as the one that binds as tightly, which no text holds by itself."""
 
+# All that an expression may consist of: nothing that calls, looks up or grows faster than its text.
 _NODES = (
     *(ast.Expression, ast.BinOp, ast.UnaryOp, ast.BoolOp, ast.Compare, ast.Name, ast.Load, ast.Constant),
     *(ast.Add, ast.Sub, ast.Mult, ast.FloorDiv, ast.Mod, ast.BitXor, ast.BitAnd, ast.BitOr),
     *(ast.USub, ast.Invert, ast.And, ast.Or, ast.Eq, ast.NotEq, ast.Lt, ast.LtE, ast.Gt, ast.GtE),
 )
-"""All that an expression may consist of: nothing that calls, looks up or grows faster than its text."""
 
 
 class ExpressionError(ValueError):

@@ -19,17 +19,14 @@ from pathlib import Path
 from typing import BinaryIO
 
 MIB = 1 << 20
-LARGEST_TEXT = 16 * MIB
-"""Bytes of a text: sources, logs, notes; ncu's log of ten thousand launches has one."""
-LARGEST_DOCUMENT = 256 * MIB
-"""Bytes of a JSON document; a baseline of ten thousand kernels has 100 MiB."""
+LARGEST_TEXT = 16 * MIB  # bytes of a text: sources, logs, notes; ncu's log of ten thousand launches has one
+LARGEST_DOCUMENT = 256 * MIB  # bytes of a JSON document; a baseline of ten thousand kernels has 100 MiB
 
 GZIP_MAGIC, XZ_MAGIC, ZSTD_MAGIC = b"\x1f\x8b", b"\xfd7zXZ\0", b"\x28\xb5\x2f\xfd"
+# Memory that a decompressor may ask for; the strongest ordinary settings of xz and zstd need 65 and 128 MiB.
 LARGEST_DICTIONARY = 256 * MIB
-"""Memory that a decompressor may ask for; the strongest ordinary settings of xz and zstd need 65 and 128 MiB."""
 _CHUNK = MIB
-_ZSTD_CHUNK = 1 << 10
-"""Few bytes of zstd at a time: each three may stand for 128 KiB."""
+_ZSTD_CHUNK = 1 << 10  # few bytes of zstd at a time: each three may stand for 128 KiB
 
 
 class RefusedFileError(OSError):

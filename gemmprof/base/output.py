@@ -22,11 +22,9 @@ from gemmprof.base import system
 from gemmprof.base.errors import UsageError
 
 _MARK = "gemmprof-"
-PATIENCE_SECONDS = 5.0
-"""How long a writer of one file waits for others that are about to begin theirs."""
+PATIENCE_SECONDS = 5.0  # how long a writer of one file waits for others that are about to begin theirs
 LOCK_POLL_SECONDS = 0.002
-_EXCHANGE = 2
-"""renameat2's RENAME_EXCHANGE."""
+_EXCHANGE = 2  # renameat2's RENAME_EXCHANGE
 _AT_FDCWD = -100
 
 
@@ -305,8 +303,8 @@ def _umask() -> int:
     return mask
 
 
+# Environment variable that moves the cache; ``off`` (or empty, or 0) turns the cache of disassembly off.
 CACHE_VARIABLE = "GEMMPROF_CACHE"
-"""Environment variable that moves the cache; ``off`` (or empty, or 0) turns the cache of disassembly off."""
 
 _OFF = ("", "off", "0")
 

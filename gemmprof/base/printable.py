@@ -18,6 +18,7 @@ from typing import Any, TextIO, cast
 
 from gemmprof.base.spelling import knows, spelled
 
+# The one list of characters that text from outside may not hold, wherever it goes.
 _UNSAFE = (
     "\x00-\x08\x0b-\x1f\x7f-\x9f"  # control characters but tab and line feed; C1 holds one-byte CSI and OSC
     # Unicode's formatting characters (category Cf), and what else nobody sees: marks of direction, joiners, fillers.
@@ -27,15 +28,13 @@ _UNSAFE = (
     "\U000110bd\U000110cd\U00013430-\U0001345f\U0001bca0-\U0001bca3\U0001d173-\U0001d17a"
     "\U000e0000-\U000e0fff"  # tags, which models read, and more variation selectors
 )
-"""The one list of characters that text from outside may not hold, wherever it goes."""
 _UNSAFE_CHARACTER = re.compile(f"[{_UNSAFE}]")
 _UNSAFE_OR_FOREIGN = re.compile(f"[{_UNSAFE}]|[^\\x00-\\x7f]")
 _UNSAFE_IN_A_LINE = re.compile(f"[{_UNSAFE}\n\t]")
 # GitHub reads `::command::` at the start of a line and `##[command]` anywhere; Azure `##vso[`, TeamCity `##teamcity[`.
 _COMMAND_AT_START = re.compile(r"(?m)^([^\S\n]*):(?=:)")
 _COMMAND_ANYWHERE = re.compile(r"##(?=\w*\[)")
-_LONGEST_COMMAND = 32
-"""How much of a line is looked at where it is written in pieces."""
+_LONGEST_COMMAND = 32  # how much of a line is looked at where it is written in pieces
 # GitHub makes links of `https://…` and `www.…`, too.
 _MARKDOWN = re.compile(r"([\\`*_\[\]<>#|~@&$]|:(?=/)|^[-+]|(?<=www)\.)", re.IGNORECASE)
 

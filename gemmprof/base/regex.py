@@ -11,10 +11,9 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
+# Characters of an expression; names of kernels that somebody looks for whole have some thousands.
 LONGEST = 10_000
-"""Characters of an expression; names of kernels that somebody looks for whole have some thousands."""
-_MEMORY = 8 << 20
-"""Bytes for the program and what is remembered of the search: RE2's own default."""
+_MEMORY = 8 << 20  # bytes for the program and what is remembered of the search: RE2's own default
 
 
 class RegexError(ValueError):

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import re
 
+# No colon, ``#`` or control character: what was made harmless for a build log stays so.
 _WORDS = {
     "µ": "u", "μ": "u", "×": "x", "÷": "/", "·": "-", "•": "*", "–": "-", "—": "-", "−": "-", "…": "...",
     "→": "->", "←": "<-", "↑": "^", "↓": "v", "≤": "<=", "≥": ">=", "≠": "!=", "≈": "~", "²": "^2", "³": "^3",
     "⟨": "<", "⟩": ">", "›": ">", "⌈": "ceil(", "⌉": ")", "√": "sqrt ", "ν": "nu", "Σ": "sum ", "│": "|", "─": "-",
     "┃": "|", "━": "-", "█": "=", "✅": "ok", "❌": "broken", "\u00a0": " ", "‘": "'", "’": "'", "“": '"', "”": '"',
 }  # fmt: skip
-"""No colon, ``#`` or control character: what was made harmless for a build log stays so."""
 _PIECES = re.compile(r"[^\x00-\x7f]|  +|\n")
 
 

@@ -22,12 +22,12 @@ try:
 except ImportError:  # Windows
     fcntl = None  # type: ignore[assignment]
 
+# Whether this is a system of the Unix kind: children are forked, pipes can be waited for, folders opened.
 POSIX = hasattr(os, "fork")
-"""Whether this is a system of the Unix kind: children are forked, pipes can be waited for, folders opened."""
+# Whether a child can open a file that it inherited by a path.
 DESCRIPTOR_PATHS = POSIX and os.path.isdir("/dev/fd")  # noqa: PTH112 (`pathlib` takes its time to load)
-"""Whether a child can open a file that it inherited by a path."""
+# Whether a file can live in memory and still have a path.
 MEMORY_FILES = hasattr(os, "memfd_create") and os.path.isdir("/proc/self/fd")  # noqa: PTH112
-"""Whether a file can live in memory and still have a path."""
 LOCKS = fcntl is not None
 
 _one_reader = threading.Lock()

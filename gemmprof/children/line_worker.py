@@ -23,18 +23,16 @@ from typing import Any
 from gemmprof.base import system
 from gemmprof.base.foreign_files import open_file
 
-LONGEST_WORDS = 4096
-"""Bytes of a dead worker's standard error that are looked at."""
+LONGEST_WORDS = 4096  # bytes of a dead worker's standard error that are looked at
 
 
+# How long a killed worker is waited for: one that hangs in a driver may not end before the driver lets it go.
 KILL_SECONDS = 10.0
-"""How long a killed worker is waited for: one that hangs in a driver may not end before the driver lets it go."""
 
-ORPHAN_SECONDS = 0.5
-"""How often a worker looks whether whoever started it still lives."""
+ORPHAN_SECONDS = 0.5  # how often a worker looks whether whoever started it still lives
 
+# Variable that tells a worker who started it: asked later, the system may already name who adopted it.
 MASTER = "GEMMPROF_MASTER"
-"""Variable that tells a worker who started it: asked later, the system may already name who adopted it."""
 
 
 class WorkerError(Exception):

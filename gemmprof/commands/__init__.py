@@ -5,6 +5,8 @@ A module's docstring is its help text. Modules import heavy packages only inside
 
 from __future__ import annotations
 
+# Name and one-line summary of each command, in the groups and the order of the help; ``name`` lives in
+# ``commands/<name>.py``.
 GROUPS: dict[str, dict[str, str]] = {
     "your kernel": {
         "explain": "what to change first in a kernel, where, and what it brings",
@@ -32,17 +34,15 @@ GROUPS: dict[str, dict[str, str]] = {
         "completion": "completion of commands and options for bash, zsh, fish or tcsh",
     },
 }
-"""Name and one-line summary of each command, in the groups and the order of the help; ``name`` lives in
-``commands/<name>.py``."""
 
+# The same without the groups.
 COMMANDS: dict[str, str] = {name: text for group in GROUPS.values() for name, text in group.items()}
-"""The same without the groups."""
 
+# The command whose module also answers `gemmprof REPORT`: ``add_front_arguments`` and ``front``.
 FRONT = "show"
-"""The command whose module also answers `gemmprof REPORT`: ``add_front_arguments`` and ``front``."""
 
+# Commands behind whose ``--`` stands a program with arguments of its own, in ``options.program``.
 TAKE_A_PROGRAM = frozenset({"profile"})
-"""Commands behind whose ``--`` stands a program with arguments of its own, in ``options.program``."""
 
 _HELP = """\
 usage: gemmprof REPORT|RUN… ['#3']

@@ -41,8 +41,7 @@ from gemmprof.runs.directory import Run, load_run, newest_run_directory, runs_di
 if TYPE_CHECKING:
     from gemmprof.analysis.session import Session
 
-PAGES = "report"
-"""Folder of the rendered pages in the run directory."""
+PAGES = "report"  # folder of the rendered pages in the run directory
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

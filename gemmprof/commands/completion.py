@@ -15,8 +15,7 @@ from collections.abc import Callable, Iterator
 from gemmprof.base.errors import UsageError
 
 SHELLS = ("bash", "zsh", "fish", "tcsh")
-_FILES = frozenset({"FILE", "DIR", "FOLDER", "RUN", "REPORT", "COMMAND"})
-"""Words for values that are files."""
+_FILES = frozenset({"FILE", "DIR", "FOLDER", "RUN", "REPORT", "COMMAND"})  # words for values that are files
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

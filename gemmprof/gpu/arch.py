@@ -188,16 +188,16 @@ _TABLE = (
 )
 # fmt: on
 
+# Every architecture by compute capability, oldest first.
 LIMITS: Mapping[tuple[int, int], ArchLimits] = MappingProxyType(
     {entry.limits.compute_capability: entry.limits for entry in _TABLE}
 )
-"""Every architecture by compute capability, oldest first."""
 
+# The architectures that every stage of the ladders must compile for, unless it is written for some only.
 BUILT = tuple(limits for limits in LIMITS.values() if limits.built)
-"""The architectures that every stage of the ladders must compile for, unless it is written for some only."""
 
+# What explanations rest on where nothing was measured on a chip; they say so.
 MEASURED = next(limits.practice for limits in LIMITS.values() if limits.practice is not None)
-"""What explanations rest on where nothing was measured on a chip; they say so."""
 
 
 def practice_of(compute_capability: tuple[int, int]) -> tuple[Practice, bool]:
@@ -208,6 +208,7 @@ def practice_of(compute_capability: tuple[int, int]) -> tuple[Practice, bool]:
 
 
 _LATEST = (99, 9)
+# The first and last compute capability that has it (PTX ISA, the tables of target architectures).
 _FEATURES: Mapping[str, tuple[tuple[int, int], tuple[int, int]]] = MappingProxyType(
     {
         "tensor cores": ((7, 0), _LATEST),
@@ -221,7 +222,6 @@ _FEATURES: Mapping[str, tuple[tuple[int, int], tuple[int, int]]] = MappingProxyT
         "tensor memory": ((10, 0), (11, 9)),
     }
 )
-"""The first and last compute capability that has it (PTX ISA, the tables of target architectures)."""
 
 
 def has(feature: str, compute_capability: tuple[int, int]) -> bool:
@@ -230,10 +230,10 @@ def has(feature: str, compute_capability: tuple[int, int]) -> bool:
     return compute_capability == (0, 0) or first <= compute_capability <= last
 
 
+# Products of compute capability 7.5 on chips without them (TU116, TU117).
 _WITHOUT_TENSOR_CORES = re.compile(
     r"\b(GTX 16\d0|MX[45]50|T[456]00|T550|T1[02]00|T2000|CMP 30HX)\b", re.IGNORECASE
 )
-"""Products of compute capability 7.5 on chips without them (TU116, TU117)."""
 
 
 def has_tensor_cores(name: str, compute_capability: tuple[int, int]) -> bool:
@@ -242,11 +242,11 @@ def has_tensor_cores(name: str, compute_capability: tuple[int, int]) -> bool:
     return has("tensor cores", compute_capability) and not small
 
 
+# Blocks in a cluster after opting in to non-portable sizes
+# (`cudaFuncAttributeNonPortableClusterSizeAllowed`).
 MAX_CLUSTER_SIZE = 16
-"""Blocks in a cluster after opting in to non-portable sizes (`cudaFuncAttributeNonPortableClusterSizeAllowed`)."""
 
-MAX_BARRIERS_PER_BLOCK = 16
-"""Named barriers that a block can use (PTX ISA, ``barrier``: 0 to 15)."""
+MAX_BARRIERS_PER_BLOCK = 16  # named barriers that a block can use (PTX ISA, ``barrier``: 0 to 15)
 
 _TARGET = re.compile(r"^(?:sm|compute|lto)?_?(\d{2,3})[af]?$")
 _DOTTED = re.compile(r"^(\d{1,2})\.(\d)$")
@@ -314,8 +314,8 @@ def limits_of(compute_capability: Any) -> ArchLimits:
     return LIMITS[parse_compute_capability(compute_capability)]
 
 
+# Common products, each name once.
 PRODUCTS: tuple[Product, ...] = tuple(product for entry in _TABLE for product in entry.products)
-"""Common products, each name once."""
 
 # What vendors and drivers put around the name that people say: "NVIDIA A100-SXM4-80GB", "NVIDIA H100 80GB HBM3".
 _NOISE = re.compile(

@@ -35,15 +35,15 @@ class ElementType:
 FLOAT32 = ElementType("float32", "float", 0, 4, 2.0**-24, 0x7FC05AFE, ("float32",))
 FLOAT16 = ElementType("float16", "__half", 1, 2, 2.0**-11, 0x7E5A, ("float16", "float32"))
 BFLOAT16 = ElementType("bfloat16", "__nv_bfloat16", 2, 2, 2.0**-8, 0x7FDA, ("bfloat16", "float32"))
+# It has one NaN, and no infinity; operands only, C is of more bits.
 FLOAT8_E4M3 = ElementType(
     "float8_e4m3fn", "__nv_fp8_e4m3", 3, 1, 2.0**-4, 0x7F, ("bfloat16", "float16", "float32"), k_major=True
 )
-"""It has one NaN, and no infinity; operands only, C is of more bits."""
 
+# Every type that a ladder may be of, by name.
 ELEMENT_TYPES: Mapping[str, ElementType] = MappingProxyType(
     {t.name: t for t in (FLOAT32, FLOAT16, BFLOAT16, FLOAT8_E4M3)}
 )
-"""Every type that a ladder may be of, by name."""
 
 DTYPES = tuple(ELEMENT_TYPES)
 

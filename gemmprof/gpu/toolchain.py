@@ -17,14 +17,13 @@ from pathlib import Path
 
 from gemmprof.base.foreign_files import read_text
 
+# Environment variable that names the ncu executable to use instead of the one on PATH.
 NCU_VARIABLE = "GEMMPROF_NCU"
-"""Environment variable that names the ncu executable to use instead of the one on PATH."""
 
 _VERSION = re.compile(r"(\d+(?:\.\d+){1,3})")
 _ENCODING = re.compile(r"/\* (0x[0-9a-f]{16}) \*/")
 _ASK_SECONDS = 30.0
-TOOLKIT = Path("/usr/local/cuda")
-"""Where the CUDA toolkit usually lies."""
+TOOLKIT = Path("/usr/local/cuda")  # where the CUDA toolkit usually lies
 
 
 @dataclass(frozen=True, slots=True)

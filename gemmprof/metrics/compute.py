@@ -19,8 +19,7 @@ from gemmprof.metrics.source import (
 
 EXECUTED_PER_OPCODE = "sass__inst_executed_per_opcode"
 EXECUTED_PER_MODIFIER = "sass__inst_executed_per_opcode_with_modifier_all"
-EXECUTED_PER_CATEGORY = "sass__inst_executed_per_opcode_category"
-"""From ncu 2025 on."""
+EXECUTED_PER_CATEGORY = "sass__inst_executed_per_opcode_category"  # from ncu 2025 on
 THREADS_PER_OPCODE = "sass__thread_inst_executed_true_per_opcode"
 THREADS_PER_MODIFIER = "sass__thread_inst_executed_true_per_opcode_with_modifier_all"
 INSTRUCTIONS_EXECUTED = "smsp__inst_executed.sum"
@@ -81,8 +80,8 @@ THREADS_PER_INSTRUCTION_PREDICATED_ON = "smsp__thread_inst_executed_pred_on_per_
 SAMPLES_DROPPED_BYTES = "smsp__pcsamp_dropped_bytes"
 
 _STALL_CYCLES = re.compile(r"smsp__average_warps_issue_stalled_(\w+)_per_issue_active\.ratio")
+# `warp_stall` on Pascal.
 _STALL_SAMPLES = re.compile(r"smsp__pcsamp_warp(?:s_issue_stalled|_stall)_(\w+?)(_not_issued)?")
-"""`warp_stall` on Pascal."""
 
 
 def stall_cycles(present: Iterable[str]) -> dict[str, str]:
@@ -90,8 +89,8 @@ def stall_cycles(present: Iterable[str]) -> dict[str, str]:
     return {match[1]: match[0] for match in map(_STALL_CYCLES.fullmatch, present) if match is not None}
 
 
+# In a formula: the sum over the stall reasons.
 SAMPLES_NOT_ISSUED = "smsp__pcsamp_warps_issue_stalled_*_not_issued"
-"""In a formula: the sum over the stall reasons."""
 
 
 def stall_samples(present: Iterable[str], *, not_issued: bool = False) -> dict[str, str]:
@@ -141,8 +140,8 @@ IPC_ELAPSED = "sm__inst_executed.avg.per_cycle_elapsed"
 ISSUED_IPC_ACTIVE = "sm__inst_issued.avg.per_cycle_active"
 ISSUE_SLOTS_BUSY = "sm__inst_issued.avg.pct_of_peak_sustained_elapsed"
 SM_BUSY = "sm__instruction_throughput.avg.pct_of_peak_sustained_elapsed"
+# In place of the elapsed one in reports of ncu before 2025.
 ISSUE_SLOTS_BUSY_ACTIVE = "sm__inst_issued.avg.pct_of_peak_sustained_active"
-"""In place of the elapsed one in reports of ncu before 2025."""
 SM_BUSY_ACTIVE = "sm__instruction_throughput.avg.pct_of_peak_sustained_active"
 
 SCHEDULER = MetricGroup(

@@ -9,6 +9,8 @@ def _elapsed(*names: str) -> tuple[str, ...]:
     return tuple(f"{name}.avg.pct_of_peak_sustained_elapsed" for name in names)
 
 
+# By resource: how busy it was, per cent of its peak over elapsed cycles. The busiest of those present counts.
+# Atomics on few words keep one slice of L2 busy, so there the busiest slice counts, not the average one.
 BUSY: dict[str, tuple[str, ...]] = {
     "issue": _elapsed("sm__issue_active", "sm__inst_issued"),
     "fma": _elapsed("sm__pipe_fma_cycles_active"),
@@ -42,11 +44,6 @@ BUSY: dict[str, tuple[str, ...]] = {
     "l2_atomics": ("lts__d_atomic_input_cycles_active.max.pct_of_peak_sustained_elapsed",),
     "dram": _elapsed("dram__cycles_active", "gpu__dram_throughput"),
 }
-"""By resource: how busy it was, per cent of its peak over elapsed cycles. The busiest of those present
-counts.
-
-Atomics on few words keep one slice of L2 busy, so there the busiest slice counts, not the average one.
-"""
 
 L2_ATOMICS_AVERAGE = _elapsed("lts__d_atomic_input_cycles_active")[0]
 SM_ELAPSED_CYCLES_MAX = "sm__cycles_elapsed.max"
@@ -59,15 +56,15 @@ LOCAL_LOAD_HIT_RATE = "l1tex__t_sector_pipe_lsu_mem_local_op_ld_hit_rate.pct"
 L2_READ_HIT_RATE = "lts__t_sector_op_read_hit_rate.pct"
 L1_LOAD_SECTORS_FETCHED = "l1tex__m_xbar2l1tex_read_sectors_mem_lg_op_ld.sum"
 L1_STORE_SECTORS_WRITTEN = "l1tex__m_l1tex2xbar_write_sectors_mem_lg_op_st.sum"
+# Sectors at L1's tags: ``space`` is global or local, ``lookup`` is '' or ``_lookup_miss``.
 LSU_SECTORS = "l1tex__t_sectors_pipe_lsu_mem_{space}_op_{operation}{lookup}.sum"
-"""Sectors at L1's tags: ``space`` is global or local, ``lookup`` is '' or ``_lookup_miss``."""
 SHARED_ATOMIC_WAVEFRONTS = "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_atom.sum"
 SHARED_LOAD_WAVEFRONTS = "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_ld.sum"
 SHARED_EXCESS = "derived__memory_l1_wavefronts_shared_excessive"
 GLOBAL_EXCESS = "derived__memory_l2_theoretical_sectors_global_excessive"
 CONSTANT_REQUESTS = "idc__requests.sum"
+# Device memory that the program has allocated, counted by ncu before it replays a kernel.
 ACCESSIBLE_BYTES = "profiler__replayer_bytes_mem_accessible.avg"
-"""Device memory that the program has allocated, counted by ncu before it replays a kernel."""
 UNIFORM_BRANCHES = "smsp__sass_average_branch_targets_threads_uniform.pct"
 
 

@@ -18,6 +18,7 @@ from gemmprof.metrics.throughput import ROOFLINE, SPEED_OF_LIGHT
 
 ADVICE = MetricGroup(sections=("SpeedOfLight",))
 
+# Every group by the name of the analysis that reads it.
 GROUPS: dict[str, MetricGroup] = {
     "launch": LAUNCH,
     "speed_of_light": SPEED_OF_LIGHT,
@@ -34,7 +35,6 @@ GROUPS: dict[str, MetricGroup] = {
     "occupancy": OCCUPANCY,
     "source_view": SOURCE_VIEW,
 }
-"""Every group by the name of the analysis that reads it."""
 
 
 def collection_options(groups: Iterable[MetricGroup] | None = None) -> tuple[str, ...]:
@@ -54,6 +54,9 @@ def _collecting(sections: Iterable[str], names: Iterable[str]) -> tuple[str, ...
 
 
 _TABLES = "MemoryWorkloadAnalysis_Tables"
+# What the lean set leaves out of ncu's sections: metrics by prefix that cost an instrumented replay of their
+# own, and tables for which ncu collects hundreds of metrics where the analyses read a few (`lean_options`
+# names those).
 LEAN_WITHOUT = (
     "smsp__sass_inst_executed_memdesc_explicit_",  # explicit L2 eviction policies
     "smsp__sass_average_data_bytes_per_sector_",  # sectors per request and the excess say nearly as much
@@ -62,10 +65,8 @@ LEAN_WITHOUT = (
     "MemoryL2CacheEvictPolicyTable",
     "MemoryDeviceMemoryTable",
 )
-"""What the lean set leaves out of ncu's sections: metrics by prefix that cost an instrumented replay of their own, and
-tables for which ncu collects hundreds of metrics where the analyses read a few (`lean_options` names those)."""
+# Thousands of metrics of tensor cores, 0.4 s a launch: left out where it is known that no kernel uses them.
 _TENSOR_SECTIONS = frozenset({"SpeedOfLight_HierarchicalTensorRooflineChart"})
-"""Thousands of metrics of tensor cores, 0.4 s a launch: left out where it is known that no kernel uses them."""
 _BY_NAME = re.compile(r"(?:sm|smsp|l1tex|lts|dram)__\w+\.[\w.]+")
 
 
@@ -91,6 +92,7 @@ def lean_options(*, tensor: bool = False) -> tuple[str, ...]:
     )
 
 
+# The name of today by the older one, where both mean the same in the same unit.
 OLDER_NAMES: Mapping[str, str] = MappingProxyType(
     {
         "gpu__time_duration": throughput.DURATION,
@@ -125,4 +127,3 @@ OLDER_NAMES: Mapping[str, str] = MappingProxyType(
         "smsp__inst_issued_avg": compute.INSTRUCTIONS_ISSUED_PER_SCHEDULER,
     }
 )
-"""The name of today by the older one, where both mean the same in the same unit."""

@@ -45,6 +45,7 @@ SHARED_CONFLICTS_OF: dict[str, tuple[str, ...]] = {
     ),
     "wgmma": ("l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_gmma.sum",),
 }
+# Warp-level instructions; the names stand in the order of preference (another version of ncu, another name).
 SHARED_INSTRUCTIONS_OF: dict[str, tuple[str, ...]] = {
     "load": ("smsp__sass_inst_executed_op_shared_ld.sum", "sass__inst_executed_shared_loads"),
     "store": ("smsp__sass_inst_executed_op_shared_st.sum", "sass__inst_executed_shared_stores"),
@@ -53,7 +54,6 @@ SHARED_INSTRUCTIONS_OF: dict[str, tuple[str, ...]] = {
     "stmatrix": ("smsp__inst_executed_op_shared_stsm.sum",),
     "async_copy": ("smsp__inst_executed_op_ldgsts.sum",),
 }
-"""Warp-level instructions; the names stand in the order of preference (another version of ncu, another name)."""
 
 L1_ACTIVE_CYCLES = "l1tex__cycles_active.sum"
 L1_ELAPSED_CYCLES = "l1tex__cycles_elapsed.sum"
@@ -95,11 +95,11 @@ GLOBAL_SECTORS_OF = {
     "reduction": "l1tex__t_sectors_pipe_lsu_mem_global_op_red.sum",
     "atomic": "l1tex__t_sectors_pipe_lsu_mem_global_op_atom.sum",
 }
+# The two add up; `GLOBAL_SECTORS_OF` and `GLOBAL_REQUESTS_OF` of loads count asynchronous copies too.
 ASYNC_COPY_SECTORS = (
     "sm__sass_l1tex_t_sectors_pipe_lsu_mem_global_op_ldgsts_cache_access.sum",
     "sm__sass_l1tex_t_sectors_pipe_lsu_mem_global_op_ldgsts_cache_bypass.sum",
 )
-"""The two add up; `GLOBAL_SECTORS_OF` and `GLOBAL_REQUESTS_OF` of loads count asynchronous copies too."""
 GLOBAL_HIT_RATE_OF = {
     "load": "l1tex__t_sector_pipe_lsu_mem_global_op_ld_hit_rate.pct",
     "store": "l1tex__t_sector_pipe_lsu_mem_global_op_st_hit_rate.pct",
@@ -192,6 +192,8 @@ MEMORY_PIPES_BUSY = "sm__memory_throughput.avg.pct_of_peak_sustained_elapsed"
 PERCENT_SUFFIX = ".pct_of_peak_sustained_elapsed"
 PER_SECOND_SUFFIX = ".per_second"
 
+# Warp-level instructions by address space and operation: the sum over the entries, each the first name that
+# the report has.
 SPACE_INSTRUCTIONS: dict[tuple[str, str], tuple[tuple[str, ...], ...]] = {
     ("global", "load"): (("smsp__sass_inst_executed_op_global_ld.sum", "sass__inst_executed_global_loads"),),
     ("global", "store"): (
@@ -223,9 +225,8 @@ SPACE_INSTRUCTIONS: dict[tuple[str, str], tuple[tuple[str, ...], ...]] = {
     ("tensor_memory_accelerator", "load"): (("smsp__inst_executed_op_tma_ld.sum",),),
     ("tensor_memory_accelerator", "store"): (("smsp__inst_executed_op_tma_st.sum",),),
 }
-"""Warp-level instructions by address space and operation: the sum over the entries, each the first name that the
-report has."""
 
+# Requests at the L1 tag stage; with `PERCENT_SUFFIX` their per cent of peak.
 SPACE_REQUESTS: dict[tuple[str, str], str] = {
     **{("global", operation): name for operation, name in GLOBAL_REQUESTS_OF.items()},
     **{("local", operation): name for operation, name in LOCAL_REQUESTS_OF.items()},
@@ -239,8 +240,8 @@ SPACE_REQUESTS: dict[tuple[str, str], str] = {
     ("distributed_shared", "reduction"): "l1tex__t_requests_pipe_lsu_mem_dshared_op_redas.sum",
     ("distributed_shared", "atomic"): "l1tex__t_requests_pipe_lsu_mem_dshared_op_atom.sum",
 }
-"""Requests at the L1 tag stage; with `PERCENT_SUFFIX` their per cent of peak."""
 
+# 32-byte sectors of these requests (section MemoryWorkloadAnalysis_Tables).
 SPACE_SECTORS: dict[tuple[str, str], str] = {
     **{("global", operation): name for operation, name in GLOBAL_SECTORS_OF.items()},
     **{("local", operation): name for operation, name in LOCAL_SECTORS_OF.items()},
@@ -250,7 +251,6 @@ SPACE_SECTORS: dict[tuple[str, str], str] = {
         if key[0] not in ("global", "local")
     },
 }
-"""32-byte sectors of these requests (section MemoryWorkloadAnalysis_Tables)."""
 
 L2_TO_L1_BYTES = "l1tex__m_xbar2l1tex_read_bytes.sum"
 L1_TO_L2_BYTES = "l1tex__m_l1tex2xbar_write_bytes.sum"
@@ -259,14 +259,14 @@ DSHARED_WRITE_BYTES = "l1tex__m_l1tex2xbar_write_bytes_mem_dshared.sum"
 TMA_LOAD_BYTES = "l1tex__m_xbar2l1tex_read_bytes_mem_global_op_tma_ld.sum"
 TMA_STORE_BYTES = "l1tex__m_l1tex2xbar_write_bytes_mem_global_op_tma_st.sum"
 TMA_REDUCTION_BYTES = "l1tex__m_l1tex2xbar_write_bytes_mem_global_op_tma_red.sum"
+# LDGSTS that goes through L1 (``cp.async.ca``).
 ASYNC_COPY_L1_BYTES = "l1tex__t_bytes_pipe_lsu_mem_global_op_ldgsts_cache_access.sum"
-"""LDGSTS that goes through L1 (``cp.async.ca``)."""
+# LDGSTS that goes around L1 (``cp.async.cg``).
 ASYNC_COPY_L2_BYTES = "sm__sass_l1tex_m_xbar2l1tex_read_bytes_mem_global_op_ldgsts_cache_bypass.sum"
-"""LDGSTS that goes around L1 (``cp.async.cg``)."""
-L2_FABRIC_SECTORS = "lts__t_sectors_srcunit_ltcfabric.sum"
-"""Between the two halves of the L2 of large chips."""
+L2_FABRIC_SECTORS = "lts__t_sectors_srcunit_ltcfabric.sum"  # between the two halves of the L2 of large chips
 DRAM_READ_BYTES = ("dram__bytes_read.sum", "dram__bytes_op_read.sum")
 DRAM_WRITE_BYTES = ("dram__bytes_write.sum", "dram__bytes_op_write.sum")
+# L2 sectors that go to or come from system memory (``sysmem``) or another GPU (``peer``).
 OFF_CHIP_SECTORS: dict[tuple[str, str], tuple[str, ...]] = {
     (aperture, operation): tuple(
         f"{unit}__t_sectors_srcunit_tex_aperture_{aperture}_op_{operation}{suffix}.sum"
@@ -277,7 +277,6 @@ OFF_CHIP_SECTORS: dict[tuple[str, str], tuple[str, ...]] = {
     for aperture in ("sysmem", "peer")
     for operation in ("read", "write", "red", "atom")
 }
-"""L2 sectors that go to or come from system memory (``sysmem``) or another GPU (``peer``)."""
 
 MEMORY_CHART = MetricGroup(
     sections=("MemoryWorkloadAnalysis", "MemoryWorkloadAnalysis_Chart", "MemoryWorkloadAnalysis_Tables"),

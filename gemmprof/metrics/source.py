@@ -19,6 +19,8 @@ LOCAL_SECTORS_BY_ADDRESS = "memory_l2_theoretical_sectors_local"
 ACCESS_TYPE_BY_ADDRESS = "memory_access_type"
 ACCESS_SIZE_BY_ADDRESS = "memory_access_size_type"
 MEMORY_TYPE_BY_ADDRESS = "memory_type"
+# How counts begin that are the sum of their values by instruction or opcode, in every launch of every report
+# seen.
 SUMS_OF_INSTANCES = (
     "inst_executed",
     "thread_inst_executed",
@@ -30,8 +32,8 @@ SUMS_OF_INSTANCES = (
     "sass__thread_inst_executed_per_opcode",
     "sass__thread_inst_executed_true_per_opcode",
 )
-"""How counts begin that are the sum of their values by instruction or opcode, in every launch of every report seen."""
 
+# What kind of access an instruction is. One that is no access has none; of everything else it has 0.
 CODES_BY_ADDRESS = frozenset(
     (
         ACCESS_TYPE_BY_ADDRESS,
@@ -40,8 +42,8 @@ CODES_BY_ADDRESS = frozenset(
         "smsp__sass_inst_executed_memdesc_explicit_evict_type",
     )
 )
-"""What kind of access an instruction is. One that is no access has none; of everything else it has 0."""
 
+# Codes, averages and ratios: a sum over the instructions of a line means nothing.
 NOT_ADDITIVE_BY_ADDRESS = CODES_BY_ADDRESS | {
     "derived__avg_thread_executed",
     "derived__avg_thread_executed_true",
@@ -49,7 +51,6 @@ NOT_ADDITIVE_BY_ADDRESS = CODES_BY_ADDRESS | {
     "derived__derivative_avg_thread_executed_true",
     "derived__memory_l1_conflicts_shared_nway",
 }
-"""Codes, averages and ratios: a sum over the instructions of a line means nothing."""
 
 SAMPLE_COUNT = "smsp__pcsamp_sample_count"
 SAMPLING_INTERVAL_CYCLES = "smsp__pcsamp_interval_cycles"

@@ -40,8 +40,8 @@ SPEED_OF_LIGHT = MetricGroup(
 )
 
 L1_DATA_STAGE = "L1 data stage"
+# One path serves both; the breakdown's other members tell which of the two was busy.
 FP64_OR_TENSOR, FP64_PIPE, TENSOR_CORES = "FP64 and tensor pipe", "FP64 pipe", "tensor cores"
-"""One path serves both; the breakdown's other members tell which of the two was busy."""
 
 _UNITS: tuple[tuple[str, str], ...] = (
     (r"sm__inst_executed_pipe_lsu|l1tex__lsuin_requests", "load/store unit"),
@@ -103,15 +103,15 @@ L2_TO_XBAR_PER_SECOND = "lts__lts2xbar_cycles_active.sum.per_second"
 L2_TO_XBAR_PEAK = "lts__lts2xbar_cycles_active.sum.peak_sustained"
 L1_WRITEBACK_PER_SECOND = "l1tex__lsu_writeback_active_mem_lg.sum.per_second"
 L1_WRITEBACK_PEAK = "l1tex__lsu_writeback_active_mem_lg.sum.peak_sustained"
+# From compute capability 9.0 on, with distributed shared memory.
 L1_WRITEBACK_DSHARED_PER_SECOND = "l1tex__lsu_writeback_active_mem_lgds.sum.per_second"
-"""From compute capability 9.0 on, with distributed shared memory."""
 L1_WRITEBACK_DSHARED_PEAK = "l1tex__lsu_writeback_active_mem_lgds.sum.peak_sustained"
 
+# All that keeps shared memory's data stage busy, in one counter: loads, stores, atomics, asynchronous copies
+# and wgmma's operands. The counters of each overlap or are counted in other passes (stores and copies that
+# share a wavefront count in both), so their sum can be above what one SM can do. A kernel that touches no
+# shared memory shows one or two wavefronts a warp here.
 SHARED_WAVEFRONTS = "l1tex__data_pipe_lsu_wavefronts_mem_shared.sum"
-"""All that keeps shared memory's data stage busy, in one counter: loads, stores, atomics, asynchronous copies and
-wgmma's operands. The counters of each overlap or are counted in other passes (stores and copies that share a
-wavefront count in both), so their sum can be above what one SM can do. A kernel that touches no shared memory shows one
-or two wavefronts a warp here."""
 SHARED_PEAK_PERCENT = f"{SHARED_WAVEFRONTS}.pct_of_peak_sustained_elapsed"
 
 _TENSOR_PATH = re.compile(r"sm__ops_path_tensor_(\w+)\.sum\.per_cycle_elapsed")

@@ -14,10 +14,8 @@ from gemmprof.base.addresses import Addresses
 from gemmprof.base.errors import UsageError
 from gemmprof.gpu.dtypes import DTYPES, ELEMENT_TYPES, FLOAT32
 
-LARGEST = 1 << 24
-"""Of a dimension or a parameter that is read from a file."""
-Parameters = Mapping[str, Annotated[int, Meta(ge=0, le=LARGEST)]]
-"""Tile parameters by letter (BM, BN, BK …)."""
+LARGEST = 1 << 24  # of a dimension or a parameter that is read from a file
+Parameters = Mapping[str, Annotated[int, Meta(ge=0, le=LARGEST)]]  # tile parameters by letter (BM, BN, BK …)
 _SHAPE = re.compile(
     r"^\s*([0-9]{1,9})\s*(?:[xX×*,]\s*([0-9]{1,9})\s*[xX×*,]\s*([0-9]{1,9})\s*)?"
     rf"(?:-({'|'.join(DTYPES)})(?:-({'|'.join(DTYPES)}))?\s*)?$"

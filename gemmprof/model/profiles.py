@@ -13,8 +13,8 @@ from gemmprof.base.amounts import brief
 from gemmprof.base.printable import one_line
 
 Named = TypeVar("Named")
+# One scalar as the report stores it: counters are float or int, names and lists are str.
 MetricValue = int | float | str
-"""One scalar as the report stores it: counters are float or int, names and lists are str."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,8 +13,8 @@ from gemmprof.model.gpu import Card
 from gemmprof.model.ladder import Problem, Stage
 
 Seconds = Annotated[float, Meta(ge=1e-9, le=1e6)]
+# No run that gemmprof wrote comes near these ends; they hold for what is read from files.
 Size = Annotated[int, Meta(ge=0, le=1 << 24)]
-"""No run that gemmprof wrote comes near these ends; they hold for what is read from files."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,15 +24,15 @@ MAGIC = b"NVR\0"
 MAX_BLOCKS = 250_000
 MAX_ITEMS = 500_000
 MAX_STRINGS = 100_000
+# More than these are refused: ncu writes a block a launch, and a table of a few thousand names.
 MAX_HEADER_BYTES = 16 << 20
-"""More than these are refused: ncu writes a block a launch, and a table of a few thousand names."""
 
 WORKLOADS = ("kernel", "range", "command list", "graph")
 
-Read = Callable[[int, int], bytes]
-"""The bytes of the report from the first to before the second position."""
+Read = Callable[[int, int], bytes]  # the bytes of the report from the first to before the second position
 
 _U32 = struct.Struct("<I")
+# Counts in a block header, in the order in which the items follow.
 _ITEM_KINDS = {
     "sources": "source",
     "kernels": "kernel",
@@ -41,7 +41,6 @@ _ITEM_KINDS = {
     "graphs": "graph",
     "graph_structures": "graph structure",
 }
-"""Counts in a block header, in the order in which the items follow."""
 
 
 class Torn(WireError):

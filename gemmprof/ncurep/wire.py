@@ -15,12 +15,10 @@ from google.protobuf.unknown_fields import UnknownFieldSet
 
 M = TypeVar("M", bound=Message)
 
-SMALL_BYTES = 4 << 20
-"""Messages up to this size cost little whatever is in them."""
+SMALL_BYTES = 4 << 20  # messages up to this size cost little whatever is in them
+# No launch is larger: 9 MB is the largest recorded, of a kernel of fifteen thousand instructions.
 MAX_BYTES = 128 << 20
-"""No launch is larger: 9 MB is the largest recorded, of a kernel of fifteen thousand instructions."""
-MAX_FIELDS = 500_000
-"""No large message has more fields: a launch has some thousand metrics."""
+MAX_FIELDS = 500_000  # no large message has more fields: a launch has some thousand metrics
 
 _VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5
 

@@ -33,8 +33,7 @@ if TYPE_CHECKING:
 RUN_FILE = "run.json"
 DEFAULT_RUNS_DIRECTORY = "gemmprof-runs"
 COMPRESSIONS = (".xz", ".gz", ".zst")
-NVTX_PREFIX = "gemmprof/"
-"""How the names of the NVTX ranges of a run begin (`nvtx_range`)."""
+NVTX_PREFIX = "gemmprof/"  # how the names of the NVTX ranges of a run begin (`nvtx_range`)
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,8 +21,7 @@ from gemmprof.ncurep import ncu_frame
 
 _CHUNK = 1 << 20
 _trusted: ContextVar[bool] = ContextVar("trusted", default=False)
-_doubted: dict[str, str] = {}
-"""Why each report is doubted that was checked and trusted, by its path."""
+_doubted: dict[str, str] = {}  # why each report is doubted that was checked and trusted, by its path
 
 
 def report_record(report: Path) -> ReportRecord:

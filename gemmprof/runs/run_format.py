@@ -21,12 +21,10 @@ from gemmprof.base.expressions import is_arithmetic
 from gemmprof.base.foreign_files import read_bytes
 from gemmprof.model import Problem, ReportRecord, RunInfo, StageRecord, StageResult
 
-FORMAT_VERSION = 2
-"""1 knew one ladder, of float32; its runs are read as such."""
+FORMAT_VERSION = 2  # 1 knew one ladder, of float32; its runs are read as such
 
 MAX_FILE_BYTES = 64 << 20
-MAX_TEXT = 1 << 20
-"""No run that gemmprof wrote comes near these."""
+MAX_TEXT = 1 << 20  # no run that gemmprof wrote comes near these
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,8 +15,8 @@ from gemmprof.profiler.cluster.connection import RESOURCE, START_WORKER, connect
 if TYPE_CHECKING:
     from distributed import Client
 
+# Packages by which the parts of a cluster talk to each other.
 SAME_EVERYWHERE = ("distributed", "dask", "cloudpickle", "msgpack")
-"""Packages by which the parts of a cluster talk to each other."""
 
 START_REMEDY = f"start it with: {START_WORKER}"
 

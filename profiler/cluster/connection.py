@@ -25,25 +25,22 @@ if TYPE_CHECKING:
 RESOURCE = "GPU"
 CONNECT_SECONDS = 15.0
 
-FILE_SECONDS = 5.0
-"""How long a scheduler file may stay unfinished."""
+FILE_SECONDS = 5.0  # how long a scheduler file may stay unfinished
 
-RESULT_SECONDS = 15.0
-"""How long the result of a task that has ended may take to arrive."""
+RESULT_SECONDS = 15.0  # how long the result of a task that has ended may take to arrive
 
 RESULT_TRIES = 5
 
-ANSWER_SECONDS = 5.0
-"""How long workers are waited for that are asked something beside their tasks."""
+ANSWER_SECONDS = 5.0  # how long workers are waited for that are asked something beside their tasks
 
 START_WORKER = f"dask worker ADDRESS --nthreads 4 --resources {RESOURCE}=1"
 
 _ADDRESS = re.compile(r"(tcp|tls|ucx|ucxx|ws|wss|inproc)://\S+|[^\s/]+:\d+")
+# Where a connection is encrypted, or stays on this machine.
 _HERE = re.compile(r"(tls|ucx|ucxx|wss|inproc)://.*|(\w+://)?(127\.\d+\.\d+\.\d+|localhost|\[::1\])(:\d+)?")
-"""Where a connection is encrypted, or stays on this machine."""
 
+# Options of dask-jobqueue that take several values, by the name they have here.
 _LISTS = {"directive": "job_extra_directives", "prologue": "job_script_prologue"}
-"""Options of dask-jobqueue that take several values, by the name they have here."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,8 +12,8 @@ from gemmprof.base.foreign_files import LARGEST_DOCUMENT, hash_file, open_file, 
 from gemmprof.base.output import cache_directory, new_file
 from gemmprof.kernels.entries import is_whole, new_entry
 
+# What one message holds of a file: reports of a hundred megabytes pass through no memory whole.
 PIECE_BYTES = 4 << 20
-"""What one message holds of a file: reports of a hundred megabytes pass through no memory whole."""
 
 
 def sha256(data: bytes) -> str:

@@ -39,11 +39,10 @@ from gemmprof.profiler.places.protocol import Work
 if TYPE_CHECKING:
     from gemmprof.kernels.build import BuildResult
 
-IDLE_SECONDS = 60.0
-"""How long a child stays that nobody asks anything: it holds memory of its GPU."""
+IDLE_SECONDS = 60.0  # how long a child stays that nobody asks anything: it holds memory of its GPU
 
+# Files that children need, by the environment variable that tells them the path.
 Carried = Mapping[str, Content | None]
-"""Files that children need, by the environment variable that tells them the path."""
 
 
 class GpuGone(Exception):

@@ -113,8 +113,7 @@ def _in_folder(
     return Delivery(outcome, card, report, texts, remote.own_address(), str(folder))
 
 
-_stop_files: set[Path] = set()
-"""Of the passes that this worker is at."""
+_stop_files: set[Path] = set()  # of the passes that this worker is at
 
 
 @contextmanager

@@ -37,11 +37,10 @@ if TYPE_CHECKING:
 
 POLL_SECONDS = 1.0
 
-FETCHERS = 4
-"""Threads that fetch results."""
+FETCHERS = 4  # threads that fetch results
 
+# How often a request goes on to another worker because a GPU is gone before it is given up.
 MAXIMUM_MOVES = 10
-"""How often a request goes on to another worker because a GPU is gone before it is given up."""
 
 
 @dataclass(slots=True, eq=False)

@@ -36,11 +36,10 @@ from gemmprof.profiler.program import counted_interrupts
 if TYPE_CHECKING:
     from distributed import Client
 
-TRIES = 4
-"""How often a pass begins anew because its worker was lost with the report."""
+TRIES = 4  # how often a pass begins anew because its worker was lost with the report
 
+# Passes a machine: more even out kernels of different length, fewer start ncu and torch less often.
 SHARES_PER_HOST = 2
-"""Passes a machine: more even out kernels of different length, fewer start ncu and torch less often."""
 
 POLL_SECONDS = 0.5
 

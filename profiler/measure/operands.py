@@ -13,8 +13,8 @@ from typing import Any
 from gemmprof.gpu.dtypes import FLOAT32, ElementType, element_type
 from gemmprof.model import Problem, Stage
 
+# Elements in a guard band; a multiple of 128, so that the matrix keeps the alignment of its allocation.
 GUARD_ELEMENTS = 8192
-"""Elements in a guard band; a multiple of 128, so that the matrix keeps the alignment of its allocation."""
 
 
 @dataclass(frozen=True, slots=True)

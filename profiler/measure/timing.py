@@ -19,19 +19,16 @@ from typing import Any
 from gemmprof.model import Problem, Timing
 from gemmprof.profiler.measure.operands import random_operands
 
-Launch = Callable[[], object]
-"""Enqueues one launch on the current stream."""
+Launch = Callable[[], object]  # enqueues one launch on the current stream
 
 MINIMUM_REPETITIONS, MAXIMUM_REPETITIONS = 5, 60
 MINIMUM_FLUSH_BYTES = 64 << 20
 CLOCK_POLL_SECONDS = 0.004
+# How long the yardstick runs before the first measurement, and before each later one.
 RAMP_SECONDS, RAMP_AGAIN_SECONDS = 0.3, 0.1
-"""How long the yardstick runs before the first measurement, and before each later one."""
-HOLD_MARGIN = 1.5
-"""Spin this many times as long as queueing took once: Python is not always equally fast."""
+HOLD_MARGIN = 1.5  # spin this many times as long as queueing took once: Python is not always equally fast
 LONGEST_HOLD_SECONDS = 0.5
-SPIN_HERTZ = 2e9
-"""What the spinning kernel counts: SM cycles. At a lower clock it only spins longer."""
+SPIN_HERTZ = 2e9  # what the spinning kernel counts: SM cycles. At a lower clock it only spins longer.
 
 
 def repetitions_within(budget: float, seconds_each: float) -> int:

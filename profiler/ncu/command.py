@@ -9,8 +9,8 @@ from pathlib import Path
 from gemmprof.base.errors import DeviceError, UsageError
 from gemmprof.gpu.toolchain import NCU_VARIABLE, Tool, find_ncu
 
+# The first release that knows every option and section that gemmprof asks for on an H100.
 OLDEST_NCU = (2023, 1)
-"""The first release that knows every option and section that gemmprof asks for on an H100."""
 
 
 @dataclass(frozen=True, slots=True)

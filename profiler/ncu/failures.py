@@ -80,6 +80,7 @@ def _pattern(text: str) -> re.Pattern[str]:
     return re.compile(text, re.IGNORECASE)
 
 
+# In the order in which they are looked for: causes before their consequences.
 KNOWN_FAILURES: tuple[KnownFailure, ...] = (
     KnownFailure(
         _pattern(r"ERR_NVGPUCTRPERM|does not have permission to (access|profile)"),
@@ -166,7 +167,6 @@ KNOWN_FAILURES: tuple[KnownFailure, ...] = (
         ),
     ),
 )
-"""In the order in which they are looked for: causes before their consequences."""
 
 _MARKED = re.compile(r"==(ERROR|WARNING)==\s*(.*)$")
 _PROFILING = re.compile(r'==PROF== Profiling "(?P<name>.*)"(?: - \d+|: )')

@@ -209,8 +209,8 @@ def _finished(files: PassFiles, launched: Sequence[Task], log: NcuLog) -> tuple[
     )
 
 
+# Seconds before each further try: a pass of another ncu takes seconds, its whole work a minute or more.
 PAUSES = (5.0, 10.0, 20.0, 40.0)
-"""Seconds before each further try: a pass of another ncu takes seconds, its whole work a minute or more."""
 
 
 class Patience:

@@ -17,11 +17,10 @@ from gemmprof.base.errors import DeviceError
 from gemmprof.gpu.ptxas import KernelResources
 from gemmprof.model import Card
 
-START_SECONDS = 180.0
-"""How long a child may take to load torch and to make a CUDA context."""
+START_SECONDS = 180.0  # how long a child may take to load torch and to make a CUDA context
 
+# Status of an answer that nobody gave: the child died, hung or was ended, and so it was on a second GPU too.
 CRASHED = "crashed"
-"""Status of an answer that nobody gave: the child died, hung or was ended, and so it was on a second GPU too."""
 
 
 @dataclass(frozen=True, slots=True)

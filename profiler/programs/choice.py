@@ -18,14 +18,12 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+# Kernels that wait for another GPU's: ncu would run one alone and wait for ever.
 COMMUNICATION = r"nccl|nvshmem"
-"""Kernels that wait for another GPU's: ncu would run one alone and wait for ever."""
+# A launch that took this share of its kernel's longest stands for the kernel as well as the longest.
 NEAR_LONGEST = 0.5
-"""A launch that took this share of its kernel's longest stands for the kernel as well as the longest."""
-MINOR = 0.01
-"""Of a kernel with less than this share of the time any launch will do."""
-LONGEST_FILTER = 100_000
-"""Characters of one argument that Linux passes on (MAX_ARG_STRLEN is 131,072)."""
+MINOR = 0.01  # of a kernel with less than this share of the time any launch will do
+LONGEST_FILTER = 100_000  # characters of one argument that Linux passes on (MAX_ARG_STRLEN is 131,072)
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,15 +35,15 @@ class SetCost:
 
 
 LEAN_COST = SetCost(1.2, 100.0)
+# By ncu's set, on an H100 and an H200. The kernel's own time is spent once a pass, and several times over in
+# instrumented passes; the fixed part is saving and restoring memory, and reading counters. Eight programs
+# took 0.8 to 1.2 times what this says for the lean set; the others are rough.
 SET_COSTS = {
     "basic": SetCost(0.2, 15.0),
     "detailed": SetCost(0.8, 60.0),
     "full": SetCost(1.6, 120.0),
     "roofline": SetCost(0.6, 40.0),
 }
-"""By ncu's set, on an H100 and an H200. The kernel's own time is spent once a pass, and several times over in
-instrumented passes; the fixed part is saving and restoring memory, and reading counters. Eight programs took 0.8 to
-1.2 times what this says for the lean set; the others are rough."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,8 +100,7 @@ class Choice:
         return repeat * (program + self.launches * cost.seconds + cost.times_duration * 1e-9 * self.duration)
 
 
-ALL_KERNELS = f"regex:^(?!.*({COMMUNICATION}))"
-"""Every kernel but those of communication, as ncu writes it."""
+ALL_KERNELS = f"regex:^(?!.*({COMMUNICATION}))"  # every kernel but those of communication, as ncu writes it
 
 
 def launch_filter(names: Iterable[str] = (), invocations: Iterable[int] = (1,)) -> tuple[str, ...]:

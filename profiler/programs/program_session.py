@@ -32,14 +32,12 @@ from gemmprof.profiler.programs.choice import ALL_KERNELS
 from gemmprof.profiler.programs.ranks import Ranks
 from gemmprof.profiler.settings import LEAN
 
-COUNT_LIMIT = 5_000
-"""Launches that are counted: ncu takes some milliseconds for each."""
+COUNT_LIMIT = 5_000  # launches that are counted: ncu takes some milliseconds for each
 POLL_SECONDS = 0.2
-NVTX_SCOPES = (2025, 3)
-"""From this release on ncu can give a range to all threads."""
+NVTX_SCOPES = (2025, 3)  # from this release on ncu can give a range to all threads
 LOGS = "logs"
+# Launchers whose processes may be children of a service rather than their own, where ncu does not see them.
 _STARTED_ELSEWHERE = frozenset({"srun", "mpirun", "mpiexec", "jsrun", "aprun", "kubectl", "docker"})
-"""Launchers whose processes may be children of a service rather than their own, where ncu does not see them."""
 
 
 @dataclass(frozen=True, slots=True)

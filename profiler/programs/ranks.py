@@ -13,8 +13,8 @@ from pathlib import Path
 
 from gemmprof.base.foreign_files import LARGEST_DOCUMENT, read_bytes, read_text
 
+# Where torchrun, Open MPI, PMIx, MPICH and srun put a rank; the first that is set counts.
 VARIABLES = ("RANK", "OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "SLURM_PROCID")
-"""Where torchrun, Open MPI, PMIx, MPICH and srun put a rank; the first that is set counts."""
 
 _CONNECTED = re.compile(r"^==PROF== Connected to process (\d+)", re.MULTILINE)
 

@@ -21,17 +21,14 @@ from gemmprof.profiler.site import Compilers
 from gemmprof.profiler.tuning.outcomes import Journal, candidate_request, describe, identity, outcome_of
 from gemmprof.profiler.tuning.proposals import propose
 
-POLL_SECONDS = 0.2
-"""How often Ctrl-C is looked for."""
+POLL_SECONDS = 0.2  # how often Ctrl-C is looked for
 
-BUDGET = 0.1
-"""Seconds of timing a problem in the search."""
+BUDGET = 0.1  # seconds of timing a problem in the search
 
-AHEAD = 2
-"""Candidates with each GPU: the one at hand, and the next."""
+AHEAD = 2  # candidates with each GPU: the one at hand, and the next
 
+# Bytes that a candidate may spill: a few words outside of its loops, as a producer's have, decide nothing.
 TOLERATED_SPILLS = 128
-"""Bytes that a candidate may spill: a few words outside of its loops, as a producer's have, decide nothing."""
 
 
 class Exploration:

@@ -56,11 +56,9 @@ class Journal:
             os.fsync(file.fileno())
 
 
-CANDIDATE_SECONDS = 60.0
-"""What takes longer hangs."""
+CANDIDATE_SECONDS = 60.0  # what takes longer hangs
 
-ANSWERED = ("score", "detail", "registers", "blocks_per_sm")
-"""The parts of an outcome that come from the GPU."""
+ANSWERED = ("score", "detail", "registers", "blocks_per_sm")  # the parts of an outcome that come from the GPU
 
 
 def candidate_request(search: Search, candidate: Compiled, best: float | None, budget: float) -> Request:

@@ -28,8 +28,7 @@ from gemmprof.profiler.tuning.exploration import Exploration
 from gemmprof.profiler.tuning.outcomes import Journal, candidate_request, describe, identity, outcome_of
 from gemmprof.profiler.tuning.proposals import search_space
 
-FINAL_BUDGET = 0.4
-"""Seconds of timing a problem and round among the finalists."""
+FINAL_BUDGET = 0.4  # seconds of timing a problem and round among the finalists
 
 FINALISTS, FINAL_ROUNDS = 4, 3
 

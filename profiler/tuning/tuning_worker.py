@@ -22,11 +22,9 @@ from gemmprof.profiler.measure.operands import random_operands
 from gemmprof.profiler.measure.timing import Bench
 from gemmprof.profiler.measure.verification import verify
 
-ODD_SHAPE = (193, 251, 97)
-"""A shape that divides by no tile, verified beside the ones to tune for."""
+ODD_SHAPE = (193, 251, 97)  # a shape that divides by no tile, verified beside the ones to tune for
 
-EARLY_BUDGET = 0.01
-"""Seconds of the first look at a candidate on one problem."""
+EARLY_BUDGET = 0.01  # seconds of the first look at a candidate on one problem
 
 
 class Worker:

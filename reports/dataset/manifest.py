@@ -34,12 +34,12 @@ from gemmprof.runs.directory import write_atomically
 MANIFEST = "dataset.json"
 ROOMS = ("parts", "metrics")
 BATCH_REPORTS = 64
+# A part holds so many reports or so many bytes of them, whichever comes first: memory stays flat, parts stay
+# few.
 BATCH_BYTES = 48 << 20
-"""A part holds so many reports or so many bytes of them, whichever comes first: memory stays flat, parts stay few."""
-SMALLEST_BATCH = 8
-"""Fewer reports make no part of their own while there are more: a search opens every part."""
+SMALLEST_BATCH = 8  # fewer reports make no part of their own while there are more: a search opens every part
+# A worker that takes longer over a report is given up, and its batch is read again one report at a time.
 SECONDS_PER_REPORT = 120.0
-"""A worker that takes longer over a report is given up, and its batch is read again one report at a time."""
 
 
 class DatasetError(GemmprofError):
@@ -95,8 +95,8 @@ class Update:
     seconds: float
 
 
+# Called with the number of reports done, of all to do, and an estimate of the seconds that are left.
 Progress = Callable[[int, int, float], None]
-"""Called with the number of reports done, of all to do, and an estimate of the seconds that are left."""
 
 
 def is_dataset(path: Path) -> bool:

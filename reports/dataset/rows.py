@@ -31,8 +31,7 @@ if TYPE_CHECKING:
 
 MODULE = "gemmprof.reports.dataset.rows"
 FIGURE, FINDING = "figure:", "finding:"
-METRIC_ROWS = 1 << 15
-"""Rows of a row group of metrics: a reader of one metric reads one or two of them."""
+METRIC_ROWS = 1 << 15  # rows of a row group of metrics: a reader of one metric reads one or two of them
 
 
 def write_part(reports: Sequence[str], target: Path, *, explained: bool) -> dict[str, Any]:

@@ -11,8 +11,8 @@ from gemmprof.analysis.comparison.reasons import Reason
 from gemmprof.base.documents import Document, Part
 from gemmprof.reports.verdicts import words
 
+# What ``changed`` may hold; another card is named under ``details``.
 CHANGED = ("code", "counters", "clocks", "tools")
-"""What ``changed`` may hold; another card is named under ``details``."""
 
 
 class DiffKernel(Part, frozen=True):

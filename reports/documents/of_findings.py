@@ -13,8 +13,7 @@ from gemmprof.model import AtLimit, CodePlace, Evidence, Explanation, Finding, R
 if TYPE_CHECKING:
     from gemmprof.analysis.session import Session
 
-SHARE_DIGITS = 4
-"""Of a share between 0 and 1: predictions are not better known than that."""
+SHARE_DIGITS = 4  # of a share between 0 and 1: predictions are not better known than that
 
 
 Share = Annotated[float, Meta(ge=0, le=1)]

@@ -10,8 +10,7 @@ from gemmprof.model import Finding
 from gemmprof.reports.explanations import words
 from gemmprof.reports.explanations.words import Explained
 
-LETTERS_PER_TOKEN = 3.2
-"""Of this kind of text; on the careful side for the tokenisers of today."""
+LETTERS_PER_TOKEN = 3.2  # of this kind of text; on the careful side for the tokenisers of today
 
 
 def document(found: Sequence[Explained], *, budget: int | None = None) -> str:

@@ -15,8 +15,7 @@ WIDTH = 80
 
 
 TOKENS_PER_LINE = 20
-WHOLE = 99
-"""So many findings, facts and places are all: then nothing is cut, either."""
+WHOLE = 99  # so many findings, facts and places are all: then nothing is cut, either
 
 
 def lines_for(budget: int | None, *, everything: bool) -> int | None:

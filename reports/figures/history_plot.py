@@ -68,8 +68,7 @@ def _unit(series: Sequence[Point]) -> tuple[str, float]:
 
 WIDTH, HEIGHT = 920.0, 286.0
 LEFT, RIGHT, TOP, BOTTOM = 74.0, 14.0, 26.0, 44.0
-MOST_LINES = 6
-"""Lines of the grid across; about as many marks stand below."""
+MOST_LINES = 6  # lines of the grid across; about as many marks stand below
 
 
 @dataclass(frozen=True, slots=True)

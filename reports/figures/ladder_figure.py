@@ -16,8 +16,7 @@ from gemmprof.reports.formatting import flops, short_name, significant
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-PATH_LEVEL = "dram"
-"""Memory level of the roofline that shows several kernels."""
+PATH_LEVEL = "dram"  # memory level of the roofline that shows several kernels
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,8 +65,7 @@ def ladder_roofline(
 
 Placed = tuple[Step, RooflinePoint]
 
-CROWD_FACTOR = 1.8
-"""Steps within this factor of the fastest are a crowd: an inset shows them larger."""
+CROWD_FACTOR = 1.8  # steps within this factor of the fastest are a crowd: an inset shows them larger
 
 
 def _crowd(placed: Sequence[Placed]) -> list[Placed]:
@@ -77,8 +75,7 @@ def _crowd(placed: Sequence[Placed]) -> list[Placed]:
     return near if len(near) >= 4 and len(near) < len(placed) else []
 
 
-Box = tuple[float, float, float, float]
-"""Left, bottom, width and height, as shares of the axes."""
+Box = tuple[float, float, float, float]  # left, bottom, width and height, as shares of the axes
 
 INSET_BOXES: tuple[Box, ...] = (
     (0.49, 0.08, 0.5, 0.5),
@@ -86,8 +83,7 @@ INSET_BOXES: tuple[Box, ...] = (
     (0.07, 0.08, 0.5, 0.5),
     (0.28, 0.08, 0.5, 0.5),
 )
-CHARACTER_WIDTH = 6.9
-"""Pixels of a letter in a step's name, on average and rather too many."""
+CHARACTER_WIDTH = 6.9  # pixels of a letter in a step's name, on average and rather too many
 
 
 def _empty_box(axes: Any, placed: Sequence[Placed], memories: Sequence[MemoryRoof]) -> Box | None:

@@ -13,6 +13,7 @@ from gemmprof.analysis.figure import figures, formula_of
 from gemmprof.analysis.sections.memory_chart import MemoryChart, MemoryLink, MemoryUnit
 from gemmprof.reports.formatting import bandwidth, number, percent, traffic
 
+# Units from left to right, from top to bottom.
 COLUMNS: tuple[tuple[str, ...], ...] = (
     ("kernel",),
     ("global", "local", "texture", "surface", "shared", "distributed_shared"),
@@ -20,12 +21,11 @@ COLUMNS: tuple[tuple[str, ...], ...] = (
     ("l2",),
     ("device", "system", "peer"),
 )
-"""Units from left to right, from top to bottom."""
 
+# Units that are left out where nothing flows.
 OPTIONAL = frozenset(
     {"texture", "surface", "shared", "shared_memory", "distributed_shared", "peer", "local", "system"}
 )
-"""Units that are left out where nothing flows."""
 
 WIDTHS = (84, 112, 130, 112, 134)
 GAP = 168

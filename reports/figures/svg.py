@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from markupsafe import Markup
     from matplotlib.figure import Figure
 
+# Colours of figures; each is the light value of ``--gp-<name>`` in ``style.css`` and stands for it (all
+# distinct).
 PALETTE: dict[str, str] = {
     "fg": "#1b1d21",
     "muted": "#5b616b",
@@ -39,7 +41,6 @@ PALETTE: dict[str, str] = {
     "shared": "#3b7d23",
     "other": "#70757e",
 }
-"""Colours of figures; each is the light value of ``--gp-<name>`` in ``style.css`` and stands for it (all distinct)."""
 
 _STYLE: Any = {
     "svg.fonttype": "none",

@@ -19,8 +19,8 @@ COUNTER = "counter_"
 _HINTS = {**get_type_hints(Origin), **get_type_hints(Point)}
 _ORIGIN = tuple(field.name for field in fields(Origin))
 _PLAIN = tuple(field.name for field in fields(Point) if field.name not in ("origin", "counters"))
+# A column is a field of the point or of its origin, of the type that it has there.
 _TEXTS = frozenset(name for name, kind in _HINTS.items() if kind is str)
-"""A column is a field of the point or of its origin, of the type that it has there."""
 
 
 def series_number(point: Point) -> int:

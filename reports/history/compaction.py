@@ -26,17 +26,16 @@ if TYPE_CHECKING:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
+# Rows of a bin, more or less: the numbers of series are hashes, so bins of equal width hold about as many.
 BIN_ROWS = 1 << 16
-"""Rows of a bin, more or less: the numbers of series are hashes, so bins of equal width hold about as many."""
 
-READ_ROWS = 1 << 13
-"""Rows that are decoded at a time."""
+READ_ROWS = 1 << 13  # rows that are decoded at a time
 
+# Rows that are held before they are dealt out: so many at once make slices of a useful size.
 HELD_ROWS = 1 << 16
-"""Rows that are held before they are dealt out: so many at once make slices of a useful size."""
 
+# Folder beside the records for the bins of the compaction at work, which holds the store's lock.
 SPILL = "spill"
-"""Folder beside the records for the bins of the compaction at work, which holds the store's lock."""
 
 
 def write_compacted(files: Listing, target: Path) -> None:

@@ -27,13 +27,11 @@ if TYPE_CHECKING:
 
 ROOM = "series"
 SUFFIX = ".arrow"
-LARGEST_BYTES = 4 << 30
-"""Of an index: half a billion recorded times."""
+LARGEST_BYTES = 4 << 30  # of an index: half a billion recorded times
 _LONGEST_SCHEMA = 4 << 20
 _MAGIC = b"ARROW1\0\0"
 NAMES = ("kernel", "grid", "device", "kind")
-LAST_MICROSECOND = 253_402_300_800_000_000
-"""Of the year 9999, the last one that Python's dates know."""
+LAST_MICROSECOND = 253_402_300_800_000_000  # of the year 9999, the last one that Python's dates know
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,8 +29,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 COMPACT = "compact-"
-REPLACES = b"gemmprof.replaces"
-"""Key of a compacted file's metadata: the names of the records that are in it."""
+REPLACES = b"gemmprof.replaces"  # key of a compacted file's metadata: the names of the records that are in it
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
+# Rows that a reader of one series decodes at least; each group costs every reader of the file a little.
 ROW_GROUP = 1 << 14
-"""Rows that a reader of one series decodes at least; each group costs every reader of the file a little."""
 
 
 def new_points(target: Path, schema: pa.Schema) -> AbstractContextManager[pq.ParquetWriter]:
@@ -101,8 +101,7 @@ def rows_of_series(
     return rows.filter(pc.is_in(rows.column("series"), value_set=pa.array(wanted)))
 
 
-_ALWAYS = ("series", "recorded_at", "kernel", "grid", "device", "kind", "time_ns")
-"""What no point is without."""
+_ALWAYS = ("series", "recorded_at", "kernel", "grid", "device", "kind", "time_ns")  # what no point is without
 
 
 def _problem(name: str, column: pa.ChunkedArray) -> str:

@@ -51,8 +51,7 @@ class Marker(Document, frozen=True, tag=FORMAT):
 
 
 DEFAULT_STORE = "gemmprof-history"
-COMPACT_AFTER = 8
-"""So many records, and the next writer puts them together: a query opens every file."""
+COMPACT_AFTER = 8  # so many records, and the next writer puts them together: a query opens every file
 
 
 class HistoryError(GemmprofError):

@@ -13,6 +13,7 @@ from gemmprof.analysis.sections import stall_reasons
 from gemmprof.analysis.sections.source_view import OF_AN_INSTRUCTION, Counters
 from gemmprof.reports.formatting import number, percent, significant
 
+# Colour of each group of stall reasons, in the order of a bar.
 COLOURS = {
     "memory": "dram",
     "shared": "shared",
@@ -22,7 +23,6 @@ COLOURS = {
     "other": "other",
     "issuing": "faint",
 }
-"""Colour of each group of stall reasons, in the order of a bar."""
 NOT_HELD_BACK = ("selected", "not_selected")
 
 

@@ -20,8 +20,7 @@ if TYPE_CHECKING:
     from gemmprof.analysis.kernel_analysis import KernelAnalysis
     from gemmprof.analysis.session import Session
 
-PAGE_LIMIT = 128
-"""Most kernel pages of one report unless all are asked for."""
+PAGE_LIMIT = 128  # most kernel pages of one report unless all are asked for
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,8 +31,8 @@ from gemmprof.model import NotCollected
 from gemmprof.reports import formatting
 from gemmprof.reports.explanations import words as explanations
 
+# Printable ASCII without ``&``, ``<``, ``>`` and quotes: text that is the same on a page.
 _PLAIN = re.compile(r"[ !#-%(-;=?-~]*")
-"""Printable ASCII without ``&``, ``<``, ``>`` and quotes: text that is the same on a page."""
 
 
 def printed(value: Any) -> str:
@@ -118,8 +118,7 @@ def plain_fields(result: Any) -> list[tuple[str, Any]]:
     ]
 
 
-_PER_CENT = "100 * ({})"
-"""Formula of a share from 0 to 1 that is shown in per cent."""
+_PER_CENT = "100 * ({})"  # formula of a share from 0 to 1 that is shown in per cent
 
 
 def with_formula(function: Callable[..., str], scale: str = "{}") -> Callable[..., str]:
@@ -149,11 +148,10 @@ def listed(result: Any, *names: str) -> list[tuple[str, str, str]]:
     ]
 
 
+# The roofs of a picture: those that the kernel stands under are of its points, too.
 _OF_A_PICTURE = ("compute_roofs.",)
-"""The roofs of a picture: those that the kernel stands under are of its points, too."""
 _LONG = ("lines.", "instructions.", "guilty.", "opcodes.", "modifiers.", "classes.opcodes.")
-MOST_ROWS = 6
-"""Rows of a list whose formulas are spelled out, as many as tables of places show."""
+MOST_ROWS = 6  # rows of a list whose formulas are spelled out, as many as tables of places show
 
 
 def formulas(result: Any) -> list[tuple[str, list[tuple[str, str]]]]:

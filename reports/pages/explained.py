@@ -13,8 +13,7 @@ if TYPE_CHECKING:
     from gemmprof.analysis.kernel_analysis import KernelAnalysis
     from gemmprof.analysis.session import Session
 
-TOGETHER = 4
-"""Most launches of one kernel that one process explains in a row."""
+TOGETHER = 4  # most launches of one kernel that one process explains in a row
 
 
 def explain_all(sessions: Iterable[Session], *, processes: int) -> None:

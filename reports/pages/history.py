@@ -13,8 +13,7 @@ from gemmprof.reports.figures.history_plot import HistoryDrawing, history_drawin
 from gemmprof.reports.formatting import counted, grid, nanoseconds, short_name
 from gemmprof.reports.pages.environment import environment
 
-MOST_SERIES = 60
-"""Pictures on one page; a phone does not take more."""
+MOST_SERIES = 60  # pictures on one page; a phone does not take more
 
 
 @dataclass(frozen=True, slots=True)

@@ -42,11 +42,11 @@ if TYPE_CHECKING:
     from gemmprof.reports.pages.sections import Section
 
 INDEX = "index"
+# How a page begins that gemmprof wrote and may replace: templates/document.html.
 _OUR_HEAD = re.compile(
     rb'<!doctype html>\s*<html lang="en">\s*<head>\s*<meta charset="utf-8">\s*'
     rb'<meta http-equiv="Content-Security-Policy" content="[^"]*">\s*<meta name="generator" content="gemmprof">'
 )
-"""How a page begins that gemmprof wrote and may replace: templates/document.html."""
 
 CODE_TEMPLATE = "analysis_source_view.html"
 

@@ -34,11 +34,10 @@ if TYPE_CHECKING:
 
     from gemmprof.model import Finding
 
+# Sections of a kernel page that a notebook shows (the others are long, or need the page's script).
 SECTIONS = ("speed_of_light", "roofline", "memory_chart", "warp_states", "instruction_mix", "rules")
-"""Sections of a kernel page that a notebook shows (the others are long, or need the page's script)."""
 
-_outputs = count()
-"""Numbers the outputs of one notebook, so that ids of two figures differ."""
+_outputs = count()  # numbers the outputs of one notebook, so that ids of two figures differ
 
 
 @cache
@@ -94,8 +93,7 @@ def kernel_html(analysis: KernelAnalysis) -> str:
     )
 
 
-FAMILIES = 25
-"""Families that a report lists in a notebook."""
+FAMILIES = 25  # families that a report lists in a notebook
 
 
 def session_html(session: Session) -> str:

@@ -22,8 +22,7 @@ if TYPE_CHECKING:
 
     from gemmprof.analysis.kernel_analysis import KernelAnalysis
 
-LARGEST = "largest"
-"""The carve-out that is chosen when nobody named one."""
+LARGEST = "largest"  # the carve-out that is chosen when nobody named one
 
 
 @dataclass(frozen=True, slots=True)

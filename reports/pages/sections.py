@@ -25,6 +25,7 @@ from gemmprof.reports.pages.contents import KernelPage
 from gemmprof.reports.pages.environment import environment
 from gemmprof.reports.pages.source_listing import listing
 
+# Names of sections from top to bottom.
 ORDER = (
     "roofline",
     "source_view",
@@ -45,7 +46,6 @@ ORDER = (
     "launch",
     "raw_metrics",
 )
-"""Names of sections from top to bottom."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,9 +69,9 @@ class Absent:
     why: NotCollected
 
 
-View = Callable[[Any, KernelPage, str], Any]
-"""From the result, the page, and the prefix of its ids."""
+View = Callable[[Any, KernelPage, str], Any]  # from the result, the page, and the prefix of its ids
 
+# What a section needs beyond its result, by name: figures and layouts.
 VIEWS: dict[str, View] = {
     "roofline": lambda result, page, prefix: drawings.roofline(result, prefix),
     "memory_chart": lambda result, page, prefix: diagram(result),
@@ -80,7 +80,6 @@ VIEWS: dict[str, View] = {
     "raw_metrics": lambda result, page, prefix: _metric_rows(page.analysis.profile),
     "access_pattern": lambda result, page, prefix: drawings.access_patterns(result),
 }
-"""What a section needs beyond its result, by name: figures and layouts."""
 
 SHORT_TITLES = {
     "comparison": "What changed",

@@ -19,17 +19,12 @@ from gemmprof.analysis.sections.source_view import Counters, CudaLine, SourceVie
 from gemmprof.model import CodePlace
 from gemmprof.reports.pages.code_columns import Cells, Column, Mix, branch, columns_of, mix_of
 
-SASS_BUDGET = 2200
-"""Most SASS rows of a page."""
-SOURCE_BUDGET = 900
-"""Most source rows of a page."""
-MARGIN = 4
-"""Source lines shown before the first and after the last line that has instructions."""
+SASS_BUDGET = 2200  # most SASS rows of a page
+SOURCE_BUDGET = 900  # most source rows of a page
+MARGIN = 4  # source lines shown before the first and after the last line that has instructions
 HOTTEST = 8
-COLD_PERCENT = 0.3
-"""Lines with a smaller share of the samples are not among the hottest."""
-MIX_FROM_PERCENT = 0.2
-"""From this share of the samples on, a row shows why it waits."""
+COLD_PERCENT = 0.3  # lines with a smaller share of the samples are not among the hottest
+MIX_FROM_PERCENT = 0.2  # from this share of the samples on, a row shows why it waits
 
 NO_CELLS = Markup("")
 

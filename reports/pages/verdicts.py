@@ -9,8 +9,8 @@ from gemmprof.analysis.comparison.outcome import Compared, Outcome
 from gemmprof.reports.pages.contents import KernelPage
 from gemmprof.reports.verdicts import words
 
+# Class of the mark of each verdict.
 CHIPS = {"slower": "bad", "gone": "bad", "faster": "good", "unclear": "warn", "new": "", "same": ""}
-"""Class of the mark of each verdict."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,16 +16,14 @@ from typing import Any, TypeVar
 from gemmprof.analysis.reading.report import few_collections
 from gemmprof.base import system
 
-WORTH_IT_FROM = 8
-"""Fewer pages than this are made faster by one process."""
+WORTH_IT_FROM = 8  # fewer pages than this are made faster by one process
 
-_PR_SET_PDEATHSIG = 1
-"""Linux: the signal that a process gets when its parent ends."""
+_PR_SET_PDEATHSIG = 1  # linux: the signal that a process gets when its parent ends
 
 Made = TypeVar("Made")
 
+# What the workers run: they are copies of this process and find it here.
 _make: Callable[[int], Any] | None = None
-"""What the workers run: they are copies of this process and find it here."""
 
 
 def ordered(

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     from gemmprof.analysis.session import Session
 
+# Columns and their types; what was not collected is NA or NaN.
 _TYPES = {
     "report": "string",
     "launch": "int64",
@@ -47,7 +48,6 @@ _TYPES = {
     "main_stall": "string",
     "limited_by": "string",
 }
-"""Columns and their types; what was not collected is NA or NaN."""
 
 
 def launches_frame(session: Session, metrics: tuple[str, ...] = ()) -> pd.DataFrame:

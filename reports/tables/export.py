@@ -29,8 +29,7 @@ from gemmprof.reports.tables.files import FORMATS, Spool, without_pandas
 from gemmprof.reports.tables.launches import TABLES, TableBuilder, is_measured_by_address
 from gemmprof.reports.tables.metrics import with_units
 
-PARALLEL_LAUNCHES = 300
-"""From this number of launches on, a second process is worth its start."""
+PARALLEL_LAUNCHES = 300  # from this number of launches on, a second process is worth its start
 
 MODULE = "gemmprof.reports.tables.export"
 

@@ -21,12 +21,13 @@ if TYPE_CHECKING:
 
 TABLES = ("kernels", "metrics", "metrics_wide", "instructions", "lines")
 
+# Those whose type is not told by the values of every slice; ``launch`` is of one type in all tables, to join
+# them.
 KERNEL_COLUMNS: dict[str, type] = {"report": str, "launch": int, "doubts": str, "nvtx": str}
-"""Those whose type is not told by the values of every slice; ``launch`` is of one type in all tables, to join them."""
 
+# A slice ends with the launch that brings its metrics to this number of rows, or its code to 16 times as many
+# values.
 SLICE_ROWS = 1 << 17
-"""A slice ends with the launch that brings its metrics to this number of rows, or its code to 16 times as many
-values."""
 
 
 def is_measured_by_address(profile: KernelProfile) -> bool:

@@ -89,18 +89,15 @@ def write_parquet(
         writer.write_table(table, row_group_size=row_group)
 
 
-LARGEST_FOOTER = 8 * MIB
-"""Bytes of a file's own description; a data set of full reports has 100 KiB."""
-LARGEST_READ = 256 * MIB
-"""Bytes that the columns of a small file may take in memory,"""
+LARGEST_FOOTER = 8 * MIB  # bytes of a file's own description; a data set of full reports has 100 KiB
+LARGEST_READ = 256 * MIB  # bytes that the columns of a small file may take in memory,
+# and how many times its own size those of a larger one: ten million recorded times shrink to a fifth.
 LARGEST_RATIO = 16
-"""and how many times its own size those of a larger one: ten million recorded times shrink to a fifth."""
+# PLAIN, PLAIN_DICTIONARY, RLE, BIT_PACKED, RLE_DICTIONARY: what Arrow writes. The others let a few bytes
+# stand for many long texts.
 _ENCODINGS = frozenset({0, 2, 3, 4, 8})
-"""PLAIN, PLAIN_DICTIONARY, RLE, BIT_PACKED, RLE_DICTIONARY: what Arrow writes. The others let a few bytes stand for
-many long texts."""
 _CODECS = frozenset({"UNCOMPRESSED", "ZSTD", "SNAPPY"})
-_BYTES_OF_A_VALUE = 9
-"""In memory at most, but for texts: the value or its offset, and whether it is there."""
+_BYTES_OF_A_VALUE = 9  # in memory at most, but for texts: the value or its offset, and whether it is there
 
 
 class ParquetReader:

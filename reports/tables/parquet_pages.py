@@ -10,13 +10,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, BinaryIO
 
-_LONGEST_HEAD = 16 << 10
-"""Bytes of a head; those with bounds of long texts have a kilobyte or two."""
+_LONGEST_HEAD = 16 << 10  # bytes of a head; those with bounds of long texts have a kilobyte or two
 _DEEPEST = 8
 _STRUCT, _BINARY, _DOUBLE, _BYTE = 12, 8, 7, 3
 _INTEGERS = (4, 5, 6)
+# Fields of the head of a data page, of a dictionary, and of a data page of the second version.
 _DATA, _DICTIONARY, _DATA_2 = 5, 7, 8
-"""Fields of the head of a data page, of a dictionary, and of a data page of the second version."""
 
 
 class PageError(ValueError):

@@ -17,8 +17,7 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
     from rich.table import Table
 
-MOST_ERRORS = 20
-"""Unreadable reports named one by one; of more, the rest is counted."""
+MOST_ERRORS = 20  # unreadable reports named one by one; of more, the rest is counted
 
 
 def parts(answer: Answer, *, width: int) -> Iterator[RenderableType]:

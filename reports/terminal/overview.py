@@ -33,16 +33,11 @@ if TYPE_CHECKING:
 
     from gemmprof.analysis.session import Session
 
-UNKNOWN = "unknown"
-"""What `verdict.limited_by` says where too little was collected."""
-HEADLINES = 5
-"""Families whose verdict is printed below the table."""
-COUNTERS = 40
-"""Of one launch, where nothing but counters asked for by name is known of it."""
-LISTED = 30
-"""Families in the table, unless all are asked for."""
-NARROW = 84
-"""Columns below which the table drops what the others nearly say."""
+UNKNOWN = "unknown"  # what `verdict.limited_by` says where too little was collected
+HEADLINES = 5  # families whose verdict is printed below the table
+COUNTERS = 40  # of one launch, where nothing but counters asked for by name is known of it
+LISTED = 30  # families in the table, unless all are asked for
+NARROW = 84  # columns below which the table drops what the others nearly say
 
 
 def parts(
@@ -103,10 +98,9 @@ def parts(
         )
 
 
-FRONT_LINES = 24
-"""What the front door prints at most, whatever the report holds: a screen."""
+FRONT_LINES = 24  # what the front door prints at most, whatever the report holds: a screen
+# Families there: two lines each, beside a sentence of at most two, the columns' names and what to type next.
 FRONT_FAMILIES = 8
-"""Families there: two lines each, beside a sentence of at most two, the columns' names and what to type next."""
 
 
 def front(session: Session, command: str, *, width: int = 80) -> Iterator[str]:

@@ -16,8 +16,7 @@ def progress_on(console: Console, *, bars: bool, quiet: bool) -> PlainProgress |
     return BarProgress(console) if bars else PlainProgress(quiet=quiet)
 
 
-ESTIMATE_SECONDS = 15.0
-"""How often a pipe hears how much is left."""
+ESTIMATE_SECONDS = 15.0  # how often a pipe hears how much is left
 
 
 class PlainProgress:

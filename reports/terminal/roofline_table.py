@@ -25,11 +25,9 @@ if TYPE_CHECKING:
     from gemmprof.analysis.session import Session
 
 _TENSOR = "ncu --section SpeedOfLight_HierarchicalTensorRooflineChart"
-WIDE = 120
-"""Columns of a terminal that shows the whole table."""
+WIDE = 120  # columns of a terminal that shows the whole table
 
-MIDDLE = 76
-"""Columns of one that shows what is attainable."""
+MIDDLE = 76  # columns of one that shows what is attainable
 ALL = ("FLOP/byte", "ridge", "achieved", "attainable", "reached", "headroom", "bandwidth", "side")
 NARROW = ("FLOP/byte", "achieved", "attainable", "reached")
 NARROWEST = ("FLOP/byte", "achieved", "reached")

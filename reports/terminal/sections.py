@@ -37,11 +37,9 @@ from gemmprof.reports.formatting import (
 )
 from gemmprof.reports.formatting import occupancy as occupancy_text
 
-Row = tuple[str, str, str]
-"""A name, a value, and a remark ('' if none); all may hold untrusted text."""
+Row = tuple[str, str, str]  # a name, a value, and a remark ('' if none); all may hold untrusted text
 
-MOST = 8
-"""Rows of a list, unless a section is asked for by name."""
+MOST = 8  # rows of a list, unless a section is asked for by name
 
 
 def rows(result: Any, most: int = MOST) -> list[Row]:

@@ -29,8 +29,7 @@ STYLES = {
 }
 
 
-WIDE = 110
-"""Columns from which on everything stands beside the name."""
+WIDE = 110  # columns from which on everything stands beside the name
 
 
 def print_outcome(console: Console, outcome: Outcome, *, details: bool) -> None:

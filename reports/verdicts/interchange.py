@@ -234,5 +234,4 @@ def github_annotations(outcome: Outcome, gate: GateResult | None, settings: str 
 
 
 TITLE = "gemmprof"
-UNDECIDED = 5
-"""So many undecided kernels are named."""
+UNDECIDED = 5  # so many undecided kernels are named

@@ -9,6 +9,7 @@ from gemmprof.analysis.comparison.outcome import Compared, Outcome
 from gemmprof.analysis.comparison.waivers import Waiver
 from gemmprof.reports import formatting
 
+# The verdicts as a reader sees them.
 VERDICTS = {
     "slower": "SLOWER",
     "faster": "FASTER",
@@ -17,10 +18,8 @@ VERDICTS = {
     "new": "NEW",
     "gone": "GONE",
 }
-"""The verdicts as a reader sees them."""
 
-RANK = ("slower", "gone", "faster", "new", "unclear", "same")
-"""Which verdicts a reader sees first."""
+RANK = ("slower", "gone", "faster", "new", "unclear", "same")  # which verdicts a reader sees first
 
 
 def named(kernel: Compared) -> str:
@@ -96,8 +95,8 @@ def tally(outcome: Outcome) -> str:
     return f"{formatting.counted(len(outcome.kernels), noun)}: {', '.join(counts) or 'nothing'}"
 
 
+# The verdicts on kernels of a build: nothing is said of their time.
 BUILT = {**VERDICTS, "unclear": "CHANGED"}
-"""The verdicts on kernels of a build: nothing is said of their time."""
 
 
 def build_tally(outcome: Outcome) -> str:
