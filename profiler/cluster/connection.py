@@ -311,14 +311,15 @@ class ResultLost(Exception):
     """A task ended, and the worker that held its result is gone: it has to be done again."""
 
 
-def result_of(task: Any) -> Any:
+def result_of(task: Any, seconds: float = RESULT_SECONDS) -> Any:
     """What a task returned that has ended; raises what it raised.
 
     Raises:
-        ResultLost: its worker is gone. Dask does such a task again by itself, but now and then waits for ever for it.
+        ResultLost: its worker is gone. Dask does such a task again by itself, but now and then waits for ever for it
+            (dask/distributed#3196).
     """
     try:
-        return task.result(timeout=RESULT_SECONDS)
+        return task.result(timeout=seconds)
     except TimeoutError:
         raise ResultLost from None
 

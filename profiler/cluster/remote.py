@@ -12,7 +12,6 @@ import contextlib
 import fcntl
 import os
 import platform
-import shutil
 import socket
 import tempfile
 import threading
@@ -32,7 +31,7 @@ from gemmprof.model import Card
 from gemmprof.model.answers import Check
 from gemmprof.model.ladder import Variant
 from gemmprof.profiler import machine
-from gemmprof.profiler.cluster.content import Content, FileElsewhere
+from gemmprof.profiler.cluster.content import Content
 from gemmprof.profiler.places.gpu_child import ChildFailed, GpuChild
 from gemmprof.profiler.places.protocol import Work
 
@@ -298,6 +297,8 @@ def kernels_of(library: Library) -> tuple[tuple[KernelResources, ...], BuildErro
 @contextlib.contextmanager
 def alone_on_host() -> Iterator[None]:
     """One ncu at a time on a machine: two take about as long as one after the other, each on its GPU."""
+    # Not Dask's Lock: that of a killed worker is free only after its lease (dask/distributed#8770), and its ncu may
+    # still run by then; the system frees this one with the last process that holds it.
     path = Path(tempfile.gettempdir()) / f"gemmprof-ncu-{os.getuid()}.lock"
     with open_lock(path, private=True) as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
@@ -314,23 +315,11 @@ def free_for_profiler(card: Card) -> None:
     _gpus.drop(card)
 
 
-def file_elsewhere(path: Path) -> FileElsewhere:
-    """A file of this worker, for the client to fetch."""
-    return FileElsewhere.at(own_address(), path)
-
-
-def discard(folder: str) -> None:
-    """Remove a folder that `new_folder` made."""
-    if Path(folder).name.startswith(FOLDER_PREFIX):
-        shutil.rmtree(folder, ignore_errors=True)
-
-
-FOLDER_PREFIX = "gemmprof-pass-"
-
-
-def new_folder() -> Path:
-    """A folder for a pass on this worker's disk, there until it is discarded."""
-    return Path(tempfile.mkdtemp(prefix=FOLDER_PREFIX))
+@contextlib.contextmanager
+def folder_of_a_pass() -> Iterator[Path]:
+    """A folder on this worker's disk, as long as the context."""
+    with tempfile.TemporaryDirectory(prefix="gemmprof-pass-", ignore_cleanup_errors=True) as folder:
+        yield Path(folder)
 
 
 def as_gemmprof_error(error: BaseException) -> GemmprofError:

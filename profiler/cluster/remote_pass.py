@@ -12,7 +12,7 @@ from gemmprof.base.foreign_files import read_end
 from gemmprof.gpu.toolchain import Tool
 from gemmprof.model import Card
 from gemmprof.profiler.cluster import remote
-from gemmprof.profiler.cluster.content import Content, FileElsewhere
+from gemmprof.profiler.cluster.content import Content
 from gemmprof.profiler.job import Job, Task
 from gemmprof.profiler.keeper import STOP_FILE
 from gemmprof.profiler.lock import collecting
@@ -43,21 +43,18 @@ class Order:
 
 @dataclass(frozen=True, slots=True)
 class Delivery:
-    """What a pass left on the worker.
+    """What came of a pass.
 
     Attributes:
         outcome: as at home; its report and launches are named as in the worker's folder.
         report: None where nothing was profiled.
         texts: ncu's log and the program's output, by the end of the file's name.
-        worker, folder: where it lies until it is discarded.
     """
 
     outcome: PassOutcome
     card: Card
-    report: FileElsewhere | None
+    report: Content | None
     texts: Mapping[str, str]
-    worker: str
-    folder: str
 
 
 def profile(order: Order, carried: Mapping[str, Content], extension: remote.Extension | None) -> Delivery:
@@ -68,12 +65,8 @@ def profile(order: Order, carried: Mapping[str, Content], extension: remote.Exte
         DeviceError: there is no ncu here.
     """
     ncu = require_ncu()
-    folder = remote.new_folder()
-    try:
+    with remote.folder_of_a_pass() as folder:
         return _in_folder(folder, ncu, order, carried, extension)
-    except BaseException:
-        remote.discard(str(folder))
-        raise
 
 
 def _in_folder(
@@ -106,11 +99,11 @@ def _in_folder(
         )
         stack.enter_context(_at_work(job.stop_file))
         outcome = finish_pass(program, files, job, on_event=lambda event: None, on_interrupt=lambda: None)
-    report = remote.file_elsewhere(files.report) if outcome.finished else None
+    report = Content.of(files.report) if outcome.finished else None
     texts = {
         path.name.removeprefix(files.name): _text(path) for path in (files.log, files.output, files.events)
     }
-    return Delivery(outcome, card, report, texts, remote.own_address(), str(folder))
+    return Delivery(outcome, card, report, texts)
 
 
 _stop_files: set[Path] = set()  # of the passes that this worker is at

@@ -200,6 +200,7 @@ class ClusterPlaces:
 
     def _send_on(self) -> None:
         """Send again what only workers may do that are gone: Dask would wait for them for ever."""
+        # dask/distributed#7346; its allow_other_workers would pass over the resource, too (#4792).
         with self._lock:
             for item in self._items:
                 if item.allowed and not item.allowed & self._workers.keys():

@@ -1,21 +1,17 @@
-"""Profiling on a cluster: one ncu process a machine at a time, reports fetched in pieces."""
+"""Profiling on a cluster: one ncu process a machine at a time."""
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
-import functools
 import threading
 import time
 import uuid
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-from gemmprof.base.errors import RunError
 from gemmprof.gpu.toolchain import Tool
 from gemmprof.profiler.cluster import remote, remote_pass
 from gemmprof.profiler.cluster.connection import (
@@ -26,7 +22,7 @@ from gemmprof.profiler.cluster.connection import (
     on_workers,
     result_of,
 )
-from gemmprof.profiler.cluster.content import Content, FileElsewhere, read_piece
+from gemmprof.profiler.cluster.content import Content
 from gemmprof.profiler.job import Task
 from gemmprof.profiler.keeper import Interrupted, Keeper
 from gemmprof.profiler.ncu.profile_pass import PassFiles, PassOutcome, next_pass
@@ -42,6 +38,7 @@ TRIES = 4  # how often a pass begins anew because its worker was lost with the r
 SHARES_PER_HOST = 2
 
 POLL_SECONDS = 0.5
+REPORT_SECONDS = 300.0  # how long a report of hundreds of megabytes may take to arrive
 
 
 class HasExtension(Protocol):
@@ -158,7 +155,7 @@ class _OnHost(Profiling):
         return frozenset(address for address, facts in workers.items() if facts["host"] == self._host)
 
     def _delivered(self, order: remote_pass.Order, files: PassFiles) -> remote_pass.Delivery | None:
-        """Have the pass made and its report fetched; None where Ctrl-C came first.
+        """Have the pass made and its report written; None where Ctrl-C came first.
 
         Raises:
             ProfilerError: its workers were lost again and again.
@@ -188,46 +185,17 @@ class _OnHost(Profiling):
                     return None
                 begun = begun or self._keeper.stopping.is_set()  # its pass ends after the stage at hand
                 if here and not here & gpu_workers(client).keys():
-                    break  # the machine is gone, and Dask would wait for it for ever
+                    break  # the machine is gone, and Dask would wait for it for ever (dask/distributed#7346)
             if not done.is_set():
                 task.cancel()
                 continue
             try:
-                delivery: remote_pass.Delivery = result_of(task)
+                delivery: remote_pass.Delivery = result_of(task, REPORT_SECONDS)
             except (remote.GpuGone, ResultLost):
                 continue
             except Exception as error:
                 raise remote.as_gemmprof_error(error) from error
-            if delivery.report is None or self._fetch(delivery.report, files.report):
-                discard = functools.partial(
-                    client.run, remote.discard, delivery.folder, workers=[delivery.worker]
-                )
-                _ignoring_errors(discard)
-                return delivery
+            if delivery.report is not None:
+                delivery.report.write(files.report)
+            return delivery
         raise remote_pass.lost("the workers that profiled were lost, one after the other")
-
-    def _fetch(self, report: FileElsewhere, target: Path) -> bool:
-        """Fetch a report; False where its worker is lost."""
-        client = self._whole._client
-
-        def piece(path: str, offset: int, size: int) -> bytes:
-            answers = client.run(read_piece, path, offset, size, workers=[report.worker])
-            return bytes(answers[report.worker])
-
-        try:
-            report.fetch(target, piece)
-        except RunError:
-            raise
-        except Exception as error:
-            # A lost worker shows as whatever the connection raises.
-            self._keeper.progress.note(
-                f"the report of worker {report.worker} is lost and is made again: {type(error).__name__}"
-            )
-            return False
-        return True
-
-
-def _ignoring_errors(call: Callable[[], object]) -> None:
-    """Tidy up, if that is still possible."""
-    with contextlib.suppress(Exception):
-        call()

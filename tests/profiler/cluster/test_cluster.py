@@ -42,7 +42,7 @@ from distributed import Client, Security
 from gemmprof.cli import main
 from gemmprof.profiler.cluster import connection, remote
 from gemmprof.profiler.cluster.cluster_site import cluster_site
-from gemmprof.profiler.cluster.content import PIECE_BYTES, Content, FileElsewhere, read_piece
+from gemmprof.profiler.cluster.content import Content
 
 PROBLEMS = tuple(Problem(size, size, size, "bfloat16") for size in (32, 64, 96))
 BLOCK2D = next(variant for variant in all_variants() if variant.name == "block2d")
@@ -294,25 +294,18 @@ def test_a_cluster_without_gpus_says_how_to_start_workers() -> None:
     assert "--resources GPU=1" in error.value.remedies[0] and "1 workers without it" in error.value.found
 
 
-def test_files_travel_in_pieces_and_damage_is_found(tmp_path: Path) -> None:
-    data = random.Random(0).randbytes(2 * PIECE_BYTES + 12345)
+def test_files_travel_and_damage_is_found(tmp_path: Path) -> None:
+    data = random.Random(0).randbytes(9 << 20)
     (tmp_path / "report").write_bytes(data)
-    elsewhere = FileElsewhere.at("tcp://x:1", tmp_path / "report")
-    sizes = []
-
-    def piece(path: str, offset: int, size: int) -> bytes:
-        sizes.append(size)
-        return read_piece(path, offset, size)
-
-    elsewhere.fetch(tmp_path / "fetched", piece)
-    assert (tmp_path / "fetched").read_bytes() == data and sizes == [PIECE_BYTES, PIECE_BYTES, 12345]
-    with pytest.raises(RunError, match="arrived damaged"):
-        elsewhere.fetch(tmp_path / "other", lambda path, offset, size: bytes(size))
-    assert not (tmp_path / "other").exists()
     content = Content.of(tmp_path / "report")
     assert content.place().read_bytes() == data and content.place() == content.place()
     with pytest.raises(RunError, match="arrived damaged"):
         Content("x", "0" * 64, b"something else").place()
+    content.write(tmp_path / "fetched")
+    assert (tmp_path / "fetched").read_bytes() == data
+    with pytest.raises(RunError, match="arrived damaged"):
+        Content("x", "0" * 64, b"something else").write(tmp_path / "other")
+    assert not (tmp_path / "other").exists()
 
 
 @pytest.mark.parametrize(
