@@ -59,6 +59,9 @@ class Program:
     masks: dict[object, npt.NDArray[np.bool_]] = field(default_factory=dict, repr=False, compare=False)
     """Which instructions a question is true for, by the code of the question (`Work.where`)."""
 
+    kept: dict[object, object] = field(default_factory=dict, repr=False, compare=False)
+    """What else follows from the code alone, by whose it is."""
+
     @cached_property
     def index_of(self) -> dict[int, int]:
         """Index of the instruction at a relative address."""

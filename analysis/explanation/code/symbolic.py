@@ -1,0 +1,897 @@
+"""Symbolic execution of SASS: the value of a register as a sum over what a thread knows of its place.
+
+A value is a sum of products: known symbols (a kernel parameter, the block's index, the trips of a loop, what was
+loaded) times a whole number, or times one whole number a thread where it depends on the thread's index. Thread indices
+stand as the numbers that they are in a block of the recorded shape, so that masks, shifts and divisions of them are
+exact. What cannot be said so is a symbol of its own, which knows what it depends on.
+
+Of the two registers of a 64-bit value the lower one stands for the whole: addresses are computed by additions and
+multiplications, which never ask for the carry. Indices are taken to be nonnegative. Both are checked where it counts,
+by what the hardware saw (`address_forms`).
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+import numpy.typing as npt
+
+from gemmprof.analysis.explanation.code.flow import Program
+from gemmprof.analysis.explanation.code.sass import Sass
+
+Threads = npt.NDArray[np.int64]
+"""A whole number for each thread of a block, in the order of their numbers."""
+Coefficient = int | Threads
+
+DEEPEST = 70
+"""Instructions between a value and what it comes from, at most: Python's stack is not endless."""
+LARGEST = 12
+"""Terms of a sum, above which it is a symbol of its own."""
+SIGN = 31
+"""The shift that leaves nothing but the sign."""
+BITS = 0xFFFFFFFF
+
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Symbol:
+    """Something that the code alone does not tell.
+
+    Attributes:
+        kind: ``parameter``, ``block`` (its index in the grid), ``grid`` (how many there are), ``trip`` (of a loop),
+            ``loaded``, ``computed`` (not by additions and products) or ``merged`` (from several ways).
+        name: what it is: a parameter's offset, ``x``, a loop's first instruction, an instruction's number.
+        lanes: it differs between the threads of a warp.
+        threads: it differs between the threads of a block.
+        looked_up: it goes back to a loaded value.
+        blocks: it differs between blocks.
+        loops: first instructions of the loops in which it changes.
+    """
+
+    kind: str
+    name: object
+    lanes: bool = False
+    threads: bool = False
+    looked_up: bool = False
+    blocks: bool = False
+    loops: frozenset[int] = frozenset()
+    pending: frozenset[Symbol] = frozenset()
+
+
+Product = tuple[Symbol, ...]
+"""Symbols that are multiplied, none for the number 1."""
+
+
+class Value:
+    """A sum: a coefficient for each product of symbols."""
+
+    __slots__ = ("_key", "terms")
+
+    def __init__(self, terms: dict[Product, Coefficient]) -> None:
+        self.terms = terms
+        self._key: object = None
+
+    @property
+    def key(self) -> object:
+        """Equal for equal values."""
+        if self._key is None:
+            self._key = frozenset(
+                (product, one if isinstance(one, int) else one.tobytes()) for product, one in self.terms.items()
+            )
+        return self._key
+
+    @property
+    def number(self) -> Coefficient | None:
+        """The value where it holds no symbol."""
+        if not self.terms:
+            return 0
+        return self.terms.get(()) if len(self.terms) == 1 else None
+
+    @property
+    def constant(self) -> int | None:
+        """The value where it is one number for all threads."""
+        number = self.number
+        return number if isinstance(number, int) else None
+
+    @property
+    def symbols(self) -> set[Symbol]:
+        """All that it holds."""
+        return {symbol for product in self.terms for symbol in product}
+
+    @property
+    def uniform(self) -> bool:
+        """The same for all threads of a block, and so in what `Value.varying` leaves."""
+        return not any(self._varies(product, one) for product, one in self.terms.items())
+
+    @staticmethod
+    def _varies(product: Product, one: Coefficient) -> bool:
+        return not isinstance(one, int) or any(symbol.threads or symbol.lanes for symbol in product)
+
+    @property
+    def lane_uniform(self) -> bool:
+        """The same for all threads of a warp."""
+        return not any(symbol.lanes for symbol in self.symbols) and all(
+            isinstance(one, int) or _warps_alike(one) for one in self.terms.values()
+        )
+
+
+def _warps_alike(numbers: Threads) -> bool:
+    whole = len(numbers) - len(numbers) % 32
+    rows = numbers[:whole].reshape(-1, 32)
+    rest = numbers[whole:]
+    return bool((rows == rows[:, :1]).all()) and bool((rest == rest[:1]).all())
+
+
+def _plain(number: Coefficient) -> Coefficient:
+    """One number where all threads have the same."""
+    if isinstance(number, int):
+        return number
+    first = int(number[0])
+    return first if (number == first).all() else number
+
+
+def of(number: Coefficient) -> Value:
+    """A value without symbols."""
+    number = _plain(number)
+    return Value({}) if isinstance(number, int) and number == 0 else Value({(): number})
+
+
+ZERO, ONE = of(0), of(1)
+
+
+def symbol_value(symbol: Symbol) -> Value:
+    """The value that a symbol stands for."""
+    return Value({(symbol,): 1})
+
+
+def add(one: Value, two: Value, factor: int = 1) -> Value:
+    """``one + factor * two``."""
+    if not two.terms:
+        return one
+    if not one.terms and factor == 1:
+        return two
+    terms = dict(one.terms)
+    for product, number in two.terms.items():
+        found = _plain(terms.get(product, 0) + factor * number)
+        if isinstance(found, int) and found == 0:
+            terms.pop(product, None)
+        else:
+            terms[product] = found
+    return Value(terms)
+
+
+def scaled(value: Value, factor: int) -> Value:
+    """``factor * value``."""
+    return value if factor == 1 else add(ZERO, value, factor)
+
+
+def product(one: Value, two: Value) -> Value | None:
+    """``one * two``; None where that has too many terms."""
+    if len(one.terms) * len(two.terms) > LARGEST:
+        return None
+    found = ZERO
+    for left, first in one.terms.items():
+        for right, second in two.terms.items():
+            together = tuple(sorted((*left, *right), key=id))
+            if len(together) > 3:
+                return None
+            number = _plain(first * second)
+            if not (isinstance(number, int) and number == 0):
+                found = add(found, Value({together: number}))
+    return found
+
+
+def _divides(by: int, value: Value) -> bool:
+    """Whether every term is a multiple of this number, whatever its symbols are."""
+    return all(
+        one % by == 0 if isinstance(one, int) else bool((one % by == 0).all()) for one in value.terms.values()
+    )
+
+
+def parted(value: Value, by: int) -> tuple[Value, Coefficient] | None:
+    """``value = by * quotient + remainder`` with known remainders of 0 to ``by - 1``; None if they are not known."""
+    number = value.terms.get((), 0)
+    rest = {product: one for product, one in value.terms.items() if product}
+    if not _divides(by, Value(rest)):
+        return None
+    terms: dict[Product, Coefficient] = {product: _plain(one // by) for product, one in rest.items()}
+    return add(Value(terms), of(number // by)), _plain(number % by)
+
+
+_OPERAND = re.compile(r"^([-~!]?)\|?(UR|R|UP|P)?(\d+|Z|T)?")
+_CONSTANT = re.compile(r"^(-?)c\[(0x[0-9a-f]+)\]\[(.*)\]")
+_PREDICATE = re.compile(r"^!?U?P(\d|T)$")
+_REGISTERS = re.compile(r"(?<!\w)U?R\d")
+
+
+@dataclass(frozen=True, slots=True)
+class _Code:
+    """An instruction as the evaluation needs it: operands without predicates."""
+
+    line: Sass
+    results: tuple[str, ...]
+    sources: tuple[str, ...]
+
+
+@lru_cache(maxsize=65536)
+def _code(line: Sass) -> _Code:
+    operands = list(line.operands)
+    results: list[str] = []
+    if operands and line.writes:
+        # Predicates that an addition sets stand behind its result; those that it reads are left out, too.
+        first = 0
+        while first < len(operands) and _PREDICATE.match(operands[first]):
+            first += 1
+        if first < len(operands):
+            results = [operands[first]]
+            operands = operands[first + 1 :]
+    return _Code(line, tuple(results), tuple(one for one in operands if not _PREDICATE.match(one)))
+
+
+class Values:
+    """The values in the registers of one kernel, for blocks of one shape.
+
+    Args:
+        program: the code.
+        block: threads of a block along x, y and z.
+        capability: of the GPU that it is made for, times 10: it tells where parameters lie.
+    """
+
+    def __init__(self, program: Program, block: tuple[int, int, int], capability: int) -> None:
+        self.program = program
+        self.block = block
+        self.threads = max(1, block[0] * block[1] * block[2])
+        self.capability = capability
+        number = np.arange(self.threads, dtype=np.int64)
+        self._index = {
+            "SR_TID.X": of(number % block[0]),
+            "SR_TID.Y": of(number // block[0] % block[1]),
+            "SR_TID.Z": of(number // (block[0] * block[1])),
+            "SR_LANEID": of(number % 32),
+        }
+        self._symbols: dict[object, Symbol] = {}
+        self._memo: dict[tuple[int, str, str], Value] = {}
+        self._log: list[tuple[int, str, str]] = []
+        self._depth = 0
+        self._called = self._written_by_calls()
+
+    # --- Symbols ---
+
+    def symbol(self, kind: str, name: object, **of_it: bool | frozenset[int]) -> Symbol:
+        """The symbol of this kind and name, always the same one."""
+        key = kind, name
+        if key not in self._symbols:
+            self._symbols[key] = Symbol(kind, name, **of_it)  # type: ignore[arg-type]
+        return self._symbols[key]
+
+    def unknown(self, kind: str, name: object, *inputs: Value, looked_up: bool = False) -> Value:
+        """A symbol that depends on these values and is nothing better known."""
+        key = kind, name, tuple(one.key for one in inputs)
+        if key in self._symbols:
+            return symbol_value(self._symbols[key])
+        symbols = {symbol for one in inputs for symbol in one.symbols}
+        threads = not all(one.uniform for one in inputs)
+        pending = frozenset(
+            other for symbol in symbols for other in (symbol.pending or ({symbol} if symbol.kind == "pending" else ()))
+        )
+        self._symbols[key] = Symbol(
+            kind,
+            name,
+            lanes=threads and not all(one.lane_uniform for one in inputs),
+            threads=threads,
+            looked_up=looked_up or any(symbol.looked_up for symbol in symbols),
+            blocks=any(symbol.blocks for symbol in symbols),
+            loops=frozenset(loop for symbol in symbols for loop in symbol.loops),
+            pending=pending,
+        )
+        return symbol_value(self._symbols[key])
+
+    def _written_by_calls(self) -> dict[int, frozenset[str]]:
+        """Registers that the function behind each call writes."""
+        found = {}
+        for first, last in self.program.functions:
+            written = frozenset(name for line in self.program.sass[first : last + 1] for name in line.writes)
+            found.update(dict.fromkeys(self.program.callers((first, last)), written))
+        return found
+
+    # --- Registers ---
+
+    def before(self, index: int, register: str, when: str = "") -> Value:
+        """The value of a register when this instruction reads it.
+
+        Args:
+            index: of the instruction.
+            register: its name.
+            when: the predicate that the instruction runs under: what was written under it, too, is what it reads.
+        """
+        start = self.program.block_starts[index]
+        return self._in_block(index - 1, start, register, when)
+
+    def _in_block(self, last: int, start: int, register: str, when: str) -> Value:
+        """The value behind instruction ``last`` of the block that begins at ``start``."""
+        writers = self.program.writers.get(register, ())
+        place = bisect_right(writers, last) - 1
+        at = writers[place] if place >= 0 else -1
+        for call, written in self._called.items():
+            if start <= call <= last and call > at and register in written:
+                return self.unknown("computed", ("call", call, register), symbol_value(self._any_thread))
+        if at < start:
+            return self._entering(start, register, when)
+        found = self._result(at, register, when)
+        if self.program.sass[at].when in ("", when):
+            return found
+        return self._merged(("guard", at, register), [self._in_block(at - 1, start, register, when), found])
+
+    @property
+    def _any_thread(self) -> Symbol:
+        return self.symbol("computed", "thread", lanes=True, threads=True)
+
+    def _entering(self, start: int, register: str, when: str) -> Value:
+        key = -1 - start, register, when
+        if key in self._memo:
+            return self._memo[key]
+        before = self.program.predecessors[start]
+        if not before or self._depth > DEEPEST:
+            return self.unknown("computed", ("entry", start, register), symbol_value(self._any_thread))
+        starts = self.program.block_starts
+        self._depth += 1
+        try:
+            if len(before) == 1 and before[0] < start:
+                found = self._in_block(before[0], starts[before[0]], register, when)
+                self._keep(key, found)
+                return found
+            return self._joined(key, before)
+        finally:
+            self._depth -= 1
+
+    def _keep(self, key: tuple[int, str, str], value: Value) -> None:
+        self._memo[key] = value
+        self._log.append(key)
+
+    def _joined(self, key: tuple[int, str, str], before: tuple[int, ...]) -> Value:
+        start, register, when = -1 - key[0], key[1], key[2]
+        starts = self.program.block_starts
+        forward = [at for at in before if at < start]
+        back = [at for at in before if at >= start]
+        entering = [self._in_block(at, starts[at], register, when) for at in forward]
+        first = self._merged(("join", start, register), entering) if entering else ZERO
+        if not back:
+            self._keep(key, first)
+            return first
+        changes = self.program.writers.get(register, ())
+        last = max(back)
+        place = bisect_right(changes, last) - 1
+        if (place < 0 or changes[place] < start) and not any(
+            start <= call <= last and register in written for call, written in self._called.items()
+        ):
+            self._keep(key, first)  # the loop does not write it
+            return first
+        pending = Symbol("pending", key)
+        mark = len(self._log)
+        self._keep(key, symbol_value(pending))
+        rounds = [self._in_block(at, starts[at], register, when) for at in back]
+        found = self._of_rounds(start, register, pending, first, rounds)
+        # What was computed with the place holder is computed again, or holds what it stands for now.
+        for other in self._log[mark:]:
+            value = self._memo.get(other)
+            if value is None or other == key:
+                continue
+            symbols = value.symbols
+            if any(pending in symbol.pending for symbol in symbols):
+                del self._memo[other]
+            elif pending in symbols:
+                replaced = _replaced(value, pending, found)
+                if replaced is None:
+                    del self._memo[other]
+                else:
+                    self._memo[other] = replaced
+        self._memo[key] = found
+        return found
+
+    def _of_rounds(self, start: int, register: str, pending: Symbol, first: Value, rounds: list[Value]) -> Value:
+        """What a register holds at the head of a loop, from what it holds before it and after a round."""
+        itself = symbol_value(pending)
+        steps = [add(one, itself, -1) for one in rounds]
+        if all(not one.terms for one in steps):
+            return first
+        alike = {one.key for one in steps}
+        if len(alike) == 1 and not any(
+            symbol is pending or pending in symbol.pending or start in symbol.loops for symbol in steps[0].symbols
+        ):
+            trip = self.symbol("trip", start, loops=frozenset((start,)))
+            moved = product(steps[0], symbol_value(trip))
+            if moved is not None:
+                return add(first, moved)
+        inputs = [first, *(value for one in rounds if (value := _replaced(one, pending, first)) is not None)]
+        # What differs between threads stays as it is, where all rounds only change what all threads share.
+        rest = [add(value, first, -1) for value in inputs]
+        loop = self.symbol("trip", start, loops=frozenset((start,)))
+        if all(value.uniform for value in rest):
+            shared = self.unknown("merged", ("loop", start, register), symbol_value(loop), *rest)
+            return add(first, shared)
+        return self.unknown("merged", ("loop", start, register), symbol_value(loop), *inputs)
+
+    def _merged(self, name: object, values: Iterable[Value]) -> Value:
+        """One of these values, nobody knows which."""
+        several = list(values)
+        first = several[0]
+        others = [one for one in several[1:] if one.key != first.key]
+        if not others:
+            return first
+        rest = [add(one, first, -1) for one in others]
+        if all(one.uniform for one in rest):
+            return add(first, self.unknown("merged", name, *rest))
+        return self.unknown("merged", name, first, *others)
+
+    def _result(self, at: int, register: str, when: str) -> Value:
+        key = at, register, when
+        if key in self._memo:
+            return self._memo[key]
+        if self._depth > DEEPEST:
+            return self.unknown("computed", ("deep", at, register), symbol_value(self._any_thread))
+        self._depth += 1
+        try:
+            code = _code(self.program.sass[at])
+            line = code.line
+            if code.results and register[0] in "RU" and line.writes:
+                lower = _bare(code.results[0]) == register
+                try:
+                    found = self._computed(at, code, when or line.when) if lower or line.is_load else None
+                except OverflowError:
+                    found = None  # a constant that stands for no index
+                if found is not None and not lower:
+                    found = self.unknown("loaded", (at, register), found, looked_up=True)
+            else:
+                found = None
+            if found is None:
+                inputs = [
+                    self.operand(at, name, when) for name in line.reads if name[0] in "RU" and name[:2] != "UP"
+                ]
+                plain = tuple(one for one in code.sources if not _REGISTERS.search(one))
+                which = 0 if code.results and _bare(code.results[0]) == register else register
+                found = self.unknown("computed", (line.full, which, plain), *inputs)
+        finally:
+            self._depth -= 1
+        self._keep(key, found)
+        return found
+
+    # --- Operands ---
+
+    def operand(self, at: int, text: str, when: str = "") -> Value:
+        """The value of an operand of this instruction."""
+        if (constant := _CONSTANT.match(text)) is not None:
+            found = self._constant(at, constant[2], constant[3], when)
+            return scaled(found, -1) if constant[1] else found
+        match = _OPERAND.match(text)
+        if match is not None and match[2] is not None:
+            found = ZERO if match[3] == "Z" else self.before(at, match[2] + match[3], when)
+            if match[1] == "~":
+                return add(of(-1), found, -1)
+            return scaled(found, -1) if match[1] == "-" else found
+        return of(_literal(text))
+
+    def _constant(self, at: int, bank: str, place: str, when: str) -> Value:
+        offset = 0 if place in ("RZ", "") else _hexadecimal(place)
+        if bank != "0x0" or offset is None:
+            names = [name for name in re.findall(r"U?R\d+", place)]
+            inputs = [self.before(at, name, when) for name in names]
+            if offset is None:
+                return self.unknown("loaded", ("constant", at), *inputs, looked_up=True)
+            return symbol_value(self.symbol("parameter", (bank, offset)))
+        begin = 0x360 if self.capability >= 100 else 0
+        axis, odd = divmod(offset - begin, 4)
+        if not odd and 0 <= axis < 3:
+            return of(self.block[axis])
+        if not odd and (3 <= axis < 6 if begin == 0 else 4 <= axis < 7):
+            return symbol_value(self.symbol("grid", "xyz"[axis - (3 if begin == 0 else 4)]))
+        return symbol_value(self.symbol("parameter", offset))
+
+    # --- Instructions ---
+
+    def _computed(self, at: int, code: _Code, when: str) -> Value | None:
+        line = code.line
+        opcode = line.opcode
+        if line.is_load or line.is_atomic or opcode in ("LDL", "TEX", "TLD", "TLD4"):
+            return self._loaded(at, code, when)
+        if "X" in line.modifiers and opcode not in ("S2R", "S2UR"):
+            return None  # the upper half of a sum
+        handler = _HANDLERS.get(opcode[1:] if opcode[0] == "U" and opcode[1:] in _HANDLERS else opcode)
+        if handler is None:
+            return None
+        return handler(self, at, code, when)
+
+    def _loaded(self, at: int, code: _Code, when: str) -> Value | None:
+        line = code.line
+        if line.space == "constant":
+            constant = _CONSTANT.match(code.sources[0]) if code.sources else None
+            if constant is not None and line.opcode in ("LDC", "LDCU", "ULDC"):
+                return self._constant(at, constant[2], constant[3], when)
+        if line.space == "local":
+            return self.unknown("computed", ("local", at), symbol_value(self._any_thread))
+        inputs = [self.before(at, name, when) for name in address_names(line)]
+        trips = frozenset(loop for one in inputs for symbol in one.symbols for loop in symbol.loops)
+        name = at, trips
+        if line.is_atomic:
+            inputs.append(symbol_value(self._any_thread))
+        return self.unknown("loaded", name, *inputs, looked_up=True)
+
+    def sources(self, at: int, code: _Code, when: str) -> list[Value]:
+        """The values of an instruction's operands."""
+        return [self.operand(at, text, when) for text in code.sources]
+
+
+def _bare(text: str) -> str:
+    return text.split(".")[0]
+
+
+def address_names(line: Sass) -> list[str]:
+    """Registers in the address of an access, lower halves only."""
+    return [name for name, _ in address_parts(line)[0]] if line.space else []
+
+
+@lru_cache(maxsize=65536)
+def address_parts(line: Sass, target: bool = False) -> tuple[tuple[tuple[str, int], ...], int]:
+    """Registers of an address with their factors, and the constant that is added.
+
+    Args:
+        line: a load, store, atomic or copy.
+        target: where a copy to shared memory (``LDGSTS``) writes, instead of what it reads.
+    """
+    places = [operand for operand in line.operands if "[" in operand and not operand.startswith("c[")]
+    if not places:
+        return (), 0
+    place = places[0] if target else places[-1]
+    inside = place[place.rindex("[") + 1 : place.rindex("]")]
+    registers: list[tuple[str, int]] = []
+    offset = 0
+    for part in inside.replace("+-", "+~").split("+"):
+        match = re.match(r"^(U?R)(\d+|Z)((?:\.\w+)*)$", part)
+        if match is not None:
+            factor = re.search(r"\.X(\d+)", match[3])
+            if match[2] != "Z":
+                registers.append((match[1] + match[2], int(factor[1]) if factor else 1))
+        elif part:
+            number = _hexadecimal(part.lstrip("~")) or 0
+            offset += -number if part[0] == "~" else number
+    return tuple(registers), offset
+
+
+def _hexadecimal(text: str) -> int | None:
+    try:
+        return int(text, 0)
+    except ValueError:
+        return None
+
+
+@lru_cache(maxsize=8192)
+def _literal(text: str) -> int:
+    """A number in the code; -1 for ``0xffffffff``, 0 for what is no whole number."""
+    number = _hexadecimal(text.lstrip("-"))
+    if number is None:
+        return 0
+    number = -number if text[0] == "-" else number
+    return number - (1 << 32) if number > 0x7FFFFFFF else number
+
+
+def _replaced(value: Value, symbol: Symbol, by: Value) -> Value | None:
+    """The value with something in a symbol's place; None where that has too many terms."""
+    found: Value | None = ZERO
+    for factors, number in value.terms.items():
+        term: Value | None = Value({(): number}) if symbol in factors else Value({factors: number})
+        if symbol in factors:
+            for one in factors:
+                term = product(term, by if one is symbol else symbol_value(one)) if term is not None else None
+        if term is None or found is None:
+            return None
+        found = add(found, term)
+    return found
+
+
+# --- What instructions compute: None where it is nothing that a sum says ---
+
+
+def _special(values: Values, at: int, code: _Code, when: str) -> Value | None:
+    name = code.sources[0] if code.sources else ""
+    if name in ("SRZ", "RZ", "URZ"):
+        return ZERO
+    if name in values._index:
+        return values._index[name]
+    if name.startswith("SR_CTAID."):
+        return symbol_value(values.symbol("block", name[-1].lower(), blocks=True))
+    if name.startswith("SR_NTID"):
+        return of(values.block["XYZ".index(name[-1])])
+    if "MASK" in name:
+        return symbol_value(values._any_thread)
+    return symbol_value(values.symbol("computed", name, blocks=True))
+
+
+def _move(values: Values, at: int, code: _Code, when: str) -> Value | None:
+    return values.operand(at, code.sources[0], when) if code.sources else None
+
+
+def _sum(values: Values, at: int, code: _Code, when: str) -> Value | None:
+    found = ZERO
+    for one in values.sources(at, code, when):
+        found = add(found, one)
+    return found
+
+
+def _multiply_add(values: Values, at: int, code: _Code, when: str) -> Value | None:
+    sources = values.sources(at, code, when)
+    if "MOV" in code.line.modifiers or ("U32" in code.line.modifiers and "RZ" in code.sources[:2]):
+        return sources[-1] if len(sources) == 3 else None
+    if len(sources) < 2:
+        return None
+    one, two, *rest = sources
+    if "HI" in code.line.modifiers:
+        first, second = one.number, two.number
+        if first is None or second is None:
+            return None
+        unsigned = "U32" in code.line.modifiers
+        wide = np.asarray(first, dtype=object) & BITS if unsigned else np.asarray(first, dtype=object)
+        other = np.asarray(second, dtype=object) & BITS if unsigned else np.asarray(second, dtype=object)
+        found = np.asarray((wide * other) >> 32)
+        high = of(int(found) if found.ndim == 0 else found.astype(np.int64))
+        return add(high, rest[0]) if rest else high
+    found_product = product(one, two)
+    if found_product is None:
+        return None
+    return add(found_product, rest[0]) if rest else found_product
+
+
+def _scaled_add(values: Values, at: int, code: _Code, when: str) -> Value | None:
+    sources = values.sources(at, code, when)
+    shift = sources[-1].constant
+    if shift is None or len(sources) < 3:
+        return None
+    if "HI" in code.line.modifiers:
+        found = _shifted_right(sources[0], 32 - shift)
+        return None if found is None else add(found, sources[1])
+    return add(scaled(sources[0], 1 << shift), sources[1])
+
+
+def _shifted_right(value: Value, shift: int) -> Value | None:
+    if shift <= 0:
+        return scaled(value, 1 << -shift)
+    if (number := value.number) is not None:
+        return of(number >> min(shift, 63))
+    if shift >= SIGN:
+        return ZERO  # of a nonnegative value
+    found = parted(value, 1 << shift)
+    return None if found is None else found[0]
+
+
+def _shift(values: Values, at: int, code: _Code, when: str) -> Value | None:
+    line = code.line
+    if "U64" in line.modifiers or "S64" in line.modifiers:
+        if "HI" in line.modifiers:
+            return None
+    sources = values.sources(at, code, when)
+    if len(sources) < 2 or (shift := sources[1].constant) is None:
+        if len(sources) > 1 and (by := sources[1].number) is not None and (value := sources[0].number) is not None:
+            if "L" in line.modifiers:
+                return of(value << (np.asarray(by) & 31).astype(np.int64))
+        return None
+    shift &= 63
+    if "L" in line.modifiers:
+        if "HI" in line.modifiers:
+            return None
+        return scaled(sources[0], 1 << shift) if shift < 32 else ZERO
+    # {upper, lower} >> shift: with HI the upper half is what counts, else the lower one.
+    return _shifted_right(sources[2] if "HI" in line.modifiers and len(sources) > 2 else sources[0], shift)
+
+
+def _and(one: Value, two: Value) -> Value | None:
+    first, second = one.number, two.number
+    if first is not None and second is not None:
+        return of(first & second)
+    if isinstance(first, int):
+        one, two, second = two, one, first
+    if not isinstance(second, int):
+        return None
+    if second >= 0 and (second & (second + 1)) == 0:  # the lowest bits
+        found = parted(one, second + 1)
+        return None if found is None else of(found[1])
+    cleared = -second if second < 0 else 0
+    if cleared and (cleared & (cleared - 1)) == 0:  # all but the lowest bits
+        found = parted(one, cleared)
+        return None if found is None else add(one, of(found[1]), -1)
+    # Some bits in the middle: exact where those above and below are known.
+    size = 1 << second.bit_length()
+    found = parted(one, size) if second > 0 else None
+    return None if found is None else of(found[1] & second)
+
+
+def _disjoint(one: Value, two: Value) -> bool:
+    """Whether no bit is set in both: one is a multiple of a power of two that the other stays below."""
+    for left, right in ((one, two), (two, one)):
+        number = right.number
+        if number is None:
+            continue
+        most = number if isinstance(number, int) else int(number.max())
+        least = number if isinstance(number, int) else int(number.min())
+        if least >= 0 and _divides(1 << most.bit_length(), left):
+            return True
+    return False
+
+
+def _or(one: Value, two: Value) -> Value | None:
+    first, second = one.number, two.number
+    if first is not None and second is not None:
+        return of(first | second)
+    return add(one, two) if _disjoint(one, two) else None
+
+
+def _xor(one: Value, two: Value) -> Value | None:
+    first, second = one.number, two.number
+    if first is not None and second is not None:
+        return of(first ^ second)
+    return add(one, two) if _disjoint(one, two) else None
+
+
+_TABLES: dict[int, Callable[[Value, Value, Value], Value | None]] = {
+    0xC0: lambda a, b, c: _and(a, b),
+    0xFC: lambda a, b, c: _or(a, b),
+    0x3C: lambda a, b, c: _xor(a, b),
+    0xF8: lambda a, b, c: _then(_or, a, _and(b, c)),
+    0xEA: lambda a, b, c: _then(_or, c, _and(a, b)),
+    0xFE: lambda a, b, c: _then(_or, c, _or(a, b)),
+    0x96: lambda a, b, c: _then(_xor, c, _xor(a, b)),
+    0x78: lambda a, b, c: _then(_xor, a, _and(b, c)),
+    0x6A: lambda a, b, c: _then(_xor, c, _and(a, b)),
+    0x80: lambda a, b, c: _then(_and, c, _and(a, b)),
+    0xA8: lambda a, b, c: _then(_and, c, _or(a, b)),
+    0x28: lambda a, b, c: _then(_and, c, _xor(a, b)),
+    0xE2: lambda a, b, c: _chosen(a, b, c),
+}
+"""Three-input logic by its truth table, where a is 0xf0, b 0xcc, c 0xaa."""
+
+
+def _then(
+    operation: Callable[[Value, Value], Value | None], one: Value, two: Value | None
+) -> Value | None:
+    return None if two is None else operation(one, two)
+
+
+def _chosen(one: Value, mask: Value, other: Value) -> Value | None:
+    """The bits of ``one`` where the mask is set, of ``other`` elsewhere."""
+    if mask.constant is None:
+        return None
+    left, right = _and(one, mask), _and(other, of(~mask.constant))
+    return None if left is None or right is None else _or(left, right)
+
+
+def _logic(values: Values, at: int, code: _Code, when: str) -> Value | None:
+    sources = values.sources(at, code, when)
+    if len(sources) < 4 or (table := sources[3].constant) is None:
+        return None
+    known = _TABLES.get(table)
+    found = known(*sources[:3]) if known is not None else None
+    if found is not None:
+        return found
+    numbers = [one.number for one in sources[:3]]
+    if any(one is None for one in numbers):
+        return None
+    result: npt.NDArray[np.int64] | np.int64 = np.int64(0)
+    for case in range(8):
+        if table >> case & 1:
+            part: npt.NDArray[np.int64] | np.int64 = np.int64(-1)
+            for place, one in enumerate(numbers):
+                whole = np.asarray(one, dtype=np.int64)
+                part = part & (whole if case >> (2 - place) & 1 else ~whole)
+            result = result | part
+    return of(np.asarray(result).astype(np.int64) if np.ndim(result) else int(result))
+
+
+def _select(values: Values, at: int, code: _Code, when: str) -> Value | None:
+    sources = values.sources(at, code, when)
+    return values._merged(("select", at), sources[:2]) if len(sources) > 1 else None
+
+
+def _least(values: Values, at: int, code: _Code, when: str) -> Value | None:
+    sources = values.sources(at, code, when)
+    if len(sources) < 2:
+        return None
+    one, two = sources[0].number, sources[1].number
+    if one is not None and two is not None:
+        # The predicate behind the values tells which: PT the smaller, !PT the larger.
+        larger = code.line.operands[-1] == "!PT"
+        found = np.maximum(one, two) if larger else np.minimum(one, two)
+        return of(int(found) if np.ndim(found) == 0 else np.asarray(found, dtype=np.int64))
+    return values._merged(("least", at), sources[:2])
+
+
+def _absolute(values: Values, at: int, code: _Code, when: str) -> Value | None:
+    source = values.operand(at, code.sources[0], when)
+    number = source.number
+    return source if number is None else of(abs(number))
+
+
+def _extended(values: Values, at: int, code: _Code, when: str) -> Value | None:
+    source, width = (*values.sources(at, code, when), ZERO)[:2]
+    bits = width.constant
+    if not bits or bits >= 32:
+        return None
+    if "U32" in code.line.modifiers:
+        return _and(source, of((1 << bits) - 1))
+    number = source.number
+    if number is None:
+        return None
+    low = number & ((1 << bits) - 1)
+    half = 1 << (bits - 1)
+    return of((low ^ half) - half)
+
+
+def _bytes(values: Values, at: int, code: _Code, when: str) -> Value | None:
+    if len(code.sources) == 3 and code.sources[1] == "0x654":
+        # The shared window of the block's place in its cluster, and the offset in it.
+        return add(values.operand(at, code.sources[2], when), scaled(values.operand(at, code.sources[0], when), 1 << 24))
+    return None
+
+
+def _halves(values: Values, at: int, code: _Code, when: str) -> Value | None:
+    """A constant that is moved as two numbers of 16 bits."""
+    if len(code.sources) != 4 or not all(one.lstrip("-") == "RZ" for one in code.sources[:2]):
+        return None
+    try:
+        high, low = (int(np.float16(float(one)).view(np.uint16)) for one in code.sources[2:])
+    except ValueError:
+        return None
+    return of(high << 16 | low)
+
+
+def _shuffled(values: Values, at: int, code: _Code, when: str) -> Value | None:
+    if "IDX" not in code.line.modifiers or len(code.sources) < 2:
+        return None
+    source, lane = (values.operand(at, text, when) for text in code.sources[:2])
+    if source.lane_uniform:
+        return source
+    number, which = source.number, lane.constant
+    if number is None or which is None or isinstance(number, int):
+        return None
+    whole = np.arange(len(number)) // 32 * 32 + which
+    return of(number[np.minimum(whole, len(number) - 1)])
+
+
+def _of_warp(values: Values, at: int, code: _Code, when: str) -> Value | None:
+    source = values.operand(at, code.sources[0], when)
+    if source.lane_uniform:
+        return source
+    if isinstance(number := source.number, np.ndarray):
+        return of(number[np.arange(len(number)) // 32 * 32])
+    return symbol_value(
+        values.symbol(
+            "computed",
+            ("warp", at),
+            threads=True,
+            looked_up=any(one.looked_up for one in source.symbols),
+            blocks=any(one.blocks for one in source.symbols),
+            loops=frozenset(loop for one in source.symbols for loop in one.loops),
+        )
+    )
+
+
+_HANDLERS: dict[str, Callable[[Values, int, _Code, str], Value | None]] = {
+    **dict.fromkeys(("S2R", "S2UR", "CS2R"), _special),
+    "S2UR": _special,
+    **dict.fromkeys(("MOV", "LDC", "MOV32I"), _move),
+    **dict.fromkeys(("IADD3", "IADD", "VIADD", "IADD32I"), _sum),
+    "IMAD": _multiply_add,
+    "LEA": _scaled_add,
+    **dict.fromkeys(("SHF", "SHL", "SHR"), _shift),
+    "LOP3": _logic,
+    "SEL": _select,
+    **dict.fromkeys(("VIMNMX", "IMNMX"), _least),
+    "IABS": _absolute,
+    "SGXT": _extended,
+    "PRMT": _bytes,
+    "HFMA2": _halves,
+    "SHFL": _shuffled,
+    **dict.fromkeys(("R2UR", "REDUX"), _of_warp),
+}
+"""By opcode; those of the uniform datapath are named without their U."""
