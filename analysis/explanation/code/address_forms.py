@@ -6,18 +6,15 @@ only if the sectors, lines and passes that it predicts are those that the report
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, field
-from functools import cached_property
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
 from math import gcd
 
 import numpy as np
-import numpy.typing as npt
 
-from gemmprof import metrics
 from gemmprof.analysis.explanation.code.flow import Loop, Program
 from gemmprof.analysis.explanation.code.symbolic import (
-    Symbol,
     Threads,
     Value,
     Values,
@@ -62,7 +59,6 @@ class Form:
     width: int
     address: Value
     kind: str
-    kept: dict[int, Touched] = field(default_factory=dict, repr=False, compare=False)
 
     @cached_property
     def offsets(self) -> Threads | None:
@@ -74,11 +70,11 @@ class Form:
             return None if isinstance(number, int) else number - number[0]
         if self.kind not in (AFFINE, STRIDED):
             return None
-        number = sum(
-            (one if not factors else one * FAR for factors, one in self.address.terms.items() if not isinstance(one, int)),
-            np.zeros(1, dtype=np.int64),
-        )
-        return number - number[0]
+        found = np.zeros(1, dtype=np.int64)
+        for factors, one in self.address.terms.items():
+            if not isinstance(one, int):
+                found = found + (FAR * one if factors else one)
+        return found - found[0]
 
     @cached_property
     def base(self) -> frozenset[object]:
@@ -178,7 +174,9 @@ def _granule(form: Form) -> int:
     """Bytes that the address of the first thread is a multiple of, as far as the code tells."""
     found = ALLOCATION
     for factors, one in form.address.terms.items():
-        if not factors or (len(factors) == 1 and factors[0].kind == "parameter" and isinstance(one, int) and one == 1):
+        if not factors or (
+            len(factors) == 1 and factors[0].kind == "parameter" and isinstance(one, int) and one == 1
+        ):
             continue
         found = gcd(found, one if isinstance(one, int) else int(np.gcd.reduce(one)))
     return max(1, found)
@@ -190,14 +188,6 @@ def _rows(offsets: Threads) -> Threads:
     if not whole:
         return offsets.reshape(1, -1)
     return offsets[:whole].reshape(-1, WARP)
-
-
-def _touched(rows: Threads, start: int, width: int, size: int) -> Array:
-    """Pieces of ``size`` bytes that each row of offsets touches."""
-    first = (rows + start) // size
-    last = (rows + start + max(1, width) - 1) // size
-    both = np.sort(np.concatenate((first, last), axis=1), axis=1)
-    return np.asarray(1.0 + (np.diff(both, axis=1) != 0).sum(axis=1), dtype=np.float64)
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,8 +202,6 @@ class Touched:
 
 def touched(form: Form, size: int) -> Touched | None:
     """Pieces of ``size`` bytes that a warp touches, over all places where the array may begin; None if not known."""
-    if size in form.kept:
-        return form.kept[size]
     offsets = np.zeros(1, dtype=np.int64) if form.kind == UNIFORM else form.offsets
     if offsets is None:
         return None
@@ -221,16 +209,34 @@ def touched(form: Form, size: int) -> Touched | None:
     begin = int(number if isinstance(number, int) else number[0])
     granule = _granule(form)
     rows = _rows(offsets)[:8]
-    starts = range(begin % granule, size, granule) if granule < size else (begin % size,)
-    known = [_touched(rows, start, form.width, size) for start in (*starts,)[:16]]
-    # A parameter may point into an array: then nothing is known but that accesses are aligned to their own width.
-    width = max(1, form.width)
-    odd = [*known, *(_touched(rows, start, form.width, size) for start in range(0, size, max(width, size // WARP)))]
-    means = [float(one.mean()) for one in known]
-    form.kept[size] = Touched(
-        min(means), max(means), min(float(one.min()) for one in odd), max(float(one.max()) for one in odd)
+    return _touched(
+        rows.tobytes(), rows.shape[1], begin % max(granule, size), granule, max(1, form.width), size
     )
-    return form.kept[size]
+
+
+@lru_cache(maxsize=4096)
+def _touched(offsets: bytes, lanes: int, begin: int, granule: int, width: int, size: int) -> Touched:
+    rows = np.frombuffer(offsets, dtype=np.int64).reshape(-1, lanes)
+    known = _pieces(
+        rows, range(begin % granule, size, granule)[:16] if granule < size else (begin % size,), width, size
+    )
+    # A parameter may point into an array: then nothing is known but that accesses are aligned to their own width.
+    odd = _pieces(rows, range(0, size, max(width, size // WARP)), width, size)
+    means = known.mean(axis=1)
+    return Touched(
+        float(means.min()),
+        float(means.max()),
+        float(min(known.min(), odd.min())),
+        float(max(known.max(), odd.max())),
+    )
+
+
+def _pieces(rows: Threads, starts: Sequence[int], width: int, size: int) -> Array:
+    """Pieces of ``size`` bytes that each row of offsets touches (columns), for each start (rows)."""
+    moved = rows[None, :, :] + np.array(starts, dtype=np.int64)[:, None, None]
+    places = np.concatenate((moved, moved + (width - 1)), axis=2) // size
+    places.sort(axis=2)
+    return np.asarray(1.0 + (places[:, :, 1:] != places[:, :, :-1]).sum(axis=2), dtype=np.float64)
 
 
 def passes(form: Form) -> float | None:
@@ -246,17 +252,22 @@ def passes_of(addresses: Threads, width: int) -> float:
     A pass serves every bank once: 32 words of four bytes, each for all threads that ask for it. Accesses of 16 bytes
     take a half of the warp at a time.
     """
-    parts = max(1, width // WORD)
-    groups = 2 if width == WIDEST else 1
-    total = 0.0
-    rows = _rows(addresses)
-    for row in rows:
-        each = max(1, len(row) // groups)
-        for start in range(0, len(row), each):
-            part = row[start : start + each]
-            words = np.unique(np.concatenate([part // WORD + at for at in range(parts)]))
-            total += float(np.bincount(words % BANKS).max())
-    return total / len(rows)
+    rows = _rows(addresses)[:8]
+    return _passes(rows.tobytes(), rows.shape[1], width)
+
+
+@lru_cache(maxsize=4096)
+def _passes(offsets: bytes, lanes: int, width: int) -> float:
+    rows = np.frombuffer(offsets, dtype=np.int64).reshape(-1, lanes)
+    groups = 2 if width == WIDEST and lanes == WARP else 1
+    first = rows.reshape(-1, lanes // groups) // WORD
+    words = np.concatenate([first + at for at in range(max(1, width // WORD))], axis=1)
+    words.sort(axis=1)
+    new = np.ones(words.shape, dtype=bool)
+    new[:, 1:] = words[:, 1:] != words[:, :-1]
+    group = np.broadcast_to(np.arange(len(words))[:, None], words.shape)
+    counts = np.bincount((group * BANKS + words % BANKS)[new], minlength=len(words) * BANKS)
+    return float(counts.reshape(len(words), BANKS).max(axis=1).sum()) / len(rows)
 
 
 @dataclass(frozen=True, slots=True)
@@ -287,7 +298,9 @@ def checked_forms(work: Work) -> dict[int, Checked]:
     major, minor = work.profile.device.compute_capability
     found = forms(work.code, launch.block, 10 * major + minor)
     return {
-        index: Checked(form, _verdict(work, form)) for index, form in found.items() if work.executed[index] > 0
+        index: Checked(form, _verdict(work, form))
+        for index, form in found.items()
+        if work.executed[index] > 0
     }
 
 

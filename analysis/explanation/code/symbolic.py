@@ -37,7 +37,6 @@ SIGN = 31
 BITS = 0xFFFFFFFF
 
 
-
 @dataclass(frozen=True, slots=True, eq=False)
 class Symbol:
     """Something that the code alone does not tell.
@@ -81,7 +80,8 @@ class Value:
         """Equal for equal values."""
         if self._key is None:
             self._key = frozenset(
-                (product, one if isinstance(one, int) else one.tobytes()) for product, one in self.terms.items()
+                (product, one if isinstance(one, int) else one.tobytes())
+                for product, one in self.terms.items()
             )
         return self._key
 
@@ -277,7 +277,9 @@ class Values:
         symbols = {symbol for one in inputs for symbol in one.symbols}
         threads = not all(one.uniform for one in inputs)
         pending = frozenset(
-            other for symbol in symbols for other in (symbol.pending or ({symbol} if symbol.kind == "pending" else ()))
+            other
+            for symbol in symbols
+            for other in (symbol.pending or ({symbol} if symbol.kind == "pending" else ()))
         )
         self._symbols[key] = Symbol(
             kind,
@@ -393,7 +395,9 @@ class Values:
         self._memo[key] = found
         return found
 
-    def _of_rounds(self, start: int, register: str, pending: Symbol, first: Value, rounds: list[Value]) -> Value:
+    def _of_rounds(
+        self, start: int, register: str, pending: Symbol, first: Value, rounds: list[Value]
+    ) -> Value:
         """What a register holds at the head of a loop, from what it holds before it and after a round."""
         itself = symbol_value(pending)
         steps = [add(one, itself, -1) for one in rounds]
@@ -401,7 +405,8 @@ class Values:
             return first
         alike = {one.key for one in steps}
         if len(alike) == 1 and not any(
-            symbol is pending or pending in symbol.pending or start in symbol.loops for symbol in steps[0].symbols
+            symbol is pending or pending in symbol.pending or start in symbol.loops
+            for symbol in steps[0].symbols
         ):
             trip = self.symbol("trip", start, loops=frozenset((start,)))
             moved = product(steps[0], symbol_value(trip))
@@ -450,7 +455,9 @@ class Values:
                 found = None
             if found is None:
                 inputs = [
-                    self.operand(at, name, when) for name in line.reads if name[0] in "RU" and name[:2] != "UP"
+                    self.operand(at, name, when)
+                    for name in line.reads
+                    if name[0] in "RU" and name[:2] != "UP"
                 ]
                 plain = tuple(one for one in code.sources if not _REGISTERS.search(one))
                 which = 0 if code.results and _bare(code.results[0]) == register else register
@@ -478,7 +485,7 @@ class Values:
     def _constant(self, at: int, bank: str, place: str, when: str) -> Value:
         offset = 0 if place in ("RZ", "") else _hexadecimal(place)
         if bank != "0x0" or offset is None:
-            names = [name for name in re.findall(r"U?R\d+", place)]
+            names = list(re.findall(r"U?R\d+", place))
             inputs = [self.before(at, name, when) for name in names]
             if offset is None:
                 return self.unknown("loaded", ("constant", at), *inputs, looked_up=True)
@@ -668,14 +675,16 @@ def _shifted_right(value: Value, shift: int) -> Value | None:
 
 def _shift(values: Values, at: int, code: _Code, when: str) -> Value | None:
     line = code.line
-    if "U64" in line.modifiers or "S64" in line.modifiers:
-        if "HI" in line.modifiers:
-            return None
+    if ("U64" in line.modifiers or "S64" in line.modifiers) and "HI" in line.modifiers:
+        return None
     sources = values.sources(at, code, when)
     if len(sources) < 2 or (shift := sources[1].constant) is None:
-        if len(sources) > 1 and (by := sources[1].number) is not None and (value := sources[0].number) is not None:
-            if "L" in line.modifiers:
-                return of(value << (np.asarray(by) & 31).astype(np.int64))
+        if (
+            len(sources) > 1
+            and (by := sources[1].number) is not None
+            and (value := sources[0].number) is not None
+        ) and "L" in line.modifiers:
+            return of(value << (np.asarray(by) & 31).astype(np.int64))
         return None
     shift &= 63
     if "L" in line.modifiers:
@@ -734,6 +743,18 @@ def _xor(one: Value, two: Value) -> Value | None:
     return add(one, two) if _disjoint(one, two) else None
 
 
+def _then(operation: Callable[[Value, Value], Value | None], one: Value, two: Value | None) -> Value | None:
+    return None if two is None else operation(one, two)
+
+
+def _chosen(one: Value, mask: Value, other: Value) -> Value | None:
+    """The bits of ``one`` where the mask is set, of ``other`` elsewhere."""
+    if mask.constant is None:
+        return None
+    left, right = _and(one, mask), _and(other, of(~mask.constant))
+    return None if left is None or right is None else _or(left, right)
+
+
 _TABLES: dict[int, Callable[[Value, Value, Value], Value | None]] = {
     0xC0: lambda a, b, c: _and(a, b),
     0xFC: lambda a, b, c: _or(a, b),
@@ -747,23 +768,9 @@ _TABLES: dict[int, Callable[[Value, Value, Value], Value | None]] = {
     0x80: lambda a, b, c: _then(_and, c, _and(a, b)),
     0xA8: lambda a, b, c: _then(_and, c, _or(a, b)),
     0x28: lambda a, b, c: _then(_and, c, _xor(a, b)),
-    0xE2: lambda a, b, c: _chosen(a, b, c),
+    0xE2: _chosen,
 }
 """Three-input logic by its truth table, where a is 0xf0, b 0xcc, c 0xaa."""
-
-
-def _then(
-    operation: Callable[[Value, Value], Value | None], one: Value, two: Value | None
-) -> Value | None:
-    return None if two is None else operation(one, two)
-
-
-def _chosen(one: Value, mask: Value, other: Value) -> Value | None:
-    """The bits of ``one`` where the mask is set, of ``other`` elsewhere."""
-    if mask.constant is None:
-        return None
-    left, right = _and(one, mask), _and(other, of(~mask.constant))
-    return None if left is None or right is None else _or(left, right)
 
 
 def _logic(values: Values, at: int, code: _Code, when: str) -> Value | None:
@@ -809,7 +816,9 @@ def _least(values: Values, at: int, code: _Code, when: str) -> Value | None:
 def _absolute(values: Values, at: int, code: _Code, when: str) -> Value | None:
     source = values.operand(at, code.sources[0], when)
     number = source.number
-    return source if number is None else of(abs(number))
+    if number is None:
+        return source
+    return of(abs(number) if isinstance(number, int) else np.abs(number))
 
 
 def _extended(values: Values, at: int, code: _Code, when: str) -> Value | None:
@@ -830,7 +839,10 @@ def _extended(values: Values, at: int, code: _Code, when: str) -> Value | None:
 def _bytes(values: Values, at: int, code: _Code, when: str) -> Value | None:
     if len(code.sources) == 3 and code.sources[1] == "0x654":
         # The shared window of the block's place in its cluster, and the offset in it.
-        return add(values.operand(at, code.sources[2], when), scaled(values.operand(at, code.sources[0], when), 1 << 24))
+        return add(
+            values.operand(at, code.sources[2], when),
+            scaled(values.operand(at, code.sources[0], when), 1 << 24),
+        )
     return None
 
 

@@ -1,0 +1,128 @@
+"""Addresses that the code tells, on recorded kernels whose source is known, and against what was counted everywhere."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from made_code import made
+from recorded_data import ReadRecorded
+
+from gemmprof.analysis.explanation.code.address_forms import (
+    AFFINE,
+    LOOK_UP,
+    STRIDED,
+    UNIFORM,
+    Checked,
+    checked_forms,
+    coefficient,
+)
+from gemmprof.analysis.explanation.demands.work import Work, work
+
+
+def of_launch(recorded: ReadRecorded, report: str, kernel: str) -> tuple[Work, list[Checked]]:
+    profile = next(one for one in recorded(report, source=True) if one.function_name == kernel)
+    found = work(profile)
+    return found, list(checked_forms(found).values())
+
+
+@pytest.mark.parametrize(
+    ("kernel", "load", "store"),
+    [
+        ("coalesced_copy", 4, 4),
+        ("strided_store", 4, 32),  # out[i * 8]
+        ("aos_mass", 32, 4),  # a struct of 32 bytes
+        ("misaligned_copy", 4, 4),
+    ],
+)
+def test_bytes_from_lane_to_lane(recorded: ReadRecorded, kernel: str, load: int, store: int) -> None:
+    _, (first, last) = of_launch(recorded, "flaws_global_access", kernel)
+    for one, stride in ((first, load), (last, store)):
+        assert one.form.kind == AFFINE
+        assert one.verdict == "exact"
+        assert one.form.offsets is not None
+        assert set(np.diff(one.form.offsets)) == {stride}
+        # A block of 256 threads goes on where the one before it ends.
+        assert coefficient(one.form.address, "block", "x") == 256 * stride
+
+
+def test_a_struct_s_member_lies_where_the_source_says(recorded: ReadRecorded) -> None:
+    _, (load, _) = of_launch(recorded, "flaws_global_access", "aos_mass")
+    number = load.form.address.terms[()]
+    assert not isinstance(number, int)
+    assert number[0] == 12  # x, y, z stand before the mass
+
+
+@pytest.mark.parametrize(("kernel", "ways"), [("conflict_store", 32), ("padded_store", 1)])
+def test_conflicts_of_a_column(recorded: ReadRecorded, kernel: str, ways: int) -> None:
+    found, forms = of_launch(recorded, "flaws_bank_conflicts", kernel)
+    stores = [one for one in forms if found.sass[one.form.index].opcode == "STS"]
+    assert stores
+    for one in stores:
+        assert one.verdict == "exact"
+        assert found.shared_wavefronts[one.form.index] == ways * found.executed[one.form.index]
+
+
+def test_what_a_loop_moves() -> None:
+    made_work = made(
+        "S2R R0, SR_TID.X ;",
+        "LDC.64 R2, c[0x0][0x210] ;",
+        "IMAD.WIDE R2, R0, 0x4, R2 ;",
+        "LDG.E R4, desc[UR4][R2.64+0x8] ;",
+        "IADD3 R2, P0, R2, 0x1000, RZ ;",
+        "IMAD.X R3, RZ, RZ, R3, P0 ;",
+        "ISETP.NE.AND P1, PT, R4, RZ, PT ;",
+        "@P1 BRA 0x000030 ;",
+        "EXIT ;",
+    )
+    (one,) = checked_forms(made_work).values()
+    (loop,) = made_work.code.loops if made_work.code is not None else ()
+    assert one.form.step(loop) == 0x1000
+    assert one.form.parameters == {0x210}
+
+
+def test_a_row_pointer_makes_no_look_up_but_an_index_by_lane_does() -> None:
+    made_work = made(
+        "S2R R0, SR_TID.X ;",
+        "S2UR UR6, SR_CTAID.X ;",
+        "LDC.64 R2, c[0x0][0x210] ;",
+        "IMAD.WIDE R6, R0, 0x4, R2 ;",
+        "LDG.E R8, desc[UR4][R6.64] ;",  # an index a lane
+        "MOV R10, UR6 ;",
+        "IMAD.WIDE R12, R10, 0x4, R2 ;",
+        "LDG.E R14, desc[UR4][R12.64] ;",  # one a block
+        "IMAD.WIDE R16, R8, 0x4, R2 ;",
+        "LDG.E R18, desc[UR4][R16.64] ;",
+        "IADD3 R20, R14, R0, RZ ;",
+        "IMAD.WIDE R22, R20, 0x4, R2 ;",
+        "LDG.E R24, desc[UR4][R22.64] ;",
+        "EXIT ;",
+    )
+    kinds = [one.form.kind for one in checked_forms(made_work).values()]
+    assert kinds == [AFFINE, UNIFORM, LOOK_UP, AFFINE]
+
+
+def test_a_row_of_a_matrix_is_a_stride_that_a_parameter_tells(recorded: ReadRecorded) -> None:
+    found, forms = of_launch(recorded, "ladder_simple", "gemm_naive")
+    by_lane = next(one.form for one in forms if one.form.kind == STRIDED)
+    (row,) = (one for factors, one in by_lane.address.terms.items() if not isinstance(one, int))
+    assert list(row[:3]) == [0, 4, 8]  # a row of floats each, as long as the parameter says
+    assert found.code is not None
+    (loop,) = (one for one in found.code.loops if by_lane.index in one)
+    assert by_lane.step(loop) == 64  # 16 floats of it a round
+    assert all(one.believed for one in forms)
+
+
+@pytest.mark.parametrize(
+    "report", ["flaws_global_access", "flaws_bank_conflicts", "flaws_spills", "ladder_simple", "flaws_occupancy"]
+)
+def test_what_is_predicted_is_what_was_counted(recorded: ReadRecorded, report: str) -> None:
+    believed = contradicted = 0.0
+    for profile in recorded(report, source=True):
+        found = work(profile)
+        for one in checked_forms(found).values():
+            if one.verdict == "contradicted":
+                contradicted += found.executed[one.form.index]
+            elif one.believed:
+                believed += found.executed[one.form.index]
+    assert believed > 0
+    assert contradicted <= 0.02 * believed
