@@ -68,7 +68,9 @@ def section() -> list[str]:
         "|---|---:|---:|",
         *(
             f"| {text} | "
-            + " | ".join(f"{100 * found[space, key] / found[space, '']:.1f} %" for space in ("global", "shared"))
+            + " | ".join(
+                f"{100 * found[space, key] / found[space, '']:.1f} %" for space in ("global", "shared")
+            )
             + " |"
             for key, text in rows.items()
         ),

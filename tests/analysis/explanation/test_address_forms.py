@@ -113,7 +113,8 @@ def test_a_row_of_a_matrix_is_a_stride_that_a_parameter_tells(recorded: ReadReco
 
 
 @pytest.mark.parametrize(
-    "report", ["flaws_global_access", "flaws_bank_conflicts", "flaws_spills", "ladder_simple", "flaws_occupancy"]
+    "report",
+    ["flaws_global_access", "flaws_bank_conflicts", "flaws_spills", "ladder_simple", "flaws_occupancy"],
 )
 def test_what_is_predicted_is_what_was_counted(recorded: ReadRecorded, report: str) -> None:
     believed = contradicted = 0.0
