@@ -67,10 +67,10 @@ class Form:
         """
         if self.kind == UNIFORM:
             number = self.address.terms.get((), 0)
-            return None if isinstance(number, int) else number - number[0]
+            return None if isinstance(number, int) else np.subtract(number, number[0])
         if self.kind not in (AFFINE, STRIDED):
             return None
-        found = np.zeros(1, dtype=np.int64)
+        found: Threads = np.zeros(1, dtype=np.int64)
         for factors, one in self.address.terms.items():
             if not isinstance(one, int):
                 found = found + (FAR * one if factors else one)
