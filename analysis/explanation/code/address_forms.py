@@ -74,7 +74,7 @@ class Form:
         for factors, one in self.address.terms.items():
             if not isinstance(one, int):
                 found = found + (FAR * one if factors else one)
-        return found - found[0]
+        return np.asarray(found - found[0], dtype=np.int64)
 
     @cached_property
     def base(self) -> frozenset[object]:
