@@ -12,7 +12,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "tools")]
 
-from gemmprof.analysis.explanation.code.address_forms import LOOK_UP, UNKNOWN, checked_forms  # noqa: E402
+from gemmprof.analysis.explanation.code.address_forms import LOOK_UP, RUNS, UNKNOWN, checked_forms  # noqa: E402
 from gemmprof.analysis.explanation.demands.work import work  # noqa: E402
 from gemmprof.analysis.reading.report import read_report  # noqa: E402
 from gemmprof.base.errors import GemmprofError  # noqa: E402
@@ -41,7 +41,7 @@ def counted() -> tuple[int, Counter[tuple[str, str]]]:
                     whole = sum(made.executed[one.form.index] for one in mine)
                     found[space, ""] += bool(mine)  # type: ignore[assignment]
                     for one in mine:
-                        what = one.form.kind if one.form.kind in (LOOK_UP, UNKNOWN) else one.verdict
+                        what = one.form.kind if one.form.kind in (RUNS, LOOK_UP, UNKNOWN) else one.verdict
                         found[space, what] += made.executed[one.form.index] / whole
     return launches, found
 
@@ -52,6 +52,7 @@ def section() -> list[str]:
     rows = {
         "exact": "a form that predicts the counted sectors and lines (passes) within 2 %",
         "agrees": "a form between whose bounds the counts lie (unknown start, guarded or partly filled warps)",
+        RUNS: "runs: each lane walks on from a place that was loaded before its loop",
         LOOK_UP: "a look-up: the place comes from a loaded value",
         UNKNOWN: "not known",
         "open": "a form of which nothing was counted that could confirm it; not used",

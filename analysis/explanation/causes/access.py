@@ -20,6 +20,7 @@ from gemmprof.analysis.explanation.candidate import (
     share,
 )
 from gemmprof.analysis.explanation.code import latency
+from gemmprof.analysis.explanation.code.address_forms import LOOK_UP, checked_forms
 from gemmprof.analysis.explanation.demands.store_stalls import stalled_by
 from gemmprof.analysis.explanation.demands.time_model import Fix
 from gemmprof.analysis.explanation.demands.traffic import BELOW_L1, SECTOR, traffic
@@ -157,25 +158,10 @@ def _left(now: Array, before: Array, rows: Mask) -> float:
 
 
 def gathers(work: Work, rows: Mask) -> Mask:
-    """Accesses whose addresses were loaded just before: look-ups, whose places the data decide.
-
-    Within a loop, what was loaded before it (where a row begins) makes no look-up.
-    """
-    code = work.code
-    assert code is not None
+    """Accesses whose places loaded values decide, another one for each lane: look-ups."""
     found = np.zeros(len(rows), dtype=bool)
-    for index in np.flatnonzero(rows):
-        at = int(index)
-        loop = code.loop_of(at)
-        line = work.sass[at]
-        address = [
-            name
-            for operand in line.operands
-            if "[" in operand
-            for name in line.reads
-            if name in address_registers(operand)
-        ]
-        found[at] = _loaded(work, at, address, None if loop is None else (loop.first, loop.last))
+    for index, one in checked_forms(work).items():
+        found[index] = rows[index] and one.form.kind == LOOK_UP
     return found
 
 
@@ -187,25 +173,6 @@ def address_registers(operand: str) -> set[str]:
         if wide:
             names.add(f"R{int(number) + 1}")
     return names
-
-
-def _loaded(work: Work, index: int, registers: list[str], within: tuple[int, int] | None) -> bool:
-    """Whether these registers go back to a load, in the same loop if the access is in one."""
-    code = work.code
-    assert code is not None
-    seen: set[int] = set()
-    waiting = [(index, name) for name in registers]
-    while waiting and len(seen) < 80:
-        at, name = waiting.pop()
-        for source in code.producers(at, name):
-            if source in seen or (within is not None and not within[0] <= source <= within[1]):
-                continue
-            seen.add(source)
-            line = work.sass[source]
-            if line.is_load and line.space in ("global", "shared", "texture"):
-                return True
-            waiting += [(source, read) for read in line.reads if read[0] in "RU"]
-    return False
 
 
 def _how_to_coalesce(work: Work, wasteful: Mask, exchanged: bool) -> str:

@@ -38,8 +38,17 @@ FAR = 1 << 20
 CLOSE = 0.02
 """How far a counted number may lie from a predicted one: what a grid's last blocks do otherwise."""
 
-AFFINE, STRIDED, UNIFORM, LOOK_UP, UNKNOWN = "affine", "strided", "uniform", "look-up", "unknown"
-"""Lane parts that are numbers; numbers times a parameter; none; from loaded values; none of these."""
+AFFINE, STRIDED, UNIFORM, RUNS, LOOK_UP, UNKNOWN = (
+    "affine",
+    "strided",
+    "uniform",
+    "runs",
+    "look-up",
+    "unknown",
+)
+"""From lane to lane the address moves by numbers; by numbers times a parameter; not at all; from one run of memory to
+another, whose beginnings were loaded before the loop that walks along them; by loaded values; as nobody knows.
+"""
 
 
 @dataclass(frozen=True)
@@ -103,16 +112,6 @@ class Form:
             if len(factors) == 1 and factors[0].kind == "parameter" and isinstance(one, int) and one == 1
         )
 
-    @cached_property
-    def by_thread(self) -> bool:
-        """Whether the address differs between threads of a block."""
-        return not self.address.uniform
-
-    @cached_property
-    def by_block(self) -> bool:
-        """Whether it differs between blocks."""
-        return any(symbol.blocks for symbol in self.address.symbols)
-
 
 def coefficient(value: Value, kind: str, name: object) -> int | None:
     """The number that stands before a symbol, 0 where the value does not hold it; None where that is no number."""
@@ -154,13 +153,14 @@ def _form(values: Values, index: int) -> Form:
     address = of(offset)
     for name, factor in registers:
         address = add(address, scaled(values.before(index, name, line.when), factor))
-    return Form(index, line.space, line.access_bytes, address, _kind(address))
+    return Form(index, line.space, line.access_bytes, address, _kind(address, values.program.loop_of(index)))
 
 
-def _kind(address: Value) -> str:
+def _kind(address: Value, loop: Loop | None) -> str:
     lanes = [symbol for symbol in address.symbols if symbol.lanes]
     if any(symbol.looked_up for symbol in lanes):
-        return LOOK_UP
+        walked = loop is not None and coefficient(address, "trip", loop.first) not in (None, 0)
+        return RUNS if walked else LOOK_UP
     if lanes:
         return UNKNOWN
     if address.lane_uniform:

@@ -444,12 +444,19 @@ class Values:
             code = _code(self.program.sass[at])
             line = code.line
             if code.results and register[0] in "RU" and line.writes:
-                lower = _bare(code.results[0]) == register
+                place = int(register.lstrip("UR")) - int(
+                    _bare(code.results[0]).lstrip("UR").replace("Z", "0")
+                )
                 try:
-                    found = self._computed(at, code, when or line.when) if lower or line.is_load else None
+                    if line.opcode in ("LDC", "LDCU", "ULDC"):
+                        found = self.operand(at, code.sources[0], when or line.when, place)
+                    else:
+                        found = (
+                            self._computed(at, code, when or line.when) if not place or line.is_load else None
+                        )
                 except OverflowError:
                     found = None  # a constant that stands for no index
-                if found is not None and not lower:
+                if found is not None and place and line.is_load and line.space != "constant":
                     found = self.unknown("loaded", (at, register), found, looked_up=True)
             else:
                 found = None
@@ -469,10 +476,10 @@ class Values:
 
     # --- Operands ---
 
-    def operand(self, at: int, text: str, when: str = "") -> Value:
-        """The value of an operand of this instruction."""
+    def operand(self, at: int, text: str, when: str = "", word: int = 0) -> Value:
+        """The value of an operand of this instruction; of a constant of several words, this one."""
         if (constant := _CONSTANT.match(text)) is not None:
-            found = self._constant(at, constant[2], constant[3], when)
+            found = self._constant(at, constant[2], constant[3], when, word)
             return scaled(found, -1) if constant[1] else found
         match = _OPERAND.match(text)
         if match is not None and match[2] is not None:
@@ -482,13 +489,14 @@ class Values:
             return scaled(found, -1) if match[1] == "-" else found
         return of(_literal(text))
 
-    def _constant(self, at: int, bank: str, place: str, when: str) -> Value:
+    def _constant(self, at: int, bank: str, place: str, when: str, word: int) -> Value:
         offset = 0 if place in ("RZ", "") else _hexadecimal(place)
+        offset = None if offset is None else offset + 4 * word
         if bank != "0x0" or offset is None:
             names = list(re.findall(r"U?R\d+", place))
             inputs = [self.before(at, name, when) for name in names]
             if offset is None:
-                return self.unknown("loaded", ("constant", at), *inputs, looked_up=True)
+                return self.unknown("computed", ("constant", at, word), *inputs)
             return symbol_value(self.symbol("parameter", (bank, offset)))
         begin = 0x360 if self.capability >= 100 else 0
         axis, odd = divmod(offset - begin, 4)
@@ -514,10 +522,6 @@ class Values:
 
     def _loaded(self, at: int, code: _Code, when: str) -> Value | None:
         line = code.line
-        if line.space == "constant":
-            constant = _CONSTANT.match(code.sources[0]) if code.sources else None
-            if constant is not None and line.opcode in ("LDC", "LDCU", "ULDC"):
-                return self._constant(at, constant[2], constant[3], when)
         if line.space == "local":
             return self.unknown("computed", ("local", at), symbol_value(self._any_thread))
         inputs = [self.before(at, name, when) for name in address_names(line)]
@@ -891,7 +895,7 @@ def _of_warp(values: Values, at: int, code: _Code, when: str) -> Value | None:
 _HANDLERS: dict[str, Callable[[Values, int, _Code, str], Value | None]] = {
     **dict.fromkeys(("S2R", "S2UR", "CS2R"), _special),
     "S2UR": _special,
-    **dict.fromkeys(("MOV", "LDC", "MOV32I"), _move),
+    **dict.fromkeys(("MOV", "MOV32I"), _move),
     **dict.fromkeys(("IADD3", "IADD", "VIADD", "IADD32I"), _sum),
     "IMAD": _multiply_add,
     "LEA": _scaled_add,
