@@ -440,6 +440,7 @@ class Values:
         if self._depth > DEEPEST:
             return self.unknown("computed", ("deep", at, register), symbol_value(self._any_thread))
         self._depth += 1
+        found: Value | None
         try:
             code = _code(self.program.sass[at])
             line = code.line
