@@ -283,11 +283,6 @@ class Checked:
     form: Form
     verdict: str
 
-    @property
-    def believed(self) -> bool:
-        """Whether what it says may be used."""
-        return self.verdict in ("exact", "agrees")
-
 
 @once
 def checked_forms(work: Work) -> dict[int, Checked]:
