@@ -18,7 +18,6 @@ from gemmprof.analysis.explanation.code.address_forms import (
 )
 from gemmprof.analysis.explanation.demands.work import Work, work
 
-
 BELIEVED = ("exact", "agrees")
 
 
