@@ -71,8 +71,8 @@ def overview(session: Session, *, most: int = LISTED) -> Iterator[str]:
     yield ""
     yield f"{code(session.title)}: {session.counts}. {facts(session) if total else ''}"
     yield ""
-    yield "| id | launch | count | time | share | saves | grid | kernel | NVTX | limited by |"
-    yield "|---|---:|---:|---:|---:|---|---|---|---|---|"
+    yield "| id | launch | count | time | share | saves | grid | kernel | owner | NVTX | limited by |"
+    yield "|---|---:|---:|---:|---:|---|---|---|---|---|---|"
     for family in found:
         kernel = session.whole(family.representative)
         cells = (
@@ -84,6 +84,7 @@ def overview(session: Session, *, most: int = LISTED) -> Iterator[str]:
             "" if family.worst is None else f"{ratio(family.worst.saves, 0)} {family.worst.cause}",
             extent(family.grid),
             code(family.label),
+            family.owner.title,
             code(family.path),
             kernel.verdict.limited_by,
         )

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from gemmprof import metrics
 from gemmprof.analysis.explanation.trust import NOT_PROFILED
+from gemmprof.analysis.inputs.owners import owner_of
 from gemmprof.analysis.occupancy.of_launch import LaunchOccupancy
 from gemmprof.analysis.sections.speed_of_light import SpeedOfLight
 from gemmprof.reports.formatting import (
@@ -99,6 +100,7 @@ def _all_tiles(page: KernelPage) -> Iterator[Tile]:
     analysis = page.analysis.traced
     light = analysis.get(SpeedOfLight)
     launch = page.analysis.profile.launch
+    yield "Code", owner_of(page.analysis.profile).title, "told from its name and lines"
     if page.timing is not None:
         spread = f"{seconds(page.timing.p10)} to {seconds(page.timing.p90)} (p10, p90)"
         yield "Time", seconds(page.timing.median), spread

@@ -21,6 +21,7 @@ import zstandard
 from gemmprof.analysis.comparison.causes import causes_of
 from gemmprof.analysis.comparison.records import KernelRecord, Times
 from gemmprof.analysis.comparison.sides import Side, disassembled
+from gemmprof.analysis.inputs.owners import owner_of_name
 from gemmprof.analysis.inputs.selection import EVERYTHING, Candidate, Selection, selected
 from gemmprof.base.documents import Document, DocumentError, OtherFormatError, read_json
 from gemmprof.base.errors import ReportError, UsageError
@@ -167,7 +168,15 @@ def load_baseline(name: str, folder: str | None = None, selection: Selection = E
 def _selected(kernels: Sequence[KernelRecord], selection: Selection, name: str) -> Iterator[KernelRecord]:
     """The kernels that a selection means, each with those of its launches."""
     candidates = [
-        Candidate(f"{at}.{process}", position, record.name, record.nvtx, nanoseconds, _stage(record))
+        Candidate(
+            f"{at}.{process}",
+            position,
+            record.name,
+            record.nvtx,
+            nanoseconds,
+            _stage(record),
+            owner=str(owner_of_name(record.name)),
+        )
         for at, record in enumerate(kernels)
         for process, times in enumerate(record.times)
         for position, nanoseconds in _launches(times)

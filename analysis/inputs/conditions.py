@@ -4,9 +4,9 @@
                | finding | +finding
     expression = condition | not expression | expression and expression | expression or expression | ( expression )
 
-Names are those of `named_figures`; texts are ``kernel``, ``nvtx``, ``device`` and ``report``. Units: ns us µs ms s,
-B KB MB GB (1000), KiB MiB GiB (1024), %, k M G. ``and`` binds tighter than ``or``. What has a plus, a change or a new
-finding, needs two sides: only a gate has them.
+Names are those of `named_figures`; texts are ``kernel``, ``owner``, ``nvtx``, ``device`` and ``report``. Units: ns us
+µs ms s, B KB MB GB (1000), KiB MiB GiB (1024), %, k M G. ``and`` binds tighter than ``or``. What has a plus, a change
+or a new finding, needs two sides: only a gate has them.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from gemmprof.analysis.inputs.named_figures import UNITS, canonical
 from gemmprof.base.errors import UsageError
 from gemmprof.base.regex import RegexError, regex
 
-TEXTS = ("kernel", "nvtx", "device", "report")  # what a condition can look at as text
+TEXTS = ("kernel", "owner", "nvtx", "device", "report")  # what a condition can look at as text
 
 LONGEST = 1000  # words, numbers and signs of a condition
 

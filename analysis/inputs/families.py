@@ -15,6 +15,7 @@ from statistics import median
 from typing import TYPE_CHECKING
 
 from gemmprof.analysis.inputs.names import labels
+from gemmprof.analysis.inputs.owners import Owner, owner_of
 from gemmprof.base.amounts import brief, nanoseconds, ratio
 from gemmprof.metrics import DURATION
 from gemmprof.model import Source
@@ -85,6 +86,7 @@ class Family:
         block: threads in x, y, z.
         shared_memory: static and dynamic, bytes a block.
         nvtx: the NVTX ranges around the launches, outermost first.
+        owner: whose code the kernel is.
         members: positions of the launches in ``session.kernels``, in the order of profiling.
         representative: the member that took longest, which is the one to look at.
         total_ns: the members' time in all; None where no duration was collected.
@@ -103,6 +105,7 @@ class Family:
     nvtx: tuple[str, ...]
     members: tuple[int, ...]
     representative: int
+    owner: Owner
     total_ns: float | None = None
     share: float | None = None
     shortest_ns: float | None = None
@@ -190,6 +193,7 @@ def _family(profiles: Sequence[KernelProfile], known: Census, positions: Sequenc
         nvtx=profile.nvtx,
         members=tuple(positions),
         representative=representative,
+        owner=owner_of(profile),
         total_ns=total,
         share=total / known.total_ns if total is not None and known.total_ns > 0 else None,
         shortest_ns=min(times.values(), default=None),

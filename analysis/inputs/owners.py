@@ -1,4 +1,4 @@
-"""Whose code a kernel is: told from its name and from the source files that its instructions name.
+"""Whose code a kernel is: told from its name and from what its line information names.
 
 What to do about a slow kernel depends on who can change it: own code is rewritten, a library is called another way.
 Names of libraries were collected from public profiles (``tests/data/kernel_names.csv``), on which a test judges the
@@ -12,7 +12,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 
-from gemmprof.analysis.sections.own_lines import is_users
 from gemmprof.model import KernelProfile
 
 
@@ -29,6 +28,10 @@ class Owner:
     key: str
     title: str
     editable: bool = False
+
+    def __str__(self) -> str:
+        """What a selection and a condition look at: ``triton own Triton``."""
+        return f"{self.key} {self.title}"
 
 
 _ALL = (
@@ -121,39 +124,29 @@ _SILENT = re.compile(
 _BARE = re.compile(r"_(?!Z)\w+$")
 """A name as C has it that begins with an underscore: people name Triton's functions so, nobody CUDA's."""
 _LENGTH = re.compile(r"\d+")
-_SHIPPED_WITHOUT_LINES = frozenset(OWNERS) - {
-    "own",
-    "triton",
-    "cutlass",
-    "torch",
-    "inductor",
-    "attention",
-    "nccl",
-    "cub",
-}
-"""Libraries that are installed compiled, without line information: code with lines under such a name is one's own."""
+_PLAIN = ("own", "triton")
+"""Names of one's own: a plain word may be Triton's, or CUDA's with C linkage."""
 
 
 def owner_of(profile: KernelProfile) -> Owner:
     """Whose code a launch ran."""
-    files = frozenset(one.file for one in profile.source.instructions if one.file)
-    return OWNERS[_told(profile.name or profile.mangled_name, files or frozenset(profile.source.files))]
+    key = _of_name(profile.name or profile.mangled_name)
+    if key == "library" and profile.lines:
+        key = "own"  # what is installed compiled has no line information
+    elif key in _PLAIN and profile.name.isidentifier() and profile.lines:
+        key = "triton" if profile.lines == "python" else "own"
+    return OWNERS[key]
 
 
 def owner_of_name(name: str) -> Owner:
-    """What the name alone tells (demangled or not); a plain name of one's own may be CUDA's or Triton's."""
+    """Whose code it is as far as the name tells."""
     return OWNERS[_of_name(name)]
 
 
-@lru_cache(maxsize=4096)
-def _told(name: str, files: frozenset[str]) -> str:
-    found = _of_name(name)
-    if found in ("own", "triton") and any(file.endswith(".py") for file in files):
-        # Numba's functions carry their types in brackets, Triton's are plain words.
-        return "triton" if name.isidentifier() else "own"
-    if found in _SHIPPED_WITHOUT_LINES and any(map(is_users, files)):
-        return "own"
-    return "own" if found == "triton" and files else found
+def is_doubtful(name: str) -> bool:
+    """Whether the name alone leaves open whose code it is."""
+    key = _of_name(name)
+    return key == "library" or (key in _PLAIN and name.isidentifier())
 
 
 @lru_cache(maxsize=4096)

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from gemmprof import metrics as m
 from gemmprof.analysis.inputs.names import labels
+from gemmprof.analysis.inputs.owners import owner_of
 from gemmprof.base.errors import UsageError
 from gemmprof.base.regex import Regex, RegexError, escaped, regex
 from gemmprof.model import KernelProfile
@@ -29,6 +30,7 @@ class Selection:
         kernel: searched in the full demangled name, and in the stage's name and title where there is one.
         launches: positions in the report, counted from 0 (``range`` objects; an open end is a very large one).
         nvtx: searched in the NVTX ranges around the launch, joined by ``/``, outermost first.
+        owner: searched in the word and the title of whose code the kernel is (`analysis.inputs.owners`).
         top: keep the launches of the so many kernels (full names) that took the most time in all.
         families: numbers of families (`analysis.families`): ``#3`` is 3.
         within: the selection that this one is a part of: its ``top``, too, is decided first.
@@ -38,12 +40,13 @@ class Selection:
     launches: tuple[range, ...] = ()
     nvtx: Regex | None = None
     top: int | None = None
+    owner: Regex | None = None
     families: tuple[int, ...] = ()
     within: Selection | None = None
 
     def __bool__(self) -> bool:
         """False where everything is selected."""
-        return any((self.kernel, self.launches, self.nvtx, self.top, self.families, self.within))
+        return any((self.kernel, self.launches, self.nvtx, self.top, self.owner, self.families, self.within))
 
     def matches(self, launch: Candidate) -> bool:
         """Whether a launch is meant, but for ``top``, which needs the others too, and for ``within``."""
@@ -52,6 +55,7 @@ class Selection:
             and (not self.launches or any(launch.index in wanted for wanted in self.launches))
             and (self.kernel is None or self.kernel.search(launch.name) or self.kernel.search(launch.stage))
             and (self.nvtx is None or self.nvtx.search("/".join(launch.nvtx)))
+            and (self.owner is None or self.owner.search(launch.owner))
         )
 
     def __str__(self) -> str:
@@ -65,6 +69,8 @@ class Selection:
             parts.append(f"--launch {','.join(map(_span, self.launches))}")
         if self.nvtx is not None:
             parts.append(f"--nvtx '{self.nvtx.pattern}'")
+        if self.owner is not None:
+            parts.append(f"--owner '{self.owner.pattern}'")
         if self.top is not None:
             parts.append(f"--top {self.top}")
         return " ".join([str(self.within), *parts] if self.within else parts)
@@ -85,6 +91,7 @@ def selection(
     launches: int | str | Iterable[int | str] | None = None,
     nvtx: str | None = None,
     top: int | None = None,
+    owner: str | None = None,
 ) -> Selection:
     """A selection from texts as a user writes them.
 
@@ -93,6 +100,7 @@ def selection(
         launches: ``3``, ``2-5``, ``0,4,7-9`` or ``10-``, or several such texts; positions as numbers do, too.
         nvtx: a regular expression; case makes no difference.
         top: 1 or more.
+        owner: a regular expression, searched in ``triton own Triton``; case makes no difference.
 
     Raises:
         UsageError: if a text is not what it should be.
@@ -108,6 +116,7 @@ def selection(
         launches=tuple(_positions(part) for text in texts for part in text.split(",")),
         nvtx=expression("--nvtx", nvtx),
         top=top,
+        owner=expression("--owner", owner),
         families=family_numbers(kernel) if of_families and kernel else (),
     )
 
@@ -185,12 +194,14 @@ class Candidate:
     duration_ns: float = 0.0
     stage: str = ""
     family: int = 0
+    owner: str = ""
 
     @classmethod
     def of(cls, profile: KernelProfile, stage: str = "", family: int = 0) -> Candidate:
         """The launch as a candidate; a duration that was not collected counts as none."""
         duration = profile.number(m.DURATION) or 0.0
-        return cls(profile.report, profile.index, profile.name, profile.nvtx, duration, stage, family)
+        code = str(owner_of(profile))
+        return cls(profile.report, profile.index, profile.name, profile.nvtx, duration, stage, family, code)
 
 
 def selected(candidates: Sequence[Candidate], wanted: Selection) -> list[Candidate]:

@@ -126,6 +126,15 @@ class Lookup:
                 )
         return self._sources[key]
 
+    def lines(self, result: Result, workload: Item) -> str:
+        """Language of the files that the line table of a launch's code names, '' without one."""
+        if workload.kind != "kernel" or not result.source_reference:
+            return ""
+        try:
+            return self._module(workload.process, result.source_reference, result.profile).lines
+        except ReportError:
+            return ""  # whoever asks for the code is told
+
     def digest(self, profile: KernelProfile, workload: Item, reference: int) -> str:
         """Fingerprint of the machine code of a launch's function, '' if the report does not hold it.
 

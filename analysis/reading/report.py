@@ -17,6 +17,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 
 from gemmprof import metrics as m
+from gemmprof.analysis.inputs.owners import is_doubtful
 from gemmprof.analysis.reading.context import session_details
 from gemmprof.analysis.reading.doubts import Order, Values
 from gemmprof.analysis.reading.frame import Frame, open_frame
@@ -147,6 +148,8 @@ class ReportReader:
                     damage = error
                     break
                 profile = result.profile
+                if is_doubtful(profile.name):
+                    profile = replace(profile, lines=lookup.lines(result, item))
                 wanted = source(profile) if callable(source) else source
                 code = on_sources.submit(lookup.source, result, item) if wanted else None
                 waiting.append((profile, code))

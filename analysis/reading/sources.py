@@ -20,6 +20,7 @@ INSTRUCTION_BYTES = 16
 _MAX_INSTRUCTIONS = 1 << 20
 _HEAD_BYTES = 16
 _TEXT = b".text."
+_LINE_TABLE, _PYTHON_FILE = b".debug_line\0", b".py\0"
 # Names of kernels longer than this are not searched for their end, however many sections there are.
 _MAX_NAME_BYTES = 1 << 16
 _REFERENCE_TAG = b"\x08"
@@ -39,6 +40,7 @@ class Module:
         digest: fingerprint of the code.
         function_digests: fingerprint of the machine code of each function by mangled name: neither names nor line
             numbers are in it.
+        lines: language of the files that the line table names: ``python``, ``c``, or '' without one.
     """
 
     code_bytes: Mapping[str, int]
@@ -46,6 +48,7 @@ class Module:
     items: tuple[Item, ...]
     digest: str
     function_digests: Mapping[str, str] = field(default_factory=dict)
+    lines: str = ""
 
 
 def source_index(frame: Frame) -> dict[tuple[int, int], list[Item]]:
@@ -85,6 +88,7 @@ def read_module(frame: Frame, items: Iterable[Item]) -> Module:
     files: dict[str, str] = {}
     function_digests: dict[str, str] = {}
     items = tuple(items)
+    lines = ""
     digest = hashlib.sha256()
     for item in items:
         data = frame.read(item.start, item.end)
@@ -98,10 +102,12 @@ def read_module(frame: Frame, items: Iterable[Item]) -> Module:
                     code = binary[begin : begin + size]
                     function_digests[name] = hashlib.sha256(code).hexdigest()
             digest.update(binary)
+            if _LINE_TABLE in binary:
+                lines = "python" if _PYTHON_FILE in binary else "c"
         for content in found.files:
             for file in decode(messages.SourceFiles, content, most=MAX_BYTES).entries:
                 files[file.path] = file.content.decode("utf-8", "replace")
-    return Module(code_bytes, files, items, digest.hexdigest(), function_digests)
+    return Module(code_bytes, files, items, digest.hexdigest(), function_digests, lines)
 
 
 def code_spans(cubin: bytes) -> dict[str, tuple[int, int]]:

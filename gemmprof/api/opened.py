@@ -135,13 +135,14 @@ class Report:
         launch: int | str | Iterable[int | str] | None = None,
         nvtx: str | None = None,
         top: int | None = None,
+        owner: str | None = None,
     ) -> Report:
         """A report of a part of these launches, by the words of the command line.
 
         Raises:
             UsageError: a text is no regular expression or position, or nothing matches.
         """
-        wanted = replace(selection(kernel, launch, nvtx, top), within=self.selection or None)
+        wanted = replace(selection(kernel, launch, nvtx, top, owner), within=self.selection or None)
         return Report(self.paths, load_session(self.paths, selection=wanted), wanted)
 
     def diff(self, other: Report | AnyPath, *, across: Iterable[str] = ()) -> Outcome:
@@ -258,6 +259,7 @@ def open(  # noqa: A001 (the word that users look for)
     launch: int | str | Iterable[int | str] | None = None,
     nvtx: str | None = None,
     top: int | None = None,
+    owner: str | None = None,
 ) -> Report:
     """Read and analyse reports, run directories, folders of them, or a pattern of names.
 
@@ -267,6 +269,7 @@ def open(  # noqa: A001 (the word that users look for)
         launch: only these positions, from 0: ``3``, ``range(4)``, ``"2-5"``, ``"0,4,7-9"``.
         nvtx: only launches in whose NVTX ranges, joined by ``/``, this regular expression is found.
         top: only launches of the so many kernels that took most time.
+        owner: only kernels whose owner this regular expression is found in: ``"cublas|cudnn"``, ``"own"``.
 
     Raises:
         UsageError: a selection is wrong or matches nothing, or something other than paths was given.
@@ -281,5 +284,5 @@ def open(  # noqa: A001 (the word that users look for)
         raise UsageError(
             "an empty name was given", remedies=['gemmprof.open(".") reads what lies in this folder']
         )
-    wanted = selection(kernel, launch, nvtx, top)
+    wanted = selection(kernel, launch, nvtx, top, owner)
     return Report(paths, load_session(paths, selection=wanted), wanted)

@@ -108,7 +108,12 @@ class Tools:
         self.folders = folders
 
     def open(
-        self, path: str, kernel: str | None = None, nvtx: str | None = None, tokens: int = TOKENS
+        self,
+        path: str,
+        kernel: str | None = None,
+        nvtx: str | None = None,
+        owner: str | None = None,
+        tokens: int = TOKENS,
     ) -> str:
         """List what a report, run directory or folder holds: families of launches, the most to gain first.
 
@@ -116,9 +121,11 @@ class Tools:
             path: a .ncu-rep file, a run directory, or a folder of them.
             kernel: only kernels in whose full name this regular expression is found, or ids of families: #3.
             nvtx: only launches within NVTX ranges (joined by /) in which this regular expression is found.
+            owner: only kernels whose owner it is found in: own, triton, cublas, cudnn, torch, inductor, nccl.
             tokens: about how long the answer may be.
         """
-        return agents.within(agents.overview(self.folders.session(path, kernel=kernel, nvtx=nvtx)), tokens)
+        session = self.folders.session(path, kernel=kernel, nvtx=nvtx, owner=owner)
+        return agents.within(agents.overview(session), tokens)
 
     def explain(
         self, path: str, kernel: str | None = None, launch: int | str | None = None, tokens: int = TOKENS

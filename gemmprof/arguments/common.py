@@ -72,6 +72,11 @@ def add_selection_arguments(parser: argparse.ArgumentParser) -> None:
         help="those in an NVTX range; nested ranges are joined by /, outermost first",
     )
     group.add_argument(
+        "--owner",
+        metavar="REGEX",
+        help="those whose code is theirs: own, triton, cublas, 'cudnn|cublas', torch ('gemmprof show' lists owners)",
+    )
+    group.add_argument(
         "--top",
         metavar="N",
         type=whole(1),
@@ -97,7 +102,7 @@ def selection(options: argparse.Namespace) -> Selection:
             )
         options.kernel = ",".join(ids)
         options.inputs = [item for item in options.inputs if item not in ids]
-    return selected(options.kernel, options.launch, options.nvtx, options.top)
+    return selected(options.kernel, options.launch, options.nvtx, options.top, options.owner)
 
 
 def typed(options: argparse.Namespace) -> str:
@@ -105,7 +110,7 @@ def typed(options: argparse.Namespace) -> str:
     import shlex
 
     words = ["gemmprof", *options.inputs]
-    for name in ("kernel", "nvtx"):
+    for name in ("kernel", "nvtx", "owner"):
         if value := getattr(options, name):
             words += [f"--{name}", value]
     return shlex.join(words)

@@ -205,6 +205,8 @@ class KernelProfile:
         profiled: False where ncu could not profile the launch: every counter of it is NaN, and its grid may be unknown
             (0 × 0 × 0).
         renamed: values of metrics that the report holds under an older name, by the name of today.
+        lines: ``python`` or ``c`` where the line table of its code names files of that language, '' without line
+            information. Looked at only where the name leaves in doubt whose code it is.
     """
 
     index: int
@@ -225,6 +227,7 @@ class KernelProfile:
     doubts: tuple[str, ...] = ()
     profiled: bool = True
     renamed: Mapping[str, MetricValue] = field(default_factory=dict, repr=False)
+    lines: str = ""
 
     def in_names_of_today(self) -> KernelProfile:
         """The same with `renamed` among the metrics, for analyses; what is shown raw is as the report has it."""

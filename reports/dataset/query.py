@@ -40,7 +40,7 @@ _COMPARE = {
     "!=": "not_equal",
 }
 DURATION = f"{FIGURE}duration"
-IDENTITY = ("report", "launch", "family", "label", "kernel", "nvtx", "device")
+IDENTITY = ("report", "launch", "family", "label", "kernel", "nvtx", "device", "owner")
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +50,7 @@ class Found:
     Attributes:
         family: number of its family in its report (``#3`` is 3); None in a data set that was written without.
         label: the kernel's name as every door spells it; None likewise.
+        owner: word and title of whose code it is (``triton own Triton``); None likewise.
         values: what the condition looked at, by the name that the user wrote.
     """
 
@@ -60,6 +61,7 @@ class Found:
     kernel: str
     nvtx: str
     device: str
+    owner: str | None
     duration_ns: float | None
     values: dict[str, float | None]
 
@@ -171,7 +173,7 @@ def _found_in(texts: pa.ChunkedArray, pattern: str) -> pa.Array:
 
     wanted = regex(pattern)
     coded = texts.combine_chunks().dictionary_encode()
-    met = [wanted.search(text) for text in coded.dictionary.to_pylist()]
+    met = [text is not None and wanted.search(text) for text in coded.dictionary.to_pylist()]
     return pa.array(met, pa.bool_()).take(coded.indices)
 
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from gemmprof.analysis.inputs.families import census, without_values
 from gemmprof.analysis.inputs.named_figures import figures, findings
+from gemmprof.analysis.inputs.owners import owner_of
 from gemmprof.analysis.inputs.patterns import is_report_name, is_run
 from gemmprof.analysis.kernel_analysis import analyse
 from gemmprof.analysis.reading.report import ReportReader, few_collections
@@ -96,7 +97,7 @@ def _stacked(pairs: Sequence[tuple[pa.Table, pa.Table]]) -> pa.Table:
 
 
 _WHOLE = ("launch", "family")
-_TEXTS = ("report", "kernel", "label", "function", "nvtx", "device", "workload")
+_TEXTS = ("report", "kernel", "label", "function", "nvtx", "device", "owner", "workload")
 
 
 def _tables(report: str, *, explained: bool) -> tuple[pa.Table, pa.Table]:
@@ -147,6 +148,7 @@ def _row(report: str, profile: KernelProfile, *, explained: bool) -> dict[str, A
         "function": profile.function_name,
         "nvtx": "/".join(profile.nvtx),
         "device": profile.device.name,
+        "owner": str(owner_of(profile)),
         "workload": profile.workload,
     }
     analysis = analyse(profile)

@@ -92,6 +92,7 @@ class Explained(Part, frozen=True):
     label: Annotated[str, "the name as every door spells it; untrusted text"]
     name: str
     nvtx: tuple[str, ...]
+    owner: Annotated[str, "whose code the kernel is: `own`, `triton`, `torch`, `cublas` …"]
     duration_ns: float | None
     trust: tuple[str, ...]
     at_limit: LimitPart | None
@@ -118,6 +119,7 @@ def explain_document(session: Session) -> ExplainDocument:
                 kernel := session.explanation(member),
                 family=family.id,
                 label=family.label,
+                owner=family.owner.key,
                 at_limit=kernel.at_limit
                 and LimitPart(kernel.at_limit.resource, round(kernel.at_limit.share, SHARE_DIGITS)),
                 findings=tuple(map(finding_part, kernel.findings)),

@@ -27,6 +27,7 @@ class FoundLaunch(Part, frozen=True):
     name: Annotated[str, "demangled name of the kernel; untrusted text"]
     nvtx: Annotated[str, "NVTX ranges around it, joined by /"]
     device: Annotated[str, "name of the GPU"]
+    owner: Annotated[str | None, "whose code the kernel is: `own`, `cublas` …; null in an older data set"]
     duration_ns: Annotated[float | None, "under the profiler"]
     values: Annotated[
         Mapping[str, float | None], "the figures, findings and metrics that the condition names"
@@ -45,7 +46,12 @@ class FindDocument(Document, frozen=True, tag="gemmprof.find/1"):
 def found(answer: Answer, condition: str) -> FindDocument:
     """The launches that a search found."""
     launches = tuple(
-        FoundLaunch.of(item, name=item.kernel, family=None if item.family is None else f"#{item.family}")
+        FoundLaunch.of(
+            item,
+            name=item.kernel,
+            owner=None if item.owner is None else item.owner.partition(" ")[0],
+            family=None if item.family is None else f"#{item.family}",
+        )
         for item in answer.found
     )
     return FindDocument(condition, answer.matches, answer.looked_at, launches)

@@ -43,6 +43,7 @@ class FamilyPart(Part, frozen=True):
     block: tuple[int, ...]
     shared_memory: int
     nvtx: tuple[str, ...]
+    owner: Annotated[str, "whose code the kernel is: `own`, `triton`, `torch`, `cublas` …"]
     total_ns: float | None
     share: float | None
     shortest_ns: float | None
@@ -191,6 +192,7 @@ def _family(family: Family, session: Session) -> FamilyPart:
     return FamilyPart.of(
         family,
         grids=(family.grid,),
+        owner=family.owner.key,
         worst=family.worst and finding_part(family.worst),
         representative=_place(session.kernels[family.representative].profile),
         launches=tuple(_place(session.kernels[position].profile) for position in family.members),

@@ -52,7 +52,7 @@ def _kernel(one: Explained, findings: int, facts: int, places: int, trust: int) 
     name = f"{one.family.id} " if one.family is not None else ""
     yield f"## {name}{code(one.label)}"
     yield ""
-    yield f"{words.duration(kernel)} under the profiler{times}."
+    yield f"{words.duration(kernel)} under the profiler{times}{f'; {one.owner}' if one.owner else ''}."
     if kernel.trust[:trust]:
         yield ""
         yield from (f"> {_plain(sentence)}  " for sentence in kernel.trust[:trust])

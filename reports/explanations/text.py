@@ -89,7 +89,7 @@ def _id(one: Explained) -> str:
 
 def _heading(one: Explained, width: int) -> str:
     """Id, name and time of a family, in one line."""
-    end = words.duration(one.explanation)
+    end = words.duration(one.explanation) + (f", {one.owner}" if one.owner else "")
     end += f", {one.launches} launches, the longest:" if one.launches > 1 else ""
     return _cut(f"{_id(one)}{fit(one.label, max(20, width - len(end) - 6))}  {end}", width)
 

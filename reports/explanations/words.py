@@ -125,6 +125,11 @@ class Explained:
         return visible(self.family.label if self.family is not None else label(self.explanation.name))
 
     @property
+    def owner(self) -> str:
+        """Whose code it is where that is not one's own CUDA, else ''."""
+        return self.family.owner.title if self.family is not None and self.family.owner.key != "own" else ""
+
+    @property
     def launches(self) -> int:
         """How many launches it stands for."""
         return 1 if self.family is None else self.family.count

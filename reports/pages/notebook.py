@@ -180,11 +180,23 @@ def outcome_frame(found: Outcome) -> pd.DataFrame:
 
 
 def _family_rows(found: Sequence[Family]) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
-    columns = ("id", "kernel", "launches", "time", "share", "spread", "grid", "to change first", "saves")
+    columns = (
+        "id",
+        "kernel",
+        "owner",
+        "launches",
+        "time",
+        "share",
+        "spread",
+        "grid",
+        "to change first",
+        "saves",
+    )
     rows: list[tuple[str, ...]] = [
         (
             family.id,
             family.label + (f" in {family.path}" if family.nvtx else ""),
+            family.owner.title,
             f"{family.count:,}",
             nanoseconds(family.total_ns),
             ratio(family.share),

@@ -24,6 +24,7 @@ _TYPES = {
     "name": "string",
     "nvtx": "string",
     "family": "int64",
+    "owner": "string",
     **{f"{what}_{axis}": "int64" for what in ("grid", "block") for axis in "xyz"},
     "registers": "Int64",
     "static_shared_bytes": "Int64",
@@ -65,6 +66,7 @@ def launches_frame(session: Session, metrics: tuple[str, ...] = ()) -> pd.DataFr
             **_row(kernel),
             "kernel": family[position].label,
             "family": family[position].number,
+            "owner": family[position].owner.key,
             **{name: kernel.profile.number(name) for name in metrics},
         }
         for position, kernel in enumerate(session.kernels)

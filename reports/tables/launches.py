@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from gemmprof import metrics as m
+from gemmprof.analysis.inputs.owners import owner_of
 from gemmprof.model import KernelProfile
 from gemmprof.reports.tables.by_instruction import CODE_COLUMNS, LINE_COLUMNS, Columns, add_code
 from gemmprof.reports.tables.metrics import MetricRows
@@ -87,6 +88,7 @@ def _kernel_row(report: str, profile: KernelProfile) -> dict[str, Any]:
         "name": profile.name,
         "function": profile.function_name,
         "mangled": profile.mangled_name,
+        "owner": owner_of(profile).key,
         "device": device.name,
         "compute_capability": ".".join(map(str, device.compute_capability)),
         **{f"grid_{axis}": size for axis, size in zip("xyz", launch.grid, strict=True)},

@@ -147,9 +147,10 @@ def _shares(found: Sequence[Family]) -> float:
 
 def _first_to_change(family: Family, room: int) -> str:
     """What saves most, how much of the family's time, and where, as far as there is room for that."""
+    owner = "" if family.owner.key == "own" else f"{family.owner.title}, "
     if family.worst is None:
-        return fit("nothing found to gain", room)
-    what = f"{finding_title(family.worst).lower()}: {ratio(family.worst.saves, 0)} of it"
+        return fit(f"{owner}nothing found to gain", room)
+    what = f"{owner}{finding_title(family.worst).lower()}: {ratio(family.worst.saves, 0)} of it"
     left = room - len(what) - len(" at ")
     # A place of less than so many letters says nothing any more.
     where = f" at {fit(place(family.worst.places[0]), left)}" if family.worst.places and left >= 10 else ""
@@ -194,7 +195,8 @@ def families_table(found: Sequence[Family], session: Session, *, width: int) -> 
         table.add_column(title, justify="right", no_wrap=True)
     table.add_column("kernel", overflow="fold")
     for family in found:
-        name = visible(family.label) + (f"\n  in {visible(family.path)}" if family.nvtx else "")
+        name = f"{visible(family.label)}\n  {family.owner.title}"
+        name += f", in {visible(family.path)}" if family.nvtx else ""
         if family.worst is not None:
             name += f"\n  {finding_title(family.worst)}: saves {ratio(family.worst.saves, 0)}"
         table.add_row(
@@ -224,7 +226,7 @@ def kernel_parts(
     where = f"launch {profile.index} of {profile.report}" if whole else f"launch {profile.index}"
     if family.count > 1:
         where += f", the longest of {family.count:,}"
-    where = ", ".join(filter(None, (where, whose(profile))))
+    where = ", ".join(filter(None, (where, whose(profile), family.owner.title)))
     yield Text(visible(f"{family.id} {family.label}  ({where})"), style="bold")
     if not sections:
         yield Text("\n".join(textwrap.wrap(visible(analysis.verdict.paragraph), max(30, width - 1))))

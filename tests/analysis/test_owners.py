@@ -10,8 +10,9 @@ from dataclasses import replace
 import pytest
 from recorded_data import DATA, ROOT
 
-from gemmprof.analysis.inputs.owners import OWNERS, owner_of, owner_of_name
+from gemmprof.analysis.inputs.owners import OWNERS, owner_of
 from gemmprof.analysis.reading.report import read_report
+from gemmprof.model import KernelProfile
 
 EXAMPLES = ROOT / "docs" / "examples" / "recorded"
 
@@ -21,14 +22,20 @@ def names() -> list[dict[str, str]]:
         return list(csv.DictReader(file))
 
 
-def test_names_of_public_profiles() -> None:
+@pytest.fixture(scope="module")
+def launch() -> KernelProfile:
+    """A launch without line information, to be given names."""
+    return replace(read_report(EXAMPLES / "transformer.ncu-rep.xz", source=False)[0], lines="")
+
+
+def test_names_of_public_profiles(launch: KernelProfile) -> None:
     rows = names()
     assert len(rows) >= 300
     assert len({row["name"] for row in rows}) == len(rows)
     assert {row["owner"] for row in rows} == OWNERS.keys()
     for held_back in ("no", "yes", "later"):
         those = [row for row in rows if row["held_back"] == held_back]
-        wrong = [row for row in those if owner_of_name(row["name"]).key != row["owner"]]
+        wrong = [row for row in those if owner_of(replace(launch, name=row["name"])).key != row["owner"]]
         assert len(those) > 100
         assert len(wrong) <= 0.02 * len(those), wrong
 
@@ -54,16 +61,20 @@ def test_what_was_held_back_was_chosen_by_a_hash() -> None:
     ],
 )
 def test_reports(report, expected) -> None:  # type: ignore[no-untyped-def]
-    assert Counter(owner_of(profile).key for profile in read_report(report)) == expected
+    assert Counter(owner_of(profile).key for profile in read_report(report, source=False)) == expected
 
 
-def test_source_lines_tell_more_than_a_name() -> None:
-    """What a library ships has no line information; a name that says nothing is Triton's where the file is Python's."""
-    softmax = read_report(EXAMPLES / "softmax_triton.ncu-rep.xz")[0]
-    assert owner_of(softmax).key == "triton"
-    assert owner_of(replace(softmax, source=replace(softmax.source, instructions=(), files={}))).key == "own"
-    gelu = read_report(EXAMPLES / "gelu.ncu-rep.xz")[0]
-    assert owner_of(replace(gelu, name="void vllm::rms_norm_kernel<float>(float *)")).key == "own"
-    assert owner_of_name("void vllm::rms_norm_kernel<float>(float *)").key == "library"
+def test_line_information_tells_more_than_a_name(launch: KernelProfile) -> None:
+    """What a library ships has none; a plain word is Triton's where the file is Python's."""
+    softmax = read_report(EXAMPLES / "softmax_triton.ncu-rep.xz", source=False)[0]
+    assert (softmax.lines, owner_of(softmax).key) == ("python", "triton")
+    assert owner_of(replace(softmax, lines="")).key == "own"
     assert owner_of(replace(softmax, name="triton_poi_fused_add_0")).key == "inductor"
     assert owner_of(replace(softmax, name="cudapy::__main__::add(Array<float, 1, C>)")).key == "own"
+    norm = replace(launch, name="void vllm::rms_norm_kernel<float>(float *)")
+    assert owner_of(norm).key == "library"
+    assert owner_of(replace(norm, lines="c")).key == "own"
+    linked = [
+        p for p in read_report(DATA / "names_templates.ncu-rep.xz", source=False) if p.name.isidentifier()
+    ]
+    assert linked and all(owner_of(one).key == "own" for one in linked)
