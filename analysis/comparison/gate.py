@@ -31,6 +31,7 @@ from gemmprof.analysis.inputs.conditions import (
     parts_of,
 )
 from gemmprof.analysis.inputs.named_figures import ALIASES, QUANTITIES, canonical
+from gemmprof.analysis.inputs.owners import owner_of_name
 from gemmprof.analysis.sections.rules import KNOWN as RULES
 from gemmprof.base.errors import UsageError
 from gemmprof.base.regex import regex
@@ -280,6 +281,7 @@ def _answer(part: Comparison | HasFinding | Match, kernel: Compared) -> _Answer:
     if isinstance(part, Match):
         texts = {
             "kernel": f"{after.name}\n{kernel.match.label}",
+            "owner": str(owner_of_name(after.name)),
             "nvtx": "/".join(after.nvtx),
             "device": after.origin.device,
             "report": after.place[0] if after.place else "",

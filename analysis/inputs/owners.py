@@ -38,7 +38,7 @@ _ALL = (
     Owner("own", "own CUDA", editable=True),
     Owner("triton", "own Triton", editable=True),
     Owner("cutlass", "own CUTLASS", editable=True),
-    Owner("torch", "torch (eager)"),
+    Owner("torch", "torch"),
     Owner("inductor", "torch.compile"),
     Owner("cublas", "cuBLAS"),
     Owner("cudnn", "cuDNN"),
