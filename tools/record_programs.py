@@ -24,6 +24,7 @@ import subprocess
 import sys
 import tarfile
 import time
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -150,6 +151,13 @@ class Session:
         self.found |= {"problems": self.problems, "seconds": self.seconds}
         (self.folder / "measured.json").write_text(json.dumps(self.found, indent=1) + "\n", encoding="utf-8")
 
+    def attempt(self, step: Callable[[Any], None], what: Any) -> None:
+        """One step; what fails is a problem of its own, and the others go on."""
+        try:
+            step(what)
+        except Exception as error:
+            self.problems.append(f"{what}: {type(error).__name__}: {str(error)[:300]}")
+
     def measure(self, program: str) -> None:
         """Times of all variants, and traces."""
         one = Recording(program)
@@ -220,16 +228,20 @@ def record(session: Session) -> None:
     chosen = [one for one in RECORDINGS if not session.only or one.program in session.only]
     programs = dict.fromkeys(one.program for one in chosen)
     with ThreadPoolExecutor(len(programs)) as pool:
-        list(pool.map(session.measure, [p for p in programs if Recording(p).python]))
+        for program in programs:
+            if Recording(program).python:
+                pool.submit(session.attempt, session.measure, program)
     for program in programs:
         if not Recording(program).python:
-            session.measure(program)
+            session.attempt(session.measure, program)
     # Programs in Python import and compile for longer than they are profiled; the GPU is their lock's.
     with ThreadPoolExecutor(3) as pool:
-        list(pool.map(session.profile, [one for one in chosen if one.python and one.variant == "base"]))
+        for one in chosen:
+            if one.python and one.variant == "base":
+                pool.submit(session.attempt, session.profile, one)
     for one in chosen:
         if not one.python or one.variant != "base":
-            session.profile(one)
+            session.attempt(session.profile, one)
 
 
 def main() -> int:
