@@ -12,8 +12,15 @@ from pathlib import Path
 from gemmprof import metrics as m
 from gemmprof.analysis.inputs.families import Census, Family, Place, by_gain, census, families
 from gemmprof.analysis.inputs.one_kernel import stage_launch
-from gemmprof.analysis.inputs.patterns import expand, is_run
-from gemmprof.analysis.inputs.selection import EVERYTHING, Candidate, Selection, nothing_selected, selected
+from gemmprof.analysis.inputs.selection import (
+    EVERYTHING,
+    Candidate,
+    Selection,
+    expand,
+    is_run,
+    nothing_selected,
+    selected,
+)
 from gemmprof.analysis.kernel_analysis import KernelAnalysis, analyse
 from gemmprof.analysis.reading.frame import open_frame
 from gemmprof.analysis.reading.report import ReportReader, few_collections

@@ -15,8 +15,8 @@ from pathlib import Path
 
 from gemmprof.base.documents import json_text
 from gemmprof.base.errors import BuildError
-from gemmprof.base.output import cache_directory
 from gemmprof.base.progress import SILENT, Progress
+from gemmprof.base.system import cache_directory
 from gemmprof.gpu.dtypes import element_type
 from gemmprof.gpu.ptxas import KernelResources
 from gemmprof.gpu.toolchain import Tool, TorchInstallation

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gemmprof.base.errors import BuildError
-from gemmprof.base.output import cache_directory
+from gemmprof.base.system import cache_directory
 from gemmprof.gpu.dtypes import element_type, name_of
 from gemmprof.gpu.ptxas import KernelResources
 from gemmprof.kernels import compiler

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from gemmprof.analysis.reading import disassembly_cache as report_cache
-from gemmprof.base.output import cache_directory
+from gemmprof.base.system import cache_directory
 
 
 def test_off_is_no_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -15,8 +15,8 @@ import shutil
 import time
 from concurrent.futures import ThreadPoolExecutor
 
-from gemmprof.base.output import cache_directory
 from gemmprof.base.progress import SILENT
+from gemmprof.base.system import cache_directory
 from gemmprof.kernels.candidates import compile_candidate
 from gemmprof.kernels.catalog import LADDERS, stage_variants
 from gemmprof.kernels.targets import present_architectures
@@ -24,7 +24,7 @@ from gemmprof.model import Problem
 from gemmprof.model.answers import Search
 from gemmprof.profiler.here import Here
 from gemmprof.profiler.tuning import search as searching
-from gemmprof.profiler.tuning.proposals import search_space
+from gemmprof.profiler.tuning.outcomes import search_space
 
 
 def main() -> None:

@@ -17,7 +17,7 @@ from gemmprof import metrics as m
 from gemmprof.analysis.comparison.code import Code
 from gemmprof.analysis.comparison.noise import limit_of
 from gemmprof.analysis.comparison.quantify import Measures
-from gemmprof.analysis.reading.collected import clock_control, collected_by
+from gemmprof.analysis.reading.context import clock_control, collected_by
 
 if TYPE_CHECKING:
     from gemmprof.model import KernelProfile

@@ -22,8 +22,7 @@ from gemmprof.analysis.comparison.records import (
     times_of,
 )
 from gemmprof.analysis.inputs.families import census
-from gemmprof.analysis.inputs.patterns import expand, is_run
-from gemmprof.analysis.inputs.selection import EVERYTHING, Selection
+from gemmprof.analysis.inputs.selection import EVERYTHING, Selection, expand, is_run
 from gemmprof.analysis.kernel_analysis import KernelAnalysis, analyse
 from gemmprof.analysis.reading.report import ReportReader, code_digests
 from gemmprof.analysis.reading.unpack import unpacked_once

@@ -18,7 +18,7 @@ from typing import TypeVar
 
 from gemmprof.base.documents import DocumentError, json_text, read_json
 from gemmprof.base.foreign_files import UnpackError, read_packed
-from gemmprof.base.output import cache_directory, cache_is_off
+from gemmprof.base.system import cache_directory, cache_is_off
 
 T = TypeVar("T")
 

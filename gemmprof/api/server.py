@@ -18,8 +18,7 @@ from functools import partial, wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from gemmprof.analysis.inputs.patterns import expand
-from gemmprof.analysis.inputs.selection import selection
+from gemmprof.analysis.inputs.selection import expand, selection
 from gemmprof.analysis.session import Session, load_session
 from gemmprof.base.errors import GemmprofError, ReportError, UsageError
 from gemmprof.base.foreign_files import confine

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 if TYPE_CHECKING:
     import subprocess
+    from pathlib import Path
 
 try:
     import fcntl
@@ -148,3 +149,28 @@ def after_fork(forget: Callable[[], None]) -> None:
     """Have a forked child run this first."""
     if hasattr(os, "register_at_fork"):
         os.register_at_fork(after_in_child=forget)
+
+
+# Environment variable that moves the cache; ``off`` (or empty, or 0) turns the cache of disassembly off.
+CACHE_VARIABLE = "GEMMPROF_CACHE"
+
+_OFF = ("", "off", "0")
+
+
+def cache_is_off() -> bool:
+    """True if the user wants nothing kept that is not needed. Builds need their cache: they keep it where it lies."""
+    return os.environ.get(CACHE_VARIABLE) in _OFF
+
+
+def cache_directory() -> Path:
+    """``$GEMMPROF_CACHE``, else ``$XDG_CACHE_HOME/gemmprof``, else ``~/.cache/gemmprof``.
+
+    Raises:
+        RuntimeError: if none is set and there is no home directory.
+    """
+    from pathlib import Path
+
+    named = os.environ.get(CACHE_VARIABLE)
+    if named and not cache_is_off():
+        return Path(named)
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "gemmprof"

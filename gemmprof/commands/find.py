@@ -80,7 +80,7 @@ def run(options: argparse.Namespace) -> int:
 
 def _kept_dataset(inputs: list[Path]) -> Path | None:
     """Where the data set of these inputs is kept between calls; None if nothing is to be kept."""
-    from gemmprof.base.output import cache_directory, cache_is_off
+    from gemmprof.base.system import cache_directory, cache_is_off
 
     if cache_is_off():
         return None

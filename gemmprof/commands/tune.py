@@ -122,7 +122,7 @@ def _list_constraints(variant: Variant, *, as_json: bool) -> int:
     from gemmprof.kernels.compiler import SOURCES
     from gemmprof.kernels.constraints import read_constraints
     from gemmprof.model.answers import TuneConstraintsDocument
-    from gemmprof.profiler.tuning.proposals import search_space
+    from gemmprof.profiler.tuning.outcomes import search_space
 
     sentences = read_constraints(SOURCES / variant.source).sentences
     space = search_space(variant)
@@ -137,7 +137,7 @@ def _list_constraints(variant: Variant, *, as_json: bool) -> int:
 
 
 def _reset(variant: Variant) -> int:
-    from gemmprof.base.output import cache_directory
+    from gemmprof.base.system import cache_directory
     from gemmprof.kernels.tuned import forget_tuned
 
     had = forget_tuned(cache_directory(), variant.name)

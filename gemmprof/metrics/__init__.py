@@ -6,10 +6,9 @@ their names together, so that a reader writes ``metrics.DURATION`` wherever it i
 """
 
 from gemmprof.metrics.compute import *  # noqa: F403
-from gemmprof.metrics.evidence import *  # noqa: F403
 from gemmprof.metrics.groups import *  # noqa: F403
 from gemmprof.metrics.launch import *  # noqa: F403
 from gemmprof.metrics.lean import *  # noqa: F403
 from gemmprof.metrics.memory import *  # noqa: F403
 from gemmprof.metrics.source import *  # noqa: F403
-from gemmprof.metrics.throughput import *  # noqa: F403
+from gemmprof.metrics.throughput import *  # noqa: F403  # noqa: F403

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gemmprof.base.errors import BuildError, DeviceError
-from gemmprof.base.output import cache_directory
 from gemmprof.base.progress import SILENT, Progress
+from gemmprof.base.system import cache_directory
 from gemmprof.kernels.plugin import PLUGIN_VARIABLE
 from gemmprof.kernels.targets import architecture_number
 from gemmprof.model.ladder import Variant

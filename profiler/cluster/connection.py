@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any
 
 from gemmprof.base.errors import DeviceError, GemmprofError, UsageError
 from gemmprof.base.foreign_files import read_text
-from gemmprof.base.output import cache_directory
 from gemmprof.base.progress import SILENT, Progress
+from gemmprof.base.system import cache_directory
 
 if TYPE_CHECKING:
     from distributed import Client

@@ -8,7 +8,8 @@ from pathlib import Path
 
 from gemmprof.base.errors import RunError
 from gemmprof.base.foreign_files import MIB, read_bytes
-from gemmprof.base.output import cache_directory, new_file
+from gemmprof.base.output import new_file
+from gemmprof.base.system import cache_directory
 from gemmprof.kernels.entries import is_whole, new_entry
 
 # A report of a pass; Dask sends what is large in pieces, and keeps it in memory meanwhile.

@@ -18,8 +18,14 @@ from gemmprof.model.ladder import Parameters
 from gemmprof.profiler.places.protocol import Answer, Compiled, Places
 from gemmprof.profiler.program import counted_interrupts
 from gemmprof.profiler.site import Compilers
-from gemmprof.profiler.tuning.outcomes import Journal, candidate_request, describe, identity, outcome_of
-from gemmprof.profiler.tuning.proposals import propose
+from gemmprof.profiler.tuning.outcomes import (
+    Journal,
+    candidate_request,
+    describe,
+    identity,
+    outcome_of,
+    propose,
+)
 
 POLL_SECONDS = 0.2  # how often Ctrl-C is looked for
 

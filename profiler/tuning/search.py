@@ -15,8 +15,8 @@ from dataclasses import astuple, replace
 from pathlib import Path
 
 from gemmprof.base.errors import ProfilerError
-from gemmprof.base.output import cache_directory
 from gemmprof.base.progress import Progress
+from gemmprof.base.system import cache_directory
 from gemmprof.kernels import compiler
 from gemmprof.kernels.tuned import Tuned, save_tuned
 from gemmprof.model.answers import Outcome, Search, TuneDocument
@@ -25,8 +25,14 @@ from gemmprof.profiler.here import HERE
 from gemmprof.profiler.places.protocol import Places, Work
 from gemmprof.profiler.site import Compilers, Site
 from gemmprof.profiler.tuning.exploration import Exploration
-from gemmprof.profiler.tuning.outcomes import Journal, candidate_request, describe, identity, outcome_of
-from gemmprof.profiler.tuning.proposals import search_space
+from gemmprof.profiler.tuning.outcomes import (
+    Journal,
+    candidate_request,
+    describe,
+    identity,
+    outcome_of,
+    search_space,
+)
 
 FINAL_BUDGET = 0.4  # seconds of timing a problem and round among the finalists
 

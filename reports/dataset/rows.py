@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from gemmprof.analysis.inputs.families import census, without_values
 from gemmprof.analysis.inputs.named_figures import figures, findings
 from gemmprof.analysis.inputs.owners import owner_of
-from gemmprof.analysis.inputs.patterns import is_report_name, is_run
+from gemmprof.analysis.inputs.selection import is_report_name, is_run
 from gemmprof.analysis.kernel_analysis import analyse
 from gemmprof.analysis.reading.report import ReportReader, few_collections
 from gemmprof.analysis.reading.unpack import no_such_file

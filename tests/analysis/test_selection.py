@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 from recorded_data import DATA
 
-from gemmprof.analysis.inputs.patterns import expand
-from gemmprof.analysis.inputs.selection import natural, selection, some
+from gemmprof.analysis.inputs.selection import expand, natural, selection, some
 from gemmprof.analysis.session import load_session, selected_reports
 from gemmprof.base.errors import GemmprofError, ReportError, UsageError
 from gemmprof.runs.directory import recorded_run_directory

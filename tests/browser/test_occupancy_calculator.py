@@ -12,10 +12,10 @@ import pytest
 
 from gemmprof import occupancy
 from gemmprof.analysis.occupancy.calculator import RESOURCES, Occupancy
-from gemmprof.analysis.occupancy.curves import curves, resident_warps
 from gemmprof.base.errors import OccupancyError
 from gemmprof.gpu.arch import LIMITS
 from gemmprof.model import ArchLimits
+from gemmprof.reports.figures.occupancy_plot import curves, resident_warps
 from gemmprof.reports.pages.occupancy_page import page_html, preset
 
 PER_ARCHITECTURE = 1_000

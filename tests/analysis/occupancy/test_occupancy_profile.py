@@ -13,9 +13,9 @@ from profiles import launch
 from recorded_data import DATA
 
 from gemmprof import metrics
-from gemmprof.analysis.occupancy.curves import resident_warps
 from gemmprof.analysis.occupancy.of_launch import LaunchOccupancy, _even_share, analyse, of_launch
 from gemmprof.model import KernelProfile, LaunchStatistics, NotCollected
+from gemmprof.reports.figures.occupancy_plot import resident_warps
 
 ReadRecorded = Callable[..., tuple[KernelProfile, ...]]
 

@@ -20,8 +20,8 @@ from recorded_data import ROOT
 from tiny_ladder import TINY
 
 from gemmprof.base.errors import DeviceError, RunError, UsageError
-from gemmprof.base.output import cache_directory
 from gemmprof.base.progress import Silent
+from gemmprof.base.system import cache_directory
 from gemmprof.kernels import catalog
 from gemmprof.kernels.catalog import all_variants
 from gemmprof.model import Problem

@@ -17,7 +17,7 @@ from json_formats import violations
 from profiler_fakes import write_ncu
 from recorded_data import DATA
 
-from gemmprof.analysis.inputs.patterns import expand
+from gemmprof.analysis.inputs.selection import expand
 from gemmprof.base.documents import ErrorDocument
 from gemmprof.profiler.programs.choice import ALL_KERNELS
 from gemmprof.profiler.programs.ranks import rank_of

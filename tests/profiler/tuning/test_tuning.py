@@ -19,8 +19,7 @@ from gemmprof.model.answers import Outcome, Search
 from gemmprof.profiler import here
 from gemmprof.profiler.places.protocol import Answer
 from gemmprof.profiler.tuning import search as searching
-from gemmprof.profiler.tuning.outcomes import Journal, identity
-from gemmprof.profiler.tuning.proposals import distance, propose, search_space
+from gemmprof.profiler.tuning.outcomes import Journal, distance, identity, propose, search_space
 from gemmprof.profiler.tuning.search import tune
 
 VARIANTS = {variant.name: variant for variant in all_variants()}
