@@ -41,6 +41,7 @@ FILES = (
     ("run.json", "gemmprof.runs.run_format", "RunDocument", "of a run directory"),
     ("dataset.json", "gemmprof.reports.dataset.manifest", "Manifest", "of a data set"),
     ("NAME.json.zst", "gemmprof.analysis.comparison.baseline", "Baseline", "of a baseline"),
+    ("--learn-noise FILE", "gemmprof.analysis.comparison.control", "Control", "of a machine's noise"),
     (
         "tuned.json",
         "gemmprof.kernels.tuned",

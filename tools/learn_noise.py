@@ -26,7 +26,7 @@ import numpy as np
 from other_rules import mann_whitney, nvbench, welch
 
 from gemmprof.analysis.comparison.distributions import clipped_squares, location, location_variance
-from gemmprof.analysis.comparison.judgement import FALSE_DISCOVERY_RATE, Batch, Judgement, estimate, judge
+from gemmprof.analysis.comparison.judgement import FAMILY_WISE, Batch, Judgement, estimate, judge
 from gemmprof.analysis.comparison.noise import REFERENCE_NS, NoiseModel, limit_of
 from gemmprof.analysis.reading.report import ReportReader
 from gemmprof.base import amounts
@@ -473,11 +473,11 @@ def single_launches() -> str:
             for at, group in enumerate(chosen):
                 changes, tail = groups[group]
                 probabilities[at] = tail(changes[draw.integers(len(changes))])
-            alarms += bool(probabilities.min() <= FALSE_DISCOVERY_RATE / SINGLES)
+            alarms += bool(probabilities.min() <= FAMILY_WISE / SINGLES)
             changes, tail = groups[chosen[0]]
             for times in found:
                 probability = tail(changes[draw.integers(len(changes))] + math.log(times))
-                found[times] += probability <= FALSE_DISCOVERY_RATE / SINGLES
+                found[times] += probability <= FAMILY_WISE / SINGLES
         rows.append(
             f"| {title} | {alarms} of {COMPARISONS:,} | "
             + " | ".join(f"{100 * n / COMPARISONS:.1f} %" for n in found.values())

@@ -140,21 +140,21 @@ def dependence(batches: Sequence[Sequence[float]]) -> tuple[float, float]:
     return 1 - differences / (2 * squares), 1 / math.sqrt(count)
 
 
-def two_levels(values: Sequence[float], apart: float) -> bool:
-    """Whether the values lie on two levels: a split leaves less than `LEFT_OVER` of their squares.
+def two_levels(values: Sequence[float], apart: float, fewest: int = 2) -> tuple[float, float] | None:
+    """The means of the two levels of the values, None without: a split leaves less than `LEFT_OVER` of squares.
 
     Args:
         values: at least six.
         apart: levels nearer than this are one (neighbouring ticks of a coarse clock).
+        fewest: values of a level; a single one beyond the others is an outlier.
     """
-    # A single value beyond the others is an outlier and no level.
     ordered = sorted(values)
     total = _squares(ordered)
-    for at in range(2, len(ordered) - 1):
+    for at in range(fewest, len(ordered) - fewest + 1):
         left, right = ordered[:at], ordered[at:]
         if right[0] - left[-1] > apart and _squares(left) + _squares(right) < LEFT_OVER * total:
-            return True
-    return False
+            return statistics.fmean(left), statistics.fmean(right)
+    return None
 
 
 LEFT_OVER = 0.07

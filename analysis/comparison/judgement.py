@@ -31,9 +31,14 @@ from gemmprof.analysis.comparison.noise import Noise
 
 Verdict = Literal["same", "faster", "slower", "unclear"]
 
-FALSE_DISCOVERY_RATE = 0.02
+FALSE_DISCOVERY_RATE = 0.035
 """Share of the reported changes that may be false; where nothing changed, the chance of reporting any. Measured, with
-`SMALLEST_SHARE`, it is 0.9 % of kernels judged alone at three launches (tools/learn_noise.py)."""
+`SMALLEST_SHARE` and `USUAL_ERRORS`, it is 1 % of kernels judged alone at three launches (tools/learn_noise.py)."""
+FAMILY_WISE = 0.01
+"""The same for all kernels together that were launched once a side: their errors are not independent."""
+USUAL_ERRORS = 3.2
+"""A change is at least so many standard errors of what is usual for such a kernel: launches that agree by chance are
+not taken at their word. Chosen with the rate, by the tables of tools/learn_noise.py."""
 EQUIVALENT_WITHIN = 0.01
 """Changes that are surely smaller than this are no change: 1 %."""
 SMALLEST_SHARE = 0.7
@@ -41,7 +46,7 @@ SMALLEST_SHARE = 0.7
 nobody, and half of the false alarms of steady kernels are so small."""
 TICKS = 1.5
 """Times that do not scatter beyond a tick of the clock must lie further apart than neighbouring ticks to differ."""
-EQUIVALENCE_LEVEL = 0.05
+EQUIVALENCE_LEVEL = 0.04
 """Error rate of each of the two one-sided tests behind SAME (Schuirmann, J. Pharmacokinet. Biopharm. 15, 1987)."""
 POWER = 0.95
 """`Judgement.detectable` is found with this probability."""
@@ -53,9 +58,9 @@ FEWEST_IN_ORDER = 6
 """Launches of one process that the search for drift and modes needs."""
 BEYOND_CHANCE = 2.1
 """Neighbours are called alike from so many standard deviations of chance on: in 1 of 100 series without order."""
-SHARE_OF_MODES = 2.0
-"""Launches that drift or change between modes say little of where another process lies: it may be on the other level,
-which is two of their standard deviations away."""
+SHARE_OF_DRIFT = 2.0
+"""Launches that drift say little of where another process lies: it may be at the drift's other end, which is two of
+their standard deviations away."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +110,7 @@ class Estimate:
         own_share: share of what is known of the noise that these data gave: 0 without repetitions.
         paired: True where launches were compared occurrence by occurrence.
         unsteady: True where the launches of a process drift or change between modes.
-        least: a change has to be larger than this to be one, as a part of the time (ticks of the clock).
+        least: a change has to be larger than this to be one, as a part of the time (ticks of the clock, what is usual).
     """
 
     before: float
@@ -179,9 +184,10 @@ def estimate(before: Sequence[Batch], after: Sequence[Batch], noise: Noise) -> E
         own = differences.freedom
         # A difference of two launches has twice the variance of one; the batch stands for both sides.
         sigmas, weights = noise.spreads(differences.squares / 2, own)
-        alike, share = _unsteady([differences])
+        order = _order([differences])
         errors = [
-            2 * sigma**2 * location_variance(differences.count) * alike + 2 * noise.between(sigma**2, share)
+            2 * sigma**2 * location_variance(differences.count) * order.alike
+            + 2 * (noise.between(sigma**2, order.share) + order.modes)
             for sigma in sigmas
         ]
         rounding = _rounding(differences)
@@ -189,9 +195,9 @@ def estimate(before: Sequence[Batch], after: Sequence[Batch], noise: Noise) -> E
         both = [*before, *after]
         own = sum(batch.freedom for batch in both)
         sigmas, weights = noise.spreads(sum(batch.squares for batch in both), own)
-        alike, share = _unsteady(both)
+        order = _order(both)
         typical = sum(sigma**2 * weight for sigma, weight in zip(sigmas, weights, strict=True))
-        sides = [_weighted(side, alike * typical, noise, share) for side in (before, after)]
+        sides = [_weighted(side, order.alike * typical, noise, order) for side in (before, after)]
         centres = sides[0].centre, sides[1].centre
         apart = len(before) + len(after) - 2
         distance = sum(side.distance for side in sides)
@@ -199,37 +205,75 @@ def estimate(before: Sequence[Batch], after: Sequence[Batch], noise: Noise) -> E
         errors = [
             inflation
             * sum(
-                side.launches * alike * sigma**2 + side.processes * noise.between(sigma**2, share)
+                side.launches * order.alike * sigma**2
+                + side.processes * (noise.between(sigma**2, order.share) + order.modes)
                 for side in sides
             )
             for sigma in sigmas
         ]
         rounding = sum(side.rounding for side in sides)
+    least = TICKS * max(batch.step if _rounding(batch) else 0.0 for batch in (*before, *after))
+    if own:
+        usual = sum(
+            (noise.middle**2 * location_variance(sum(batch.count for batch in side)))
+            for side in (before, after)
+        )
+        least = max(least, USUAL_ERRORS * math.sqrt(usual))
     return Estimate(
         *centres,
         Mixture(weights, tuple(math.sqrt(error + rounding) for error in errors)),
         own / (own + 1),
         pairs is not None,
-        share is not None,
-        TICKS * max(batch.step if _rounding(batch) else 0.0 for batch in (*before, *after)),
+        order.unsteady,
+        least,
     )
 
 
-def _unsteady(batches: Sequence[Batch]) -> tuple[float, float | None]:
+@dataclass(frozen=True, slots=True)
+class _Order:
     """What a drift, modes, or neighbours that are alike make of the noise.
 
-    Returns:
-        by how much the variance of a location grows, and the spread of whole processes as a part of that within them
-        where launches drift or have modes (None: as usual).
+    Attributes:
+        alike: by how much the variance of a location grows.
+        share: the spread of whole processes as a part of that within them (None: as usual).
+        modes: variance of a process that may be on either of two levels; 0 without.
     """
+
+    alike: float = 1.0
+    share: float | None = None
+    modes: float = 0.0
+
+    @property
+    def unsteady(self) -> bool:
+        return self.share is not None or self.modes > 0
+
+
+def _order(batches: Sequence[Batch]) -> _Order:
+    """What the order and the levels of launches say of other processes."""
     series = [batch for batch in batches if len(batch.logs) >= FEWEST_IN_ORDER]
+    if distance := _levels_apart(series):
+        return _Order(modes=distance**2 / 4)
     alike, chance = dependence([batch.logs for batch in series])
-    if any(two_levels(batch.logs, 4 * batch.step) for batch in series):
-        return 1.0, SHARE_OF_MODES
     if alike <= BEYOND_CHANCE * chance:
-        return 1.0, None
+        return _Order()
     # The variance of a mean of values whose neighbours correlate by r, as in an autoregression.
-    return (1 + alike) / (1 - min(alike, 0.9)), SHARE_OF_MODES
+    return _Order((1 + alike) / (1 - min(alike, 0.9)), SHARE_OF_DRIFT)
+
+
+def _levels_apart(series: Sequence[Batch]) -> float:
+    """How far two levels lie apart, on both of which a process has launches; 0 without such.
+
+    They are looked for in each process, then in all together: a process that was on one level but once shows that the
+    other process's level is no change.
+    """
+    found = [two_levels(batch.logs, 4 * batch.step) for batch in series]
+    if len(series) > 1:
+        together = [log for batch in series for log in batch.logs]
+        few = min(len(batch.logs) for batch in series) // 2
+        levels = two_levels(together, 4 * max(batch.step for batch in series), few)
+        if levels and any(min(batch.logs) < sum(levels) / 2 < max(batch.logs) for batch in series):
+            found.append(levels)
+    return max((high - low for low, high in filter(None, found)), default=0.0)
 
 
 def _rounding(batch: Batch) -> float:
@@ -256,8 +300,8 @@ class _Side:
     distance: float
 
 
-def _weighted(side: Sequence[Batch], variance: float, noise: Noise, share: float | None) -> _Side:
-    between = noise.between(variance, share)
+def _weighted(side: Sequence[Batch], variance: float, noise: Noise, order: _Order) -> _Side:
+    between = noise.between(variance, order.share) + order.modes
     within = [variance * location_variance(batch.count) + _rounding(batch) for batch in side]
     weights = [1 / (part + between) for part in within]
     total = sum(weights)
@@ -312,8 +356,13 @@ def judge(
     share = len(repeated) / max(len(estimates), 1)
     _, level = rejected([one.probability for one in repeated], rate * share)
     # What rests on the usual noise alone errs in the same way for many kernels at once: there each stands for itself.
-    single = rate / max(len(estimates), 1)
+    single = min(rate, FAMILY_WISE) / max(len(estimates), 1)
     return [_judgement(one, level if one.own_share > 0 else single, margin) for one in estimates]
+
+
+def as_measured(value: float) -> float:
+    """A value that went through a logarithm and back, without the digits that this made."""
+    return float(f"{value:.13g}")
 
 
 def _judgement(one: Estimate, level: float, margin: float) -> Judgement:
@@ -328,8 +377,8 @@ def _judgement(one: Estimate, level: float, margin: float) -> Judgement:
         verdict = "same"
     return Judgement(
         verdict,
-        math.exp(one.before),
-        math.exp(one.after),
+        as_measured(math.exp(one.before)),
+        as_measured(math.exp(one.after)),
         math.expm1(one.change),
         math.expm1(one.change - width),
         math.expm1(one.change + width),

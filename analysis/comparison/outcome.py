@@ -10,18 +10,19 @@ from statistics import NormalDist
 from typing import TYPE_CHECKING, Literal
 
 from gemmprof.analysis.comparison.causes import what_changed
+from gemmprof.analysis.comparison.control import Control
 from gemmprof.analysis.comparison.judgement import (
     EQUIVALENT_WITHIN,
     FALSE_DISCOVERY_RATE,
     Batch,
     Estimate,
     Judgement,
+    as_measured,
     estimate,
     judge,
 )
 from gemmprof.analysis.comparison.matching import Match
 from gemmprof.analysis.comparison.matching import match as paired
-from gemmprof.analysis.comparison.noise import Noise
 from gemmprof.analysis.comparison.noise_classes import TIMED, UNDER_NCU
 from gemmprof.analysis.comparison.quantify import Change, Measures, changes_between, measures
 from gemmprof.analysis.comparison.reasons import (
@@ -31,7 +32,7 @@ from gemmprof.analysis.comparison.reasons import (
     reasons,
     same_code,
 )
-from gemmprof.analysis.comparison.records import KernelRecord, origin_of
+from gemmprof.analysis.comparison.records import KernelRecord, batches, origin_of
 from gemmprof.analysis.comparison.sides import Side, disassembled
 from gemmprof.analysis.kernel_analysis import KernelAnalysis
 from gemmprof.base.amounts import brief
@@ -44,8 +45,6 @@ if TYPE_CHECKING:
 
 Verdict = Literal["same", "faster", "slower", "unclear", "new", "gone"]
 
-STEP_NS = 32.0
-"""Resolution of ncu's durations where they are multiples of it, as on recent GPUs."""
 CONTROLS = 5
 """From so many kernels with the same code and counters on, what they did tells how much the machine changed."""
 WORK_WITHIN = 0.02
@@ -165,10 +164,10 @@ def _with_all_launches(record: KernelRecord, seconds: float | None) -> Measures:
     """The quantities of the middle launch, time and cycles those of all its launches, as the verdict has them."""
     values = dict(record.measures.values)
     if "duration" in values and seconds is not None:
-        values["duration"] = seconds * 1e9
+        values["duration"] = as_measured(seconds * 1e9)
     cycles = _cycles(record)
     if "elapsed_cycles" in values and cycles is not None:
-        values["elapsed_cycles"] = math.exp(cycles)
+        values["elapsed_cycles"] = as_measured(math.exp(cycles))
     return replace(record.measures, values=values)
 
 
@@ -235,6 +234,7 @@ def compare_matches(
     margin: float = EQUIVALENT_WITHIN,
     rate: float = FALSE_DISCOVERY_RATE,
     across: Collection[str] = (),
+    control: Control | None = None,
 ) -> Outcome:
     """Judge pairs of kernels.
 
@@ -243,16 +243,19 @@ def compare_matches(
         before, after: titles of the sides.
         margin, rate: see `judgement`.
         across: which of `ACROSS` may differ.
+        control: the noise of one's own machine, if it was learnt.
 
     Raises:
         UsageError: if cards, clock controls or sets differ and that was not asked for.
     """
     notes = list(_differences(matches, across))
+    if control is not None:
+        notes += [control.words(), *_elsewhere(matches, control)]
     ladder = bool(matches) and all(match.how == "ladder" for match in matches)
     found = [_unjudged(match) for match in matches]
     estimates: dict[int, Estimate] = {}
     for position, one in enumerate(found):
-        made = _estimate(one)
+        made = _estimate(one, control)
         if made is not None:
             estimates[position], found[position] = made
     spread = _moved_controls(found, estimates)
@@ -298,6 +301,14 @@ def _of_launch(label: str, analysis: KernelAnalysis, timing: Timing | None) -> K
     )
 
 
+def _elsewhere(matches: Sequence[Match], control: Control) -> Iterator[str]:
+    """Where the control was not recorded as these sides were."""
+    for what, learnt in (("device", control.device), ("clock_control", control.clock_control)):
+        found = {getattr(match.after.origin, what) for match in matches if match.after} - {"", learnt}
+        if learnt and found:
+            yield f"The noise was learnt elsewhere: {learnt}, and not {', '.join(sorted(found))}."
+
+
 def _one_process(match: Match) -> bool:
     return all(record is not None and len(record.times) == 1 for record in (match.before, match.after))
 
@@ -322,7 +333,7 @@ def _unjudged(match: Match) -> Compared:
     )
 
 
-def _estimate(one: Compared) -> tuple[Estimate, Compared] | None:
+def _estimate(one: Compared, control: Control | None) -> tuple[Estimate, Compared] | None:
     before, after = one.match.before, one.match.after
     if before is None or after is None:
         return None
@@ -331,27 +342,10 @@ def _estimate(one: Compared) -> tuple[Estimate, Compared] | None:
     if not left or not right:
         return None
     seconds = math.exp(left[0].centre)
-    noise = noise_of(before, seconds, timed)
+    mine = control is not None and control.timed == timed
+    model = control.noise if control is not None and mine else TIMED if timed else UNDER_NCU
+    noise = model.of(seconds * 1e9, "" if timed else before.limit)
     return estimate(left, right, noise), replace(one, timed=timed, noise=noise.name, note="")
-
-
-def noise_of(record: KernelRecord, seconds: float, timed: bool) -> Noise:
-    """What is usual for a kernel that takes so long."""
-    return (TIMED if timed else UNDER_NCU).of(seconds * 1e9, "" if timed else record.limit)
-
-
-def batches(record: KernelRecord, timed: bool) -> list[Batch]:
-    """The repetitions of a kernel by process, in seconds: without the profiler, or as ncu measured them."""
-    found = []
-    for times in record.times:
-        if timed:
-            if times.timed is not None:
-                found.append(Batch.of_summary(*times.timed, times.repetitions))
-        elif times.nanoseconds:
-            coarse = all(value % STEP_NS == 0 for value in times.nanoseconds)
-            seconds = [value / 1e9 for value in times.nanoseconds]
-            found.append(Batch.of_times(seconds, STEP_NS / 1e9 if coarse else 0.0))
-    return found
 
 
 def _moved_controls(found: Sequence[Compared], estimates: dict[int, Estimate]) -> float:

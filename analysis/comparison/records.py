@@ -15,6 +15,7 @@ from msgspec import Meta
 
 from gemmprof import metrics as m
 from gemmprof.analysis.comparison.code import Code
+from gemmprof.analysis.comparison.judgement import Batch
 from gemmprof.analysis.comparison.noise import limit_of
 from gemmprof.analysis.comparison.quantify import Measures
 from gemmprof.analysis.reading.context import clock_control, collected_by
@@ -22,6 +23,8 @@ from gemmprof.analysis.reading.context import clock_control, collected_by
 if TYPE_CHECKING:
     from gemmprof.model import KernelProfile
 
+STEP_NS = 32.0
+"""Resolution of ncu's durations where they are multiples of it, as on recent GPUs."""
 Positive = Annotated[float, Meta(gt=0)]
 """Times and clocks are compared as ratios: a baseline that holds another number is refused where it is read."""
 Count = Annotated[int, Meta(ge=0)]
@@ -217,3 +220,17 @@ def limit_of_launch(profile: KernelProfile) -> str:
     """What limits a launch, '' where the throughputs were not collected."""
     compute, memory = profile.number(m.SM_THROUGHPUT), profile.number(m.MEMORY_THROUGHPUT)
     return "" if compute is None or memory is None else limit_of(compute, memory)
+
+
+def batches(record: KernelRecord, timed: bool) -> list[Batch]:
+    """The repetitions of a kernel by process, in seconds: without the profiler, or as ncu measured them."""
+    found = []
+    for times in record.times:
+        if timed:
+            if times.timed is not None:
+                found.append(Batch.of_summary(*times.timed, times.repetitions))
+        elif times.nanoseconds:
+            coarse = all(value % STEP_NS == 0 for value in times.nanoseconds)
+            seconds = [value / 1e9 for value in times.nanoseconds]
+            found.append(Batch.of_times(seconds, STEP_NS / 1e9 if coarse else 0.0))
+    return found

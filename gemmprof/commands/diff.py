@@ -8,6 +8,7 @@ change that shows. Several reports a side are better still. Same code with same 
   gemmprof diff --against main new.ncu-rep --fail-if 'time > +3%' --fail-if 'local_memory > 0'
   gemmprof diff run/ --before 5 --after 6                     two stages of one run (5@2048: on another shape)
   gemmprof diff --build old.log new.log --fail-if 'registers > +0'   logs of nvcc -Xptxas -v, cubins or objects
+  gemmprof diff --learn-noise noise.json control_*.ncu-rep    what this machine's noise is; then: --noise noise.json
   gemmprof diff ladder.ncu-rep                                a ladder: each kernel with the one before it
 
 Exit codes: 0 the gate holds (or none was given), 1 it is broken, 2 an error.
@@ -93,6 +94,12 @@ def _add_sides(parser: argparse.ArgumentParser) -> None:
     sides.add_argument(
         "--each-launch", action="store_true", help="the n-th launch with the n-th: no repetitions"
     )
+    sides.add_argument(
+        "--learn-noise",
+        metavar="FILE",
+        help="the inputs are several reports of one unchanged program: write what this machine's noise is",
+    )
+    sides.add_argument("--noise", metavar="FILE", help="compare with the noise that --learn-noise wrote")
     common.add_selection_arguments(parser)
 
 
@@ -138,6 +145,8 @@ def run(options: argparse.Namespace) -> int:
     from gemmprof.analysis.comparison.gate import check
     from gemmprof.analysis.comparison.waivers import read_waivers
 
+    if options.learn_noise:
+        return _learn_noise(options)
     conditions = _conditions(options)
     waivers = read_waivers(Path(options.waivers)) if options.waivers else ()
     outcome = _built(options) if options.build else _outcome(options, gated=bool(conditions))
@@ -159,6 +168,31 @@ def run(options: argparse.Namespace) -> int:
         print(f"gemmprof diff: {note}", file=sys.stderr)
     lost = bool(outcome.broken) and not options.allow_gone
     return 0 if (gate is None or gate.holds) and not lost else 1
+
+
+def _learn_noise(options: argparse.Namespace) -> int:
+    """Write the noise of this machine; 1 where a report could not be read."""
+    from gemmprof.analysis.comparison.control import learn
+    from gemmprof.analysis.comparison.sides import load_side
+    from gemmprof.base.documents import json_text
+
+    if options.other or options.against or options.build or options.fail_if or not options.inputs:
+        raise UsageError(
+            "--learn-noise takes several reports of one unchanged program, and nothing to compare them with",
+            remedies=["gemmprof diff --learn-noise noise.json control_*.ncu-rep"],
+        )
+    target = common.new_output(options.learn_noise, force=options.force)
+    side = load_side(options.inputs, common.selection(options))
+    common.name_failures(options, side.failures)
+    control = learn(side)
+    with new_file(target) as temporary:
+        temporary.write_text(json_text(control) + "\n", encoding="utf-8")
+    if options.json:
+        common.print_json(control)
+    else:
+        common.console().print(control.words(), markup=False, highlight=False)
+    common.announce(target)
+    return 1 if side.failures else 0
 
 
 def _built(options: argparse.Namespace) -> Outcome:
@@ -197,6 +231,7 @@ def _conditions(options: argparse.Namespace) -> list[str]:
 def _outcome(options: argparse.Namespace, *, gated: bool) -> Outcome | None:
     """The comparison that the options mean; None where one report alone was only summarised."""
     from gemmprof.analysis.comparison import matching
+    from gemmprof.analysis.comparison.control import read_control
     from gemmprof.analysis.comparison.outcome import compare_matches
     from gemmprof.analysis.reading.unpack import unpacked_once
 
@@ -232,6 +267,7 @@ def _outcome(options: argparse.Namespace, *, gated: bool) -> Outcome | None:
         after=later.title,
         margin=options.same_within / 100,
         across=options.across,
+        control=read_control(Path(options.noise)) if options.noise else None,
     )
 
 

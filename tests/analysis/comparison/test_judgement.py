@@ -166,6 +166,22 @@ class TestVerdicts:
             width = verdict(*independent)
             assert width.high - width.low < found.high - found.low
 
+    def test_a_process_that_was_once_on_the_others_level_shows_modes(self) -> None:
+        low, high = launches(3, 12, 0.0005), launches(4, 12, 0.0005, 103.0)
+        assert verdict(low, high).verdict == "slower" and not verdict(low, high).unsteady
+        for mixed in (low[:11] + high[:1], low[:9] + high[:3]):
+            found = verdict(mixed, high)
+            assert found.verdict == "unclear" and found.unsteady
+        # A cold first launch of each side is no level.
+        cold = [110.0]
+        assert verdict(cold + low[1:], cold + high[1:]).verdict == "slower"
+
+    def test_launches_that_agree_by_chance_are_not_taken_at_their_word(self) -> None:
+        usual = UNDER_NCU.of(2e4, "memory")  # 0.9 %
+        sides = [[Batch.of_times([middle, middle * 1.0002, middle * 0.9998])] for middle in (2e4, 2.016e4)]
+        (judged,) = judge([estimate(*sides, usual)])
+        assert judged.probability < 0.035 and judged.verdict == "unclear"
+
     def test_a_summary_says_what_its_times_say(self) -> None:
         times = sorted(launches(5, 200, 0.01))
         summary = Batch.of_summary(times[100], times[20], times[180], 200)
@@ -204,5 +220,10 @@ def test_error_rates_are_what_was_promised() -> None:
     # Of kernels as much longer: 35 at once, then each alone beside other rules.
     assert percent(share["2 %", "3"][3]) >= 80 and percent(share["2 %", "12"][3]) >= 95
     (ours,) = (row for row in rows if row[0] == "gemmprof")
-    assert percent(ours[1]) <= 1.5 and percent(ours[2]) >= 85 and percent(ours[3]) <= 0.6
-    assert percent(ours[4]) >= 78
+    assert percent(ours[1]) <= 1.2 and percent(ours[2]) >= 90 and percent(ours[3]) <= 0.6
+    assert percent(ours[4]) >= 82
+    # A true change of 1 % is never called SAME, and modes and drifts alarm in one of twenty.
+    assert percent(share["1 %", "3"][5]) <= 4 and percent(share["1 %", "12"][5]) <= 4
+    assert all(percent(row[1]) <= 5 for row in rows if "modes" in row[0] or "drift" in row[0])
+    singles = [row for row in rows if row[0] in ("the recorded kernels", "a transformer's")]
+    assert len(singles) == 2 and all(int(row[1].split()[0]) <= 10 for row in singles)
