@@ -66,7 +66,7 @@ docs: $(VENV)/.installed-docs
 
 # On the GPU machine torch is already in some Python; gemmprof is used from this checkout.
 test-gpu:
-	$(PYTHON) -m pytest -m gpu -p no:cacheprovider $(if $(GPU_JOBS),-n $(GPU_JOBS) --dist worksteal) $(shell grep -rlE 'mark\.gpu' tests --include='test_*.py')
+	$(PYTHON) -m pytest -m gpu -p no:cacheprovider $(if $(GPU_JOBS),-n $(GPU_JOBS) --maxschedchunk 1) $(shell grep -rlE 'mark\.gpu' tests --include='test_*.py')
 
 # What is written is beside the recorded run, and README says it.
 campaign-gpu:

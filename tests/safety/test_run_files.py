@@ -18,7 +18,7 @@ from typing import Any
 import in_process
 import pytest
 from reports_in_bytes import blocks
-from scale import inputs
+from scale import few, inputs
 
 from gemmprof.analysis.session import load_session, reports_of
 from gemmprof.base.errors import ReportError, RunError, UsageError
@@ -67,7 +67,7 @@ def mutated(base: dict[str, Any], number: int) -> tuple[str, dict[str, Any]]:
 def test_a_changed_run_file_is_read_or_refused(run: Path) -> None:
     base = json.loads((run / RUN_FILE).read_text())
     outcomes = {"read": 0, "refused": 0}
-    for number in range(inputs(120, 600)):
+    for number in range(inputs(60, 600)):
         place, document = mutated(base, number)
         (run / RUN_FILE).write_text(json.dumps(document))
         try:
@@ -78,7 +78,7 @@ def test_a_changed_run_file_is_read_or_refused(run: Path) -> None:
         else:
             assert found.ladders and all(result.problem in found.problems for result in found.results), place
             outcomes["read"] += 1
-    assert min(outcomes.values()) > inputs(10, 50), outcomes
+    assert min(outcomes.values()) > inputs(5, 50), outcomes
 
 
 def test_commands_on_a_changed_run_file(run: Path) -> None:
@@ -86,7 +86,7 @@ def test_commands_on_a_changed_run_file(run: Path) -> None:
     shutil.rmtree(run / "reports")
     base = json.loads((run / RUN_FILE).read_text())
     codes = set()
-    for number in range(inputs(12, 60)):
+    for number in range(inputs(10, 60)):
         place, document = mutated(base, 1000 + number)
         (run / RUN_FILE).write_text(json.dumps(document))
         command = COMMANDS[number % len(COMMANDS)]
@@ -176,7 +176,7 @@ CHANGES: dict[str, tuple[Callable[[bytes], bytes], str]] = {
 }
 
 
-@pytest.mark.parametrize("kind", CHANGES)
+@pytest.mark.parametrize("kind", few(CHANGES, ["gained"]))
 def test_a_report_that_is_not_the_collected_one_is_refused_unless_trusted(kind: str, run: Path) -> None:
     change, says = CHANGES[kind]
     report = unpacked(run)
