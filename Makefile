@@ -9,6 +9,7 @@
 #   make campaign-gpu  a million random products by all stages, and compute-sanitizer (GPU machine); test-gpu has a part
 #   make record     collect the recorded run again      (GPU machine)
 #   make record-noise  collect the kernels of tests/cuda/noise again and again (GPU machine), for docs/comparison.md
+#   make ceilings      measure what this machine's GPU reaches, for gemmprof/gpu/arch.py (GPU machine)
 #   make record-pairs  record the corpus of tests/data/pairs again (GPU machine)
 #   make bench      measure reading and export speed
 
@@ -20,7 +21,7 @@ JOBS   ?= 2
 OUTPUT ?= gemmprof-report
 TESTS  ?= tests
 
-.PHONY: docs report test campaign lint test-gpu campaign-gpu record record-noise record-pairs bench clean
+.PHONY: docs report test campaign lint test-gpu campaign-gpu record record-noise record-pairs ceilings bench clean
 
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
@@ -77,6 +78,9 @@ record:
 
 record-noise:
 	$(PYTHON) tools/record_noise.py $(or $(OUT),/tmp/gemmprof-noise-recorded)
+
+ceilings:
+	$(PYTHON) tools/measure_ceilings.py $(or $(OUT),/tmp/gemmprof-ceilings) $(ARGS)
 
 record-pairs:
 	$(PYTHON) tools/record_pairs.py $(or $(OUT),/tmp/gemmprof-recorded) $(ARGS)

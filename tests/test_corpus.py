@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from gemmprof.analysis.reading.report import read_report
+from gemmprof.gpu.arch import MEASURED
 
 ROOT = Path(__file__).resolve().parent.parent
 DATA = ROOT / "tests" / "data" / "pairs"
@@ -213,3 +214,11 @@ def test_recording_one_pair(tmp_path: Path) -> None:
     (pair,) = json.loads((tmp_path / "pairs" / "outcomes.json").read_text(encoding="utf-8"))["pairs"]
     assert pair["pair"] == "transpose_direct" and saved(pair) > 0.2
     assert len(read_report(tmp_path / "pairs" / pair["flawed"]["report"])) == 2
+
+
+def test_what_a_chip_does_in_practice_follows_from_its_ceilings(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(ROOT / "tools")
+    entry = importlib.import_module("measure_ceilings").entry
+    content = recorded("ceilings.json")
+    for name, value in entry(content, content).items():
+        assert getattr(MEASURED, name) == pytest.approx(value, rel=0.03), name

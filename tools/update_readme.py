@@ -112,6 +112,8 @@ def latency_rows() -> str:
         "a warp's last stores": MEASURED.store_cycles,
         "each further line of a request": MEASURED.tag_cycles,
         "each further pass of a shared access": MEASURED.wavefront_cycles,
+        "a barrier of one warp": MEASURED.barrier_cycles,
+        "each further warp at a barrier": MEASURED.barrier_warp_cycles,
     }
     table = [f"| {name} | {cycles:.0f} |" for name, cycles in rows.items()]
     return "\n".join(["| from there to the consumer, idle machine | cycles |", "|---|---:|", *table])

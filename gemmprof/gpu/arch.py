@@ -55,6 +55,8 @@ _H200 = Practice(
     fence_cycles=1000.0,
     tag_cycles=2.0,
     wavefront_cycles=2.0,
+    barrier_cycles=19.0,
+    barrier_warp_cycles=1.9,
 )
 
 

@@ -21,6 +21,8 @@ class Practice:
         fence_cycles: a fence, once nothing is under way before it.
         tag_cycles: more for each further 128-byte line that a request touches.
         wavefront_cycles: more for each further wavefront of a shared access.
+        barrier_cycles, barrier_warp_cycles: a barrier that all warps of a block reach at once, and more for each warp
+            of the block beyond the first.
     """
 
     card: str
@@ -34,6 +36,8 @@ class Practice:
     fence_cycles: float
     tag_cycles: float
     wavefront_cycles: float
+    barrier_cycles: float
+    barrier_warp_cycles: float
 
 
 @dataclass(frozen=True, slots=True)

@@ -216,7 +216,7 @@ class TimeModel:
             )
             found += arithmetic * sum(fix.instructions.values()) / work.total_executed
         if fix.barriers and work.warp_cycles:
-            found += fix.barriers * work.practice.shared_cycles / work.warp_cycles
+            found += fix.barriers * barrier_cycles(work) / work.warp_cycles
         return found
 
     def resident(self, fix: Fix) -> float:
@@ -302,6 +302,12 @@ class TimeModel:
     def with_settings(self, **changes: float) -> TimeModel:
         """The same launch with other numbers."""
         return TimeModel(self.work, replace(self.settings, **changes))
+
+
+def barrier_cycles(work: Work) -> float:
+    """Cycles that a warp of this launch waits at a barrier which all warps of its block reach at once."""
+    warps = max(1.0, work.profile.launch.threads_per_block / 32.0)
+    return work.practice.barrier_cycles + work.practice.barrier_warp_cycles * (warps - 1.0)
 
 
 def _more_busy(work: Work, key: str, fix: Fix) -> float:

@@ -67,6 +67,27 @@ Family l2_read("l2_read", "bytes", {9, 27}, {},
 Family l2_write("l2_write", "bytes", {18}, {},
     [](Buffers &b, long mb) { return streaming<WRITE, 2>(b, mb, sms() * 4, 512, 1024 / mb); });
 
+// Every thread reads words of four bytes from anywhere, a sector of 32 bytes each; eight are in flight.
+__global__ void __launch_bounds__(512) anywhere(const float *in, float *out, unsigned mask, int rounds) {
+    unsigned at = hash(blockIdx.x * blockDim.x + threadIdx.x);
+    float sum = 0.0f;
+    for (int r = 0; r < rounds; ++r) {
+        float v[8];
+#pragma unroll
+        for (int k = 0; k < 8; ++k) v[k] = __ldcg(&in[(at = at * 1664525u + 1013904223u) >> 3 & mask]);
+#pragma unroll
+        for (int k = 0; k < 8; ++k) sum += v[k];
+    }
+    out[blockIdx.x * blockDim.x + threadIdx.x] = sum;
+}
+Sides sectors_anywhere(Buffers &b, long megabytes) {
+    int grid = sms() * 4, rounds = 16;
+    float *in = b.random<float>(megabytes << 18), *out = b.output<float>(grid * 512);
+    b.amount = double(grid) * 512 * rounds * 8 * 32;
+    return one(launch(anywhere, grid, 512, 0, in, out, unsigned(megabytes << 18) - 1, rounds));
+}
+Family random_sectors("random_sectors", "bytes", {8, 2048}, {}, sectors_anywhere);
+
 // A block reads 32 KiB of its own again and again: hits in L1, words of `Word`, lanes `Stride` words apart.
 template <typename Word, int Stride>
 __global__ void __launch_bounds__(1024) l1_hits(const Word *in, float *out, int rounds, int zero) {
@@ -292,6 +313,12 @@ Sides shared_add(Buffers &b, long stride) {
 }
 Family shared_atomics_int("shared_atomics_int", "operations", {0, 1, 8, 32}, {}, shared_add<int>);
 Family shared_atomics_float("shared_atomics_float", "operations", {0, 1, 32}, {}, shared_add<float>);
+
+// All threads of the GPU add to so many words, neighbouring lanes to neighbouring words.
+Family hot_atomics_int("hot_atomics_int", "operations", {1, 32, 1024, 32768}, {},
+    [](Buffers &b, long words) { return adds<int>(b, int(words), 4, 1); });
+Family hot_atomics_float("hot_atomics_float", "operations", {1, 32, 1024, 32768}, {},
+    [](Buffers &b, long words) { return adds<float>(b, int(words), 4, 1); });
 
 // --- barriers: barriers of a block ---
 
