@@ -11,7 +11,7 @@ import numpy as np
 
 from gemmprof import metrics
 from gemmprof.analysis.explanation.candidate import Candidate, Variant, derived, evidence, keep_of, share
-from gemmprof.analysis.explanation.code import divisions, sequences
+from gemmprof.analysis.explanation.code import attribution, divisions, sequences
 from gemmprof.analysis.explanation.code.sass import Sass
 from gemmprof.analysis.explanation.demands.time_model import Fix
 from gemmprof.analysis.explanation.demands.traffic import BELOW_L1
@@ -186,34 +186,52 @@ def expensive_math(work: Work) -> Iterator[Candidate]:
     """Fast functions or algebra for precise ones.
 
     Fixed: of each sequence that computes a precise function (sine, power, logarithm, exponential, division,
-    square root and the like) as many instructions stay as the fast one takes.
+    square root and the like) as many instructions stay as the fast one takes; the way around for awkward arguments
+    goes with it. What does not change in a loop, or from thread to thread, is evaluated once, and a divisor that does
+    not change becomes a factor.
     """
     if work.code is None:
         return
     found = sequences.precise_functions(work)
     if not found.instructions.any():
         return
-    keep = found.keep
-    gone = work.executed * (1.0 - keep)
+    gone = work.executed * (1.0 - found.both)
     part = share(float(gone.sum()), work.total_executed)
     if part < 0.02:
         return
     names = ", ".join(found.names) or "precise functions"
+    takes = (
+        f"{names} {'take' if len(found.names) != 1 else 'takes'} {100 * part:.0f} % more of all instructions "
+        "than they would then."
+    )
+
+    def variant(name: str, keep: Array, change: str, *, exact: bool) -> Variant:
+        return Variant(
+            name,
+            _straight(work, keep, found.copies),
+            cautious=Fix(keep=0.5 * (1.0 + keep)),
+            # Code without branches around slow paths is mixed with what stands before and behind it.
+            bold=_straight(work, keep, np.maximum(found.copies, 2.0)),
+            change=f"{change}: {takes}",
+            exact=exact,
+        )
+
+    fast = f"Use fast functions ({found.remedy}) or algebra where their accuracy suffices"
+    once = (
+        "Evaluate what does not change once (before the loop, in a table or on the host), and multiply by the "
+        "reciprocal of what is divided by again and again"
+    )
+    variants = [variant("fast functions", found.fast, fast, exact=False)]
+    if float((work.executed * (1.0 - found.once)).sum()) > 0.02 * work.total_executed:
+        variants = [
+            variant("evaluated once, products with reciprocals", found.once, once, exact=True),
+            variant("the same, and fast functions", found.both, f"{once}. {fast} for the rest", exact=False),
+            *variants,
+        ]
     yield Candidate(
         cause="expensive_math",
-        variants=(
-            Variant(
-                "fast functions",
-                Fix(keep=keep),
-                cautious=Fix(keep=0.5 * (1.0 + keep)),
-                bold=Fix(keep=np.clip(keep - 0.1, 0.0, 1.0)),
-            ),
-        ),
-        change=(
-            f"Use fast functions ({found.remedy}) or algebra where their accuracy suffices: {names} "
-            f"{'take' if len(found.names) != 1 else 'takes'} {100 * part:.0f} % more of all instructions "
-            "than the fast ones would."
-        ),
+        variants=tuple(variants),
+        change=takes,
         evidence=(
             derived(
                 "instructions of precise functions / instructions executed",
@@ -223,6 +241,16 @@ def expensive_math(work: Work) -> Iterator[Candidate]:
         ),
         attributed=gone,
     )
+
+
+def _straight(work: Work, keep: Array, copies: Array) -> Fix:
+    """These executions, with so many independent copies of the code mixed: each waits for its arithmetic meanwhile."""
+    waits = work.attributed.get(attribution.WAIT)
+    stays = 1.0
+    if waits is not None and (whole := float((waits * keep).sum())) > 0:
+        stays = float((waits * keep / copies).sum()) / whole
+    near = work.where(lambda line: line.short_latency)
+    return Fix(keep=keep, latency=np.where(near, 1.0 / copies, 1.0), reasons={attribution.WAIT: stays})
 
 
 def non_fused_arithmetic(work: Work) -> Iterator[Candidate]:

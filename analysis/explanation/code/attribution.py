@@ -20,6 +20,11 @@ WAIT = "wait"
 BARRIER = "barrier"
 SELECTED = "selected"
 NO_INSTRUCTION = "no_instruction"
+BRANCH = "branch_resolving"
+
+
+TURNS = frozenset({"BRA", "BRX", "BSYNC", "CALL", "RET", "JMP", "BREAK", "WARPSYNC"})
+"""What the next instruction waits for until it is known where the warp goes on."""
 
 
 def producers(code: Program, index: int, reason: str) -> tuple[int, ...]:
@@ -32,6 +37,9 @@ def producers(code: Program, index: int, reason: str) -> tuple[int, ...]:
         return _awaited(code, index, lambda line: line.short_latency) or (index,)
     if reason == WAIT:
         return (index - 1,) if index and (index - 1) in code.predecessors[index] else (index,)
+    if reason == BRANCH:
+        turned = [at for at in code.predecessors[index] if code.sass[at].opcode in TURNS]
+        return tuple(turned) or (index,)
     if reason == "drain":
         return code.preceding(index, lambda line: line.is_store)[:4] or (index,)
     return (index,)

@@ -102,6 +102,48 @@ class Program:
         return next((loop for loop in self.loops if index in loop), None)
 
     @cached_property
+    def depends_on(self) -> tuple[bool, ...]:
+        """Whether each instruction's result may differ between two threads: it goes back to a thread's or block's
+        number, to memory, or to what the threads of a warp exchange.
+        """
+        found = [_differs(line) for line in self.sass]
+        self._spread(found, range(len(self.sass)))
+        return tuple(found)
+
+    def varies(self, loop: Loop) -> npt.NDArray[np.bool_]:
+        """Whether each instruction's result may differ between two rounds of a loop around it."""
+        key = ("varies", loop)
+        if key not in self.masks:
+            inside = range(loop.first, loop.last + 1)
+            found = [False] * len(self.sass)
+            for at in inside:
+                line = self.sass[at]
+                # A value that the same round has not computed yet comes from the round before.
+                found[at] = (
+                    bool(line.space and line.space != "constant")
+                    or line.opcode in _EXCHANGES
+                    or any(
+                        at <= source <= loop.last
+                        for name in line.reads
+                        for source in self.producers(at, name)
+                    )
+                )
+            self._spread(found, inside)
+            self.masks[key] = np.array(found, dtype=bool)
+        return self.masks[key]
+
+    def _spread(self, found: list[bool], places: range) -> None:
+        """Mark what reads something marked, until nothing is new."""
+        new = True
+        while new:
+            new = False
+            for at in places:
+                if not found[at] and any(
+                    found[source] for name in self.sass[at].reads for source in self.producers(at, name)
+                ):
+                    found[at] = new = True
+
+    @cached_property
     def functions(self) -> tuple[tuple[int, int], ...]:
         """First and last index of each function that is called within the code (``CALL.REL``), ascending."""
         starts = sorted(
@@ -215,6 +257,15 @@ class Program:
             if not wanted:
                 break
         return tuple(found)
+
+
+_EXCHANGES = frozenset({"SHFL", "VOTE", "VOTEU", "MATCH", "REDUX", "CALL", "CS2R", "RED", "ATOM"})
+"""What gives a value that its registers alone do not tell."""
+
+
+def _differs(line: Sass) -> bool:
+    special = line.opcode in ("S2R", "S2UR") and not any("NCTAID" in operand for operand in line.operands)
+    return special or bool(line.space and line.space != "constant") or line.opcode in _EXCHANGES - {"CS2R"}
 
 
 def program(instructions: Sequence[Instruction]) -> Program:

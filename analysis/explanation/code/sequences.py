@@ -10,10 +10,12 @@ from __future__ import annotations
 
 import re
 from collections import deque
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
+from gemmprof.analysis.explanation.candidate import share
 from gemmprof.analysis.explanation.code.sass import Sass
 from gemmprof.analysis.explanation.demands.work import Array, Mask, Work
 
@@ -21,6 +23,7 @@ REACH = 90
 """Instructions between the first and the last of one sequence, at most: the scheduler mixes it with its
 surroundings.
 """
+GUARDED = "BSSY"
 _CLASSES = frozenset({"fp32", "integer", "move", "special", "conversion", "fp16"})
 
 
@@ -34,7 +37,8 @@ class Function:
         instructions: that one call executes.
         fast: that the fast function executes instead.
         remedy: the fast function.
-        guarded: its code lies between a BSSY and a BSYNC, special cases included.
+        grown_from: the first instruction of what computes it, where all that follows reads only its own results and
+            the argument; `GUARDED` where all of it lies between two ways' parting and meeting.
     """
 
     name: str
@@ -42,13 +46,17 @@ class Function:
     instructions: int
     fast: int
     remedy: str
-    guarded: bool = False
+    grown_from: str | None = None
+
+
+RECIPROCAL_ROOT = 4
+"""Instructions of `rsqrtf`: the root itself, and the scaling of very small arguments around it."""
 
 
 def _function(
-    name: str, signature: str, instructions: int, fast: int, remedy: str, *, guarded: bool = False
+    name: str, signature: str, instructions: int, fast: int, remedy: str, grown_from: str | None = None
 ) -> Function:
-    return Function(name, re.compile(signature), instructions, fast, remedy, guarded)
+    return Function(name, re.compile(signature), instructions, fast, remedy, grown_from)
 
 
 FUNCTIONS = (
@@ -59,25 +67,25 @@ FUNCTIONS = (
         76,
         10,
         "products for a small whole exponent, else __powf",
-        guarded=True,
+        GUARDED,
     ),
     _function("logf", r"FFMA\S* .*, 0\.14084610342", 26, 5, "__logf"),
     _function("log2f", r"FFMA\S* .*, -0\.16845393180", 28, 4, "__log2f"),
     _function("log10f", r"FMUL\S* .*, 0\.434294492006", 26, 5, "__log10f"),
-    _function("expf", r"FFMA\.RM .*, 12582913", 8, 5, "__expf"),
+    _function("expf", r"FFMA\.RM .*, 12582913", 8, 5, "__expf", "FFMA.SAT"),
     _function("tanhf", r"FFMA\S* .*, -0\.05230396240949", 15, 9, "tanh.approx, or __expf and __fdividef"),
     _function("erff", r"FSEL .*, 8\.48349445732e?", 28, 12, "an approximation of your own"),
-    _function("division", r"FCHK ", 12, 4, "__fdividef or a product with the reciprocal", guarded=True),
+    _function("division", r"FCHK ", 7, 4, "__fdividef or a product with the reciprocal", "MUFU.RCP"),
     _function(
-        "reciprocal", r"(?:VIADD|IADD3) .*, 0x1800000\b", 11, 2, "__frcp_rn or -prec-div=false", guarded=True
+        "reciprocal", r"(?:VIADD|IADD3) .*, 0x1800000\b", 7, 2, "__frcp_rn or -prec-div=false", "MUFU.RCP"
     ),
     _function(
         "sqrtf",
         r"(?:VIADD|IADD3) .*, (?:-0xd000000|0xf3000000)\b",
-        11,
+        7,
         4,
         "rsqrtf, or -prec-sqrt=false",
-        guarded=True,
+        "MUFU.RSQ",
     ),
 )
 """Signatures and costs, from nvcc 13.0 for compute capability 9.0."""
@@ -94,61 +102,272 @@ _REDUCTION = re.compile(r"0x54442d19|0x3bf921fb")
 
 @dataclass(frozen=True)
 class Found:
-    """Instructions of precise functions, with the share of each that fast ones would keep."""
+    """Instructions of precise functions, with the share of each that stays when they are written otherwise.
+
+    Attributes:
+        instructions: all of them.
+        fast: what stays with fast functions in their place.
+        once: ... where each is evaluated where its argument changes, and divisors that do not become factors.
+        both: ... of what changes with every use fast functions, of the rest nothing.
+        names: of the functions, the heaviest first.
+        remedy: the fast ones.
+        copies: of the calls in a loop that is straight when their slow paths are gone, at each instruction of it; 1
+            elsewhere. The compiler mixes them then, so that one does not wait for its own results.
+    """
 
     instructions: Mask
-    keep: Array
+    fast: Array
+    once: Array
     names: tuple[str, ...]
     remedy: str
+    copies: Array
+
+    @property
+    def both(self) -> Array:
+        """What stays where both is done."""
+        return np.minimum(self.fast, self.once)
 
 
 def precise_functions(work: Work) -> Found:
     """Every call of a precise function that was executed."""
     assert work.code is not None
     taken = np.zeros(len(work.sass), dtype=bool)
-    keep = np.ones(len(work.sass))
+    fast, once = np.ones(len(work.sass)), np.ones(len(work.sass))
     weight: dict[str, float] = {}
     remedies: dict[str, str] = {}
+    slices: list[tuple[str, list[int], list[int]]] = []
     for index, line in enumerate(work.sass):
         if not work.executed[index] or not _SOME_SIGNATURE.search(line.text):
             continue
         for function in FUNCTIONS:
             if not function.signature.search(line.text):
                 continue
-            rows = region(work, index) if function.guarded else []
-            if not rows or len(rows) > 1.4 * function.instructions:
-                # The compiler mixed it with its surroundings: only what depends on it is its own.
-                rows = connected(work, index, function.instructions, taken)
-            taken[rows] = True
-            fast = WHOLE_POWER if function.name == "powf" and _whole_exponent(work, rows) else function.fast
-            keep[rows] = min(1.0, fast / max(fast, len(rows)))
+            rows, guards = _slice(work, index, function, taken)
+            slices.append((function.name, rows, guards))
+            taken[rows] = taken[guards] = True
+            stays = WHOLE_POWER if function.name == "powf" and _whole_exponent(work, rows) else function.fast
+            fast[rows] = min(1.0, stays / max(stays, len(rows)))
+            fast[guards] = 0.0
+            again = evaluated_anew(work, index, rows)
+            if again < 1.0:
+                once[rows] = once[guards] = again
+            elif function.name == "division" and (reused := _divisor_stays(work, index, rows)):
+                once[rows] = reused
+                once[guards] = 0.0
             weight[function.name] = weight.get(function.name, 0.0) + float(work.executed[rows].sum())
             remedies[function.name] = function.remedy
+    for root, divided in _reciprocal_roots(work, slices):
+        once[list(root[0])] = np.minimum(once[list(root[0])], RECIPROCAL_ROOT / len(root[0]))
+        once[list(divided[0])] = np.minimum(once[list(divided[0])], 1.0 / len(divided[0]))
+        once[[*root[1], *divided[1]]] = 0.0
     for first, last in _slow_paths(work):
         inside = slice(first, last + 1)
         taken[inside] |= work.executed[inside] > 0
-        keep[inside] = np.where(work.executed[inside] > 0, 0.0, keep[inside])
-    _guards(work, taken, keep)
+        fast[inside] = np.where(work.executed[inside] > 0, 0.0, fast[inside])
     names = tuple(sorted(weight, key=lambda name: -weight[name])[:3])
     remedy = "; ".join(dict.fromkeys(remedies[name] for name in names))
-    return Found(taken, keep, names, remedy)
+    return Found(taken, fast, once, names, remedy, _copies(work, slices))
 
 
-def _guards(work: Work, taken: Mask, keep: Array) -> None:
-    """The branches around a precise function's slow path go with it, and where they meet again."""
+def _copies(work: Work, slices: Sequence[tuple[str, list[int], list[int]]]) -> Array:
     code = work.code
     assert code is not None
-    for start, line in enumerate(work.sass):
-        end = code.target(start) if line.opcode == "BSSY" else None
-        if end is None or not start < end <= start + LONGEST_GUARDED:
+    found = np.ones(len(work.sass))
+    guards = {at for _, _, around in slices for at in around}
+    for loop in code.loops:
+        calls = sum(bool(around) and around[0] in loop for _, _, around in slices)
+        turns = (
+            at
+            for at in range(loop.first, loop.last)
+            if code.sass[at].opcode in ("BRA", "BSSY", "CALL") and work.executed[at]
+        )
+        if calls > 1 and guards.issuperset(turns):
+            found[loop.first : loop.last + 1] = calls
+    return found
+
+
+_Slice = tuple[list[int], list[int]]
+"""Instructions that compute a value, and those around them for awkward arguments."""
+
+
+def _reciprocal_roots(
+    work: Work, slices: Sequence[tuple[str, list[int], list[int]]]
+) -> Iterator[tuple[_Slice, _Slice]]:
+    """Roots of which nothing but products are used that something is divided by: `rsqrtf` gives those at once."""
+    code = work.code
+    assert code is not None
+    roots = [(rows, guards) for name, rows, guards in slices if name == "sqrtf"]
+    for name, rows, guards in slices:
+        if name not in ("division", "reciprocal"):
             continue
-        inside = [at for at in range(start + 1, end) if work.executed[at] > 0]
-        own = [at for at in inside if taken[at]]
-        others = [at for at in inside if not taken[at] and work.sass[at].opcode != "BRA"]
-        if own and len(others) <= 0.3 * len(own):
-            for at in (start, end, *(at for at in inside if work.sass[at].opcode == "BRA")):
-                taken[at] = True
-                keep[at] = 0.0
+        names = work.sass[rows[0]].reads
+        sources = {at for one in names for at in code.producers(rows[0], one)}
+        for _ in range(3):  # a square, a cube or a fourth power of it
+            sources |= {
+                on
+                for at in sources
+                if work.sass[at].opcode == "FMUL"
+                for one in work.sass[at].reads
+                for on in code.producers(at, one)
+            }
+        for root in roots:
+            result = root[0][-1]
+            if result in sources and all(
+                use in sources or use in rows for use in code.consumers(result) if use not in root[0]
+            ):
+                yield root, (rows, guards)
+
+
+def _slice(work: Work, index: int, function: Function, taken: Mask) -> tuple[list[int], list[int]]:
+    """The instructions of one call: those that compute its value, and the way around for awkward arguments."""
+    code = work.code
+    assert code is not None
+    guards = _guard_of(work, index)
+    if function.grown_from == GUARDED:
+        rows = region(work, index)
+        if 0 < len(rows) <= 1.4 * function.instructions:
+            return rows, []
+    if function.grown_from in (None, GUARDED):
+        rows = connected(work, index, function.instructions, taken)
+        inside = {at for start in guards[:1] for at in range(start, guards[-1])} if guards else set()
+        return [
+            *rows,
+            *(at for at in inside if not taken[at] and _fits(work.sass[at]) and at not in rows),
+        ], guards
+    last = min(len(work.sass), index + REACH)
+    near = range(max(0, index - REACH), last)
+    names = [name for name in work.sass[index].reads if name[0] == "R"]
+    of_one = {at for name in names for at in code.producers(index, name)}
+    starts = [
+        at
+        for at in near
+        if work.sass[at].full.startswith(function.grown_from)
+        and work.executed[at]
+        and (
+            at in of_one
+            or any(
+                name in names and code.producers(at, name) == code.producers(index, name)
+                for name in work.sass[at].reads
+            )
+        )
+    ]
+    start = min(starts, key=lambda at: abs(at - index), default=None)
+    if start is None:
+        return connected(work, index, function.instructions, taken), guards
+    # The argument is what the first instruction or the one that tells the function reads.
+    at = start if start in of_one else index
+    argument = {(name, code.producers(at, name)) for name in work.sass[at].reads}
+    rows = {index, start}
+    for at in range(min(start, index) + 1, last):
+        line = work.sass[at]
+        if len(rows) >= function.instructions:
+            break
+        own = [name for name in line.reads if rows.intersection(code.producers(at, name))]
+        if not own or at in rows or line.opcode not in _STEPS or not work.executed[at]:
+            continue
+        if all(
+            name in own
+            or name[0] != "R"
+            or (name, code.producers(at, name)) in argument
+            or _constant(work, at, name)
+            for name in line.reads
+        ):
+            rows.add(at)
+    constants = {
+        source
+        for at in rows
+        for name in work.sass[at].reads
+        for source in code.producers(at, name)
+        if _constant(work, at, name) and rows.issuperset(code.consumers(source)) and work.executed[source]
+    }
+    return sorted(rows | {at for at in constants if work.executed[at] > 0.5 * work.executed[index]}), [
+        at for at in guards if at not in rows
+    ]
+
+
+def _constant(work: Work, index: int, name: str) -> bool:
+    """Whether a register holds a number that stands in the code."""
+    assert work.code is not None
+    sources = [work.sass[at] for at in work.code.producers(index, name)]
+    return bool(sources) and all(
+        line.moves_a_constant or (line.opcode in ("MOV", "UMOV") and line.operands[-1].startswith("0x"))
+        for line in sources
+    )
+
+
+_STEPS = frozenset({"FFMA", "IMAD", "FMUL", "FADD", "MUFU", "ISETP", "LOP3", "SHF", "VIADD", "IADD3"})
+"""What the inlined part of a division, root or exponential is made of beside its first instruction."""
+
+
+def _guard_of(work: Work, index: int) -> list[int]:
+    """The branch around a function's slow path, that path as far as it ran, and where both ways meet again."""
+    code = work.code
+    assert code is not None
+    tests = {index, *(at for at in code.consumers(index, REACH) if code.sass[at].opcode in ("LOP3", "ISETP"))}
+    tests |= {on for at in tests for on in code.consumers(at, REACH) if code.sass[on].opcode == "ISETP"}
+    for test in sorted(tests):
+        for at in code.consumers(test, REACH):
+            target = code.target(at) if code.sass[at].opcode == "BRA" else None
+            if target is None or not at < target <= at + LONGEST_GUARDED:
+                continue
+            between = [place for place in range(at + 1, target) if work.executed[place] > 0]
+            if any(code.sass[place].space for place in between):
+                continue
+            found = [at, *(place for place in between if work.executed[place] < 0.5 * work.executed[at])]
+            # Both ways meet at the target, or behind the one of them that ends in a jump there.
+            meet = next((place for place in range(target, min(len(code.sass), target + 12))
+                         if code.sass[place].opcode == "BSYNC"), None)  # fmt: skip
+            if meet is not None:
+                barrier = code.sass[meet].operands[:1]
+                begin = next(
+                    (place for place in range(at, max(-1, at - LONGEST_GUARDED), -1)
+                     if code.sass[place].opcode == "BSSY" and code.sass[place].operands[:1] == barrier), None,
+                )  # fmt: skip
+                found += [place for place in (begin, meet) if place is not None]
+            return sorted(found)
+    return []
+
+
+def evaluated_anew(work: Work, index: int, rows: Sequence[int]) -> float:
+    """How often a value changes for each time that it is computed, 1 where it is never computed in vain.
+
+    What depends on neither thread nor loaded values is the same for every thread: a table, or an argument of the
+    kernel. What does not change in the loop around it is computed before the loop.
+    """
+    code = work.code
+    assert code is not None
+    inside = set(rows)
+    outer = [
+        (at, name)
+        for at in rows
+        for name in code.sass[at].reads
+        if name[0] in "RU" and not inside.intersection(code.producers(at, name))
+    ]
+    own = {source for at, name in outer for source in code.producers(at, name)}
+    if not any(code.depends_on[at] for at in own):
+        # A look-up for each round, or an argument of the kernel.
+        changes = any(
+            code.varies(loop)[at] for loop in code.loops if index in loop for at in own if at in loop
+        )
+        return 1.0 / len(rows) if changes else 0.0
+    for loop in sorted(code.loops, key=len):
+        if index in loop and not any(code.varies(loop)[at] for at in own if at in loop):
+            entered = float(work.executed[max(0, loop.first - 1)])
+            return min(1.0, share(entered, float(work.executed[index])))
+    return 1.0
+
+
+def _divisor_stays(work: Work, index: int, rows: Sequence[int]) -> float:
+    """Share of a division that a product with a reciprocal takes, if the divisor does not change; 0 if it does."""
+    code = work.code
+    assert code is not None
+    divisor = work.sass[index].operands[-1].lstrip("-|").rstrip("|")
+    sources = code.producers(index, divisor)
+    loop = code.loop_of(index)
+    fixed = not any(code.depends_on[at] for at in sources)
+    if loop is not None:
+        fixed = fixed or not any(code.varies(loop)[at] for at in sources if at in loop)
+    return 1.0 / len(rows) if fixed else 0.0
 
 
 def _whole_exponent(work: Work, rows: list[int]) -> bool:

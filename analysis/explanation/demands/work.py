@@ -197,11 +197,14 @@ class Work:
             return {}
         moved: dict[str, Array] = {}
         for reason, values in self.samples.items():
-            if reason in (attribution.LONG, attribution.SHORT, attribution.WAIT, "drain"):
+            if reason in (attribution.LONG, attribution.SHORT, attribution.WAIT, attribution.BRANCH, "drain"):
                 to = np.zeros_like(values)
                 for index in np.flatnonzero(values):
                     found = attribution.producers(self.code, int(index), reason)
-                    to[list(found)] += values[index] / len(found)
+                    often = self.executed[list(found)]
+                    to[list(found)] += values[index] * (
+                        often / often.sum() if often.any() else 1.0 / len(found)
+                    )
                 moved[reason] = to
             else:
                 moved[reason] = values
