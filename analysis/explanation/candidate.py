@@ -53,6 +53,7 @@ class Candidate:
             more specific one.
         yields: ... where that one saves this share of it.
         follows: and is still a finding, behind it, if it saves no more.
+        another_arithmetic: whatever is written instead computes something else, or less precisely: a list of its own.
     """
 
     cause: str
@@ -64,6 +65,7 @@ class Candidate:
     rank: int = SPECIFIC
     yields: float = 0.55
     follows: bool = False
+    another_arithmetic: bool = False
 
     @property
     def fix(self) -> Fix:

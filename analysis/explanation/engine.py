@@ -8,7 +8,7 @@ from gemmprof import metrics
 from gemmprof.analysis.explanation.candidate import Candidate, Variant
 from gemmprof.analysis.explanation.causes import detect
 from gemmprof.analysis.explanation.demands.resources import BY_KEY, TRAFFIC
-from gemmprof.analysis.explanation.demands.time_model import FEW_LOADS, LATENCY, Settings, TimeModel
+from gemmprof.analysis.explanation.demands.time_model import FEW_LOADS, LATENCY, NOTHING, Settings, TimeModel
 from gemmprof.analysis.explanation.demands.work import Work, work
 from gemmprof.analysis.explanation.places import places
 from gemmprof.analysis.explanation.prediction import Prediction, Predictor
@@ -17,6 +17,10 @@ from gemmprof.model import AtLimit, Explanation, Finding, KernelProfile, Rewrite
 
 MOST = 8
 """Findings of one launch."""
+FULL = 0.9
+"""Share of what a resource does in practice from which on a launch is at its limit."""
+SHARES = 3
+"""Of what the time consists of, so many are named."""
 ALIKE = 1.15
 """Names that save the same within this factor: the specific one leads, the other follows."""
 
@@ -35,16 +39,21 @@ def explain_work(found: Work, settings: Settings | None = None) -> Explanation:
     profile = found.profile
     trust = tuple(doubts(found))
     findings: tuple[Finding, ...] = ()
+    other: tuple[Finding, ...] = ()
+    time: tuple[AtLimit, ...] = ()
     together = None
     limit = None
     model = TimeModel(found, settings)
     if profile.workload == "kernel" and found.elapsed > 0 and model.known:
         predictor = Predictor(model)
         weighed = weigh(found, predictor)
-        findings = tuple(_finding(found, one) for one in weighed)
-        if len(weighed) > 1:
-            together = max(predictor.together(one.variant.fix for one in weighed), findings[0].saves)
-        limit = _limit(model)
+        same = [one for one in weighed if not one.candidate.another_arithmetic]
+        findings = tuple(_finding(found, one) for one in same)
+        other = tuple(_finding(found, one) for one in weighed if one.candidate.another_arithmetic)
+        if len(same) > 1:
+            together = max(predictor.together(one.variant.fix for one in same), findings[0].saves)
+        time = _time(model)
+        limit = next((one for one in time if one.resource != WAITS), None)
     return Explanation(
         launch=profile.index,
         report=profile.report,
@@ -53,11 +62,15 @@ def explain_work(found: Work, settings: Settings | None = None) -> Explanation:
         duration_ns=profile.number(metrics.DURATION),
         trust=trust,
         # Whether nothing is left to gain is known only where instructions and waits were looked at.
-        at_limit=limit if not findings and found.samples and len(found.loads) > FEW_LOADS else None,
+        at_limit=limit
+        if not findings and limit and limit.share >= FULL and found.samples and len(found.loads) > FEW_LOADS
+        else None,
         findings=findings,
         together=together,
         limit=limit,
         traffic=_traffic(found) if findings else None,
+        other_arithmetic=other,
+        time=time[:SHARES],
     )
 
 
@@ -74,6 +87,7 @@ class Weighed:
 
     candidate: Candidate
     variants: tuple[tuple[Variant, Prediction], ...]
+    another_way_to: str = ""
 
     @property
     def variant(self) -> Variant:
@@ -105,15 +119,26 @@ def weigh(found: Work, predictor: Predictor) -> list[Weighed]:
     worth.sort(key=lambda one: -one.prediction.saves)
     kept: list[Weighed] = []
     # Time in which warps are stalled together is a loss of its own, which no general name tells.
-    told = [(one.candidate.rank, _without_stalls(one, predictor)) for one in worth]
+    told = [(_without_stalls(one, predictor), one.candidate) for one in worth]
+    ways: list[Weighed] = []
     for one in worth:
         candidate, saves = one.candidate, one.prediction.saves
-        rival = max((told_saves for rank, told_saves in told if rank > candidate.rank), default=0.0)
+        rival, leader = max(
+            (each for each in told if each[1].rank > candidate.rank),
+            key=lambda each: each[0],
+            default=(0.0, candidate),
+        )
         if rival < candidate.yields * saves:
             kept.append(one)
         elif candidate.follows and saves < ALIKE * rival:
             kept.append(one.at_most(rival))
+        elif saves > rival:
+            ways.append(replace(one, another_way_to=leader.cause))
     kept.sort(key=lambda one: (-one.prediction.saves, -one.candidate.rank))
+    for way in ways:
+        # Behind what it would save as well: two names of one loss are not two losses.
+        behind = [place for place, one in enumerate(kept) if one.candidate.cause == way.another_way_to]
+        kept.insert(behind[0] + 1 if behind else len(kept), way)
     return kept[:MOST]
 
 
@@ -136,10 +161,16 @@ def _finding(found: Work, one: Weighed) -> Finding:
             Rewrite(variant.name, saved.saves, saved.low, saved.high, variant.exact)
             for variant, saved in one.variants
         ),
+        another_way_to=one.another_way_to,
     )
 
 
-def _limit(model: TimeModel) -> AtLimit | None:
-    key, share = model.limit()
-    title = "latency" if key == LATENCY else BY_KEY[key].title
-    return AtLimit(title, min(1.0, share))
+WAITS = "waits that nothing hides"
+
+
+def _time(model: TimeModel) -> tuple[AtLimit, ...]:
+    """What would need most of the time alone, the most first."""
+    terms = sorted(model.terms(NOTHING).items(), key=lambda term: -term[1])
+    return tuple(
+        AtLimit(WAITS if key == LATENCY else BY_KEY[key].title, min(1.0, share)) for key, share in terms
+    )

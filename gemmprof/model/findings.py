@@ -67,6 +67,7 @@ class Finding:
         evidence: the numbers that it rests on.
         change: what to try, one sentence.
         variants: the ways to change it, the best first.
+        another_way_to: cause of a finding before it that saves the same loss, '' where it is a loss of its own.
     """
 
     cause: str
@@ -77,11 +78,12 @@ class Finding:
     evidence: tuple[Evidence, ...] = ()
     change: str = ""
     variants: tuple[Rewrite, ...] = ()
+    another_way_to: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class AtLimit:
-    """A launch with nothing left to gain: the resource that limits it and the share of its practical rate in use."""
+    """A resource and the share of its practical rate that is in use, or of the time that it would need alone."""
 
     resource: str
     share: float
@@ -98,12 +100,15 @@ class Explanation:
         nvtx: NVTX ranges around it, outermost first, untrusted text.
         duration_ns: under the profiler; None if not collected.
         trust: what makes the numbers doubtful, a sentence each.
-        at_limit: set where no finding is worth its work.
+        at_limit: set where no finding is worth its work and a resource does at least nine tenths of what it can.
         findings: most saved first.
         together: predicted share of the time that fixing all findings saves; None for fewer than two.
         limit: the resource that bounds the launch as it is, with its share, known or None.
         traffic: the memory that needs longest for what the launch moves, at the rate that it reaches in practice, and
             that time as a share of the launch's: the floor as long as no byte less is moved. None without findings.
+        other_arithmetic: what only another arithmetic or a lower precision would save, most saved first.
+        time: what the launch's time consists of: the resources that would need most of it alone, and the warps' waits
+            that nothing hides.
     """
 
     launch: int
@@ -117,6 +122,8 @@ class Explanation:
     together: float | None = None
     limit: AtLimit | None = None
     traffic: AtLimit | None = None
+    other_arithmetic: tuple[Finding, ...] = ()
+    time: tuple[AtLimit, ...] = ()
 
     @property
     def floor_ns(self) -> float | None:

@@ -70,14 +70,17 @@ class FindingPart(Part, frozen=True):
     evidence: Annotated[tuple[Fact, ...], "the numbers that it rests on"]
     change: str
     variants: Annotated[tuple[VariantPart, ...], "the ways to change it, the best first"]
+    another_way_to: Annotated[
+        str, "cause of a finding before it that saves the same loss, empty for a loss of its own"
+    ]
 
 
 class LimitPart(Part, frozen=True):
-    """Why nothing is left to gain."""
+    """A resource."""
 
     SOURCES = (AtLimit,)
 
-    resource: Annotated[str, "what limits the launch"]
+    resource: Annotated[str, "what it is called"]
     share: Annotated[Share, "share of its practical rate that is in use, 0 to 1"]
 
 
@@ -97,6 +100,13 @@ class Explained(Part, frozen=True):
     trust: tuple[str, ...]
     at_limit: LimitPart | None
     findings: tuple[FindingPart, ...]
+    other_arithmetic: Annotated[
+        tuple[FindingPart, ...],
+        "what only another arithmetic or a lower precision would save (TF32 for FP32)",
+    ]
+    time: Annotated[
+        tuple[LimitPart, ...], "what the time consists of: shares that the busiest would need alone"
+    ]
     together: Share | None
     floor_ns: float | None
 
@@ -123,6 +133,8 @@ def explain_document(session: Session) -> ExplainDocument:
                 at_limit=kernel.at_limit
                 and LimitPart(kernel.at_limit.resource, round(kernel.at_limit.share, SHARE_DIGITS)),
                 findings=tuple(map(finding_part, kernel.findings)),
+                other_arithmetic=tuple(map(finding_part, kernel.other_arithmetic)),
+                time=tuple(LimitPart(one.resource, round(one.share, SHARE_DIGITS)) for one in kernel.time),
                 together=None if kernel.together is None else round(kernel.together, SHARE_DIGITS),
             )
             for member, family in sorted(of.items())

@@ -63,6 +63,9 @@ def _kernel(one: Explained, findings: int, facts: int, places: int, trust: int) 
     if rest:
         yield ""
         yield "Also: " + ", ".join(f"{one.cause} {100 * one.saves:.0f} %" for one in rest) + "."
+    if places and (other := words.others(kernel)):
+        yield ""
+        yield _plain(other)
     end = words.conclusion(kernel)
     if end:
         yield ""
@@ -70,7 +73,8 @@ def _kernel(one: Explained, findings: int, facts: int, places: int, trust: int) 
 
 
 def _finding(number: int, finding: Finding, facts: int, places: int) -> Iterator[str]:
-    yield f"{number}. **{finding.cause}** saves {words.saved(finding)} of its time. {_plain(finding.change)}"
+    saves = f"saves {words.saved(finding)} of its time{words.same_as(finding)}"
+    yield f"{number}. **{finding.cause}** {saves}. {_plain(finding.change)}"
     if ways := words.ways(finding):
         yield f"   - {_plain(ways)}"
     for where in finding.places[:places]:

@@ -110,13 +110,15 @@ def block(
         yield from _wrapped(
             "also: " + ", ".join(f"{one.cause} {100 * one.saves:.0f} %" for one in rest), width, "  ", "  "
         )
+    if places and (other := words.others(kernel)):
+        yield from _wrapped(other, width, "  ", "  ")
     end = words.conclusion(kernel)
     if end:
         yield from _wrapped(end, width, "  ", "  ")
 
 
 def _finding(number: int, finding: Finding, width: int, facts: int, places: int) -> Iterator[str]:
-    yield _cut(f"  {number}. {finding.cause}: saves {words.saved(finding)}", width)
+    yield _cut(f"  {number}. {finding.cause}: saves {words.saved(finding)}{words.same_as(finding)}", width)
     yield from _wrapped(finding.change, width, "     ", "     ")
     if ways := words.ways(finding):
         yield from _wrapped(ways, width, "     ", "     ")

@@ -33,6 +33,21 @@ def ways(finding: Finding) -> str:
     return "; ".join(f"{one.name}: {100 * one.saves:.0f} %" for one in finding.variants)
 
 
+def same_as(finding: Finding) -> str:
+    """``, another way to the same as memory_latency``; '' for a loss of its own."""
+    return f", another way to the same as {finding.another_way_to}" if finding.another_way_to else ""
+
+
+def others(explanation: Explanation) -> str:
+    """What only another arithmetic would save, in a sentence; '' for nothing."""
+    if not explanation.other_arithmetic:
+        return ""
+    found = "; ".join(
+        f"{title(one).lower()} {100 * one.saves:.0f} % ({one.change})" for one in explanation.other_arithmetic
+    )
+    return f"With another arithmetic or precision: {found}"
+
+
 def title(finding: Finding) -> str:
     """The cause in words."""
     return CAUSES.get(finding.cause, finding.cause)
@@ -84,11 +99,9 @@ def conclusion(explanation: Explanation) -> str:
             f"Nothing left to gain that these numbers show: it runs at {100 * limit.share:.0f} % of "
             f"what {article(limit.resource)} does in practice."
         )
-    if explanation.limit is not None:
-        return (
-            f"No finding. The busiest is {article(explanation.limit.resource)}, at "
-            f"{100 * explanation.limit.share:.0f} % of what it does in practice."
-        )
+    if explanation.time:
+        parts = ", ".join(f"{article(one.resource)} {100 * one.share:.0f} %" for one in explanation.time)
+        return f"No finding. What would need most of its time alone: {parts}."
     return "Nothing can be told from what was collected."
 
 
@@ -107,7 +120,7 @@ def article(resource: str) -> str:
         or " to L" in resource
         or resource.startswith("launching")
     )
-    if resource in ("DRAM", "latency") or plural:
+    if resource in ("DRAM", "waits that nothing hides") or plural:
         return resource
     return f"the {resource}"
 

@@ -251,6 +251,10 @@ def environment() -> Environment:
     env.filters["json"] = json_for_script
     env.filters["finding_title"] = explanations.title
     env.filters["finding_ways"] = explanations.ways
+    env.filters["finding_same_as"] = lambda finding: (
+        explanations.same_as(finding).removeprefix(", ").capitalize()
+    )
+    env.filters["other_arithmetic"] = explanations.others
     env.filters["place_words"] = explanations.place
     env.filters["evidence_words"] = explanations.fact
     env.tests["missing"] = _is_missing

@@ -13,26 +13,34 @@ from gemmprof import metrics
 from gemmprof.analysis.explanation.candidate import Candidate, Variant, derived, evidence, keep_of, share
 from gemmprof.analysis.explanation.code import attribution, divisions, sequences
 from gemmprof.analysis.explanation.code.sass import Sass
+from gemmprof.analysis.explanation.demands.pipes import XU
 from gemmprof.analysis.explanation.demands.time_model import Fix
 from gemmprof.analysis.explanation.demands.traffic import BELOW_L1
 from gemmprof.analysis.explanation.demands.work import Array, Mask, Work
 
 LIBRARY = 0.25
-"""Instructions of an FP32 function of the library for each of the FP64 one."""
+"""Instructions of an FP32 function of the library for each of the FP64 one (expf 8 to 10, exp 30 to 40)."""
 SUBROUTINE = 0.4
-"""The same for the subroutines of division and square root."""
+"""The same for the subroutines of division and square root (7 to 12 for 17 to 30)."""
+FLOATS = ("DADD", "DMUL", "DFMA", "DSETP", "DMNMX")
+HALVES = frozenset({"MOV", "UMOV", "SEL", "FSEL", "LOP3", "SHFL", "IMAD"})
+"""What moves, picks or exchanges one of the two registers that hold an FP64 value (IMAD where it only moves)."""
+WIDE_CONVERSIONS = 4.0
+"""Times that a conversion from or to 64 bits keeps the special-function unit for each of another one: 16 against 64 a
+cycle and SM (CUDA C++ Programming Guide, "Throughput of Native Arithmetic Instructions", 9.0).
+"""
 
 
 def double_precision(work: Work) -> Iterator[Candidate]:
     """FP32 for FP64.
 
     Fixed: each FP64 instruction becomes one FP32 instruction (those of division and square root subroutines:
-    four in ten), conversions between the two are gone, and where the loads feed FP64 half their bytes are
-    gone, too.
+    four in ten), conversions between the two are gone, what moves the halves of FP64 values is gone or half, they take
+    half the registers, and where the loads feed FP64 half their bytes are gone, too.
     """
     if work.code is None:
         return
-    doubles = work.where(lambda line: line.opcode in ("DADD", "DMUL", "DFMA", "DSETP", "DMNMX"))
+    doubles = work.where(lambda line: line.opcode in FLOATS)
     doubles &= work.executed > 0
     if not doubles.any():
         return
@@ -45,6 +53,7 @@ def double_precision(work: Work) -> Iterator[Candidate]:
     latency = np.where(doubles, 0.1, np.where(conversions, 0.3, 1.0))
     converted = float(work.executed[narrowing].sum())
     d_count = float(work.executed[doubles].sum())
+    pairs = {name for at in np.flatnonzero(doubles) for name in work.sass[int(at)].writes if name[0] == "R"}
     yield Candidate(
         cause="double_precision",
         variants=(
@@ -55,6 +64,7 @@ def double_precision(work: Work) -> Iterator[Candidate]:
                     latency=latency,
                     resources=resources,
                     added=added,
+                    registers=-(len(pairs) // 2),
                     reasons={"wait": _wait_factor(work, doubles)},
                 ),
                 cautious=Fix(
@@ -63,6 +73,7 @@ def double_precision(work: Work) -> Iterator[Candidate]:
                     resources={**resources, "fp64": 0.3},
                     added=added,
                 ),
+                exact=False,
             ),
         ),
         change=(
@@ -87,6 +98,9 @@ def _keep_in_single(work: Work, doubles: Mask, narrowing: Mask) -> Array:
     assert work.code is not None
     keep = keep_of(work)
     keep[narrowing] = 0.0
+    halves = _halves(work, doubles)
+    # Threads exchange one register in place of two; a comparison that picks the larger is one instruction.
+    keep[halves] = np.where(work.where(lambda line: line.opcode == "SHFL"), 0.5, 0.0)[halves]
     for first, last in work.code.functions:
         inside = np.zeros(len(keep), dtype=bool)
         inside[first : last + 1] = True
@@ -97,12 +111,44 @@ def _keep_in_single(work: Work, doubles: Mask, narrowing: Mask) -> Array:
     return keep
 
 
+def _halves(work: Work, doubles: Mask) -> Mask:
+    """What moves, picks or exchanges half of an FP64 value: it comes from FP64 arithmetic, or goes there."""
+    code = work.code
+    assert code is not None
+    moves = work.where(
+        lambda line: line.opcode in HALVES and (line.opcode != "IMAD" or line.moves_a_constant)
+    ) & (work.executed > 0)
+    found = np.zeros(len(moves), dtype=bool)
+    places = [int(at) for at in np.flatnonzero(moves)]
+    near = {
+        at: {
+            *code.consumers(at),
+            *(source for name in work.sass[at].reads for source in code.producers(at, name)),
+        }
+        for at in places
+    }
+    new = True
+    while new:
+        new = False
+        for at in places:
+            if not found[at] and any(doubles[other] or found[other] for other in near[at]):
+                found[at] = new = True
+    return found
+
+
 def _single_resources(work: Work, doubles: Mask, keep: Array) -> tuple[dict[str, float], dict[str, float]]:
     """What stays of each resource's work, and what the FP32 instructions add to the FMA pipe."""
     count = float((work.executed * keep)[doubles].sum())
     resources = {"fp64": 0.0}
     if "tensor" in work.loads:
         resources["tensor"] = 1.0
+    special = np.where(work.pipe_names == XU, work.executed, 0.0)
+    if special.any():
+        # Whole numbers become FP32 on other pipes; what becomes a whole number does so at the other rate.
+        stays = keep.copy()
+        stays[work.where(lambda line: line.opcode == "I2F" and "F64" in line.full)] = 0.0
+        stays[work.where(lambda line: line.opcode == "F2I" and "F64" in line.full)] = 1.0 / WIDE_CONVERSIONS
+        resources["xu"] = float(special @ stays) / float(special.sum())
     wide = _wide_data(work, doubles)
     if wide > 0.3:
         half = 1.0 - 0.5 * wide

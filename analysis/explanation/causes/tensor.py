@@ -107,6 +107,7 @@ def tensor_cores_idle(work: Work) -> Iterator[Candidate]:
             *evidence(work, metrics.BUSY["fma"][0], metrics.BUSY["tensor"][0]),
         ),
         attributed=np.where(found.rows, work.executed, 0.0),
+        another_arithmetic=not found.sixteen_bit,
     )
 
 

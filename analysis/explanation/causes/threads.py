@@ -222,8 +222,7 @@ def launch_overhead(work: Work) -> Iterator[Candidate]:
         ),
         change=(
             f"Do more in one launch: of {duration / 1000:.1f} us, no SM works for "
-            f"{100 * work.idle_start:.0f} %. Fuse it with its neighbours, give it more data at once, or "
-            "capture the launches in a CUDA graph."
+            f"{100 * work.idle_start:.0f} %. Fuse it with its neighbours, or give it more data at once."
         ),
         evidence=(
             *evidence(work, metrics.DURATION, metrics.ACTIVE_CYCLES_MAX),

@@ -100,6 +100,12 @@ _REDUCTION = re.compile(r"0x54442d19|0x3bf921fb")
 """In the slow path of sinf and cosf for large arguments (2/pi in many bits)."""
 
 
+POLYNOMIAL = 5
+"""Steps of a polynomial with constant coefficients from which on it belongs to a function of the FP64
+library.
+"""
+
+
 @dataclass(frozen=True)
 class Found:
     """Instructions of precise functions, with the share of each that stays when they are written otherwise.
@@ -160,6 +166,13 @@ def precise_functions(work: Work) -> Found:
         once[list(root[0])] = np.minimum(once[list(root[0])], RECIPROCAL_ROOT / len(root[0]))
         once[list(divided[0])] = np.minimum(once[list(divided[0])], 1.0 / len(divided[0]))
         once[[*root[1], *divided[1]]] = 0.0
+    for span, calls, again in _called_again(work):
+        rows = [at for at in range(span[0], span[1] + 1) if work.executed[at] > 0]
+        taken[rows] = True
+        once[rows] = 1.0 - again
+        fast[rows] = np.minimum(fast[rows], 1.0)
+        weight[f"{calls} calls of one FP64 function"] = float(work.executed[rows].sum())
+        remedies[f"{calls} calls of one FP64 function"] = "one logarithm or power for all"
     for first, last in _slow_paths(work):
         inside = slice(first, last + 1)
         taken[inside] |= work.executed[inside] > 0
@@ -167,6 +180,58 @@ def precise_functions(work: Work) -> Found:
     names = tuple(sorted(weight, key=lambda name: -weight[name])[:3])
     remedy = "; ".join(dict.fromkeys(remedies[name] for name in names))
     return Found(taken, fast, once, names, remedy, _copies(work, slices))
+
+
+def _called_again(work: Work) -> Iterator[tuple[tuple[int, int], int, float]]:
+    """Functions of the FP64 library that are called several times for one value: its place, the calls, and the share
+    of its executions that a single call with products of what it gave would leave out.
+    """
+    code = work.code
+    assert code is not None
+    for span in code.functions:
+        steps = sum(code.sass[at].opcode == "DFMA" for at in range(span[0], span[1] + 1) if work.executed[at])
+        calls = [at for at in code.callers(span) if work.executed[at]]
+        if steps < LONG_FUNCTION or len(calls) < 2:
+            continue
+        by_value: dict[frozenset[int], float] = {}
+        for at in calls:
+            came = frozenset(_loaded_for(work, at))
+            by_value[came] = max(by_value.get(came, 0.0), float(work.executed[at]))
+        whole = sum(float(work.executed[at]) for at in calls)
+        again = 1.0 - sum(by_value.values()) / whole
+        if again > 0 and frozenset() not in by_value:
+            yield span, len(calls), again
+
+
+LONG_FUNCTION = 2 * POLYNOMIAL
+"""Steps of FP64 multiply-adds in a power; a division or a root has fewer."""
+ARGUMENTS = 10
+"""Instructions before a call among which its arguments are moved into place."""
+
+
+def _loaded_for(work: Work, call: int) -> set[int]:
+    """The loads from memory that the arguments of a call go back to."""
+    code = work.code
+    assert code is not None
+    waiting = [at for at in range(max(0, call - ARGUMENTS), call) if not work.sass[at].space]
+    found: set[int] = set()
+    seen = set(waiting)
+    while waiting:
+        at = waiting.pop()
+        for name in work.sass[at].reads:
+            for source in code.producers(at, name):
+                if work.sass[source].space and work.sass[source].space != "constant":
+                    found.add(source)
+                elif source not in seen and not _is_called(work, source):
+                    seen.add(source)
+                    waiting.append(source)
+    return found
+
+
+def _is_called(work: Work, index: int) -> bool:
+    """Whether an instruction belongs to a function that is called."""
+    assert work.code is not None
+    return any(first <= index <= last for first, last in work.code.functions)
 
 
 def _copies(work: Work, slices: Sequence[tuple[str, list[int], list[int]]]) -> Array:
@@ -429,12 +494,6 @@ def _slow_paths(work: Work) -> list[tuple[int, int]]:
 def _holds(work: Work, start: int, index: int) -> bool:
     end = work.code.target(start) if work.code is not None else None
     return end is not None and end > index
-
-
-POLYNOMIAL = 5
-"""Steps of a polynomial with constant coefficients from which on it belongs to a function of the FP64
-library.
-"""
 
 
 def double_functions(work: Work) -> Mask:

@@ -82,8 +82,13 @@ class TestWeighing:
     def test_a_general_name_steps_behind_a_specific_one_that_explains_the_same(self) -> None:
         lead = Candidate("specific", (Variant("specific", Fix()),), "", rank=SPECIFIC)
         behind = Candidate("general", (Variant("general", Fix()),), "", rank=LATENCY)
-        assert [cause for cause, _ in self.weighed((lead, behind), (0.3, 0.2, 0.4), (0.5, 0.4, 0.6))] == [
+        assert [cause for cause, _ in self.weighed((lead, behind), (0.3, 0.2, 0.4), (0.29, 0.2, 0.4))] == [
             "specific"
+        ]
+        # What saves more than the specific one is another way to the same, behind it.
+        assert [cause for cause, _ in self.weighed((lead, behind), (0.3, 0.2, 0.4), (0.5, 0.4, 0.6))] == [
+            "specific",
+            "general",
         ]
         assert [cause for cause, _ in self.weighed((lead, behind), (0.2, 0.1, 0.3), (0.5, 0.4, 0.6))] == [
             "general",

@@ -45,7 +45,9 @@ class TestIdle:
         assert 0.55 < first.saves < 0.9 < first.saves_high
 
     def test_fp32_is_told_what_it_would_lose(self) -> None:
-        told = findings(stage("sgemm_double_buffered"))["tensor_cores_idle"]
+        said = explain(stage("sgemm_double_buffered"))
+        assert "tensor_cores_idle" not in {one.cause for one in said.findings}
+        (told,) = said.other_arithmetic
         assert told.change.startswith("Where TF32's ten bits of mantissa suffice")
 
     def test_kernels_on_tensor_cores_are_not_idle(self) -> None:

@@ -1,0 +1,82 @@
+"""What named rewrites bring on kernels as people write them: predicted of the flawed side, against a fixed one."""
+
+from __future__ import annotations
+
+import json
+from functools import cache
+
+import numpy as np
+import pytest
+from recorded_data import DATA
+
+from gemmprof.analysis.explanation import explain
+from gemmprof.analysis.explanation.causes.arithmetic import expensive_math
+from gemmprof.analysis.explanation.code.sequences import precise_functions
+from gemmprof.analysis.explanation.demands.work import work
+from gemmprof.analysis.reading.report import read_report
+from gemmprof.model import Finding, KernelProfile
+
+STUDIES = DATA / "variants" / "h200"
+
+
+@cache
+def kernels(report: str) -> tuple[KernelProfile, ...]:
+    """The launches of one of the studies' reports."""
+    return read_report(STUDIES / report)
+
+
+@cache
+def study(name: str) -> tuple[KernelProfile, dict[str, float]]:
+    """The flawed kernel of a study, and what each fix saved."""
+    recorded = json.loads((STUDIES / "studies.json").read_text("utf-8"))["studies"]
+    one = next(one for one in recorded if one["study"] == name)
+    flawed = one["kernel"]
+    came = {fix["side"]: 1.0 - fix["time_ns"] / flawed["time_ns"] for fix in one["fixes"]}
+    return kernels(flawed["report"])[flawed["launch"]], came
+
+
+def found(name: str, cause: str) -> Finding:
+    """What is said of a study's flaw."""
+    return next(one for one in explain(study(name)[0]).findings if one.cause == cause)
+
+
+@pytest.mark.parametrize(
+    "name, cause, fix",
+    [
+        # Both divisors stay, and one of two exponentials depends on the loops' counters alone.
+        ("bilateral_two_exponentials", "expensive_math", "one_exponential"),
+        # A root that is only divided by: rsqrtf, and four copies of the loop's body mixed without the slow paths.
+        ("nbody_precise_root", "expensive_math", "rsqrt"),
+        # Three FP64 powers of one base.
+        ("eos_powers", "expensive_math", "one_pow"),
+        # Conversions from and to FP64 keep the special-function unit busy, not the arithmetic.
+        ("resize_bilinear_double", "double_precision", "floats"),
+    ],
+)
+def test_the_rewrite_brings_what_was_predicted(name: str, cause: str, fix: str) -> None:
+    said, (_, came) = found(name, cause), study(name)
+    assert said.saves == pytest.approx(came[fix], abs=0.11)
+    assert said.saves_low < came[fix] < said.saves_high
+
+
+def test_the_whole_inlined_slice_of_a_function_goes() -> None:
+    """A division is seven instructions, and the branch around its slow path with what marks where the ways meet."""
+    launch = work(study("bilateral_two_exponentials")[0])
+    slices = precise_functions(launch)
+    checks = np.flatnonzero(launch.where(lambda line: line.opcode == "FCHK") & (launch.executed > 0))
+    turns = launch.where(lambda line: line.opcode in ("BRA", "BSSY", "BSYNC", "CALL"))
+    loop = launch.code.loop_of(int(checks[0])) if launch.code is not None else None
+    assert loop is not None
+    inside = np.zeros(len(turns), dtype=bool)
+    inside[loop.first : loop.last] = launch.executed[loop.first : loop.last] > 0
+    assert slices.instructions[turns & inside].all()
+    # The loads and the sums stay as they are.
+    kept = launch.where(lambda line: line.opcode in ("LDG", "IMAD", "VIMNMX")) & inside
+    assert not slices.instructions[kept].any()
+
+
+def test_what_depends_on_no_thread_needs_no_fast_function() -> None:
+    (candidate,) = expensive_math(work(study("bilateral_two_exponentials")[0]))
+    once = next(one for one in candidate.variants if one.exact)
+    assert "once" in once.name and once.fix.keep is not None
+    assert [one.exact for one in candidate.variants].count(True) == 1
