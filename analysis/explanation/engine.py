@@ -165,7 +165,7 @@ def _finding(found: Work, one: Weighed) -> Finding:
     )
 
 
-WAITS = "waits that nothing hides"
+WAITS = "exposed latency"
 
 
 def _time(model: TimeModel) -> tuple[AtLimit, ...]:

@@ -120,7 +120,7 @@ def article(resource: str) -> str:
         or " to L" in resource
         or resource.startswith("launching")
     )
-    if resource in ("DRAM", "waits that nothing hides") or plural:
+    if resource in ("DRAM", "exposed latency") or plural:
         return resource
     return f"the {resource}"
 

@@ -38,7 +38,7 @@ def test_blocks_that_do_not_divide_by_the_sms(step: dict[int, Explanation]) -> N
 
 
 def test_latency_by_elimination_is_the_limit_but_nothing_is_at_it(step: dict[int, Explanation]) -> None:
-    assert step[3].time[0].resource == "waits that nothing hides"
+    assert step[3].time[0].resource == "exposed latency"
     assert all(one.at_limit is None for one in step.values())
 
 
