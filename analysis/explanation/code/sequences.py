@@ -322,13 +322,13 @@ def _slice(work: Work, index: int, function: Function, taken: Mask) -> tuple[lis
     # The argument is what the first instruction or the one that tells the function reads.
     at = start if start in of_one else index
     argument = {(name, code.producers(at, name)) for name in work.sass[at].reads}
-    rows = {index, start}
+    members = {index, start}
     for at in range(min(start, index) + 1, last):
         line = work.sass[at]
-        if len(rows) >= function.instructions:
+        if len(members) >= function.instructions:
             break
-        own = [name for name in line.reads if rows.intersection(code.producers(at, name))]
-        if not own or at in rows or line.opcode not in _STEPS or not work.executed[at]:
+        own = [name for name in line.reads if members.intersection(code.producers(at, name))]
+        if not own or at in members or line.opcode not in _STEPS or not work.executed[at]:
             continue
         if all(
             name in own
@@ -337,16 +337,16 @@ def _slice(work: Work, index: int, function: Function, taken: Mask) -> tuple[lis
             or _constant(work, at, name)
             for name in line.reads
         ):
-            rows.add(at)
+            members.add(at)
     constants = {
         source
-        for at in rows
+        for at in members
         for name in work.sass[at].reads
         for source in code.producers(at, name)
-        if _constant(work, at, name) and rows.issuperset(code.consumers(source)) and work.executed[source]
+        if _constant(work, at, name) and members.issuperset(code.consumers(source)) and work.executed[source]
     }
-    return sorted(rows | {at for at in constants if work.executed[at] > 0.5 * work.executed[index]}), [
-        at for at in guards if at not in rows
+    return sorted(members | {at for at in constants if work.executed[at] > 0.5 * work.executed[index]}), [
+        at for at in guards if at not in members
     ]
 
 
