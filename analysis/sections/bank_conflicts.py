@@ -16,7 +16,14 @@ from functools import reduce
 from gemmprof import metrics
 from gemmprof.analysis.figure import derived, figure
 from gemmprof.analysis.figure import total as sum_of
-from gemmprof.analysis.sections.by_line import Code, Place, by_address, operation_of
+from gemmprof.analysis.sections.by_line import (
+    Counted,
+    Place,
+    by_address,
+    excess_estimate,
+    operation_of,
+    ranked,
+)
 from gemmprof.gpu.arch import has
 from gemmprof.model import KernelProfile, NotCollected
 
@@ -68,7 +75,7 @@ class SharedOperation:
 
 
 @dataclass(frozen=True, slots=True)
-class SharedAccess:
+class SharedAccess(Counted):
     """Shared-memory wavefronts of one instruction or one line, counted by the instrumented pass.
 
     Attributes:
@@ -78,16 +85,10 @@ class SharedAccess:
         operation: ``load``, ``store``, ``atomic``, ``async_copy`` or '' (unknown, or several).
     """
 
-    place: Place
     executed: int | None = figure("Executed")
     wavefronts: int = figure("Wavefronts")
     ideal: int = figure("Needed", "", "wavefronts without conflicts")
     operation: str = ""
-
-    @property
-    def label(self) -> str:
-        """Where it stands."""
-        return self.place.label
 
     @derived("Too many")
     def excess(self) -> int:
@@ -215,7 +216,10 @@ def analyse(profile: KernelProfile) -> BankConflicts | NotCollected:
         wavefronts,
         ideal,
         _estimated_speedup(profile, operations),
-        _estimated_speedup_by_source(profile, wavefronts, ideal),
+        # By ncu's rule UncoalescedSharedAccess.
+        None
+        if wavefronts is None or ideal is None
+        else excess_estimate(profile, metrics.L1_ACTIVE_CYCLES, metrics.L1_ELAPSED_CYCLES, wavefronts, ideal),
         missing,
         frozenset(
             kind for kind, name in metrics.SHARED_WAVEFRONTS_OF.items() if profile.number(name) is not None
@@ -259,17 +263,6 @@ def _estimated_speedup(profile: KernelProfile, operations: Iterable[SharedOperat
     return worst * throughput / 100.0 if throughput is not None and worst else None
 
 
-def _estimated_speedup_by_source(
-    profile: KernelProfile, wavefronts: int | None, ideal: int | None
-) -> float | None:
-    """Rule UncoalescedSharedAccess: share of the excess wavefronts x share of the cycles in which L1 was active."""
-    active = profile.number(metrics.L1_ACTIVE_CYCLES)
-    elapsed = profile.number(metrics.L1_ELAPSED_CYCLES)
-    if active is None or not elapsed or not wavefronts or ideal is None or wavefronts == ideal:
-        return None
-    return 100 * (active / elapsed) * ((wavefronts - ideal) / wavefronts)
-
-
 def _accesses(profile: KernelProfile) -> tuple[tuple[SharedAccess, ...], tuple[SharedAccess, ...]]:
     """Instructions and lines that touch shared memory, most excess (then most wavefronts) first."""
     wavefronts = by_address(profile, metrics.SHARED_WAVEFRONTS_BY_ADDRESS)
@@ -278,7 +271,6 @@ def _accesses(profile: KernelProfile) -> tuple[tuple[SharedAccess, ...], tuple[S
         return (), ()
     executed = by_address(profile, metrics.INSTRUCTIONS_BY_ADDRESS)
     kinds = by_address(profile, metrics.ACCESS_TYPE_BY_ADDRESS)
-    code = Code(profile)
 
     def access(place: Place) -> SharedAccess:
         return SharedAccess(
@@ -289,18 +281,8 @@ def _accesses(profile: KernelProfile) -> tuple[tuple[SharedAccess, ...], tuple[S
             operation_of(kinds, place.addresses),
         )
 
-    touching = [address for address, count in wavefronts.items() if count]
-    return (
-        _worst_first(access(code.place(address)) for address in touching),
-        _worst_first(access(place) for place in code.lines(touching)),
-    )
+    return ranked(profile, wavefronts, access, lambda one: (one.excess, one.wavefronts))
 
 
 # Kinds whose instructions are told apart by `SharedAccess.operation`.
 _ATTRIBUTED = ("load", "store", "atomic", "async_copy")
-
-
-def _worst_first(accesses: Iterable[SharedAccess]) -> tuple[SharedAccess, ...]:
-    return tuple(
-        sorted(accesses, key=lambda access: (-access.excess, -access.wavefronts, access.place.addresses))
-    )

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import repeat
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 from gemmprof.analysis import opcodes
 from gemmprof.analysis.figure import total as sum_of
@@ -47,6 +47,59 @@ class Place:
         if self.file is None or self.line is None:
             return f"0x{self.addresses[0]:x}" if self.addresses else "unknown"
         return f"{base_name(self.file)}:{self.line}"
+
+
+@dataclass(frozen=True, slots=True)
+class Counted:
+    """What was counted at one instruction, or at one line with all its instructions."""
+
+    place: Place
+
+    @property
+    def label(self) -> str:
+        """Where it stands."""
+        return self.place.label
+
+
+Found = TypeVar("Found", bound=Counted)
+
+
+def ranked(
+    profile: KernelProfile,
+    counts: Mapping[int, int],
+    make: Callable[[Place], Found],
+    weight: Callable[[Found], tuple[int, ...]],
+) -> tuple[tuple[Found, ...], tuple[Found, ...]]:
+    """What there is to say of each instruction with a count above 0, and of each CUDA line; the heaviest first.
+
+    Args:
+        counts: by absolute address.
+        make: what is said of a place.
+        weight: what decides the order, the most important first.
+    """
+    code = Code(profile)
+    touching = [address for address, count in counts.items() if count]
+
+    def in_order(places: Iterable[Place]) -> tuple[Found, ...]:
+        # Of equals the one that stands first in the code, so that the order is the same in every run.
+        return tuple(
+            sorted(map(make, places), key=lambda one: (*(-of for of in weight(one)), one.place.addresses))
+        )
+
+    return in_order(map(code.place, touching)), in_order(code.lines(touching))
+
+
+def excess_estimate(
+    profile: KernelProfile, active: str, elapsed: str, taken: int, ideal: int
+) -> float | None:
+    """Per cent of the runtime by ncu's rules on excess: its share x the share of cycles in which the unit was active.
+
+    None without a cycle count, and where nothing is in excess.
+    """
+    cycles, whole = profile.number(active), profile.number(elapsed)
+    if cycles is None or not whole or taken <= ideal:
+        return None
+    return 100 * (cycles / whole) * ((taken - ideal) / taken)
 
 
 def base_name(path: str) -> str:

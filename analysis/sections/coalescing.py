@@ -6,13 +6,19 @@ A warp that reads 32 neighbouring floats needs 4 sectors; one that strides throu
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 
 from gemmprof import metrics
 from gemmprof.analysis.figure import derived, figure
 from gemmprof.analysis.figure import total as sum_of
-from gemmprof.analysis.sections.by_line import Code, Place, by_address, operation_of
+from gemmprof.analysis.sections.by_line import (
+    Counted,
+    Place,
+    by_address,
+    excess_estimate,
+    operation_of,
+    ranked,
+)
 from gemmprof.gpu.arch import has
 from gemmprof.model import KernelProfile, NotCollected
 
@@ -54,7 +60,7 @@ class GlobalOperation:
 
 
 @dataclass(frozen=True, slots=True)
-class GlobalAccess:
+class GlobalAccess(Counted):
     """Global-memory sectors of one instruction or one line, counted by the instrumented pass.
 
     Attributes:
@@ -65,17 +71,11 @@ class GlobalAccess:
         operation: ``load``, ``store``, ``atomic``, ``async_copy`` or '' (unknown, or several).
     """
 
-    place: Place
     executed: int | None = figure("Executed")
     sectors: int = figure("Sectors")
     ideal: int = figure("Needed", "", "sectors that the same bytes would fill side by side")
     tag_requests: int | None = figure("Tag look-ups")
     operation: str = ""
-
-    @property
-    def label(self) -> str:
-        """Where it stands."""
-        return self.place.label
 
     @derived("Too many")
     def excess(self) -> int:
@@ -163,9 +163,9 @@ def analyse(profile: KernelProfile) -> Coalescing | NotCollected:
         return Coalescing(operations, missing=missing, counted=counted)
     instructions, lines = _accesses(profile, sectors, ideal)
     sums = sum_of(sectors), sum_of(ideal)
-    return Coalescing(
-        operations, instructions, lines, *sums, _estimated_speedup(profile, *sums), no_counters, counted
-    )
+    # By ncu's rule UncoalescedGlobalAccess.
+    gain = excess_estimate(profile, metrics.L2_ACTIVE_CYCLES, metrics.L2_ELAPSED_CYCLES, *sums)
+    return Coalescing(operations, instructions, lines, *sums, gain, no_counters, counted)
 
 
 def _operations(profile: KernelProfile) -> tuple[GlobalOperation, ...]:
@@ -212,15 +212,6 @@ def _bytes_used(profile: KernelProfile, operation: str) -> float | None:
     return used if used and not (limit is not None and used > limit) else None
 
 
-def _estimated_speedup(profile: KernelProfile, sectors: int, ideal: int) -> float | None:
-    """Rule UncoalescedGlobalAccess: share of the excess sectors x share of the cycles in which L2 was active."""
-    active = profile.number(metrics.L2_ACTIVE_CYCLES)
-    elapsed = profile.number(metrics.L2_ELAPSED_CYCLES)
-    if active is None or not elapsed or sectors <= ideal:
-        return None
-    return 100 * (active / elapsed) * ((sectors - ideal) / sectors)
-
-
 def _accesses(
     profile: KernelProfile, sectors: dict[int, int], ideal: dict[int, int]
 ) -> tuple[tuple[GlobalAccess, ...], tuple[GlobalAccess, ...]]:
@@ -228,7 +219,6 @@ def _accesses(
     executed = by_address(profile, metrics.INSTRUCTIONS_BY_ADDRESS)
     tags = by_address(profile, metrics.GLOBAL_TAGS_BY_ADDRESS)
     kinds = by_address(profile, metrics.ACCESS_TYPE_BY_ADDRESS)
-    code = Code(profile)
 
     def access(place: Place) -> GlobalAccess:
         return GlobalAccess(
@@ -240,14 +230,4 @@ def _accesses(
             operation_of(kinds, place.addresses),
         )
 
-    touching = [address for address, count in sectors.items() if count]
-    return (
-        _worst_first(access(code.place(address)) for address in touching),
-        _worst_first(access(place) for place in code.lines(touching)),
-    )
-
-
-def _worst_first(accesses: Iterable[GlobalAccess]) -> tuple[GlobalAccess, ...]:
-    return tuple(
-        sorted(accesses, key=lambda access: (-access.excess, -access.sectors, access.place.addresses))
-    )
+    return ranked(profile, sectors, access, lambda one: (one.excess, one.sectors))

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 
 from gemmprof import metrics
 from gemmprof.analysis.figure import derived, figure
-from gemmprof.analysis.sections.by_line import Code, Place, by_address, first_by_address
+from gemmprof.analysis.sections.by_line import Counted, Place, by_address, first_by_address, ranked
 from gemmprof.model import KernelProfile, NotCollected
 
 NAME = "divergence"
@@ -16,7 +15,7 @@ GROUP = metrics.DIVERGENCE
 
 
 @dataclass(frozen=True, slots=True)
-class Branch:
+class Branch(Counted):
     """Branches of one instruction or one line.
 
     Attributes:
@@ -25,15 +24,9 @@ class Branch:
         threads_per_instruction: average threads active at the branch, None if not collected.
     """
 
-    place: Place
     executed: int | None = figure("Executed")
     divergent: int = figure("Divergent", "", "executions after which threads of a warp went different ways")
     threads_per_instruction: float | None = figure("Threads at the branch")
-
-    @property
-    def label(self) -> str:
-        """Where it stands."""
-        return self.place.label
 
     @derived("Share", "%")
     def divergent_share(self) -> float | None:
@@ -119,7 +112,6 @@ def _guilty(profile: KernelProfile) -> tuple[tuple[Branch, ...], tuple[Branch, .
         return (), ()
     executed = by_address(profile, metrics.INSTRUCTIONS_BY_ADDRESS)
     threads = by_address(profile, metrics.THREADS_BY_ADDRESS)
-    code = Code(profile)
 
     def branch(place: Place) -> Branch:
         executions = place.total(executed)
@@ -127,12 +119,4 @@ def _guilty(profile: KernelProfile) -> tuple[tuple[Branch, ...], tuple[Branch, .
         average = active / executions if active is not None and executions else None
         return Branch(place, executions, place.total(divergent) or 0, average)
 
-    addresses = [address for address, count in divergent.items() if count]
-    return (
-        _worst_first(branch(code.place(address)) for address in addresses),
-        _worst_first(branch(place) for place in code.lines(addresses)),
-    )
-
-
-def _worst_first(branches: Iterable[Branch]) -> tuple[Branch, ...]:
-    return tuple(sorted(branches, key=lambda branch: (-branch.divergent, branch.place.addresses)))
+    return ranked(profile, divergent, branch, lambda one: (one.divergent,))

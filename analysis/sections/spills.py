@@ -6,12 +6,11 @@ instruction and shares their bandwidth.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 
 from gemmprof import metrics
 from gemmprof.analysis.figure import figure
-from gemmprof.analysis.sections.by_line import Code, Place, by_address
+from gemmprof.analysis.sections.by_line import Counted, Place, by_address, ranked
 from gemmprof.model import KernelProfile, NotCollected
 
 NAME = "spills"
@@ -20,7 +19,7 @@ GROUP = metrics.SPILLS
 
 
 @dataclass(frozen=True, slots=True)
-class LocalAccess:
+class LocalAccess(Counted):
     """Local-memory accesses of one instruction or one line.
 
     Attributes:
@@ -28,14 +27,8 @@ class LocalAccess:
         sectors: 32-byte sectors touched, before any cache.
     """
 
-    place: Place
     executed: int | None = figure("Executed")
     sectors: int = figure("Sectors")
-
-    @property
-    def label(self) -> str:
-        """Where it stands."""
-        return self.place.label
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,17 +113,8 @@ def _accesses(profile: KernelProfile) -> tuple[tuple[LocalAccess, ...], tuple[Lo
     if sectors is None:
         return (), ()
     executed = by_address(profile, metrics.INSTRUCTIONS_BY_ADDRESS)
-    code = Code(profile)
 
     def access(place: Place) -> LocalAccess:
         return LocalAccess(place, place.total(executed), place.total(sectors) or 0)
 
-    touching = [address for address, count in sectors.items() if count]
-    return (
-        _most_first(access(code.place(address)) for address in touching),
-        _most_first(access(place) for place in code.lines(touching)),
-    )
-
-
-def _most_first(accesses: Iterable[LocalAccess]) -> tuple[LocalAccess, ...]:
-    return tuple(sorted(accesses, key=lambda access: (-access.sectors, access.place.addresses)))
+    return ranked(profile, sectors, access, lambda one: (one.sectors,))

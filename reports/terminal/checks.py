@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+
+from rich.console import Console
+from rich.table import Table
 
 from gemmprof.model.answers import Check, WorkerReport
-
-if TYPE_CHECKING:
-    from rich.console import Console
 
 _MARKS = {True: "ok", False: "MISSING", None: "unsure"}
 
@@ -58,8 +57,6 @@ def print_workers(console: Console, workers: Sequence[WorkerReport]) -> None:
 
 def _print_all(console: Console, checks: Sequence[Check]) -> None:
     """The checks as a table, then the remedies."""
-    from rich.table import Table
-
     table = Table(box=None, pad_edge=False, show_header=False)
     table.add_column()
     table.add_column()

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+
+from rich.console import RenderableType
+from rich.table import Table
+from rich.text import Text
 
 from gemmprof.analysis.explanation.causes import CAUSES
 from gemmprof.analysis.inputs.named_figures import ALIASES, UNITS, canonical
@@ -13,18 +16,11 @@ from gemmprof.reports.dataset.manifest import Update
 from gemmprof.reports.dataset.query import Answer
 from gemmprof.reports.formatting import counted, nanoseconds, quantity, short_name
 
-if TYPE_CHECKING:
-    from rich.console import RenderableType
-    from rich.table import Table
-
 MOST_ERRORS = 20  # unreadable reports named one by one; of more, the rest is counted
 
 
 def parts(answer: Answer, *, width: int) -> Iterator[RenderableType]:
     """The launches, longest first, with the values that the condition looked at."""
-    from rich.table import Table
-    from rich.text import Text
-
     if answer.found:
         names = list(answer.found[0].values)
         table = Table(box=None, pad_edge=False)
@@ -53,8 +49,6 @@ def _nearby(path: str) -> str:
 
 def names_table() -> Table:
     """Every figure and finding that a condition may name."""
-    from rich.table import Table
-
     other = {name: word for word, name in ALIASES.items()}
     table = Table(box=None, pad_edge=False)
     table.add_column("name", no_wrap=True)

@@ -5,6 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from rich.console import RenderableType
+from rich.table import Table
+from rich.text import Text
+
 from gemmprof.analysis.history.band import levels
 from gemmprof.analysis.history.changepoints import FEWEST
 from gemmprof.analysis.history.changes import Change
@@ -12,9 +16,6 @@ from gemmprof.analysis.history.points import Point
 from gemmprof.reports.formatting import counted, grid, nanoseconds, short_name, times
 
 if TYPE_CHECKING:
-    from rich.console import RenderableType
-    from rich.table import Table
-
     from gemmprof.reports.history.index import SeriesSummary
 
 PLOT_ROWS = 8
@@ -23,9 +24,6 @@ _DOT, _BAND = "•", "·"
 
 def series_table(series: Sequence[SeriesSummary], *, width: int) -> Table:
     """A row a series: kernel, card, points, last time."""
-    from rich.table import Table
-    from rich.text import Text
-
     table = Table(box=None, pad_edge=False)
     table.add_column("kernel", overflow="fold")
     for name in ("runs", "last", "last run") if width >= 72 else ("runs", "last"):
@@ -42,8 +40,6 @@ def plots(
     shown: Sequence[tuple[Sequence[Point], Sequence[Change]]], *, width: int
 ) -> Iterator[RenderableType]:
     """Each series as a small plot, with the steps under it."""
-    from rich.text import Text
-
     for number, (series, found) in enumerate(shown):
         first = series[0]
         title = _named(first.kernel, first.grid)
@@ -81,8 +77,6 @@ def changes_found(
     found: Sequence[Change], looked_at: int, too_short: int, *, width: int
 ) -> Iterator[RenderableType]:
     """The steps of many series, slower ones first, and how many have too few runs to hold one."""
-    from rich.text import Text
-
     for change in found:
         first = change.after
         yield Text(_named(first.kernel, first.grid) + f" ({first.device}, {first.kind})", style="bold")

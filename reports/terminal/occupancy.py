@@ -5,6 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
 from gemmprof.analysis.occupancy.advice import suggest
 from gemmprof.analysis.occupancy.calculator import Occupancy
 from gemmprof.analysis.occupancy.reasoning import (
@@ -22,9 +26,6 @@ from gemmprof.model import NotCollected
 from gemmprof.reports.formatting import DASH, short_name
 
 if TYPE_CHECKING:
-    from rich.console import Console
-    from rich.table import Table
-
     from gemmprof.analysis.occupancy.configurations import BuiltKernel
     from gemmprof.analysis.occupancy.of_launch import LaunchOccupancy
     from gemmprof.model import KernelProfile
@@ -34,8 +35,6 @@ Answer = tuple[Product, Occupancy | OccupancyError]
 
 def _table(*columns: str, right: Sequence[str] = ()) -> Table:
     """A table without lines; the columns named in ``right`` are aligned there."""
-    from rich.table import Table
-
     table = Table(box=None, pad_edge=False, header_style="bold")
     for column in columns:
         table.add_column(column, justify="right" if column in right else "left", no_wrap=column in right)
@@ -66,8 +65,6 @@ def _together(labels: Sequence[str], everyone: Sequence[str]) -> str:
 
 def print_answers(console: Console, answers: Sequence[Answer]) -> None:
     """The answers for one configuration on several GPUs."""
-    from rich.text import Text
-
     solved = [(target, answer) for target, answer in answers if isinstance(answer, Occupancy)]
     first = solved[0][1]
     console.print(_configuration(first))
@@ -117,8 +114,6 @@ def _configuration(answer: Occupancy) -> str:
 
 
 def _print_reasoning(console: Console, answers: Sequence[Occupancy]) -> None:
-    from rich.text import Text
-
     distinct = list({answer.limits.compute_capability: answer for answer in answers}.values())
     everyone = [answer.limits.label for answer in distinct]
     console.print("\nWhy", style="bold")
@@ -155,8 +150,6 @@ def _print_clusters(console: Console, answers: Iterable[tuple[Product, Occupancy
 
 
 def _print_suggestions(console: Console, answers: Sequence[Occupancy]) -> None:
-    from rich.text import Text
-
     distinct = list({answer.limits.compute_capability: answer for answer in answers}.values())
     everyone = [answer.limits.label for answer in distinct]
     found: dict[str, list[str]] = {}
@@ -178,8 +171,6 @@ def _print_suggestions(console: Console, answers: Sequence[Occupancy]) -> None:
 
 def print_build(console: Console, kernels: Sequence[BuiltKernel], threads: int) -> None:
     """Every kernel of a build at one block size, with its warning."""
-    from rich.text import Text
-
     from gemmprof.gpu.ptxas import demangle
 
     console.print(f"{count(threads, 'thread')} per block\n")
@@ -212,8 +203,6 @@ def print_launches(
     console: Console, launches: Sequence[tuple[KernelProfile, LaunchOccupancy | NotCollected]]
 ) -> None:
     """Theoretical beside achieved occupancy of every launch, and where the difference went."""
-    from rich.text import Text
-
     for profile, result in launches:
         title = Text(visible(short_name(profile.name)), style="bold")
         title.append(

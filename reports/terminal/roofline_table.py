@@ -7,6 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from rich.console import RenderableType
+from rich.table import Table
+from rich.text import Text
+
 from gemmprof.analysis.sections.roofline import Roofline, RooflinePoint
 from gemmprof.base.errors import UsageError
 from gemmprof.base.output import new_file
@@ -19,9 +23,6 @@ from gemmprof.reports.formatting import bandwidth, flops, percent, significant, 
 from gemmprof.reports.pages.contents import KernelPage, plan
 
 if TYPE_CHECKING:
-    from rich.console import RenderableType
-    from rich.table import Table
-
     from gemmprof.analysis.session import Session
 
 _TENSOR = "ncu --section SpeedOfLight_HierarchicalTensorRooflineChart"
@@ -79,8 +80,6 @@ def parts(rows: Sequence[KernelRoofline], *, width: int = WIDE) -> Iterator[Rend
     On a terminal of less than `WIDE` columns each kernel's name stands above its rows, and the columns that the others
     imply are left out, so that no name and no number is cut.
     """
-    from rich.text import Text
-
     drawn = [row for row in rows if row.points]
     if width >= WIDE:
         if drawn:
@@ -94,8 +93,6 @@ def parts(rows: Sequence[KernelRoofline], *, width: int = WIDE) -> Iterator[Rend
 
 def _absent(rows: Sequence[KernelRoofline]) -> Iterator[RenderableType]:
     """Why kernels have no row, each reason once."""
-    from rich.text import Text
-
     reasons: dict[str, list[str]] = {}
     for row in rows:
         if not row.points:
@@ -109,9 +106,6 @@ def _absent(rows: Sequence[KernelRoofline]) -> Iterator[RenderableType]:
 
 def table(rows: Sequence[KernelRoofline], *, width: int = WIDE, named: bool = True) -> Table:
     """One row a kernel and memory level; ``named``: with the kernel's name in the first."""
-    from rich.table import Table
-    from rich.text import Text
-
     result = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0))
     if named:
         result.add_column("kernel", overflow="fold")

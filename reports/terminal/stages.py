@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+
+from rich.console import Console
+from rich.table import Table
 
 from gemmprof.model import Stage
 from gemmprof.model.answers import TuneDocument
 
-if TYPE_CHECKING:
-    from rich.console import Console
-    from rich.table import Table
-
 
 def table(stages: Sequence[Stage]) -> Table:
     """A row a stage: number, name, idea (and the GPUs that it is written for, if not all), tile parameters."""
-    from rich.table import Table
-
     result = Table(box=None, pad_edge=False)
     result.add_column("stage", justify="right")
     result.add_column(
@@ -40,8 +36,6 @@ LISTED = 10
 
 def print_search(console: Console, result: TuneDocument) -> None:
     """The fastest parameter sets, how many were dropped for what, the pace, the winner."""
-    from rich.table import Table
-
     timed = sorted((o for o in result.outcomes if o.status == "timed"), key=lambda o: -(o.score or 0.0))
     table = Table(box=None, pad_edge=False)
     for heading in ("parameters", "% of cuBLAS", "registers", "blocks an SM"):

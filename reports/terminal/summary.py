@@ -7,15 +7,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
+from rich.console import Console
+from rich.table import Table
+
 from gemmprof.base.documents import Document
 from gemmprof.model import Card, Problem, RunInfo, StageResult
 from gemmprof.reports.explanations import words
 from gemmprof.reports.pages.ladder_page import launch_row
 
 if TYPE_CHECKING:
-    from rich.console import Console
-    from rich.table import Table
-
     from gemmprof.analysis.kernel_analysis import KernelAnalysis
     from gemmprof.analysis.session import Session
     from gemmprof.runs.directory import Run
@@ -122,8 +122,6 @@ def _change_first(kernel: KernelAnalysis) -> str | None:
 
 def table(rows: Sequence[SummaryRow]) -> Table:
     """The rows for a terminal."""
-    from rich.table import Table
-
     result = Table(box=None, pad_edge=False, header_style="bold")
     problems = dict.fromkeys(row.problem for row in rows)
     for title in ("stage", "name"):

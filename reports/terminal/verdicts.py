@@ -6,14 +6,17 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from rich import box
+from rich.console import Console
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
 from gemmprof.analysis.comparison.outcome import Compared, Outcome
 from gemmprof.reports import formatting
 from gemmprof.reports.verdicts import words
 
 if TYPE_CHECKING:
-    from rich.console import Console
-    from rich.table import Table
-
     from gemmprof.analysis.comparison.baseline import Baseline
     from gemmprof.analysis.comparison.quantify import Change
     from gemmprof.analysis.comparison.sides import Side
@@ -34,9 +37,6 @@ WIDE = 110  # columns from which on everything stands beside the name
 
 def print_outcome(console: Console, outcome: Outcome, *, details: bool) -> None:
     """The verdicts, the reasons of all that is not SAME, and with ``details`` every quantity."""
-    from rich.padding import Padding
-    from rich.text import Text
-
     console.print(Text(f"{outcome.before} → {outcome.after}: {words.tally(outcome)}"))
     for note in outcome.notes:
         console.print(Text(f"Note: {note}", style="yellow"))
@@ -56,10 +56,6 @@ def print_outcome(console: Console, outcome: Outcome, *, details: bool) -> None:
 
 
 def _table(kernels: Iterable[Compared]) -> Table:
-    from rich import box
-    from rich.table import Table
-    from rich.text import Text
-
     table = Table(box=box.SIMPLE_HEAD)
     for column in (
         "Verdict",
@@ -93,10 +89,6 @@ def _table(kernels: Iterable[Compared]) -> Table:
 
 def _narrow(kernels: Iterable[Compared]) -> Table:
     """The same for a narrow terminal: times below the name, the interval below the change."""
-    from rich import box
-    from rich.table import Table
-    from rich.text import Text
-
     table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
     table.add_column("Verdict", no_wrap=True)
     table.add_column("Kernel", overflow="fold")
@@ -123,10 +115,6 @@ def _counts(side: Side) -> str:
 
 
 def _quantities(kernel: Compared) -> Table:
-    from rich import box
-    from rich.table import Table
-    from rich.text import Text
-
     table = Table(box=box.SIMPLE_HEAD, title=Text(kernel.match.label), title_justify="left")
     for column in ("Quantity", "Before", "After", "Change", ""):
         table.add_column(column, justify="left" if column in ("Quantity", "") else "right")
@@ -152,10 +140,6 @@ def _moved(change: Change) -> str:
 
 def print_builds(console: Console, outcome: Outcome) -> None:
     """Two builds: what changed in each kernel of each architecture; a build does not tell the time."""
-    from rich import box
-    from rich.table import Table
-    from rich.text import Text
-
     console.print(Text(f"{outcome.before} → {outcome.after}: {words.build_tally(outcome)}"))
     table = Table(box=box.SIMPLE_HEAD)
     for column in ("", "Kernel", "What changed"):
@@ -170,10 +154,6 @@ def print_builds(console: Console, outcome: Outcome) -> None:
 
 def print_side(console: Console, side: Side) -> None:
     """One report alone: its kernels, how long they take and how much their launches differ."""
-    from rich import box
-    from rich.table import Table
-    from rich.text import Text
-
     table = Table(box=box.SIMPLE_HEAD)
     for column in ("Kernel", "Grid", "Launches", "Time", "Spread", "Limited by"):
         table.add_column(
@@ -196,9 +176,6 @@ def print_side(console: Console, side: Side) -> None:
 
 def print_baselines(console: Console, found: Sequence[tuple[str, Baseline]], folder: Path) -> None:
     """One line a baseline."""
-    from rich.table import Table
-    from rich.text import Text
-
     if not found:
         console.print(Text(f"no baseline in {folder}; gemmprof baseline save NAME REPORT makes one"))
         return
@@ -220,10 +197,6 @@ def print_baselines(console: Console, found: Sequence[tuple[str, Baseline]], fol
 
 def print_baseline(console: Console, name: str, kept: Baseline) -> None:
     """The kernels of one baseline."""
-    from rich import box
-    from rich.table import Table
-    from rich.text import Text
-
     console.print(
         Text(f"{name}: saved {kept.saved} from {kept.title}, {formatting.counted(kept.processes, 'process')}")
     )
