@@ -9,6 +9,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
 from gemmprof.analysis.occupancy.calculator import occupancy
 from gemmprof.base.errors import OccupancyError
 from gemmprof.gpu.arch import (
@@ -19,10 +23,6 @@ from gemmprof.gpu.arch import (
 from gemmprof.model import ArchLimits
 
 if TYPE_CHECKING:
-    import numpy as np
-    import pandas as pd
-    from numpy.typing import NDArray
-
     Integers = NDArray[np.int64]
 
 # Columns that a table of configurations may have; the last three may be left out.
@@ -77,9 +77,6 @@ def occupancy_table(
         OccupancyError: for a missing column, arrays of different lengths, values that are no whole numbers, and with
             ``invalid="raise"`` for the first impossible configuration (the message names its row).
     """
-    import numpy as np
-    import pandas as pd
-
     given = {
         "compute_capability": compute_capability,
         "threads_per_block": threads_per_block,
@@ -121,14 +118,10 @@ class _Rows:
 
     def limit(self, name: str) -> Integers:
         """One limit of every row's architecture."""
-        import numpy as np
-
         return np.array([getattr(row, name) for row in self.architectures], dtype=np.int64)[self.which]
 
     def legal(self) -> NDArray[np.bool_]:
         """Which rows a device of their architecture accepts, as far as single values tell."""
-        import numpy as np
-
         config_exists = np.zeros(len(self.which), dtype=bool)
         for position, row in enumerate(self.architectures):
             config_exists |= (self.which == position) & np.isin(self.config, row.shared_memory_configs)
@@ -148,8 +141,6 @@ class _Rows:
 
     def harmless(self, legal: NDArray[np.bool_]) -> _Rows:
         """The same with values that any arithmetic bears where a row is not legal."""
-        import numpy as np
-
         return replace(
             self,
             threads=np.where(legal, self.threads, 1),
@@ -165,8 +156,6 @@ def _rows(columns: Mapping[str, Any]) -> _Rows:
     Raises:
         OccupancyError: they are of different lengths, or hold something else.
     """
-    import numpy as np
-
     size = _common_length(columns)
     architectures, which = _architectures(columns["compute_capability"], size)
     whole = {name: _integers(name, columns[name], size) for name in INPUTS if name != "compute_capability"}
@@ -185,9 +174,6 @@ def _rows(columns: Mapping[str, Any]) -> _Rows:
 
 def _answers(rows: _Rows) -> tuple[dict[str, Any], NDArray[np.bool_]]:
     """The columns of the result, by the arithmetic of `calculator`, and whether each row's carve-out holds a block."""
-    import numpy as np
-    import pandas as pd
-
     limit = rows.limit
     warps = -(-rows.threads // 32)
     unit = limit("register_allocation_unit")
@@ -268,9 +254,6 @@ def _common_length(columns: Mapping[str, Any]) -> int:
 
 def _architectures(value: Any, size: int) -> tuple[list[ArchLimits], Integers]:
     """The distinct architectures, and for every row the position of its own among them."""
-    import numpy as np
-    import pandas as pd
-
     if _is_single("compute_capability", value):
         return [LIMITS[parse_compute_capability(value)]], np.zeros(size, dtype=np.int64)
     codes, distinct = pd.factorize(
@@ -283,8 +266,6 @@ def _architectures(value: Any, size: int) -> tuple[list[ArchLimits], Integers]:
 
 def _object_array(values: Any) -> Any:
     """A one-dimensional array of Python objects, tuples such as (8, 6) kept whole."""
-    import numpy as np
-
     array = np.empty(len(values), dtype=object)
     array[:] = [tuple(item) if isinstance(item, list) else item for item in values]
     return array
@@ -292,9 +273,6 @@ def _object_array(values: Any) -> Any:
 
 def _integers(name: str, value: Any, size: int) -> Integers:
     """A column as int64 of length ``size``; a missing shared_memory_config becomes the mark for the largest."""
-    import numpy as np
-    import pandas as pd
-
     if value is None:
         return np.full(size, _LARGEST_CONFIG, dtype=np.int64)
     if _is_single(name, value):
@@ -308,8 +286,6 @@ def _integers(name: str, value: Any, size: int) -> Integers:
 
 def _whole_numbers(name: str, array: Any) -> Integers:
     """int64 values of an array of whole numbers; floats pass where they are whole (a column with gaps is float)."""
-    import numpy as np
-
     if array.dtype.kind == "O":
         try:
             array = np.array(
@@ -343,8 +319,6 @@ def _problems(
     Raises:
         OccupancyError: for the first one, if asked to.
     """
-    import numpy as np
-
     texts = np.full(size, "", dtype=object)
     picked = {
         name: [value] * len(rows) if value is None or _is_single(name, value) else _take(value, rows)
@@ -372,8 +346,6 @@ def _problems(
 def _take(value: Any, rows: Integers) -> list[Any]:
     if isinstance(value, (list, tuple)):
         return [value[row] for row in rows.tolist()]
-    import numpy as np
-
     return list(np.asarray(value)[rows].tolist())
 
 

@@ -47,8 +47,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Search; exit code 0, or 1 if some report could not be read."""
     from gemmprof.analysis.inputs.conditions import parse_condition
-    from gemmprof.reports.dataset.manifest import is_dataset
-    from gemmprof.reports.dataset.query import search
     from gemmprof.reports.terminal import found
 
     terminal = common.console()
@@ -59,6 +57,9 @@ def run(options: argparse.Namespace) -> int:
         raise UsageError(
             "no condition was given", remedies=["gemmprof find 'time > 1ms' FOLDER", "gemmprof find --names"]
         )
+    from gemmprof.reports.dataset.manifest import is_dataset
+    from gemmprof.reports.dataset.query import search
+
     condition = parse_condition(options.condition)
     inputs = [Path(item) for item in options.inputs] or [Path()]
     with ExitStack() as stack:

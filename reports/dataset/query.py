@@ -8,7 +8,11 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import reduce
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from gemmprof.analysis.inputs.conditions import (
     Both,
@@ -27,9 +31,6 @@ from gemmprof.base.regex import regex
 from gemmprof.reports.dataset.manifest import DatasetError, load_manifest
 from gemmprof.reports.dataset.rows import FIGURE, FINDING, column_type, metric_column_type, metrics_of
 from gemmprof.reports.tables.parquet import ParquetReader
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 _COMPARE = {
     ">": "greater",
@@ -82,9 +83,6 @@ def search(folder: Path, condition: Condition, *, limit: int | None = None) -> A
         UsageError: if the condition names no figure, finding or metric that the data set knows.
         DatasetError: if it cannot be read.
     """
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     manifest = load_manifest(folder)
     live: dict[str, dict[str, int]] = {}
     for path, entry in manifest.reports.items():
@@ -122,8 +120,6 @@ def search(folder: Path, condition: Condition, *, limit: int | None = None) -> A
 
 def _numbers(launches: pa.Table) -> pa.Table:
     """The numbers alone, with what is none (NaN, which is larger than all where tables are sorted) as absent."""
-    import pyarrow as pa
-
     return pa.table(
         {
             part.name: _number(launches[part.name])
@@ -136,9 +132,6 @@ def _numbers(launches: pa.Table) -> pa.Table:
 
 def _number(column: pa.ChunkedArray) -> pa.ChunkedArray:
     """A column of numbers, absent where it is NaN."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     return pc.if_else(pc.is_nan(column), pa.scalar(None, column.type), column)
 
 
@@ -149,8 +142,6 @@ def _meeting(condition: Condition, launches: pa.Table, places: Mapping[str, str]
         launches: with the identities as ``c0``, ``c1`` … (metrics may differ in case alone).
         places: the column of each figure or metric by its name.
     """
-    import pyarrow.compute as pc
-
     if isinstance(condition, Comparison):
         return getattr(pc, _COMPARE[condition.operator])(
             _number(launches[places[condition.name]].cast("float64")), condition.value
@@ -169,8 +160,6 @@ def _meeting(condition: Condition, launches: pa.Table, places: Mapping[str, str]
 
 def _found_in(texts: pa.ChunkedArray, pattern: str) -> pa.Array:
     """In which texts an expression is found; each text is looked at once."""
-    import pyarrow as pa
-
     wanted = regex(pattern)
     coded = texts.combine_chunks().dictionary_encode()
     met = [text is not None and wanted.search(text) for text in coded.dictionary.to_pylist()]
@@ -192,9 +181,6 @@ def _candidates(name: str) -> tuple[str, str, str]:
 
 def _part(folder: Path, name: str, reports: dict[str, int], wanted: Sequence[str]) -> pa.Table:
     """The wanted columns of a part, without the rows of reports that were read again since or are gone."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     with ParquetReader(folder / "parts" / name, column_type) as file:
         there = [c for c in dict.fromkeys(wanted) if c in file.schema.names]
         table = file.read(there)
@@ -240,9 +226,6 @@ def _unknown(name: str, known: set[str]) -> UsageError:
 
 def _metrics(path: Path, names: Sequence[str], rows: int) -> dict[str, pa.Array]:
     """These metrics of all launches of a part, null where one lacks it."""
-    import numpy as np
-    import pyarrow as pa
-
     with ParquetReader(path, metric_column_type) as file:
         found = file.read(["metric", "row", "value"], _groups(file, sorted(names)))
     if any(column.null_count for column in found.columns):

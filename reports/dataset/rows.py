@@ -9,7 +9,10 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from gemmprof.analysis.inputs.families import census, without_values
 from gemmprof.analysis.inputs.named_figures import figures, findings
@@ -25,10 +28,6 @@ from gemmprof.model import KernelProfile
 from gemmprof.reports.tables.files import without_pandas
 from gemmprof.reports.tables.metrics import MetricRows
 from gemmprof.reports.tables.parquet import write_parquet
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-
 
 MODULE = "gemmprof.reports.dataset.rows"
 FIGURE, FINDING = "figure:", "finding:"
@@ -48,9 +47,6 @@ def write_part(reports: Sequence[str], target: Path, *, explained: bool) -> dict
     Returns:
         ``launches`` by report, ``errors`` by report that could not be read, and the names of all ``metrics``.
     """
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     pairs: list[tuple[pa.Table, pa.Table]] = []
     launches: dict[str, int] = {}
     errors: dict[str, str] = {}
@@ -82,9 +78,6 @@ def metrics_of(part: Path) -> Path:
 
 def _stacked(pairs: Sequence[tuple[pa.Table, pa.Table]]) -> pa.Table:
     """The metrics of several reports, launches counted through."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     tables = []
     before = 0
     for launches, scalars in pairs:
@@ -102,8 +95,6 @@ _TEXTS = ("report", "kernel", "label", "function", "nvtx", "device", "owner", "w
 
 def _tables(report: str, *, explained: bool) -> tuple[pa.Table, pa.Table]:
     """One report's launches, and their scalar metrics in the same order."""
-    import pyarrow as pa
-
     scalars = MetricRows()
     rows: list[dict[str, Any]] = []
     bare: list[KernelProfile] = []
@@ -128,15 +119,11 @@ def _tables(report: str, *, explained: bool) -> tuple[pa.Table, pa.Table]:
 
 def metric_column_type(name: str) -> pa.DataType | None:
     """The type of a column beside a part, None of one that is not there."""
-    import pyarrow as pa
-
     return {"metric": pa.string(), "row": pa.int32(), "value": pa.float64()}.get(name)
 
 
 def column_type(name: str) -> pa.DataType:
     """The type of a column of a part: all but a few are figures or findings."""
-    import pyarrow as pa
-
     return pa.string() if name in _TEXTS else pa.int64() if name in _WHOLE else pa.float64()
 
 

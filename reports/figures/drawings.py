@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from markupsafe import Markup
 
 from gemmprof.analysis.ladder.access_pattern import (
     BANK_BYTES,
@@ -16,9 +18,6 @@ from gemmprof.analysis.sections.roofline import Roofline, RooflinePoint
 from gemmprof.reports.figures import plots as figures
 from gemmprof.reports.figures.svg import drawing, page_svg
 from gemmprof.reports.formatting import flops, percent, significant
-
-if TYPE_CHECKING:
-    from markupsafe import Markup
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,11 +15,12 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
 
+from markupsafe import Markup, escape
+
 from gemmprof.base.printable import visible
 from gemmprof.reports.figures import matplotlib_defaults
 
 if TYPE_CHECKING:
-    from markupsafe import Markup
     from matplotlib.figure import Figure
 
 # Colours of figures; each is the light value of ``--gp-<name>`` in ``style.css`` and stands for it (all
@@ -149,8 +150,6 @@ def page_svg(
         description: what it shows, in words, for those who do not see it.
         tips: text that appears over the element with this ``gid``.
     """
-    from markupsafe import Markup, escape
-
     figure.patch.set_visible(False)
     buffer = io.StringIO()
     with drawing(), warnings.catch_warnings():

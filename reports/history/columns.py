@@ -7,13 +7,13 @@ from collections.abc import Sequence
 from dataclasses import fields
 from datetime import datetime
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, get_type_hints
+from typing import Any, get_type_hints
+
+import numpy as np
+import pyarrow as pa
 
 from gemmprof.analysis.history.points import Origin, Point
 from gemmprof.analysis.history.series import CLOCKS, TEXTS, Series
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 COUNTER = "counter_"
 _HINTS = {**get_type_hints(Origin), **get_type_hints(Point)}
@@ -31,8 +31,6 @@ def series_number(point: Point) -> int:
 
 def table_of(points: Sequence[Point]) -> pa.Table:
     """One row a point, sorted by the number of its series."""
-    import pyarrow as pa
-
     from gemmprof.analysis.history.recording import COUNTERS
 
     points = sorted(points, key=series_number)
@@ -49,8 +47,6 @@ def table_of(points: Sequence[Point]) -> pa.Table:
 
 def column_type(name: str) -> pa.DataType:
     """The type of a column of points; one that a later gemmprof adds is a number, too."""
-    import pyarrow as pa
-
     kinds = {datetime: pa.timestamp("us", tz="UTC"), str: pa.string(), int: pa.int64()}
     return pa.int64() if name == "series" else kinds.get(_HINTS.get(name, float), pa.float64())
 
@@ -91,8 +87,6 @@ def _made(point: Sequence[Any], origin: Sequence[Any], counters: dict[str, float
 
 def series_in(rows: pa.Table) -> list[Series]:
     """The series of rows that are sorted by series and time, as columns: no point is made but those asked for."""
-    import numpy as np
-
     if not len(rows):
         return []
     counters = sorted(name for name in rows.column_names if name.startswith(COUNTER))

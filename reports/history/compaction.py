@@ -13,18 +13,16 @@ import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.parquet as pq
 
 from gemmprof.analysis.history.many_series import Times, series_with_steps
 from gemmprof.reports.history.index import NAMES, Piece, index_of, index_table, write_index
 from gemmprof.reports.history.listing import REPLACES, Listing
 from gemmprof.reports.history.point_files import ROW_GROUP, PointsReader, new_points
-
-if TYPE_CHECKING:
-    import numpy as np
-    import numpy.typing as npt
-    import pyarrow as pa
-    import pyarrow.parquet as pq
 
 # Rows of a bin, more or less: the numbers of series are hashes, so bins of equal width hold about as many.
 BIN_ROWS = 1 << 16
@@ -58,8 +56,6 @@ def write_compacted(files: Listing, target: Path) -> None:
 
 
 def _write(files: Listing, target: Path, spill: Path) -> None:
-    import pyarrow as pa
-
     replaces = {REPLACES: json.dumps([path.name for path in files.all]).encode()}
     schema, rows = _shape(files)
     bins = _deal(files, schema, max(1, -(-rows // BIN_ROWS)), spill / "rows.arrow")
@@ -87,8 +83,6 @@ def _write(files: Listing, target: Path, spill: Path) -> None:
 
 def _shape(files: Listing) -> tuple[pa.Schema, int]:
     """All columns of these files, and how many rows they have."""
-    import pyarrow as pa
-
     schemas, rows = [], 0
     for path in files.all:
         with PointsReader(path) as file:
@@ -103,9 +97,6 @@ def _deal(files: Listing, schema: pa.Schema, count: int, target: Path) -> list[l
     Returns:
         for each of up to ``count`` bins the record batches of ``target`` with its rows, in the order of the files.
     """
-    import numpy as np
-    import pyarrow as pa
-
     bins: list[list[int]] = [[] for _ in range(count)]
     edges = np.array([(1 << 63) // count * at for at in range(1, count)], np.int64)
     options = pa.ipc.IpcWriteOptions(compression="lz4")
@@ -136,8 +127,6 @@ def _deal(files: Listing, schema: pa.Schema, count: int, target: Path) -> list[l
 
 def _read(files: Listing, schema: pa.Schema) -> Iterator[pa.Table]:
     """The rows of these files, some at a time, each with all columns."""
-    import pyarrow as pa
-
     for path in files.all:
         with PointsReader(path) as file:
             for batch in file.batches(READ_ROWS):
@@ -170,9 +159,6 @@ class _Bin:
 
     @classmethod
     def of(cls, rows: pa.Table) -> _Bin:
-        import numpy as np
-        import pyarrow as pa
-
         recorded = rows["recorded_at"].cast("int64").to_numpy()
         order = np.lexsort((recorded, rows["series"].to_numpy()))
         rows, recorded = rows.combine_chunks().take(pa.array(order)), recorded[order]
@@ -194,17 +180,12 @@ class _Index:
     """
 
     def __init__(self, rows: int) -> None:
-        import numpy as np
-
         self._times = np.empty(rows)
         self._filled = 0
         self._bins: list[tuple[Piece, pa.Table, npt.NDArray[np.int64]]] = []
 
     def add(self, part: _Bin) -> None:
         """Note the series of a bin."""
-        import numpy as np
-        import pyarrow as pa
-
         piece = part.piece
         self._times[self._filled : self._filled + len(piece.values)] = piece.values
         self._filled += len(piece.values)
@@ -213,8 +194,6 @@ class _Index:
 
     def table(self) -> pa.Table:
         """The whole."""
-        import numpy as np
-        import pyarrow as pa
 
         def all_of(name: str) -> npt.NDArray[np.int64]:
             return np.concatenate([getattr(piece, name) for piece, _, _ in self._bins])
@@ -237,8 +216,6 @@ class _Paper:
 
     def write(self, table: pa.Table) -> None:
         """Write what makes whole row groups."""
-        import pyarrow as pa
-
         rows = table if self._rest is None else pa.concat_tables([self._rest, table])
         whole = len(rows) // ROW_GROUP * ROW_GROUP
         self._put(rows.slice(0, whole))

@@ -15,15 +15,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from gemmprof.base.foreign_files import RefusedFileError, open_file, read_bytes
 from gemmprof.base.output import new_file
-
-if TYPE_CHECKING:
-    import numpy as np
-    import numpy.typing as npt
-    import pyarrow as pa
 
 ROOM = "series"
 SUFFIX = ".arrow"
@@ -68,8 +67,6 @@ class Piece:
     @property
     def starts(self) -> npt.NDArray[np.int64]:
         """Position of each series' first value."""
-        import numpy as np
-
         return np.cumsum(self.counts) - self.counts
 
 
@@ -81,9 +78,6 @@ def index_table(piece: Piece, names: pa.Table, starts: npt.NDArray[np.int64]) ->
         names: one row a series, by number, with `NAMES`.
         starts: the row of each series' first point.
     """
-    import numpy as np
-    import pyarrow as pa
-
     ends = np.cumsum(piece.counts) * piece.values.itemsize
     data = pa.py_buffer(np.ascontiguousarray(piece.values, dtype="<f8"))
     offsets = pa.py_buffer(np.concatenate([[0], ends]).astype(np.int64))
@@ -107,8 +101,6 @@ def index_of(compacted: Path) -> Path:
 
 def write_index(table: pa.Table, target: Path) -> None:
     """Write an index, whole or not at all."""
-    import pyarrow as pa
-
     with (
         new_file(target, durable=True) as path,
         pa.OSFile(str(path), "wb") as sink,
@@ -126,8 +118,6 @@ def load_index(path: Path, columns: Sequence[str] | None = None) -> pa.Table:
         RefusedFileError: it is no index, or compressed (none of ours is), so that nobody knows what it unpacks to.
         OSError, pyarrow.ArrowException: it is not there, or damaged.
     """
-    import pyarrow as pa
-
     messages = _messages(path, read_bytes(path, LARGEST_BYTES))
     schema = _schema(path, messages)
     batches = []
@@ -143,16 +133,12 @@ def load_index(path: Path, columns: Sequence[str] | None = None) -> pa.Table:
 
 
 def _messages(path: Path, data: bytes) -> pa.ipc.MessageReader:
-    import pyarrow as pa
-
     if not data.startswith(_MAGIC):
         raise RefusedFileError(path, "is no Arrow file")
     return pa.ipc.MessageReader.open_stream(pa.py_buffer(data).slice(len(_MAGIC)))
 
 
 def _schema(path: Path, messages: pa.ipc.MessageReader) -> pa.Schema:
-    import pyarrow as pa
-
     schema = pa.ipc.read_schema(messages.read_next_message())
     moment = pa.timestamp("us", tz="UTC")
     expected = {
@@ -191,9 +177,6 @@ def _is_compressed(metadata: pa.Buffer) -> bool:
 
 def _problem(index: pa.Table) -> str:
     """What keeps rows from being those of an index; '' if nothing does."""
-    import numpy as np
-    import pyarrow.compute as pc
-
     if any(column.null_count for column in index.columns):
         return "something is missing in some rows"
     series, starts, counts = (index.column(name).to_numpy() for name in ("series", "start", "count"))
@@ -222,8 +205,6 @@ def index_notes(path: Path) -> dict[bytes, bytes]:
 
 def loose_index(piece: Piece) -> pa.Table:
     """What single records say of their series, but the names."""
-    import pyarrow as pa
-
     return pa.table(
         {
             "series": piece.numbers,
@@ -237,8 +218,6 @@ def loose_index(piece: Piece) -> pa.Table:
 
 def catalogue(indexes: Sequence[pa.Table], names: Sequence[str] = NAMES) -> pa.Table:
     """One row a series, by number, of indexes that may know the same series, and may lack columns but their names."""
-    import pyarrow as pa
-
     if len(indexes) == 1:
         return indexes[0]
     kept = ("series", *names, "count", "first", "last", "last_ns")
@@ -254,8 +233,6 @@ def catalogue(indexes: Sequence[pa.Table], names: Sequence[str] = NAMES) -> pa.T
 
 def piece_of(index: pa.Table) -> Piece:
     """The times of a compacted file, from its index."""
-    import numpy as np
-
     # The times of all series lie one after the other in the column's buffers: nothing is copied for one chunk.
     chunks = [chunk for chunk in index.column("times").chunks if len(chunk)]
     parts = []
@@ -276,8 +253,6 @@ def sorted_piece(
     numbers: npt.NDArray[np.int64], recorded: npt.NDArray[np.int64], values: npt.NDArray[np.float64]
 ) -> Piece:
     """Rows in any order as a piece."""
-    import numpy as np
-
     order = np.lexsort((recorded, numbers))
     numbers, recorded, values = numbers[order], recorded[order], values[order]
     starts = np.flatnonzero(np.r_[True, numbers[1:] != numbers[:-1]])
@@ -291,8 +266,6 @@ def joined(pieces: list[Piece]) -> Piece | None:
     Nothing is sorted: pieces follow each other in time, since a store is only ever added to. Only somebody who records
     the past makes them overlap.
     """
-    import numpy as np
-
     if len(pieces) == 1:
         return pieces[0]
     pieces = sorted(pieces, key=lambda piece: int(piece.first.min()))

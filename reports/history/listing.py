@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
 
 from gemmprof.analysis.history.many_series import Times
 from gemmprof.base.documents import DocumentError, read_json
@@ -24,9 +26,6 @@ from gemmprof.reports.history.index import (
     sorted_piece,
 )
 from gemmprof.reports.history.point_files import PointsReader, read_columns, rows_at, rows_of_series
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 COMPACT = "compact-"
 REPLACES = b"gemmprof.replaces"  # key of a compacted file's metadata: the names of the records that are in it
@@ -87,8 +86,6 @@ class Listing:
         return self._catalogue(indexes, _loose(self.records), NAMES)
 
     def _catalogue(self, indexes: Sequence[pa.Table], loose: Piece | None, names: Sequence[str]) -> pa.Table:
-        import numpy as np
-
         if loose is None:
             return catalogue(indexes, names)
         known = np.concatenate(
@@ -103,9 +100,6 @@ class Listing:
 
     def rows(self, numbers: Sequence[int]) -> pa.Table:
         """The rows of these series, by series and time."""
-        import numpy as np
-        import pyarrow as pa
-
         wanted = np.asarray(numbers, dtype=np.int64)
         parts = []
         for path in self.compacted:
@@ -123,8 +117,6 @@ class Listing:
 
 def read_index(compacted: Path, columns: Sequence[str] | None = None) -> pa.Table:
     """The index of a compacted file, or some columns; the file itself is read where an older gemmprof wrote none."""
-    import numpy as np
-
     path = index_of(compacted)
     if path.exists():
         return load_index(path, columns)
@@ -148,8 +140,6 @@ def _replaced(path: Path, metadata: Mapping[bytes, bytes]) -> set[str]:
 
 def _loose(files: Sequence[Path]) -> Piece | None:
     """The times of these files, whatever their order; None without any."""
-    import pyarrow as pa
-
     if not files:
         return None
     rows = pa.concat_tables(read_columns(path, ["series", "recorded_at", "time_ns"]) for path in files)

@@ -5,18 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
 
 from gemmprof.base.foreign_files import RefusedFileError
 from gemmprof.reports.history.columns import column_type
 from gemmprof.reports.history.index import LAST_MICROSECOND
 from gemmprof.reports.tables.parquet import ParquetReader, new_parquet
-
-if TYPE_CHECKING:
-    import numpy as np
-    import numpy.typing as npt
-    import pyarrow as pa
-    import pyarrow.parquet as pq
 
 # Rows that a reader of one series decodes at least; each group costs every reader of the file a little.
 ROW_GROUP = 1 << 14
@@ -60,9 +59,6 @@ def read_columns(path: Path, columns: Sequence[str] | None = None) -> pa.Table:
 
 def rows_at(path: Path, starts: npt.NDArray[np.int64], counts: npt.NDArray[np.int64]) -> pa.Table:
     """Rows of a compacted file: spans by their first row and length; row groups without any are not read."""
-    import numpy as np
-    import pyarrow as pa
-
     with PointsReader(path) as file:
         metadata = file.metadata
         sizes = [metadata.row_group(at).num_rows for at in range(metadata.num_row_groups)]
@@ -87,10 +83,6 @@ def rows_of_series(
     path: Path, numbers: npt.NDArray[np.int64], columns: Sequence[str] | None = None
 ) -> pa.Table:
     """The rows of these series in a single record, which is sorted by series."""
-    import numpy as np
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     wanted = np.unique(numbers)
     with PointsReader(path) as file:
         groups = range(file.metadata.num_row_groups)
@@ -106,8 +98,6 @@ _ALWAYS = ("series", "recorded_at", "kernel", "grid", "device", "kind", "time_ns
 
 def _problem(name: str, column: pa.ChunkedArray) -> str:
     """What keeps a column from being one of points; '' if nothing does."""
-    import pyarrow.compute as pc
-
     if name not in _ALWAYS:
         return ""
     if column.null_count:
@@ -125,8 +115,6 @@ def _problem(name: str, column: pa.ChunkedArray) -> str:
 
 def _holds(series: pq.ColumnChunkMetaData, wanted: npt.NDArray[np.int64]) -> bool:
     """Whether a row group can hold one of these series, by the bounds that Parquet keeps of its numbers."""
-    import numpy as np
-
     bounds = series.statistics
     if bounds is None or not bounds.has_min_max or not isinstance(bounds.min, int):
         return True

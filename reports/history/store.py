@@ -19,7 +19,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
+
+import pyarrow as pa
 
 from gemmprof.analysis.history.many_series import Times
 from gemmprof.analysis.history.points import Point
@@ -36,9 +38,6 @@ from gemmprof.reports.history.index import ROOM, SeriesSummary, index_of, write_
 from gemmprof.reports.history.listing import COMPACT, Listing, read_index
 from gemmprof.reports.history.point_files import write_points
 from gemmprof.runs.directory import write_atomically
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 Result = TypeVar("Result")
 
@@ -140,8 +139,6 @@ class HistoryStore:
             HistoryError: a record is damaged.
             OSError: the disk is full, or the store cannot be written.
         """
-        import pyarrow as pa
-
         from gemmprof.reports.history.compaction import write_compacted
 
         with open_lock(self.folder / "compact.lock") as lock:
@@ -231,8 +228,6 @@ class HistoryStore:
 
     def _selected(self, pattern: str | None, device: str | None = None, kind: str | None = None) -> pa.Table:
         """The rows of the catalogue whose kernel, card and kind are meant."""
-        import pyarrow as pa
-
         wanted = expression("REGEX", pattern)
         rows = self._steadily(Listing.catalogue)
         columns = [rows.column(name).to_pylist() for name in ("kernel", "device", "kind")]
@@ -253,8 +248,6 @@ class HistoryStore:
         Raises:
             HistoryError: if there are none, or they cannot be read.
         """
-        import pyarrow as pa
-
         for attempt in range(3):
             files: Listing | None = None
             try:

@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from markupsafe import Markup
+
 from gemmprof.analysis.history.changes import Change
 from gemmprof.analysis.history.points import Point
 from gemmprof.base.output import new_file
@@ -52,8 +54,6 @@ class StepRow:
 
 def page_html(shown: Sequence[tuple[Sequence[Point], Sequence[Change]]]) -> str:
     """The whole page; it works from a file, without a network."""
-    from markupsafe import Markup
-
     from gemmprof.reports.pages.environment import document
 
     cards = [_card(series, found) for series, found in shown[:MOST_SERIES]]

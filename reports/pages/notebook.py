@@ -7,6 +7,8 @@ from functools import cache
 from itertools import count
 from typing import TYPE_CHECKING
 
+import pandas as pd
+
 from gemmprof.analysis.comparison.outcome import Outcome
 from gemmprof.analysis.explanation import explain
 from gemmprof.analysis.inputs.families import Family
@@ -30,8 +32,6 @@ from gemmprof.reports.verdicts import words
 from gemmprof.runs.directory import Run
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from gemmprof.model import Finding
 
 # Sections of a kernel page that a notebook shows (the others are long, or need the page's script).
@@ -157,8 +157,6 @@ def outcome_html(found: Outcome) -> str:
 
 def outcome_frame(found: Outcome) -> pd.DataFrame:
     """One row a kernel: verdict, times in seconds, change with its interval, what changed and why."""
-    import pandas as pd
-
     rows = []
     for kernel in found:
         judged = kernel.judgement
@@ -227,8 +225,6 @@ def _table(
 
 def run_frame(run: Run) -> pd.DataFrame:
     """One row a stage and problem: times in seconds, speed in TFLOP/s, verification, failure."""
-    import pandas as pd
-
     rows = []
     for result in run.results:
         timing, check = result.timing, result.verification
@@ -257,8 +253,6 @@ def run_frame(run: Run) -> pd.DataFrame:
 
 def kernel_frame(analysis: KernelAnalysis) -> pd.DataFrame:
     """Every scalar metric of the launch: ``value`` (base units) and ``unit``, indexed by metric name."""
-    import pandas as pd
-
     profile = analysis.profile
     names = sorted(profile.metrics)
     return pd.DataFrame(

@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from markupsafe import Markup
+
 from gemmprof.analysis.occupancy.calculator import Occupancy, most_shared_memory_per_block
 from gemmprof.analysis.occupancy.of_launch import LaunchOccupancy
 from gemmprof.base.output import new_file
@@ -18,8 +20,6 @@ from gemmprof.model import ArchLimits
 from gemmprof.reports.pages.environment import document, environment
 
 if TYPE_CHECKING:
-    from markupsafe import Markup
-
     from gemmprof.analysis.kernel_analysis import KernelAnalysis
 
 LARGEST = "largest"  # the carve-out that is chosen when nobody named one
@@ -99,15 +99,11 @@ def calculator(analysis: KernelAnalysis, prefix: str = "") -> Markup | None:
 
 def calculator_html(start: Calculator) -> Markup:
     """The calculator's markup; the page around it brings ``occupancy.css`` and ``occupancy.js``."""
-    from markupsafe import Markup
-
     return Markup(environment().get_template("occupancy_calculator.html").render(calculator=start))
 
 
 def page_html(start: Calculator) -> str:
     """A whole page with nothing but the calculator; it works from a file, without a network."""
-    from markupsafe import Markup
-
     article = (
         environment()
         .get_template("occupancy_page.html")

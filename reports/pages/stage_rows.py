@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from markupsafe import Markup
+
 from gemmprof.analysis.ladder.predictions import LadderStep
 from gemmprof.model import Problem, StageRecord, StageResult
 from gemmprof.reports.figures import plots as figures
@@ -13,8 +15,6 @@ from gemmprof.reports.figures.svg import page_svg
 from gemmprof.reports.pages.contents import KernelPage
 
 if TYPE_CHECKING:
-    from markupsafe import Markup
-
     from gemmprof.analysis.inputs.families import Family
 
 

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import pyarrow as pa
 
 from gemmprof import metrics as m
 from gemmprof.analysis.reading.values import InstanceTable
 from gemmprof.model import Instances, KernelProfile
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 CODE_COLUMNS: dict[str, type] = {
     "report": str,
@@ -52,8 +51,6 @@ class Columns:
 
     def take(self) -> pa.Table:
         """The rows as a table; none are left."""
-        import pyarrow as pa
-
         columns = {name: self._values.get(name, []) for name in {**self.kinds, **self._values}}
         table = pa.table(
             {
@@ -71,8 +68,6 @@ def column(values: list[Any], kind: type | None = None) -> pa.Array:
     Without any value, ``kind`` decides, and without a kind the type stays open (null), for other launches to decide;
     ``int`` as ``kind`` is signed where the values allow it.
     """
-    import pyarrow as pa
-
     kinds: set[type | None] = {type(value) for value in values if value is not None} or {kind}
     if kinds == {None}:
         return pa.nulls(len(values))

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import pandas as pd
+
 from gemmprof.analysis.kernel_analysis import KernelAnalysis
 from gemmprof.analysis.occupancy.of_launch import LaunchOccupancy
 from gemmprof.analysis.sections.roofline import Roofline
@@ -11,8 +13,6 @@ from gemmprof.analysis.sections.speed_of_light import SpeedOfLight
 from gemmprof.analysis.sections.warp_states import WarpStates
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from gemmprof.analysis.session import Session
 
 # Columns and their types; what was not collected is NA or NaN.
@@ -58,8 +58,6 @@ def launches_frame(session: Session, metrics: tuple[str, ...] = ()) -> pd.DataFr
         session: what was loaded.
         metrics: scalar metrics as more columns, float64 in base units.
     """
-    import pandas as pd
-
     family = {member: one for one in session.by_time for member in one.members}
     rows = [
         {

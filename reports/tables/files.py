@@ -8,12 +8,11 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from importlib.abc import MetaPathFinder
 from pathlib import Path
-from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pyarrow.csv as pc
 
 from gemmprof.reports.tables.parquet import parquet_writer
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 FORMATS = ("parquet", "csv", "jsonl")
 
@@ -50,8 +49,6 @@ class Spool:
 
     def write(self, table: pa.Table, name: str) -> None:
         """Add a slice under a name of its own."""
-        import pyarrow as pa
-
         path = self.folder / f"{name}.arrow"
         with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_file(sink, table.schema) as writer:
             writer.write_table(table)
@@ -59,8 +56,6 @@ class Spool:
 
     def schema(self) -> pa.Schema:
         """All columns of all slices."""
-        import pyarrow as pa
-
         schema: pa.Schema | None = None
         for path in self.slices:
             with pa.OSFile(str(path), "rb") as source:
@@ -73,8 +68,6 @@ class Spool:
 
     def tables(self, schema: pa.Schema) -> Iterator[pa.Table]:
         """The slices, each with the columns of the schema."""
-        import pyarrow as pa
-
         for path in self.slices:
             with pa.OSFile(str(path), "rb") as source:
                 table = pa.ipc.open_file(source).read_all()
@@ -115,8 +108,6 @@ def _unified(known: pa.Schema, new: pa.Schema) -> pa.Schema:
 
     A column that is null throughout in one of them has the other's type.
     """
-    import pyarrow as pa
-
     types = {part.name: part.type for part in known}
     for part in new:
         old = types.setdefault(part.name, part.type)
@@ -137,8 +128,6 @@ def _write_parquet(path: Path, schema: pa.Schema, tables: Iterable[pa.Table]) ->
 
 def _for_pandas(schema: pa.Schema) -> bytes:
     """What pandas looks at: whole numbers stay whole numbers where some are null, and do not become floats."""
-    import pyarrow as pa
-
     kinds = {pa.int64(): "Int64", pa.uint64(): "UInt64"}
     columns = [
         {"name": part.name, "field_name": part.name, "pandas_type": str(part.type), "metadata": None}
@@ -156,8 +145,6 @@ def _for_pandas(schema: pa.Schema) -> bytes:
 
 
 def _write_csv(path: Path, schema: pa.Schema, tables: Iterable[pa.Table]) -> None:
-    import pyarrow.csv as pc
-
     plain = _plain_schema(schema)
     with pc.CSVWriter(path, plain) as writer:
         for table in tables:
@@ -190,8 +177,6 @@ _WRITERS: dict[str, Callable[[Path, pa.Schema, Iterable[pa.Table]], None]] = {
 
 def _plain_schema(schema: pa.Schema) -> pa.Schema:
     """The schema without dictionary encoding, which CSV does not know."""
-    import pyarrow as pa
-
     return pa.schema(
         [
             (part.name, part.type.value_type if pa.types.is_dictionary(part.type) else part.type)

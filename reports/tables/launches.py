@@ -9,16 +9,15 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import pyarrow as pa
 
 from gemmprof import metrics as m
 from gemmprof.analysis.inputs.owners import owner_of
 from gemmprof.model import KernelProfile
 from gemmprof.reports.tables.by_instruction import CODE_COLUMNS, LINE_COLUMNS, Columns, add_code
 from gemmprof.reports.tables.metrics import MetricRows
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 TABLES = ("kernels", "metrics", "metrics_wide", "instructions", "lines")
 

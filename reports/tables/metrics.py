@@ -9,14 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import compress, groupby
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
 
 from gemmprof.model import MetricValue
-
-if TYPE_CHECKING:
-    import numpy as np
-    import numpy.typing as npt
-    import pyarrow as pa
 
 _KINDS = (float, int, str)
 
@@ -83,9 +82,6 @@ class MetricRows:
 
         The column ``unit`` is added when the file is written (`with_units`).
         """
-        import numpy as np
-        import pyarrow as pa
-
         value = np.zeros(self.count)
         integer = np.zeros(self.count, np.uint64)
         kind = np.zeros(self.count, np.uint8)
@@ -132,9 +128,6 @@ class MetricRows:
 
     def wide_table(self, report: str) -> pa.Table:
         """One row a launch, one column a metric, null where it was not collected."""
-        import numpy as np
-        import pyarrow as pa
-
         rows = self.rows
         columns: dict[str, Any] = {
             "report": pa.array([report] * len(rows), pa.string()),
@@ -179,8 +172,6 @@ class MetricRows:
 
 
 def _doubles(rows: list[_Row], width: int) -> npt.NDArray[np.float64]:
-    import numpy as np
-
     return np.array([row.values[0] for row in rows], np.float64).reshape(len(rows), width)
 
 
@@ -190,8 +181,6 @@ def with_units(table: pa.Table, units: Mapping[str, Mapping[str, str]]) -> pa.Ta
     Args:
         units: unit by metric, by report: another GPU or ncu may know another one, or none.
     """
-    import pyarrow as pa
-
     of_report = next(iter(table["report"].combine_chunks().dictionary.to_pylist()), "")
     known = units.get(of_report, {})
     metric = table["metric"].combine_chunks()

@@ -13,15 +13,14 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
 
 from gemmprof.base.foreign_files import MIB, RefusedFileError, open_file
 from gemmprof.base.output import new_file
 from gemmprof.reports.tables.parquet_pages import PageError, pages
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-    import pyarrow.parquet as pq
 
 
 def parquet_writer(
@@ -43,9 +42,6 @@ def parquet_writer(
         statistics: columns whose bounds are kept for each row group.
         checksums: keep one for each page: a flipped bit in one page of four goes unnoticed without.
     """
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
     return pq.ParquetWriter(
         path,
         schema,
@@ -113,8 +109,6 @@ class ParquetReader:
     """
 
     def __init__(self, path: Path, kind: Callable[[str], pa.DataType | None]) -> None:
-        import pyarrow.parquet as pq
-
         self._path = path
         self._read = 0
         self._source = open_file(path, links=False)
@@ -208,8 +202,6 @@ class ParquetReader:
         Args:
             before: bytes that this reader has given out.
         """
-        import pyarrow as pa
-
         most = max(LARGEST_READ, LARGEST_RATIO * self._size)
         total, longest = before, 0
         texts = []
@@ -251,9 +243,6 @@ class ParquetReader:
 
     def _texts(self, group: int, name: str) -> int:
         """Bytes of a column's texts in memory: a dictionary lets a page of a kilobyte stand for millions of them."""
-        import pyarrow.compute as pc
-        import pyarrow.parquet as pq
-
         coded = pq.ParquetFile(self._source, read_dictionary=[name], metadata=self.metadata)
         total = 0
         for part in coded.read_row_group(group, columns=[name], use_threads=False)[name].chunks:

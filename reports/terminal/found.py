@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from rich.console import RenderableType
 from rich.table import Table
@@ -12,9 +13,11 @@ from rich.text import Text
 from gemmprof.analysis.explanation.causes import CAUSES
 from gemmprof.analysis.inputs.named_figures import ALIASES, UNITS, canonical
 from gemmprof.base.printable import one_line
-from gemmprof.reports.dataset.manifest import Update
-from gemmprof.reports.dataset.query import Answer
 from gemmprof.reports.formatting import counted, nanoseconds, quantity, short_name
+
+if TYPE_CHECKING:
+    from gemmprof.reports.dataset.manifest import Update
+    from gemmprof.reports.dataset.query import Answer
 
 MOST_ERRORS = 20  # unreadable reports named one by one; of more, the rest is counted
 
