@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 from recorded_data import DATA
+from scale import few
 
 ROOT = Path(__file__).resolve().parent.parent
 WORKFLOWS = ROOT / "docs" / "workflows"
@@ -86,8 +87,17 @@ def test_the_build_workflows(name: str, new: str, code: int, place: Path) -> Non
         assert "| verdict | kernel |" in (place / "summary.md").read_text()
 
 
-@pytest.mark.parametrize(("after", "code"), [("base", 0), ("fewer_registers", 1)])
-@pytest.mark.parametrize("name", ["github-gpu.yml", "gitlab.yml"])
+@pytest.mark.parametrize(
+    ("name", "after", "code"),
+    few(
+        [
+            (name, *side)
+            for name in ("github-gpu.yml", "gitlab.yml")
+            for side in (("base", 0), ("fewer_registers", 1))
+        ],
+        [("github-gpu.yml", "fewer_registers", 1), ("gitlab.yml", "base", 0)],
+    ),
+)
 def test_the_gpu_workflows(name: str, after: str, code: int, place: Path) -> None:
     noise = DATA / "noise"
     saved = run(place, name, [f"gemmprof baseline save main {noise / 'code_base.ncu-rep.xz'}"])

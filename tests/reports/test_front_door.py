@@ -10,8 +10,10 @@ from collections.abc import Callable
 from html import unescape
 from pathlib import Path
 
+import in_process
 import pytest
 from recorded_data import DATA, ROOT
+from scale import few
 
 import gemmprof
 from gemmprof.analysis.session import load_session
@@ -23,6 +25,7 @@ from gemmprof.reports.pages.family_rows import family_rows
 from gemmprof.reports.terminal import overview
 
 TRANSFORMER = ROOT / "docs" / "examples" / "recorded" / "transformer.ncu-rep.xz"
+RECORDED = Path(gemmprof.__file__).parent / "recorded"
 LAUNCHES = TRANSFORMER.with_name("transformer_launches.ncu-rep.xz")
 SEVERAL = (
     "flaws_atomics",
@@ -54,6 +57,12 @@ def paths() -> list[Path]:
     return [*(DATA / f"{name}.ncu-rep.xz" for name in SEVERAL), TRANSFORMER, LAUNCHES]
 
 
+CHOSEN = [
+    DATA / f"{name}.ncu-rep.xz" for name in ("flaws_bank_conflicts", "names_nvtx", "launches_same_kernel")
+] + [TRANSFORMER]
+"""Several kernels, several ranges, several grids, a program."""
+
+
 def ids(text: str) -> list[str]:
     """Ids that begin a line, in order."""
     return re.findall(r"^(#\d+)\b", text, re.MULTILINE)
@@ -67,7 +76,7 @@ def inside(cut: str, whole: str) -> bool:
     )
 
 
-@pytest.mark.parametrize("path", paths(), ids=lambda path: path.name.partition(".")[0])
+@pytest.mark.parametrize("path", few(paths(), CHOSEN), ids=lambda path: path.name.partition(".")[0])
 def test_every_door_gives_the_same_ids_names_counts_and_order(
     path: Path, printed: Printed, tmp_path: Path
 ) -> None:
@@ -113,9 +122,7 @@ def test_every_door_gives_the_same_ids_names_counts_and_order(
     assert re.findall(r"^\| (#\d+) ", answer, re.MULTILINE) == order[:20]
 
 
-@pytest.mark.parametrize(
-    "path", [*paths(), Path(gemmprof.__file__).parent / "recorded"], ids=lambda path: path.name
-)
+@pytest.mark.parametrize("path", few([*paths(), RECORDED], [*CHOSEN, RECORDED]), ids=lambda path: path.name)
 def test_the_front_door_is_one_screen(path: Path, printed: Printed) -> None:
     lines = printed(str(path)).splitlines()
     assert len(lines) <= overview.FRONT_LINES
@@ -187,7 +194,5 @@ def test_one_kernel_has_one_page_however_often_it_is_launched(tmp_path: Path) ->
 
 @pytest.mark.parametrize("command", sorted(COMMANDS))
 def test_every_help_has_an_example(command: str) -> None:
-    shown = subprocess.run(
-        [sys.executable, "-m", "gemmprof", command, "--help"], capture_output=True, text=True, check=True
-    ).stdout
+    shown = in_process.run(["gemmprof", command, "--help"], check=True).stdout
     assert re.search(rf"^(?!usage)(\w+: +)? *gemmprof {command} \S", shown, re.MULTILINE), shown[:400]

@@ -87,24 +87,6 @@ def check(file: Path) -> Page:
     return page
 
 
-REPRESENTATIVES = (
-    "flaws_atomics",
-    "flaws_cluster",
-    "flaws_other_memory",
-    "flaws_precision",
-    "flaws_spills",
-    "flaws_tensor",
-    "launches_same_kernel",
-    "modes_application_replay",
-    "modes_graph_nodes",
-    "modes_range",
-    "names_markup",
-    "partial_basic",
-    "partial_no_source",
-    "partial_source_counters",
-)
-
-
 def test_every_recorded_report_becomes_pages(
     report_name: str, load: Callable[[str], Session], tmp_path: Path
 ) -> None:

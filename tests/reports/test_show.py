@@ -11,10 +11,9 @@ from pathlib import Path
 
 import in_process
 import pytest
-from recorded_data import DATA
+from recorded_data import DATA, ReadRecorded
 
 from gemmprof.analysis.kernel_analysis import ANALYSES, analyse
-from gemmprof.analysis.reading.report import read_report
 from gemmprof.reports.terminal.sections import rows
 
 
@@ -72,9 +71,10 @@ def test_what_was_not_collected_says_how_to_get_it() -> None:
     assert "--section WarpStateStats" in result.stdout
 
 
-@pytest.mark.parametrize("report", sorted(path.name for path in DATA.glob("*.ncu-rep.xz")))
-def test_every_section_of_every_recorded_report_has_rows_of_text(report: str) -> None:
-    for profile in read_report(DATA / report, source=False, units=False)[:4]:
+def test_every_section_of_every_recorded_report_has_rows_of_text(
+    report_name: str, recorded: ReadRecorded
+) -> None:
+    for profile in recorded(report_name)[:4]:
         analysis = analyse(profile)
         for name, result in analysis.results.items():
             found = rows(result)

@@ -18,6 +18,7 @@ import pytest
 import zstandard
 from recorded_data import DATA
 from reports_in_bytes import varint_at
+from scale import inputs
 
 from gemmprof.analysis.reading import worker as report_worker
 from gemmprof.analysis.reading.frame import open_frame
@@ -26,7 +27,7 @@ from gemmprof.analysis.session import load_session
 from gemmprof.base.errors import ReportError
 
 REPORT = "partial_basic"
-MUTATIONS = 500
+MUTATIONS = inputs(160, 500)
 SEED = 20251121
 
 Written = Callable[[bytes], Path]
