@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import lzma
 import os
 import re
 import shlex
@@ -15,7 +14,7 @@ from pathlib import Path
 import pytest
 from json_formats import violations
 from profiler_fakes import write_ncu
-from recorded_data import DATA
+from reports_in_bytes import content_of
 
 from gemmprof.analysis.inputs.selection import expand
 from gemmprof.base.documents import ErrorDocument
@@ -57,7 +56,7 @@ class Machine:
 
     def report(self, name: str) -> str:
         path = self.folder / f"{name}.ncu-rep"
-        path.write_bytes(lzma.decompress((DATA / f"{name}.ncu-rep.xz").read_bytes()))
+        path.write_bytes(content_of(name))
         return str(path)
 
     def run(self, *options: str, program: list[str] | None = None) -> subprocess.CompletedProcess[str]:
