@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import lzma
 import os
 import re
 import shlex
@@ -14,6 +15,7 @@ from pathlib import Path
 import pytest
 from json_formats import violations
 from profiler_fakes import write_ncu
+from recorded_data import DATA
 from reports_in_bytes import content_of
 
 from gemmprof.analysis.inputs.selection import expand
