@@ -20,11 +20,14 @@ from typing import TYPE_CHECKING, Any
 
 from gemmprof.analysis.inputs.selection import expand, selection
 from gemmprof.analysis.session import Session, load_session
+from gemmprof.base.documents import Document, json_text
 from gemmprof.base.errors import GemmprofError, ReportError, UsageError
 from gemmprof.base.foreign_files import confine
+from gemmprof.base.printable import json_safe
 from gemmprof.children.line_worker import LineWorker, WorkerError, serve
 from gemmprof.children.watched import python_command
 from gemmprof.reports import agents
+from gemmprof.reports.explanations.markdown import LETTERS_PER_TOKEN
 
 if TYPE_CHECKING:
     from mcp.server import MCPServer
@@ -112,6 +115,7 @@ class Tools:
         kernel: str | None = None,
         nvtx: str | None = None,
         owner: str | None = None,
+        json: bool = False,
         tokens: int = TOKENS,
     ) -> str:
         """List what a report, run directory or folder holds: families of launches, the most to gain first.
@@ -121,13 +125,23 @@ class Tools:
             kernel: only kernels in whose full name this regular expression is found, or ids of families: #3.
             nvtx: only launches within NVTX ranges (joined by /) in which this regular expression is found.
             owner: only kernels whose owner it is found in: own, triton, cublas, cudnn, torch, inductor, nccl.
+            json: the document that the command line prints with --json, instead of Markdown.
             tokens: about how long the answer may be.
         """
         session = self.folders.session(path, kernel=kernel, nvtx=nvtx, owner=owner)
+        if json:
+            from gemmprof.reports.documents.of_launches import ShowDocument
+
+            return _typed(ShowDocument.of_session(session, everything=False), tokens)
         return agents.within(agents.overview(session), tokens)
 
     def explain(
-        self, path: str, kernel: str | None = None, launch: int | str | None = None, tokens: int = TOKENS
+        self,
+        path: str,
+        kernel: str | None = None,
+        launch: int | str | None = None,
+        json: bool = False,
+        tokens: int = TOKENS,
     ) -> str:
         """Say what to change first in each kernel, where, and what it is predicted to save, with the evidence.
 
@@ -135,21 +149,29 @@ class Tools:
             path: a .ncu-rep file, a run directory, or a folder of them.
             kernel: only kernels in whose full name this regular expression is found, or ids of families: #3.
             launch: only these positions in the report, from 0: 3, "2-5", "0,4".
+            json: the document that the command line prints with --json, instead of Markdown.
             tokens: about how long the answer may be.
         """
         from gemmprof.reports.explanations.markdown import document
         from gemmprof.reports.explanations.words import explained
 
         session = self.folders.session(path, kernel=kernel, launches=launch)
+        if json:
+            from gemmprof.reports.documents.of_findings import explain_document
+
+            return _typed(explain_document(session), tokens)
         found = explained(session, session.families)
         return f"{agents.QUOTED}\n\n{document(found, budget=max(tokens, 50))}"
 
-    def diff(self, before: str, after: str, kernel: str | None = None, tokens: int = TOKENS) -> str:
+    def diff(
+        self, before: str, after: str, kernel: str | None = None, json: bool = False, tokens: int = TOKENS
+    ) -> str:
         """Say whether each kernel is SAME, FASTER, SLOWER or one CAN'T TELL from one report or run to another, and why.
 
         Args:
             before, after: .ncu-rep files or run directories.
             kernel: only kernels in whose full name this regular expression is found, or ids of families: #3.
+            json: the document that the command line prints with --json, instead of Markdown.
             tokens: about how long the answer may be.
         """
         from gemmprof.analysis.comparison.outcome import ACROSS, compare
@@ -157,7 +179,12 @@ class Tools:
 
         wanted = selection(kernel=kernel)
         left, right = (load_side(self.folders.allowed(path), wanted) for path in (before, after))
-        return agents.within(agents.diff(compare(left, right, across=ACROSS)), tokens)
+        outcome = compare(left, right, across=ACROSS)
+        if json:
+            from gemmprof.reports.documents.of_comparison import compared
+
+            return _typed(compared(outcome, None), tokens)
+        return agents.within(agents.diff(outcome), tokens)
 
     def source(
         self, path: str, launch: int = 0, sass: bool = False, lines: int = 20, tokens: int = TOKENS
@@ -180,6 +207,25 @@ class Tools:
     def all(self) -> tuple[Callable[..., str], ...]:
         """Every tool, in the order in which they are used."""
         return (self.open, self.explain, self.diff, self.source)
+
+
+def _typed(document: Document, tokens: int) -> str:
+    """A document as JSON, whole or not at all: a part of one would be another.
+
+    Raises:
+        UsageError: it is longer than about so many tokens.
+    """
+    text = json_safe(json_text(document, indent=0))
+    needed = int(len(text) / LETTERS_PER_TOKEN) + 1
+    if needed > tokens:
+        raise UsageError(
+            f"the document takes about {needed:,} tokens",
+            remedies=[
+                f"tokens={needed}" if needed <= MOST_TOKENS else "one report",
+                "ask for one kernel: '#1'",
+            ],
+        )
+    return text
 
 
 def server(roots: Sequence[Path]) -> MCPServer:

@@ -13,6 +13,7 @@ import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
+import in_process
 import pytest
 from recorded_data import DATA, ROOT
 
@@ -80,6 +81,27 @@ def test_a_client_opens_explains_compares_and_reads_source(folder: Path) -> None
         assert "6 launches" in everything
 
     assert served(folder, calls) == ["open", "explain", "diff", "source"]
+
+
+def test_answers_are_the_documents_of_the_command_line_where_json_is_asked_for(folder: Path) -> None:
+    report = "ladder_simple.ncu-rep.xz"
+
+    async def calls(call: Call) -> None:
+        for name, where, line in (
+            ("open", {"path": report}, ["show", report]),
+            ("explain", {"path": report, "kernel": "naive"}, ["explain", report, "--kernel", "naive"]),
+            ("diff", {"before": report, "after": report}, ["diff", report, report]),
+        ):
+            done = in_process.run(["-m", "gemmprof", *line, "--json"], cwd=folder, check=True)
+            told = json.loads(done.stdout.replace(report, str(folder / report)))
+            found = json.loads(
+                (await call(name, **where, json=True, tokens=50_000)).replace(f"{folder}/", "")
+            )
+            assert found == json.loads(json.dumps(told).replace(f"{folder}/", ""))
+        refused = await call("open", path=report, json=True, tokens=100)
+        assert "takes about" in refused and "fix: tokens=" in refused
+
+    served(folder, calls)
 
 
 def test_only_the_folders_it_was_started_with_are_read(folder: Path) -> None:
