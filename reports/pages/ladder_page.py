@@ -14,13 +14,15 @@ from gemmprof.analysis.sections.roofline import Roofline
 from gemmprof.analysis.sections.speed_of_light import SpeedOfLight
 from gemmprof.analysis.sections.warp_states import WarpStates
 from gemmprof.model import Problem, StageResult
-from gemmprof.reports.facts import achieved_occupancy, gpu_index, process_of
+from gemmprof.reports.facts import gpu_index, process_of
 from gemmprof.reports.figures import ladder_figure
 from gemmprof.reports.figures.svg import page_svg
 from gemmprof.reports.formatting import tflops
 from gemmprof.reports.pages.contents import KernelPage, Plan
 from gemmprof.reports.pages.family_rows import FamilyRow, family_rows, report_names, session_facts
 from gemmprof.reports.pages.stage_rows import (
+    COLUMNS,
+    Column,
     LadderRoofline,
     LaunchRow,
     ProblemGroup,
@@ -56,6 +58,13 @@ class Overview:
     """Where and how the launches were profiled."""
     counts: str = ""
     """How many launches, kernels and families: the sentence of every door."""
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        """The figures that at least one launch has."""
+        return tuple(
+            column for column in COLUMNS if any(row.figures[column.key] is not None for row in self.launches)
+        )
 
 
 def overview(session: Session, plan: Plan, prefix: str) -> Overview:
@@ -108,9 +117,8 @@ def launch_row(
     analysis: KernelAnalysis, page: KernelPage | None, place: int = 0, family: Family | None = None
 ) -> LaunchRow:
     """What a table says of one launch."""
-    light, states, roofs = analysis.get(SpeedOfLight), analysis.get(WarpStates), analysis.get(Roofline)
+    light, states = analysis.get(SpeedOfLight), analysis.get(WarpStates)
     main = states.main_stall if isinstance(states, WarpStates) else None
-    roof = roofs.main if isinstance(roofs, Roofline) else None
     profile = analysis.profile
     known = isinstance(light, SpeedOfLight)
     return LaunchRow(
@@ -122,11 +130,7 @@ def launch_row(
         grid=profile.launch.grid,
         block=profile.launch.block,
         duration_ns=light.duration_ns if isinstance(light, SpeedOfLight) else None,
-        compute_percent=light.sm_percent if isinstance(light, SpeedOfLight) else None,
-        memory_percent=light.memory_percent if isinstance(light, SpeedOfLight) else None,
-        peak_percent=roof.percent if roof is not None else None,
-        occupancy_percent=achieved_occupancy(analysis),
-        registers=profile.launch.registers_per_thread,
+        figures={column.key: column.value(analysis) for column in COLUMNS},
         stall=main.reason.title.removeprefix("Stall ") if main is not None else "",
         limited_by=analysis.verdict.limited_by if known else "",
         family=family or (page.family if page is not None else None),

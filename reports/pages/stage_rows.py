@@ -2,20 +2,57 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from markupsafe import Markup
 
+from gemmprof.analysis.kernel_analysis import KernelAnalysis
 from gemmprof.analysis.ladder.predictions import LadderStep
+from gemmprof.analysis.sections.roofline import Roofline
+from gemmprof.analysis.sections.speed_of_light import SpeedOfLight
 from gemmprof.model import Problem, StageRecord, StageResult
+from gemmprof.reports import formatting
+from gemmprof.reports.facts import achieved_occupancy
 from gemmprof.reports.figures import plots as figures
 from gemmprof.reports.figures.svg import page_svg
 from gemmprof.reports.pages.contents import KernelPage
 
 if TYPE_CHECKING:
     from gemmprof.analysis.inputs.families import Family
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A figure of a launch in the tables of the index; where no launch has it, the column is left out."""
+
+    key: str
+    title: str
+    text: Callable[[Any], str]
+    value: Callable[[KernelAnalysis], float | None]
+
+
+def _field(kind: type, *path: str) -> Callable[[KernelAnalysis], Any]:
+    """A field of an analysis' result, by its path; of what was not collected there is none."""
+
+    def value(one: KernelAnalysis) -> Any:
+        found: Any = one.get(kind)
+        for name in path:
+            found = getattr(found, name, None)
+        return found
+
+    return value
+
+
+# One more figure on the index is one more entry.
+COLUMNS = (
+    Column("compute", "Compute", formatting.percent, _field(SpeedOfLight, "sm_percent")),
+    Column("memory", "Memory", formatting.percent, _field(SpeedOfLight, "memory_percent")),
+    Column("peak", "% of peak", formatting.percent, _field(Roofline, "main", "percent")),
+    Column("occupancy", "Occupancy", formatting.occupancy, achieved_occupancy),
+    Column("registers", "Registers", formatting.number, lambda one: one.profile.launch.registers_per_thread),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,11 +71,8 @@ class LaunchRow:
     grid: tuple[int, int, int]
     block: tuple[int, int, int]
     duration_ns: float | None
-    compute_percent: float | None
-    memory_percent: float | None
-    peak_percent: float | None
-    occupancy_percent: float | None
-    registers: int | None
+    figures: Mapping[str, float | None]
+    """Of `COLUMNS`, by key."""
     stall: str
     limited_by: str
     family: Family | None = None
