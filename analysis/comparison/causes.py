@@ -1,7 +1,13 @@
-"""gemmprof's own findings of a kernel, worked out where they are asked for: that needs the disassembly."""
+"""gemmprof's own findings of a kernel, and what came of their predictions where a finding is gone.
+
+Findings are worked out where they are asked for: that needs the disassembly.
+"""
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
 from functools import cache
 
 from gemmprof.analysis.comparison.records import KernelRecord
@@ -9,16 +15,83 @@ from gemmprof.analysis.explanation import explain
 from gemmprof.analysis.explanation.causes import CAUSES
 from gemmprof.analysis.reading.report import ReportReader
 from gemmprof.base.errors import GemmprofError
-from gemmprof.model import Finding
 
-__all__ = ["CAUSES", "causes_of", "what_changed"]
+__all__ = ["CAUSES", "Prediction", "Score", "causes_of", "findings_at", "score", "what_changed"]
+
+
+@dataclass(frozen=True, slots=True)
+class Prediction:
+    """What a finding says its fix would save, as shares of the launch's time, with the interval."""
+
+    cause: str
+    saves: float
+    low: float
+    high: float
+
+    @property
+    def words(self) -> str:
+        """``predicted 21 %, 9 to 29``."""
+        return f"predicted {_per_cent(self.saves)}, {100 * self.low:.0f} to {100 * self.high:.0f}"
+
+
+@dataclass(frozen=True, slots=True)
+class Score:
+    """What came of findings that are gone.
+
+    Attributes:
+        causes: of the findings.
+        predicted: of all of them together.
+        measured: what was saved, a share of the earlier time.
+    """
+
+    causes: tuple[str, ...]
+    predicted: Prediction
+    measured: float
+
+    @property
+    def inside(self) -> bool:
+        """Whether the measured saving lies in the interval, whose ends are shown in whole per cent."""
+        return self.predicted.low - 0.005 <= self.measured <= self.predicted.high + 0.005
+
+    @property
+    def words(self) -> str:
+        """``as predicted``, ``more than predicted`` or ``less than predicted``."""
+        if self.inside:
+            return "as predicted"
+        return f"{'more' if self.measured > self.predicted.high else 'less'} than predicted"
+
+
+def score(before: Iterable[Prediction], after: Iterable[Prediction], change: float) -> Score | None:
+    """The score of the predictions of one kernel's earlier launch; None where all its findings are still there.
+
+    Args:
+        before, after: of the two launches.
+        change: of the time, after/before - 1.
+    """
+    still = {one.cause for one in after}
+    gone = [one for one in before if one.cause not in still]
+    if not gone:
+        return None
+
+    def together(shares: Iterable[float]) -> float:
+        return 1 - math.prod(1 - share for share in shares)
+
+    # Together they save at least what the surest of them does alone: they may be the same time.
+    all_of_them = Prediction(
+        "",
+        together(one.saves for one in gone),
+        max(one.low for one in gone),
+        together(one.high for one in gone),
+    )
+    return Score(tuple(one.cause for one in gone), all_of_them, -change)
 
 
 def causes_of(record: KernelRecord) -> frozenset[str] | None:
     """Keys of the causes found in the kernel's middle launch; None where nothing can be said."""
     if record.causes is not None:
         return frozenset(record.causes)
-    return None if record.place is None else _causes(*record.place)
+    found = None if record.place is None else findings_at(*record.place)
+    return None if found is None else frozenset(one.cause for one in found)
 
 
 def what_changed(before: KernelRecord, after: KernelRecord, change: float) -> str:
@@ -28,30 +101,30 @@ def what_changed(before: KernelRecord, after: KernelRecord, change: float) -> st
         before, after: the kernel; a side without its report has no predictions, and nothing is said.
         change: of the time, after/before - 1.
     """
-    sides = [None if side.place is None else _findings(*side.place) for side in (before, after)]
-    left, right = sides
-    if left is None or right is None:
+    was, now = (None if side.place is None else findings_at(*side.place) for side in (before, after))
+    if was is None or now is None:
         return ""
-    was, now = ({finding.cause: finding for finding in side} for side in (left, right))
+    names = [{one.cause for one in side} for side in (was, now)]
     parts = [
-        f"{_title(finding)} (predicted {_per_cent(finding.saves)}, {100 * finding.saves_low:.0f} to "
-        f"{100 * finding.saves_high:.0f}) is gone"
-        for cause, finding in was.items()
-        if cause not in now and change < 0
+        f"{_title(one.cause)} ({one.words}) is gone"
+        for one in was
+        if one.cause not in names[1] and change < 0
     ]
     parts += [
-        f"{_title(finding)} is new (would save {_per_cent(finding.saves)})"
-        for cause, finding in now.items()
-        if cause not in was and change > 0
+        f"{_title(one.cause)} is new (would save {_per_cent(one.saves)})"
+        for one in now
+        if one.cause not in names[0] and change > 0
     ]
     if not parts:
         return ""
-    following = f"; next: {_title(right[0])} {_per_cent(right[0].saves)}" if right and change < 0 else ""
-    return f"{', '.join(parts[:2])}: {100 * change:+.1f} % measured{following}"
+    found = score(was, now, change) if change < 0 else None
+    came = f", {found.words}" if found else ""
+    following = f"; next: {_title(now[0].cause)} {_per_cent(now[0].saves)}" if now and change < 0 else ""
+    return f"{', '.join(parts[:2])}: {100 * change:+.1f} % measured{came}{following}"
 
 
-def _title(finding: Finding) -> str:
-    title = CAUSES.get(finding.cause, finding.cause)
+def _title(cause: str) -> str:
+    title = CAUSES.get(cause, cause)
     return title[:1].lower() + title[1:]
 
 
@@ -59,17 +132,15 @@ def _per_cent(share: float) -> str:
     return f"{100 * share:.0f} %"
 
 
-def _causes(path: str, index: int) -> frozenset[str] | None:
-    found = _findings(path, index)
-    return None if found is None else frozenset(finding.cause for finding in found)
-
-
 @cache
-def _findings(path: str, index: int) -> tuple[Finding, ...] | None:
+def findings_at(path: str, index: int) -> tuple[Prediction, ...] | None:
+    """The findings of a launch of a report, the most to save first; None where nothing can be said of it."""
     try:
         with ReportReader(path) as reader:
             profile = next(reader.profiles(source=True, units=True, only={index}))
     except (GemmprofError, StopIteration):
         return None
     found = explain(profile)
-    return found.findings if found.limit or found.findings else None
+    if not (found.limit or found.findings):
+        return None
+    return tuple(Prediction(one.cause, one.saves, one.saves_low, one.saves_high) for one in found.findings)

@@ -64,7 +64,8 @@ class Compared:
         verdict: of the four, or ``new`` or ``gone``.
         judgement: the statistics behind it; None without times on both sides.
         reasons: what differs.
-        note: what a reader has to know about the verdict, '' if nothing.
+        said: what the change was in the words of findings, and what became of their predictions; '' if nothing.
+        note: what else a reader has to know about the verdict, '' if nothing.
         timed: True if the times are those without the profiler.
         noise: name of the class that the verdict leans on.
         cycles: change of the elapsed cycles, after/before - 1: the change with the clock taken out; None if unknown.
@@ -76,6 +77,7 @@ class Compared:
     verdict: Verdict
     judgement: Judgement | None = None
     reasons: tuple[Reason, ...] = ()
+    said: str = ""
     note: str = ""
     timed: bool = False
     noise: str = ""
@@ -423,13 +425,12 @@ def _not_collected(one: Compared) -> Iterator[str]:
 
 
 def _in_words_of_findings(found: list[Compared]) -> None:
-    """Put before the remarks of those that changed most what the change was."""
+    """Say of those that changed most what the change was."""
     changed = [at for at, one in enumerate(found) if one.verdict in ("slower", "faster") and not one.timed]
     for at in sorted(changed, key=lambda at: -abs(found[at].judgement.change))[:TOLD]:  # type: ignore[union-attr]
         one = found[at]
         assert one.match.before is not None and one.match.after is not None and one.judgement is not None
-        said = what_changed(one.match.before, one.match.after, one.judgement.change)
-        found[at] = replace(one, note="; ".join(filter(None, (said, one.note))))
+        found[at] = replace(one, said=what_changed(one.match.before, one.match.after, one.judgement.change))
 
 
 def _launched_otherwise(before: KernelRecord, after: KernelRecord) -> Iterator[str]:

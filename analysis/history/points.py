@@ -38,6 +38,7 @@ class Point:
         time_ns: the median of the repetitions.
         low_ns, high_ns: the shortest and the longest repetition.
         code: fingerprint of the kernel's instructions, '' where the report does not hold them.
+        predictions: what its findings say their fixes would save, as `analysis.history.scoring` writes it; '' without.
         counters: by name of `analysis.history.recording.COUNTERS`.
     """
 
@@ -55,6 +56,7 @@ class Point:
     memory_clock_hz: float | None = None
     tools: str = ""
     code: str = ""
+    predictions: str = ""
     counters: dict[str, float] = field(default_factory=dict)
 
     @property

@@ -6,7 +6,9 @@ from collections.abc import Iterable, Sequence
 from statistics import median
 
 from gemmprof import metrics as m
+from gemmprof.analysis.comparison.causes import findings_at
 from gemmprof.analysis.history.points import Origin, Point
+from gemmprof.analysis.history.scoring import written
 from gemmprof.analysis.inputs.named_figures import QUANTITIES, figures
 from gemmprof.analysis.kernel_analysis import KernelAnalysis
 from gemmprof.analysis.reading.report import code_digests
@@ -17,6 +19,9 @@ COUNTERS = tuple(
     one.name for one in QUANTITIES if one.group in ("instructions", "memory", "shared memory", "occupancy")
 )
 """The quantities of a comparison that a history keeps, by name: what tells a changed kernel from a changed machine."""
+
+EXPLAINED = 20
+"""So many kernels of a report, those that take most time, are kept with their predictions: each takes a second."""
 
 CODE_DIGITS = 16
 """Digits of a code's fingerprint that a history keeps."""
@@ -43,6 +48,13 @@ def _profiled(kernels: Sequence[KernelAnalysis], origin: Origin) -> Iterable[Poi
             groups.setdefault((profile.name, profile.launch.grid, profile.device.name), []).append(kernel)
     middles = {key: _middle(members) for key, members in groups.items()}
     codes = code_digests(middle.profile for middle in middles.values())
+    longest = sorted(
+        groups, key=lambda key: -sum(one.profile.number(m.DURATION) or 0.0 for one in groups[key])
+    )
+    predicted = {}
+    for key in longest[:EXPLAINED]:
+        profile = middles[key].profile
+        predicted[key] = written(findings_at(profile.report, profile.index))
     for (name, grid, device), members in groups.items():
         times = [kernel.profile.number(m.DURATION) or 0.0 for kernel in members]
         middle = middles[name, grid, device]
@@ -61,6 +73,7 @@ def _profiled(kernels: Sequence[KernelAnalysis], origin: Origin) -> Iterable[Poi
             memory_clock_hz=_median(kernel.profile.number(m.DRAM_CLOCK) for kernel in members),
             tools=_tools(middle.profile),
             code=codes.get((middle.profile.report, middle.profile.index), "")[:CODE_DIGITS],
+            predictions=predicted.get((name, grid, device), ""),
             counters=_counters(middle),
         )
 

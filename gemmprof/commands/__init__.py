@@ -22,6 +22,7 @@ GROUPS: dict[str, dict[str, str]] = {
     },
     "collect": {
         "profile": "profile any program: what it costs, its reports, explanation and pages",
+        "watch": "profile again on every save, and say in one line what the change was",
         "collect": "build, verify, time and profile the stages on this machine's GPU",
         "tune": "search a stage's tile parameters on this machine's GPU",
         "stages": "the ladder of kernels and each stage's one idea",
@@ -42,7 +43,7 @@ COMMANDS: dict[str, str] = {name: text for group in GROUPS.values() for name, te
 FRONT = "show"
 
 # Commands behind whose ``--`` stands a program with arguments of its own, in ``options.program``.
-TAKE_A_PROGRAM = frozenset({"profile"})
+TAKE_A_PROGRAM = frozenset({"profile", "watch"})
 
 _HELP = """\
 usage: gemmprof REPORT|RUN… ['#3']

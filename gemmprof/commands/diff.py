@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING
 
 from gemmprof.arguments import common
 from gemmprof.arguments.common import percentage, whole
-from gemmprof.base.errors import UsageError
+from gemmprof.base.errors import GemmprofError, UsageError
 from gemmprof.base.output import new_file
 from gemmprof.base.printable import GuardedStream, encoding_of, github_command, json_safe
 
@@ -261,7 +261,7 @@ def _outcome(options: argparse.Namespace, *, gated: bool) -> Outcome | None:
                 f"no family of {later.title} has this id",
                 remedies=[f"`gemmprof {later.title}` lists them", "ids are those of the later side"],
             )
-    return compare_matches(
+    found = compare_matches(
         matches,
         before=before.title,
         after=later.title,
@@ -269,6 +269,22 @@ def _outcome(options: argparse.Namespace, *, gated: bool) -> Outcome | None:
         across=options.across,
         control=read_control(Path(options.noise)) if options.noise else None,
     )
+    if kept := _came_of_predictions():
+        found = replace(found, notes=(*found.notes, kept))
+    return found
+
+
+def _came_of_predictions() -> str:
+    """How predictions of the history here came out; '' where there is none."""
+    from gemmprof.analysis.history.scoring import tally
+    from gemmprof.reports.history.store import HistoryStore, default_store
+
+    try:
+        store = HistoryStore.open(default_store())
+        words = tally(store.predictions()).words
+    except GemmprofError:  # a damaged history is told of by its own command
+        return ""
+    return f"{words[:1].upper()}{words[1:]} (history {store.folder})." if words else ""
 
 
 def _summarised(side: Side, options: argparse.Namespace, *, gated: bool) -> None:
@@ -359,9 +375,10 @@ def _print(outcome: Outcome, gate: GateResult | None, options: argparse.Namespac
     elif options.build:
         verdicts.print_builds(common.console(), outcome)
     else:
-        verdicts.print_outcome(
-            common.console(), outcome, details=options.details or len(outcome.kernels) == 1
-        )
+        if len(outcome.kernels) == 1 and not options.details:
+            verdicts.print_pair(common.console(), outcome)
+        else:
+            verdicts.print_outcome(common.console(), outcome, details=options.details)
     if gate is None or (kind == "github" and not options.output):
         return
     for severity, text in words.gate_lines(gate):

@@ -13,7 +13,6 @@ tools, the clocks, the counters, or nothing that was recorded.
 from __future__ import annotations
 
 import argparse
-import os
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -26,7 +25,6 @@ if TYPE_CHECKING:
     from gemmprof.analysis.history.changepoints import Step
     from gemmprof.reports.history.store import HistoryStore
 
-STORE_VARIABLE = "GEMMPROF_HISTORY"
 PAGE, PICTURES = ".html", (".png", ".svg", ".pdf")
 
 
@@ -77,7 +75,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
             "--store",
             metavar="DIR",
             default=None,
-            help=f"the history's folder (default: ${STORE_VARIABLE}, else gemmprof-history)",
+            help="the history's folder (default: $GEMMPROF_HISTORY, else gemmprof-history)",
         )
         common.add_json_argument(part)
 
@@ -91,14 +89,15 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _folder(options: argparse.Namespace) -> Path:
-    from gemmprof.reports.history.store import DEFAULT_STORE
+    from gemmprof.reports.history.store import default_store
 
-    return Path(options.store or os.environ.get(STORE_VARIABLE) or DEFAULT_STORE)
+    return Path(options.store) if options.store else default_store()
 
 
 def _record(options: argparse.Namespace) -> int:
     from gemmprof.analysis.history.points import Origin
     from gemmprof.analysis.history.recording import points
+    from gemmprof.analysis.history.scoring import tally
     from gemmprof.reports.history.store import HistoryStore
 
     if not options.inputs:
@@ -109,11 +108,15 @@ def _record(options: argparse.Namespace) -> int:
     origin = Origin(_when(options.date), options.commit, options.branch, options.machine, options.note)
     session = common.load_inputs(options)
     kept = points(session, origin)
-    file = HistoryStore.open(_folder(options), create=True).add(kept)
+    store = HistoryStore.open(_folder(options), create=True)
+    file = store.add(kept)
+    came = tally(store.predictions())
     if options.json:
-        from gemmprof.reports.documents.of_history import HistoryRecordDocument
+        from gemmprof.reports.documents.of_history import HistoryRecordDocument, predictions
 
-        common.print_json(HistoryRecordDocument(file, len(kept)))
+        common.print_json(HistoryRecordDocument(file, len(kept), predictions(came)))
+    elif came.words:
+        print(came.words)
     common.announce(file)
     return 1 if session.failures else 0
 
@@ -205,6 +208,7 @@ def _check(options: argparse.Namespace) -> int:
     from gemmprof.analysis.history.changepoints import FEWEST
     from gemmprof.analysis.history.changes import changes
     from gemmprof.analysis.history.many_series import series_with_steps
+    from gemmprof.analysis.history.scoring import tally
     from gemmprof.reports.history.store import HistoryStore
     from gemmprof.reports.terminal import history
 
@@ -227,12 +231,15 @@ def _check(options: argparse.Namespace) -> int:
         if options.last is None or len(series.time_ns) - change.step.position <= options.last
     ]
     found.sort(key=lambda change: -change.step.ratio)
+    came = tally(store.predictions())
     if options.json:
         from gemmprof.reports.documents import of_history
 
-        common.print_json(of_history.checked(found, looked_at, too_short))
+        common.print_json(of_history.checked(found, looked_at, too_short, came))
     else:
         terminal = common.console()
         for part in history.changes_found(found, looked_at, too_short, width=terminal.width):
             terminal.print(part)
+        if came.words:
+            terminal.print(came.words, markup=False, highlight=False)
     return 1 if any(change.is_slower for change in found) else 0

@@ -148,7 +148,7 @@ def _details(kernel: Compared) -> DiffDetails:
         probability=None if judgement is None else judgement.probability,
         noise_class=kernel.noise,
         reasons=kernel.reasons,
-        note=kernel.note,
+        note="; ".join(filter(None, (kernel.said, kernel.note))),
         changes=tuple(map(QuantityChange.of, kernel.changes)),
     )
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from gemmprof.analysis.history.changepoints import Step
 from gemmprof.analysis.history.changes import Change
 from gemmprof.analysis.history.points import Origin, Point
+from gemmprof.analysis.history.scoring import Tally
 from gemmprof.base.documents import Document, Part
 
 if TYPE_CHECKING:
@@ -68,11 +69,24 @@ class SeriesKey(Part, frozen=True):
     kind: str
 
 
+class Predictions(Part, frozen=True):
+    """What came of the last predictions whose findings are gone."""
+
+    scored: Annotated[int, "how many, 40 at most"]
+    inside: Annotated[int, "those whose measured saving lay in the predicted interval"]
+
+
+def predictions(came: Tally) -> Predictions:
+    """The tally of predictions as JSON."""
+    return Predictions.of(came)
+
+
 class HistoryRecordDocument(Document, frozen=True, tag="gemmprof.history/1"):
     """``gemmprof history record``."""
 
     file: Annotated[Path, "the record that was written"]
     points: Annotated[int, "kernels and grids in it"]
+    predictions: Annotated[Predictions, "what came of earlier ones"]
 
 
 class ListedSeries(SeriesKey, frozen=True):
@@ -175,12 +189,13 @@ class HistoryCheckDocument(Document, frozen=True, tag="gemmprof.history/1"):
     kernels: Annotated[int, "series that were looked at"]
     too_short: Annotated[int, "those with too few runs for a step to be found in them"]
     steps: Annotated[tuple[FoundStep, ...], "largest slow-down first"]
+    predictions: Annotated[Predictions, "what came of earlier ones"]
 
 
-def checked(found: Sequence[Change], looked_at: int, too_short: int) -> HistoryCheckDocument:
+def checked(found: Sequence[Change], looked_at: int, too_short: int, came: Tally) -> HistoryCheckDocument:
     """The steps of many series."""
     steps = tuple(FoundStep.of(change.after, **_step(change)) for change in found)
-    return HistoryCheckDocument(looked_at, too_short, steps)
+    return HistoryCheckDocument(looked_at, too_short, steps, predictions(came))
 
 
 def _step(change: Change) -> dict[str, Any]:

@@ -26,6 +26,7 @@ import pyarrow as pa
 from gemmprof.analysis.history.many_series import Times
 from gemmprof.analysis.history.points import Point
 from gemmprof.analysis.history.recording import ON
+from gemmprof.analysis.history.scoring import Kept
 from gemmprof.analysis.history.series import Series
 from gemmprof.analysis.inputs.selection import expression
 from gemmprof.base import system
@@ -36,7 +37,7 @@ from gemmprof.base.output import remove_leftovers
 from gemmprof.reports.history.columns import points_of, series_in, table_of
 from gemmprof.reports.history.index import ROOM, SeriesSummary, index_of, write_index
 from gemmprof.reports.history.listing import COMPACT, Listing, read_index
-from gemmprof.reports.history.point_files import write_points
+from gemmprof.reports.history.point_files import PointsReader, write_points
 from gemmprof.runs.directory import write_atomically
 
 Result = TypeVar("Result")
@@ -49,8 +50,14 @@ class Marker(Document, frozen=True, tag=FORMAT):
     """``history.json``."""
 
 
+STORE_VARIABLE = "GEMMPROF_HISTORY"
 DEFAULT_STORE = "gemmprof-history"
 COMPACT_AFTER = 8  # so many records, and the next writer puts them together: a query opens every file
+
+
+def default_store() -> Path:
+    """The folder of the history where none is named."""
+    return Path(os.environ.get(STORE_VARIABLE) or DEFAULT_STORE)
 
 
 class HistoryError(GemmprofError):
@@ -225,6 +232,24 @@ class HistoryStore:
     def times(self) -> Times:
         """The times of every series, and nothing else: what a search for steps in all of them reads."""
         return self._steadily(Listing.times)
+
+    def predictions(self) -> list[Kept]:
+        """The points that were kept with predictions."""
+        names = ["series", "recorded_at", "time_ns", "code", "predictions"]
+
+        def read(files: Listing) -> list[Kept]:
+            found = []
+            for path in files.all:
+                with PointsReader(path) as file:
+                    if "predictions" in file.schema.names:
+                        rows = file.read(names)
+                        rows = rows.filter(pc.greater(pc.binary_length(rows.column("predictions")), 0))
+                        found += [Kept(**{name: row[name] for name in names}) for row in rows.to_pylist()]
+            return found
+
+        import pyarrow.compute as pc
+
+        return self._steadily(read)
 
     def _selected(self, pattern: str | None, device: str | None = None, kind: str | None = None) -> pa.Table:
         """The rows of the catalogue whose kernel, card and kind are meant."""

@@ -55,6 +55,48 @@ def print_outcome(console: Console, outcome: Outcome, *, details: bool) -> None:
                 console.print(_quantities(kernel))
 
 
+LINES_OF_A_PAIR, LINES_OF_A_REASON = 24, 2
+"""A pair of kernels is told on one screen of 80 columns."""
+
+
+def print_pair(console: Console, outcome: Outcome) -> None:
+    """One pair alone: verdict, times, why, and what moved most, in at most `LINES_OF_A_PAIR` lines."""
+    from rich.padding import Padding
+    from rich.text import Text
+
+    (kernel,) = outcome.kernels
+    width = console.width
+
+    def short(text: str, lines: int = LINES_OF_A_REASON) -> str:
+        # Words are not cut where a line ends: a few columns of each stay empty.
+        room = lines * (width - 12)
+        return text if len(text) <= room else f"{text[: room - 1]}…"
+
+    console.print(Text(short(f"{outcome.before} → {outcome.after}", 1)))
+    head = Text(words.VERDICTS[kernel.verdict], style=STYLES[kernel.verdict])
+    console.print(head.append(short(f" {words.named(kernel)}"), style="bold"))
+    counts = words.launches(kernel)
+    facts = [f"{words.seconds(kernel, 'before')} → {words.seconds(kernel, 'after')}", words.change(kernel)]
+    facts += [
+        f"cycles {words.cycles(kernel)}" if words.cycles(kernel) else "",
+        f"launches {counts[0]}, {counts[1]}",
+    ]
+    console.print(Text("  " + short(", ".join(filter(None, facts)))))
+    for text in words.why(kernel):
+        console.print(Padding(Text(short(text)), (0, 0, 0, 2), expand=False))
+    moved = sorted(
+        (one for one in kernel.changes if one.group != "time" and one.verdict in ("better", "worse")),
+        key=lambda one: -one.magnitude,
+    )
+    if moved:
+        most = "; ".join(f"{one.title} {_moved(one)}" for one in moved[:4])
+        console.print(Padding(Text(short(f"moved most: {most}", 3)), (0, 0, 0, 2), expand=False))
+    for note in outcome.notes:
+        console.print(Text(short(f"Note: {note}"), style="yellow"))
+    if kernel.changes:
+        console.print(Text(f"All {len(kernel.changes)} quantities: --details"))
+
+
 def _table(kernels: Iterable[Compared]) -> Table:
     table = Table(box=box.SIMPLE_HEAD)
     for column in (

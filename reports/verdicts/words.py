@@ -70,9 +70,17 @@ def detectable(kernel: Compared) -> str:
 
 
 def why(kernel: Compared) -> list[str]:
-    """Reasons and remarks, one sentence each."""
-    found = [f"{reason.kind}: {reason.text}" for reason in kernel.reasons]
-    return found + [text for text in (kernel.note, detectable(kernel)) if text]
+    """What the change was in the words of findings, reasons and remarks, one sentence each."""
+    reasons = (f"{reason.kind}: {reason.text}" for reason in kernel.reasons)
+    return [text for text in (kernel.said, *reasons, kernel.note, detectable(kernel)) if text]
+
+
+def one_line(kernel: Compared) -> str:
+    """``FASTER #1 gelu: 270 µs → 214 µs, -20.9 % (-25.1 % to -16.6 %)`` and what the change was, in one line."""
+    times = f"{seconds(kernel, 'before')} → {seconds(kernel, 'after')}"
+    facts = ", ".join(filter(None, (times, change(kernel))))
+    why_ = kernel.said or ("" if kernel.verdict in ("slower", "faster") else kernel.note)
+    return f"{VERDICTS[kernel.verdict]} {named(kernel)}: {facts}" + (f"; {why_}" if why_ else "")
 
 
 def ordered(outcome: Outcome) -> list[Compared]:

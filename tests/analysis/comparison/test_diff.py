@@ -226,8 +226,8 @@ class TestWhatMayBeCompared:
 def test_a_change_is_told_in_the_words_of_findings() -> None:
     (kernel,) = outcome(*reversed(GELU)).kernels
     assert re.match(
-        r"double precision \(predicted \d+ %, \d+ to \d+\) is gone: -2\d\.\d % measured; next: [a-z]",
-        kernel.note,
+        r"double precision \(predicted \d+ %, \d+ to \d+\) is gone: -2\d\.\d % measured, as predicted; next: [a-z]",
+        kernel.said,
     )
 
 
@@ -532,3 +532,25 @@ def test_a_narrow_terminal_keeps_names_and_changes(
     lines = capsys.readouterr().out.splitlines()
     assert max(map(len, lines)) <= 60
     assert any("<unnamed>::normalise<1024>" in line and "+27.9 %" in line for line in lines)
+
+
+def test_one_pair_is_told_on_a_screen_and_in_full_on_demand() -> None:
+    recorded = ROOT / "docs" / "examples" / "recorded"
+    pair = [str(recorded / f"{name}.ncu-rep.xz") for name in ("gelu", "gelu_fixed")]
+    environment = {**os.environ, "COLUMNS": "80"}
+    short = in_process.run(["gemmprof", "diff", *pair], env=environment, check=True).stdout.splitlines()
+    assert len(short) <= 24 and max(map(len, short)) <= 80
+    assert short[1] == "FASTER #1 gelu" and "double precision (predicted 21 %, 9 to 29) is gone" in short[3]
+    assert short[-1].endswith("quantities: --details")
+    full = in_process.run(["gemmprof", "diff", *pair, "--details"], env=environment, check=True).stdout
+    assert "Eligible" in full and len(full.splitlines()) > 40
+
+
+def test_times_have_the_digits_that_were_measured() -> None:
+    words = ["gemmprof", "diff", LAUNCHES, LAUNCHES, "--json"]
+    document = json.loads(in_process.run(words, check=True).stdout)
+    singles = [one for one in document["details"] if one["seconds_before"] is not None]
+    assert len(singles) > 20
+    for one in singles:
+        digits = repr(one["seconds_before"]).partition("e")[0].replace(".", "").strip("0")
+        assert len(digits) <= 13, one["seconds_before"]
