@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gemmprof.arguments.common import whole
+from gemmprof.base.amounts import counted
 from gemmprof.base.errors import GemmprofError, UsageError
 from gemmprof.base.printable import one_line
 
@@ -87,7 +88,7 @@ def run(options: argparse.Namespace) -> int:
                 return 0
             _wait(watched, seen)
     except KeyboardInterrupt:
-        _say(f"gemmprof watch: stopped after {done} run{'s' * (done != 1)}; reports are in {folder}")
+        _say(f"gemmprof watch: stopped after {counted(done, 'run')}; reports are in {folder}")
         return 0
 
 
@@ -107,7 +108,7 @@ def _one_run(
             return before
         lines = list(_lines(collected.report, before, profiler.folder))
     except GemmprofError as error:
-        # The program may be half-edited: the next save may mend it.
+        # The program may be half-edited: the next save may fix it.
         _say(f"run {number}: {error}")
         return before
     for line in lines:
