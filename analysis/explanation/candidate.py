@@ -27,6 +27,8 @@ class Variant:
         fix: all that it changes.
         cautious, bold: the same with less and with more taken away, for the interval; None where there is no doubt.
         change: what to try, one plain sentence; '' for the candidate's own.
+        known: saving with its 80 % interval where it was measured elsewhere, so that no model is asked.
+        up_to: the change may bring less, down to nothing: the interval begins at 0.
         exact: the arithmetic and its precision stay. What changes them stands in a list of its own.
     """
 
@@ -36,6 +38,8 @@ class Variant:
     bold: Fix | None = None
     change: str = ""
     exact: bool = True
+    known: tuple[float, float, float] | None = None
+    up_to: bool = False
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ from gemmprof.analysis.explanation.causes import detect
 from gemmprof.analysis.explanation.demands.resources import BY_KEY, TRAFFIC
 from gemmprof.analysis.explanation.demands.time_model import FEW_LOADS, LATENCY, NOTHING, Settings, TimeModel
 from gemmprof.analysis.explanation.demands.work import Work, work
+from gemmprof.analysis.explanation.levers import levers, offered
 from gemmprof.analysis.explanation.places import places
 from gemmprof.analysis.explanation.prediction import Prediction, Predictor
 from gemmprof.analysis.explanation.trust import doubts
@@ -54,6 +55,10 @@ def explain_work(found: Work, settings: Settings | None = None) -> Explanation:
             together = max(predictor.together(one.variant.fix for one in same), findings[0].saves)
         time = _time(model)
         limit = next((one for one in time if one.resource != WAITS), None)
+    elif profile.workload == "kernel":
+        told = _measured(found)
+        findings = tuple(_finding(found, one) for one in told if not one.candidate.another_arithmetic)
+        other = tuple(_finding(found, one) for one in told if one.candidate.another_arithmetic)
     return Explanation(
         launch=profile.index,
         report=profile.report,
@@ -71,6 +76,7 @@ def explain_work(found: Work, settings: Settings | None = None) -> Explanation:
         traffic=_traffic(found) if findings else None,
         other_arithmetic=other,
         time=time[:SHARES],
+        levers=levers(profile),
     )
 
 
@@ -109,8 +115,12 @@ def weigh(found: Work, predictor: Predictor) -> list[Weighed]:
     same.
     """
     worth = []
-    for candidate in detect(found):
-        saving = [one for one in candidate.variants if predictor.quick(one.fix) >= candidate.least]
+    for candidate in offered(found, detect(found)):
+        saving = [
+            one
+            for one in candidate.variants
+            if one.known is not None or predictor.quick(one.fix) >= candidate.least
+        ]
         if saving:
             variants = sorted(
                 ((one, predictor.predict(one)) for one in saving), key=lambda one: -one[1].saves
@@ -140,6 +150,17 @@ def weigh(found: Work, predictor: Predictor) -> list[Weighed]:
         behind = [place for place, one in enumerate(kept) if one.candidate.cause == way.another_way_to]
         kept.insert(behind[0] + 1 if behind else len(kept), way)
     return kept[:MOST]
+
+
+def _measured(found: Work) -> list[Weighed]:
+    """Of a report too sparse for the time model: the candidates whose saving was measured elsewhere."""
+    told = [
+        Weighed(
+            one, tuple((variant, Prediction(*variant.known)) for variant in one.variants if variant.known)
+        )
+        for one in offered(found, ())
+    ]
+    return sorted((one for one in told if one.variants), key=lambda one: -one.prediction.saves)
 
 
 def _without_stalls(one: Weighed, predictor: Predictor) -> float:

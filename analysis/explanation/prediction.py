@@ -62,6 +62,8 @@ class Predictor:
 
     def predict(self, variant: Variant) -> Prediction:
         """What one way of fixing saves."""
+        if variant.known is not None:
+            return Prediction(*variant.known)
         saves = self.model.saves(variant.fix)
         others = [probe.saves(variant.fix) for probe in self.probes]
         down = up = 0.0
@@ -76,7 +78,7 @@ class Predictor:
             up += max(0.0, self.model.saves(variant.bold) - saves) ** 2
         low = saves - SPREAD * (down + OTHER_WAY * up + FLOOR**2) ** 0.5
         high = saves + SPREAD * (up + OTHER_WAY * down + FLOOR**2) ** 0.5
-        return Prediction(_share(saves), _share(low), _share(high))
+        return Prediction(_share(saves), 0.0 if variant.up_to else _share(low), _share(high))
 
     def together(self, fixes: Iterable[Fix]) -> float:
         """What all of these save at once."""

@@ -109,6 +109,7 @@ class Explanation:
         other_arithmetic: what only another arithmetic or a lower precision would save, most saved first.
         time: what the launch's time consists of: the resources that would need most of it alone, and the warps' waits
             that nothing hides.
+        levers: what can be changed about the call besides, a sentence each: what it brings is not known from here.
     """
 
     launch: int
@@ -124,6 +125,7 @@ class Explanation:
     traffic: AtLimit | None = None
     other_arithmetic: tuple[Finding, ...] = ()
     time: tuple[AtLimit, ...] = ()
+    levers: tuple[str, ...] = ()
 
     @property
     def floor_ns(self) -> float | None:

@@ -109,6 +109,7 @@ class Explained(Part, frozen=True):
     ]
     together: Share | None
     floor_ns: float | None
+    levers: tuple[str, ...]
 
 
 class ExplainDocument(Document, frozen=True, tag="gemmprof.explain/1"):

@@ -84,7 +84,11 @@ def duration(explanation: Explanation) -> str:
 
 
 def conclusion(explanation: Explanation) -> str:
-    """What there is to say below or instead of findings."""
+    """What there is to say below or instead of findings, and about the call."""
+    return " ".join(filter(None, (_end(explanation), *explanation.levers)))
+
+
+def _end(explanation: Explanation) -> str:
     if explanation.findings:
         together = explanation.together
         overlap = (
