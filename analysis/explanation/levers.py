@@ -179,9 +179,9 @@ TORCH: Words = {
     ),
     "small_grid": (
         "torch.compile",
-        "Give the operator more at once, or let torch.compile write another kernel: this one has too few blocks for "
-        "these sizes.",
+        "Give the operator more at once, or let torch.compile write another kernel for these sizes.",
     ),
+    "tail_effect": ("torch.compile", "Let torch.compile write another kernel for these sizes."),
     "launch_overhead": (
         "torch.compile, CUDA graph",
         f'Fuse it with its neighbours (torch.compile; optimisers: fused=True), or {GRAPH} (mode="reduce-overhead").',
@@ -264,13 +264,29 @@ def offered(work: Work, found: Iterable[Candidate]) -> Iterator[Candidate]:
         path = _TAKEN_BY.get(candidate.cause)
         if owner.key == "torch" and path is not None and not path.search(work.profile.name):
             continue
-        if said is not None:
-            yield _in_words(candidate, said, owner)
+        if said is not None and owner.key == "cutlass":
+            yield replace(candidate, change=f"{candidate.change} In CUTLASS: {said[1]}")
+        elif said is not None:
+            yield _in_words(work, candidate, said, owner)
         elif owner.editable and owner.key != "triton":
             yield candidate
 
 
-def _in_words(candidate: Candidate, said: tuple[str, str], owner: Owner) -> Candidate:
+def _fact(work: Work, cause: str) -> str:
+    """What the launch's numbers say, before what to do about it."""
+    blocks, sms = work.profile.launch.blocks, work.sms
+    if cause == "small_grid":
+        return (
+            f"{blocks:,} leave{'s' if blocks == 1 else ''} {sms - blocks:.0f} of {sms:.0f} SMs without work. "
+        )
+    if cause == "tail_effect":
+        return f"{blocks:,} blocks are {blocks / sms:.2f} for each of {sms:.0f} SMs. "
+    if cause == "launch_overhead" and work.duration:
+        return f"No SM works for {100 * work.idle_start:.0f} % of {work.duration / 1000:.1f} us. "
+    return ""
+
+
+def _in_words(work: Work, candidate: Candidate, said: tuple[str, str], owner: Owner) -> Candidate:
     """A candidate as its owner would put it: one way, and no place in code that the reader cannot change."""
     name, change = said
     first = candidate.variants[0]
@@ -278,7 +294,7 @@ def _in_words(candidate: Candidate, said: tuple[str, str], owner: Owner) -> Cand
     return replace(
         candidate,
         variants=(replace(first, name=name, up_to=up_to, change=""),),
-        change=change,
+        change=_fact(work, candidate.cause) + change,
         attributed=candidate.attributed if owner.editable else None,
     )
 
