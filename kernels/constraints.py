@@ -68,7 +68,7 @@ class Constraints:
                 elif not evaluate(statement.condition, values):
                     return statement.sentence
             except ExpressionError as error:
-                raise BuildError(f"the constraints cannot be told: {error}") from None
+                raise BuildError(f"the constraints cannot be read: {error}") from None
         return None
 
 

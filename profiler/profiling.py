@@ -108,7 +108,7 @@ class Profiling:
                         continue
                     self._keeper.fail(attributed.key, "profile", str(result.error))
                 elif not result.finished:
-                    # The launches of this pass cannot be told apart: find the culprit one by one.
+                    # The launches of this pass cannot be told apart: find the one that fails one by one.
                     one_by_one = True
             tasks = missing()
 

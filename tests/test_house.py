@@ -294,7 +294,12 @@ def test_help_imports_nothing_heavy(heavy: str) -> None:
     assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
 
 
-HOUSE_WORDS = {r"mend(s|ed|ing)?": "fix", r"blam(e|es|ed|ing)": "attribute"}
+HOUSE_WORDS = {
+    r"mend(s|ed|ing)?": "fix",
+    r"blam(e|es|ed|ing)": "attribute",
+    "guilty": "with most excess",
+    "culprit": "cause",
+}
 """Words of our own, and the field's word for each."""
 CORPUS = ("docs/corpus.md", "docs/explain_scores.md")
 """The corpus calls the sides of its pairs ``flawed`` and ``mended``: a format that is recorded."""

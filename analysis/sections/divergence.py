@@ -51,7 +51,7 @@ class Divergence:
             collected.
         divergent_branches_per_scheduler: average divergent branches of a scheduler, as ncu prints them; None if
             not collected.
-        guilty: instructions that diverged, most often first; empty without source counters.
+        instructions: instructions that diverged, most often first; empty without source counters.
         lines: the same per CUDA line.
     """
 
@@ -65,7 +65,7 @@ class Divergence:
     branch_share: float | None = figure("Share of all instructions", "%")
     uniform_share: float | None = figure("Uniform branch targets", "%", "100 where no branch splits a warp")
     divergent_branches_per_scheduler: float | None = figure("Divergent branches per scheduler", listed=False)
-    guilty: tuple[Branch, ...] = ()
+    instructions: tuple[Branch, ...] = ()
     lines: tuple[Branch, ...] = ()
 
     @derived("Active threads of a warp", "%", listed=False)
@@ -88,7 +88,7 @@ def analyse(profile: KernelProfile) -> Divergence | NotCollected:
     divergent = profile.first_number(metrics.DIVERGENT_BRANCHES)
     if threads is None and branches is None and uniform is None:
         return GROUP.not_collected(profile.metrics)
-    guilty, lines = _guilty(profile)
+    instructions, lines = _branches(profile)
     warp_size = profile.device.attributes.get("warp_size")
     return Divergence(
         threads_per_instruction=threads,
@@ -100,12 +100,12 @@ def analyse(profile: KernelProfile) -> Divergence | NotCollected:
         uniform_share=uniform if uniform or divergent else None,
         divergent_branches=divergent,
         divergent_branches_per_scheduler=profile.first_number(metrics.DIVERGENT_BRANCHES_PER_SCHEDULER),
-        guilty=guilty,
+        instructions=instructions,
         lines=lines,
     )
 
 
-def _guilty(profile: KernelProfile) -> tuple[tuple[Branch, ...], tuple[Branch, ...]]:
+def _branches(profile: KernelProfile) -> tuple[tuple[Branch, ...], tuple[Branch, ...]]:
     """Branch instructions and lines that diverged, most often first."""
     divergent = first_by_address(profile, metrics.DIVERGENT_BRANCHES_BY_ADDRESS)
     if divergent is None:

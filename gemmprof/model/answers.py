@@ -27,7 +27,7 @@ class Check:
 
     Attributes:
         name: what was looked for.
-        ok: it is there and usable; None: it cannot be told from here.
+        ok: it is there and usable; None: it cannot be seen from here.
         found: what was found, in a few words.
         remedies: what to do if it is missing or doubtful.
         needed: collecting is impossible without it.

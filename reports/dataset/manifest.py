@@ -232,7 +232,7 @@ def _read(
 def _answers(
     worker: LineWorker, folder: Path, batch: list[str], *, explained: bool, again: bool = True
 ) -> Iterator[tuple[list[str], str, dict[str, Any]]]:
-    """What the worker makes of a batch; where it dies over one, each report is tried alone and the culprit named.
+    """What the worker makes of a batch; where it dies over one, each report is tried alone, and that one named.
 
     Alone there is another try (unless not ``again``) where it was killed or crashed, and did not hang: something else
     may have killed it, and a report that is attributed is not read again before it changes.

@@ -106,7 +106,7 @@ def _end(explanation: Explanation) -> str:
     if explanation.time:
         parts = ", ".join(f"{article(one.resource)} {100 * one.share:.0f} %" for one in explanation.time)
         return f"No finding. What would need most of its time alone: {parts}."
-    return "Nothing can be told from what was collected."
+    return "Too little was collected to say what limits it."
 
 
 def _floor(explanation: Explanation) -> str:

@@ -150,7 +150,7 @@ def listed(result: Any, *names: str) -> list[tuple[str, str, str]]:
 
 # The roofs of a picture: those that the kernel stands under are of its points, too.
 _OF_A_PICTURE = ("compute_roofs.",)
-_LONG = ("lines.", "instructions.", "guilty.", "opcodes.", "modifiers.", "classes.opcodes.")
+_LONG = ("lines.", "instructions.", "opcodes.", "modifiers.", "classes.opcodes.")
 MOST_ROWS = 6  # rows of a list whose formulas are spelled out, as many as tables of places show
 
 

@@ -202,7 +202,7 @@ def _bank_conflicts(result: BankConflicts, most: int) -> Iterator[Row]:
 
 def _divergence(result: Divergence, most: int) -> Iterator[Row]:
     yield from _figures(result)
-    for branch in (result.lines or result.guilty)[:most]:
+    for branch in (result.lines or result.instructions)[:most]:
         yield (
             place_text(branch.place),
             number(branch.divergent),

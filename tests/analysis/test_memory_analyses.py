@@ -205,7 +205,7 @@ class TestCoalescing:
         assert result.lines[0].place.text
         assert (result.excess == 0) == (kernel == "coalesced_copy")
 
-    def test_the_guilty_line_comes_first(self, recorded: ReadRecorded) -> None:
+    def test_the_worst_line_comes_first(self, recorded: ReadRecorded) -> None:
         result = coalescing.analyse(named(recorded("flaws_global_access", source=True), "strided_store"))
         assert isinstance(result, Coalescing)
         worst = result.instructions[0]
@@ -237,8 +237,8 @@ class TestDivergence:
         result = divergence.analyse(named(profiles, "divergent_branches"))
         assert isinstance(result, Divergence)
         assert result.active_share is not None and result.active_share < 30
-        assert result.guilty and result.guilty[0].place.sass.find("BRA") >= 0
-        assert sum(branch.divergent for branch in result.guilty) == result.divergent_branches
+        assert result.instructions and result.instructions[0].place.sass.find("BRA") >= 0
+        assert sum(branch.divergent for branch in result.instructions) == result.divergent_branches
         worst, *others = result.lines
         assert worst.place.text.startswith("for (int r = 0; r < static_cast<int>(threadIdx.x)")
         assert any(line.place.text.startswith("switch") for line in others)
@@ -247,7 +247,7 @@ class TestDivergence:
         result = divergence.analyse(named(recorded("flaws_divergence"), "uniform_branches"))
         assert isinstance(result, Divergence)
         assert (result.uniform_share, result.divergent_branches) == (100.0, 0)
-        assert result.guilty == ()
+        assert result.instructions == ()
 
     def test_no_branch_that_could_diverge_is_not_always_divergent(self, recorded: ReadRecorded) -> None:
         profile = named(recorded("flaws_divergence"), "single_lane")

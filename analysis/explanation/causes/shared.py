@@ -47,7 +47,7 @@ def shared_bank_conflicts(work: Work) -> Iterator[Candidate]:
     executed = np.maximum(work.executed, 1.0)
     cycles = latency.short_cycles(work)
     straight = cycles - work.practice.wavefront_cycles * excess / executed
-    guilty = excess > 0
+    conflicting = excess > 0
     worst = int(np.argmax(excess))
     way = work.shared_wavefronts[worst] / max(1.0, work.shared_ideal[worst])
     what = "store" if work.sass[worst].is_store else "load"
@@ -58,7 +58,7 @@ def shared_bank_conflicts(work: Work) -> Iterator[Candidate]:
                 "another layout of the tile",
                 Fix(
                     resources={"l1_data": 1.0 - share(total, float(weights.sum()))},
-                    latency=np.where(guilty, np.clip(straight / cycles, 0.0, 1.0), 1.0),
+                    latency=np.where(conflicting, np.clip(straight / cycles, 0.0, 1.0), 1.0),
                 ),
             ),
         ),
