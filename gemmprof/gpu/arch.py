@@ -43,6 +43,7 @@ _H200 = Practice(
         **dict.fromkeys(("tensor", "adu", "cbu", "idc", "tex"), 0.95),
         **dict.fromkeys(("l1_to_l2", "l2_to_l1"), 0.9),
         **dict.fromkeys(("l2", "l2_in", "l2_out", "l2_tags", "l2_atomics", "block_launch"), 0.85),
+        "l2_atomics_meeting": 0.34,
         "dram": 0.92,
         "l1_lines": 1.0,
     },

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
 
 from gemmprof import metrics
 from gemmprof.analysis.explanation.candidate import Candidate, Variant, derived, evidence, keep_of, share
+from gemmprof.analysis.explanation.causes.grid import occupancy_of
 from gemmprof.analysis.explanation.demands.time_model import Fix
 from gemmprof.analysis.explanation.demands.traffic import traffic
 from gemmprof.analysis.explanation.demands.work import Mask, Work
@@ -18,6 +20,8 @@ SCATTERED_SECTORS = 12.0
 """A request that touches more sectors hits as many words: combining finds few alike."""
 BEFORE = 4.0
 """Shared atomics for each global one, from which on blocks combine before they update global memory."""
+FEWER = 0.5
+"""Blocks that the GPU holds, over those of the grid, above which a loop over the grid saves little."""
 HOT = 3.0
 """The busiest slice of L2 over the average one, from which on its atomics meet at few words."""
 
@@ -53,8 +57,11 @@ def global_atomics(work: Work) -> Iterator[Candidate]:
     threads = float(work.threads[atomics].sum()) / executed
     hot = _hot_slice(work)
     scattered = float(work.global_sectors[atomics].sum()) / executed > SCATTERED_SECTORS and not hot
-    if threads < 1.5 and (not hot or executed <= 1.1 * work.profile.launch.blocks):
-        return  # one atomic a warp at an address of its own, or one a block: combined already
+    if threads < 1.5 and hot and executed <= 1.1 * work.profile.launch.blocks:
+        yield from _one_a_block(work, atomics, executed)
+        return
+    if threads < 1.5 and not hot:
+        return  # one atomic a warp at an address of its own: combined already
     stays = 0.5 if scattered else max(COMBINED, min(1.0, 1.0 / max(1.0, threads)))
     if threads < 1.5:
         stays = 0.125  # warps of a block can still combine theirs
@@ -79,6 +86,39 @@ def global_atomics(work: Work) -> Iterator[Candidate]:
         attributed=np.where(atomics, work.threads, 0.0)
         + np.where(retries & ~atomics, 0.1 * work.threads, 0.0),
         least=0.03 if scattered else 0.02,
+    )
+
+
+def _one_a_block(work: Work, atomics: Mask, executed: float) -> Iterator[Candidate]:
+    """Blocks that meet at a word, each once: as many as the GPU holds at a time suffice, if they loop."""
+    occupancy = occupancy_of(work)
+    blocks = float(work.profile.launch.blocks)
+    if occupancy is None or not occupancy.blocks_per_sm:
+        return
+    fewest = work.sms * occupancy.blocks_per_sm
+    if fewest > FEWER * blocks:
+        return
+    stays = fewest / blocks
+    fix, cautious = _combined(work, atomics, atomics, stays)
+    fewer = {"block_launch": stays}
+    yield Candidate(
+        cause="global_atomics",
+        variants=(
+            Variant(
+                f"{fewest:,.0f} blocks in a loop over the grid",
+                replace(fix, resources={**fix.resources, **fewer}),
+                cautious=cautious,
+            ),
+        ),
+        change=(
+            f"Launch as many blocks as the GPU holds ({fewest:,.0f}) and let them loop over the work: each of "
+            f"{blocks:,.0f} blocks updates the same word once."
+        ),
+        evidence=(
+            derived("global atomics", executed),
+            *evidence(work, metrics.BUSY["l2_atomics"][0], metrics.L2_ATOMICS_AVERAGE, metrics.GRID_SIZE),
+        ),
+        attributed=np.where(atomics, work.threads, 0.0),
     )
 
 

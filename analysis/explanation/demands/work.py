@@ -8,7 +8,7 @@ instruction.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property, wraps
 from itertools import repeat
 from typing import Concatenate, ParamSpec, TypeVar, cast
@@ -336,9 +336,13 @@ def work(profile: KernelProfile) -> Work:
     )
     average = counted(profile, metrics.SM_ACTIVE_CYCLES) or elapsed
     most = counted(profile, metrics.ACTIVE_CYCLES_MAX) or average
+    busy = {load.resource.key: load for load in loads(profile)}
+    if code is not None and "l2_atomics" in busy and _sums_meet(profile, code, counts, active):
+        ceiling = practice_of(profile.device.compute_capability)[0].ceilings["l2_atomics_meeting"]
+        busy["l2_atomics"] = replace(busy["l2_atomics"], ceiling=ceiling)
     return Work(
         profile=profile,
-        loads={load.resource.key: load for load in loads(profile)},
+        loads=busy,
         elapsed=elapsed,
         active_average=average,
         active_most=min(most, elapsed) if elapsed else most,
@@ -347,6 +351,33 @@ def work(profile: KernelProfile) -> Work:
         executed=counts,
         threads=active,
     )
+
+
+WORDS_OF_A_SECTOR = 8.0
+"""Of four bytes: more threads than that at one sector meet at a word."""
+SLICES_APART = 47.0
+"""The busiest slice of L2 over the average one where all atomics go to one or two words (an H200 has 94 slices)."""
+
+
+def _sums_meet(profile: KernelProfile, code: flow.Program, executed: Array, threads: Array) -> bool:
+    """Whether most floating-point atomics of global memory add to a word that others add to at the same time."""
+    sums = np.array([
+        line.is_atomic and line.space == "global" and any(word in line.modifiers for word in ("F32", "F64", "F16x2"))
+        for line in code.sass
+    ])  # fmt: skip
+    if not (sums & (executed > 0)).any():
+        return False
+    average = profile.number(metrics.L2_ATOMICS_AVERAGE) or 0.0
+    most = profile.number(metrics.BUSY["l2_atomics"][0]) or 0.0
+    if average > 0 and most > SLICES_APART * average * (1.0 - 1e-2):
+        return True
+    sectors = by_address(profile, metrics.GLOBAL_SECTORS_BY_ADDRESS) or {}
+    touched = sum(
+        sectors.get(line.address, 0)
+        for line, one in zip(profile.source.instructions, sums, strict=True)
+        if one
+    )
+    return touched > 0 and float(threads[sums].sum()) > WORDS_OF_A_SECTOR * touched
 
 
 def once(function: Callable[Concatenate[Work, P], T]) -> Callable[Concatenate[Work, P], T]:
