@@ -36,6 +36,7 @@ _TABLE: tuple[tuple[Detector, Mapping[str, str]], ...] = (
     (atomics.global_atomics, {"global_atomics": "Global atomics"}),
     (atomics.shared_atomics, {"shared_atomics": "Shared atomics"}),
     (threads.branch_divergence, {"branch_divergence": "Branch divergence"}),
+    (threads.idle_threads, {"idle_threads": "Threads without work"}),
     (
         grid.uneven_work,
         {

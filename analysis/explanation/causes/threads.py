@@ -25,6 +25,15 @@ from gemmprof.analysis.explanation.demands.traffic import BELOW_L1
 from gemmprof.analysis.explanation.demands.work import Work
 from gemmprof.analysis.occupancy.reasoning import in_words
 
+WARP = 32.0
+FULL_WARP = 31.0
+"""Active threads of a warp from which on all of its lanes take part (the grid's last warps have fewer)."""
+ROUNDS = 2.0
+"""Rounds over a row up to which it is short."""
+MOST_LEAVE = 0.5
+"""Warps behind the first exit, over those launched, up to which most have no work."""
+PROLOGUE = 40
+"""Instructions before it that compare an index with the size of the work."""
 MIXED = 0.1
 """Share of the divided warps that stay."""
 SHORT_LAUNCH = 10_000.0
@@ -36,7 +45,8 @@ MOSTLY_IDLE = 0.3
 def branch_divergence(work: Work) -> Iterator[Candidate]:
     """32 active threads: what the threads of a warp do apart is done together.
 
-    Fixed: each instruction runs ``active threads / 32`` times as often; sectors stay as they are.
+    Fixed: each instruction runs ``active threads / 32`` times as often; sectors stay as they are. Where a warp is given
+    a row of few elements, several rows share a warp: all that it executes, and blocks, shrink in proportion.
     """
     if work.code is None or not work.total_executed:
         return
@@ -55,16 +65,33 @@ def branch_divergence(work: Work) -> Iterator[Candidate]:
     mean = float(work.threads.sum()) / work.total_executed
     resources = dict.fromkeys((*BELOW_L1, "l2_atomics"), 1.0)
     worst = int(np.argmax(lost))
+    variants = [
+        Variant(
+            "threads of a warp on the same way",
+            Fix(keep=keep, resources=resources),
+            cautious=Fix(keep=0.3 + 0.7 * keep, resources=resources),
+            bold=Fix(keep=np.where(keep < 1.0, active, 1.0), resources=resources),
+        )
+    ]
+    if lanes := _lanes_of_a_row(work):
+        part = lanes / WARP
+        fewer = Fix(keep=np.full(len(keep), part), resources={**resources, "block_launch": part})
+        half = Fix(keep=np.full(len(keep), min(1.0, 2.0 * part)), resources=fewer.resources)
+        rows = WARP / lanes
+        variants.append(
+            Variant(
+                f"{lanes:.0f} lanes a row, {rows:.0f} rows a warp",
+                fewer,
+                cautious=half,
+                change=(
+                    f"Give a row to {lanes:.0f} lanes in place of a warp: {rows:.0f} rows share a warp then, its index "
+                    "arithmetic and the shuffles of its sum. Most rows leave the other lanes without an element."
+                ),
+            )
+        )
     yield Candidate(
         cause="branch_divergence",
-        variants=(
-            Variant(
-                "threads of a warp on the same way",
-                Fix(keep=keep, resources=resources),
-                cautious=Fix(keep=0.3 + 0.7 * keep, resources=resources),
-                bold=Fix(keep=np.where(keep < 1.0, active, 1.0), resources=resources),
-            ),
-        ),
+        variants=tuple(variants),
         change=(
             f"Let the threads of a warp take the same way: {active[worst] * entry:.1f} of {entry:.0f} are "
             "active where it costs most. Sort or regroup the work by its branch, or make both sides one "
@@ -82,6 +109,74 @@ def branch_divergence(work: Work) -> Iterator[Candidate]:
             ),
         ),
         attributed=lost,
+    )
+
+
+def _lanes_of_a_row(work: Work) -> float:
+    """Lanes that a warp's row fills, to the next power of two; 0 where warps are not given rows, or full ones.
+
+    A row to a warp: its lanes load the row's elements side by side, few of them have any, once or twice a warp, and
+    exchange their sums in the end.
+    """
+    loads = work.where(lambda line: line.is_load and line.space == "global") & (work.executed > 0)
+    shuffles = work.where(lambda line: line.opcode == "SHFL") & (work.executed > 0)
+    warps = float(work.executed[0]) if len(work.executed) else 0.0
+    if not loads.any() or not shuffles.any() or not warps:
+        return 0.0
+    full = work.threads >= FULL_WARP * work.executed
+    # All lanes read where the row begins and ends, and meet for the sum.
+    few = loads & ~full
+    if not (loads & full).any() or not (shuffles & full).any() or not few.any():
+        return 0.0
+    if float(work.executed[few].sum()) < 0.5 * float(work.executed[loads].sum()):
+        return 0.0
+    often = float(work.executed[few].max())
+    lanes = float(work.threads[few].sum()) / float(work.executed[few].sum())
+    filled = 2.0 ** np.ceil(np.log2(max(1.0, lanes)))
+    return float(filled) if often <= ROUNDS * warps and filled <= WARP / 2 else 0.0
+
+
+def idle_threads(work: Work) -> Iterator[Candidate]:
+    """Only threads that have work: a grid as large as the work, or a list of what is to be done.
+
+    Fixed: warps that leave at once are not launched: what they execute is gone with their blocks, and the places that
+    they hold on an SM go to those that work.
+    """
+    if work.code is None or not work.total_executed or not work.executed[0]:
+        return
+    ends = work.where(lambda line: line.opcode == "EXIT" and bool(line.guard)) & (work.executed > 0)
+    if not ends.any():
+        return
+    first = int(np.flatnonzero(ends)[0])
+    behind = [at for at in range(first + 1, len(ends)) if work.executed[at] > 0][:1]
+    reach = float(work.executed[behind[0]] / work.executed[0]) if behind else 1.0
+    loads = work.where(lambda line: bool(line.space) and line.space != "constant")
+    if reach > MOST_LEAVE or first > PROLOGUE or (loads[:first] & (work.executed[:first] > 0)).any():
+        return
+    keep = np.where(np.arange(len(ends)) <= first, reach, 1.0)
+    occupancy = occupancy_of(work)
+    possible = (occupancy.theoretical_warps if occupancy is not None else None) or 1.0
+    launched = np.ceil(work.profile.launch.blocks * reach)
+    held = min(possible, launched / work.sms * -(-work.profile.launch.threads_per_block // 32))
+    warps = max(1.0, held / max(1.0, work.resident_warps or held))
+    yield Candidate(
+        cause="idle_threads",
+        variants=(
+            Variant(
+                f"a grid of {100 * reach:.0f} % of the threads",
+                Fix(keep=keep, resources={"block_launch": reach}, warps=warps, imbalance=1.0),
+                cautious=Fix(keep=0.5 * (1.0 + keep), resources={"block_launch": 0.5 * (1.0 + reach)}),
+            ),
+        ),
+        change=(
+            f"Launch as many threads as there is work for: {100 * (1.0 - reach):.0f} % of the warps leave at once. "
+            "Give the grid the size of the work, or collect what is to be done in a list first."
+        ),
+        evidence=(
+            derived("warps behind the first exit / warps launched", reach),
+            *evidence(work, metrics.GRID_SIZE, metrics.ACHIEVED_WARPS),
+        ),
+        attributed=np.where(ends, work.executed, 0.0),
     )
 
 
