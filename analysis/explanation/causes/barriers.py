@@ -18,10 +18,11 @@ from gemmprof.model import Evidence
 
 STEP = 36
 """Instructions between two barriers up to which they may be a step of a reduction."""
-MET_AGAIN = 0.3
-"""Barriers that stay."""
-SHUFFLED = 0.4
-"""Instructions that a step takes through shuffles."""
+WARP = 32.0
+ONE_OF_TWO = 0.5
+"""Barriers that stay where two a step, before and after a tile is used, become one."""
+EXCHANGE = 6.0
+"""Instructions beside two for each halving: each warp stores its sum, the block meets, and a warp reads them."""
 SHUFFLES = 1.0
 """Shuffles for each barrier from which on a block reduces through them."""
 LONG_WAIT = 1500.0
@@ -121,27 +122,42 @@ def _meetings(work: Work, waits: _Waits) -> Candidate:
     """Fewer meetings: reductions through shuffles, one barrier a step elsewhere."""
     steps = _steps(work, waits.bars)
     of_steps = share(float(work.executed[steps & waits.bars].sum()), waits.count)
+    warps = max(1.0, np.ceil(work.profile.launch.threads_per_block / WARP))
+    # As many steps as the block's threads can be halved; the meeting before the first of them stays.
+    halvings = np.log2(max(2.0, warps * WARP))
+    each = float(work.executed[steps].sum()) / max(1.0, float(work.executed[steps & waits.bars].sum()))
+    shuffled = 2.0 * halvings + EXCHANGE
     keep = keep_of(work)
-    keep[waits.bars] = MET_AGAIN
-    keep[steps] = SHUFFLED
-    # Two exchanges through shared memory stay of a reduction in as many steps as its threads can be halved.
-    waits_left = 0.4 * of_steps + 0.1 * (1.0 - of_steps)
+    keep[steps] = min(1.0, share(shuffled, halvings * each))
+    met = min(1.0, 1.0 / halvings)
+    keep[steps & waits.bars] = met
+    keep[waits.bars & ~steps] = ONE_OF_TWO
+    # A shuffle's answer is waited for as long as that of shared memory.
+    rounds = float(work.executed[steps & waits.bars].sum()) / halvings
+    answers = work.attributed.get(attribution.SHORT, np.zeros(len(keep)))
+    waited = share(float(answers[steps].sum()) * (work.warp_cycles or 0.0), rounds)
+    answered = min(1.0, share(halvings * work.practice.shared_cycles, waited))
+    latency = np.where(steps & ~waits.bars & (keep > 0), answered / np.maximum(keep, 1e-9), 1.0)
+    at_steps = share(float(waits.at[steps].sum()), waits.part)
     same_traffic = dict.fromkeys(BELOW_L1, 1.0)
+
+    def fix(of_step: float, elsewhere: float, keep: Array) -> Fix:
+        stays = of_step * at_steps + elsewhere * (1.0 - at_steps)
+        return Fix(
+            keep=keep,
+            latency=latency,
+            reasons={attribution.BARRIER: waits.leaving(stays), "membar": of_step if of_steps > 0.5 else 1.0},
+            resources=same_traffic,
+        )
+
     return Candidate(
         cause="barriers",
         variants=(
             Variant(
-                "fewer meetings",
-                Fix(
-                    keep=keep,
-                    reasons={attribution.BARRIER: waits.leaving(waits_left), "membar": 0.3},
-                    resources=same_traffic,
-                ),
-                cautious=Fix(
-                    keep=0.5 * (1.0 + keep),
-                    reasons={attribution.BARRIER: waits.leaving(0.6)},
-                    resources=same_traffic,
-                ),
+                "shuffles within the warp" if of_steps > 0.5 else "one barrier a step",
+                fix(met, ONE_OF_TWO, keep),
+                cautious=fix(0.5, 1.0, 0.5 * (1.0 + keep)),
+                bold=fix(0.0, 0.0, keep),
             ),
         ),
         change=(
