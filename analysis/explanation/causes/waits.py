@@ -7,11 +7,21 @@ from collections.abc import Iterator
 import numpy as np
 
 from gemmprof import metrics
-from gemmprof.analysis.explanation.candidate import LATENCY, Candidate, Variant, derived, evidence, share
+from gemmprof.analysis.explanation.candidate import (
+    LATENCY,
+    Candidate,
+    Variant,
+    derived,
+    evidence,
+    keep_of,
+    share,
+)
 from gemmprof.analysis.explanation.code import attribution
 from gemmprof.analysis.explanation.demands.time_model import Fix
 from gemmprof.analysis.explanation.demands.work import Array, Mask, Work
 
+STAGES = 3.0
+"""Tiles of shared memory that take turns: one is used, two are on their way (Triton's own choice)."""
 CHAINS = 4.0
 """Independent chains, or loads in flight, of the fixed kernel for each one now."""
 WGMMAS = ("HGMMA", "QGMMA", "IGMMA", "BGMMA")
@@ -242,11 +252,22 @@ def _copied_in_turn(work: Work, tiles: Mask, waits: Array) -> Iterator[Candidate
     def fix(left: float) -> Fix:
         return Fix(latency=np.where(tiles, left, 1.0), resources=dict.fromkeys(work.loads, 1.0))
 
+    variants = []
+    if work.has("asynchronous copies"):
+        left = max(0.0, 1.0 - (STAGES - 1.0) * meanwhile / part)
+        variants = [
+            Variant(
+                f"asynchronous copies, {STAGES:.0f} tiles in turn",
+                _past_registers(work, tiles, left),
+                cautious=_past_registers(work, tiles, max(left, stays)),
+            )
+        ]
     each = share(part * (work.warp_cycles or 0.0), float(work.executed[tiles].sum()))
     yield Candidate(
         cause="memory_latency",
         variants=(
-            Variant("four loads in flight", fix(stays), cautious=fix(0.5 + 0.5 * stays), bold=fix(0.0)),
+            *variants,
+            Variant("the next tile in registers", fix(stays), cautious=fix(0.5 + 0.5 * stays), bold=fix(0.0)),
         ),
         change=(
             f"Fetch the next tile while this one is used: warps spend {100 * part:.0f} % of their time waiting for its "
@@ -270,6 +291,37 @@ def _copied_in_turn(work: Work, tiles: Mask, waits: Array) -> Iterator[Candidate
         ),
         attributed=np.where(tiles, waits, 0.0),
         least=0.03,
+    )
+
+
+def _past_registers(work: Work, tiles: Mask, left: float) -> Fix:
+    """Tiles copied from memory to shared memory without a stop in registers, several in turn.
+
+    A copy passes L1's data stage once, as it is written; its stores are gone, each further tile takes shared memory.
+    """
+    code = work.code
+    assert code is not None
+    keep = keep_of(work)
+    passes = work.data_passes
+    launch = work.profile.launch
+    tile = (launch.static_shared_memory or 0) + (launch.dynamic_shared_memory or 0)
+    for at in map(int, np.flatnonzero(tiles)):
+        uses = code.consumers(at)
+        stores = {use for use in uses if work.sass[use].opcode == "STS"}
+        keep[list(stores)] = 0.0
+    kept = passes.copy()
+    kept[tiles] = 0.0
+    whole = float(passes.sum())
+    # Loads and stores that do something else in between (a conversion) cannot go past the registers.
+    moved = bool((keep == 0.0).any())
+    resources = dict.fromkeys(work.loads, 1.0)
+    if moved and whole > 0:
+        resources |= {"l1_data": float(kept.sum()) / whole, "l1_writeback": float(kept.sum()) / whole}
+    return Fix(
+        keep=keep,
+        latency=np.where(tiles, left, 1.0),
+        resources=resources,
+        shared_bytes=int(STAGES - 1.0) * tile if moved else 0,
     )
 
 
