@@ -66,6 +66,10 @@ TRITON: Words = {
         "loads",
         "Load such values through a pointer: threads of a warp read different arguments.",
     ),
+    "idle_threads": (
+        "grid",
+        "Launch as many programs as there is work for: a grid of the size of the data, or a list of the blocks to do.",
+    ),
     "branch_divergence": (
         "masks",
         "Replace branches on data by masks (tl.where), and give every program full blocks.",
