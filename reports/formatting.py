@@ -7,27 +7,8 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from gemmprof.analysis.inputs.names import label
-from gemmprof.base.amounts import (
-    DASH,
-    bandwidth,
-    capacity,
-    counted,
-    fixed,
-    flops,
-    hertz,
-    nanoseconds,
-    number,
-    occupancy,
-    percent,
-    quantity,
-    ratio,
-    scaled,
-    seconds,
-    significant,
-    tflops,
-    times,
-    traffic,
-)
+from gemmprof.base import amounts
+from gemmprof.base.amounts import *  # noqa: F403 (every amount is at hand where names are)
 
 if TYPE_CHECKING:
     from gemmprof.analysis.comparison.quantify import Change
@@ -36,7 +17,7 @@ if TYPE_CHECKING:
 
 def dimensions(value: Any) -> str:
     """A grid or block: ``128 × 128 × 1``."""
-    return " × ".join(f"{int(size):,}" for size in value) if value else DASH
+    return " × ".join(f"{int(size):,}" for size in value) if value else amounts.DASH
 
 
 def extent(value: Sequence[int]) -> str:
@@ -54,25 +35,27 @@ def grid(text: str) -> str:
 
 
 _BY_UNIT: dict[str, Callable[[Any], str]] = {
-    "%": percent,
-    "share": ratio,
-    "occupancy": occupancy,
-    "ns": nanoseconds,
-    "hz": hertz,
-    "byte": traffic,
-    "size": capacity,
-    "byte/s": bandwidth,
-    "flop/s": flops,
-    "flop/byte": lambda value: DASH if fixed(value) == DASH else significant(value),
-    "×": times,
+    "%": amounts.percent,
+    "share": amounts.ratio,
+    "occupancy": amounts.occupancy,
+    "ns": amounts.nanoseconds,
+    "hz": amounts.hertz,
+    "byte": amounts.traffic,
+    "size": amounts.capacity,
+    "byte/s": amounts.bandwidth,
+    "flop/s": amounts.flops,
+    "flop/byte": lambda value: (
+        amounts.DASH if amounts.fixed(value) == amounts.DASH else amounts.significant(value)
+    ),
+    "×": amounts.times,
 }
 
 
 def figure_text(value: Any, declared: Figure) -> str:
     """A figure as its declaration says: unit and digits."""
     if declared.digits is not None:
-        return fixed(value, declared.digits)
-    return _BY_UNIT.get(declared.unit, number)(value)
+        return amounts.fixed(value, declared.digits)
+    return _BY_UNIT.get(declared.unit, amounts.number)(value)
 
 
 def raw_value(value: int | float | str) -> str:
@@ -104,35 +87,5 @@ def change_text(change: Change) -> str:
         return "same"
     if 0.5 < change.ratio < 2:
         return f"{100 * (change.ratio - 1):+.1f} %"
-    return f"× {significant(change.ratio)}" if change.ratio >= 2 else f"÷ {significant(1 / change.ratio)}"
-
-
-__all__ = [
-    "DASH",
-    "bandwidth",
-    "capacity",
-    "change_text",
-    "counted",
-    "dimensions",
-    "extent",
-    "figure_text",
-    "fit",
-    "fixed",
-    "flops",
-    "grid",
-    "hertz",
-    "nanoseconds",
-    "number",
-    "occupancy",
-    "percent",
-    "quantity",
-    "ratio",
-    "raw_value",
-    "scaled",
-    "seconds",
-    "short_name",
-    "significant",
-    "tflops",
-    "times",
-    "traffic",
-]
+    sign, factor = ("×", change.ratio) if change.ratio >= 2 else ("÷", 1 / change.ratio)
+    return f"{sign} {amounts.significant(factor)}"
