@@ -19,10 +19,7 @@ _WARPS = {"THREADS": "BM / WM * (BN / WN) * 32"}
 
 # PAD elements after each row of either tile.
 PADDED_ROWS = Layout(
-    "row * (BK + PAD) + column",
-    "row * (BN + PAD) + column",
-    "row * LDA + k",
-    "k * LDB + column",
+    "row * (BK + PAD) + column", "row * (BN + PAD) + column", "row * LDA + k", "k * LDB + column"
 )
 
 # The 16-byte pieces of a row change places with the row; of 64-byte rows, two to all banks, with the pair.

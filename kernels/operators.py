@@ -190,12 +190,7 @@ def _fake_gemm_out(a: Tensor, b: Tensor, out: Tensor, alpha: float = 1.0, beta: 
 
 
 def run_stage(
-    stage: Stage | int | str,
-    a: Tensor,
-    b: Tensor,
-    out: Tensor,
-    alpha: float = 1.0,
-    beta: float = 0.0,
+    stage: Stage | int | str, a: Tensor, b: Tensor, out: Tensor, alpha: float = 1.0, beta: float = 0.0
 ) -> None:
     """Compute ``out = alpha * a @ b + beta * out`` with one stage, on the current stream.
 

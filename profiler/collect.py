@@ -19,10 +19,7 @@ from gemmprof.profiler.here import HERE
 from gemmprof.profiler.keeper import STOP_FILE, Interrupted, Keeper
 from gemmprof.profiler.lock import collecting
 from gemmprof.profiler.measuring import Measuring, measuring_work
-from gemmprof.profiler.ncu.profile_pass import (
-    LOGS,
-    REPORTS,
-)
+from gemmprof.profiler.ncu.profile_pass import LOGS, REPORTS
 from gemmprof.profiler.run_records import continued, new_info, stage_record
 from gemmprof.profiler.settings import Settings
 from gemmprof.profiler.site import Machine, Site

@@ -140,9 +140,5 @@ def check_machine(*, profile: bool, runs: Path, gpus: str = "") -> Machine:
         if check.ok is False:
             raise DeviceError(f"{check.name}: {check.found}", remedies=check.remedies)
     return Machine(
-        gpu,
-        ncu,
-        tuple(helpers),
-        pinned=_pinned(gpus, listed),
-        versions=machine_checks.versions(gpu, ncu),
+        gpu, ncu, tuple(helpers), pinned=_pinned(gpus, listed), versions=machine_checks.versions(gpu, ncu)
     )

@@ -211,12 +211,7 @@ def torch_build() -> tuple[str | None, str | None]:
 def check_torch(version: str | None, cuda: str | None) -> Check:
     """Is torch there, with CUDA?"""
     if version is None:
-        return Check(
-            "torch",
-            False,
-            "not installed",
-            ("pip install '.[gpu]' in the checkout of gemmprof",),
-        )
+        return Check("torch", False, "not installed", ("pip install '.[gpu]' in the checkout of gemmprof",))
     if cuda is None:
         return Check(
             "torch",

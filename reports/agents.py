@@ -14,14 +14,7 @@ from gemmprof.analysis.sections.source_view import SourceView
 from gemmprof.base.errors import UsageError
 from gemmprof.base.printable import visible
 from gemmprof.reports.explanations.markdown import LETTERS_PER_TOKEN, code
-from gemmprof.reports.formatting import (
-    change_text,
-    extent,
-    nanoseconds,
-    percent,
-    quantity,
-    ratio,
-)
+from gemmprof.reports.formatting import change_text, extent, nanoseconds, percent, quantity, ratio
 from gemmprof.reports.terminal.overview import facts
 from gemmprof.reports.verdicts import words
 

@@ -123,11 +123,7 @@ def _all_tiles(page: KernelPage) -> Iterator[Tile]:
         f"achieved, {occupancy(theoretical)} possible" if theoretical is not None else "achieved",
     )
     yield "Registers", with_formula(number)(analysis.results["launch"].registers_per_thread), "per thread"
-    yield (
-        "Grid",
-        extent(launch.grid),
-        f"blocks of {extent(launch.block)}",
-    )
+    yield ("Grid", extent(launch.grid), f"blocks of {extent(launch.block)}")
     if page.result is not None and page.result.verification is not None:
         check = page.result.verification
         yield (

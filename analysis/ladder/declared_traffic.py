@@ -93,10 +93,7 @@ def model(stage: Stage, problem: Problem, analysis: KernelAnalysis | None = None
     if patterns is not None and analysis is not None and not patterns.describes(analysis.profile.launch):
         patterns, stage = None, replace(stage, addresses=None)
     measured = _Measured(analysis, problem)
-    rows = [
-        *_load_rows(stage, problem, patterns, measured),
-        *_byte_rows(stage, problem, patterns, measured),
-    ]
+    rows = [*_load_rows(stage, problem, patterns, measured), *_byte_rows(stage, problem, patterns, measured)]
     intensities = (_intensity(problem, row) for row in rows)
     rows += [row for row in intensities if row is not None]
     kept = tuple(row for row in rows if row.predicted or row.measured)

@@ -13,12 +13,7 @@ from operator import index
 from typing import Any
 
 from gemmprof.base.errors import OccupancyError
-from gemmprof.gpu.arch import (
-    LIMITS,
-    MAX_BARRIERS_PER_BLOCK,
-    MAX_CLUSTER_SIZE,
-    limits_of,
-)
+from gemmprof.gpu.arch import LIMITS, MAX_BARRIERS_PER_BLOCK, MAX_CLUSTER_SIZE, limits_of
 from gemmprof.model import ArchLimits
 
 # Keys of `Occupancy.block_limits`, in the order in which people read them.

@@ -15,11 +15,7 @@ from numpy.typing import NDArray
 
 from gemmprof.analysis.occupancy.calculator import occupancy
 from gemmprof.base.errors import OccupancyError
-from gemmprof.gpu.arch import (
-    LIMITS,
-    MAX_BARRIERS_PER_BLOCK,
-    parse_compute_capability,
-)
+from gemmprof.gpu.arch import LIMITS, MAX_BARRIERS_PER_BLOCK, parse_compute_capability
 from gemmprof.model import ArchLimits
 
 if TYPE_CHECKING:

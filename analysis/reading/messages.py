@@ -12,14 +12,7 @@ from dataclasses import dataclass, field
 from gemmprof import metrics as m
 from gemmprof.analysis.reading.context import nvtx_ranges, rule_results
 from gemmprof.analysis.reading.values import MetricDecoder
-from gemmprof.model import (
-    Device,
-    KernelProfile,
-    LaunchStatistics,
-    MetricValue,
-    RuleResult,
-    SessionDetails,
-)
+from gemmprof.model import Device, KernelProfile, LaunchStatistics, MetricValue, RuleResult, SessionDetails
 from gemmprof.ncurep import ncu_messages_pb2 as messages
 from gemmprof.ncurep.wire import MAX_BYTES, WireError, decode_strictly
 
@@ -203,10 +196,7 @@ _BLOCKS_SINCE = (2020, 3)
 
 
 def _counts_threads(
-    blocks: Sequence[int],
-    stated: Sequence[int],
-    metrics: Mapping[str, MetricValue],
-    session: SessionDetails,
+    blocks: Sequence[int], stated: Sequence[int], metrics: Mapping[str, MetricValue], session: SessionDetails
 ) -> bool:
     """Whether a record's grid counts threads: told by the number of blocks where ncu collected it, else by its age."""
     size = metrics.get(m.GRID_SIZE)

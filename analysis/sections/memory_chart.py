@@ -195,9 +195,7 @@ def _units(profile: KernelProfile) -> tuple[MemoryUnit, ...]:
             busiest=_busiest_part(profile, "l1tex__"),
         ),
         MemoryUnit(
-            "shared_memory",
-            "Shared memory",
-            percent_of_peak=profile.number(metrics.SHARED_PEAK_PERCENT),
+            "shared_memory", "Shared memory", percent_of_peak=profile.number(metrics.SHARED_PEAK_PERCENT)
         ),
         MemoryUnit(
             "l2",

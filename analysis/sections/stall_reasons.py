@@ -54,10 +54,7 @@ _REASONS = (
         "Waits for room in the queue of local and global memory instructions.",
     ),
     StallReason(
-        "tex_throttle",
-        "Stall Tex Throttle",
-        "memory",
-        "Waits for room in the queue of the texture unit.",
+        "tex_throttle", "Stall Tex Throttle", "memory", "Waits for room in the queue of the texture unit."
     ),
     StallReason(
         "drain",
@@ -84,10 +81,7 @@ _REASONS = (
         "Waits for room in the memory I/O queue: shared memory, special functions and dynamic branches.",
     ),
     StallReason(
-        "wait",
-        "Stall Wait",
-        "execution",
-        "Waits a fixed number of cycles for its previous instruction.",
+        "wait", "Stall Wait", "execution", "Waits a fixed number of cycles for its previous instruction."
     ),
     StallReason(
         "math_pipe_throttle",
@@ -132,10 +126,7 @@ _REASONS = (
         "Waits for its next instruction to be fetched, after an instruction-cache miss or a jump.",
     ),
     StallReason(
-        "branch_resolving",
-        "Stall Branch Resolving",
-        "control",
-        "Waits for a branch target to be computed.",
+        "branch_resolving", "Stall Branch Resolving", "control", "Waits for a branch target to be computed."
     ),
     StallReason("misc", "Stall Misc", "other", "Waits for a rare reason that ncu does not split further."),
     StallReason(

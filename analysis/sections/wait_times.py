@@ -44,14 +44,10 @@ BLOCK = Wait(
     "synchronisation",
 )
 CLUSTER = Wait(
-    "cluster barrier",
-    "Waits at the barrier of its cluster for the other blocks.",
-    "synchronisation",
+    "cluster barrier", "Waits at the barrier of its cluster for the other blocks.", "synchronisation"
 )
 WGMMA = Wait(
-    "wgmma results",
-    "Waits for the matrix products of its warpgroup (wgmma) to be done.",
-    "execution",
+    "wgmma results", "Waits for the matrix products of its warpgroup (wgmma) to be done.", "execution"
 )
 MBARRIER = Wait(
     "mbarrier",

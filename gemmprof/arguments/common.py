@@ -77,10 +77,7 @@ def add_selection_arguments(parser: argparse.ArgumentParser) -> None:
         help="those whose code is theirs: own, triton, cublas, 'cudnn|cublas', torch ('gemmprof show' lists owners)",
     )
     group.add_argument(
-        "--top",
-        metavar="N",
-        type=whole(1),
-        help="those of the N kernels that took the most time in all",
+        "--top", metavar="N", type=whole(1), help="those of the N kernels that took the most time in all"
     )
 
 

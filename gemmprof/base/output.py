@@ -184,10 +184,7 @@ def is_leftover(path: Path) -> bool:
 
 def remove_leftovers(folder: Path) -> None:
     """Remove what killed processes left in a folder, whatever they were writing; a missing folder has none."""
-    with (
-        contextlib.suppress(FileNotFoundError),
-        _one_at_a_time(folder, patience=PATIENCE_SECONDS) as alone,
-    ):
+    with contextlib.suppress(FileNotFoundError), _one_at_a_time(folder, patience=PATIENCE_SECONDS) as alone:
         if alone:
             _remove_leftovers(folder)
 

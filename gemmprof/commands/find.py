@@ -34,11 +34,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--names", action="store_true", help="list the figures and findings, and stop")
     parser.add_argument(
-        "--limit",
-        metavar="N",
-        type=whole(1),
-        default=50,
-        help="show the N longest (default: %(default)s)",
+        "--limit", metavar="N", type=whole(1), default=50, help="show the N longest (default: %(default)s)"
     )
     dataset_options.add_reading_arguments(parser)
     common.add_json_argument(parser)

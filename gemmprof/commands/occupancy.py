@@ -55,23 +55,14 @@ def _add_kernel(parser: argparse.ArgumentParser) -> None:
     kernel = parser.add_argument_group("the kernel")
     kernel.add_argument("-t", "--threads", type=whole(1), metavar="N", help="threads per block")
     kernel.add_argument(
-        "-r",
-        "--regs",
-        type=whole(0),
-        metavar="N",
-        help="registers per thread, as ptxas reports them",
+        "-r", "--regs", type=whole(0), metavar="N", help="registers per thread, as ptxas reports them"
     )
     kernel.add_argument(
         "-s", "--smem", type=size, default=None, metavar="BYTES",
         help="shared memory per block, static plus dynamic (with --ptxas and --cubin: dynamic only); 48k is 49152",
     )  # fmt: skip
     kernel.add_argument("--barriers", type=whole(0), metavar="N", help="barriers per block (default 1)")
-    kernel.add_argument(
-        "--cluster",
-        type=whole(1),
-        metavar="N",
-        help="blocks per cluster (default 1)",
-    )
+    kernel.add_argument("--cluster", type=whole(1), metavar="N", help="blocks per cluster (default 1)")
     kernel.add_argument(
         "--carveout", type=size, metavar="BYTES", help="shared memory of an SM (default: the largest)"
     )

@@ -54,17 +54,10 @@ def _add_choice(parser: argparse.ArgumentParser) -> None:
         "--nvtx", metavar="REGEX", help="those in an NVTX range; nested ranges are joined by /"
     )
     which.add_argument(
-        "--top",
-        metavar="N",
-        type=whole(1),
-        help="the N kernels and grids that take most time",
+        "--top", metavar="N", type=whole(1), help="the N kernels and grids that take most time"
     )
     which.add_argument(
-        "--skip",
-        metavar="N",
-        type=whole(0),
-        default=0,
-        help="not the first N launches of the program",
+        "--skip", metavar="N", type=whole(0), default=0, help="not the first N launches of the program"
     )
     which.add_argument(
         "--count",
@@ -99,11 +92,7 @@ def _add_collection(parser: argparse.ArgumentParser) -> None:
         help="base locks the clocks at their base",
     )
     how.add_argument(
-        "--repeat",
-        metavar="N",
-        type=whole(1),
-        default=1,
-        help="profile N times, for gemmprof diff",
+        "--repeat", metavar="N", type=whole(1), default=1, help="profile N times, for gemmprof diff"
     )
     how.add_argument(
         "--no-count",

@@ -18,14 +18,7 @@ from gemmprof.profiler.keeper import STOP_FILE
 from gemmprof.profiler.lock import collecting
 from gemmprof.profiler.ncu.command import require_ncu
 from gemmprof.profiler.ncu.lean_sections import section_folder
-from gemmprof.profiler.ncu.profile_pass import (
-    LOGS,
-    REPORTS,
-    PassOutcome,
-    finish_pass,
-    next_pass,
-    start_pass,
-)
+from gemmprof.profiler.ncu.profile_pass import LOGS, REPORTS, PassOutcome, finish_pass, next_pass, start_pass
 from gemmprof.profiler.places.gpu_child import VISIBLE
 
 
@@ -70,11 +63,7 @@ def profile(order: Order, carried: Mapping[str, Content], extension: remote.Exte
 
 
 def _in_folder(
-    folder: Path,
-    ncu: Tool,
-    order: Order,
-    carried: Mapping[str, Content],
-    extension: remote.Extension | None,
+    folder: Path, ncu: Tool, order: Order, carried: Mapping[str, Content], extension: remote.Extension | None
 ) -> Delivery:
     for name in (REPORTS, LOGS):
         (folder / name).mkdir()

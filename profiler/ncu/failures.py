@@ -208,9 +208,7 @@ class NcuLog:
                 kernels.append(ProfiledKernel(name, int(ended["passes"])))
                 name = ""
         return cls(
-            tuple(dict.fromkeys(marked["ERROR"])),
-            tuple(dict.fromkeys(marked["WARNING"])),
-            tuple(kernels),
+            tuple(dict.fromkeys(marked["ERROR"])), tuple(dict.fromkeys(marked["WARNING"])), tuple(kernels)
         )
 
     @classmethod

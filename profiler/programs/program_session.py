@@ -190,11 +190,7 @@ class ProgramProfiler:
             return self._run(command, show_output=False, on_launch=on_launch)
 
     def _run(
-        self,
-        command: NcuCommand,
-        *,
-        show_output: bool,
-        on_launch: Callable[[int], None] | None = None,
+        self, command: NcuCommand, *, show_output: bool, on_launch: Callable[[int], None] | None = None
     ) -> Collected:
         """Run the program under ncu, again where another profiler was at work."""
         patience = Patience(self.note)
@@ -358,8 +354,7 @@ def check_program(program: Sequence[str]) -> tuple[str, ...]:
         if here.suffix == ".cu":
             remedies.insert(0, f"build it first: nvcc -O3 -lineinfo {here} -o {here.stem}")
         raise UsageError(
-            f"the program {program[0]} was not found",
-            remedies=remedies or [_where_it_may_be(program[0])],
+            f"the program {program[0]} was not found", remedies=remedies or [_where_it_may_be(program[0])]
         )
     return tuple(program)
 

@@ -86,8 +86,7 @@ def search_space(variant: Variant) -> tuple[dict[str, int], ...]:
     tried = tuning_values(variant.stage)
     constraints = read_constraints(compiler.SOURCES / variant.source)
     return valid_parameters(
-        constraints,
-        {letter: tried.get(letter, (value,)) for letter, value in variant.parameters.items()},
+        constraints, {letter: tried.get(letter, (value,)) for letter, value in variant.parameters.items()}
     )
 
 

@@ -161,9 +161,7 @@ def shown(found: Sequence[tuple[Sequence[Point], Sequence[Change]]]) -> HistoryS
                 series[0],
                 points=tuple(
                     HistoryPoint.of(
-                        point,
-                        recorded_at=point.origin.recorded_at.isoformat(),
-                        commit=point.origin.commit,
+                        point, recorded_at=point.origin.recorded_at.isoformat(), commit=point.origin.commit
                     )
                     for point in series
                 ),

@@ -11,10 +11,7 @@ from gemmprof.analysis.inputs.names import label
 from gemmprof.analysis.sections.by_line import base_name
 from gemmprof.base.printable import visible
 from gemmprof.model import CodePlace, Evidence, Explanation, Finding
-from gemmprof.reports.formatting import (
-    nanoseconds,
-    quantity,
-)
+from gemmprof.reports.formatting import nanoseconds, quantity
 
 if TYPE_CHECKING:
     from gemmprof.analysis.inputs.families import Family

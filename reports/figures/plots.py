@@ -97,10 +97,7 @@ def kernel_roofline(
 
 
 def roofline_data(
-    figure: Figure,
-    points: Sequence[tuple[float, float, str]],
-    memories: Sequence[MemoryRoof],
-    peak: float,
+    figure: Figure, points: Sequence[tuple[float, float, str]], memories: Sequence[MemoryRoof], peak: float
 ) -> dict[str, Any]:
     """What the page's script needs to tell intensities and speeds in a roofline.
 

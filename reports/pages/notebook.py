@@ -18,13 +18,7 @@ from gemmprof.base.printable import visible
 from gemmprof.base.views import View, register
 from gemmprof.reports.explanations.words import place, saved, title
 from gemmprof.reports.facts import run_facts, tiles
-from gemmprof.reports.formatting import (
-    change_text,
-    extent,
-    nanoseconds,
-    ratio,
-    times,
-)
+from gemmprof.reports.formatting import change_text, extent, nanoseconds, ratio, times
 from gemmprof.reports.pages.contents import KernelPage, Plan
 from gemmprof.reports.pages.environment import asset, environment
 from gemmprof.reports.pages.ladder_page import overview
@@ -57,13 +51,7 @@ def run_html(run: Run) -> str:
     return (
         environment()
         .get_template("notebook_run.html")
-        .render(
-            run=run,
-            groups=view.groups,
-            size_tables=view.sizes,
-            facts=run_facts(run),
-            style=_style(),
-        )
+        .render(run=run, groups=view.groups, size_tables=view.sizes, facts=run_facts(run), style=_style())
     )
 
 
@@ -209,12 +197,7 @@ def _family_rows(found: Sequence[Family]) -> tuple[tuple[str, ...], list[tuple[s
 
 
 def _table(
-    columns: Sequence[str],
-    rows: Sequence[Sequence[str]],
-    *,
-    title: str = "",
-    lead: str = "",
-    more: str = "",
+    columns: Sequence[str], rows: Sequence[Sequence[str]], *, title: str = "", lead: str = "", more: str = ""
 ) -> str:
     return (
         environment()

@@ -243,15 +243,7 @@ def _hottest(
         )
 
 
-def _file(
-    view: SourceView,
-    path: str,
-    name: str,
-    at: At,
-    budget: int,
-    cells: Cells,
-    rolled: _Rolled,
-) -> File:
+def _file(view: SourceView, path: str, name: str, at: At, budget: int, cells: Cells, rolled: _Rolled) -> File:
     known: dict[int, CudaLine] = {line.line: line for line in view.lines if line.file == path}
     empty = Markup("<td></td>") * len(cells.columns)
     text = view.files.get(path, "")

@@ -113,12 +113,7 @@ def _nothing() -> Future[Mapping[str, str]]:
 
 
 def _spool_report(
-    path: Path,
-    only: Collection[int] | None,
-    number: int,
-    scratch: str,
-    tables: Sequence[str],
-    processes: int,
+    path: Path, only: Collection[int] | None, number: int, scratch: str, tables: Sequence[str], processes: int
 ) -> tuple[int, dict[str, list[str]]]:
     """Write the slices of one report; returns its number of launches and the slices of each table in order."""
     with ReportReader(path) as reader:

@@ -15,15 +15,7 @@ from gemmprof.reports.explanations.text import WHOLE, block
 from gemmprof.reports.explanations.words import Explained, place
 from gemmprof.reports.explanations.words import title as finding_title
 from gemmprof.reports.facts import counters_of, unexplained, whose
-from gemmprof.reports.formatting import (
-    DASH,
-    extent,
-    fit,
-    hertz,
-    nanoseconds,
-    ratio,
-    times,
-)
+from gemmprof.reports.formatting import DASH, extent, fit, hertz, nanoseconds, ratio, times
 from gemmprof.reports.pages.environment import moment
 from gemmprof.reports.terminal.sections import MOST, rows
 

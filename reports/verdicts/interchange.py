@@ -178,10 +178,7 @@ def _result(item: Break, rule: int, settings: str) -> dict[str, Any]:
         "message": {"text": f"{kernel.match.label}: {item.text}. " + " ".join(words.why(kernel))},
         "locations": [
             {
-                "physicalLocation": {
-                    "artifactLocation": {"uri": quote(file)},
-                    "region": {"startLine": line},
-                },
+                "physicalLocation": {"artifactLocation": {"uri": quote(file)}, "region": {"startLine": line}},
                 "logicalLocations": [{"fullyQualifiedName": kernel.record.name, "kind": "function"}],
             }
         ],
