@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -31,15 +31,16 @@ from gemmprof.reports.pages.contents import (
     twin,
 )
 from gemmprof.reports.pages.environment import document, environment
-from gemmprof.reports.pages.explained import explain_all, explained
-from gemmprof.reports.pages.workers import ordered, session_set_aside
+from gemmprof.reports.pages.workers import WORTH_IT_FROM, ordered, session_set_aside
 
 if TYPE_CHECKING:
     from gemmprof.analysis.comparison.outcome import Outcome
+    from gemmprof.analysis.kernel_analysis import KernelAnalysis
     from gemmprof.analysis.session import Session
     from gemmprof.model import CodePlace
     from gemmprof.reports.pages.ladder_page import Overview
     from gemmprof.reports.pages.sections import Section
+
 
 INDEX = "index"
 # How a page begins that gemmprof wrote and may replace: templates/document.html.
@@ -312,3 +313,44 @@ def _index_contents(view: Overview, prefix: str) -> list[tuple[str, str]]:
     if view.launches:
         items.append((f"{prefix}launches", "Other launches"))
     return [*items, (f"{prefix}how", "How measured")]
+
+
+TOGETHER = 4  # most launches of one kernel that one process explains in a row
+
+
+def explain_all(sessions: Iterable[Session], *, processes: int) -> None:
+    """Explain every launch that is not yet, several at the same time (see `workers.ordered`)."""
+    waiting = [kernel for session in sessions for kernel in session.kernels if not kernel.is_explained]
+    groups = _of_one_code(waiting)
+    made = ordered(
+        lambda place: [kernel.explanation for kernel in groups[place]], len(groups), processes=processes
+    )
+    for group, found in zip(groups, made, strict=True):
+        for kernel, explanation in zip(group, found, strict=True):
+            kernel.take_explanation(explanation)
+
+
+def _of_one_code(kernels: Sequence[KernelAnalysis]) -> list[list[KernelAnalysis]]:
+    """Launches of one kernel side by side: what depends on its code alone is then worked out by one process."""
+    most = max(1, min(TOGETHER, len(kernels) // WORTH_IT_FROM))
+    groups: dict[str, list[list[KernelAnalysis]]] = {}
+    for kernel in kernels:
+        lots = groups.setdefault(kernel.profile.name, [[]])
+        if len(lots[-1]) == most:
+            lots.append([])
+        lots[-1].append(kernel)
+    return [lot for lots in groups.values() for lot in lots]
+
+
+def explained(pages: Plan) -> Plan:
+    """The same plan with every page's launch explained."""
+    by_launch = {
+        index: replace(page, explanation=page.analysis.explanation) for index, page in pages.by_launch.items()
+    }
+    by_key = {page.key: page for page in by_launch.values()}
+    return replace(
+        pages,
+        pages=tuple(by_launch.values()),
+        by_launch=by_launch,
+        stand_ins={index: by_key[page.key] for index, page in pages.stand_ins.items()},
+    )

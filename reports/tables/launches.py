@@ -7,7 +7,7 @@ was not collected is null.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -15,9 +15,169 @@ import pyarrow as pa
 
 from gemmprof import metrics as m
 from gemmprof.analysis.inputs.owners import owner_of
-from gemmprof.model import KernelProfile
-from gemmprof.reports.tables.by_instruction import CODE_COLUMNS, LINE_COLUMNS, Columns, add_code
+from gemmprof.analysis.reading.values import InstanceTable
+from gemmprof.model import Instances, KernelProfile
 from gemmprof.reports.tables.metrics import MetricRows
+
+CODE_COLUMNS: dict[str, type] = {
+    "report": str,
+    "launch": int,
+    "address": int,
+    "offset": int,
+    "sass": str,
+    "file": str,
+    "line": int,
+}
+LINE_COLUMNS: dict[str, type] = {"report": str, "launch": int, "file": str, "line": int, "instructions": int}
+
+
+@dataclass(slots=True)
+class Columns:
+    """Rows as lists, one a column; a column that some rows lack is None there.
+
+    Args:
+        kinds: the columns that are there in any case, with their types.
+    """
+
+    kinds: Mapping[str, type]
+    rows: int = 0
+    _values: dict[str, list[Any]] = field(default_factory=dict)
+
+    @property
+    def cells(self) -> int:
+        """How many values are held."""
+        return sum(map(len, self._values.values()))
+
+    def extend(self, count: int, values: Mapping[str, Iterable[Any]]) -> None:
+        """Add ``count`` rows."""
+        for name, column in values.items():
+            held = self._values.setdefault(name, [])
+            held += [None] * (self.rows - len(held))
+            held += column
+        self.rows += count
+
+    def take(self) -> pa.Table:
+        """The rows as a table; none are left."""
+        columns = {name: self._values.get(name, []) for name in {**self.kinds, **self._values}}
+        table = pa.table(
+            {
+                name: column(values + [None] * (self.rows - len(values)), self.kinds.get(name))
+                for name, values in columns.items()
+            }
+        )
+        self.rows, self._values = 0, {}
+        return table
+
+
+def column(values: list[Any], kind: type | None = None) -> pa.Array:
+    """An array of the narrowest type that holds the values: 64-bit integers, else doubles, else text.
+
+    Without any value, ``kind`` decides, and without a kind the type stays open (null), for other launches to decide;
+    ``int`` as ``kind`` is signed where the values allow it.
+    """
+    kinds: set[type | None] = {type(value) for value in values if value is not None} or {kind}
+    if kinds == {None}:
+        return pa.nulls(len(values))
+    if kinds == {int}:
+        signed = kind is int and max((value for value in values if value is not None), default=0) < 1 << 63
+        return pa.array(values, pa.int64() if signed else pa.uint64())
+    if kinds == {float}:
+        return pa.array(values, pa.float64())
+    if kinds == {int, float}:
+        return pa.array([None if value is None else float(value) for value in values], pa.float64())
+    return pa.array([None if value is None else str(value) for value in values], pa.string())
+
+
+def add_code(report: str, profile: KernelProfile, code: Columns | None, lines: Columns | None) -> None:
+    """Add the instructions of a launch and their lines to those of the two tables that are wanted."""
+    instructions = {instruction.address: instruction for instruction in profile.source.instructions}
+    measured = _metrics_by_address(profile, instructions)
+    addresses = sorted({*instructions, *(address for values in measured.values() for address in values)})
+    found = [instructions.get(address) for address in addresses]
+    by_name = {name: _filled(name, values, addresses) for name, values in measured.items()}
+    files = [instruction.file if instruction is not None else None for instruction in found]
+    numbers = [instruction.line if instruction is not None else None for instruction in found]
+    count = len(addresses)
+    if code is not None:
+        base = profile.source.function_address
+        code.extend(
+            count,
+            {
+                "report": [report] * count,
+                "launch": [profile.index] * count,
+                "address": addresses,
+                "offset": [address - base for address in addresses],
+                "sass": [instruction.sass if instruction is not None else None for instruction in found],
+                "file": files,
+                "line": numbers,
+                **by_name,
+            },
+        )
+    if lines is not None:
+        _add_lines(report, profile.index, lines, list(zip(files, numbers, strict=True)), by_name)
+
+
+def _filled(name: str, values: Mapping[Any, Any], addresses: Sequence[int]) -> list[Any]:
+    """The values of a metric that was collected, at every address: 0 where none is stored, as ncu prints it.
+
+    ncu stores nothing for instructions that a counter does not concern. Null is left for what was not collected, and
+    for the kind of an access, which other instructions do not have.
+    """
+    if name in m.CODES_BY_ADDRESS:
+        return list(map(values.get, addresses))
+    nothing = 0.0 if any(isinstance(value, float) for value in values.values()) else 0
+    return [values.get(address, nothing) for address in addresses]
+
+
+def _metrics_by_address(profile: KernelProfile, code: Iterable[int]) -> dict[str, dict[Any, Any]]:
+    """Metrics whose instances are keyed by the address of an instruction."""
+    known: set[Any] = set(code)
+    executed = profile.instances.get(m.INSTRUCTIONS_BY_ADDRESS)
+    known.update(executed.keys if executed is not None else ())
+    # The first address may lie in another function, which this one calls.
+    names = [
+        name for name in profile.instances if any(key in known for key in _keys(profile.instances, name))
+    ]
+    return {name: dict(profile.instances[name].items()) for name in names}
+
+
+def _keys(table: Mapping[str, Instances], name: str) -> Iterable[Any]:
+    """Keys of the values of a metric; the values need not be decoded for them."""
+    return table.keys_of(name) if isinstance(table, InstanceTable) else table[name].keys
+
+
+def _add_lines(
+    report: str,
+    launch: int,
+    lines: Columns,
+    places: Sequence[tuple[str | None, int | None]],
+    by_name: Mapping[str, Sequence[Any]],
+) -> None:
+    """Add the CUDA lines of a launch: sums over their instructions, without metrics whose sum means nothing."""
+    known = sorted({place for place in places if place[0] is not None})
+    number_of = {place: number for number, place in enumerate(known)}
+    of_instruction = [number_of.get(place, -1) for place in places]
+    counts = [0] * len(known)
+    for number in of_instruction:
+        if number >= 0:
+            counts[number] += 1
+    columns: dict[str, list[Any]] = {
+        "report": [report] * len(known),
+        "launch": [launch] * len(known),
+        "file": [place[0] for place in known],
+        "line": [place[1] for place in known],
+        "instructions": counts,
+    }
+    for name, values in by_name.items():
+        if name in m.NOT_ADDITIVE_BY_ADDRESS:
+            continue
+        sums: list[Any] = [None] * len(known)
+        for number, value in zip(of_instruction, values, strict=True):
+            if value is not None and number >= 0 and not isinstance(value, str):
+                sums[number] = value + (sums[number] or 0)
+        columns[name] = sums
+    lines.extend(len(known), columns)
+
 
 TABLES = ("kernels", "metrics", "metrics_wide", "instructions", "lines")
 

@@ -11,7 +11,7 @@ from recorded_data import DATA
 from gemmprof import metrics
 from gemmprof.analysis.kernel_analysis import analyse
 from gemmprof.analysis.reading.report import read_report
-from gemmprof.analysis.sections import wait_times
+from gemmprof.analysis.sections import warp_states
 from gemmprof.analysis.sections.instruction_mix import InstructionMix
 from gemmprof.analysis.sections.memory_chart import MemoryChart
 from gemmprof.analysis.sections.roofline import Roofline
@@ -71,16 +71,16 @@ def test_waits_are_called_by_what_is_waited_for(analyses):
     """ncu's "Barrier" holds waits for wgmma's results, and its "Long Scoreboard" those at mbarriers."""
     library, ours = ({s.reason.key: s for s in a.get(WarpStates).states} for a in analyses)
     shares = {part.wait: part.share for part in library["barrier"].waits}
-    assert set(shares) == {wait_times.WGMMA, wait_times.BLOCK} and min(shares.values()) > 0.4
+    assert set(shares) == {warp_states.WGMMA, warp_states.BLOCK} and min(shares.values()) > 0.4
     shares = {part.wait: part.share for part in ours["barrier"].waits}
-    assert shares[wait_times.WGMMA] > 0.4 and shares[wait_times.CLUSTER] > 0.4
+    assert shares[warp_states.WGMMA] > 0.4 and shares[warp_states.CLUSTER] > 0.4
     assert ours["barrier"].meaning == "Waits: 53 % wgmma results, 46 % cluster barrier."
     for states, least in (
         (library, 0.5),
         (ours, 0.8),
     ):  # a loop of the library's asks far from where it waits
         (arrivals,) = states["long_scoreboard"].waits
-        assert arrivals.wait is wait_times.MBARRIER and arrivals.share > least
+        assert arrivals.wait is warp_states.MBARRIER and arrivals.share > least
         assert "mbarrier" in states["long_scoreboard"].meaning
         assert sum(part.samples for part in states["barrier"].waits) <= states["barrier"].samples
 
@@ -91,7 +91,7 @@ def test_a_barrier_of_the_block_is_called_so(recorded):
         s.reason.key: s for s in analyse(recorded("ladder_simple", source=True)[2]).get(WarpStates).states
     }
     (barrier,) = states["barrier"].waits
-    assert barrier.wait is wait_times.BLOCK and barrier.share == 1.0
+    assert barrier.wait is warp_states.BLOCK and barrier.share == 1.0
     assert "__syncthreads" in states["barrier"].meaning
     assert states["long_scoreboard"].waits == () and "mbarrier" not in states["long_scoreboard"].meaning
 
@@ -146,4 +146,4 @@ def test_fp8_traffic(of_8_bits):
     reads = mix["QGMMA"] * 12 * 128
     assert reads < access.bytes < 1.1 * reads
     shares = {s.reason.key: s.waits for s in ours.get(WarpStates).states}
-    assert [part.wait for part in shares["barrier"]] == [wait_times.WGMMA]
+    assert [part.wait for part in shares["barrier"]] == [warp_states.WGMMA]

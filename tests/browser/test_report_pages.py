@@ -18,8 +18,7 @@ from gemmprof.analysis.kernel_analysis import KernelAnalysis
 from gemmprof.analysis.session import Session, load_session
 from gemmprof.reports.pages.contents import plan
 from gemmprof.reports.pages.environment import document
-from gemmprof.reports.pages.explained import explained
-from gemmprof.reports.pages.html import Links, Report, index_article, render
+from gemmprof.reports.pages.html import Links, Report, explained, index_article, render
 from gemmprof.runs.directory import load_recorded_run
 
 KERNEL = "03-shared-1024x1024x1024.html"

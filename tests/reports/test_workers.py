@@ -12,7 +12,7 @@ import pytest
 from recorded_data import ROOT
 
 from gemmprof.analysis.session import Session
-from gemmprof.reports.pages.explained import TOGETHER, _of_one_code
+from gemmprof.reports.pages.html import TOGETHER, _of_one_code
 from gemmprof.reports.pages.workers import WORTH_IT_FROM
 
 # An alarm ends the parent after it has made its workers and before they ask to be told of its end: the sleep stands
