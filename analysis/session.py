@@ -8,6 +8,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from gemmprof import metrics as m
 from gemmprof.analysis.inputs.families import Census, Family, Place, by_gain, census, families
@@ -31,8 +32,15 @@ from gemmprof.model import Explanation, KernelProfile, StageResult
 from gemmprof.runs.directory import RUN_FILE, Run, load_run
 from gemmprof.runs.integrity import check, record_of
 
+if TYPE_CHECKING:
+    from gemmprof.analysis.whole.overall import Program
+    from gemmprof.analysis.whole.traces import Trace
+
 # A report with more launches keeps no instance values once they are analysed, and source only where measured.
 MANY_LAUNCHES = 64
+# Families that a program's summary looks into at most, and the share of the time at which it stops: the rest cannot
+# save as much as a line takes to say.
+MOST_EXPLAINED, NEARLY_ALL = 256, 0.98
 
 
 @dataclass(frozen=True)
@@ -47,6 +55,8 @@ class Session:
         unread: why files beside those could not be read.
         selected: the options that chose these launches among more, '' where they are all.
         known: the families of every launch that was opened, selected or not; None: the launches are all.
+        listed: launches were only listed (`load_session`).
+        trace: what another profiler saw of the same launches (`analysis.whole.traces`), None without.
     """
 
     title: str
@@ -57,6 +67,7 @@ class Session:
     selected: str = ""
     known: Census | None = field(default=None, repr=False, compare=False)
     listed: bool = False
+    trace: Trace | None = field(default=None, repr=False, compare=False)
     _whole: dict[int, KernelAnalysis] = field(default_factory=dict, init=False, repr=False, compare=False)
     _explanations: dict[int, Explanation] = field(default_factory=dict, init=False, repr=False, compare=False)
     _damaged: dict[str, ReportError] = field(default_factory=dict, init=False, repr=False, compare=False)
@@ -133,6 +144,31 @@ class Session:
             lot, rest = rest[:most], rest[most:]
             found = by_gain([*found, *self._explained(lot)])
         return found[:most]
+
+    @cached_property
+    def program(self) -> Program:
+        """Where the time of all launches goes and what to change first; the longest families are explained for it."""
+        from gemmprof.analysis.whole.overall import program_of
+
+        of = {member: family.id for family in self.by_time for member in family.members}
+        return program_of(
+            [kernel.profile for kernel in self.kernels],
+            self._explained(self._longest()),
+            of.__getitem__,
+            self.trace,
+        )
+
+    def _longest(self) -> list[Family]:
+        """The families with the most time, until nearly all of it is theirs."""
+        total = sum(family.total_ns or 0.0 for family in self.by_time)
+        chosen: list[Family] = []
+        held = 0.0
+        for family in self.by_time[:MOST_EXPLAINED]:
+            if held > NEARLY_ALL * total:
+                break
+            chosen.append(family)
+            held += family.total_ns or 0.0
+        return chosen
 
     def _explained(self, found: Sequence[Family]) -> list[Family]:
         known = self.explain(family.representative for family in found)

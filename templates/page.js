@@ -92,6 +92,42 @@
     input.addEventListener("input", apply);
   };
 
+  // A part of the program: rows that are none of its launches stand back, until another is chosen or the same again.
+  const parts = (card) => {
+    const tables = ["family", "launch"].map((kind) => document.getElementById(`${card.dataset.parts}${kind}-table`)).filter(Boolean);
+    const told = card.querySelector("[data-chosen]"), all = told.querySelector("button");
+    const words = told.firstChild, before = words.textContent;
+    const buttons = [...card.querySelectorAll("button[data-only]")];
+    const choose = (key, name) => {
+      let left = 0, count = 0;
+      for (const table of tables) {
+        left = count = 0;
+        for (const row of table.tBodies[0].rows) {
+          const mine = !key || row.dataset.in.split(" ").includes(key);
+          row.classList.toggle("elsewhere", !mine);
+          left += mine;
+          count += 1;
+        }
+      }
+      for (const button of buttons) button.setAttribute("aria-pressed", String(Boolean(key) && button.dataset.only === key));
+      all.hidden = !key;
+      words.textContent = key ? `${left} of ${count} launches, in ${name}. ` : before;
+    };
+    const fold = (button, open) => {
+      button.setAttribute("aria-expanded", String(open));
+      document.getElementById(button.getAttribute("aria-controls")).hidden = !open;
+    };
+    for (const button of card.querySelectorAll(".fold[aria-expanded='false']")) fold(button, false);
+    card.addEventListener("click", (event) => {
+      const folding = event.target.closest("button.fold");
+      if (folding) fold(folding, folding.getAttribute("aria-expanded") !== "true");
+      const button = event.target.closest("button[data-only]");
+      if (!button) return;
+      const again = button.getAttribute("aria-pressed") === "true";
+      choose(again ? "" : button.dataset.only, button.textContent);
+    });
+  };
+
   // Source and SASS: rows of one line carry the same data-at.
   const scrollInside = (box, row) => {
     const offset = row.getBoundingClientRect().top - box.getBoundingClientRect().top;
@@ -270,6 +306,7 @@
     themeButton();
     for (const table of document.querySelectorAll("table[data-sortable]")) sortable(table);
     for (const input of document.querySelectorAll("input[data-filter]")) filter(input);
+    for (const card of document.querySelectorAll("[data-parts]")) parts(card);
     for (const area of document.querySelectorAll("[data-linked]")) linked(area);
     for (const button of document.querySelectorAll("[data-copy]")) copier(button);
     const pages = document.querySelectorAll(".page[data-page]");

@@ -37,6 +37,7 @@ SOURCES = ROOT / "tests" / "cuda" / "programs"
 PREBUILT = ROOT / "build" / "programs"
 # Reports keep the paths of sources and programs: the same on every machine.
 BUILD = Path("/tmp/gemmprof-programs")
+# The most wanted first.
 NVCC = ("nvcc", "-O3", "-std=c++20", "-gencode=arch=compute_90a,code=sm_90a", "-lineinfo")
 NCU = ("ncu", "--clock-control", "none", "--force-overwrite", "--nvtx", "--profile-from-start", "off")
 LEAN = ("SpeedOfLight", "LaunchStats", "Occupancy")
@@ -95,7 +96,6 @@ RECORDINGS = (
     Recording("decode", "compiled"),
     Recording("train", "compiled"),
 )
-"""The most wanted first."""
 PROGRAMS = tuple(dict.fromkeys(one.program for one in RECORDINGS))
 
 

@@ -81,6 +81,16 @@ def add_selection_arguments(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def add_trace_argument(parser: argparse.ArgumentParser) -> None:
+    """Add ``--trace``."""
+    parser.add_argument(
+        "--trace",
+        metavar="FILE",
+        help="what another profiler saw of the same step: torch's trace (.json, .json.gz) or nsys' SQLite; ties "
+        "launches to operators, and shows the gaps between them",
+    )
+
+
 def selection(options: argparse.Namespace) -> Selection:
     """What `add_selection_arguments` was given.
 
@@ -107,8 +117,8 @@ def typed(options: argparse.Namespace) -> str:
     import shlex
 
     words = ["gemmprof", *options.inputs]
-    for name in ("kernel", "nvtx", "owner"):
-        if value := getattr(options, name):
+    for name in ("kernel", "nvtx", "owner", "trace"):
+        if value := getattr(options, name, None):
             words += [f"--{name}", value]
     return shlex.join(words)
 
@@ -159,6 +169,12 @@ def load_inputs(options: argparse.Namespace, *, listed: bool = False) -> Session
     if notice:
         print(one_line(notice), file=sys.stderr)
     session = load_session(paths, selection=wanted, listed=listed)
+    if trace := getattr(options, "trace", None):
+        from dataclasses import replace
+
+        from gemmprof.analysis.whole.traces import read_trace
+
+        session = replace(session, trace=read_trace(trace, [kernel.profile for kernel in session.kernels]))
     name_failures(options, session.failures)
     name_doubts(options, session)
     return session

@@ -22,6 +22,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the command's arguments."""
     common.add_input_arguments(parser)
     common.add_selection_arguments(parser)
+    common.add_trace_argument(parser)
     parser.add_argument(
         "--section",
         metavar="NAME",
@@ -67,6 +68,7 @@ def add_front_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `gemmprof REPORT`."""
     common.add_input_arguments(parser)
     common.add_selection_arguments(parser)
+    common.add_trace_argument(parser)
     common.add_json_argument(parser)
 
 

@@ -14,6 +14,7 @@ from gemmprof.analysis.sections.verdict import Verdict
 from gemmprof.base.documents import Document, Part
 from gemmprof.model import KernelProfile, NotCollected
 from gemmprof.reports.documents.of_findings import FindingPart, Position, finding_part
+from gemmprof.reports.documents.of_program import ProgramPart, program_part
 from gemmprof.reports.facts import gpu_index
 from gemmprof.reports.terminal.overview import HEADLINES, section_titles
 from gemmprof.reports.terminal.sections import rows
@@ -111,6 +112,10 @@ class Overview(Document, frozen=True):
         tuple[ProcessPart, ...],
         "whose the launches are, where a report holds those of several processes; else empty",
     ]
+    program: Annotated[
+        ProgramPart | None,
+        "where the time of all launches goes, and what to change first; null without durations",
+    ]
     families: Annotated[tuple[FamilyPart, ...], "the most to gain first"]
     kernels: Annotated[
         tuple[KernelPart, ...], "representative of each family; of the first five without --section and --all"
@@ -143,6 +148,7 @@ class Overview(Document, frozen=True):
             launches=len(session.kernels),
             not_read=tuple(map(str, session.failures)),
             processes=_processes(session, ranks),
+            program=program_part(session),
             families=tuple(_family(family, session) for family in found),
             kernels=tuple(
                 _kernel(session.whole(family.representative, code=code), family, sections)

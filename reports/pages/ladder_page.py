@@ -20,6 +20,7 @@ from gemmprof.reports.figures.svg import page_svg
 from gemmprof.reports.formatting import tflops
 from gemmprof.reports.pages.contents import KernelPage, Plan
 from gemmprof.reports.pages.family_rows import FamilyRow, family_rows, report_names, session_facts
+from gemmprof.reports.pages.program_card import ProgramCard, program_card
 from gemmprof.reports.pages.stage_rows import (
     COLUMNS,
     Column,
@@ -58,6 +59,8 @@ class Overview:
     """Where and how the launches were profiled."""
     counts: str = ""
     """How many launches, kernels and families: the sentence of every door."""
+    program: ProgramCard | None = None
+    """Where the time of all launches goes; of reports alone, a run's ladder has its own picture."""
 
     @property
     def columns(self) -> tuple[Column, ...]:
@@ -100,6 +103,7 @@ def overview(session: Session, plan: Plan, prefix: str) -> Overview:
         report_names(session.kernels),
         session_facts(session, plan),
         session.counts,
+        program_card(session, plan) if run is None else None,
     )
 
 

@@ -17,6 +17,7 @@ from gemmprof.reports.explanations.words import title as finding_title
 from gemmprof.reports.facts import counters_of, unexplained, whose
 from gemmprof.reports.formatting import DASH, extent, fit, hertz, nanoseconds, ratio, times
 from gemmprof.reports.pages.environment import moment
+from gemmprof.reports.terminal import program_lines
 from gemmprof.reports.terminal.sections import MOST, rows
 
 if TYPE_CHECKING:
@@ -29,6 +30,7 @@ UNKNOWN = "unknown"  # what `verdict.limited_by` says where too little was colle
 HEADLINES = 5  # families whose verdict is printed below the table
 COUNTERS = 40  # of one launch, where nothing but counters asked for by name is known of it
 LISTED = 30  # families in the table, unless all are asked for
+PROSE = 104  # columns of running text and bars, however wide the terminal is
 NARROW = 84  # columns below which the table drops what the others nearly say
 
 
@@ -58,6 +60,10 @@ def parts(
         return
     yield Text(visible(facts(session)))
     yield Text()
+    if total > 1 and session.program.whole.time_ns:
+        for line in program_lines.whole(session.program, min(width, PROSE)):
+            yield Text(line)
+        yield Text()
     whole = bool(sections) or everything or total == 1
     found = session.families if whole else session.leaders(LISTED)
     if len(session.kernels) > 1:
@@ -91,8 +97,10 @@ def parts(
 
 
 FRONT_LINES = 24  # what the front door prints at most, whatever the report holds: a screen
-# Families there: two lines each, beside a sentence of at most two, the columns' names and what to type next.
-FRONT_FAMILIES = 8
+FRONT_FAMILIES = 8  # families there at most, two lines each
+# Lines beside the program and its families: a sentence of at most two, an empty line, the columns' names, what is left,
+# an empty line, what to type next.
+FRONT_OTHER = 7
 
 
 def front(session: Session, command: str, *, width: int = 80) -> Iterator[str]:
@@ -106,8 +114,13 @@ def front(session: Session, command: str, *, width: int = 80) -> Iterator[str]:
     total = len(session.by_time)
     if not total:
         return
+    left = FRONT_LINES - FRONT_OTHER
+    if total > 1 and session.program.whole.time_ns:
+        for line in program_lines.short(session.program, width):
+            yield line
+            left -= 1
     yield ""
-    found = session.leaders(FRONT_FAMILIES)
+    found = session.leaders(min(FRONT_FAMILIES, left // 2))
     gains = any(family.worst is not None for family in found)
     first, last = ("gain", "to change first") if gains else ("share", "kernel")
     yield f"{'':<5}{first:>6}{'time':>10}{'launches':>10}  {last}"

@@ -87,7 +87,8 @@ def test_every_door_gives_the_same_ids_names_counts_and_order(
     assert len(order) == len({kernel.profile.family for kernel in session.kernels})
 
     front = printed(str(path))
-    assert ids(front) == order[: overview.FRONT_FAMILIES]
+    assert ids(front) == order[: len(ids(front))]
+    assert len(ids(front)) >= min(3, len(order)) and ("and " in front or len(ids(front)) == len(order))
     assert counted in " ".join(front.split())
     for found in re.finditer(r"^(#\d+) +(?:[\d.]+ % +[\d.,]+ \S+ +[\d,]+  )?(\S.*)$", front, re.MULTILINE):
         assert inside(found[2], labels[found[1]])

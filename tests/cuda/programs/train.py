@@ -9,8 +9,8 @@ import turns
 from torch import nn
 from torch.nn import functional as F
 
+# 32,000 and one token for padding, as fine-tuned models often have.
 VOCABULARY, WIDTH, HEADS, LAYERS, TOKENS, BATCH = 32_001, 512, 8, 2, 256, 4
-"""32,000 and one token for padding, as fine-tuned models often have."""
 PADDED = 32_064
 
 

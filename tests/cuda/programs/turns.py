@@ -29,9 +29,9 @@ from torch import nn
 
 Step = Callable[[], object]
 Build = Callable[..., Step]
+# Steps before anything is measured (compiled programs record their graphs in the first ones); turns of all variants,
+# and steps of a turn: what drifts meets every variant alike.
 WARM, ROUNDS, EACH = 3, 7, 5
-"""Steps before anything is measured (compiled programs record their graphs in the first ones); turns of all variants,
-and steps of a turn: what drifts meets every variant alike."""
 LOCK = "GEMMPROF_PROGRAMS_LOCK"
 
 
@@ -52,14 +52,27 @@ def marked(name: str) -> Any:
     return torch.cuda.nvtx.range(name) if torch.cuda.is_available() else nullcontext()
 
 
+def _opening(name: str) -> Callable[..., None]:
+    """A hook; what a hook returns takes the place of a module's input or output, so that it must be nothing."""
+
+    def hook(*_: object) -> None:
+        torch.cuda.nvtx.range_push(name)
+
+    return hook
+
+
+def _closing(*_: object) -> None:
+    torch.cuda.nvtx.range_pop()
+
+
 def mark_modules(model: nn.Module, depth: int = 2) -> None:
     """Give each module down to this depth a range of its name around its forward pass, as profiling tools do."""
     if not torch.cuda.is_available():
         return
     for name, module in model.named_modules():
         if name and name.count(".") < depth:
-            module.register_forward_pre_hook(lambda *_, name=name: torch.cuda.nvtx.range_push(name))
-            module.register_forward_hook(lambda *_: torch.cuda.nvtx.range_pop())
+            module.register_forward_pre_hook(_opening(name))
+            module.register_forward_hook(_closing)
 
 
 def compiled(build: Build, **how: Any) -> Build:

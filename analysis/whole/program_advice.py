@@ -1,0 +1,491 @@
+"""What to change first in a program: advice that takes several launches to see, and what many kernels have in common.
+
+A chain of small kernels, a loop over parameters, attention written out: no launch shows it alone. Each is told from the
+order of the launches, their names and their grids, with what it would save of the program's time, and an interval; a
+finding that stands in twenty kernels is said once. Nothing is claimed twice: of what two pieces of advice save in one
+launch, together they save the larger part.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from gemmprof import metrics
+from gemmprof.analysis.explanation.causes import CAUSES
+from gemmprof.analysis.inputs.families import Family
+from gemmprof.analysis.inputs.owners import owner_of
+from gemmprof.analysis.whole.spans import Span, Sums, kind_of, ranges_of
+from gemmprof.base.amounts import counted, nanoseconds, ratio
+from gemmprof.model import Finding, KernelProfile
+
+# Advice on several launches; what is said of one kernel has its cause's heading.
+TITLES: Mapping[str, str] = {
+    "optimizer": "Fuse the optimiser",
+    "compile": "Compile chains of small kernels",
+    "attention": "Fuse the attention",
+    "layout": "Keep one memory layout",
+    "copies": "Write in place instead of copying",
+    "batch": "One launch for many alike",
+    "elementwise": "Fuse neighbouring kernels",
+    "graph": "Launch as a CUDA graph",
+}
+
+# Share of the program's time below which advice is not worth a line.
+LEAST = 0.01
+# Arrays that an elementwise kernel moves on average: one or two read, one written.
+ARRAYS = 2.5
+# Arrays that a fused chain moves: two in, one out.
+FUSED_ARRAYS = 3.0
+# Of Adam in one pass: parameter, gradient and two moments read, three of them written.
+OPTIMIZER_ARRAYS = 7.0
+# No chain loses more of its traffic than that: something must be read and written.
+MOST_FUSED = 0.8
+# Of torch's multi-tensor kernels with four lists: tensors, elements of a chunk, chunks (MultiTensorApply.cuh).
+TENSORS_A_LAUNCH, CHUNK, CHUNKS_A_LAUNCH = 36, 65_536, 320
+# Launches of one family in a row from which on it is a loop that could be one launch.
+ALIKE = 6
+# Launches between the two products of attention that is written out, at most: scale, mask, softmax, dropout, casts.
+NEAR = 6
+# Kinds of kernels that torch.compile generates anew; products and convolutions it leaves to the libraries.
+SMALL = frozenset(("elementwise", "norm", "softmax", "reduction", "copy", "other"))
+_REDUCING = frozenset(("norm", "softmax", "reduction"))
+_OPTIMIZER_RANGE = re.compile(r"optim|\badamw?\b|\bsgd\b", re.IGNORECASE)
+_OPTIMIZER_NAME = re.compile(r"addcdiv|multi_tensor_apply")
+_FUSED_OPTIMIZER = re.compile(
+    r"Fused(?:Adam|Sgd|Adagrad)|fused_adam|multi_tensor_adam|AdamFunctor", re.IGNORECASE
+)
+_STEP = re.compile(r"addcdiv")
+# ncu's options that leave out launches in between; but for those that only exclude what must not be profiled.
+_CHOSEN = re.compile(r"--filter-mode|--kernel-id|(?:--kernel-name|\s-k)[ =](?!\"?regex:\^\(\?!)")
+
+
+@dataclass(frozen=True, slots=True)
+class Gain:
+    """What a change saves in one launch, ns, with an 80 % interval."""
+
+    saves: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True, slots=True)
+class Proposal:
+    """One change, over all the launches that it concerns.
+
+    Attributes:
+        cause: key of `TITLES`, or of a kernel's cause (`analysis.explanation.causes.CAUSES`).
+        says: what there is, a sentence with its sums.
+        change: what to do about it, a sentence.
+        saves, low, high: share of the program's time, with an 80 % interval.
+        span: the launches that it concerns, added up.
+        families: ids of theirs, most time first.
+        share_of: what that is a share of: ``kernels``, the sum of all launches, or ``wall``, with the gaps of a trace.
+    """
+
+    cause: str
+    says: str
+    change: str
+    saves: float
+    low: float
+    high: float
+    span: Span = field(repr=False)
+    families: tuple[str, ...] = ()
+    share_of: str = "kernels"
+
+    @property
+    def title(self) -> str:
+        """Heading."""
+        return TITLES.get(self.cause) or CAUSES.get(self.cause, self.cause)
+
+
+@dataclass(frozen=True, slots=True)
+class Advice:
+    """All proposals, most saved first.
+
+    Attributes:
+        proposals: what is worth a line.
+        together: what they save together, share, low and high; None for fewer than two.
+        sampled: whether the report holds chosen launches alone, so that their neighbours in it are none.
+    """
+
+    proposals: tuple[Proposal, ...] = ()
+    together: tuple[float, float, float] | None = None
+    sampled: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class _Draft:
+    cause: str
+    says: str
+    change: str
+    gains: Mapping[int, Gain]
+    about: Sequence[int]
+
+
+class Launches:
+    """The launches of a program in their order, with what the rules ask of each."""
+
+    def __init__(self, sums: Sums) -> None:
+        self.sums = sums
+        self.profiles = sums.profiles
+        self.kinds = [kind_of(profile.name) for profile in sums.profiles]
+        self.owners = [owner_of(profile) for profile in sums.profiles]
+        self.optimizer = frozenset(self._optimizer())
+
+    def _optimizer(self) -> Iterator[int]:
+        """Positions of the launches of an optimiser: in a range that says so, or around what only optimisers launch."""
+        for at, profile in enumerate(self.profiles):
+            if self.kinds[at] in SMALL and any(map(_OPTIMIZER_RANGE.search, ranges_of(profile))):
+                yield at
+        for run in self.runs(lambda at: self.owners[at].key == "torch" and self.kinds[at] == "elementwise"):
+            if any(_OPTIMIZER_NAME.search(self.profiles[at].name) for at in run):
+                yield from run
+
+    def runs(self, belongs: Callable[[int], bool]) -> Iterator[list[int]]:
+        """Stretches of launches that follow one another in a report and all belong."""
+        run: list[int] = []
+        for at, profile in enumerate(self.profiles):
+            if run and (not belongs(at) or profile.report != self.profiles[at - 1].report):
+                yield run
+                run = []
+            if belongs(at):
+                run.append(at)
+        if run:
+            yield run
+
+    def launching(self, at: int) -> float:
+        """Time of a launch in which no multiprocessor works, ns; 0 where that is not known."""
+        return self.sums.times[at] * (self.sums.idle[at] or 0.0)
+
+    def fills(self, at: int) -> bool:
+        """Whether a launch has a block for each multiprocessor: its time is then traffic, else mostly waiting."""
+        return self.profiles[at].launch.blocks >= (self.profiles[at].device.sm_count or 1)
+
+    def in_one(self, run: Sequence[int], left: float, traffic: float) -> dict[int, Gain]:
+        """What a run saves where ``left`` launches do its work and move ``traffic`` less, as a share."""
+        gone = 1.0 - left / len(run)
+        return {
+            at: _gain(
+                self.launching(at) * gone
+                + (self.sums.times[at] - self.launching(at)) * (traffic if self.fills(at) else gone)
+            )
+            for at in run
+        }
+
+
+def _gain(saves: float, low: float = 0.7, high: float = 1.2) -> Gain:
+    """With an interval of so many times the saving: how far models of traffic alone were off on single kernels."""
+    return Gain(saves, low * saves, high * saves)
+
+
+def _optimizer(known: Launches) -> Iterator[_Draft]:
+    """An optimiser in many launches, which torch has in a few: by the arrays that its steps move one after another."""
+    members = sorted(known.optimizer)
+    if len(members) < ALIKE or any(_FUSED_OPTIMIZER.search(known.profiles[at].name) for at in members):
+        return
+    steps = [at for at in members if _STEP.search(known.profiles[at].name)]
+    several = any("multi_tensor_apply" in known.profiles[at].name for at in members)
+    different = len({known.profiles[at].name for at in members})
+    tensors = len(steps) if steps and not several else max(1, len(members) // max(1, different))
+    each = different if several else max(1.0, len(members) / tensors)
+    elements = sum(
+        4 * p.launch.blocks * p.launch.threads_per_block for p in map(known.profiles.__getitem__, steps)
+    )
+    left = max(1, math.ceil(tensors / TENSORS_A_LAUNCH), math.ceil(elements / CHUNK / CHUNKS_A_LAUNCH))
+    traffic = min(MOST_FUSED, max(0.0, 1.0 - OPTIMIZER_ARRAYS / (ARRAYS * each)))
+    span = known.sums.span("", members)
+    yield _Draft(
+        "optimizer",
+        f"{_sum(span)}: fused, it would be about {left}.",
+        "Give the optimiser fused=True (torch.optim.AdamW(…, fused=True); foreach=True at the least): one pass over "
+        "all parameters instead of an operation at a time.",
+        known.in_one(members, left, traffic),
+        members,
+    )
+
+
+def _sum(span: Span) -> str:
+    """``412 launches of 3.1 µs, 31 % of the time, of which 58 % is launching``."""
+    text = f"{counted(span.launches, 'launch')} of {nanoseconds(span.one_ns)}, {ratio(span.share, 0)} of the time"
+    return text if span.launching is None else f"{text}, of which {ratio(span.launching, 0)} is launching"
+
+
+def _chains(known: Launches) -> Iterator[_Draft]:
+    """Runs of torch's small kernels, which torch.compile makes one kernel each; a reduction ends one."""
+
+    def small(at: int) -> bool:
+        return known.owners[at].key == "torch" and known.kinds[at] in SMALL and at not in known.optimizer
+
+    gains: dict[int, Gain] = {}
+    left = 0
+    for run in known.runs(small):
+        if len(run) < 2:
+            continue
+        after = min(len(run), max(1, sum(known.kinds[at] in _REDUCING for at in run)))
+        left += after
+        moved = (FUSED_ARRAYS - 1 + after) / (ARRAYS * len(run))
+        gains |= known.in_one(run, after, min(MOST_FUSED, max(0.0, 1.0 - moved)))
+    if not gains:
+        return
+    yield _Draft(
+        "compile",
+        f"{_sum(known.sums.span('', gains))}: compiled, they would be about {left}.",
+        "torch.compile(model): each chain of elementwise operations, norms and sums becomes one kernel that reads and "
+        "writes once.",
+        gains,
+        sorted(gains),
+    )
+
+
+def _neighbours(known: Launches) -> Iterator[_Draft]:
+    """Kernels of one's own on the same grid, one behind the other, each moving about what it computes on."""
+
+    def plain(at: int) -> bool:
+        return known.owners[at].editable and known.kinds[at] in ("elementwise", "copy")
+
+    gains: dict[int, Gain] = {}
+    names: dict[str, None] = {}
+    for run in known.runs(plain):
+        for first, second in itertools.pairwise(run):
+            a, b = known.profiles[first], known.profiles[second]
+            if a.launch.grid != b.launch.grid or a.launch.block != b.launch.block or a.name == b.name:
+                continue
+            moved = 1.0 - (2 * ARRAYS - 2.0) / (2 * ARRAYS)  # the array between them, written and read
+            for at, gain in known.in_one([first, second], 1, moved).items():
+                gains[at] = Gain(gain.saves, 0.5 * gain.saves, 1.2 * gain.saves)
+            names |= {a.function_name: None, b.function_name: None}
+    if gains:
+        yield _Draft(
+            "elementwise",
+            f"{_sum(known.sums.span('', gains))}: {', '.join(list(names)[:4])} run one behind the other on one grid.",
+            "Where one reads what the other writes, do both in one kernel: the array between them is neither written "
+            "nor read.",
+            gains,
+            sorted(gains),
+        )
+
+
+def _attention(known: Launches) -> Iterator[_Draft]:
+    """A softmax between two products, with nothing but elementwise kernels: attention with its scores in memory."""
+    between: set[int] = set()
+    products: set[int] = set()
+    for at, profile in enumerate(known.profiles):
+        if known.kinds[at] != "softmax" or "LogSoft" in profile.name or known.owners[at].key != "torch":
+            continue
+        before, after = _product(known, at, -1), _product(known, at, 1)
+        if before is not None and after is not None:
+            products |= {before, after}
+            between |= set(range(before + 1, after))
+    if not between:
+        return
+    times = known.sums.times
+    gains = {at: Gain(0.85 * times[at], 0.5 * times[at], times[at]) for at in between}
+    # With the scores in registers the products may gain, too; how much nothing tells.
+    gains |= {at: Gain(0.0, 0.0, 0.4 * times[at]) for at in products}
+    yield _Draft(
+        "attention",
+        f"{_sum(known.sums.span('', sorted(between)))}, between the products: attention is written out, and its "
+        "scores go through memory each time.",
+        "torch.nn.functional.scaled_dot_product_attention(q, k, v): one kernel, no scores in memory.",
+        gains,
+        sorted(between | products),
+    )
+
+
+def _product(known: Launches, at: int, step: int) -> int | None:
+    """The nearest matrix product before or behind a softmax, None where something else stands between."""
+    for place in range(at + step, at + step * (NEAR + 1), step):
+        if not 0 <= place < len(known.profiles) or known.profiles[place].report != known.profiles[at].report:
+            return None
+        if known.kinds[place] == "matrix product":
+            return place
+        if known.kinds[place] not in ("elementwise", "copy", "reduction"):
+            return None
+    return None
+
+
+def _layout(known: Launches) -> Iterator[_Draft]:
+    """cuDNN's conversions between channels first and last."""
+    found = [
+        at for at, p in enumerate(known.profiles) if re.search(r"n[ch]hwc?ToN[ch]", p.name, re.IGNORECASE)
+    ]
+    if found:
+        yield _Draft(
+            "layout",
+            f"{_sum(known.sums.span('', found))}: cuDNN converts between channels first and last.",
+            "Keep the network in channels-last: model.to(memory_format=torch.channels_last), and its input the same.",
+            {at: _gain(0.95 * known.sums.times[at], 0.6, 1.05) for at in found},
+            found,
+        )
+
+
+def _copies(known: Launches) -> Iterator[_Draft]:
+    """``torch.cat`` of something large: it copies what was there before as well."""
+    found = [
+        at
+        for at, profile in enumerate(known.profiles)
+        if "CatArrayBatchedCopy" in profile.name and known.fills(at)
+    ]
+    if found:
+        yield _Draft(
+            "copies",
+            f"{_sum(known.sums.span('', found))}: torch.cat copies what was there before.",
+            "Write into a buffer of the full size instead (a static cache): only what is new is written.",
+            {
+                at: Gain(0.85 * known.sums.times[at], 0.5 * known.sums.times[at], known.sums.times[at])
+                for at in found
+            },
+            found,
+        )
+
+
+def _alike(known: Launches) -> Iterator[_Draft]:
+    """Launches of one kernel on one small grid in a row, outside the optimiser: a loop that could be one launch."""
+    loops: list[list[int]] = []
+    for run in known.runs(
+        lambda at: known.owners[at].key not in ("torch", "inductor") and not known.fills(at)
+    ):
+        loop: list[int] = []
+        for at in run:
+            if loop and known.profiles[at].family != known.profiles[loop[0]].family:
+                loops.append(loop)
+                loop = []
+            loop.append(at)
+        loops.append(loop)
+    gains: dict[int, Gain] = {}
+    for loop in loops:
+        if len(loop) < ALIKE:
+            continue
+        profile = known.profiles[loop[0]]
+        room = (profile.device.sm_count or 1) * _blocks_each(profile)
+        rounds = max(1, math.ceil(len(loop) * profile.launch.blocks / room))
+        alone = max(1, math.ceil(len(loop) * profile.launch.blocks / (profile.device.sm_count or 1)))
+        for at in loop:
+            time = known.sums.times[at]
+            share = 1.0 - rounds / len(loop)
+            gains[at] = Gain(
+                0.93 * share * time, max(0.0, 1.0 - alone / len(loop)) * 0.7 * time, share * time
+            )
+    if gains:
+        yield _Draft(
+            "batch",
+            f"{_sum(known.sums.span('', gains))}: launches of one kernel in a row, each too small for the GPU.",
+            "If they do not depend on one another, do them in one launch: a batched call, or the index of the piece "
+            "as one more dimension of the grid.",
+            gains,
+            sorted(gains),
+        )
+
+
+def _blocks_each(profile: KernelProfile) -> int:
+    """Blocks that a multiprocessor holds at once, 1 where that was not collected."""
+    limits = [
+        value
+        for name in (
+            metrics.BLOCK_LIMIT_REGISTERS,
+            metrics.BLOCK_LIMIT_SHARED_MEMORY,
+            metrics.BLOCK_LIMIT_WARPS,
+            metrics.BLOCK_LIMIT_BLOCKS,
+        )
+        if (value := profile.number(name))
+    ]
+    return max(1, int(min(limits, default=1)))
+
+
+Rule = Callable[[Launches], Iterator[_Draft]]
+# What is told from launches that follow one another.
+OF_THE_ORDER: tuple[Rule, ...] = (_optimizer, _chains, _attention, _neighbours, _alike)
+OF_EACH: tuple[Rule, ...] = (_layout, _copies)
+
+
+def _in_common(known: Launches, explained: Iterable[Family], claimed: Mapping[int, Gain]) -> Iterator[_Draft]:
+    """The first finding of each family, one draft a cause; without launches in which other advice saves as much."""
+    found: dict[str, list[tuple[float, Finding, Family]]] = {}
+    gains: dict[str, dict[int, Gain]] = {}
+    for family in explained:
+        worst = family.worst
+        if worst is None:
+            continue
+        mine = {
+            at: Gain(worst.saves * time, worst.saves_low * time, worst.saves_high * time)
+            for at in family.members
+            if (time := known.sums.times[at])
+            and (at not in claimed or claimed[at].saves < 0.5 * worst.saves * time)
+        }
+        if mine:
+            gains.setdefault(worst.cause, {}).update(mine)
+            found.setdefault(worst.cause, []).append((sum(g.saves for g in mine.values()), worst, family))
+    for cause, members in found.items():
+        members.sort(key=lambda one: -one[0])
+        kernels = len({family.name for _, _, family in members})
+        yield _Draft(
+            cause,
+            f"{counted(kernels, 'kernel')}, {_sum(known.sums.span('', gains[cause]))}.",
+            members[0][1].change,
+            gains[cause],
+            sorted(gains[cause]),
+        )
+
+
+def advise(sums: Sums, explained: Sequence[Family], ids: Callable[[int], str]) -> Advice:
+    """What to change first.
+
+    Args:
+        sums: the launches.
+        explained: families with what saves most in each; those that were not looked into are left out.
+        ids: the id of the family of a launch.
+    """
+    if len(sums.profiles) < 2 or not sums.total:
+        return Advice()
+    known = Launches(sums)
+    sampled = any(_CHOSEN.search(profile.session.command_line) for profile in sums.profiles[:1])
+    rules = OF_EACH if sampled else (*OF_THE_ORDER, *OF_EACH)
+    drafts = [draft for rule in rules for draft in rule(known)]
+    claimed: dict[int, Gain] = {}
+    for draft in drafts:
+        _larger(claimed, draft.gains)
+    drafts += _in_common(known, explained, claimed)
+    proposals = sorted(
+        (_proposal(known, draft, ids) for draft in drafts), key=lambda one: (-one.saves, one.cause)
+    )
+    kept = tuple(one for one in proposals if one.saves >= LEAST)
+    best: dict[int, Gain] = {}
+    for draft in drafts:
+        if any(one.cause == draft.cause for one in kept):
+            _larger(best, draft.gains)
+    share = _share(best.values(), sums.total)
+    return Advice(kept, share if len(kept) > 1 else None, sampled)
+
+
+def _larger(into: dict[int, Gain], gains: Mapping[int, Gain]) -> None:
+    for at, gain in gains.items():
+        if at not in into or into[at].saves < gain.saves:
+            into[at] = gain
+
+
+def _share(gains: Iterable[Gain], total: float) -> tuple[float, float, float]:
+    listed = list(gains)
+    saves, low, high = (
+        min(1.0, sum(values) / total)
+        for values in ([g.saves for g in listed], [g.low for g in listed], [g.high for g in listed])
+    )
+    return saves, low, high
+
+
+def _proposal(known: Launches, draft: _Draft, ids: Callable[[int], str]) -> Proposal:
+    saves, low, high = _share(draft.gains.values(), known.sums.total)
+    by_time = sorted(draft.about, key=lambda at: -known.sums.times[at])
+    return Proposal(
+        draft.cause,
+        draft.says,
+        draft.change,
+        saves,
+        low,
+        high,
+        known.sums.span(TITLES.get(draft.cause, draft.cause), draft.about),
+        tuple(dict.fromkeys(map(ids, by_time))),
+    )

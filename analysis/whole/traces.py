@@ -1,0 +1,325 @@
+"""What another profiler saw of the program: torch's trace, or nsys' database, beside the report.
+
+Nsight Compute runs one launch at a time, so a report knows neither what the GPU did between two launches nor which
+operator a launch is of. A trace of the same program does. Its kernels are tied to the report's launches by their order
+and names; what does not fit is left out, and said.
+
+Both are files of somebody else's: they come through `base.foreign_files`, bounded, and their texts are untrusted.
+"""
+
+from __future__ import annotations
+
+import difflib
+import sqlite3
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass, field
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from gemmprof.analysis.whole.spans import plain_range
+from gemmprof.base.errors import ReportError
+from gemmprof.base.foreign_files import LARGEST_DOCUMENT, UnpackError, is_packed, read_bytes, read_packed
+from gemmprof.model import KernelProfile
+
+SQLITE = b"SQLite format 3\0"
+# Bytes of nsys' SQLite; an hour of training has some hundred MiB.
+LARGEST_DATABASE = 1 << 30
+# Rows that are read of a table; each is a launch or a range.
+MOST_ROWS = 2_000_000
+# Million steps of SQLite's machine for one question: a table that is a view may hide work without end.
+BUDGET = 200
+# Launches up to which two orders are aligned where they differ; beyond that the one must hold the other in a row.
+MOST_MATCHED = 20_000
+# Share of the launches that must be found in a trace, below which it is of another program.
+LEAST_TIED = 0.5
+_OPERATORS = frozenset(("cpu_op", "user_annotation", "python_function"))
+_CALLS = frozenset(("cuda_runtime", "cuda_driver", "runtime"))
+
+
+@dataclass(frozen=True, slots=True)
+class Ran:
+    """One kernel as a trace has it.
+
+    Attributes:
+        name: untrusted text.
+        start, end: ns on the trace's clock.
+        launched: when the host launched it; its order among the launches of its program.
+        stack: the host's ranges and operators around that, outermost first; untrusted texts.
+    """
+
+    name: str
+    start: float
+    end: float
+    launched: float
+    stack: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Trace:
+    """A trace beside a report.
+
+    Attributes:
+        source: ``torch`` or ``nsys``.
+        path: of the file, as it was named.
+        kernels: in the order in which the host launched them.
+        operators: of each launch of the report that was found in the trace, by its position: the host's stack.
+        span_ns: from the first of those kernels to the end of the last.
+        busy_ns: of that, time in which at least one kernel ran.
+        gaps: time without any, by the operator that launched what ended it; most first.
+    """
+
+    source: str
+    path: str
+    kernels: tuple[Ran, ...] = field(repr=False)
+    operators: Mapping[int, tuple[str, ...]] = field(default_factory=dict, repr=False)
+    span_ns: float = 0.0
+    busy_ns: float = 0.0
+    gaps: tuple[tuple[str, float], ...] = field(default=(), repr=False)
+
+    @property
+    def idle(self) -> float:
+        """Share of the time in which the GPU had nothing to do."""
+        return max(0.0, 1.0 - self.busy_ns / self.span_ns) if self.span_ns else 0.0
+
+    def operator(self, position: int) -> str:
+        """The operator that a launch of the report is of, '' where the trace does not say."""
+        stack = self.operators.get(position, ())
+        return next((name for name in reversed(stack) if "::" in name), stack[-1] if stack else "")
+
+
+class _Arguments(msgspec.Struct):
+    correlation: Any = None
+
+
+class _Event(msgspec.Struct):
+    ph: str = ""
+    cat: str = ""
+    name: str = ""
+    ts: float | str = 0.0
+    dur: float | str = 0.0
+    pid: int | str = 0
+    tid: int | str = 0
+    args: _Arguments | None = None
+
+
+class _Chrome(msgspec.Struct):
+    traceEvents: list[_Event]
+
+
+def read_trace(path: str | Path, profiles: Sequence[KernelProfile] = ()) -> Trace:
+    """A trace, tied to these launches.
+
+    Raises:
+        ReportError: it cannot be read, is no trace, holds no kernel, or is of another program.
+    """
+    try:
+        data = _bytes(Path(path))
+    except (OSError, UnpackError) as error:
+        why = getattr(error, "strerror", None) or str(error)
+        raise ReportError(f"{path}: {why}", remedies=["check the file's name"]) from None
+    source = "nsys" if data.startswith(SQLITE) else "torch"
+    try:
+        found = _nsys(data) if source == "nsys" else _torch(data)
+        kernels = tuple(sorted(found, key=lambda ran: (ran.launched, ran.start)))
+    except (msgspec.MsgspecError, sqlite3.Error, ValueError, TypeError, RecursionError) as error:
+        raise ReportError(
+            f"{path}: no trace of torch's profiler and no database of nsys",
+            found=str(error)[:200],
+            remedies=[
+                "torch: profiler.export_chrome_trace('trace.json.gz')",
+                "nsys: nsys export --type sqlite REPORT.nsys-rep",
+            ],
+        ) from None
+    if not kernels:
+        raise ReportError(
+            f"{path}: the trace holds no kernel",
+            remedies=["torch: profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA])"],
+        )
+    return _tied(Trace(source, str(path), kernels), profiles)
+
+
+def _bytes(path: Path) -> bytes:
+    data = read_bytes(path, LARGEST_DATABASE)
+    return read_packed(path, LARGEST_DOCUMENT) if is_packed(data[:8]) else data
+
+
+def _torch(data: bytes) -> Iterator[Ran]:
+    """Kernels of a trace in Chrome's format, with the operators open on the thread that launched each."""
+    events = [event for event in msgspec.json.decode(data, type=_Chrome).traceEvents if event.ph == "X"]
+    opened: dict[int | str, list[tuple[float, float, str]]] = {}
+    calls: dict[str, tuple[float, int | str]] = {}
+    for event in events:
+        if event.cat in _OPERATORS:
+            started = _time(event.ts)
+            opened.setdefault(event.tid, []).append((started, started + _time(event.dur), event.name))
+        elif event.cat in _CALLS and (number := _correlation(event)):
+            calls.setdefault(number, (_time(event.ts), event.tid))
+    stacks = _Stacks(opened)
+    for event in events:
+        if event.cat != "kernel":
+            continue
+        started = _time(event.ts)
+        when, thread = calls.get(_correlation(event), (started, ""))
+        yield Ran(event.name, started, started + _time(event.dur), when, stacks.at(thread, when))
+
+
+def _time(value: float | str) -> float:
+    return 1000.0 * float(value)
+
+
+def _correlation(event: _Event) -> str:
+    return "" if event.args is None or event.args.correlation is None else str(event.args.correlation)
+
+
+class _Stacks:
+    """Which ranges are open on a thread at a time."""
+
+    def __init__(self, opened: Mapping[Any, list[tuple[float, float, str]]]) -> None:
+        self._ranges = {
+            thread: sorted(found, key=lambda one: (one[0], -one[1])) for thread, found in opened.items()
+        }
+        self._starts = {thread: [one[0] for one in found] for thread, found in self._ranges.items()}
+        # The range around each one: what is open at a time is the last that began, and those around it.
+        self._around: dict[Any, list[int]] = {}
+        for thread, found in self._ranges.items():
+            around: list[int] = []
+            open_now: list[int] = []
+            for at, (_, ended, _) in enumerate(found):
+                while open_now and found[open_now[-1]][1] < ended:
+                    open_now.pop()
+                around.append(open_now[-1] if open_now else -1)
+                open_now.append(at)
+            self._around[thread] = around
+
+    def at(self, thread: Any, when: float) -> tuple[str, ...]:
+        """Their names, outermost first."""
+        found = self._ranges.get(thread, [])
+        at = bisect_right(self._starts.get(thread, []), when) - 1
+        names: list[str] = []
+        while at >= 0:
+            if found[at][1] >= when:
+                names.append(plain_range(found[at][2]))
+            at = self._around[thread][at]
+        return tuple(reversed(names))
+
+
+def _nsys(data: bytes) -> list[Ran]:
+    """Kernels of nsys' database, with the NVTX ranges open on the thread that launched each."""
+    with closing(sqlite3.connect(":memory:")) as database:
+        database.deserialize(data)
+        database.set_progress_handler(_Budget(BUDGET * 1_000_000), 100_000)
+        tables = {row[0] for row in database.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+        names = dict(_rows(database, tables, "StringIds", "id, value"))
+        calls = {
+            number: (start, thread)
+            for start, number, thread in _rows(
+                database, tables, "CUPTI_ACTIVITY_KIND_RUNTIME", "start, correlationId, globalTid"
+            )
+        }
+        opened: dict[Any, list[tuple[float, float, str]]] = {}
+        for start, end, text, text_id, thread in _rows(
+            database, tables, "NVTX_EVENTS", "start, end, text, textId, globalTid"
+        ):
+            if end is not None:
+                name = text if text is not None else names.get(text_id, "")
+                opened.setdefault(thread, []).append((float(start), float(end), str(name)))
+        stacks = _Stacks(opened)
+        found = []
+        for start, end, number, name in _rows(
+            database, tables, "CUPTI_ACTIVITY_KIND_KERNEL", "start, end, correlationId, demangledName"
+        ):
+            when, thread = calls.get(number, (start, None))
+            stack = stacks.at(thread, float(when))
+            found.append(Ran(str(names.get(name, name)), float(start), float(end), float(when), stack))
+        return found
+
+
+def _rows(
+    database: sqlite3.Connection, tables: Iterable[str], table: str, columns: str
+) -> Iterator[tuple[Any, ...]]:
+    if table in tables:
+        yield from database.execute(f"SELECT {columns} FROM {table} LIMIT {MOST_ROWS}")
+
+
+class _Budget:
+    """Ends a question to a database that takes longer than any real one."""
+
+    def __init__(self, steps: int) -> None:
+        self._left = steps // 100_000
+
+    def __call__(self) -> int:
+        self._left -= 1
+        return int(self._left < 0)
+
+
+@lru_cache(maxsize=8192)
+def bare(name: str) -> str:
+    """A kernel's name as far as every tool writes it alike: without return type, spaces, arguments and parameters."""
+    name = name.removeprefix("void ").replace("(anonymous namespace)", "<unnamed>").replace("<unnamed>::", "")
+    return name.partition("<")[0].partition("(")[0].strip()
+
+
+def _tied(trace: Trace, profiles: Sequence[KernelProfile]) -> Trace:
+    """The trace with the launches of the report that it shows, and the time between their kernels."""
+    if not profiles:
+        return trace
+    ours = [bare(profile.name) for profile in profiles]
+    theirs = [bare(ran.name) for ran in trace.kernels]
+    pairs = _aligned(ours, theirs)
+    if len(pairs) < LEAST_TIED * len(ours):
+        raise ReportError(
+            f"{trace.path}: only {len(pairs)} of the report's {len(ours)} launches are in the trace",
+            found=f"{len(theirs)} kernels, the first {theirs[0][:80]}",
+            remedies=["trace the same step of the same program that was profiled"],
+        )
+    first, last = min(pairs.values()), max(pairs.values())
+    shown = trace.kernels[first : last + 1]
+    span, busy, gaps = _gaps(shown)
+    return Trace(
+        trace.source,
+        trace.path,
+        trace.kernels,
+        {ours_at: trace.kernels[theirs_at].stack for ours_at, theirs_at in pairs.items()},
+        span,
+        busy,
+        gaps,
+    )
+
+
+def _aligned(ours: Sequence[str], theirs: Sequence[str]) -> dict[int, int]:
+    """Which kernel of the trace each launch is, by order and name."""
+    wanted = len(ours)
+    for start in range(len(theirs) - wanted + 1):
+        if theirs[start] == ours[0] and theirs[start : start + wanted] == list(ours):
+            return {at: start + at for at in range(wanted)}
+    if wanted > MOST_MATCHED or len(theirs) > MOST_MATCHED:
+        return {}
+    matcher = difflib.SequenceMatcher(None, list(ours), list(theirs), autojunk=False)
+    return {
+        block.a + step: block.b + step
+        for block in matcher.get_matching_blocks()
+        for step in range(block.size)
+    }
+
+
+def _gaps(kernels: Sequence[Ran]) -> tuple[float, float, tuple[tuple[str, float], ...]]:
+    """The time from the first kernel to the last, that in which one runs, and what is between by what ended it."""
+    ordered = sorted(kernels, key=lambda ran: ran.start)
+    end = ordered[0].start
+    busy = 0.0
+    waited: dict[str, float] = {}
+    for ran in ordered:
+        if ran.start > end:
+            name = next(
+                (one for one in reversed(ran.stack) if "::" in one), ran.stack[-1] if ran.stack else ""
+            )
+            waited[name] = waited.get(name, 0.0) + ran.start - end
+        busy += max(0.0, ran.end - max(end, ran.start))
+        end = max(end, ran.end)
+    gaps = tuple(sorted(waited.items(), key=lambda one: -one[1]))
+    return end - ordered[0].start, busy, gaps

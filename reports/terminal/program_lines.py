@@ -1,0 +1,140 @@
+"""Where a program's time goes and what to change first in it: short at the front door, in full in ``show``."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from gemmprof.analysis.whole.program_advice import TITLES
+from gemmprof.analysis.whole.spans import walk
+from gemmprof.base.printable import visible
+from gemmprof.reports.formatting import counted, fit, nanoseconds, ratio
+
+if TYPE_CHECKING:
+    from gemmprof.analysis.whole.overall import Program
+    from gemmprof.analysis.whole.program_advice import Advice, Proposal
+    from gemmprof.analysis.whole.spans import Span
+
+# Proposals at the front door, of two lines each at most.
+FIRST = 3
+# Owners and ranges on one line.
+NAMED = 5
+# Ranges of the tree in the terminal, and the share of the time below which one is left out.
+BRANCHES, LEAST = 24, 0.01
+# Columns of a bar.
+BAR = 20
+
+
+def saved(saves: float, low: float, high: float) -> str:
+    """``31 % (24 to 37)``."""
+    return f"{100 * saves:.0f} % ({100 * low:.0f} to {100 * high:.0f})"
+
+
+def of_what(proposal: Proposal) -> str:
+    """What the share is of, where that is not the kernels' time."""
+    return " of the time with its gaps" if proposal.share_of == "wall" else ""
+
+
+def short(program: Program, width: int) -> Iterator[str]:
+    """What the front door says of a program before its families: at most 12 lines."""
+    yield _line("whose", program.owners, width)
+    if program.tree.children:
+        yield _line("where", program.branches, width)
+    elif program.told_from != "names":
+        yield _line("what", program.operators, width)
+    launching = program.whole.launching
+    parts = [f"{ratio(launching, 0)} of it is launching." if launching is not None else "", program.gaps]
+    yield from textwrap.wrap(visible(" ".join(filter(None, parts))), width, max_lines=2, placeholder=" …")
+    # What concerns one family alone stands at that family.
+    first = [one for one in program.advice.proposals if one.cause in TITLES or len(one.families) > 1][:FIRST]
+    if not first:
+        return
+    yield ""
+    yield _headed(program.advice, width)
+    for proposal in first:
+        text = f"{proposal.title}{_ids(proposal)}: {proposal.says}"
+        lines = textwrap.wrap(
+            visible(text), width, initial_indent=f"{ratio(proposal.saves, 0):>6}  ", subsequent_indent=" " * 8
+        )
+        yield from lines[:1]
+        if len(lines) > 1:
+            yield fit(" " * 8 + visible(" ".join(line.strip() for line in lines[1:])), width)
+
+
+def _ids(proposal: Proposal) -> str:
+    """``in #7, #11 and 3 more families``, where a few families are meant; else ''."""
+    ids = proposal.families
+    if not ids or proposal.cause in TITLES:
+        return ""
+    return f" in {', '.join(ids[:3])}" + (f" and {len(ids) - 3} more" if len(ids) > 3 else "")
+
+
+def _headed(advice: Advice, width: int) -> str:
+    text = "saves  to change first in the program"
+    if advice.together is not None:
+        text += f"; together {saved(*advice.together)}"
+    return fit(f" {text}", width)
+
+
+def _line(title: str, spans: Sequence[Span], width: int) -> str:
+    """``whose: torch (eager) 52 % · cuBLAS 31 %``, as many as fit."""
+    text = f"{title}:"
+    for at, span in enumerate(spans):
+        more = f"{' ·' if at else ''} {visible(span.name)} {ratio(span.share, 0)}"
+        left = len(spans) - at - 1
+        if at == NAMED or len(text + more) + (len(f" · {left} more") if left else 0) > width:
+            return f"{fit(text, width - 12)} · {len(spans) - at} more" if at else fit(text + more, width)
+        text += more
+    return text
+
+
+def whole(program: Program, width: int) -> Iterator[str]:
+    """All of it: owners, the tree of ranges, operators, every proposal with what to do."""
+    yield "Whose time it is"
+    yield from _bars(((0, span) for span in program.owners), width)
+    if program.tree.children:
+        yield ""
+        yield "NVTX ranges"
+        shown = [(depth, span) for depth, span in walk(program.tree) if span.share >= LEAST]
+        yield from _bars(shown[:BRANCHES], width)
+        if len(shown) > BRANCHES:
+            yield f"and {counted(len(shown) - BRANCHES, 'range')} more"
+    yield ""
+    yield {"trace": "Operators, of the trace", "NVTX": "Operators, of the NVTX ranges"}.get(
+        program.told_from, "What the kernels do, told from their names"
+    )
+    listed = [(0, span) for span in program.operators if span.share >= LEAST]
+    yield from _bars(listed[:BRANCHES], width)
+    yield ""
+    yield from textwrap.wrap(visible(program.gaps), width)
+    if program.advice.sampled:
+        yield from textwrap.wrap(
+            "The report holds chosen launches alone: what follows one another in the program is not told.",
+            width,
+        )
+    if not program.advice.proposals:
+        return
+    yield ""
+    yield "To change first in the program"
+    for place, proposal in enumerate(program.advice.proposals, 1):
+        head = f"{place}. {proposal.title}{_ids(proposal)}: saves {saved(proposal.saves, proposal.low, proposal.high)}"
+        text = f"{head}{of_what(proposal)}. {proposal.says} {proposal.change}"
+        yield from textwrap.wrap(visible(text), width, initial_indent="  ", subsequent_indent="     ")
+    if program.advice.together is not None:
+        yield f"  All that concerns kernels together saves {saved(*program.advice.together)} of their time."
+
+
+def _bars(spans: Iterable[tuple[int, Span]], width: int) -> Iterator[str]:
+    """A row each: name, share, time, launches, a bar, and how much of it is launching where there is room."""
+    wide = width >= 100
+    room = min(48, width - BAR - (44 if wide else 30))
+    for depth, span in spans:
+        name = fit(f"{'  ' * min(depth, 6)}{visible(span.name)}", room)
+        row = (
+            f"  {name:<{room}} {ratio(span.share, 0):>5} {nanoseconds(span.time_ns):>9} {span.launches:>7,}  "
+        )
+        row += f"{'#' * max(1, round(BAR * span.share)):<{BAR}}"
+        if wide and span.launching is not None:
+            row += f" {ratio(span.launching, 0):>4} launching"
+        yield row.rstrip()
