@@ -26,7 +26,7 @@ from gemmprof.analysis.kernel_analysis import KernelAnalysis, analyse
 from gemmprof.analysis.reading.frame import open_frame
 from gemmprof.analysis.reading.report import ReportReader, few_collections
 from gemmprof.analysis.reading.unpack import unpacked_once
-from gemmprof.base.amounts import counted, nanoseconds
+from gemmprof.base.amounts import brief, counted, nanoseconds
 from gemmprof.base.errors import GemmprofError, ReportError, UsageError
 from gemmprof.model import Explanation, KernelProfile, StageResult
 from gemmprof.runs.directory import RUN_FILE, Run, load_run
@@ -71,6 +71,9 @@ class Session:
     _whole: dict[int, KernelAnalysis] = field(default_factory=dict, init=False, repr=False, compare=False)
     _explanations: dict[int, Explanation] = field(default_factory=dict, init=False, repr=False, compare=False)
     _damaged: dict[str, ReportError] = field(default_factory=dict, init=False, repr=False, compare=False)
+
+    def __repr__(self) -> str:
+        return brief(self, self., counted(len(self.kernels), "launch"))
 
     @property
     def failures(self) -> tuple[GemmprofError, ...]:

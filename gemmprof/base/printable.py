@@ -135,6 +135,12 @@ def markdown(text: object) -> str:
     return _MARKDOWN.sub(r"\\\1", one_line(text))
 
 
+def spreadsheet(text: str) -> str:
+    """A text as a cell of a table that a spreadsheet opens: nothing unsafe, and no formula."""
+    safe = printable(text)
+    return f"'{safe}" if safe.startswith(("=", "+", "-", "@", "\t")) else safe
+
+
 def json_safe(document: str, encoding: str = "utf-8") -> str:
     """A JSON document with unsafe characters of its strings as ``\\uXXXX``: the same data, harmless to print.
 

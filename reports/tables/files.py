@@ -12,6 +12,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.csv as pc
 
+from gemmprof.base.printable import json_safe, spreadsheet
 from gemmprof.reports.tables.parquet import parquet_writer
 
 FORMATS = ("parquet", "csv", "jsonl")
@@ -145,10 +146,19 @@ def _for_pandas(schema: pa.Schema) -> bytes:
 
 
 def _write_csv(path: Path, schema: pa.Schema, tables: Iterable[pa.Table]) -> None:
+    """Texts are as a spreadsheet may have them (`spreadsheet`); the other formats hold them as they are."""
     plain = _plain_schema(schema)
-    with pc.CSVWriter(path, plain) as writer:
+    named = pa.schema([field.with_name(spreadsheet(field.name)) for field in plain])
+    with pc.CSVWriter(path, named) as writer:
         for table in tables:
-            writer.write_table(table.cast(plain))
+            found = table.cast(plain)
+            for at, column in enumerate(found.itercolumns()):
+                if pa.types.is_string(column.type):
+                    safe = {text: text and spreadsheet(text) for text in column.unique().to_pylist()}
+                    if any(text != cell for text, cell in safe.items()):
+                        cells = pa.array([safe[text] for text in column.to_pylist()], pa.string())
+                        found = found.set_column(at, found.schema.field(at), cells)
+            writer.write_table(found.rename_columns(named.names))
 
 
 def _write_jsonl(path: Path, schema: pa.Schema, tables: Iterable[pa.Table]) -> None:
@@ -164,7 +174,7 @@ def _write_jsonl(path: Path, schema: pa.Schema, tables: Iterable[pa.Table]) -> N
                     for name, value in zip(names, row, strict=True)
                     if value is not None
                 }
-                file.write(encode(pairs) + "\n")
+                file.write(json_safe(encode(pairs)) + "\n")
 
 
 _INFINITIES = (float("inf"), float("-inf"))

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import contextlib
 import io
+import itertools
 import json
 import os
 import re
 import subprocess
 import sys
+import traceback
 import unicodedata
+from collections.abc import Callable
 from importlib.metadata import entry_points
 from pathlib import Path
 
@@ -18,6 +21,9 @@ import pytest
 from reports_in_bytes import blocks, content_of, fields_of, length_prefixed, varint_at
 from scale import few
 
+import gemmprof
+from gemmprof.analysis.comparison.outcome import ACROSS
+from gemmprof.api.server import Folders, Tools
 from gemmprof.base.errors import GemmprofError
 from gemmprof.base.printable import (
     GuardedStream,
@@ -46,10 +52,31 @@ def assert_harmless(text: str) -> None:
     assert not (found := LOG_COMMAND.search(text)), text[max(0, found.start() - 80) :][:160]
 
 
+UNSAFE = [
+    character
+    for code in range(0x110000)
+    if not 0xD800 <= code < 0xE000  # no file holds these
+    and printable(character := chr(code)) != character
+    and (code < 0x100 or printable(chr(code - 1)) == chr(code - 1))  # of a long row the first
+]
+_turn = itertools.cycle(UNSAFE)
+
+
 def hostile_text(length: int) -> bytes:
-    text = (HOSTILE * (length // len(HOSTILE) + 1)).encode()[:length]
-    text = text.decode("utf-8", "ignore").encode()
+    """So many bytes: the line breaks, commands and links of `HOSTILE`, and in turn every unsafe character."""
+    text = HOSTILE.encode()[:length].decode("utf-8", "ignore").encode()
+    while len(text) < length - 4:
+        text += next(_turn).encode()
     return text + b"x" * (length - len(text))
+
+
+def is_text(value: bytes) -> bool:
+    """Whether it is what somebody reads: a name, or a file of many lines."""
+    with contextlib.suppress(UnicodeDecodeError):
+        text = value.decode("utf-8")
+        lines = text.replace("\n", "").replace("\t", "")
+        return text.isprintable() or (text.count("\n") > 9 and lines.isprintable())
+    return False
 
 
 def with_hostile_texts(message: bytes, depth: int = 0, keep: tuple[int, ...] = ()) -> tuple[bytes, int]:
@@ -59,11 +86,10 @@ def with_hostile_texts(message: bytes, depth: int = 0, keep: tuple[int, ...] = (
         value = message[start:end]
         if kind != 2 or number in keep or end - start < 6:
             continue
-        with contextlib.suppress(UnicodeDecodeError):
-            if value.decode("utf-8").isprintable():
-                out[start:end] = hostile_text(end - start)
-                replaced += 1
-                continue
+        if is_text(value):
+            out[start:end] = hostile_text(end - start)
+            replaced += 1
+            continue
         with contextlib.suppress(IndexError):
             if depth < 6 and fields_of(value)[-1][-1] == len(value):
                 out[start:end], count = with_hostile_texts(value, depth + 1)
@@ -71,14 +97,26 @@ def with_hostile_texts(message: bytes, depth: int = 0, keep: tuple[int, ...] = (
     return bytes(out), replaced
 
 
-def hostile_report(name: str) -> bytes:
-    """A real report in which every text but the names of metrics is hostile: kernels, ranges, rules, files, device."""
+def with_hostile_names(header: bytes, every: int = 7) -> bytes:
+    """The table of names with some of them hostile: those of many metrics."""
+    out = bytearray(header)
+    for number, kind, _, start, end in fields_of(header):
+        if number == STRING_TABLE and kind == 2:
+            names = [(start + s, start + e) for _, kind, _, s, e in fields_of(header[start:end]) if kind == 2]
+            for s, e in names[::every]:
+                out[s:e] = hostile_text(e - s)
+    return bytes(out)
+
+
+def hostile_report(name: str, *, metrics: bool = False) -> bytes:
+    """A real report in which every text is hostile: kernels, ranges, rules, files, device; ``metrics``, too."""
     head, *parts = blocks(content_of(name))
     made, replaced = [head], 0
     for part in parts:
         size = int.from_bytes(part[:4], "little")
         header, count = with_hostile_texts(part[4 : 4 + size], keep=(STRING_TABLE,))
         replaced += count
+        header = with_hostile_names(header) if metrics else header
         out, at = part[:4] + header, 4 + size
         while at < len(part):
             length = int.from_bytes(part[at : at + 4], "little")
@@ -158,6 +196,109 @@ def test_no_command_prints_what_a_terminal_obeys(case: str, hostile: Path, tmp_p
         assert "damaged" in printed[1]
     if case.endswith("--json"):
         assert HOSTILE[1:5] in json.dumps(json.loads(printed[0]))
+
+
+def commands(*lines: list[str], cwd: Path) -> str:
+    """What commands print that all succeed, or find something."""
+    done = [in_process.run(["gemmprof", *line], cwd=cwd) for line in lines]
+    assert all(one.returncode in (0, 1) for one in done), [one.stderr for one in done]
+    return "".join(one.stdout + one.stderr for one in done)
+
+
+def written(*lines: list[str], cwd: Path) -> str:
+    """What commands print, and every text file that they write."""
+    said = commands(*lines, cwd=cwd)
+    texts = [
+        path.read_text("utf-8")
+        for path in sorted(cwd.rglob("*"))
+        if path.suffix in (".html", ".svg", ".csv", ".jsonl")
+    ]
+    assert texts
+    return "\n".join([said, *texts])
+
+
+def notebook(report: Path, plain: Path) -> str:
+    """What a notebook, a console and an exception show of a report's values."""
+    opened = gemmprof.open(report)
+    changed = opened.diff(plain, across=ACROSS)
+    values: list[object] = [
+        opened, opened.families, opened.findings, changed, *opened.families, *opened.findings, *opened.explanations,
+        *opened.launches, *(launch.profile for launch in opened.launches),
+        opened.to_markdown(), opened.session,
+    ]  # fmt: skip
+    shown = [repr(value) for value in values if not isinstance(value, str)]
+    shown += [value for value in values if isinstance(value, str)]
+    shown += [value._repr_html_() for value in values if hasattr(value, "_repr_html_")]
+    for ask in (
+        lambda: opened[10_000],
+        lambda: opened.select(HOSTILE),
+        lambda: gemmprof.open(str(report) + HOSTILE),
+    ):
+        with pytest.raises(GemmprofError) as caught:
+            ask()
+        shown += [str(caught.value), "".join(traceback.format_exception(caught.value))]
+    return "\n".join(shown)
+
+
+def agent(report: Path, plain: Path) -> str:
+    """What an agent reads."""
+    tools = Tools(Folders([report.parent]))
+    said = [tools.open(report.name), tools.explain(report.name), tools.source(report.name)]
+    said += [tools.source(report.name, sass=True), tools.diff(report.name, plain.name), tools.open(".")]
+    assert any("::" in text for text in said)
+    for path in (report.name + HOSTILE, "../" + HOSTILE):
+        with pytest.raises(GemmprofError) as caught:
+            tools.open(path)
+        said.append(str(caught.value))
+    return "\n".join(said)
+
+
+ANYWAY = [word for one in ACROSS for word in ("--across", one)]
+SURFACES: dict[str, Callable[[Path, Path], str]] = {
+    "pages": lambda r, p: written(["report", str(r), "-o", "pages"], cwd=p.parent / "w"),
+    "one page": lambda r, p: written(["report", str(r), "--single-file", "-o", "page.html"], cwd=p.parent / "w"),
+    "table for a spreadsheet": lambda r, p: written(
+        ["export", str(r), "--format", "csv", "-o", "tables"], cwd=p.parent / "w"
+    ),
+    "lines of JSON": lambda r, p: written(
+        ["export", str(r), "--format", "jsonl", "-o", "lines"], cwd=p.parent / "w"
+    ),
+    "pictures": lambda r, p: written(
+        ["roofline", str(r), "-o", "a.svg"], cwd=p.parent / "w",
+    ),
+    "data set": lambda r, p: commands(
+        ["export", str(r), "--format", "dataset", "-o", "set"], ["find", "time > 0", "set"],
+        ["find", "time > 0", "set", "--json"], ["find", "time > 0", str(r)], cwd=p.parent / "w",
+    ),
+    "history": lambda r, p: written(
+        *[["history", "record", str(r), "--commit", HOSTILE, "--note", HOSTILE, "--machine", HOSTILE]] * 2,
+        ["history", "list"], ["history", "show", "."], ["history", "show", ".", "-o", "h.html"],
+        ["history", "show", ".", "-o", "h.svg"], ["history", "check"], cwd=p.parent / "w",
+    ),
+    "baseline": lambda r, p: commands(
+        ["baseline", "save", "main", str(r)], ["baseline", "list"], ["baseline", "show", "main"],
+        ["diff", str(p), "--against", "main", "--details", *ANYWAY], cwd=p.parent / "w",
+    ),
+    "front door": lambda r, p: commands([str(r)], [str(r), "#1"], ["show", str(r), "--all"], cwd=p.parent / "w"),
+    "notebook": notebook,
+    "agent": agent,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("surface", SURFACES)
+def test_no_surface_shows_a_character_that_acts(surface: str, hostile: Path, tmp_path: Path) -> None:
+    """Wherever foreign text comes out: files that are written, values in a notebook, answers to agents."""
+    report = tmp_path / hostile.name
+    pictured = surface == "pictures"  # which need every metric
+    report.write_bytes(
+        hostile_report("partial_roofline" if pictured else "names_markup", metrics=not pictured)
+    )
+    plain = tmp_path / "plain.ncu-rep"
+    plain.write_bytes(content_of("names_markup"))
+    (tmp_path / "w").mkdir()
+    text = SURFACES[surface](report, plain)
+    assert "error" in text, "the hostile text is there"
+    assert not (found := OBEYED.search(text)), (found, text[max(0, found.start() - 80) :][:160])
 
 
 def test_colours_of_our_own_reach_a_terminal_and_those_of_others_do_not(hostile: Path) -> None:
