@@ -73,7 +73,7 @@ class Session:
     _damaged: dict[str, ReportError] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def __repr__(self) -> str:
-        return brief(self, self., counted(len(self.kernels), "launch"))
+        return brief(self, self.title, counted(len(self.kernels), "launch"))
 
     @property
     def failures(self) -> tuple[GemmprofError, ...]:
