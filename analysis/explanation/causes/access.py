@@ -20,6 +20,7 @@ from gemmprof.analysis.explanation.candidate import (
     share,
 )
 from gemmprof.analysis.explanation.code import latency
+from gemmprof.analysis.explanation.code.attribution import LONG
 from gemmprof.analysis.explanation.code.address_forms import LOOK_UP, checked_forms
 from gemmprof.analysis.explanation.demands.store_stalls import stalled_by
 from gemmprof.analysis.explanation.demands.time_model import Fix
@@ -147,8 +148,24 @@ def _coalesced_waits(work: Work, wasteful: Mask, hit: float, of_fetches: float) 
     cycles = latency.load_cycles(work)
     fetching = np.minimum(cycles, latency.load_cycles(work, lines=1.0, hit=hit))
     straight = np.minimum(cycles, latency.load_cycles(work, lines=1.0))
-    left = (of_fetches * fetching + (1.0 - of_fetches) * straight) / np.maximum(cycles, 1.0)
-    return np.where(wasteful, left, 1.0)
+    then = of_fetches * fetching + (1.0 - of_fetches) * straight
+    left = np.where(wasteful, then / np.maximum(cycles, 1.0), 1.0)
+    # What a wait takes beyond an idle machine's latency is the queue that the wasted sectors make: it goes away with
+    # them, and that of other loads, which stand in it, too, by the wasted sectors' share.
+    excess = float((work.global_sectors - work.global_ideal)[wasteful].sum())
+    queue = share(excess, float(work.global_sectors.sum() + work.local_sectors.sum()))
+    idle = _idle_share(work, np.where(wasteful, then, cycles))
+    return np.minimum(left, np.where(wasteful, idle, 1.0 - queue * (1.0 - idle)))
+
+
+def _idle_share(work: Work, cycles: Array) -> Array:
+    """What stays of each wait for memory if none takes longer than these cycles; 1 where that is not known."""
+    unloaded = latency.unloaded(work)
+    waits = None if unloaded is None else unloaded.by_reason.get(LONG)
+    if waits is None or not work.warp_cycles:
+        return np.ones(len(work.instructions))
+    each = waits * work.warp_cycles / np.maximum(work.executed, 1.0)
+    return np.where(each > 0, np.minimum(1.0, cycles / np.maximum(each, 1.0)), 1.0)
 
 
 def _left(now: Array, before: Array, rows: Mask) -> float:
