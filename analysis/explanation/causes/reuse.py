@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
 
@@ -18,7 +19,8 @@ from gemmprof.analysis.explanation.candidate import (
     keep_of,
     share,
 )
-from gemmprof.analysis.explanation.causes.access import REDUNDANT, address_registers
+from gemmprof.analysis.explanation.causes.access import REDUNDANT, WIDE, address_registers
+from gemmprof.analysis.explanation.code.address_forms import LOOK_UP, Form, checked_forms
 from gemmprof.analysis.explanation.code.roles import tensor_copies
 from gemmprof.analysis.explanation.demands.time_model import Fix
 from gemmprof.analysis.explanation.demands.traffic import BELOW_L1, SECTOR, Traffic, traffic
@@ -28,6 +30,8 @@ AGAIN = 1.2
 """DRAM reads over allocated memory from which on memory was read again."""
 SHARED_SECTORS = 1.8
 """Sectors fetched from L2 for each that DRAM delivers, from which on they are fetched again."""
+SCATTERED = 2.0
+"""Sectors of a look-up over what its bytes fill, from which on it is one of many places."""
 FULL_L2 = 0.75
 """Busy share of L2 from which on that matters."""
 
@@ -162,23 +166,110 @@ def _invariant(work: Work, loads: Mask) -> Mask:
 def cache_locality(work: Work) -> Iterator[Candidate]:
     """Each sector fetched from device memory, and by each SM, once as long as it is in use.
 
-    Known only where it cannot be otherwise: more was read from DRAM than the program has allocated, so that
-    some of it was read again. Fixed: DRAM reads what is allocated, L2 serves the rest.
+    Known where it cannot be otherwise: more was read from DRAM than the program has allocated, so that some of it was
+    read again; fixed, DRAM reads what is allocated, L2 serves the rest. And where the same looked-up index is used in
+    several arrays: fixed, one record holds all that is wanted, and its sector is fetched in place of one an array.
     """
     flows = traffic(work)
     if flows.local > 0.3 * flows.l2:
         return  # what comes from DRAM again is local memory
+    records = _as_records(work, flows)
     accessible = work.number(metrics.ACCESSIBLE_BYTES)
     footprint = accessible / SECTOR if accessible else None
+    found = None
     if footprint and flows.dram_read > AGAIN * footprint:
-        yield _read_again(work, flows, footprint)
+        found = _read_again(work, flows, footprint)
     elif flows.dram_read and flows.missed >= SHARED_SECTORS * flows.dram_read:
         busy = max(
             (work.loads[key].share for key in ("l2", "l2_in", "l2_out", "l2_tags") if key in work.loads),
             default=0.0,
         )
         if busy >= FULL_L2:
-            yield _fetched_again(work, flows)
+            found = _fetched_again(work, flows)
+    if found is not None and records is not None:
+        yield replace(found, variants=(*found.variants, *records.variants), rank=records.rank)
+    elif found is not None or records is not None:
+        yield found or records  # type: ignore[misc]
+
+
+def _as_records(work: Work, flows: Traffic) -> Candidate | None:
+    """Look-ups at one place in several arrays: each fetches a sector for a few bytes, a record would bring all in one."""
+    groups: dict[object, dict[frozenset[object], list[Form]]] = {}
+    for index, one in checked_forms(work).items():
+        form = one.form
+        line = work.sass[index]
+        if form.space != "global" or form.kind != LOOK_UP or not line.is_load or not form.parameters:
+            continue
+        if work.global_sectors[index] < SCATTERED * work.global_ideal[index]:
+            continue
+        place = frozenset(
+            (factors, number if isinstance(number, int) else number.tobytes())
+            for factors, number in form.address.terms.items()
+            if factors and not (len(factors) == 1 and factors[0].name in form.parameters)
+        )
+        loop = work.code.loop_of(index) if work.code is not None else None
+        groups.setdefault((place, form.width, loop), {}).setdefault(form.parameters, []).append(form)
+    keep = keep_of(work)
+    asked = left = 0.0
+    widest, arrays_of_it = 0, 0
+    for (_, width, _), arrays in groups.items():  # type: ignore[misc]
+        several = [forms for forms in arrays.values() if len(forms) == len(next(iter(arrays.values())))]
+        count = len(several)
+        if count < 2:
+            continue
+        record = 1 << (count * width - 1).bit_length()
+        places = sorted({_constant(form) for form in several[0]})
+        before, after = (
+            sum(1.0 + (extent - size) / SECTOR if size < SECTOR else extent / SECTOR for extent in extents)
+            for size, extents in ((width, _extents(places, width, width)), (record, _extents(places, width, record)))
+        )
+        rows = [form.index for forms in several for form in forms]
+        lookups = float(work.global_sectors[rows].sum()) / (count * len(several[0]))
+        asked += count * before * lookups
+        left += min(after, count * before) * lookups
+        keep[rows] = max(1.0, record / WIDE) / count
+        if record > widest:
+            widest, arrays_of_it = record, count
+    if not asked:
+        return None
+    looked_up = keep < 1.0
+    loads = _global_loads(work)
+    others = float(work.global_sectors[loads & ~looked_up].sum())
+    stays = share(left + others, asked + others)
+    factors = flows.factors(stays * flows.missed, flows.written, dram_read=stays * flows.dram_read)
+    passes = work.data_passes
+    factors["l1_data"] = share(float(passes @ keep), float(passes.sum()))
+    return Candidate(
+        cause="cache_locality",
+        variants=(
+            Variant(f"{arrays_of_it} arrays as one of records of {widest} bytes", Fix(keep=keep, resources=factors)),
+        ),
+        change=(
+            f"Look up one record in place of {arrays_of_it} arrays: the same index is used in all of them, and each "
+            f"fetches a sector of 32 bytes. An array of structures of {widest} bytes brings all with one."
+        ),
+        evidence=(
+            derived("look-ups at the same index in several arrays / global loads' sectors", share(asked, asked + others)),
+            *evidence(work, metrics.L1_HIT_RATE, metrics.DRAM_READ_BYTES[0]),
+        ),
+        attributed=np.where(looked_up, work.global_sectors, 0.0),
+    )
+
+
+def _constant(form: Form) -> int:
+    number = form.address.terms.get((), 0)
+    return number if isinstance(number, int) else int(number[0])
+
+
+def _extents(places: list[int], width: int, size: int) -> list[float]:
+    """Bytes of each run of places that lie in one sector, when elements of ``width`` bytes take ``size``."""
+    runs: list[list[int]] = []
+    for place in places:
+        if runs and place - runs[-1][0] < SECTOR:
+            runs[-1].append(place)
+        else:
+            runs.append([place])
+    return [float((run[-1] - run[0]) // width * size + size) for run in runs]
 
 
 def _fetches(work: Work, flows: Traffic) -> Array | None:
