@@ -20,8 +20,8 @@ from gemmprof.analysis.explanation.candidate import (
     share,
 )
 from gemmprof.analysis.explanation.code import latency
-from gemmprof.analysis.explanation.code.attribution import LONG
 from gemmprof.analysis.explanation.code.address_forms import LOOK_UP, checked_forms
+from gemmprof.analysis.explanation.code.attribution import LONG
 from gemmprof.analysis.explanation.demands.store_stalls import stalled_by
 from gemmprof.analysis.explanation.demands.time_model import Fix
 from gemmprof.analysis.explanation.demands.traffic import BELOW_L1, SECTOR, traffic

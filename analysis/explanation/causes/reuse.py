@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -19,15 +19,26 @@ from gemmprof.analysis.explanation.candidate import (
     keep_of,
     share,
 )
-from gemmprof.analysis.explanation.causes.access import REDUNDANT, WIDE, address_registers
+from gemmprof.analysis.explanation.causes.access import REDUNDANT, WIDE, _computing, address_registers
+from gemmprof.analysis.explanation.code import latency
 from gemmprof.analysis.explanation.code.address_forms import LOOK_UP, Form, checked_forms
+from gemmprof.analysis.explanation.code.attribution import LONG
 from gemmprof.analysis.explanation.code.roles import tensor_copies
+from gemmprof.analysis.explanation.demands.footprint import AXES, Reuse, arrays, serving
 from gemmprof.analysis.explanation.demands.time_model import Fix
 from gemmprof.analysis.explanation.demands.traffic import BELOW_L1, SECTOR, Traffic, traffic
 from gemmprof.analysis.explanation.demands.work import Array, Mask, Work
 
 AGAIN = 1.2
 """DRAM reads over allocated memory from which on memory was read again."""
+LOADED_AGAIN = 0.9
+"""Share of the loads that are different, below which the others are worth a rewrite."""
+MOST_LOADS = 0.5
+"""Share of the loads whose addresses are known, from which on what they load again is counted, not guessed."""
+MOST_REGISTERS, MOST_SHARED, TILE = 64, 96 * 1024, 16 * 1024
+"""Words that a thread can keep, and bytes that a block can, beside what it works with; bytes of a tile of a longer loop."""
+OUTPUTS = 4
+"""Results that a thread computes in place of one."""
 SHARED_SECTORS = 1.8
 """Sectors fetched from L2 for each that DRAM delivers, from which on they are fetched again."""
 SCATTERED = 2.0
@@ -54,38 +65,53 @@ def redundant_loads(work: Work) -> Iterator[Candidate]:
     invariant = _invariant(work, loads)
     ratio = share(asked, flows.missed)
     same = _same_address(work, loads) & ~invariant
-    if ratio < REDUNDANT and not invariant.any() and not same.any():
-        return
-    once = min(1.0, flows.missed / asked)
+    known = [one for one in arrays(work) if one.asked > 0 and not invariant[list(one.rows)].any()]
+    counted = np.zeros(len(work.sass), dtype=bool)
+    counted[[row for one in known for row in one.rows]] = True
+    told = share(float(work.executed[counted].sum()), float(work.executed[loads].sum())) >= MOST_LOADS
+    variants: list[Variant] = []
+    if told:
+        variants += [
+            *_kept_by_the_thread(work, known, flows),
+            *_more_outputs(work, known),
+            *_tile(work, known),
+        ]
     keep = keep_of(work)
     again = np.zeros(len(keep), dtype=bool)
-    if ratio >= REDUNDANT:
+    if ratio >= REDUNDANT and not told:
         again = loads & ~invariant & ~same
-        keep[again] = once
+    once = min(1.0, flows.missed / asked)
+    keep[again] = once
     keep[invariant] = 0.05
     keep[same] = 0.0
-    gone = work.executed * (1.0 - keep)
-    if not gone.any():
-        return
-    bold, middle, cautious = keep.copy(), keep.copy(), keep.copy()
-    bold[again] = 0.4 + 0.6 * once
-    middle[again] = 0.6 + 0.4 * once
-    cautious[again] = 0.8 + 0.2 * once
-    reuse = np.where(again, 0.4, 1.0)
-    stays = dict.fromkeys(BELOW_L1, 1.0)
-    if same.any():
-        left = asked - float(work.global_ideal[same].sum())
-        stays = flows.factors(min(flows.missed, left), flows.written, dram_read=flows.dram_read)
-    yield Candidate(
-        cause="redundant_loads",
-        variants=(
+    if (keep < 1.0).any():
+        bold, middle, cautious = keep.copy(), keep.copy(), keep.copy()
+        bold[again] = 0.4 + 0.6 * once
+        middle[again] = 0.6 + 0.4 * once
+        cautious[again] = 0.8 + 0.2 * once
+        waits = np.where(again, 0.4, 1.0)
+        stays = dict.fromkeys(BELOW_L1, 1.0)
+        if same.any():
+            left = asked - float(work.global_ideal[same].sum())
+            stays = flows.factors(min(flows.missed, left), flows.written, dram_read=flows.dram_read)
+        variants.append(
             Variant(
                 "each byte loaded once",
-                Fix(keep=middle, latency=reuse, resources=stays),
-                cautious=Fix(keep=cautious, latency=np.sqrt(reuse), resources=stays),
-                bold=Fix(keep=bold, latency=reuse, resources=stays),
-            ),
-        ),
+                Fix(keep=middle, latency=waits, resources=stays),
+                cautious=Fix(keep=cautious, latency=np.sqrt(waits), resources=stays),
+                bold=Fix(keep=bold, latency=waits, resources=stays),
+            )
+        )
+    if not variants:
+        return
+    attributed = work.executed * (1.0 - keep)
+    for one in known:
+        attributed[list(one.rows)] = work.executed[list(one.rows)] * (
+            1.0 - one.block / work.profile.launch.threads_per_block / one.asked
+        )
+    yield Candidate(
+        cause="redundant_loads",
+        variants=tuple(variants),
         change=_how_to_load_once(ratio, again=again.any(), invariant=invariant.any()),
         evidence=(
             derived("sectors asked of L1 / sectors fetched from L2", ratio),
@@ -95,9 +121,155 @@ def redundant_loads(work: Work) -> Iterator[Candidate]:
                 share(float(work.executed[loads].sum()), work.total_executed),
             ),
         ),
-        attributed=gone,
+        attributed=np.maximum(attributed, 0.0),
         # Sharing through shared memory is a rewrite; what is wrong with the code as it stands comes first.
         rank=SPECIFIC if invariant.any() or same.any() else LATENCY,
+    )
+
+
+def _kept_by_the_thread(work: Work, known: Sequence[Reuse], flows: Traffic) -> Iterator[Variant]:
+    """What a thread loads several times, it keeps: passes over one row."""
+    mine = [one for one in known if one.thread < LOADED_AGAIN * one.asked]
+    if not mine:
+        return
+    keep = keep_of(work)
+    waits = keep_of(work)
+    values = 0.0
+    for one in mine:
+        keep[list(one.rows)] = one.thread / one.asked
+        values += one.thread * max(1.0, one.width / 4.0)
+    rows = {row for one in mine for row in one.rows}
+    stays = share(sum(one.thread for one in mine), sum(one.asked for one in mine))
+    keep[list(serving(work, rows))] = stays
+    loads = _global_loads(work)
+    left = float((work.global_sectors * keep)[loads].sum())
+    # What comes the first time comes from where it came; what came again came from there, too, as far as L1 missed it.
+    fewer = flows.factors(min(flows.missed, left), flows.written, dram_read=min(flows.dram_read, left))
+    if values <= MOST_REGISTERS:
+        yield Variant(
+            f"kept in registers, {values:.0f} a thread",
+            Fix(keep=keep, resources=_without_l1(fewer), registers=round(values)),
+            change=(
+                f"Load it once and keep it: a thread loads the same {values:.0f} words "
+                f"{1.0 / stays:.0f} times over. Registers hold them between the passes."
+            ),
+        )
+    size = sum(one.block * one.width for one in mine)
+    if size <= MOST_SHARED:
+        again = float(((1.0 - keep) * work.executed)[list(rows)].sum())
+        first = float((keep * work.executed)[list(rows)].sum())
+        waits[list(rows)] = 1.0 + (1.0 - stays) / stays * _shared_wait(work)[list(rows)]
+        yield Variant(
+            f"kept in shared memory, {size / 1024:.0f} KiB a block",
+            Fix(
+                keep=keep,
+                latency=waits,
+                resources=_without_l1(fewer),
+                instructions={"lsu": again + first},
+                passes=again + first,
+                shared_bytes=round(size),
+            ),
+            change=(
+                f"Load it once and keep it: a block loads the same {size / 1024:.0f} KiB {1.0 / stays:.0f} times over. "
+                "Shared memory holds them between the passes."
+            ),
+        )
+
+
+def _without_l1(factors: dict[str, float]) -> dict[str, float]:
+    return {key: value for key, value in factors.items() if key not in ("l1_data",)}
+
+
+def _shared_wait(work: Work) -> Array:
+    """What a read from shared memory waits, of what each load waits now."""
+    unloaded = latency.unloaded(work)
+    waits = None if unloaded is None else unloaded.by_reason.get(LONG)
+    if waits is None or not work.warp_cycles:
+        return np.ones(len(work.instructions))
+    each = waits * work.warp_cycles / np.maximum(work.executed, 1.0)
+    return np.minimum(1.0, work.practice.shared_cycles / np.maximum(each, 1.0))
+
+
+def _more_outputs(work: Work, known: Sequence[Reuse]) -> Iterator[Variant]:
+    """A thread does the work of several neighbours, which load much of the same."""
+    launch = work.profile.launch
+    asked = sum(one.asked for one in known)
+    best: tuple[float, str] | None = None
+    for number, axis in enumerate(AXES):
+        if launch.grid[number] * launch.block[number] < 2 * OUTPUTS or not all(
+            (axis, OUTPUTS) in one.outputs for one in known
+        ):
+            continue
+        stays = share(sum(one.outputs[axis, OUTPUTS] for one in known), OUTPUTS * asked)
+        if best is None or stays < best[0]:
+            best = stays, axis
+    if best is None or best[0] > LOADED_AGAIN:
+        return
+    axis = best[1]
+
+    def fix(times: int) -> Fix:
+        keep = keep_of(work)
+        plain = work.executed > 0
+        plain &= ~_computing(work) & ~work.where(lambda line: bool(line.space) or line.opcode == "BAR")
+        keep[plain] = 1.0 / times
+        served = serving(work, {row for one in known for row in one.rows})
+        keep[list(served)] = share(sum(one.outputs[axis, times] for one in known), times * asked)
+        for one in known:
+            keep[list(one.rows)] = one.outputs[axis, times] / (times * one.asked)
+        warps = launch.blocks * launch.threads_per_block / 32.0 / times / work.sms
+        resident = work.resident_warps or warps
+        return Fix(
+            keep=keep,
+            resources={**dict.fromkeys(BELOW_L1, 1.0), "block_launch": 1.0 / times},
+            registers=2 * (times - 1),
+            warps=min(1.0, warps / resident),
+        )
+
+    yield Variant(
+        f"registers, {OUTPUTS} outputs a thread",
+        fix(OUTPUTS),
+        cautious=fix(OUTPUTS // 2),
+        bold=fix(2 * OUTPUTS),
+        change=(
+            f"Let a thread compute {OUTPUTS} neighbouring results along {axis}: they need "
+            f"{100 * best[0]:.0f} % of the loads that as many threads do now. Keep what they share in registers."
+        ),
+    )
+
+
+def _tile(work: Work, known: Sequence[Reuse]) -> Iterator[Variant]:
+    """What a block's threads share, they load together and read from shared memory."""
+    threads = work.profile.launch.threads_per_block
+    shared = [one for one in known if one.block / threads < LOADED_AGAIN * one.asked and one.block > 1]
+    size = sum(min(one.block * one.width, TILE) for one in shared)
+    if not shared:
+        return
+    keep = keep_of(work)
+    for one in shared:
+        keep[list(one.rows)] = min(1.0, one.block / threads / one.asked)
+    rows = sorted({row for one in shared for row in one.rows})
+    count = float(work.executed[rows].sum())
+    first = float((keep * work.executed)[rows].sum())
+    keep[list(serving(work, set(rows)))] = share(first, count)
+    waits = keep_of(work)
+    waits[rows] = 1.0 + (1.0 - keep[rows]) / np.maximum(keep[rows], 1e-6) * _shared_wait(work)[rows]
+    tiles = max(1.0, sum(one.block * one.width for one in shared) / max(1.0, size))
+    warps = work.profile.launch.blocks * max(1.0, threads / 32.0)
+    yield Variant(
+        f"tile in shared memory, {max(1.0, size / 1024):.0f} KiB a block",
+        Fix(
+            keep=keep,
+            latency=waits,
+            resources=dict.fromkeys(BELOW_L1, 1.0),
+            instructions={"lsu": count + first},
+            passes=count + first,
+            barriers=2.0 * tiles * warps,
+            shared_bytes=round(size),
+        ),
+        change=(
+            f"Load what a block shares once into shared memory: its threads ask for "
+            f"{threads * sum(one.asked for one in shared) / max(1.0, sum(one.block for one in shared)):.0f} times as much as differs."
+        ),
     )
 
 
@@ -221,7 +393,10 @@ def _as_records(work: Work, flows: Traffic) -> Candidate | None:
         places = sorted({_constant(form) for form in several[0]})
         before, after = (
             sum(1.0 + (extent - size) / SECTOR if size < SECTOR else extent / SECTOR for extent in extents)
-            for size, extents in ((width, _extents(places, width, width)), (record, _extents(places, width, record)))
+            for size, extents in (
+                (width, _extents(places, width, width)),
+                (record, _extents(places, width, record)),
+            )
         )
         rows = [form.index for forms in several for form in forms]
         lookups = float(work.global_sectors[rows].sum()) / (count * len(several[0]))
@@ -234,7 +409,8 @@ def _as_records(work: Work, flows: Traffic) -> Candidate | None:
         return None
     looked_up = keep < 1.0
     loads = _global_loads(work)
-    others = float(work.global_sectors[loads & ~looked_up].sum())
+    # What the look-ups did not fetch, the others did, and at least once what they asked for.
+    others = max(flows.missed - asked, float(work.global_ideal[loads & ~looked_up].sum()))
     stays = share(left + others, asked + others)
     factors = flows.factors(stays * flows.missed, flows.written, dram_read=stays * flows.dram_read)
     passes = work.data_passes
@@ -242,14 +418,20 @@ def _as_records(work: Work, flows: Traffic) -> Candidate | None:
     return Candidate(
         cause="cache_locality",
         variants=(
-            Variant(f"{arrays_of_it} arrays as one of records of {widest} bytes", Fix(keep=keep, resources=factors)),
+            Variant(
+                f"{arrays_of_it} arrays as one of records of {widest} bytes",
+                Fix(keep=keep, resources=factors),
+            ),
         ),
         change=(
             f"Look up one record in place of {arrays_of_it} arrays: the same index is used in all of them, and each "
             f"fetches a sector of 32 bytes. An array of structures of {widest} bytes brings all with one."
         ),
         evidence=(
-            derived("look-ups at the same index in several arrays / global loads' sectors", share(asked, asked + others)),
+            derived(
+                "look-ups at the same index in several arrays / global loads' sectors",
+                share(asked, asked + others),
+            ),
             *evidence(work, metrics.L1_HIT_RATE, metrics.DRAM_READ_BYTES[0]),
         ),
         attributed=np.where(looked_up, work.global_sectors, 0.0),

@@ -802,7 +802,14 @@ def _logic(values: Values, at: int, code: _Code, when: str) -> Value | None:
 
 def _select(values: Values, at: int, code: _Code, when: str) -> Value | None:
     sources = values.sources(at, code, when)
-    return values._merged(("select", at), sources[:2]) if len(sources) > 1 else None
+    return _within(values, ("select", at), *sources[:2]) if len(sources) > 1 else None
+
+
+def _within(values: Values, name: object, one: Value, two: Value) -> Value:
+    """An index that is kept within bounds is the index for most threads: the bounds are what all of them share."""
+    if one.uniform != two.uniform:
+        return two if one.uniform else one
+    return values._merged(name, (one, two))
 
 
 def _least(values: Values, at: int, code: _Code, when: str) -> Value | None:
@@ -815,7 +822,7 @@ def _least(values: Values, at: int, code: _Code, when: str) -> Value | None:
         larger = code.line.operands[-1] == "!PT"
         found = np.maximum(one, two) if larger else np.minimum(one, two)
         return of(int(found) if np.ndim(found) == 0 else np.asarray(found, dtype=np.int64))
-    return values._merged(("least", at), sources[:2])
+    return _within(values, ("least", at), *sources[:2])
 
 
 def _absolute(values: Values, at: int, code: _Code, when: str) -> Value | None:

@@ -1,0 +1,208 @@
+"""What the threads of a block load more than once: counted from the addresses, not guessed from hit rates.
+
+Loads of one array are taken together. Where each goes, in units of its width, follows from its form: thread by thread,
+round by round of its loops (as often as they ran), tap by tap. What is different is loaded once, the rest again.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from gemmprof.analysis.explanation.code.address_forms import (
+    AFFINE,
+    FAR,
+    STRIDED,
+    UNIFORM,
+    WARP,
+    Form,
+    checked_forms,
+)
+from gemmprof.analysis.explanation.code.flow import Loop
+from gemmprof.analysis.explanation.code.symbolic import Product, Threads
+from gemmprof.analysis.explanation.demands.work import Work, once
+
+MOST_ROUNDS = 64
+"""Rounds of a loop that are followed: what a longer one loads again, it does in these, too."""
+MOST_PLACES = 1 << 18
+"""Places of one array that are looked at, over all threads of a block."""
+AXES = ("x", "y", "z")
+
+
+@dataclass(frozen=True)
+class Reuse:
+    """The loads of one array from one place that the block's threads have in common.
+
+    Attributes:
+        rows: the instructions.
+        width: bytes of each.
+        asked: loads of a thread.
+        thread: different places of a thread.
+        block: different places of a block.
+        outputs: different places of one thread that does the work of 2, 4 and 8 neighbours along an axis.
+    """
+
+    rows: tuple[int, ...]
+    width: int
+    asked: float
+    thread: float
+    block: float
+    outputs: dict[tuple[str, int], float]
+
+
+@once
+def arrays(work: Work) -> tuple[Reuse, ...]:
+    """The arrays that a launch's loads read, as far as their addresses are known and confirmed."""
+    code = work.code
+    if code is None:
+        return ()
+    groups: dict[object, list[Form]] = {}
+    for index, one in checked_forms(work).items():
+        form = one.form
+        believed = one.verdict in ("exact", "agrees") and form.kind in (AFFINE, STRIDED, UNIFORM)
+        if believed and form.space == "global" and work.sass[index].is_load:
+            groups.setdefault((_common(form), form.width), []).append(form)
+    return tuple(found for forms in groups.values() if (found := _array(work, forms)) is not None)
+
+
+def _is_far(factors: Product) -> bool:
+    """A number of rows: nothing but parameters and sizes of the grid, and how often a loop ran."""
+    return bool(factors) and all(one.kind in ("parameter", "grid", "trip", "block") for one in factors)
+
+
+def _common(form: Form) -> frozenset[object]:
+    """The terms that tell arrays apart: where they begin, and what nobody knows."""
+    return frozenset(
+        (factors, one if isinstance(one, int) else one.tobytes())
+        for factors, one in form.address.terms.items()
+        if factors
+        and (
+            not _is_far(factors)
+            or (len(factors) == 1 and factors[0].kind == "parameter" and isinstance(one, int) and one == 1)
+        )
+    )
+
+
+def rounds(work: Work, loop: Loop) -> float:
+    """How often a loop runs each time that it is entered."""
+    assert work.code is not None
+    before = [at for at in work.code.predecessors[loop.first] if at < loop.first]
+    entered = sum(min(float(work.executed[at]), float(work.executed[loop.first])) for at in before)
+    return max(1.0, float(work.executed[loop.first]) / entered) if entered else 1.0
+
+
+def _array(work: Work, forms: list[Form]) -> Reuse | None:
+    code = work.code
+    assert code is not None
+    launch = work.profile.launch
+    threads = launch.threads_per_block
+    warps = launch.blocks * max(1.0, np.ceil(threads / WARP))
+    scales: dict[Product, int] = {}
+    places: list[Threads] = []
+    for form in forms:
+        where, steps = _place(form, scales)
+        moved = np.zeros(1, dtype=np.int64)
+        for loop in code.loops:
+            step = steps.get(loop.first)
+            if form.index in loop and step:
+                times = int(min(MOST_ROUNDS, round(rounds(work, loop))))
+                moved = (moved[:, None] + step * np.arange(times)[None, :]).reshape(-1)
+                if len(moved) * threads * len(forms) > MOST_PLACES:
+                    return None
+        places.append(where[:, None] + moved[None, :])
+    whole = np.concatenate([np.broadcast_to(one, (threads, one.shape[1])) for one in places], axis=1)
+    mine = whole[0]
+    followed = whole.shape[1]
+    outputs = {}
+    for number, axis in enumerate(AXES):
+        shift = _shift(whole, forms[0], launch.block, number, scales)
+        if shift is not None:
+            for times in (2, 4, 8):
+                several = mine[None, :] + shift * np.arange(times)[:, None]
+                outputs[axis, times] = float(len(np.unique(several))) / followed
+    asked = float(work.executed[[form.index for form in forms]].sum()) / warps
+    return Reuse(
+        rows=tuple(form.index for form in forms),
+        width=forms[0].width,
+        asked=asked,
+        thread=asked * len(np.unique(mine)) / followed,
+        block=asked * len(np.unique(whole)) / followed,
+        outputs={key: asked * value for key, value in outputs.items()},
+    )
+
+
+def _place(form: Form, scales: dict[Product, int]) -> tuple[Threads, dict[int, int]]:
+    """Where each thread's load goes, rows of unknown length taken as far apart, and what a round of each loop adds."""
+    where: Threads = np.zeros(1, dtype=np.int64)
+    steps: dict[int, int] = {}
+    for factors, one in form.address.terms.items():
+        if not _is_far(factors) and factors:
+            continue
+        if len(factors) == 1 and factors[0].kind == "parameter" and isinstance(one, int) and one == 1:
+            continue
+        if any(symbol.kind == "block" for symbol in factors):
+            continue
+        loop = next((symbol.name for symbol in factors if symbol.kind == "trip"), None)
+        rest = tuple(symbol for symbol in factors if symbol.kind != "trip")
+        scale = scales.setdefault(rest, FAR << (12 * len(scales))) if rest else 1
+        if loop is None:
+            where = where + scale * one
+        elif isinstance(one, int) and isinstance(loop, int):
+            steps[loop] = steps.get(loop, 0) + scale * one
+    return where, steps
+
+
+def _shift(
+    whole: Threads, form: Form, block: tuple[int, int, int], number: int, scales: dict[Product, int]
+) -> int | None:
+    """How far a thread's places lie from its neighbour's along an axis; None where it is not the same everywhere."""
+    if block[number] > 1:
+        apart = (1, block[0], block[0] * block[1])[number]
+        first = whole[:, 0].reshape(block[2], block[1], block[0])
+        moved = np.diff(first, axis=2 - number)
+        shift = int(whole[apart, 0] - whole[0, 0])
+        return shift if (moved == shift).all() else None
+    found = 0
+    for factors, one in form.address.terms.items():
+        if not any(symbol.kind == "block" and symbol.name == AXES[number] for symbol in factors):
+            continue
+        rest = tuple(symbol for symbol in factors if symbol.kind != "block")
+        if not isinstance(one, int) or (rest and rest not in scales):
+            return None
+        found += one * (scales[rest] if rest else 1)
+    return found
+
+
+def serving(work: Work, rows: set[int]) -> set[int]:
+    """Instructions that do nothing but tell where these accesses go, and whether."""
+    code = work.code
+    assert code is not None
+    waiting = list(rows)
+    found: set[int] = set()
+    while waiting:
+        at = waiting.pop()
+        line = work.sass[at]
+        for name in line.reads:
+            if at in rows and line.is_store and name in line.operands[-1]:
+                continue
+            for source in code.producers(at, name):
+                if source not in found and not work.sass[source].space and work.executed[source]:
+                    found.add(source)
+                    waiting.append(source)
+    # What others read, too, stays; and so what it was made from.
+    kept = True
+    users: dict[int, set[int]] = {at: set() for at in found}
+    for at in range(len(work.sass)):
+        if work.executed[at]:
+            for name in work.sass[at].reads:
+                for source in code.producers(at, name):
+                    if source in users:
+                        users[source].add(at)
+    while kept:
+        kept = False
+        for at in list(found):
+            if any(user not in found and user not in rows for user in users[at]):
+                found.discard(at)
+                kept = True
+    return found
