@@ -133,7 +133,6 @@ def _kept_by_the_thread(work: Work, known: Sequence[Reuse], flows: Traffic) -> I
     if not mine:
         return
     keep = keep_of(work)
-    waits = keep_of(work)
     values = 0.0
     for one in mine:
         keep[list(one.rows)] = one.thread / one.asked
@@ -142,13 +141,20 @@ def _kept_by_the_thread(work: Work, known: Sequence[Reuse], flows: Traffic) -> I
     stays = share(sum(one.thread for one in mine), sum(one.asked for one in mine))
     keep[list(serving(work, rows))] = stays
     loads = _global_loads(work)
-    left = float((work.global_sectors * keep)[loads].sum())
-    # What comes the first time comes from where it came; what came again came from there, too, as far as L1 missed it.
-    fewer = flows.factors(min(flows.missed, left), flows.written, dram_read=min(flows.dram_read, left))
+    again = float((work.global_sectors * (1.0 - keep))[loads].sum())
+    # What came again came from L2, where L1 cannot hold what the blocks of an SM touch between two passes.
+    launch = work.profile.launch
+    held = sum(one.block * one.width for one in mine) * max(
+        1.0, (work.resident_warps or 1.0) * 32.0 / launch.threads_per_block
+    )
+    lost = held > (latency.l1_bytes(work) or 0.0)
+    left = max(flows.missed - again, float((work.global_ideal * keep)[list(rows)].sum())) if lost else flows.missed
+    fewer = flows.factors(left, flows.written, dram_read=min(flows.dram_read, left))
+    waits = _first_waits(work, keep, left)
     if values <= MOST_REGISTERS:
         yield Variant(
             f"kept in registers, {values:.0f} a thread",
-            Fix(keep=keep, resources=_without_l1(fewer), registers=round(values)),
+            Fix(keep=keep, latency=_all_at_once(work, mine, waits), resources=_without_l1(fewer), registers=round(values)),
             change=(
                 f"Load it once and keep it: a thread loads the same {values:.0f} words "
                 f"{1.0 / stays:.0f} times over. Registers hold them between the passes."
@@ -158,7 +164,7 @@ def _kept_by_the_thread(work: Work, known: Sequence[Reuse], flows: Traffic) -> I
     if size <= MOST_SHARED:
         again = float(((1.0 - keep) * work.executed)[list(rows)].sum())
         first = float((keep * work.executed)[list(rows)].sum())
-        waits[list(rows)] = 1.0 + (1.0 - stays) / stays * _shared_wait(work)[list(rows)]
+        waits[list(rows)] += (1.0 - stays) / stays * _shared_wait(work)[list(rows)]
         yield Variant(
             f"kept in shared memory, {size / 1024:.0f} KiB a block",
             Fix(
@@ -180,6 +186,36 @@ def _without_l1(factors: dict[str, float]) -> dict[str, float]:
     return {key: value for key, value in factors.items() if key not in ("l1_data",)}
 
 
+def _first_waits(work: Work, keep: Array, missed: float | None = None) -> Array:
+    """Factor on the wait of each load that stays: those that L1 had are gone, those that fetch wait as long as ever.
+
+    Args:
+        keep: share of each load that stays.
+        missed: sectors that L1 fetches then, as many as now if None.
+    """
+    loads = _global_loads(work)
+    asked = float((work.global_sectors * keep)[loads].sum())
+    fetched = traffic(work).missed if missed is None else missed
+    then = latency.load_cycles(work, hit=max(0.0, 1.0 - share(fetched, asked)))
+    return np.where(loads & (keep < 1.0), then / np.maximum(latency.load_cycles(work), 1.0), 1.0)
+
+
+def _all_at_once(work: Work, mine: Sequence[Reuse], waits: Array) -> Array:
+    """The same where registers hold the values: their loop is unrolled then, and its loads are under way together."""
+    code = work.code
+    assert code is not None
+    found = waits.copy()
+    loads = np.flatnonzero(_global_loads(work))
+    for one in mine:
+        for row in one.rows:
+            loop = code.loop_of(row)
+            if loop is not None:
+                together = sum(1 for other in one.rows if other in loop)
+                for at in (int(at) for at in loads if at in loop):
+                    found[at] = min(found[at], waits[at] * min(1.0, together / one.thread))
+    return found
+
+
 def _shared_wait(work: Work) -> Array:
     """What a read from shared memory waits, of what each load waits now."""
     unloaded = latency.unloaded(work)
@@ -193,14 +229,14 @@ def _shared_wait(work: Work) -> Array:
 def _more_outputs(work: Work, known: Sequence[Reuse]) -> Iterator[Variant]:
     """A thread does the work of several neighbours, which load much of the same."""
     launch = work.profile.launch
-    asked = sum(one.asked for one in known)
+    distinct = sum(one.thread for one in known)
     best: tuple[float, str] | None = None
     for number, axis in enumerate(AXES):
         if launch.grid[number] * launch.block[number] < 2 * OUTPUTS or not all(
             (axis, OUTPUTS) in one.outputs for one in known
         ):
             continue
-        stays = share(sum(one.outputs[axis, OUTPUTS] for one in known), OUTPUTS * asked)
+        stays = share(sum(one.outputs[axis, OUTPUTS] for one in known), OUTPUTS * distinct)
         if best is None or stays < best[0]:
             best = stays, axis
     if best is None or best[0] > LOADED_AGAIN:
@@ -213,13 +249,16 @@ def _more_outputs(work: Work, known: Sequence[Reuse]) -> Iterator[Variant]:
         plain &= ~_computing(work) & ~work.where(lambda line: bool(line.space) or line.opcode == "BAR")
         keep[plain] = 1.0 / times
         served = serving(work, {row for one in known for row in one.rows})
-        keep[list(served)] = share(sum(one.outputs[axis, times] for one in known), times * asked)
+        keep[list(served)] = share(
+            sum(one.outputs[axis, times] for one in known), times * distinct
+        )
         for one in known:
-            keep[list(one.rows)] = one.outputs[axis, times] / (times * one.asked)
+            keep[list(one.rows)] = one.outputs[axis, times] / (times * one.thread)
         warps = launch.blocks * launch.threads_per_block / 32.0 / times / work.sms
         resident = work.resident_warps or warps
         return Fix(
             keep=keep,
+            latency=_first_waits(work, keep),
             resources={**dict.fromkeys(BELOW_L1, 1.0), "block_launch": 1.0 / times},
             registers=2 * (times - 1),
             warps=min(1.0, warps / resident),
@@ -240,19 +279,19 @@ def _more_outputs(work: Work, known: Sequence[Reuse]) -> Iterator[Variant]:
 def _tile(work: Work, known: Sequence[Reuse]) -> Iterator[Variant]:
     """What a block's threads share, they load together and read from shared memory."""
     threads = work.profile.launch.threads_per_block
-    shared = [one for one in known if one.block / threads < LOADED_AGAIN * one.asked and one.block > 1]
+    shared = [one for one in known if one.block / threads < LOADED_AGAIN * one.thread and one.block > 1]
     size = sum(min(one.block * one.width, TILE) for one in shared)
     if not shared:
         return
     keep = keep_of(work)
     for one in shared:
-        keep[list(one.rows)] = min(1.0, one.block / threads / one.asked)
+        keep[list(one.rows)] = min(1.0, one.block / threads / one.thread)
     rows = sorted({row for one in shared for row in one.rows})
     count = float(work.executed[rows].sum())
     first = float((keep * work.executed)[rows].sum())
     keep[list(serving(work, set(rows)))] = share(first, count)
-    waits = keep_of(work)
-    waits[rows] = 1.0 + (1.0 - keep[rows]) / np.maximum(keep[rows], 1e-6) * _shared_wait(work)[rows]
+    waits = _first_waits(work, keep)
+    waits[rows] += (1.0 - keep[rows]) / np.maximum(keep[rows], 1e-6) * _shared_wait(work)[rows]
     tiles = max(1.0, sum(one.block * one.width for one in shared) / max(1.0, size))
     warps = work.profile.launch.blocks * max(1.0, threads / 32.0)
     yield Variant(
@@ -409,8 +448,9 @@ def _as_records(work: Work, flows: Traffic) -> Candidate | None:
         return None
     looked_up = keep < 1.0
     loads = _global_loads(work)
-    # What the look-ups did not fetch, the others did, and at least once what they asked for.
-    others = max(flows.missed - asked, float(work.global_ideal[loads & ~looked_up].sum()))
+    # What the look-ups cannot have fetched, the others did, and at least once what they asked for.
+    lookups = float(work.global_sectors[looked_up].sum())
+    others = max(flows.missed - lookups, float(work.global_ideal[loads & ~looked_up].sum()))
     stays = share(left + others, asked + others)
     factors = flows.factors(stays * flows.missed, flows.written, dram_read=stays * flows.dram_read)
     passes = work.data_passes
