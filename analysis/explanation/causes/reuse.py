@@ -144,9 +144,8 @@ def _kept_by_the_thread(work: Work, known: Sequence[Reuse], flows: Traffic) -> I
     again = float((work.global_sectors * (1.0 - keep))[loads].sum())
     # What came again came from L2, where L1 cannot hold what the blocks of an SM touch between two passes.
     launch = work.profile.launch
-    held = sum(one.block * one.width for one in mine) * max(
-        1.0, (work.resident_warps or 1.0) * 32.0 / launch.threads_per_block
-    )
+    blocks = max(1.0, (work.resident_warps or 1.0) * 32.0 / launch.threads_per_block)
+    held = sum(one.block * one.width * (blocks if one in mine else 1.0) for one in known)
     lost = held > (latency.l1_bytes(work) or 0.0)
     left = max(flows.missed - again, float((work.global_ideal * keep)[list(rows)].sum())) if lost else flows.missed
     fewer = flows.factors(left, flows.written, dram_read=min(flows.dram_read, left))
@@ -161,7 +160,16 @@ def _kept_by_the_thread(work: Work, known: Sequence[Reuse], flows: Traffic) -> I
             ),
         )
     size = sum(one.block * one.width for one in mine)
-    if size <= MOST_SHARED:
+    if values > MOST_REGISTERS and size > MOST_SHARED:
+        yield Variant(
+            "one pass",
+            Fix(keep=keep, latency=waits, resources=_without_l1(fewer)),
+            change=(
+                f"Read it in fewer passes: a thread loads the same {values:.0f} words {1.0 / stays:.0f} times over, more "
+                "than registers or shared memory hold. Sums, squares and largest values can be had in one pass (online)."
+            ),
+        )
+    elif size <= MOST_SHARED:
         again = float(((1.0 - keep) * work.executed)[list(rows)].sum())
         first = float((keep * work.executed)[list(rows)].sum())
         waits[list(rows)] += (1.0 - stays) / stays * _shared_wait(work)[list(rows)]
