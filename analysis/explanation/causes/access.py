@@ -229,7 +229,7 @@ def narrow_access(work: Work) -> Iterator[Candidate]:
     helpers = _overhead(work, narrow)
     helping = keep.copy()
     if work.total_executed >= BUSY_THREAD * count:
-        helpers &= ~_computing(work)
+        helpers &= ~computing(work)
     helping[helpers & ~narrow] = ratio
     resources = _same_traffic(work, keep)
     middle, cautious = 0.5 * (keep + helping), keep
@@ -294,7 +294,7 @@ def _narrow(work: Work) -> Mask:
     return narrow
 
 
-def _computing(work: Work) -> Mask:
+def computing(work: Work) -> Mask:
     """What computes the values that are stored, or reads loaded ones: the rest finds their places and counts them."""
     code = work.code
     assert code is not None

@@ -19,7 +19,7 @@ from gemmprof.analysis.explanation.candidate import (
     keep_of,
     share,
 )
-from gemmprof.analysis.explanation.causes.access import REDUNDANT, WIDE, _computing, address_registers
+from gemmprof.analysis.explanation.causes.access import REDUNDANT, WIDE, address_registers, computing
 from gemmprof.analysis.explanation.code import latency
 from gemmprof.analysis.explanation.code.address_forms import LOOK_UP, Form, checked_forms
 from gemmprof.analysis.explanation.code.attribution import LONG
@@ -36,7 +36,7 @@ LOADED_AGAIN = 0.9
 MOST_LOADS = 0.5
 """Share of the loads whose addresses are known, from which on what they load again is counted, not guessed."""
 MOST_REGISTERS, MOST_SHARED, TILE = 64, 96 * 1024, 16 * 1024
-"""Words that a thread can keep, and bytes that a block can, beside what it works with; bytes of a tile of a longer loop."""
+"""Words that a thread can keep and bytes that a block can, beside what they work with; those of a loop's tile."""
 OUTPUTS = 4
 """Results that a thread computes in place of one."""
 SHARED_SECTORS = 1.8
@@ -50,8 +50,13 @@ FULL_L2 = 0.75
 def redundant_loads(work: Work) -> Iterator[Candidate]:
     """Each byte loaded once, into registers or shared memory.
 
-    Fixed: loads whose address does not change in a loop leave it. Of the others ``fetched / asked`` sectors
-    stay on the way from L1, and what threads share is read from shared memory instead, a pass a request.
+    What is loaded again is counted from the addresses, where those of most loads are known. Fixed, one of these: what
+    a thread loads again in another pass is kept, in registers (their loop unrolled, so that its loads are under way
+    together), in shared memory, or by making one pass of several; a thread computes four neighbours' results, and
+    loads, addresses, loop and blocks are as many as these need together; a block loads what differs once and reads
+    shared memory, with the stores, passes and barriers that this takes. Loads that stay are those that L1 had not,
+    and wait as long. Loads whose address does not change in a loop leave it. Where addresses are not known,
+    `fetched / asked` of the sectors stay.
     """
     if work.code is None:
         return
@@ -70,12 +75,10 @@ def redundant_loads(work: Work) -> Iterator[Candidate]:
     counted[[row for one in known for row in one.rows]] = True
     told = share(float(work.executed[counted].sum()), float(work.executed[loads].sum())) >= MOST_LOADS
     variants: list[Variant] = []
+    passes: list[Variant] = []
     if told:
-        variants += [
-            *_kept_by_the_thread(work, known, flows),
-            *_more_outputs(work, known),
-            *_tile(work, known),
-        ]
+        passes += _kept_by_the_thread(work, known, flows)
+        variants += [*passes, *_more_outputs(work, known), *_tile(work, known)]
     keep = keep_of(work)
     again = np.zeros(len(keep), dtype=bool)
     if ratio >= REDUNDANT and not told:
@@ -106,9 +109,8 @@ def redundant_loads(work: Work) -> Iterator[Candidate]:
         return
     attributed = work.executed * (1.0 - keep)
     for one in known:
-        attributed[list(one.rows)] = work.executed[list(one.rows)] * (
-            1.0 - one.block / work.profile.launch.threads_per_block / one.asked
-        )
+        once_a_block = one.block / work.profile.launch.threads_per_block
+        attributed[list(one.rows)] = work.executed[list(one.rows)] * (1.0 - once_a_block / one.asked)
     yield Candidate(
         cause="redundant_loads",
         variants=tuple(variants),
@@ -123,7 +125,7 @@ def redundant_loads(work: Work) -> Iterator[Candidate]:
         ),
         attributed=np.maximum(attributed, 0.0),
         # Sharing through shared memory is a rewrite; what is wrong with the code as it stands comes first.
-        rank=SPECIFIC if invariant.any() or same.any() else LATENCY,
+        rank=SPECIFIC if invariant.any() or same.any() or passes else LATENCY,
     )
 
 
@@ -147,13 +149,22 @@ def _kept_by_the_thread(work: Work, known: Sequence[Reuse], flows: Traffic) -> I
     blocks = max(1.0, (work.resident_warps or 1.0) * 32.0 / launch.threads_per_block)
     held = sum(one.block * one.width * (blocks if one in mine else 1.0) for one in known)
     lost = held > (latency.l1_bytes(work) or 0.0)
-    left = max(flows.missed - again, float((work.global_ideal * keep)[list(rows)].sum())) if lost else flows.missed
+    left = (
+        max(flows.missed - again, float((work.global_ideal * keep)[list(rows)].sum()))
+        if lost
+        else flows.missed
+    )
     fewer = flows.factors(left, flows.written, dram_read=min(flows.dram_read, left))
     waits = _first_waits(work, keep, left)
     if values <= MOST_REGISTERS:
         yield Variant(
             f"kept in registers, {values:.0f} a thread",
-            Fix(keep=keep, latency=_all_at_once(work, mine, waits), resources=_without_l1(fewer), registers=round(values)),
+            Fix(
+                keep=keep,
+                latency=_all_at_once(work, mine, waits),
+                resources=_without_l1(fewer),
+                registers=round(values),
+            ),
             change=(
                 f"Load it once and keep it: a thread loads the same {values:.0f} words "
                 f"{1.0 / stays:.0f} times over. Registers hold them between the passes."
@@ -165,8 +176,8 @@ def _kept_by_the_thread(work: Work, known: Sequence[Reuse], flows: Traffic) -> I
             "one pass",
             Fix(keep=keep, latency=waits, resources=_without_l1(fewer)),
             change=(
-                f"Read it in fewer passes: a thread loads the same {values:.0f} words {1.0 / stays:.0f} times over, more "
-                "than registers or shared memory hold. Sums, squares and largest values can be had in one pass (online)."
+                f"Read it in fewer passes: a thread loads the same {values:.0f} words {1.0 / stays:.0f} times over, "
+                "more than registers or shared memory hold. Sums and largest values can be had in one pass (online)."
             ),
         )
     elif size <= MOST_SHARED:
@@ -213,13 +224,13 @@ def _all_at_once(work: Work, mine: Sequence[Reuse], waits: Array) -> Array:
     code = work.code
     assert code is not None
     found = waits.copy()
-    loads = np.flatnonzero(_global_loads(work))
+    loads = [int(at) for at in np.flatnonzero(_global_loads(work))]
     for one in mine:
         for row in one.rows:
             loop = code.loop_of(row)
             if loop is not None:
                 together = sum(1 for other in one.rows if other in loop)
-                for at in (int(at) for at in loads if at in loop):
+                for at in (at for at in loads if at in loop):
                     found[at] = min(found[at], waits[at] * min(1.0, together / one.thread))
     return found
 
@@ -254,12 +265,10 @@ def _more_outputs(work: Work, known: Sequence[Reuse]) -> Iterator[Variant]:
     def fix(times: int) -> Fix:
         keep = keep_of(work)
         plain = work.executed > 0
-        plain &= ~_computing(work) & ~work.where(lambda line: bool(line.space) or line.opcode == "BAR")
+        plain &= ~computing(work) & ~work.where(lambda line: bool(line.space) or line.opcode == "BAR")
         keep[plain] = 1.0 / times
         served = serving(work, {row for one in known for row in one.rows})
-        keep[list(served)] = share(
-            sum(one.outputs[axis, times] for one in known), times * distinct
-        )
+        keep[list(served)] = share(sum(one.outputs[axis, times] for one in known), times * distinct)
         for one in known:
             keep[list(one.rows)] = one.outputs[axis, times] / (times * one.thread)
         warps = launch.blocks * launch.threads_per_block / 32.0 / times / work.sms
@@ -302,6 +311,7 @@ def _tile(work: Work, known: Sequence[Reuse]) -> Iterator[Variant]:
     waits[rows] += (1.0 - keep[rows]) / np.maximum(keep[rows], 1e-6) * _shared_wait(work)[rows]
     tiles = max(1.0, sum(one.block * one.width for one in shared) / max(1.0, size))
     warps = work.profile.launch.blocks * max(1.0, threads / 32.0)
+    again = threads * sum(one.asked for one in shared) / max(1.0, sum(one.block for one in shared))
     yield Variant(
         f"tile in shared memory, {max(1.0, size / 1024):.0f} KiB a block",
         Fix(
@@ -315,7 +325,7 @@ def _tile(work: Work, known: Sequence[Reuse]) -> Iterator[Variant]:
         ),
         change=(
             f"Load what a block shares once into shared memory: its threads ask for "
-            f"{threads * sum(one.asked for one in shared) / max(1.0, sum(one.block for one in shared)):.0f} times as much as differs."
+            f"{again:.0f} times as much as differs."
         ),
     )
 
@@ -412,8 +422,8 @@ def cache_locality(work: Work) -> Iterator[Candidate]:
 
 
 def _as_records(work: Work, flows: Traffic) -> Candidate | None:
-    """Look-ups at one place in several arrays: each fetches a sector for a few bytes, a record would bring all in one."""
-    groups: dict[object, dict[frozenset[object], list[Form]]] = {}
+    """Look-ups at one place in several arrays: each fetches a sector for a few bytes, a record brings all in one."""
+    groups: dict[tuple[object, int, object], dict[frozenset[object], list[Form]]] = {}
     for index, one in checked_forms(work).items():
         form = one.form
         line = work.sass[index]
@@ -431,8 +441,8 @@ def _as_records(work: Work, flows: Traffic) -> Candidate | None:
     keep = keep_of(work)
     asked = left = 0.0
     widest, arrays_of_it = 0, 0
-    for (_, width, _), arrays in groups.items():  # type: ignore[misc]
-        several = [forms for forms in arrays.values() if len(forms) == len(next(iter(arrays.values())))]
+    for (_, width, _), by_array in groups.items():
+        several = [forms for forms in by_array.values() if len(forms) == len(next(iter(by_array.values())))]
         count = len(several)
         if count < 2:
             continue

@@ -13,7 +13,7 @@ from recorded_data import ROOT, ReadRecorded
 from gemmprof import metrics
 from gemmprof.analysis.explanation import engine, explain
 from gemmprof.analysis.explanation.candidate import LATENCY, SPECIFIC, Candidate, Variant
-from gemmprof.analysis.explanation.causes.access import _computing, uncoalesced_access
+from gemmprof.analysis.explanation.causes.access import computing, uncoalesced_access
 from gemmprof.analysis.explanation.causes.arithmetic import non_fused_arithmetic
 from gemmprof.analysis.explanation.causes.atomics import global_atomics
 from gemmprof.analysis.explanation.causes.grid import uneven_work
@@ -224,5 +224,5 @@ class TestNarrow:
             "STG.E [R10.64], R6 ;",
             "EXIT ;",
         )
-        computing = np.flatnonzero(_computing(made(*lines)))
-        assert list(computing) == list(range(3, 33))
+        found = np.flatnonzero(computing(made(*lines)))
+        assert list(found) == list(range(3, 33))

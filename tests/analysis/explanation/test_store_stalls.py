@@ -60,7 +60,7 @@ class TestHalfSectors:
     def test_averages_alone_do_not_show_it(self) -> None:
         found = work(half_sectors())
         (candidate,) = uncoalesced_access(found)
-        assert TimeModel(found).saves(replace(candidate.fix, stalled=0.0)) < 0.02 < candidate.fix.stalled
+        assert TimeModel(found).saves(replace(candidate.fix, stalled=0.0)) < 0.03 < candidate.fix.stalled
 
     def test_without_samples_it_is_as_before(self) -> None:
         profile = half_sectors()

@@ -1,0 +1,69 @@
+"""What threads load again, counted from addresses, and what writing it otherwise brings, beside what was measured."""
+
+from __future__ import annotations
+
+import json
+from functools import cache
+
+import pytest
+from recorded_data import DATA
+
+from gemmprof.analysis.explanation.causes.access import uncoalesced_access
+from gemmprof.analysis.explanation.causes.reuse import cache_locality, redundant_loads
+from gemmprof.analysis.explanation.demands.footprint import arrays
+from gemmprof.analysis.explanation.demands.time_model import TimeModel
+from gemmprof.analysis.explanation.demands.work import Work, work
+from gemmprof.analysis.reading.report import read_report
+from gemmprof.model import KernelProfile
+
+STUDIES = DATA / "variants" / "h200"
+
+
+@cache
+def launches(report: str) -> tuple[KernelProfile, ...]:
+    return read_report(STUDIES / report)
+
+
+@cache
+def study(name: str) -> tuple[Work, dict[str, float]]:
+    """The flawed kernel, and what each fix saves."""
+    listed = json.loads((STUDIES / "studies.json").read_text("utf-8"))["studies"]
+    one = next(one for one in listed if one["study"] == name)
+    kernel = one["kernel"]
+    saved = {fix["side"]: 1.0 - fix["time_ns"] / kernel["time_ns"] for fix in one["fixes"]}
+    return work(launches(kernel["report"])[kernel["launch"]]), saved
+
+
+def test_a_stencil_s_taps_and_what_neighbours_share() -> None:
+    found, _ = study("depthwise_conv_3x3")
+    weights, image = sorted(arrays(found), key=lambda one: one.block)
+    assert (weights.asked, weights.thread, weights.block) == (9.0, 9.0, 9.0)  # the same for all threads
+    assert (image.asked, image.thread) == (9.0, 9.0)
+    assert image.block == (32 + 2) * (8 + 2)  # a tile of 32 x 8 with its border
+    assert image.outputs["y", 4] == 3 * (4 + 2)  # a column of four
+
+
+def test_three_passes_over_a_row_load_it_three_times() -> None:
+    found, _ = study("layer_norm_three_passes")
+    (row,) = (one for one in arrays(found) if len(one.rows) == 3)
+    assert row.thread == pytest.approx(row.asked / 3)
+    assert row.block == pytest.approx(512 * row.thread)
+
+
+@pytest.mark.parametrize(
+    ("name", "cause", "variant", "side"),
+    [
+        ("layer_norm_three_passes", redundant_loads, "kept in registers", "registers"),
+        ("triton_cross_entropy_passes", redundant_loads, "one pass", "online"),
+        ("depthwise_conv_3x3", redundant_loads, "registers, 4 outputs", "column"),
+        ("conv1d_causal", redundant_loads, "registers, 4 outputs", "eight_outputs"),
+        ("gather_field_scattered", cache_locality, "3 arrays as one", "packed"),
+        ("tridiagonal_thomas", uncoalesced_access, "neighbouring threads", "interleaved"),
+    ],
+)
+def test_a_variant_brings_what_it_brought(name: str, cause: object, variant: str, side: str) -> None:
+    found, saved = study(name)
+    assert callable(cause)
+    (candidate,) = cause(found)
+    (one,) = (one for one in candidate.variants if one.name.startswith(variant))
+    assert TimeModel(found).saves(one.fix) == pytest.approx(saved[side], abs=0.1)
