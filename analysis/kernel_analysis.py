@@ -220,6 +220,15 @@ class KernelAnalysis:
             raise _no_such_result(kind, self.results) from None
         return result
 
+    def field(self, kind: type[Any], *path: str) -> Any:
+        """A field of an analysis' result by its path (``Roofline, "main", "percent"``); None where there is none."""
+        found: Any = self.get(kind)
+        for name in path:
+            if found is None or isinstance(found, NotCollected):
+                return None
+            found = getattr(found, name)
+        return found
+
     def _repr_html_(self) -> str:
         return view_of(self).html(self)
 

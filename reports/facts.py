@@ -34,8 +34,8 @@ Tile = tuple[str, str, str]  # name, value, and a remark below it ('' if none)
 
 def achieved_occupancy(analysis: KernelAnalysis) -> float | None:
     """Warps that were active on an SM, per cent of the most that it can hold; None where the occupancy section is."""
-    result = analysis.get(LaunchOccupancy)
-    return result.achieved_percent if isinstance(result, LaunchOccupancy) else None
+    found: float | None = analysis.field(LaunchOccupancy, "achieved_percent")
+    return found
 
 
 def gpu_index(profile: KernelProfile) -> int | None:
@@ -60,8 +60,8 @@ def whose(profile: KernelProfile) -> str:
 
 def theoretical_occupancy(analysis: KernelAnalysis) -> float | None:
     """The same as far as the launch configuration allows; None if not collected."""
-    result = analysis.get(LaunchOccupancy)
-    return result.theoretical_percent if isinstance(result, LaunchOccupancy) else None
+    found: float | None = analysis.field(LaunchOccupancy, "theoretical_percent")
+    return found
 
 
 def counters_of(analysis: KernelAnalysis) -> list[tuple[str, str, str]]:

@@ -65,7 +65,7 @@ def session_facts(session: Session, plan: Plan) -> list[tuple[str, str]]:
         return []
     details = kernels[0].profile.session
     facts = [("GPU", ", ".join(dict.fromkeys(kernel.profile.device.name for kernel in kernels)))]
-    clocks = [light.sm_clock_hz for kernel in kernels if (light := _light(kernel)) and light.sm_clock_hz]
+    clocks = [clock for kernel in kernels if (clock := kernel.field(SpeedOfLight, "sm_clock_hz"))]
     if clocks:
         span = hertz(min(clocks))
         if hertz(max(clocks)) != span:
@@ -81,11 +81,6 @@ def session_facts(session: Session, plan: Plan) -> list[tuple[str, str]]:
     if session.selected:
         facts.append(("Chosen by", session.selected))
     return facts
-
-
-def _light(kernel: KernelAnalysis) -> SpeedOfLight | None:
-    light = kernel.get(SpeedOfLight)
-    return light if isinstance(light, SpeedOfLight) else None
 
 
 def _versions(details: SessionDetails) -> list[tuple[str, str]]:

@@ -121,10 +121,8 @@ def launch_row(
     analysis: KernelAnalysis, page: KernelPage | None, place: int = 0, family: Family | None = None
 ) -> LaunchRow:
     """What a table says of one launch."""
-    light, states = analysis.get(SpeedOfLight), analysis.get(WarpStates)
-    main = states.main_stall if isinstance(states, WarpStates) else None
     profile = analysis.profile
-    known = isinstance(light, SpeedOfLight)
+    known = isinstance(analysis.get(SpeedOfLight), SpeedOfLight)
     return LaunchRow(
         page=page,
         place=place,
@@ -133,9 +131,9 @@ def launch_row(
         name=profile.name,
         grid=profile.launch.grid,
         block=profile.launch.block,
-        duration_ns=light.duration_ns if isinstance(light, SpeedOfLight) else None,
+        duration_ns=analysis.field(SpeedOfLight, "duration_ns"),
         figures={column.key: column.value(analysis) for column in COLUMNS},
-        stall=main.reason.title.removeprefix("Stall ") if main is not None else "",
+        stall=(analysis.field(WarpStates, "main_stall", "reason", "title") or "").removeprefix("Stall "),
         limited_by=analysis.verdict.limited_by if known else "",
         family=family or (page.family if page is not None else None),
         process=process_of(profile),

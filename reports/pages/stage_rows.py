@@ -33,23 +33,11 @@ class Column:
     value: Callable[[KernelAnalysis], float | None]
 
 
-def _field(kind: type, *path: str) -> Callable[[KernelAnalysis], Any]:
-    """A field of an analysis' result, by its path; of what was not collected there is none."""
-
-    def value(one: KernelAnalysis) -> Any:
-        found: Any = one.get(kind)
-        for name in path:
-            found = getattr(found, name, None)
-        return found
-
-    return value
-
-
 # One more figure on the index is one more entry.
 COLUMNS = (
-    Column("compute", "Compute", formatting.percent, _field(SpeedOfLight, "sm_percent")),
-    Column("memory", "Memory", formatting.percent, _field(SpeedOfLight, "memory_percent")),
-    Column("peak", "% of peak", formatting.percent, _field(Roofline, "main", "percent")),
+    Column("compute", "Compute", formatting.percent, lambda one: one.field(SpeedOfLight, "sm_percent")),
+    Column("memory", "Memory", formatting.percent, lambda one: one.field(SpeedOfLight, "memory_percent")),
+    Column("peak", "% of peak", formatting.percent, lambda one: one.field(Roofline, "main", "percent")),
     Column("occupancy", "Occupancy", formatting.occupancy, achieved_occupancy),
     Column("registers", "Registers", formatting.number, lambda one: one.profile.launch.registers_per_thread),
 )

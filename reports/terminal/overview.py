@@ -171,11 +171,7 @@ def headline(session: Session) -> str:
 def facts(session: Session) -> str:
     """Time on the GPU, clocks, ncu, date: what a reader needs to trust the rest."""
     total = sum(family.total_ns or 0.0 for family in session.by_time)
-    clocks = [
-        light.sm_clock_hz
-        for kernel in session.kernels
-        if isinstance(light := kernel.get(SpeedOfLight), SpeedOfLight) and light.sm_clock_hz
-    ]
+    clocks = [clock for one in session.kernels if (clock := one.field(SpeedOfLight, "sm_clock_hz"))]
     details = session.kernels[0].profile.session
     parts = [f"{nanoseconds(total)} under the profiler"] if total else []
     if clocks:
