@@ -1,6 +1,7 @@
 """Where cuBLAS loses against its neighbours: times of torch.mm around sizes that people use, and the kernels it chose.
 
-    python tools/record_cliffs.py OUT.json [--repetitions 20] [--seconds 70]
+    python tools/record_cliffs.py OUT.json [--repetitions 20] [--seconds 60]      # on a GPU
+    python tools/record_cliffs.py --write H200.json H100.json                     # here: the table and its page
 
 Every group of neighbours is timed in one process in random turns, L2 flushed before each call; medians and the middle
 80 % are kept, clocks and power before, in between and after.
@@ -20,6 +21,9 @@ from typing import Any
 
 from bench_hgemm import FLUSH_BYTES, card_state
 
+from gemmprof.analysis.explanation.causes.library_calls import TIMES, WHOLE, cards, padded, reduced
+
+PAGE = Path(__file__).resolve().parent.parent / "docs" / "cublas_cliffs.md"
 SLEEP_CYCLES = 2_000_000  # a millisecond: all of a turn is enqueued while the GPU still sleeps
 STEPS = (-32, -16, -8, -4, -2, -1, 0, 1, 2, 4, 8, 16, 32, 64)
 FEW = (1, 2, 3, 4, 5, 6, 7, 8, 9, 12, 16, 17, 24, 32, 33, 48, 64, 65, 96, 128, 129, 192, 256, 257)
@@ -269,20 +273,194 @@ def record(out: Path, repetitions: int, seconds: float) -> None:
     write()
 
 
+def pack(recorded: Sequence[Path]) -> None:
+    """Put recorded times into the package: names once, a row a product."""
+    cards = []
+    for file in recorded:
+        found = json.loads(file.read_text(encoding="utf-8"))
+        groups, kernels = ({}, {})  # type: dict[str, int], dict[str, int]
+        rows = [
+            [
+                groups.setdefault(row["group"], len(groups)),
+                row["type"],
+                row["layout"],
+                *row["shape"],
+                row.get("call", "mm"),
+                *row.get("view", (0, 0)),
+                row["us"],
+                row["p10"],
+                row["p90"],
+                row.get("best"),
+                [kernels.setdefault(name.partition("<cublas")[0], len(kernels)) for name in row["kernels"]],
+            ]
+            for row in found["rows"]
+        ]
+        version = found["cublas"]
+        cards.append(
+            {
+                "name": "H200" if "H200" in found["card"] else "H100",
+                "cublas": f"{version // 10000}.{version // 100 % 100}.{version % 100}",
+                "torch": found["torch"],
+                "date": found["date"],
+                "states": [found[when] for when in ("before", "loaded", "after")],
+                "groups": list(groups),
+                "kernels": list(kernels),
+                "rows": rows,
+            }
+        )
+    TIMES.write_text(
+        json.dumps({"cards": cards}, separators=(",", ":")).replace("],[", "],\n[") + "\n", encoding="utf-8"
+    )
+
+
+def _table(titles: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
+    heads = [f"| {' | '.join(titles)} |", f"|{'---|' + '---:|' * (len(titles) - 1)}"]
+    return ["", *heads, *(f"| {' | '.join(row)} |" for row in rows), ""]
+
+
+Key = tuple[str, str, tuple[int, int, int], str, int, int]
+
+
+def _key(type_: str, shape: tuple[int, int, int], call: str = "mm", offset: int = 0, pitch: int = 0) -> Key:
+    return type_, "tn", shape, call, offset, pitch
+
+
+def _both(key: Key, over: Key | None = None, *, speed: bool = False) -> str:
+    """Microseconds of a product on both cards, or its time over another's, or its TFLOP/s."""
+    told = []
+    for card in cards():
+        times = {
+            _key(o.type, o.shape, o.call, o.offset, o.pitch): o.us for o in card.products if o.layout == "tn"
+        }
+        m, n, k = key[2]
+        value = 2e-6 * m * n * k / times[key] if speed else times[key] / (times[over] if over else 1.0)
+        told.append(f"{value:.2f}" if value < 10 else f"{value:.1f}" if value < 100 else f"{value:.0f}")
+    return " / ".join(told)
+
+
+def page() -> str:
+    """docs/cublas_cliffs.md."""
+    found = cards()
+    names = " / ".join(card.name for card in found)
+    lines = [
+        "# Where cuBLAS loses against its neighbours",
+        "",
+        "Written by `tools/record_cliffs.py`. torch.mm (row-major, the second operand stored as N × K unless said "
+        f"otherwise), {' and '.join(f'{len(card.products)} products on an {card.name}' for card in found)}: groups of "
+        "neighbours in random turns, L2 flushed before each call, medians of 20. The advice on library calls "
+        "([explain.md](explain.md)) reads the same numbers.",
+        "",
+    ]
+    for card in found:
+        lines.append(
+            f"- {card.name}: cuBLAS {card.cublas}, torch {card.torch}, {card.date}; SM clock, power, °C before, after "
+            f"the timing and at the end: {'; '.join(card.states)}."
+        )
+    lines += ["", "## What padding and TF32 save", "", "Share of the time: median and the middle 80 %."]
+    keys = sorted({key for card in found for key in padded(card)})
+    rows = []
+    for type_, elements in keys:
+        cells = [_spread([saved for _, saved in padded(card).get((type_, elements), [])]) for card in found]
+        rows.append([f"{type_}, rows multiples of {elements}: pad to {WHOLE[type_]}", *cells])
+    rows.append(["FP32 as TF32", *(_spread([saved for _, saved in reduced(card)]) for card in found)])
+    lines += _table(("call", *(card.name for card in found)), rows)
+    lines += ["## One size a little off", "", f"Time over that of the size in the middle, {names}."]
+    steps = (-4, -2, -1, 1, 2, 4, 8)
+    rows = []
+    for type_, bases in BASES.items():
+        for base in bases:
+            for axis, which in enumerate("MNK"):
+                moved = [
+                    (base[0] + step * (axis == 0), base[1] + step * (axis == 1), base[2] + step * (axis == 2))
+                    for step in steps
+                ]
+                name = f"{type_} {' × '.join(map(str, base))}, {which}"
+                rows.append([name, *(_both(_key(type_, shape), _key(type_, base)) for shape in moved)])
+    lines += _table(("product", *(f"{step:+d}" for step in steps)), rows)
+    lines += ["## Few rows", "", f"Microseconds, {names}: N × K stays, M is in the head."]
+    few = (1, 2, 3, 4, 8, 16, 17, 32, 33, 64, 65, 128, 129, 256, 257)
+    layers = (("bf16", 4096, 4096), ("bf16", 14336, 4096), ("fp32", 4096, 4096), ("tf32", 4096, 4096))
+    rows = [[f"{t} {n} × {k}", *(_both(_key(t, (m, n, k))) for m in few)] for t, n, k in layers]
+    lines += _table(("N × K", *map(str, few)), rows)
+    lines += ["## Few columns", "", f"Microseconds, {names}: M = K = 4096, N is in the head."]
+    rows = [[t, *(_both(_key(t, (4096, n, 4096))) for n in NARROW)] for t in ("bf16", "fp32", "tf32")]
+    lines += _table(("", *map(str, NARROW)), rows)
+    lines += ["## Long, tall, flat", "", f"TFLOP/s, {names}."]
+    sides = ((64, 65536), (128, 32768), (256, 16384), (512, 8192), (1024, 4096), (2048, 2048))
+    rows = []
+    for t in ("bf16", "fp32", "tf32"):
+        rows += [
+            [f"{t} side × side × length", *(_both(_key(t, (s, s, w)), speed=True) for s, w in sides)],
+            [f"{t} length × side × side", *(_both(_key(t, (w, s, s)), speed=True) for s, w in sides)],
+            [f"{t} side × length × side", *(_both(_key(t, (s, w, s)), speed=True) for s, w in sides)],
+        ]
+    lines += _table(("", *(f"{s}, {w}" for s, w in sides)), rows)
+    lines += ["## A bias added", "", f"Time of addmm over mm, {names}: K = 4096."]
+    rows = []
+    for t in ("bf16", "fp32"):
+        for m in (16, 128, 1024, 4096):
+            shapes = [(m, n, 4096) for n in (4095, 4096, 4097)]
+            rows.append([f"{t} M {m}", *(_both(_key(t, shape, "addmm"), _key(t, shape)) for shape in shapes)])
+    lines += _table(("", "N 4095", "N 4096", "N 4097"), rows)
+    lines += [
+        "## Where an operand begins, and how long its rows are",
+        "",
+        f"Time over that of the aligned operand, {names}: BF16, N = K = 4096; the first operand begins so many "
+        "elements later, its rows are so many longer than K.",
+    ]
+    views = ((0, 8), (4, 8), (2, 8), (1, 8), (0, 4), (0, 2), (0, 1))
+    rows = []
+    for m in (512, 4096):
+        base = (m, 4096, 4096)
+        plain = _key("bf16", base, "view")
+        rows.append([f"M {m}", *(_both(_key("bf16", base, "view", *view), plain) for view in views)])
+    lines += _table(("", *(f"+{a}, rows +{b}" for a, b in views)), rows)
+    worst = [max(one.us / one.best for one in card.products if one.best) for card in found]
+    lines += [
+        "## Would another of cublasLt's proposals help?",
+        "",
+        f"Of the BF16 products around 4096³ and 512 × 4096 × 4096 the fastest of sixteen proposals is at most "
+        f"{' / '.join(f'{one:.2f}' for one in worst)} times as fast as what torch.mm took ({names}): the cliffs are "
+        "the library's, not its heuristics'.",
+        "",
+    ]
+    return "\n".join(lines)
+
+
+def _spread(savings: Sequence[float]) -> str:
+    if not savings:
+        return "–"
+    ranked = sorted(savings)
+    tenth = len(ranked) // 10
+    low, middle, high = ranked[tenth], statistics.median(ranked), ranked[-1 - tenth]
+    return f"{100 * middle:.0f} % ({100 * low:.0f} to {100 * high:.0f}, {len(ranked)} pairs)"
+
+
 def main() -> None:
-    """Record, or say what would be."""
+    """Record; or pack what was recorded and write its page."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("out", type=Path)
+    parser.add_argument("out", type=Path, nargs="?")
+    parser.add_argument(
+        "--write", type=Path, nargs="+", metavar="JSON", help="what was recorded, a file a card"
+    )
+    parser.add_argument("--page", action="store_true", help="write the page from the package's table")
     parser.add_argument("--repetitions", type=int, default=20)
     parser.add_argument("--seconds", type=float, default=60.0, help="no group is begun after so many")
     parser.add_argument("--dry-run", action="store_true", help="print how many points there are")
     options = parser.parse_args()
+    if options.write:
+        pack(options.write)
+    if options.write or options.page:
+        PAGE.write_text(page(), encoding="utf-8")
+        return
     if options.dry_run:
         found = list(points())
         print(len(found), "points in", len({point.group for point in found}), "groups")
         return
+    if options.out is None:
+        parser.error("name the file to write")
     record(options.out, options.repetitions, options.seconds)
 
 

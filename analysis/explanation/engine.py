@@ -158,7 +158,7 @@ def _measured(found: Work) -> list[Weighed]:
         Weighed(
             one, tuple((variant, Prediction(*variant.known)) for variant in one.variants if variant.known)
         )
-        for one in offered(found, ())
+        for one in offered(found, detect(found))
     ]
     return sorted((one for one in told if one.variants), key=lambda one: -one.prediction.saves)
 

@@ -2,8 +2,8 @@
 
 Code of one's own CUDA is left to the causes. Triton's and CUTLASS's programmers change other things for the same flaw;
 of a library only the call can be changed, so a flaw of its code is no finding unless a call avoids it. Sizes come from
-the time model, or from times of cuBLAS that were recorded (`library_calls`); where neither knows, a sentence stands
-without one.
+the time model, or from times of cuBLAS that were recorded (`causes.library_calls`); where neither knows, a sentence
+stands without one.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
 from gemmprof.analysis.explanation.candidate import Candidate
+from gemmprof.analysis.explanation.causes.library_calls import in_fp32, without_padding
 from gemmprof.analysis.explanation.demands.work import Work
 from gemmprof.analysis.inputs.owners import Owner, owner_of
 from gemmprof.model import KernelProfile
@@ -263,16 +264,20 @@ def offered(work: Work, found: Iterable[Candidate]) -> Iterator[Candidate]:
     """The candidates that the kernel's owner can do something about, in its words."""
     owner = owner_of(work.profile)
     words = WORDS.get(owner.key, {} if owner.editable else ANY_LIBRARY)
-    for candidate in found:
-        said = words.get(candidate.cause)
+    everything = tuple(found)
+    measured = {one.cause for one in everything if one.variants[0].known is not None}
+    for candidate in everything:
+        said, known = words.get(candidate.cause), candidate.variants[0].known is not None
         path = _TAKEN_BY.get(candidate.cause)
+        if candidate.cause in measured and not known:
+            continue  # what was timed says more than a model
         if owner.key == "torch" and path is not None and not path.search(work.profile.name):
             continue
         if said is not None and owner.key == "cutlass":
             yield replace(candidate, change=f"{candidate.change} In CUTLASS: {said[1]}")
         elif said is not None:
             yield _in_words(work, candidate, said, owner)
-        elif owner.editable and owner.key != "triton":
+        elif known or (owner.editable and owner.key != "triton"):
             yield candidate
 
 
@@ -334,8 +339,8 @@ def levers(profile: KernelProfile) -> tuple[str, ...]:
         return (
             "A change of layout between NCHW and NHWC: with channels_last throughout, these launches go away.",
         )
-    if owner.key == "cublas" and "splitKreduce" in name:
-        return ("The second half of a product whose K was split: fewer, larger products need none.",)
+    if owner.key == "cublas":
+        return tuple(_of_a_product(profile))
     if owner.key == "nccl":
         return ("A collective waits for the slowest rank and the links, of which this report says nothing.",)
     if owner.key == "attention" and re.search(r"_f32_|float,", name):
@@ -345,3 +350,18 @@ def levers(profile: KernelProfile) -> tuple[str, ...]:
             "Code that torch.compile wrote: change the operators it fuses, its mode, or the layout of its inputs.",
         )
     return ()
+
+
+def _of_a_product(profile: KernelProfile) -> Iterator[str]:
+    """Sentences on a call of cuBLAS."""
+    if "splitKreduce" in profile.name:
+        yield "The second half of a product whose K was split: fewer, larger products need none."
+    if re.search(r"gemv|dot_kernel|gemmk1|gemmSN", profile.name):
+        yield (
+            "A product with one row or few: rows that meet the same matrix take about as long together as one does "
+            "(docs/cublas_cliffs.md): batch them."
+        )
+    if without_padding(profile) is not None:
+        yield "Rows of its operands are no multiples of 16 bytes; padded, they take this architecture's own kernels."
+    if in_fp32(profile):
+        yield "FP32 on the FMA pipe: TF32 or BF16 operands take the tensor cores, where their precision suffices."

@@ -12,6 +12,7 @@ from gemmprof.analysis.explanation.causes import (
     atomics,
     barriers,
     grid,
+    library_calls,
     reuse,
     shared,
     tensor,
@@ -58,6 +59,8 @@ _TABLE: tuple[tuple[Detector, Mapping[str, str]], ...] = (
     (waits.memory_latency, {"memory_latency": "Memory latency"}),
     (waits.instruction_latency, {"instruction_latency": "Instruction latency"}),
     (waits.serial_wgmmas, {}),
+    (library_calls.unaligned_operands, {"unaligned_operands": "Unaligned operands"}),
+    (library_calls.fp32_products, {}),
 )
 CAUSES: dict[str, str] = {name: title for _, titles in _TABLE for name, title in titles.items()}
 

@@ -1,0 +1,212 @@
+"""Calls of cuBLAS that its own times say are slow: operands that are not aligned, FP32 where TF32 would do.
+
+The sizes of a product are not in a report; the name of the kernel says which alignment of operands and which type it
+was chosen for. What another call brings was timed on two cards (``cublas.json``, `tools/record_cliffs.py`): for others,
+and for other kernels, no size is given.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import statistics
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from gemmprof.analysis.explanation.candidate import Candidate, Variant, derived
+from gemmprof.analysis.explanation.demands.time_model import Fix
+from gemmprof.analysis.explanation.demands.work import Work
+from gemmprof.analysis.inputs.owners import owner_of
+from gemmprof.model import KernelProfile
+
+TIMES = Path(__file__).with_name("cublas.json")
+WHOLE = {"bf16": 8, "fp16": 8, "tf32": 4}
+"""Elements in 16 bytes, the alignment that TMA and the fastest kernels need."""
+NEAR, ENOUGH = 3.0, 5
+"""Timed products whose time is within this factor of a launch's are like it; of fewer no size is said."""
+_ALIGN = re.compile(r"tensorop\w*?_align(\d)")
+_FP32 = re.compile(r"ffma|simt_sgemm|(?:volta|turing|ampere|maxwell|pascal)_sgemm_|sgemm_largek|magma_sgemm")
+
+
+@dataclass(frozen=True, slots=True)
+class Timed:
+    """One timed product.
+
+    Attributes:
+        group: what its neighbours differ in.
+        layout: ``tn`` where the second operand is stored as N × K, else ``nn``.
+        shape: M, N, K.
+        call: ``mm``, ``addmm`` or ``view``.
+        offset, pitch: elements that the first operand begins later, and that its rows are longer.
+        us, p10, p90: median and the middle 80 % of its times, microseconds.
+        best: of the fastest of cublasLt's sixteen proposals; None where they were not timed.
+        kernels: what it launched.
+    """
+
+    group: str
+    type: str
+    layout: str
+    shape: tuple[int, int, int]
+    call: str
+    offset: int
+    pitch: int
+    us: float
+    p10: float
+    p90: float
+    best: float | None
+    kernels: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Card:
+    """What was timed on one card.
+
+    Attributes:
+        name: as people say it: ``H200``.
+        cublas: version, as 13.1.0.
+        torch, date: of the run.
+        states: clock, power and temperature before, in between and after.
+        products: every product.
+    """
+
+    name: str
+    cublas: str
+    torch: str
+    date: str
+    states: tuple[str, ...]
+    products: tuple[Timed, ...]
+
+
+@cache
+def cards() -> tuple[Card, ...]:
+    """All that was recorded."""
+    found = json.loads(TIMES.read_text(encoding="utf-8"))["cards"]
+    return tuple(
+        Card(
+            one["name"], one["cublas"], one["torch"], one["date"], tuple(one["states"]),
+            tuple(
+                Timed(
+                    one["groups"][group], type_, layout, (m, n, k), call, offset, pitch, us, p10, p90, best,
+                    tuple(one["kernels"][kernel] for kernel in kernels),
+                )
+                for group, type_, layout, m, n, k, call, offset, pitch, us, p10, p90, best, kernels in one["rows"]
+            ),
+        )
+        for one in found
+    )  # fmt: skip
+
+
+def alignment(name: str) -> tuple[str, int] | None:
+    """Type and alignment in elements that a kernel of cuBLAS was made for, where its name says so."""
+    found = _ALIGN.search(name)
+    if found is None:
+        return None
+    sixteen = "bf16" if "bf16" in name else "fp16" if re.search(r"f16|h16816|h1688|h161616", name) else ""
+    return sixteen or "tf32", int(found[1])
+
+
+@cache
+def padded(card: Card) -> dict[tuple[str, int], list[tuple[float, float]]]:
+    """By type and alignment: microseconds of products that are not aligned, and what padding N and K saves of them."""
+    aligned = {(one.type, one.layout, one.shape): one.us for one in card.products if one.call == "mm"}
+    saved: dict[tuple[str, int], list[tuple[float, float]]] = {}
+    for one in card.products:
+        made_for = alignment(one.kernels[0]) if one.kernels else None
+        whole = WHOLE.get(one.type, 1)
+        if made_for is None or made_for[1] >= whole or one.call == "addmm":
+            continue
+        m, n, k = one.shape
+        other = aligned.get((one.type, one.layout, (m, -(-n // whole) * whole, -(-k // whole) * whole)))
+        if other is not None:
+            saved.setdefault(made_for, []).append((one.us, 1.0 - other / one.us))
+    return saved
+
+
+@cache
+def reduced(card: Card) -> list[tuple[float, float]]:
+    """Microseconds of FP32 products, and what TF32 saves of them."""
+    fast = {one.shape: one.us for one in card.products if one.type == "tf32" and one.call == "mm"}
+    return [
+        (one.us, 1.0 - fast[one.shape] / one.us)
+        for one in card.products
+        if one.type == "fp32" and one.call == "mm" and one.shape in fast and _FP32.search(one.kernels[0])
+    ]
+
+
+def like(pairs: Sequence[tuple[float, float]], duration_ns: float | None) -> list[float]:
+    """What was saved of products that take about as long; [] where too few do, or nobody knows how long it takes."""
+    us = (duration_ns or 0.0) / 1e3
+    near = [saved for timed, saved in pairs if timed / NEAR <= us <= timed * NEAR]
+    return near if len(near) >= ENOUGH else []
+
+
+def _card_of(profile: KernelProfile) -> Card | None:
+    """What was recorded on a card like the launch's."""
+    return next((card for card in cards() if card.name in profile.device.name), None)
+
+
+def without_padding(profile: KernelProfile) -> tuple[str, int] | None:
+    """Type and alignment of a product of cuBLAS whose operands are not aligned; None of others."""
+    made_for = alignment(profile.name) if owner_of(profile).key == "cublas" else None
+    return made_for if made_for is not None and made_for[1] < WHOLE.get(made_for[0], 1) else None
+
+
+def in_fp32(profile: KernelProfile) -> bool:
+    """Whether it is a product of cuBLAS in FP32 on the FMA pipe."""
+    return owner_of(profile).key == "cublas" and bool(_FP32.search(profile.name))
+
+
+def _known(savings: Sequence[float]) -> tuple[float, float, float]:
+    """Median and the middle 80 %, as shares of the time."""
+    ranked = sorted(savings)
+    tenth = len(ranked) // 10
+    return statistics.median(ranked), max(0.0, ranked[tenth]), min(0.999, ranked[-1 - tenth])
+
+
+def unaligned_operands(work: Work) -> Iterator[Candidate]:
+    """A product of cuBLAS whose operands' rows are no multiples of 16 bytes: it falls back to kernels of older chips.
+
+    Fixed: N and K (the lengths of rows) are padded to multiples of 8 elements (FP32: 4). What that saves was timed on
+    an H200 and an H100; on other cards it is not said.
+    """
+    made_for, card = without_padding(work.profile), _card_of(work.profile)
+    if made_for is None or card is None:
+        return
+    savings = like(padded(card).get(made_for, []), work.duration)
+    if not savings:
+        return
+    type_, elements = made_for
+    yield Candidate(
+        cause="unaligned_operands",
+        variants=(Variant(f"multiples of {WHOLE[type_]}", Fix(), known=_known(savings)),),
+        change=(
+            f"Pad the rows of the operands to multiples of {WHOLE[type_]} elements (N and K, or their leading "
+            f"dimensions): cuBLAS chose a kernel for rows that are multiples of {elements}."
+        ),
+        evidence=(
+            derived(f"products timed with and without padding (cuBLAS {card.cublas}, {card.name})", len(savings)),
+        ),
+    )  # fmt: skip
+
+
+def fp32_products(work: Work) -> Iterator[Candidate]:
+    """A product of cuBLAS in FP32 on the FMA pipe.
+
+    Fixed: it is computed as TF32. What that saves was timed on an H200 and an H100; elsewhere the time model says it,
+    where the report has instructions.
+    """
+    card = _card_of(work.profile)
+    savings = like(reduced(card), work.duration) if card is not None and in_fp32(work.profile) else []
+    if card is None or not savings:
+        return
+    yield Candidate(
+        cause="tensor_cores_idle",
+        variants=(Variant("TF32", Fix(), known=_known(savings), exact=False),),
+        change="Allow TF32.",
+        evidence=(
+            derived(f"products timed in FP32 and TF32 (cuBLAS {card.cublas}, {card.name})", len(savings)),
+        ),
+        another_arithmetic=True,
+    )
