@@ -4,7 +4,7 @@
 Builds tests/cuda/ceilings, times every ceiling with a cold L2 (half a minute on an H200) and writes
 OUTPUT/ceilings.json. Needs nvcc and a GPU of compute capability 7.0 or later; Nsight Compute is not needed.
 The latencies that a stream of loads sees are longer than those of a chain of dependent ones, as they are in
-tests/data/pairs/ceilings.json: what is printed for a new GPU is the recorded chip's figure times the ratio of the
+tests/data/ceilings/h200.json: what is printed for a new GPU is the recorded chip's figure times the ratio of the
 two chains.
 
 Usage: measure_ceilings.py OUTPUT [--arch native] [--recorded CEILINGS.json]
@@ -28,7 +28,7 @@ sys.path[:0] = [str(ROOT), str(ROOT / "tools")]
 from gemmprof.gpu.arch import MEASURED  # noqa: E402
 
 CUDA = ROOT / "tests" / "cuda"
-RECORDED = ROOT / "tests" / "data" / "pairs" / "ceilings.json"
+RECORDED = ROOT / "tests" / "data" / "ceilings" / "h200.json"
 NVCC = ("nvcc", "-O3", "-std=c++17", "-diag-suppress=128,177")
 FFMA_CYCLES = 4.0
 """From one FFMA to the next that needs it, on every chip since Volta: what turns times into cycles."""

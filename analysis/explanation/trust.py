@@ -150,7 +150,7 @@ def _clocks(work: Work) -> Iterator[str]:
 def _chip(work: Work) -> Iterator[str]:
     """Whose figures the predictions rest on, where they are another chip's."""
     capability = work.profile.device.compute_capability
-    practice, own = practice_of(capability)
+    practice, own = practice_of(capability, work.profile.device.name)
     if not own and work.samples:
         limits = LIMITS.get(capability)
         this = (

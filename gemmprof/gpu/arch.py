@@ -10,7 +10,7 @@ import dataclasses
 import difflib
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from operator import index
 from types import MappingProxyType
@@ -56,9 +56,11 @@ _H200 = Practice(
     fence_cycles=1000.0,
     tag_cycles=2.0,
     wavefront_cycles=2.0,
-    barrier_cycles=19.0,
-    barrier_warp_cycles=1.9,
+    barrier_cycles=15.0,
+    barrier_warp_cycles=1.96,
 )
+_H100 = replace(_H200, card="an H100", l2_cycles=278.0, dram_cycles=878.0, atomic_cycles=721.0)
+"""Both from tests/data/ceilings (`make ceilings`). Cards of one compute capability differ in their memory."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,8 +205,15 @@ BUILT = tuple(limits for limits in LIMITS.values() if limits.built)
 MEASURED = next(limits.practice for limits in LIMITS.values() if limits.practice is not None)
 
 
-def practice_of(compute_capability: tuple[int, int]) -> tuple[Practice, bool]:
-    """What was measured on this chip, else on another one; and whether it was on this one."""
+def practice_of(compute_capability: tuple[int, int], name: str = "") -> tuple[Practice, bool]:
+    """What was measured on this chip, else on another one; and whether it was on this one.
+
+    Args:
+        compute_capability: of the card.
+        name: of the card, as its driver calls it: cards of one capability may have other memory.
+    """
+    if compute_capability == (9, 0) and "H100" in name:
+        return _H100, True
     limits = LIMITS.get(compute_capability)
     own = limits.practice if limits is not None else None
     return (MEASURED, False) if own is None else (own, True)

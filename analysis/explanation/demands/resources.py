@@ -101,7 +101,7 @@ class Load:
 
 def loads(profile: KernelProfile) -> Iterator[Load]:
     """How busy each resource was, where the report says so."""
-    ceilings = practice_of(profile.device.compute_capability)[0].ceilings
+    ceilings = practice_of(profile.device.compute_capability, profile.device.name)[0].ceilings
     for resource in RESOURCES:
         found = [(value, name) for name in resource.metrics if (value := profile.number(name)) is not None]
         if found:

@@ -82,7 +82,7 @@ class Work:
     @property
     def practice(self) -> Practice:
         """What was measured on its chip, or on another one where nothing was (`trust` says so)."""
-        return practice_of(self.profile.device.compute_capability)[0]
+        return practice_of(self.profile.device.compute_capability, self.profile.device.name)[0]
 
     @property
     def sms(self) -> float:
@@ -338,7 +338,9 @@ def work(profile: KernelProfile) -> Work:
     most = counted(profile, metrics.ACTIVE_CYCLES_MAX) or average
     busy = {load.resource.key: load for load in loads(profile)}
     if code is not None and "l2_atomics" in busy and _sums_meet(profile, code, counts, active):
-        ceiling = practice_of(profile.device.compute_capability)[0].ceilings["l2_atomics_meeting"]
+        ceiling = practice_of(profile.device.compute_capability, profile.device.name)[0].ceilings[
+            "l2_atomics_meeting"
+        ]
         busy["l2_atomics"] = replace(busy["l2_atomics"], ceiling=ceiling)
     return Work(
         profile=profile,
