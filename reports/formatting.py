@@ -6,7 +6,6 @@ import math
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from gemmprof.analysis.inputs.names import label
 from gemmprof.base import amounts
 from gemmprof.base.amounts import *  # noqa: F403 (every amount is at hand where names are)
 
@@ -69,12 +68,7 @@ def raw_value(value: int | float | str) -> str:
     return f"{value:,.6f}".rstrip("0") if abs(value) >= 1e-3 else f"{value:.6g}"
 
 
-def short_name(name: str, limit: int = 60) -> str:
-    """The label of a kernel whose report is not at hand (`analysis.inputs.names`), cut to a number of characters."""
-    return fit(label(name), limit)
-
-
-def fit(text: str, limit: int) -> str:
+def fit(text: str, limit: int = 60) -> str:
     """A text cut in its middle where it is longer: beginnings and ends tell names apart."""
     return text if len(text) <= limit else f"{text[: limit * 2 // 3]}…{text[-(limit // 3 - 1) :]}"
 

@@ -18,7 +18,7 @@ import re
 import sys
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 
@@ -27,7 +27,10 @@ from other_rules import mann_whitney, nvbench, welch
 
 from gemmprof.analysis.comparison.distributions import clipped_squares, location, location_variance
 from gemmprof.analysis.comparison.judgement import FAMILY_WISE, Batch, Judgement, estimate, judge
+from gemmprof.analysis.comparison.matching import match
 from gemmprof.analysis.comparison.noise import REFERENCE_NS, NoiseModel, limit_of
+from gemmprof.analysis.comparison.outcome import compare_matches
+from gemmprof.analysis.comparison.sides import Side, load_side
 from gemmprof.analysis.reading.report import ReportReader
 from gemmprof.base import amounts
 from gemmprof.model import FamilyKey
@@ -576,7 +579,45 @@ def unsteady() -> str:
     return "\n".join(rows)
 
 
+def elsewhere() -> str:
+    """The table of a card of another model, of which nothing was learnt, with what the other kernels teach there."""
+    sides = {
+        name: load_side([DATA / "h100" / f"{name}.ncu-rep.xz"]) for name in ("base_0", "base_1", "more_020_0")
+    }
+    rows = [
+        "| launches a side | false alarms, by times and clocks | by times alone | 2 % more, found |",
+        "|---:|---:|---:|---:|",
+    ]
+    for launches in (12, 3, 1):
+        flags = {
+            (name, clocks): list(_found_between(sides["base_0"], sides[name], launches, clocks))
+            for name, clocks in (("base_1", True), ("base_1", False), ("more_020_0", True))
+        }
+        rows.append(f"| {launches} | {' | '.join(map(_share, flags.values()))} |")
+    return "\n".join(rows)
+
+
+def _found_between(before: Side, after: Side, launches: int, clocks: bool) -> Iterator[bool]:
+    """Which kernels are called changed, each alone, without a look at their code and counters."""
+    draw = random.Random(launches)
+    for _ in range(1 if launches == 12 else 10):
+        for pair in match(_drawn(before, launches, clocks, draw), _drawn(after, launches, clocks, draw)):
+            yield compare_matches([pair]).count("slower", "faster") > 0
+
+
+def _drawn(side: Side, launches: int, clocks: bool, draw: random.Random) -> Side:
+    records = []
+    for record in side.kernels:
+        (times,) = record.times
+        positions = [times.positions[at] for at in sorted(draw.sample(range(12), launches))]
+        kept = times.only(positions)
+        kept = kept if clocks else replace(kept, cycles=(), sm_hz=(), memory_hz=())
+        records.append(replace(record, code=None, metrics={}, place=None, launches=launches, times=(kept,)))
+    return replace(side, kernels=tuple(records))
+
+
 TABLES = {
+    "elsewhere": elsewhere,
     "classes": classes,
     "false alarms": false_alarms,
     "detection": detection,

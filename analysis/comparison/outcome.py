@@ -14,6 +14,7 @@ from gemmprof.analysis.comparison.control import Control
 from gemmprof.analysis.comparison.judgement import (
     EQUIVALENT_WITHIN,
     FALSE_DISCOVERY_RATE,
+    SMALLEST_SHARE,
     Batch,
     Estimate,
     Judgement,
@@ -375,9 +376,8 @@ def _with_verdict(one: Compared, judgement: Judgement, margin: float) -> Compare
     notes = []
     before, after = one.match.before, one.match.after
     assert before is not None and after is not None
+    cycles, clock = _cycles_change(before, after), clock_change(before, after)
     if verdict in ("slower", "faster") and one.code_same and one.counters_same and one.match.how != "ladder":
-        cycles = _cycles_change(before, after)
-        clock = clock_change(before, after)
         if judgement.equivalent:
             verdict = "same"
         elif cycles is not None and abs(cycles) < margin and clock is not None and abs(clock) > margin / 2:
@@ -390,6 +390,16 @@ def _with_verdict(one: Compared, judgement: Judgement, margin: float) -> Compare
             verdict = "unclear"
             notes.append(
                 "same code and same counters: the machine made the difference (another card, placement in memory, load)"
+            )
+    elif (
+        verdict in ("slower", "faster") and not one.timed and one.match.how != "ladder" and cycles is not None
+    ):
+        # Processes of one program on an H100 that nothing was learnt from ran at clocks 0.7 % apart.
+        confirmed = cycles * judgement.change > 0 and abs(cycles) >= SMALLEST_SHARE * margin
+        if clock is not None and abs(clock) > margin / 2 and not confirmed:
+            verdict = "unclear"
+            notes.append(
+                f"the time moved with the SM clock ({100 * clock:+.1f} %), the cycles did not ({100 * cycles:+.1f} %)"
             )
     if verdict in ("slower", "faster") and not one.reasons:
         notes += _not_collected(one)

@@ -19,7 +19,7 @@ def written(found: Sequence[Prediction] | None) -> str:
     """Predictions as the text that a history keeps; '' where nothing could be said of the launch."""
     if found is None:
         return ""
-    return " ".join(f"{one.cause}:{one.saves:.4g}:{one.low:.4g}:{one.high:.4g}" for one in found) or NONE
+    return " ".join(f"{one.cause}:{one.saves:.5f}:{one.low:.5f}:{one.high:.5f}" for one in found) or NONE
 
 
 def read(text: str) -> tuple[Prediction, ...] | None:

@@ -188,11 +188,11 @@ def _none_matches(store: HistoryStore, options: argparse.Namespace) -> UsageErro
     """What to say where no series is meant: what there is, the closest first."""
     import difflib
 
+    from gemmprof.analysis.inputs.names import labels
     from gemmprof.analysis.inputs.selection import some
-    from gemmprof.reports.formatting import short_name
 
     series = store.series()
-    names = list(dict.fromkeys(short_name(item.kernel) for item in series))
+    names = list(labels(item.kernel for item in series).values())
     close = difflib.get_close_matches(options.kernel, names, n=1, cutoff=0.4)
     what = [f"'{options.kernel}'"]
     what += [f"{name} {value}" for name, value in (("on", options.device), ("kind", options.kind)) if value]

@@ -13,9 +13,10 @@ from typing import Any
 from gemmprof.analysis.history.band import levels
 from gemmprof.analysis.history.changes import Change
 from gemmprof.analysis.history.points import Point
+from gemmprof.analysis.inputs.names import label
 from gemmprof.base.printable import visible
 from gemmprof.reports.figures.svg import drawing
-from gemmprof.reports.formatting import nanoseconds, short_name
+from gemmprof.reports.formatting import fit, nanoseconds
 
 
 def draw_history(shown: Sequence[tuple[Sequence[Point], Sequence[Change]]], target: Path) -> None:
@@ -45,9 +46,9 @@ def _panel(axes: Any, series: Sequence[Point], found: Sequence[Change]) -> None:
         axes.fill_between(span, [low, low], [high, high], alpha=0.15, linewidth=0)
     for change in found:
         axes.axvline(change.after.origin.recorded_at, linestyle="--", linewidth=1)
-        label = f"{100 * (change.step.ratio - 1):+.1f} % {', '.join(change.causes)}"
+        words = f"{100 * (change.step.ratio - 1):+.1f} % {', '.join(change.causes)}"
         axes.annotate(
-            label,
+            words,
             (change.after.origin.recorded_at, 1.0),
             xycoords=("data", "axes fraction"),
             xytext=(3, -10),
@@ -56,7 +57,7 @@ def _panel(axes: Any, series: Sequence[Point], found: Sequence[Change]) -> None:
         )
     first = series[0]
     axes.set_title(
-        visible(f"{short_name(first.kernel)} {first.grid}, {first.device}, {first.kind}"), fontsize=9
+        visible(f"{fit(label(first.kernel))} {first.grid}, {first.device}, {first.kind}"), fontsize=9
     )
     axes.set_ylabel(unit)
 

@@ -11,7 +11,7 @@ from gemmprof.analysis.sections.roofline import ComputeRoof, MemoryRoof, Rooflin
 from gemmprof.base.printable import visible
 from gemmprof.reports.figures.plots import draw_roofs, limits_of, main_points, roofline_data
 from gemmprof.reports.figures.svg import PALETTE, blank, drawing
-from gemmprof.reports.formatting import flops, short_name, significant
+from gemmprof.reports.formatting import fit, flops, significant
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -244,7 +244,7 @@ def step_tips(steps: Sequence[Step]) -> dict[str, str]:
     """Tooltips of `ladder_roofline` by gid."""
     placed = [(step, point) for step in steps if (point := step_point(step.roofline)) is not None]
     return {
-        f"{gid}-{index}": f"{short_name(step.label)}: {significant(point.intensity)} FLOP/byte, {flops(point.achieved)}"
+        f"{gid}-{index}": f"{fit(step.label)}: {significant(point.intensity)} FLOP/byte, {flops(point.achieved)}"
         for gid in ("step", "near")
         for index, (step, point) in enumerate(placed)
     }

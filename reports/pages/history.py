@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -10,9 +10,10 @@ from markupsafe import Markup
 
 from gemmprof.analysis.history.changes import Change
 from gemmprof.analysis.history.points import Point
+from gemmprof.analysis.inputs.names import labels
 from gemmprof.base.output import new_file
 from gemmprof.reports.figures.history_plot import HistoryDrawing, history_drawing
-from gemmprof.reports.formatting import counted, grid, nanoseconds, short_name
+from gemmprof.reports.formatting import counted, grid, nanoseconds
 from gemmprof.reports.pages.environment import environment
 
 MOST_SERIES = 60  # pictures on one page; a phone does not take more
@@ -56,7 +57,8 @@ def page_html(shown: Sequence[tuple[Sequence[Point], Sequence[Change]]]) -> str:
     """The whole page; it works from a file, without a network."""
     from gemmprof.reports.pages.environment import document
 
-    cards = [_card(series, found) for series, found in shown[:MOST_SERIES]]
+    told = labels(series[0].kernel for series, _ in shown)
+    cards = [_card(series, found, told) for series, found in shown[:MOST_SERIES]]
     title = cards[0].label if len(cards) == 1 else f"{len(shown)} kernels over time"
     article = (
         environment()
@@ -73,13 +75,13 @@ def write_history_page(shown: Sequence[tuple[Sequence[Point], Sequence[Change]]]
     return path
 
 
-def _card(series: Sequence[Point], found: Sequence[Change]) -> SeriesCard:
+def _card(series: Sequence[Point], found: Sequence[Change], told: Mapping[str, str]) -> SeriesCard:
     first, last = series[0], series[-1]
     drawing = history_drawing(series, found)
     dates = f"{first.origin.recorded_at:%Y-%m-%d} to {last.origin.recorded_at:%Y-%m-%d}"
     steps = "no step" if not found else f"{len(found)} step{'s' if len(found) > 1 else ''}"
     return SeriesCard(
-        label=short_name(first.kernel),
+        label=told[first.kernel],
         name=first.kernel,
         facts=" · ".join(
             text

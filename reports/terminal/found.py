@@ -12,8 +12,9 @@ from rich.text import Text
 
 from gemmprof.analysis.explanation.causes import CAUSES
 from gemmprof.analysis.inputs.named_figures import ALIASES, UNITS, canonical
+from gemmprof.analysis.inputs.names import label
 from gemmprof.base.printable import one_line
-from gemmprof.reports.formatting import counted, nanoseconds, quantity, short_name
+from gemmprof.reports.formatting import counted, nanoseconds, quantity
 
 if TYPE_CHECKING:
     from gemmprof.reports.dataset.manifest import Update
@@ -36,7 +37,7 @@ def parts(answer: Answer, *, width: int) -> Iterator[RenderableType]:
             where = f"{_nearby(item.report)} launch {item.launch}"
             values = [quantity(item.values[name], UNITS.get(canonical(name), "")) for name in shown]
             family = f" #{item.family}" if item.family is not None else ""
-            name_of = Text(f"{item.label or short_name(item.kernel)}\n  {where}{family}")
+            name_of = Text(f"{item.label or label(item.kernel)}\n  {where}{family}")
             table.add_row(name_of, nanoseconds(item.duration_ns), *values)
         yield table
     more = answer.matches - len(answer.found)

@@ -13,7 +13,8 @@ from gemmprof.analysis.history.band import levels
 from gemmprof.analysis.history.changepoints import FEWEST
 from gemmprof.analysis.history.changes import Change
 from gemmprof.analysis.history.points import Point
-from gemmprof.reports.formatting import counted, grid, nanoseconds, short_name, times
+from gemmprof.analysis.inputs.names import labels
+from gemmprof.reports.formatting import counted, grid, nanoseconds, times
 
 if TYPE_CHECKING:
     from gemmprof.reports.history.index import SeriesSummary
@@ -28,8 +29,9 @@ def series_table(series: Sequence[SeriesSummary], *, width: int) -> Table:
     table.add_column("kernel", overflow="fold")
     for name in ("runs", "last", "last run") if width >= 72 else ("runs", "last"):
         table.add_column(name, justify="right", no_wrap=True)
+    told = labels(item.kernel for item in series)
     for item in series:
-        name = _named(short_name(item.kernel), item.grid)
+        name = _named(told[item.kernel], item.grid)
         detail = f"{item.device}, {item.kind}"
         cells = [str(item.count), nanoseconds(item.last_ns), f"{item.last:%Y-%m-%d}"]
         table.add_row(Text(f"{name}\n  {detail}"), *cells[: len(table.columns) - 1])

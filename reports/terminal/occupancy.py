@@ -9,6 +9,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from gemmprof.analysis.inputs.names import labels
 from gemmprof.analysis.occupancy.advice import suggest
 from gemmprof.analysis.occupancy.calculator import Occupancy
 from gemmprof.analysis.occupancy.reasoning import (
@@ -23,7 +24,7 @@ from gemmprof.base.errors import OccupancyError
 from gemmprof.base.printable import visible
 from gemmprof.gpu.arch import PRODUCTS, Product
 from gemmprof.model import NotCollected
-from gemmprof.reports.formatting import DASH, short_name
+from gemmprof.reports.formatting import DASH
 
 if TYPE_CHECKING:
     from gemmprof.analysis.occupancy.configurations import BuiltKernel
@@ -130,8 +131,8 @@ def _print_reasoning(console: Console, answers: Sequence[Occupancy]) -> None:
     endings: dict[str, list[str]] = {}
     for answer in distinct:
         endings.setdefault(conclusion(answer), []).append(answer.limits.label)
-    for text, labels in endings.items():
-        where = _together(labels, everyone) if len(everyone) > 1 else ""
+    for text, cards in endings.items():
+        where = _together(cards, everyone) if len(everyone) > 1 else ""
         table.add_row(Text("so" if text == next(iter(endings)) else ""), Text(text), Text(where, style="dim"))
     console.print(table)
 
@@ -164,8 +165,8 @@ def _print_suggestions(console: Console, answers: Sequence[Occupancy]) -> None:
         return
     table = _table("", "")
     table.show_header = False
-    for text, labels in found.items():
-        table.add_row(Text(text), Text(_together(labels, everyone) if len(everyone) > 1 else "", style="dim"))
+    for text, cards in found.items():
+        table.add_row(Text(text), Text(_together(cards, everyone) if len(everyone) > 1 else "", style="dim"))
     console.print(table)
 
 
@@ -179,6 +180,7 @@ def print_build(console: Console, kernels: Sequence[BuiltKernel], threads: int) 
         right=("Registers", "Static smem", "Blocks/SM", "Occupancy"),
     )  # fmt: skip
     names = demangle([kernel.resources.name for kernel in kernels])
+    told = labels(names)
     for kernel, name in zip(kernels, names, strict=True):
         resources, answer = kernel.resources, kernel.occupancy
         cells = [DASH, DASH, DASH]
@@ -189,7 +191,7 @@ def print_build(console: Console, kernels: Sequence[BuiltKernel], threads: int) 
                 "nothing" if answer.theoretical_occupancy == 1 else limited_by(answer),
             ]
         table.add_row(
-            Text(visible(short_name(name))),
+            Text(visible(told[name])),
             visible(resources.architecture),
             str(resources.registers_per_thread),
             f"{resources.static_shared_memory:,}",
@@ -203,8 +205,9 @@ def print_launches(
     console: Console, launches: Sequence[tuple[KernelProfile, LaunchOccupancy | NotCollected]]
 ) -> None:
     """Theoretical beside achieved occupancy of every launch, and where the difference went."""
+    told = labels(profile.name for profile, _ in launches)
     for profile, result in launches:
-        title = Text(visible(short_name(profile.name)), style="bold")
+        title = Text(visible(told[profile.name]), style="bold")
         title.append(
             f"  {profile.device.name}, {profile.launch.blocks:,} × {profile.launch.threads_per_block:,}",
             "dim",

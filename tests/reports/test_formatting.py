@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gemmprof.analysis.inputs.names import label
 from gemmprof.base.printable import visible
 from gemmprof.model import Explanation, NotCollected
 from gemmprof.reports import formatting as f
@@ -85,12 +86,12 @@ def test_visible_text_can_be_written_and_reorders_nothing(text: str) -> None:
         ("plain", "plain"),
     ],
 )
-def test_short_names_keep_template_arguments(name: str, expected: str) -> None:
-    assert f.short_name(name) == expected
+def test_labels_keep_template_arguments(name: str, expected: str) -> None:
+    assert label(name) == expected
 
 
 def test_over_long_names_are_cut_in_the_middle() -> None:
-    short = f.short_name("kernel<" + "x" * 500 + ">::tail(int)")
+    short = f.fit("kernel<" + "x" * 500 + ">::tail")
     assert len(short) <= 62
     assert short.startswith("kernel<") and short.endswith("tail")
 

@@ -258,6 +258,20 @@ class TestVerdicts:
         # More cycles, or the same clock: then it is not the clock.
         assert judged(1.8e9, 2.1e5)[0] == judged(2e9, 2e5)[0] == "unclear"
 
+    def test_a_change_that_the_clock_made_is_not_the_codes(self) -> None:
+        def judged(hz: float, cycles: float) -> tuple[str, str]:
+            before = with_clocks(record(nanoseconds=((1e5,) * 9,), code=Code("a")), 2e9, 2e5)
+            after = with_clocks(record(nanoseconds=((1.02e5,) * 9,), code=Code("b")), hz, cycles)
+            (one,) = compared(before, after).kernels
+            return one.verdict, one.note
+
+        assert (
+            judged(1.96e9, 2e5)[0] == "unclear"
+            and "moved with the SM clock (-2.0 %)" in judged(1.96e9, 2e5)[1]
+        )
+        # More cycles, or the same clock: then it is not the clock.
+        assert judged(1.96e9, 2.03e5)[0] == judged(2e9, 2.04e5)[0] == judged(2e9, 2e5)[0] == "slower"
+
     def test_sides_that_ncu_was_run_for_otherwise_compare_only_where_both_were_timed(self) -> None:
         timed = (Times(timed=(1e-3, 1e-3, 1e-3), repetitions=9),)
         one = replace(record(), origin=Origin(clock_control="base"))
