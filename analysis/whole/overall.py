@@ -15,7 +15,7 @@ from gemmprof.model import KernelProfile
 
 # What passes between two kernels of a CUDA graph that wait for one another, about: a microsecond.
 NODE_NS = 1000.0
-# Of a gap in a trace, how much is there without the tracer, which slows the host: about, at the least, at most.
+# Of the host's time in a trace, how much it takes without the tracer, which slows it: about, at the least, at most.
 SLOWED = (0.7, 0.45, 1.0)
 UNTIED = "not in the trace"
 
@@ -111,7 +111,8 @@ def _graph(sums: Sums, trace: Trace, whole: Span) -> Proposal | None:
     """What launching everything at once saves of the time from first to last launch."""
     shares = []
     for known in SLOWED:
-        waits = known * (trace.span_ns - trace.busy_ns)
+        # In a loop the host runs ahead of a GPU that is busy for longer than the host needs for a step.
+        waits = max(0.0, known * min(trace.host_ns, trace.span_ns) - trace.busy_ns)
         left = min(waits, NODE_NS * len(sums.profiles))
         shares.append((waits - left) / (trace.busy_ns + waits) if trace.busy_ns + waits else 0.0)
     saves, low, high = shares

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 
 from gemmprof import metrics
 from gemmprof.analysis.explanation.causes import CAUSES
+from gemmprof.analysis.explanation.demands.resources import loads
 from gemmprof.analysis.inputs.families import Family
 from gemmprof.analysis.inputs.owners import owner_of
 from gemmprof.analysis.whole.spans import Span, Sums, kind_of, ranges_of
@@ -30,6 +31,8 @@ TITLES: Mapping[str, str] = {
     "layout": "Keep one memory layout",
     "copies": "Write in place instead of copying",
     "batch": "One launch for many alike",
+    "product": "Tune the matrix product",
+    "precision": "Multiply on the tensor cores",
     "elementwise": "Fuse neighbouring kernels",
     "graph": "Launch as a CUDA graph",
 }
@@ -59,6 +62,10 @@ _FUSED_OPTIMIZER = re.compile(
     r"Fused(?:Adam|Sgd|Adagrad)|fused_adam|multi_tensor_adam|AdamFunctor", re.IGNORECASE
 )
 _STEP = re.compile(r"addcdiv")
+_PLAIN_FP32 = re.compile(r"_ffma_|simt_sgemm|(?<![a-z])sgemm|f32f32_f32f32_f32_\w*gemm(?!.*tensor)")
+# Share of the tensor cores' rate below which an own product is far from tuned, and what tuned ones reach: about, at the
+# least, at most (cuBLAS on squares of 1,024 to 8,192; see the recorded ladders).
+SLOW_PRODUCT, TUNED_PRODUCT = 0.4, (0.62, 0.4, 0.75)
 # ncu's options that leave out launches in between; but for those that only exclude what must not be profiled.
 _CHOSEN = re.compile(r"--filter-mode|--kernel-id|(?:--kernel-name|\s-k)[ =](?!\"?regex:\^\(\?!)")
 
@@ -318,7 +325,8 @@ def _layout(known: Launches) -> Iterator[_Draft]:
             "layout",
             f"{_sum(known.sums.span('', found))}: cuDNN converts between channels first and last.",
             "Keep the network in channels-last: model.to(memory_format=torch.channels_last), and its input the same.",
-            {at: _gain(0.95 * known.sums.times[at], 0.6, 1.05) for at in found},
+            # Other kernels change with the layout, and some of them for the worse.
+            {at: Gain(0.6 * known.sums.times[at], 0.0, known.sums.times[at]) for at in found},
             found,
         )
 
@@ -335,9 +343,11 @@ def _copies(known: Launches) -> Iterator[_Draft]:
             "copies",
             f"{_sum(known.sums.span('', found))}: torch.cat copies what was there before.",
             "Write into a buffer of the full size instead (a static cache): only what is new is written.",
+            # What is new is still copied, by a launch of its own.
             {
-                at: Gain(0.85 * known.sums.times[at], 0.5 * known.sums.times[at], known.sums.times[at])
+                at: Gain(0.5 * moving, 0.0, moving)
                 for at in found
+                if (moving := known.sums.times[at] - known.launching(at))
             },
             found,
         )
@@ -381,6 +391,52 @@ def _alike(known: Launches) -> Iterator[_Draft]:
         )
 
 
+def _products(known: Launches) -> Iterator[_Draft]:
+    """Own matrix products on the tensor cores, far below what tuned ones reach."""
+    gains: dict[int, Gain] = {}
+    for at, profile in enumerate(known.profiles):
+        if not (known.owners[at].editable and known.kinds[at] == "matrix product" and known.fills(at)):
+            continue
+        rate = next((load.share for load in loads(profile) if load.resource.key == "tensor"), 0.0)
+        if 0.02 < rate < SLOW_PRODUCT:
+            about, least, most = (max(0.0, 1.0 - rate / tuned) for tuned in TUNED_PRODUCT)
+            time = known.sums.times[at]
+            gains[at] = Gain(about * time, least * time, most * time)
+    if not gains:
+        return
+    triton = any(known.owners[at].key == "triton" for at in gains)
+    yield _Draft(
+        "product",
+        f"{_sum(known.sums.span('', gains))}: the tensor cores work at less than {ratio(SLOW_PRODUCT, 0)} of their "
+        "rate, where tuned products of this size reach more than half.",
+        "Tune the tile with triton.autotune (BLOCK of 128 and 256, 8 warps, 3 or 4 num_stages), or call torch.matmul."
+        if triton
+        else "Take larger tiles, three or four stages and a warp tile of 64 or more; or call cuBLAS or CUTLASS's own.",
+        gains,
+        sorted(gains),
+    )
+
+
+def _precision(known: Launches) -> Iterator[_Draft]:
+    """Libraries' products in FP32 without tensor cores, told from their names."""
+    gains = {
+        at: Gain(0.7 * busy, 0.5 * busy, 0.85 * busy)
+        for at, profile in enumerate(known.profiles)
+        if not known.owners[at].editable
+        and _PLAIN_FP32.search(profile.name)
+        and (busy := known.sums.times[at] - known.launching(at))
+    }
+    if gains:
+        yield _Draft(
+            "precision",
+            f"{_sum(known.sums.span('', gains))}: matrix products in FP32 without tensor cores.",
+            'torch.set_float32_matmul_precision("high") where the ten bits of TF32 suffice, or BF16 by autocast '
+            "(cuBLAS: CUBLAS_COMPUTE_32F_FAST_TF32).",
+            gains,
+            sorted(gains),
+        )
+
+
 def _blocks_each(profile: KernelProfile) -> int:
     """Blocks that a multiprocessor holds at once, 1 where that was not collected."""
     limits = [
@@ -399,7 +455,7 @@ def _blocks_each(profile: KernelProfile) -> int:
 Rule = Callable[[Launches], Iterator[_Draft]]
 # What is told from launches that follow one another.
 OF_THE_ORDER: tuple[Rule, ...] = (_optimizer, _chains, _attention, _neighbours, _alike)
-OF_EACH: tuple[Rule, ...] = (_layout, _copies)
+OF_EACH: tuple[Rule, ...] = (_layout, _copies, _products, _precision)
 
 
 def _in_common(known: Launches, explained: Iterable[Family], claimed: Mapping[int, Gain]) -> Iterator[_Draft]:

@@ -71,6 +71,7 @@ class Trace:
         span_ns: from the first of those kernels to the end of the last.
         busy_ns: of that, time in which at least one kernel ran.
         gaps: time without any, by the operator that launched what ended it; most first.
+        host_ns: from the launch of the first to that of the last: what the host takes for a step.
     """
 
     source: str
@@ -80,6 +81,7 @@ class Trace:
     span_ns: float = 0.0
     busy_ns: float = 0.0
     gaps: tuple[tuple[str, float], ...] = field(default=(), repr=False)
+    host_ns: float = 0.0
 
     @property
     def idle(self) -> float:
@@ -288,6 +290,7 @@ def _tied(trace: Trace, profiles: Sequence[KernelProfile]) -> Trace:
         span,
         busy,
         gaps,
+        max(ran.launched for ran in shown) - min(ran.launched for ran in shown),
     )
 
 

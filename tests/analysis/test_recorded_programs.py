@@ -1,0 +1,69 @@
+"""Programs that were recorded with their traces: what is said of them first, as docs/programs.md has it."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from dataclasses import replace
+
+import pytest
+from recorded_data import DATA, ROOT
+
+from gemmprof.analysis.session import Session, load_session
+from gemmprof.analysis.whole.traces import read_trace
+from gemmprof.base.errors import ReportError
+
+PROGRAMS = DATA / "programs"
+FIRST = {
+    "decode": ["graph", "compile"],
+    "diffusion": ["graph", "precision", "compile", "attention"],
+    "triton_set": ["product", "elementwise"],
+    "templates": ["product", "batch"],
+    "mixed": ["global_atomics", "uncoalesced_access", "launch_overhead"],
+}
+"""What matters most in each, by those who wrote them (docs/programs.md)."""
+
+
+def program(name: str) -> Session:
+    session = load_session([PROGRAMS / f"{name}.ncu-rep.xz"], listed=True)
+    path = PROGRAMS / f"{name}.json.gz"
+    if not path.exists():
+        return session
+    return replace(session, trace=read_trace(path, [kernel.profile for kernel in session.kernels]))
+
+
+@pytest.mark.parametrize("name", FIRST)
+def test_what_matters_most_is_said_first(name: str) -> None:
+    said = [one.cause for one in program(name).program.advice.proposals]
+    assert set(said[: len(FIRST[name])]) == set(FIRST[name])
+
+
+def test_a_trace_of_torch_ties_every_launch_to_its_operator() -> None:
+    session = program("diffusion")
+    trace = session.trace
+    assert trace is not None and len(trace.operators) == len(session.kernels) == 96
+    names = {at: trace.operator(at) for at in trace.operators}
+    for at, kernel in enumerate(session.kernels):
+        if "softmax" in kernel.profile.name:
+            assert names[at] == "aten::_softmax"
+        if "fprop" in kernel.profile.name:
+            assert names[at] == "aten::cudnn_convolution"
+    assert trace.idle > 0.5, "the host launches, the GPU waits"
+
+
+def test_a_loop_that_keeps_the_gpu_busy_needs_no_graph() -> None:
+    trace = program("triton_set").trace
+    assert trace is not None and trace.idle > 0.1, "one traced step shows gaps"
+    assert "graph" not in {one.cause for one in program("triton_set").program.advice.proposals}
+
+
+def test_a_trace_of_another_program_is_refused() -> None:
+    session = program("mixed")
+    with pytest.raises(ReportError, match="of the report's 26 launches"):
+        read_trace(PROGRAMS / "train.json.gz", [kernel.profile for kernel in session.kernels])
+
+
+def test_the_page_of_programs_is_up_to_date() -> None:
+    command = [sys.executable, str(ROOT / "tools" / "score_programs.py"), "--check"]
+    checked = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert checked.returncode == 0, checked.stdout + checked.stderr

@@ -1,0 +1,200 @@
+#!/usr/bin/env python3
+"""Hold what gemmprof says first of the recorded programs against an expert's list and against what came of it.
+
+python tools/score_programs.py [--check | --first-look]
+
+Writes the generated part of docs/programs.md from tests/data/programs: the reports, the expert's proposals
+(expected.json), what gemmprof said before anything was recorded (first_look.json, kept as it was), and the times of
+tools/record_programs.py (measured.json).
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT))
+
+from gemmprof.analysis.session import load_session  # noqa: E402
+from gemmprof.analysis.whole.traces import read_trace  # noqa: E402
+from gemmprof.reports.documents.of_program import program_part  # noqa: E402
+
+DATA = ROOT / "tests" / "data" / "programs"
+PAGE = ROOT / "docs" / "programs.md"
+BEGIN, END = "<!-- programs: generated -->", "<!-- end of programs -->"
+FIRST = 3
+# Which variant follows a proposal.
+FOLLOWED = {
+    ("triton_set", "elementwise"): "fused_activation",
+    ("triton_set", "memory_latency"): "matmul_stages",
+    ("triton_set", "product"): "matmul_tile",
+    ("templates", "batch"): "batched",
+    ("templates", "product"): "larger_tile",
+    ("mixed", "global_atomics"): "shared_histogram",
+    ("mixed", "uncoalesced_access"): "warp_per_row",
+    ("mixed", "launch_overhead"): "fused_updates",
+    ("diffusion", "precision"): "tf32",
+    ("diffusion", "compile"): "compiled",
+    ("diffusion", "attention"): "fused_attention",
+    ("diffusion", "layout"): "channels_last",
+    ("decode", "graph"): "graph",
+    ("decode", "compile"): "compiled",
+    ("decode", "attention"): "fused_attention",
+    ("decode", "copies"): "static_cache",
+}
+
+Row = dict[str, Any]
+
+
+def said(program: str) -> list[Row]:
+    """What gemmprof proposes for a program's report, with the trace where there is one."""
+    session = load_session([DATA / f"{program}.ncu-rep.xz"], listed=True)
+    trace = DATA / f"{program}.json.gz"
+    if trace.exists():
+        session = replace(session, trace=read_trace(trace, [kernel.profile for kernel in session.kernels]))
+    part = program_part(session)
+    assert part is not None
+    return [
+        {"cause": one.cause, "title": one.title, "share_of": one.share_of}
+        | {"saves": one.saves, "low": one.low, "high": one.high}
+        for one in part.proposals
+    ]
+
+
+def came(program: str, variant: str, share_of: str) -> float | None:
+    """The share that a variant saved, of the kernels' time or of the wall time; None where it was not timed."""
+    rows = {
+        row["variant"]: row
+        for row in json.loads((DATA / "measured.json").read_text("utf-8"))["measured"]
+        if row["program"] == program
+    }
+    key = "wall_ns" if share_of == "wall" else "kernels_ns"
+    if variant not in rows:
+        return None
+    return 1.0 - float(rows[variant][key]) / float(rows["base"][key])
+
+
+def scored(program: str, found: list[Row]) -> Iterator[Row]:
+    """The proposals with what came of them."""
+    for place, one in enumerate(found, 1):
+        variant = FOLLOWED.get((program, one["cause"]))
+        outcome = came(program, variant, one["share_of"]) if variant else None
+        yield one | {"place": place, "variant": variant, "came": outcome}
+
+
+def inside(row: Row) -> bool:
+    """Whether what came lies in the interval, whose ends are whole per cents as they are printed."""
+    return round(row["low"], 2) <= round(row["came"], 2) <= round(row["high"], 2)
+
+
+def percent(value: float) -> str:
+    """Whole."""
+    return f"{100 * value:.0f} %"
+
+
+def table(title: str, told: dict[str, list[Row]]) -> list[str]:
+    """One table and its count."""
+    rows = [(program, row) for program, found in told.items() for row in scored(program, found)]
+    tried = [row for _, row in rows if row["came"] is not None]
+    first = [row for _, row in rows if row["place"] <= FIRST]
+    lines = [
+        f"**{title}**: {sum(map(inside, tried))} of {len(tried)} that were followed came within the interval; "
+        f"{sum(row['variant'] is not None for row in first)} of {len(first)} among the first three are the expert's.",
+        "",
+        "| program | | gemmprof says | saves | interval | came |",
+        "|---|---|---|---|---|---|",
+    ]
+    for program, row in rows:
+        if row["place"] > FIRST and row["came"] is None:
+            continue
+        what = row["title"] + (" (of wall time)" if row["share_of"] == "wall" else "")
+        outcome = "not tried" if row["came"] is None else percent(row["came"])
+        if row["came"] is not None:
+            outcome += "" if inside(row) else ", outside"
+        interval = f"{100 * row['low']:.0f} to {100 * row['high']:.0f}"
+        lines.append(
+            f"| {program} | {row['place']} | {what} | {percent(row['saves'])} | {interval} | {outcome} |"
+        )
+    return [*lines, ""]
+
+
+def experts() -> list[str]:
+    """The expert's list with what came."""
+    lines = [
+        "**The expert's proposals**, with what each should bring of the kernels' time (or of what is named):",
+        "",
+        "| program | | proposal | expected | came |",
+        "|---|---|---|---|---|",
+    ]
+    for one in json.loads((DATA / "expected.json").read_text("utf-8"))["proposals"]:
+        outcome = came(one["program"], one["variant"], one["of"])
+        if one["of"] == "per item" and outcome is not None:
+            outcome = 1.0 - (1.0 - outcome) / 8
+        low, high = one["saves"]
+        expected = f"{100 * low:.0f} to {100 * high:.0f} %"
+        expected += "" if one["of"] == "kernels" else f" ({one['of']})"
+        shown = "–" if outcome is None else percent(outcome)
+        lines.append(f"| {one['program']} | {one['rank']} | {one['proposal']} | {expected} | {shown} |")
+    return [*lines, ""]
+
+
+def generated() -> str:
+    """The generated part."""
+    measured = json.loads((DATA / "measured.json").read_text("utf-8"))
+    first = json.loads((DATA / "first_look.json").read_text("utf-8"))["programs"]
+    lines = [
+        "| program | GPU | launches profiled | of a step | step as written | all changes together |",
+        "|---|---|---|---|---|---|",
+    ]
+    for program, facts in measured["programs"].items():
+        rows = {row["variant"]: row for row in measured["measured"] if row["program"] == program}
+        base, best = rows["base"], rows["all"]
+        step, after = (
+            f"{row['kernels_ns'] / 1e6:.2f} ms of kernels, {row['wall_ns'] / 1e6:.2f} ms wall"
+            for row in (base, best)
+        )
+        lines.append(
+            f"| {program} | {facts['gpu']} | {facts['profiled'] or '–'} | {base['launches']} | {step} | {after} |"
+        )
+    lines += [
+        "",
+        *table(
+            "First look: rules of a program from before the recording, causes of kernels as of that commit",
+            first,
+        ),
+    ]
+    lines += table("Now", {program: said(program) for program in first})
+    return "\n".join([*lines, *experts()]).rstrip()
+
+
+def _recorded(text: str) -> str:
+    """The page without what is said now, which moves with every rule that is changed."""
+    head, _, rest = text.partition("**Now**")
+    return head + rest.partition("**The expert")[2]
+
+
+def main() -> int:
+    """Write, or check what was recorded."""
+    if "--first-look" in sys.argv:
+        names = [path.name.removesuffix(".ncu-rep.xz") for path in sorted(DATA.glob("*.ncu-rep.xz"))]
+        document = {"format": "gemmprof.first_look/1", "programs": {name: said(name) for name in names}}
+        (DATA / "first_look.json").write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
+        return 0
+    text = PAGE.read_text("utf-8")
+    head, _, rest = text.partition(BEGIN)
+    wanted = f"{head}{BEGIN}\n{generated()}\n{END}{rest.partition(END)[2]}"
+    if "--check" in sys.argv:
+        same = _recorded(wanted) == _recorded(text)
+        print("up to date" if same else f"{PAGE.name} is out of date: run tools/score_programs.py")
+        return int(not same)
+    PAGE.write_text(wanted, encoding="utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
