@@ -14,7 +14,7 @@ from pathlib import Path
 import in_process
 import pytest
 from rich.console import Console
-from scale import few
+from scale import few, inputs
 
 from gemmprof import __version__
 from gemmprof.analysis.session import load_session
@@ -175,7 +175,7 @@ def test_units_and_cuts_are_told_in_any_encoding(encoding: str, tmp_path: Path) 
     run = functools.partial(
         subprocess.run, capture_output=True, check=False, cwd=tmp_path, env=environment, encoding=encoding
     )
-    for arguments in (["show"], ["explain"], ["roofline"], ["find", "time > 1us"]):
+    for arguments in (["show"], ["find", "time > 1us"], ["explain"], ["roofline"])[: inputs(2, 4)]:
         result = run([sys.executable, "-m", "gemmprof", *arguments, str(report)])
         assert result.returncode == 0, result.stderr
         assert "?" not in result.stdout
@@ -224,7 +224,7 @@ def test_what_was_chosen_stands_in_the_head() -> None:
 
 
 def test_two_stages_of_a_run_are_compared_on_its_first_shape_or_a_named_one(tmp_path: Path) -> None:
-    for before, after, label in (("5", "6", "4096³"), ("5@2048", "6@2048", "2048³")):
+    for before, after, label in (("5@2048", "6@2048", "2048³"), ("5", "6", "4096³"))[: inputs(1, 2)]:
         result = gemmprof("diff", "--before", before, "--after", after, "--json", cwd=tmp_path)
         assert result.returncode == 0, result.stderr
         (pair,) = json.loads(result.stdout)["details"]

@@ -132,6 +132,7 @@ def parsed(name: str) -> dict[Any, Any]:
         ("github-build.yml", "vendor.github-workflows"),
         ("github-gpu.yml", "vendor.github-workflows"),
         ("gitlab.yml", "vendor.gitlab-ci"),
+        (str(ROOT / ".github" / "workflows" / "campaign.yml"), "vendor.github-workflows"),
     ],
 )
 def test_they_are_what_their_servers_read(name: str, schema: str) -> None:
@@ -159,6 +160,21 @@ def test_github_jobs_may_read_and_nothing_else(name: str) -> None:
             assert "${{" not in step.get("run", ""), (
                 "a title of a pull request would become a part of the script"
             )
+
+
+def test_the_campaign_runs_by_itself_and_attacks_what_there_is() -> None:
+    """Once a day and when its rooms change: each of them exists, and what it calls is what anybody can call."""
+    file = ROOT / ".github" / "workflows" / "campaign.yml"
+    workflow = parsed(str(file))
+    assert workflow["permissions"] == {"contents": "read"} and workflow["on"]["schedule"]
+    for path in workflow["on"]["push"]["paths"]:
+        assert (ROOT / path.removesuffix("/**")).exists(), path
+    (job,) = workflow["jobs"].values()
+    assert [step["run"] for step in job["steps"] if "run" in step] == [".ci/campaign"]
+    assert all(
+        re.fullmatch(r"[\w./-]+@[0-9a-f]{40}", step["uses"]) for step in job["steps"] if "uses" in step
+    )
+    assert "\nmake campaign" in (ROOT / ".ci" / "campaign").read_text(encoding="utf-8")
 
 
 def test_gitlabs_own_runner_takes_no_forks() -> None:

@@ -16,7 +16,7 @@ import pytest
 from mutants import CHANGES, mutants
 from recorded_data import ROOT
 from reports_in_bytes import blocks, content_of, fields_of, length_prefixed, varint
-from scale import inputs
+from scale import few, inputs
 
 from gemmprof.analysis.reading.frame import open_frame
 from gemmprof.analysis.session import load_session
@@ -37,7 +37,7 @@ COUNTS = {
 }
 
 
-@pytest.mark.parametrize("name", COUNTS)
+@pytest.mark.parametrize("name", few(COUNTS, ["names_nvtx", "modes_graph", "modes_range"]))
 def test_damaged_reports_are_read_or_refused(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

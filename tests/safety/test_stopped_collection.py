@@ -25,7 +25,7 @@ from gemmprof.runs.directory import load_run
 HELPERS = ROOT / "tests" / "helpers"
 STAGES = (1, 2, 3)
 SEED = int(os.environ.get("GEMMPROF_KILL_SEED", "5"))
-KILLS = int(os.environ.get("GEMMPROF_KILLS", inputs(2, 3)))
+KILLS = int(os.environ.get("GEMMPROF_KILLS", inputs(1, 3)))
 """Of each signal; a campaign sets more."""
 
 
