@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 
 from markupsafe import Markup
 
+from gemmprof.analysis.history.band import Level, levels
 from gemmprof.analysis.history.changes import Change
 from gemmprof.analysis.history.points import Point
 from gemmprof.analysis.inputs.names import labels
@@ -78,6 +80,7 @@ def write_history_page(shown: Sequence[tuple[Sequence[Point], Sequence[Change]]]
 def _card(series: Sequence[Point], found: Sequence[Change], told: Mapping[str, str]) -> SeriesCard:
     first, last = series[0], series[-1]
     drawing = history_drawing(series, found)
+    _, flat = levels([point.time_ns for point in series], [change.step for change in found])
     dates = f"{first.origin.recorded_at:%Y-%m-%d} to {last.origin.recorded_at:%Y-%m-%d}"
     steps = "no step" if not found else f"{len(found)} step{'s' if len(found) > 1 else ''}"
     return SeriesCard(
@@ -94,12 +97,14 @@ def _card(series: Sequence[Point], found: Sequence[Change], told: Mapping[str, s
             if text
         ),
         drawing=drawing,
-        steps=tuple(_step(change) for change in reversed(found)),
+        steps=tuple(
+            _step(change, *sides) for change, sides in reversed(list(zip(found, pairwise(flat), strict=True)))
+        ),
         summary=f"{nanoseconds(last.time_ns)} in the last run; {steps}; noise of one run {100 * drawing.noise:.1f} %",
     )
 
 
-def _step(change: Change) -> StepRow:
+def _step(change: Change, before: Level, after: Level) -> StepRow:
     return StepRow(
         when=f"{change.after.origin.recorded_at:%Y-%m-%d}",
         commit=change.after.origin.commit,
@@ -107,6 +112,6 @@ def _step(change: Change) -> StepRow:
         chip="bad" if change.is_slower else "good",
         causes=change.causes,
         details=change.details,
-        before=nanoseconds(change.before.time_ns),
-        after=nanoseconds(change.after.time_ns),
+        before=nanoseconds(before.time_ns),
+        after=nanoseconds(after.time_ns),
     )

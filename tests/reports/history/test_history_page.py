@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -38,6 +39,14 @@ def test_every_run_and_step_stands_on_the_page(tmp_path: Path) -> None:
     assert re.search(r'<line class="step bad"', text) and "code</text>" in text
     assert "the instructions differ, since commit c60&lt;b&gt;" in text
     assert "style=" not in text.partition("<main")[2]
+
+
+def test_a_step_is_from_level_to_level() -> None:
+    ((points, found),) = [series(120)]
+    points[60] = replace(points[60], time_ns=2 * points[60].time_ns)  # the first run behind it is an outlier
+    text = page_html([(points, found)])
+    before, after = (float(re.search(rf'data-label="{word}">([\d.]+)', text)[1]) for word in ("From", "To"))  # type: ignore[index]
+    assert after / before == pytest.approx(found[0].step.ratio, rel=0.01)
 
 
 @pytest.mark.parametrize(
