@@ -117,7 +117,7 @@
       button.setAttribute("aria-expanded", String(open));
       document.getElementById(button.getAttribute("aria-controls")).hidden = !open;
     };
-    for (const button of card.querySelectorAll(".fold[aria-expanded='false']")) fold(button, false);
+    for (const button of card.querySelectorAll("button.fold[aria-expanded='false']")) fold(button, false);
     card.addEventListener("click", (event) => {
       const folding = event.target.closest("button.fold");
       if (folding) fold(folding, folding.getAttribute("aria-expanded") !== "true");

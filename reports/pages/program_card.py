@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from gemmprof.reports.pages.contents import KernelPage, Plan
 
 MOST = 400  # ranges of the tree on a page; what is left has less time than each of them
-OPEN = 0.1  # share of the time from which on a range shows what is inside
+OPEN = 0.5  # share of the time from which on a range shows what is inside
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,7 +33,7 @@ def saved(saves: float, low: float, high: float) -> str:
 
 def of_what(proposal: Proposal) -> str:
     """What the share is of, where that is not the kernels' time."""
-    return " of the time with its gaps" if proposal.share_of == "wall" else ""
+    return " of the wall time" if proposal.share_of == "wall" else ""
 
 
 def short(program: Program, width: int) -> Iterator[str]:
@@ -53,7 +53,8 @@ def short(program: Program, width: int) -> Iterator[str]:
     yield ""
     yield _headed(program.advice, width)
     for proposal in first:
-        text = f"{proposal.title}{_ids(proposal)}: {proposal.says}"
+        wall = " (of the wall time)" if proposal.share_of == "wall" else ""
+        text = f"{proposal.title}{wall}{_ids(proposal)}: {proposal.says}"
         lines = textwrap.wrap(
             visible(text), width, initial_indent=f"{ratio(proposal.saves, 0):>6}  ", subsequent_indent=" " * 8
         )

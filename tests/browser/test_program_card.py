@@ -62,7 +62,7 @@ def test_choosing_does_not_fold_and_folding_does_not_choose(index: Path, browser
     assert browser.script(branch)
     choose(browser, "step 0")
     assert browser.script(branch)
-    browser.script("document.querySelector('#program .fold').click()")
+    browser.script("document.querySelector('#program button.fold').click()")
     assert not browser.script(branch)
     assert "71 of 100 launches" in browser.find("[data-chosen]").text
     browser.script("document.querySelector('[data-chosen] button').click()")
