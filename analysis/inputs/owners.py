@@ -68,7 +68,8 @@ _HEADS = tuple(
         ("cub", r"(?:\w+::)*?(?:cub|thrust)::|Device(?:RadixSort|MergeSort|SegmentedSort|Histogram|Scan|Reduce|Select|"
                 r"Partition|RunLengthEncode|UniqueByKey|CompactInit)\w*Kernel\b"),
         ("library", r"(?:vllm|flashinfer|deep_gemm|deep_ep|tensorrt_llm|trtllm|transformer_engine|xformers|apex|"
-                    r"deepspeed|onnxruntime|paddle|phi|mxnet|oneflow|nvfuser|nvf|cudf|cuml|cugraph|raft|cuvs|cuco|faiss|ggml|marlin|"
+                    r"deepspeed|onnxruntime|paddle|phi|mxnet|oneflow|nvfuser|nvf|cudf|cuml|cugraph|raft|cuvs|cuco|cudss|"
+                    r"faiss|ggml|marlin|"
                     r"moe_wna16|sgl|sgl_kernel|nvshmem|mscclpp|mamba|bitsandbytes|awq|gptq)\w*::|Marlin\b|nvfuser_|"
                     r"bmm_(?:E\dm\d|Bfloat16|Fp16)"),
         ("tensorrt", r"trt_|__my[le]|nvinfer1::|cuInt8::|generatedNativePointwise|genericReformat::|copyPackedKernel"),
