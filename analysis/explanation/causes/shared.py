@@ -20,6 +20,7 @@ from gemmprof.analysis.explanation.candidate import (
     share,
 )
 from gemmprof.analysis.explanation.code import latency
+from gemmprof.analysis.explanation.code.address_forms import LOOK_UP, checked_forms
 from gemmprof.analysis.explanation.demands.pipes import ADU
 from gemmprof.analysis.explanation.demands.time_model import Fix
 from gemmprof.analysis.explanation.demands.traffic import traffic
@@ -34,12 +35,17 @@ def shared_bank_conflicts(work: Work) -> Iterator[Candidate]:
     """One pass through the data stage where one suffices for the bytes.
 
     Fixed: wavefronts of shared loads and stores fall to the ideal; a conflicted load returns after the
-    latency of a straight one.
+    latency of a straight one. Look-ups of one table by all
+    lanes are left out: no layout keeps apart what loaded values bring together.
     """
     if work.code is None or not work.shared_wavefronts.any():
         return
     atomic = work.where(lambda line: line.is_atomic)
-    excess = np.where(atomic, 0.0, work.shared_wavefronts - work.shared_ideal)
+    # No layout helps where loaded values alone decide which words meet; where each lane has its own part, one does.
+    random = np.zeros(len(atomic), dtype=bool)
+    for index, one in checked_forms(work).items():
+        random[index] = one.form.kind == LOOK_UP and isinstance(one.form.address.terms.get((), 0), int)
+    excess = np.where(atomic | random, 0.0, work.shared_wavefronts - work.shared_ideal)
     total = float(excess.sum())
     if total < 0.02 * float(work.shared_wavefronts.sum()):
         return

@@ -814,6 +814,8 @@ def _within(values: Values, name: object, one: Value, two: Value) -> Value:
 
 def _least(values: Values, at: int, code: _Code, when: str) -> Value | None:
     sources = values.sources(at, code, when)
+    if code.line.opcode == "VIADDMNMX" and len(sources) == 3:
+        sources = [add(sources[0], sources[1]), sources[2]]
     if len(sources) < 2:
         return None
     one, two = sources[0].number, sources[1].number
@@ -910,7 +912,7 @@ _HANDLERS: dict[str, Callable[[Values, int, _Code, str], Value | None]] = {
     **dict.fromkeys(("SHF", "SHL", "SHR"), _shift),
     "LOP3": _logic,
     "SEL": _select,
-    **dict.fromkeys(("VIMNMX", "IMNMX"), _least),
+    **dict.fromkeys(("VIMNMX", "IMNMX", "VIADDMNMX"), _least),
     "IABS": _absolute,
     "SGXT": _extended,
     "PRMT": _bytes,

@@ -103,6 +103,24 @@ def test_a_row_pointer_makes_no_look_up_but_an_index_by_lane_does() -> None:
     assert kinds == [AFFINE, UNIFORM, LOOK_UP, AFFINE]
 
 
+def test_an_index_within_bounds_is_the_index() -> None:
+    made_work = made(
+        "S2R R0, SR_TID.X ;",
+        "LDC R1, c[0x0][0x220] ;",
+        "LDC.64 R2, c[0x0][0x210] ;",
+        "VIADDMNMX R4, R0, 0xfffffffe, R1, PT ;",  # min(i - 2, n)
+        "SEL R5, R4, RZ, P0 ;",
+        "IMAD.WIDE R6, R5, 0x4, R2 ;",
+        "LDG.E R8, desc[UR4][R6.64] ;",
+        "EXIT ;",
+    )
+    (one,) = checked_forms(made_work).values()
+    assert one.form.kind == AFFINE
+    number = one.form.address.terms[()]
+    assert not isinstance(number, int)
+    assert list(number[:2]) == [-8, -4]
+
+
 def test_a_row_of_a_matrix_is_a_stride_that_a_parameter_tells(recorded: ReadRecorded) -> None:
     found, forms = of_launch(recorded, "ladder_simple", "gemm_naive")
     by_lane = next(one.form for one in forms if one.form.kind == STRIDED)
