@@ -91,6 +91,28 @@ class Fix:
     idle: float = 1.0
     stalled: float = 0.0
 
+    def half(self, imbalance: float = 1.0) -> Fix:
+        """Half of what it takes away, as it might turn out; what it adds stays.
+
+        Args:
+            imbalance: of the launch as it is.
+        """
+
+        def mean(factor: float) -> float:
+            return 0.5 * (1.0 + factor)
+
+        return replace(
+            self,
+            keep=None if self.keep is None else 0.5 * (1.0 + self.keep),
+            latency=None if self.latency is None else 0.5 * (1.0 + self.latency),
+            reasons={key: mean(factor) for key, factor in self.reasons.items()},
+            resources={key: mean(factor) for key, factor in self.resources.items()},
+            registers=self.registers // 2,
+            warps=mean(self.warps),
+            imbalance=None if self.imbalance is None else 0.5 * (imbalance + self.imbalance),
+            idle=mean(self.idle),
+        )
+
     def together(self, other: Fix) -> Fix:
         """Both changes at once: of what both take away, the larger part is gone."""
 
