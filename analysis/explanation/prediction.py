@@ -55,14 +55,15 @@ class Predictor:
 
     def quick(self, fix: Fix) -> float:
         """What a change saves, without an interval."""
-        return self.model.saves(fix)
+        return min(self.model.saves(fix), self.model.most(fix))
 
     def predict(self, variant: Variant) -> Prediction:
         """What one way of fixing saves."""
         if variant.known is not None:
             return Prediction(*variant.known)
-        saves = self.model.saves(variant.fix)
-        others = [probe.saves(variant.fix) for probe in self.probes]
+        most = self.model.most(variant.fix)
+        saves = min(most, self.model.saves(variant.fix))
+        others = [min(most, probe.saves(variant.fix)) for probe in self.probes]
         down = up = 0.0
         for other in others:
             if other < saves:
@@ -70,7 +71,7 @@ class Predictor:
             else:
                 up += (other - saves) ** 2
         if variant.cautious is not None:
-            down += min(0.0, self.model.saves(variant.cautious) - saves) ** 2
+            down += min(0.0, min(most, self.model.saves(variant.cautious)) - saves) ** 2
         if variant.bold is not None:
             up += max(0.0, self.model.saves(variant.bold) - saves) ** 2
         low = saves - SPREAD * (down + OTHER_WAY * up + FLOOR**2) ** 0.5
