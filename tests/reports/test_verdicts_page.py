@@ -23,7 +23,7 @@ def test_the_verdicts_come_first(tmp_path: Path) -> None:
     page = tmp_path / "pages" / "index.html"
     source, text = page.read_text(encoding="utf-8"), text_of(page)
     assert source.index('id="verdicts"') < source.index('id="families"')
-    assert "1 SLOWER, 1 CAN" in text and "registers 48 → 32" in text and "+24.6 to +31.3" in text
+    assert "1 SLOWER, 1 CAN" in text and "registers 48 → 32" in text and "+24.8 to +31.0" in text
     (linked,) = re.findall(r'SLOWER</span></td><td[^>]*>[^<]*</td><th[^>]*><a href="([^"]+)">', source)
     assert "normalise" in text_of(tmp_path / "pages" / linked)
     assert "<unnamed>" not in source
