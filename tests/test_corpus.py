@@ -18,7 +18,7 @@ from gemmprof.gpu.arch import practice_of
 
 ROOT = Path(__file__).resolve().parent.parent
 DATA = ROOT / "tests" / "data" / "pairs"
-STUDIES = ROOT / "tests" / "data" / "variants" / "h200"
+STUDIES = sorted(path.parent for path in (ROOT / "tests" / "data").glob("*/*/studies.json"))
 KINDS = {"toy", "real", "ladder", "behind_limit", "two_flaws", "not_mended"}
 CAUSES = {
     "uncoalesced_access", "narrow_access", "redundant_loads", "cache_locality", "shared_bank_conflicts",
@@ -185,20 +185,45 @@ def test_studies_keep_every_fix_that_was_verified_and_profiled(monkeypatch: pyte
     assert [[one["family"] for one in bunch] for bunch in order] == [["x", "y"], [variants.RESERVE[0]]]
 
 
-def test_studies_recorded() -> None:
+@pytest.mark.parametrize(
+    "folder",
+    [
+        pytest.param(path, marks=[pytest.mark.campaign] * ("h100" in path.name), id="_".join(path.parts[-2:]))
+        for path in STUDIES
+    ],
+)
+def test_studies_recorded(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each side's launch of its report took about as long as the side was timed: none stands for another."""
-    content = json.loads((STUDIES / "studies.json").read_text(encoding="utf-8"))
-    assert content["format"] == "gemmprof.studies/1" and content["device"] == "NVIDIA H200"
-    assert Counter(len(study["fixes"]) for study in content["studies"]) == {0: 11, 1: 4, 2: 82, 3: 4}
-    reports = {path.name: read_report(path) for path in STUDIES.glob("*.ncu-rep.xz")}
+    content = json.loads((folder / "studies.json").read_text(encoding="utf-8"))
+    assert content["format"] == "gemmprof.studies/1" and folder.name.upper() in content["device"]
+    sound = [study for study in content["studies"] if not study["fixes"]]
+    assert len(content["studies"]) - len(sound) >= 70 and len(sound) >= 8
+    sources = "".join(
+        path.read_text("utf-8") for path in (ROOT / "tests" / "cuda" / folder.parent.name).glob("*.*")
+    )
+    monkeypatch.syspath_prepend(ROOT / "tools")
+    packed = importlib.import_module("score_studies").reports(folder)
+    reports = {path.name: read_report(path) for path in packed.glob("*.ncu-rep*")}
     for study in content["studies"]:
-        assert bool(study["flaw"]) == bool(study["fixes"]), study
+        assert bool(study["flaw"]) == bool(study["fixes"]) and f'"{study["study"]}"' in sources, study
         for side in (study["kernel"], *study["fixes"]):
-            assert set(side.get("causes", ())) <= CAUSES, side
+            assert set(side.get("causes", ())) <= CAUSES | {"idle_threads"}, side
             profile = reports[side["report"]][side["launch"]]
             profiled = float(profile.metrics["gpu__time_duration.sum"])
-            assert 0.7 < profiled / side["time_ns"] < 1.3, (study["study"], side["side"], profile.name)
-    assert sum(path.stat().st_size for path in STUDIES.iterdir()) < 8 << 20
+            # Of a few microseconds a launch alone takes less than one that is timed from outside.
+            launch = content.get("empty_launch_ns", 0.0)
+            assert 0.7 * (side["time_ns"] - launch) < profiled < 1.3 * side["time_ns"], (
+                study["study"],
+                side,
+                profiled,
+            )
+
+
+def test_studies_are_small() -> None:
+    files = [
+        path for name in ("variants", "blind2") for path in (ROOT / "tests" / "data" / name).rglob("*.*")
+    ]
+    assert len(files) > 10 and sum(path.stat().st_size for path in files) < 17 << 20
 
 
 @pytest.mark.gpu

@@ -1,12 +1,14 @@
 #!/usr/bin/env python3
-"""Record the studies: build, verify, time and profile every kernel of tests/cuda/variants on this machine's GPU.
+"""Record the studies: build, verify, time and profile every kernel of a set on this machine's GPU.
+
+A set is a folder of tests/cuda: variants, whose studies are known by now, or blind2.
 
 A study is a kernel as people write it, with one flaw, and two or three ways to remove it (docs/corpus.md). Each study
 is verified in a process of its own first, so that one that fails takes no other along; then all are timed in random
 turns with a cold L2, then each side is profiled once.
 
-Usage: record_variants.py OUTPUT [--only STUDY ...] [--budget SECONDS] [--full] [--check-only]
-       record_variants.py --build            compile into build/variants, to be carried to a machine with a GPU
+Usage: record_variants.py OUTPUT [--set SET] [--only STUDY ...] [--budget SECONDS] [--full] [--check-only]
+       record_variants.py --build [--set SET]     compile into build/SET, to be carried to a machine with a GPU
 
 Writes OUTPUT/studies.json and OUTPUT/*.ncu-rep.xz; where the time does not suffice, the studies in RESERVE are left
 out.
@@ -32,9 +34,8 @@ sys.path[:0] = [str(ROOT), str(ROOT / "tools")]
 from record_pairs import BUILD, NCU, NVCC, lean_sections, lines_of, run, versions  # noqa: E402
 from recording import compress  # noqa: E402
 
-PREBUILT = ROOT / "build" / "variants"
+SETS = ("variants", "blind2")
 ARCHITECTURE = "-gencode=arch=compute_90a,code=sm_90a"
-SOURCES = ("pairs/main.cu", "variants/*.cu")
 FULL = (*NCU[: NCU.index("--section")], "--set", "full")
 LAUNCHES_EACH = (
     50  # of one ncu process: enough that its start costs little, few enough that a failure takes few along
@@ -43,17 +44,20 @@ RESERVE = (
     "embedding_thread_per_token", "layer_norm_three_passes", "stencil_27_point", "depthwise_conv_3x3", "conv1d_causal",
     "jacobi_double_literals", "rng_strided_stores", "histogram_global", "nchw_to_nhwc_scattered", "copy_any_strides",
     "sound_histogram", "sobel_narrow_block",
+    "focal_loss_pow", "instance_norm_thread_per_plane", "bitmap_atomic_or", "residual_face_atomics",
+    "ultrasound_delay_divisions", "tree_walk_local_stack", "col2im_divisions", "regression_sums_atomics",
+    "sound_interleave_complex", "euler_flux_structures",
 )  # fmt: skip
 """What is recorded last: kernels of kinds that others stand for, too."""
 
 Record = dict[str, Any]
 
 
-def build(folder: Path) -> list[str]:
-    """Compile the studies into ``folder``; return what the compiler complained about."""
+def build(studies: str, folder: Path) -> list[str]:
+    """Compile a set of studies into ``folder``; return what the compiler complained about."""
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
-    sources = [source for pattern in SOURCES for source in sorted((BUILD / "cuda").glob(pattern))]
+    sources = [BUILD / "cuda" / "pairs" / "main.cu", *sorted((BUILD / "cuda" / studies).glob("*.cu"))]
     objects = [folder / f"{source.stem}.o" for source in sources]
 
     def compile_one(pair: tuple[Path, Path]) -> str:
@@ -267,7 +271,8 @@ def main() -> int:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("output", type=Path, nargs="?", help="folder to write into")
-    parser.add_argument("--build", action="store_true", help="only compile into build/variants")
+    parser.add_argument("--set", choices=SETS, default=SETS[0], help="which studies (default: variants)")
+    parser.add_argument("--build", action="store_true", help="only compile into build/SET")
     parser.add_argument("--only", nargs="+", metavar="STUDY", help="these alone")
     parser.add_argument("--budget", type=float, default=270.0, help="seconds for everything (default: 270)")
     parser.add_argument(
@@ -281,17 +286,18 @@ def main() -> int:
     shutil.rmtree(BUILD, ignore_errors=True)
     # Reports hold the paths of sources: where they are built, there they must lie when they are profiled.
     shutil.copytree(ROOT / "tests" / "cuda", BUILD / "cuda")
-    if options.build or not (PREBUILT / "variants").exists():
-        failures = build(PREBUILT)
+    program = ROOT / "build" / options.set / "variants"
+    if options.build or not program.exists():
+        failures = build(options.set, program.parent)
         if failures or options.build:
-            print("\n".join(failures) or PREBUILT / "variants")
+            print("\n".join(failures) or program)
             return bool(failures)
     if not options.output:
         parser.error("say where to write, or --build")
     options.output.mkdir(parents=True, exist_ok=True)
     recording = Recording(options.output.resolve(), options.budget)
-    programs: dict[str, tuple[str, ...]] = {"variants": (str(PREBUILT / "variants"),)}
-    frameworks = BUILD / "cuda" / "variants" / "frameworks.py"
+    programs: dict[str, tuple[str, ...]] = {"variants": (str(program),)}
+    frameworks = BUILD / "cuda" / options.set / "frameworks.py"
     if frameworks.exists() and not options.without_frameworks:
         programs["frameworks"] = (sys.executable, str(frameworks))
     recording.list(programs, options.only)

@@ -327,12 +327,11 @@ def page(
 def written(rows: Sequence[Outcome]) -> str:
     """The page, with every fit done."""
     from score_addresses import section as of_addresses
-    from score_studies import DATA as STUDIES
-    from score_studies import judged, section
+    from score_studies import section
 
     judge = Judge(rows)
     rough = {one: [judge.judge(row, one, intervals=False) for row in rows] for one in GRID}
-    studies = [*section(judged(STUDIES)), *of_addresses()]
+    studies = [*section(), *of_addresses()]
     return page(rows, left_out(judge, rough), [judge.judge(row, SHIPPED) for row in rows], studies)
 
 

@@ -45,7 +45,6 @@ _COMPARES: dict[str, Callable[[float, float], bool]] = {
     "!=": operator.ne,
 }
 LOCAL = "local_accesses"
-# Figures that are a metric, of which every launch is known.
 DIRECT = {
     "elapsed_cycles": m.ELAPSED_CYCLES,
     "duration": m.DURATION,
@@ -55,13 +54,14 @@ DIRECT = {
     "memory_percent": m.MEMORY_THROUGHPUT,
     "dram_percent": m.DRAM_THROUGHPUT,
 }
-# Figures that are the same in every launch of the same work.
+"""Figures that are a metric, of which every launch is known."""
 EXACT = frozenset(
     [one.name for one in QUANTITIES if one.group == "instructions"]
     + ["theoretical_occupancy", "registers", "shared_memory", LOCAL]
 )
-# Others are worked out of the middle launch alone: a change of theirs within this is not decided.
+"""Figures that are the same in every launch of the same work."""
 ONE_LAUNCH_WITHIN = 0.02
+"""Others are worked out of the middle launch alone: a change of theirs within this is not decided."""
 
 
 def figure(record: KernelRecord, name: str) -> Range | None:

@@ -46,12 +46,14 @@ if TYPE_CHECKING:
 
 Verdict = Literal["same", "faster", "slower", "unclear", "new", "gone"]
 
-# From so many kernels with the same code and counters on, what they did tells how much the machine changed.
 CONTROLS = 5
-# Two kernels whose multiply-adds differ by more than this did not compute the same product.
+"""From so many kernels with the same code and counters on, what they did tells how much the machine changed."""
 WORK_WITHIN = 0.02
-TOLD = 5  # so many of the kernels that changed most are explained on both sides, which takes a second each
-ACROSS = ("card", "clocks", "set")  # what may be compared although it differs, where the user asks for it
+"""Two kernels whose multiply-adds differ by more than this did not compute the same product."""
+TOLD = 5
+"""So many of the kernels that changed most are explained on both sides, which takes a second each."""
+ACROSS = ("card", "clocks", "set")
+"""What may be compared although it differs, where the user asks for it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,6 @@ from dataclasses import dataclass, replace
 from gemmprof.analysis.explanation.candidate import Variant
 from gemmprof.analysis.explanation.demands.time_model import Fix, TimeModel
 
-# Other values of the model's numbers that are as likely: how far the answer moves is its uncertainty.
 PROBES = (
     {"overlap": 2.5},
     {"overlap": 8.0},
@@ -19,10 +18,14 @@ PROBES = (
     {"ceiling_scale": 0.93},
     {"ceiling_scale": 1.05},
 )
+"""Other values of the model's numbers that are as likely: how far the answer moves is its uncertainty."""
 
-SPREAD = 1.35  # half the 80 % interval in units of the uncertainty, fitted on pairs (docs/explain.md)
-OTHER_WAY = 0.3  # what a doubt that points one way adds to the other side
-FLOOR = 0.03  # what no model knows better: points of run time
+SPREAD = 1.35
+"""Half the 80 % interval in units of the uncertainty, fitted on pairs (docs/explain.md)."""
+OTHER_WAY = 0.3
+"""What a doubt that points one way adds to the other side."""
+FLOOR = 0.03
+"""What no model knows better: points of run time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,15 +58,14 @@ class Predictor:
 
     def quick(self, fix: Fix) -> float:
         """What a change saves, without an interval."""
-        return min(self.model.saves(fix), self.model.most(fix))
+        return self.model.saves(fix)
 
     def predict(self, variant: Variant) -> Prediction:
         """What one way of fixing saves."""
         if variant.known is not None:
             return Prediction(*variant.known)
-        most = self.model.most(variant.fix)
-        saves = min(most, self.model.saves(variant.fix))
-        others = [min(most, probe.saves(variant.fix)) for probe in self.probes]
+        saves = self.model.saves(variant.fix)
+        others = [probe.saves(variant.fix) for probe in self.probes]
         down = up = 0.0
         for other in others:
             if other < saves:
@@ -71,7 +73,7 @@ class Predictor:
             else:
                 up += (other - saves) ** 2
         if variant.cautious is not None:
-            down += min(0.0, min(most, self.model.saves(variant.cautious)) - saves) ** 2
+            down += min(0.0, self.model.saves(variant.cautious) - saves) ** 2
         if variant.bold is not None:
             up += max(0.0, self.model.saves(variant.bold) - saves) ** 2
         low = saves - SPREAD * (down + OTHER_WAY * up + FLOOR**2) ** 0.5

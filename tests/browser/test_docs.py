@@ -29,9 +29,8 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.fixture(scope="module")
-def site(built: Path) -> Path:
-    """The site, built by mkdocs, which refuses links that lead nowhere."""
+@pytest.mark.campaign
+def test_the_site_builds_and_every_link_leads_somewhere(built: Path) -> None:
     settings = (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
     settings = settings.replace("build/docs", str(built / "docs")).replace("build/site", str(built / "site"))
     settings = settings.replace("tools/docs_hooks.py", str(ROOT / "tools" / "docs_hooks.py"))
@@ -41,12 +40,7 @@ def site(built: Path) -> Path:
         capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr[-3000:]
-    return built / "site"
-
-
-@pytest.mark.campaign
-def test_the_site_builds_and_every_link_leads_somewhere(site: Path) -> None:
-    assert (site / "start" / "cuda.html").is_file()
+    assert (built / "site" / "start" / "cuda.html").is_file()
 
 
 @pytest.mark.campaign
@@ -110,20 +104,19 @@ def test_every_option_of_every_command_stands_on_a_page(built: Path) -> None:
 
 
 @pytest.mark.campaign
-def test_the_site_asks_no_other_host_and_escapes_nothing(site: Path) -> None:
-    pages = sorted(site.rglob("*.html"))
-    assert pages
-    own = [page for page in pages if "pages" not in page.relative_to(site).parts]
+def test_the_site_asks_no_other_host_and_escapes_nothing(built: Path) -> None:
+    pages = sorted((built / "site").rglob("*.html"))
+    own = [page for page in pages if "pages" not in page.relative_to(built / "site").parts]
     for page in own:
         text = page.read_text(encoding="utf-8")
         loaded = re.findall(r"<(?:script|link|img|iframe)[^>]+(?:src|href)=[\"']?(https?://[^\"' >]+)", text)
         assert not loaded, (page.name, loaded)
-    assert "text|markdown" in (site / "explain.html").read_text(encoding="utf-8")
+    assert "text|markdown" in (built / "site" / "explain.html").read_text(encoding="utf-8")
 
 
 @pytest.mark.campaign
-def test_the_search_works_in_a_page_opened_as_a_file(site: Path, browser: Any) -> None:
-    browser.driver.get((site / "explain.html").as_uri())
+def test_the_search_works_in_a_page_opened_as_a_file(built: Path, browser: Any) -> None:
+    browser.driver.get((built / "site" / "explain.html").as_uri())
     field = browser.driver.find_element("css selector", "input.md-search__input")
     field.click()
     field.send_keys("coalesced")

@@ -307,10 +307,7 @@ print(refused)
 """
 
 
-MUTANT_COUNTS = [100, 3000]
-
-
-@pytest.mark.parametrize("mutants", few(MUTANT_COUNTS, [100]))
+@pytest.mark.parametrize("mutants", [100, pytest.param(3000, marks=pytest.mark.campaign)])
 def test_changed_tables_are_read_or_refused(folder: Path, mutants: int) -> None:
     """Nothing else: no other exception, no crash of a library."""
     files = ["compact/records/*.parquet", "compact/series/*.arrow", "set/parts/*.parquet", "set/metrics/*.parquet",
@@ -443,7 +440,6 @@ def test_the_documented_table_says_what_is_tried() -> None:
     """docs/security.md names how many inputs each attack is tried with."""
     text = (ROOT / "docs" / "security.md").read_text(encoding="utf-8")
     assert f"| {len(DOORS) * len(ATTACKS)} files |" in text
-    assert f"| {sum(MUTANT_COUNTS):,} mutants |" in text
     for name in re.findall(r"`((?:tests/[\w/]+/)?test_\w+\.py)`", text):
         assert (ROOT / name).is_file() or (ROOT / "tests" / "safety" / name).is_file(), name
 

@@ -28,14 +28,18 @@ from gemmprof.analysis.explanation.demands.traffic import BELOW_L1, SECTOR, traf
 from gemmprof.analysis.explanation.demands.work import Array, Mask, Work
 from gemmprof.base.amounts import significant
 
-WIDE = 16  # bytes of the widest access of a thread
-FULL_WORD = 4  # bytes below which an access is narrow whatever else limits
-# A request that starts off a sector's border touches one sector more than its bytes fill: no lack of
-# coalescing.
+WIDE = 16
+"""Bytes of the widest access of a thread."""
+FULL_WORD = 4
+"""Bytes below which an access is narrow whatever else limits."""
 MISALIGNED_SECTORS = 1.05
-# Instructions for each access, from which on only those count to its place that compute no value.
+"""A request that starts off a sector's border touches one sector more than its bytes fill: no lack of
+coalescing.
+"""
 BUSY_THREAD = 24.0
-REDUNDANT = 1.6  # sectors asked of L1 for each that L1 fetched, from which on loads are called redundant
+"""Instructions for each access, from which on only those count to its place that compute no value."""
+REDUNDANT = 1.6
+"""Sectors asked of L1 for each that L1 fetched, from which on loads are called redundant."""
 
 
 def uncoalesced_access(work: Work) -> Iterator[Candidate]:

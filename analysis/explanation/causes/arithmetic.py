@@ -67,7 +67,12 @@ def double_precision(work: Work) -> Iterator[Candidate]:
                     registers=-(len(pairs) // 2),
                     reasons={"wait": _wait_factor(work, doubles)},
                 ),
-                cautious=Fix(keep=keep, latency=latency, resources=resources, added=added).half(),
+                cautious=Fix(
+                    keep=0.5 * (1.0 + keep),
+                    latency=0.5 * (1.0 + latency),
+                    resources={**resources, "fp64": 0.3},
+                    added=added,
+                ),
                 exact=False,
             ),
         ),
@@ -201,8 +206,8 @@ def integer_arithmetic(work: Work) -> Iterator[Candidate]:
             Variant(
                 "counted indices",
                 Fix(keep=keep),
-                cautious=Fix(keep=keep).half(),
-                bold=Fix(keep=np.where(keep < 1.0, 0.0, 1.0)),
+                cautious=Fix(keep=np.clip(keep + 0.2, 0.0, 1.0)),
+                bold=Fix(keep=np.clip(keep - 0.15, 0.0, 1.0)),
             ),
         ),
         change=(
@@ -250,7 +255,7 @@ def expensive_math(work: Work) -> Iterator[Candidate]:
         return Variant(
             name,
             _straight(work, keep, found.copies),
-            cautious=Fix(keep=keep).half(),
+            cautious=Fix(keep=0.5 * (1.0 + keep)),
             # Code without branches around slow paths is mixed with what stands before and behind it.
             bold=_straight(work, keep, np.maximum(found.copies, 2.0)),
             change=f"{change}: {takes}",
@@ -322,7 +327,9 @@ def non_fused_arithmetic(work: Work) -> Iterator[Candidate]:
     double = bool((gone & work.where(lambda line: line.opcode == "DADD")).any())
     yield Candidate(
         cause="non_fused_arithmetic",
-        variants=(Variant("fused multiply-adds", Fix(keep=keep), cautious=Fix(keep=keep).half()),),
+        variants=(
+            Variant("fused multiply-adds", Fix(keep=keep), cautious=Fix(keep=np.where(gone, 0.3, 1.0))),
+        ),
         change=(
             "Let products and sums fuse: drop -fmad=false and __fmul_rn/__fadd_rn, or write "
             f"{'fma' if double else 'fmaf'}(a, b, c). {100 * part:.0f} % of all instructions add a product "

@@ -116,7 +116,7 @@ def _small_grid(work: Work, dealt: _Dealt) -> Iterator[Candidate]:
             Variant(
                 "as many blocks as SMs",
                 Fix(imbalance=of_blocks, warps=1.0 if uneven or blocks > ALMOST * work.sms else warps),
-                cautious=Fix(imbalance=of_blocks).half(imbalance),
+                cautious=Fix(imbalance=of_blocks + 0.15 * (imbalance - of_blocks)),
             ),
         ),
         change=(
@@ -138,7 +138,7 @@ def _small_grid(work: Work, dealt: _Dealt) -> Iterator[Candidate]:
             Variant(
                 "equal shares",
                 Fix(imbalance=at_best),
-                cautious=Fix(imbalance=at_best).half(imbalance),
+                cautious=Fix(imbalance=at_best + 0.3 * (imbalance - at_best)),
             ),
         ),
         change=(
@@ -159,7 +159,7 @@ def _partial_wave(work: Work, dealt: _Dealt) -> Iterator[Candidate]:
             Variant(
                 "whole waves",
                 Fix(imbalance=1.0),
-                cautious=Fix(imbalance=1.0).half(work.imbalance),
+                cautious=Fix(imbalance=1.0 + 0.3 * (work.imbalance - 1.0)),
                 bold=Fix(imbalance=1.0, warps=max(1.0, min(dealt.tail, dealt.gap))),
             ),
         ),
@@ -178,7 +178,9 @@ def _uneven_share(work: Work, dealt: _Dealt, even: float) -> Iterator[Candidate]
     yield Candidate(
         cause="tail_effect",
         variants=(
-            Variant("whole waves", Fix(imbalance=1.0), cautious=Fix(imbalance=1.0).half(work.imbalance)),
+            Variant(
+                "whole waves", Fix(imbalance=1.0), cautious=Fix(imbalance=1.0 + 0.3 * (work.imbalance - 1.0))
+            ),
         ),
         change=(
             f"Give each SM the same number of blocks: {dealt.blocks:,.0f} blocks are {even:.2f} for each of "
@@ -208,7 +210,7 @@ def _unequal_blocks(work: Work, dealt: _Dealt) -> Iterator[Candidate]:
             Variant(
                 "equal shares",
                 Fix(imbalance=1.0, warps=warps),
-                cautious=Fix(imbalance=1.0, warps=warps).half(imbalance),
+                cautious=Fix(imbalance=1.0 + 0.4 * (imbalance - 1.0), warps=1.0 + 0.5 * (warps - 1.0)),
             ),
         ),
         change=(

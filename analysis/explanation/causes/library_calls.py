@@ -19,14 +19,13 @@ from gemmprof.analysis.explanation.candidate import Candidate, Variant, derived
 from gemmprof.analysis.explanation.demands.time_model import Fix
 from gemmprof.analysis.explanation.demands.work import Work
 from gemmprof.analysis.inputs.owners import owner_of
-from gemmprof.base.foreign_files import read_text
 from gemmprof.model import KernelProfile
 
 TIMES = Path(__file__).with_name("cublas.json")
-# Elements in 16 bytes, the alignment that TMA and the fastest kernels need.
 WHOLE = {"bf16": 8, "fp16": 8, "tf32": 4}
-# Timed products whose time is within this factor of a launch's are like it; of fewer no size is said.
+"""Elements in 16 bytes, the alignment that TMA and the fastest kernels need."""
 NEAR, ENOUGH = 3.0, 5
+"""Timed products whose time is within this factor of a launch's are like it; of fewer no size is said."""
 _ALIGN = re.compile(r"tensorop\w*?_align(\d)")
 _FP32 = re.compile(r"ffma|simt_sgemm|(?:volta|turing|ampere|maxwell|pascal)_sgemm_|sgemm_largek|magma_sgemm")
 
@@ -83,7 +82,7 @@ class Card:
 @cache
 def cards() -> tuple[Card, ...]:
     """All that was recorded."""
-    found = json.loads(read_text(TIMES))["cards"]
+    found = json.loads(TIMES.read_text(encoding="utf-8"))["cards"]
     return tuple(
         Card(
             one["name"], one["cublas"], one["torch"], one["date"], tuple(one["states"]),

@@ -24,7 +24,7 @@ from gemmprof.analysis.explanation.code.address_forms import LOOK_UP, checked_fo
 from gemmprof.analysis.explanation.demands.pipes import ADU
 from gemmprof.analysis.explanation.demands.time_model import Fix
 from gemmprof.analysis.explanation.demands.traffic import traffic
-from gemmprof.analysis.explanation.demands.work import Mask, Work
+from gemmprof.analysis.explanation.demands.work import Work
 
 FEWER_BLOCKS = 4.0
 """Blocks of which larger tiles make one."""
@@ -134,8 +134,7 @@ def local_memory(work: Work) -> Iterator[Candidate]:
     """No local traffic: registers are not spilled, and arrays are indexed by constants, so that they fit
     registers.
 
-    Fixed: local loads and stores, their passes through L1, their sectors below are gone. Registers have no addresses:
-    loops over an array are unrolled, and what only counts or addresses there goes along.
+    Fixed: local loads and stores, their passes through L1 and their sectors below are gone.
     """
     if work.code is None:
         return
@@ -148,7 +147,6 @@ def local_memory(work: Work) -> Iterator[Candidate]:
     part = share(flows.local, flows.l2)
     stays = 1.0 - part
     indexed = local & work.where(lambda line: line.space == "local" and not _STACK.search(line.text))
-    keep[_unrolled(work, indexed)] = 0.0
     spilled = float(work.executed[local & ~indexed].sum())
     arrays = float(work.executed[indexed].sum())
     what = (
@@ -186,32 +184,6 @@ def local_memory(work: Work) -> Iterator[Candidate]:
         ),
         attributed=np.where(local, work.local_sectors + work.executed, 0.0),
     )
-
-
-def _unrolled(work: Work, indexed: Mask) -> Mask:
-    """Branches of the loops over arrays, and what nothing but those and the arrays' accesses uses."""
-    code = work.code
-    assert code is not None
-    gone = indexed.copy()
-    inside = np.zeros(len(gone), dtype=bool)
-    for loop in code.loops:
-        if indexed[loop.first : loop.last + 1].any() and not any(
-            other is not loop and other.first in loop and other.last in loop for other in code.loops
-        ):
-            gone[loop.last] = True
-            inside[loop.first : loop.last + 1] = True
-    counts = inside & work.where(
-        lambda line: not line.space and line.instruction_class in ("integer", "move", "predicate")
-    )
-    new = True
-    while new:
-        new = False
-        for at in np.flatnonzero(counts & ~gone):
-            # A counter reads its own result in the next round.
-            uses = [use for use in code.consumers(int(at)) if use != at]
-            if uses and all(gone[use] for use in uses):
-                gone[at] = new = True
-    return gone
 
 
 def constant_divergence(work: Work) -> Iterator[Candidate]:

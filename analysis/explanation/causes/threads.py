@@ -69,7 +69,7 @@ def branch_divergence(work: Work) -> Iterator[Candidate]:
         Variant(
             "threads of a warp on the same way",
             Fix(keep=keep, resources=resources),
-            cautious=Fix(keep=keep, resources=resources).half(),
+            cautious=Fix(keep=0.3 + 0.7 * keep, resources=resources),
             bold=Fix(keep=np.where(keep < 1.0, active, 1.0), resources=resources),
         )
     ]
@@ -165,7 +165,7 @@ def idle_threads(work: Work) -> Iterator[Candidate]:
             Variant(
                 f"a grid of {100 * reach:.0f} % of the threads",
                 Fix(keep=keep, resources={"block_launch": reach}, warps=warps, imbalance=1.0),
-                cautious=Fix(keep=keep, resources={"block_launch": reach}).half(),
+                cautious=Fix(keep=0.5 * (1.0 + keep), resources={"block_launch": 0.5 * (1.0 + reach)}),
             ),
         ),
         change=(
@@ -201,7 +201,7 @@ def low_occupancy(work: Work) -> Iterator[Candidate]:
             Variant(
                 "the limit lifted",
                 Fix(warps=lifted.factor, resources=resources),
-                cautious=Fix(warps=lifted.factor).half(),
+                cautious=Fix(warps=1.0 + 0.5 * (lifted.factor - 1.0)),
             ),
         ),
         change=lifted.how,

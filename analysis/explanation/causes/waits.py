@@ -70,9 +70,7 @@ def instruction_latency(work: Work) -> Iterator[Candidate]:
 
     yield Candidate(
         cause="instruction_latency",
-        variants=(
-            Variant("four chains", fix(1.0), cautious=fix(1.0).half(), bold=fix(1.0 / max(in_chains, 0.7))),
-        ),
+        variants=(Variant("four chains", fix(1.0), cautious=fix(0.6), bold=fix(1.0 / max(in_chains, 0.7))),),
         change=(
             "Give each thread several independent chains: unroll with separate accumulators. Each "
             f"instruction waits {cycles:.1f} cycles for the one before it."
@@ -116,9 +114,7 @@ def serial_wgmmas(work: Work) -> Iterator[Candidate]:
 
     yield Candidate(
         cause="instruction_latency",
-        variants=(
-            Variant("four chains", fix(1.0 / CHAINS), cautious=fix(1.0 / CHAINS).half(), bold=fix(0.0)),
-        ),
+        variants=(Variant("four chains", fix(1.0 / CHAINS), cautious=fix(0.7), bold=fix(0.0)),),
         change=(
             f"Let wgmmas run one behind another: warps spend {100 * part:.0f} % of their time waiting for the one "
             "just started. Commit several as one group, keep a group in flight (warpgroup_wait<1>), and leave the "
@@ -182,7 +178,11 @@ def memory_latency(work: Work) -> Iterator[Candidate]:
     each = share(part * (work.warp_cycles or 0.0), executed)
     yield Candidate(
         cause="memory_latency",
-        variants=(Variant("four loads in flight", fix(least), cautious=fix(least).half(), bold=fix(0.0)),),
+        variants=(
+            Variant(
+                "four loads in flight", fix(least), cautious=fix(0.5 + 0.5 * least), bold=fix(0.4 * least)
+            ),
+        ),
         change=(
             f"Have more loads in flight: warps spend {100 * part:.0f} % of their time waiting for loads, "
             f"{each:.0f} cycles each. Unroll so that several loads are issued before the first is used, "
@@ -267,7 +267,7 @@ def _copied_in_turn(work: Work, tiles: Mask, waits: Array) -> Iterator[Candidate
         cause="memory_latency",
         variants=(
             *variants,
-            Variant("the next tile in registers", fix(stays), cautious=fix(stays).half(), bold=fix(0.0)),
+            Variant("the next tile in registers", fix(stays), cautious=fix(0.5 + 0.5 * stays), bold=fix(0.0)),
         ),
         change=(
             f"Fetch the next tile while this one is used: warps spend {100 * part:.0f} % of their time waiting for its "

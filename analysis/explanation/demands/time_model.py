@@ -26,7 +26,7 @@ from gemmprof import metrics
 from gemmprof.analysis.explanation.code import latency
 from gemmprof.analysis.explanation.code.attribution import BARRIER, LONG, SELECTED, SHORT, WAIT
 from gemmprof.analysis.explanation.demands.pipes import WARPS_A_CYCLE, is_heavy
-from gemmprof.analysis.explanation.demands.resources import GPU, TRAFFIC
+from gemmprof.analysis.explanation.demands.resources import GPU
 from gemmprof.analysis.explanation.demands.work import Array, Work, once
 from gemmprof.analysis.occupancy.of_launch import of_launch
 
@@ -48,10 +48,6 @@ FEW_LOADS = 8
 LATENCY, LINES = "latency", "l1_lines"
 ESTIMATED = (LATENCY, LINES)
 """Terms that rest on latencies of an idle machine; all others are counted."""
-BY_INSTRUCTION = frozenset(
-    {*TRAFFIC, "l1_writeback", "l1_lines", "l2_tags", "lsu", "mio", "fp64", "xu", "tensor"}
-)
-"""Resources of which the report tells what each instruction asks."""
 WAITS_FOR_RESULTS = (LONG, SHORT, "drain")
 """The states that `Fix.latency` scales."""
 
@@ -94,28 +90,6 @@ class Fix:
     imbalance: float | None = None
     idle: float = 1.0
     stalled: float = 0.0
-
-    def half(self, imbalance: float = 1.0) -> Fix:
-        """Half of what it takes away, as it might turn out; what it adds stays.
-
-        Args:
-            imbalance: of the launch as it is.
-        """
-
-        def mean(factor: float) -> float:
-            return 0.5 * (1.0 + factor)
-
-        return replace(
-            self,
-            keep=None if self.keep is None else 0.5 * (1.0 + self.keep),
-            latency=None if self.latency is None else 0.5 * (1.0 + self.latency),
-            reasons={key: mean(factor) for key, factor in self.reasons.items()},
-            resources={key: mean(factor) for key, factor in self.resources.items()},
-            registers=self.registers // 2,
-            warps=mean(self.warps),
-            imbalance=None if self.imbalance is None else 0.5 * (imbalance + self.imbalance),
-            idle=mean(self.idle),
-        )
 
     def together(self, other: Fix) -> Fix:
         """Both changes at once: of what both take away, the larger part is gone."""
@@ -318,24 +292,6 @@ class TimeModel:
     def saves(self, fix: Fix) -> float:
         """Share of the time that a change saves; negative where it costs."""
         return 1.0 - self.time(fix)
-
-    def most(self, fix: Fix) -> float:
-        """The most that a change of single instructions can save: what they are of all instructions, of the warps' time
-        or of the traffic, whichever is most. 1 where the change is of the launch, or eases what no instruction counts.
-        """
-        work = self.work
-        arrays = [values for values in (fix.keep, fix.latency) if values is not None]
-        of_launch = (
-            fix.reasons or fix.registers or fix.shared_bytes or fix.stalled or fix.imbalance is not None
-        )
-        eased = {key for key, factor in fix.resources.items() if factor < 1.0}
-        if not arrays or of_launch or fix.warps != 1.0 or fix.idle != 1.0 or not eased <= BY_INSTRUCTION:
-            return 1.0
-        touched = np.any([values < 1.0 for values in arrays], axis=0) & (work.executed > 0)
-        weights = [work.executed, work.attributed_total, work.data_passes]
-        weights.append(work.global_sectors + work.local_sectors)
-        parts = [float(weight[touched].sum() / weight.sum()) for weight in weights if weight.sum() > 0]
-        return max(parts, default=1.0)
 
     def limit(self, fix: Fix = NOTHING) -> tuple[str, float]:
         """The largest term and its share of the time."""

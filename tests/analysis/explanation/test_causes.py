@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 from dataclasses import replace
 
 import numpy as np
@@ -227,30 +226,3 @@ class TestNarrow:
         )
         found = np.flatnonzero(computing(made(*lines)))
         assert list(found) == list(range(3, 33))
-
-
-BARE = 275
-"""Bare numbers in the code that explains, of which nobody says where they come from: they may only become fewer."""
-PLAIN = (0, 1, 2, 32, 100)
-"""Nothing, all, half of a pair, a warp, per cent."""
-
-
-def test_bare_numbers_become_fewer() -> None:
-    """A threshold is a named constant with its origin, a measured ceiling, or gone."""
-    found = 0
-    for path in (ROOT / "analysis" / "explanation").rglob("*.py"):
-        tree = ast.parse(path.read_text("utf-8"))
-        named = {
-            id(part)
-            for one in tree.body
-            if isinstance(one, ast.Assign | ast.AnnAssign)
-            for part in ast.walk(one)
-        }
-        found += sum(
-            isinstance(one, ast.Constant)
-            and type(one.value) in (int, float)
-            and id(one) not in named
-            and abs(one.value) not in PLAIN
-            for one in ast.walk(tree)
-        )
-    assert BARE - 10 < found <= BARE, f"{found} of them"

@@ -185,15 +185,3 @@ class TestPlaces:
         assert len(places(found, np.ones(60))) == 1
         assert len(places(found, np.array([1.0] * 10 + [0.0] * 50))) == 5
         assert places(found, np.zeros(60)) == () == places(found, None)
-
-
-def test_a_change_of_few_instructions_saves_no_more_than_they_are() -> None:
-    """A store of one in two thousand instructions, without samples or sectors of its own, brings next to nothing."""
-    found = launched(**{"long_scoreboard": {0: 90}, "wait": {1: 10}})
-    predictor = Predictor(TimeModel(found))
-    last = Fix(keep=np.array([1.0, 1.0, 1.0, 0.0]), resources=dict.fromkeys(("dram", "l1_data"), 0.1))
-    alone = predictor.predict(Variant("made", last))
-    assert alone.saves <= max(
-        float(found.executed[3] / found.total_executed), float(found.attributed_total[3])
-    )
-    assert TimeModel(found).most(Fix(warps=2.0)) == 1.0
