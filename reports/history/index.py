@@ -245,7 +245,7 @@ def piece_of(index: pa.Table) -> Piece:
         index.column("count").to_numpy(),
         index.column("first").cast("int64").to_numpy(),
         index.column("last").cast("int64").to_numpy(),
-        parts[0] if len(parts) == 1 else np.concatenate(parts),
+        parts[0] if len(parts) == 1 else np.concatenate([np.empty(0), *parts]),
     )
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 MARK = "GEMMPROF_TEST_CAMPAIGN"
 
-PATIENCE_SECONDS = 1.0
+PATIENCE_SECONDS = 10.0
 """How long a process to hit is waited for."""
 
 

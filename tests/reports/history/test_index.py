@@ -15,6 +15,7 @@ from gemmprof.analysis.history.many_series import series_with_steps
 from gemmprof.analysis.history.points import Origin, Point
 from gemmprof.analysis.history.series import series_of
 from gemmprof.reports.history import compaction
+from gemmprof.reports.history.index import index_of, load_index, piece_of
 from gemmprof.reports.history.store import HistoryStore
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
@@ -106,3 +107,15 @@ def test_a_store_without_indexes_answers_alike_and_gets_them(store: HistoryStore
     assert slowly(other) == slowly(store)
     other.compact(at_least=1000)
     assert len(list((older / "series").iterdir())) == len(list((older / "records").glob("compact-*")))
+
+
+def test_an_index_of_no_series_has_no_times(tmp_path: Path) -> None:
+    """Damage can leave an index without rows: it was a fault of gemmprof, not of the file."""
+    store = HistoryStore.open(tmp_path / "h", create=True)
+    origin = Origin(datetime(2026, 1, 1, tzinfo=UTC), commit="a")
+    for _ in range(3):
+        store.add([Point("k", "1x1x1", "H100", "timed", origin, 1.0, 1.0, 2.0, 3)])
+    store.compact()
+    (compacted,) = (tmp_path / "h" / "records").glob("compact-*")
+    empty = load_index(index_of(compacted)).slice(0, 0)
+    assert len(piece_of(empty).values) == len(piece_of(empty).counts) == 0
