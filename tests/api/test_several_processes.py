@@ -112,7 +112,8 @@ def test_each_process_has_its_code(nccl: gemmprof.Report) -> None:
         same = sum(a == b for a, b in zip(ours, theirs, strict=True))
         assert 0.9 * len(ours) < same < len(ours), "all but the targets of jumps"
         assert digests[first.index] == digests[second.index]
-    causes = [[finding.cause for finding in launch.explanation.findings] for launch in nccl]
+    said = [launch.explanation for launch in nccl]
+    causes = [[finding.cause for finding in (*one.findings, *one.other_arithmetic)] for one in said]
     assert causes[::2] == causes[1::2] and "tensor_cores_idle" in causes[2]
 
 
@@ -126,7 +127,7 @@ def test_a_launch_says_whose_it_is(nccl: gemmprof.Report, tmp_path: Path) -> Non
         [sys.executable, "-m", "gemmprof", "show", str(NCCL), "--launch", "3"],
         capture_output=True, text=True, check=True, timeout=120,
     )  # fmt: skip
-    assert "process 2220 on GPU 1)" in shown.stdout and shown.stderr == ""
+    assert "process 2220 on GPU 1, cuBLAS)" in shown.stdout and shown.stderr == ""
     ours = ShowDocument.of_session(nccl.session).processes
     assert [(one.process, one.gpu, [at.launch for at in one.launches]) for one in ours] == [
         (2219, 0, [0, 2, 4]),

@@ -7,6 +7,7 @@ import pytest
 from made_code import made
 from recorded_data import ReadRecorded
 
+from gemmprof.analysis.explanation.code import symbolic
 from gemmprof.analysis.explanation.code.address_forms import (
     AFFINE,
     LOOK_UP,
@@ -119,6 +120,17 @@ def test_an_index_within_bounds_is_the_index() -> None:
     number = one.form.address.terms[()]
     assert not isinstance(number, int)
     assert list(number[:2]) == [-8, -4]
+
+
+def test_numbers_keep_the_64_bits_of_a_pair_of_registers() -> None:
+    """A generator of random numbers multiplies by constants that fill them, again and again."""
+    lanes, constant = symbolic.of(np.arange(64)), symbolic.of(6364136223846793005)
+    grown = symbolic.product(constant, constant)
+    assert grown is not None and grown.constant == (6364136223846793005**2 + 2**63) % 2**64 - 2**63
+    for factor in (1, -1, 1 << 40, 1 << 70):
+        (number,) = symbolic.add(lanes, grown, factor).terms.values()
+        wanted = [(lane + factor * 6364136223846793005**2 + 2**63) % 2**64 - 2**63 for lane in range(64)]
+        assert list(number) == wanted
 
 
 def test_a_row_of_a_matrix_is_a_stride_that_a_parameter_tells(recorded: ReadRecorded) -> None:
