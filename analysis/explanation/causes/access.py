@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import math
 from collections.abc import Iterator
 
 import numpy as np
@@ -228,24 +229,25 @@ def narrow_access(work: Work) -> Iterator[Candidate]:
     ratio = float((keep[narrow] * work.executed[narrow]).sum() / count)
     helpers = _overhead(work, narrow)
     helping = keep.copy()
-    if work.total_executed >= BUSY_THREAD * count:
-        helpers &= ~computing(work)
+    helpers &= ~computing(work)
     helping[helpers & ~narrow] = ratio
     resources = _same_traffic(work, keep)
-    middle, cautious = 0.5 * (keep + helping), keep
+    middle, cautious, warps = 0.5 * (keep + helping), keep, 1.0
     if not any(work.code.loop_of(int(index)) is not None for index in np.flatnonzero(narrow)):
         # A thread does one access and ends: wider ones need fewer threads, each as busy with its addresses.
         middle, cautious = helping, 0.5 * (keep + helping)
         resources["block_launch"] = ratio
+        # They leave places empty where a grid of so few threads no longer fills the GPU.
+        warps = min(1.0, max(1.0, work.profile.launch.waves_per_sm or math.inf) * ratio)
     bytes_each = float((widths[narrow] * work.executed[narrow]).sum() / count)
     yield Candidate(
         cause="narrow_access",
         variants=(
             Variant(
                 "16 bytes a thread",
-                Fix(keep=middle, resources=resources),
-                cautious=Fix(keep=cautious, resources=resources),
-                bold=Fix(keep=helping, resources=resources),
+                Fix(keep=middle, resources=resources, warps=warps),
+                cautious=Fix(keep=cautious, resources=resources, warps=warps),
+                bold=Fix(keep=helping, resources=resources, warps=warps),
             ),
         ),
         change=(
@@ -284,7 +286,11 @@ def _narrow(work: Work) -> Mask:
     filled = work.global_ideal >= 0.8 * work.executed * np.ceil(widths * active / SECTOR)
     coalesced = work.global_sectors - work.global_ideal <= MISALIGNED_SECTORS * work.executed
     broadcast = work.global_sectors < 0.6 * executed * widths * active / SECTOR
-    narrow = kind & filled & coalesced & ~broadcast & (widths > 0) & (widths < WIDE) & (work.executed > 0)
+    # Rows begin anywhere: fewer bytes side by side than two vectors hold no whole one for sure.
+    enough = widths * active >= 2 * WIDE
+    narrow = (
+        kind & filled & coalesced & enough & ~broadcast & (widths > 0) & (widths < WIDE) & (work.executed > 0)
+    )
     narrow &= ~_already_wide(work, narrow)
     loads = work.where(lambda line: line.is_load)
     missed = traffic(work).missed
@@ -311,7 +317,7 @@ def computing(work: Work) -> Mask:
     while waiting:
         at, name = waiting.pop()
         for source in code.producers(at, name):
-            if not found[source] and not work.sass[source].space:
+            if not found[source] and work.sass[source].space in ("", "constant"):
                 found[source] = True
                 waiting += [(source, read) for read in work.sass[source].reads if read[0] == "R"]
     return found
