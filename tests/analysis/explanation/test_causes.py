@@ -196,6 +196,27 @@ def test_atomics_that_the_block_combined_in_shared_memory_are_no_flaw() -> None:
     assert list(global_atomics(made(*code, executed=(401, 100, 100)))) == []
 
 
+@pytest.mark.parametrize(
+    ("report", "kernel", "cause"),
+    [
+        # Their blocks all do the same: what differs is when the constant cache, the bus or a fragment comes.
+        ("flaws_other_memory", "divergent_constants", "workload_imbalance"),
+        ("flaws_other_memory", "host_memory", "workload_imbalance"),
+        ("flaws_tensor", "wmma_half", "workload_imbalance"),
+        # Two blocks an SM and one access a thread: a quarter of the threads would not fill the GPU.
+        ("flaws_divergence", "uniform_branches", "narrow_access"),
+        ("flaws_occupancy", "many_registers", "narrow_access"),
+        # One lane of a warp stores.
+        ("flaws_divergence", "single_lane", "narrow_access"),
+    ],
+)
+def test_what_only_looks_like_a_flaw_is_not_named(
+    recorded: ReadRecorded, report: str, kernel: str, cause: str
+) -> None:
+    (launch,) = (one for one in recorded(report, source=True) if one.function_name == kernel)
+    assert cause not in {finding.cause for finding in explain(launch).findings}
+
+
 class TestNarrow:
     """torch's strided copy of BF16: 27 instructions for each access of two bytes, nearly all to find its place."""
 
