@@ -37,8 +37,6 @@ MISALIGNED_SECTORS = 1.05
 """A request that starts off a sector's border touches one sector more than its bytes fill: no lack of
 coalescing.
 """
-BUSY_THREAD = 24.0
-"""Instructions for each access, from which on only those count to its place that compute no value."""
 REDUNDANT = 1.6
 """Sectors asked of L1 for each that L1 fetched, from which on loads are called redundant."""
 
