@@ -25,10 +25,10 @@ from gemmprof.base.foreign_files import open_file, read_text
 from gemmprof.gpu.ptxas import KernelResources, demangle
 from gemmprof.gpu.toolchain import sass_encodings, sass_functions
 
+# Block size that occupancy is worked out for where none is given: a build does not know how it is launched.
 DEFAULT_THREADS = 256
-"""Block size that occupancy is worked out for where none is given: a build does not know how it is launched."""
+# How cubins, objects, executables, libraries and fat binaries begin.
 _BINARY = (b"\x7fELF", b"!<arch>", b"\x50\xed\x55\xba")
-"""How cubins, objects, executables, libraries and fat binaries begin."""
 _LINE = re.compile(r"^\s*/\*[0-9a-f]{4,}\*/\s+(.*?)\s*;")
 
 
@@ -40,6 +40,7 @@ class Figure:
     title: str
 
 
+# What is compared of a build, besides the mix of instructions (``instructions_<class>``).
 FIGURES = (
     Figure("registers", "registers"),
     Figure("spill_stores", "bytes of spill stores"),
@@ -50,7 +51,6 @@ FIGURES = (
     Figure("theoretical_occupancy", "% occupancy"),
     Figure("executed", "instructions"),
 )
-"""What is compared of a build, besides the mix of instructions (``instructions_<class>``)."""
 
 
 def load_build(paths: Sequence[str], threads: int = DEFAULT_THREADS) -> Side:

@@ -9,10 +9,8 @@ from dataclasses import dataclass, field
 
 from gemmprof.analysis.opcodes import opcode_of
 
-GRAM = 4
-"""Codes are compared by the runs of this many opcodes that they share."""
-SKETCH = 128
-"""How many of the smallest hashes of such runs are kept (Broder's bottom-k sketch)."""
+GRAM = 4  # codes are compared by the runs of this many opcodes that they share
+SKETCH = 128  # how many of the smallest hashes of such runs are kept (Broder's bottom-k sketch)
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,10 +26,9 @@ from gemmprof.base.documents import Document, DocumentError, OtherFormatError, r
 from gemmprof.base.errors import ReportError, UsageError
 from gemmprof.base.foreign_files import read_text
 
+# So many kernels that scatter as usual elsewhere are added to those of the control: a few kernels say little.
 LIKE_ELSEWHERE = 3.0
-"""So many kernels that scatter as usual elsewhere are added to those of the control: a few kernels say little."""
-BETWEEN_FREEDOM = 8.0
-"""The same for how far processes lie apart, in degrees of freedom."""
+BETWEEN_FREEDOM = 8.0  # the same for how far processes lie apart, in degrees of freedom
 LARGEST_BYTES = 1 << 20
 
 

@@ -45,6 +45,7 @@ _COMPARES: dict[str, Callable[[float, float], bool]] = {
     "!=": operator.ne,
 }
 LOCAL = "local_accesses"
+# Figures that are a metric, of which every launch is known.
 DIRECT = {
     "elapsed_cycles": m.ELAPSED_CYCLES,
     "duration": m.DURATION,
@@ -54,14 +55,13 @@ DIRECT = {
     "memory_percent": m.MEMORY_THROUGHPUT,
     "dram_percent": m.DRAM_THROUGHPUT,
 }
-"""Figures that are a metric, of which every launch is known."""
+# Figures that are the same in every launch of the same work.
 EXACT = frozenset(
     [one.name for one in QUANTITIES if one.group == "instructions"]
     + ["theoretical_occupancy", "registers", "shared_memory", LOCAL]
 )
-"""Figures that are the same in every launch of the same work."""
+# Others are worked out of the middle launch alone: a change of theirs within this is not decided.
 ONE_LAUNCH_WITHIN = 0.02
-"""Others are worked out of the middle launch alone: a change of theirs within this is not decided."""
 
 
 def figure(record: KernelRecord, name: str) -> Range | None:

@@ -31,36 +31,36 @@ from gemmprof.analysis.comparison.noise import Noise
 
 Verdict = Literal["same", "faster", "slower", "unclear"]
 
+# Share of the reported changes that may be false; where nothing changed, the chance of reporting any.
+# Measured, with `SMALLEST_SHARE` and `USUAL_ERRORS`, it is 1 % of kernels judged alone at three launches
+# (tools/learn_noise.py).
 FALSE_DISCOVERY_RATE = 0.035
-"""Share of the reported changes that may be false; where nothing changed, the chance of reporting any. Measured, with
-`SMALLEST_SHARE` and `USUAL_ERRORS`, it is 1 % of kernels judged alone at three launches (tools/learn_noise.py)."""
+# The same for all kernels together that were launched once a side: their errors are not independent.
 FAMILY_WISE = 0.01
-"""The same for all kernels together that were launched once a side: their errors are not independent."""
+# A change is at least so many standard errors of what is usual for such a kernel: launches that agree by
+# chance are not taken at their word. Chosen with the rate, by the tables of tools/learn_noise.py.
 USUAL_ERRORS = 3.2
-"""A change is at least so many standard errors of what is usual for such a kernel: launches that agree by chance are
-not taken at their word. Chosen with the rate, by the tables of tools/learn_noise.py."""
-EQUIVALENT_WITHIN = 0.01
-"""Changes that are surely smaller than this are no change: 1 %."""
+EQUIVALENT_WITHIN = 0.01  # changes that are surely smaller than this are no change: 1 %
+# A change whose best estimate is below this share of `EQUIVALENT_WITHIN` is never called one: it would matter
+# to nobody, and half of the false alarms of steady kernels are so small.
 SMALLEST_SHARE = 0.7
-"""A change whose best estimate is below this share of `EQUIVALENT_WITHIN` is never called one: it would matter to
-nobody, and half of the false alarms of steady kernels are so small."""
+# Times that do not scatter beyond a tick of the clock must lie further apart than neighbouring ticks to
+# differ.
 TICKS = 1.5
-"""Times that do not scatter beyond a tick of the clock must lie further apart than neighbouring ticks to differ."""
+# Error rate of each of the two one-sided tests behind SAME (Schuirmann, J. Pharmacokinet. Biopharm. 15,
+# 1987).
 EQUIVALENCE_LEVEL = 0.04
-"""Error rate of each of the two one-sided tests behind SAME (Schuirmann, J. Pharmacokinet. Biopharm. 15, 1987)."""
-POWER = 0.95
-"""`Judgement.detectable` is found with this probability."""
+POWER = 0.95  # `Judgement.detectable` is found with this probability
+# How many further reports would weigh as much as the class's word on how far whole reports lie apart.
 BETWEEN_PRIOR_FREEDOM = 8.0
-"""How many further reports would weigh as much as the class's word on how far whole reports lie apart."""
+# Launches are compared occurrence by occurrence where that shrinks their spread by more than this factor.
 PAIRED_GAIN = 3.0
-"""Launches are compared occurrence by occurrence where that shrinks their spread by more than this factor."""
-FEWEST_IN_ORDER = 6
-"""Launches of one process that the search for drift and modes needs."""
+FEWEST_IN_ORDER = 6  # launches of one process that the search for drift and modes needs
+# Neighbours are called alike from so many standard deviations of chance on: in 1 of 100 series without order.
 BEYOND_CHANCE = 2.1
-"""Neighbours are called alike from so many standard deviations of chance on: in 1 of 100 series without order."""
+# Launches that drift say little of where another process lies: it may be at the drift's other end, which is
+# two of their standard deviations away.
 SHARE_OF_DRIFT = 2.0
-"""Launches that drift say little of where another process lies: it may be at the drift's other end, which is two of
-their standard deviations away."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,12 +16,11 @@ from gemmprof.model import Problem
 
 How = Literal["name", "launch", "renamed", "only", "chosen", "ladder"]
 
-ALIKE = 0.75
-"""Kernels of other names whose code is alike by at least this are taken for one that was renamed."""
+ALIKE = 0.75  # kernels of other names whose code is alike by at least this are taken for one that was renamed
+# The same where grid or block differ, too: kernels of one library are alike (element-wise ones of torch by
+# 0.8).
 ALIKE_ELSEWHERE = 0.9
-"""The same where grid or block differ, too: kernels of one library are alike (element-wise ones of torch by 0.8)."""
-MOST_PAIRS = 2500
-"""Codes are not held against each other beyond this: it takes a disassembly a kernel."""
+MOST_PAIRS = 2500  # codes are not held against each other beyond this: it takes a disassembly a kernel
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,21 +9,20 @@ from functools import lru_cache
 
 from gemmprof.base import amounts
 
-REFERENCE_NS = 1e5
-"""Duration at which `NoiseModel.middle` holds."""
+REFERENCE_NS = 1e5  # duration at which `NoiseModel.middle` holds
+# Standard deviations up to this are held possible where there are repetitions; more where those say so.
 WIDEST = 0.15
-"""Standard deviations up to this are held possible where there are repetitions; more where those say so."""
+# Standard deviations that are held possible: the answers change by less than 0.1 % with more of them.
 POINTS = 25
-"""Standard deviations that are held possible: the answers change by less than 0.1 % with more of them."""
+# Chance that a kernel is like none of the recorded ones: as noisy as the noisiest of them, or beyond.
 BACKGROUND = 0.03
-"""Chance that a kernel is like none of the recorded ones: as noisy as the noisiest of them, or beyond."""
 
 
+# Launches of kernels below this scatter by what starting and ending one takes, which they mostly are: up to
+# half a microsecond, in a long tail (fills of 1.4 to 2.3 µs in two recordings).
 SHORT_NS = 5e3
-"""Launches of kernels below this scatter by what starting and ending one takes, which they mostly are: up to half a
-microsecond, in a long tail (fills of 1.4 to 2.3 µs in two recordings)."""
+# By so much the largest spread held possible of a short kernel exceeds that of the others.
 LARGEST_OF_SHORT = 1.25
-"""By so much the largest spread held possible of a short kernel exceeds that of the others."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,8 +122,7 @@ class NoiseModel:
         return Noise(name, middle, self.factor, largest, self.between_floor, self.between_share)
 
 
-BUSY_PERCENT = 60.0
-"""Below this, neither compute nor memory is what limits (as in ncu's rule SOLBottleneck)."""
+BUSY_PERCENT = 60.0  # below this, neither compute nor memory is what limits (as in ncu's rule SOLBottleneck)
 
 
 def limit_of(compute: float, memory: float) -> str:

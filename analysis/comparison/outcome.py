@@ -46,14 +46,12 @@ if TYPE_CHECKING:
 
 Verdict = Literal["same", "faster", "slower", "unclear", "new", "gone"]
 
+# From so many kernels with the same code and counters on, what they did tells how much the machine changed.
 CONTROLS = 5
-"""From so many kernels with the same code and counters on, what they did tells how much the machine changed."""
+# Two kernels whose multiply-adds differ by more than this did not compute the same product.
 WORK_WITHIN = 0.02
-"""Two kernels whose multiply-adds differ by more than this did not compute the same product."""
-TOLD = 5
-"""So many of the kernels that changed most are explained on both sides, which takes a second each."""
-ACROSS = ("card", "clocks", "set")
-"""What may be compared although it differs, where the user asks for it."""
+TOLD = 5  # so many of the kernels that changed most are explained on both sides, which takes a second each
+ACROSS = ("card", "clocks", "set")  # what may be compared although it differs, where the user asks for it
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,8 +10,7 @@ from gemmprof.analysis.kernel_analysis import KernelAnalysis
 from gemmprof.analysis.sections.bank_conflicts import BankConflicts
 from gemmprof.analysis.sections.warp_states import WarpStates
 
-SAME_WITHIN = 0.005
-"""Changes up to this size (see `Change.magnitude`) count as none."""
+SAME_WITHIN = 0.005  # changes up to this size (see `Change.magnitude`) count as none
 
 
 @dataclass(frozen=True, slots=True)

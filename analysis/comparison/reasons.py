@@ -17,19 +17,15 @@ from gemmprof.analysis.comparison.records import KernelRecord, Range
 
 Kind = Literal["code", "counters", "clocks", "tools", "card"]
 
-CLOCK_WITHIN = 0.005
-"""Clocks that differ by less are alike."""
-DRIFT_WITHIN = 0.03
-"""A clock that moved by more than this within one side drifted."""
+CLOCK_WITHIN = 0.005  # clocks that differ by less are alike
+DRIFT_WITHIN = 0.03  # a clock that moved by more than this within one side drifted
+# Amounts at L1, and at L2 and device memory, that differ by less are alike. Behind L1 they depend on
+# placement and on what ran before: unchanged kernels differed by up to 9 % on one card (tests/data/noise).
 NEAR_WITHIN, FAR_WITHIN = 0.02, 0.10
-"""Amounts at L1, and at L2 and device memory, that differ by less are alike. Behind L1 they depend on placement and on
-what ran before: unchanged kernels differed by up to 9 % on one card (tests/data/noise)."""
-FEW_TIMES = 2.0
-"""With fewer than three launches on a side amounts may differ by so many times as much."""
-TRAFFIC_AT_LEAST = 4096.0
-"""Smaller differences in sectors, requests or bytes are left over from other work."""
-SHOWN = 4
-"""How many opcodes or counters a reason names."""
+FEW_TIMES = 2.0  # with fewer than three launches on a side amounts may differ by so many times as much
+TRAFFIC_AT_LEAST = 4096.0  # smaller differences in sectors, requests or bytes are left over from other work
+SHOWN = 4  # how many opcodes or counters a reason names
+# What reports and runs call their tools, and what people do.
 TOOLS = {
     "Display Driver Version": "driver",
     "driver": "driver",
@@ -40,7 +36,6 @@ TOOLS = {
     "nvcc": "nvcc",
     "torch": "torch",
 }
-"""What reports and runs call their tools, and what people do."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,10 +23,9 @@ from gemmprof.analysis.reading.context import clock_control, collected_by
 if TYPE_CHECKING:
     from gemmprof.model import KernelProfile
 
-STEP_NS = 32.0
-"""Resolution of ncu's durations where they are multiples of it, as on recent GPUs."""
+STEP_NS = 32.0  # resolution of ncu's durations where they are multiples of it, as on recent GPUs
+# Times and clocks are compared as ratios: a baseline that holds another number is refused where it is read.
 Positive = Annotated[float, Meta(gt=0)]
-"""Times and clocks are compared as ratios: a baseline that holds another number is refused where it is read."""
 Count = Annotated[int, Meta(ge=0)]
 
 

@@ -31,12 +31,12 @@ from gemmprof.base.errors import GemmprofError, ReportError, RunError
 from gemmprof.model import FamilyKey, Instruction, KernelProfile, StageResult, Timing
 from gemmprof.runs.directory import Run
 
+# Severities of Nsight Compute's advice that count as findings.
 RULES_THAT_FIND = frozenset({"optimization", "warning", "error"})
-"""Severities of Nsight Compute's advice that count as findings."""
 
 
+# What `gemmprof profile` calls the report of its first run, in which it only counts.
 COUNT_REPORT = "count.ncu-rep"
-"""What `gemmprof profile` calls the report of its first run, in which it only counts."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,8 +14,8 @@ from gemmprof.base.errors import UsageError
 from gemmprof.base.foreign_files import read_text
 from gemmprof.base.regex import Regex, RegexError, regex
 
+# What is read of a file of waivers: Python's TOML parser takes seconds for a megabyte.
 LARGEST_BYTES = 256 << 10
-"""What is read of a file of waivers: Python's TOML parser takes seconds for a megabyte."""
 
 
 @dataclass(frozen=True, slots=True)

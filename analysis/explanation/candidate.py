@@ -12,10 +12,9 @@ from gemmprof.analysis.explanation.demands.time_model import Fix
 from gemmprof.analysis.explanation.demands.work import Array, Work
 from gemmprof.model import Evidence
 
+# Ranks of names: a cause in the code or the launch, a latency that nothing hides, too few warps whatever the
+# reason, an order of work that might be better.
 SPECIFIC, LATENCY, ANY_WARPS, ORDER = 3, 2, 1, 0
-"""Ranks of names: a cause in the code or the launch, a latency that nothing hides, too few warps whatever
-the reason, an order of work that might be better.
-"""
 
 
 @dataclass(frozen=True)

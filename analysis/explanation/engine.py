@@ -16,14 +16,10 @@ from gemmprof.analysis.explanation.prediction import Prediction, Predictor
 from gemmprof.analysis.explanation.trust import doubts
 from gemmprof.model import AtLimit, Explanation, Finding, KernelProfile, Rewrite
 
-MOST = 8
-"""Findings of one launch."""
-FULL = 0.9
-"""Share of what a resource does in practice from which on a launch is at its limit."""
-SHARES = 3
-"""Of what the time consists of, so many are named."""
-ALIKE = 1.15
-"""Names that save the same within this factor: the specific one leads, the other follows."""
+MOST = 8  # findings of one launch
+FULL = 0.9  # share of what a resource does in practice from which on a launch is at its limit
+SHARES = 3  # of what the time consists of, so many are named
+ALIKE = 1.15  # names that save the same within this factor: the specific one leads, the other follows
 
 
 def explain(profile: KernelProfile, settings: Settings | None = None) -> Explanation:

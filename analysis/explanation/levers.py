@@ -18,8 +18,7 @@ from gemmprof.analysis.explanation.demands.work import Work
 from gemmprof.analysis.inputs.owners import Owner, owner_of
 from gemmprof.model import KernelProfile
 
-Words = Mapping[str, tuple[str, str]]
-"""By cause: what is changed in a few words, and the sentence."""
+Words = Mapping[str, tuple[str, str]]  # by cause: what is changed in a few words, and the sentence
 
 TRITON: Words = {
     "uncoalesced_access": (
@@ -233,6 +232,7 @@ ANY_LIBRARY: Words = {
     "double_precision": ("FP32", "Call it with FP32 where that suffices."),
     "launch_overhead": ("fewer calls", f"Give it more at once (batched calls), or {GRAPH}."),
 }
+# What each owner changes; other libraries: `ANY_LIBRARY`.
 WORDS: Mapping[str, Words] = {
     "triton": TRITON,
     "cutlass": CUTLASS,
@@ -246,10 +246,11 @@ WORDS: Mapping[str, Words] = {
              "launch_overhead": ("cupy.fuse", f"Fuse element-wise operations (cupy.fuse), or {GRAPH}.")},
     "nccl": {},
 }  # fmt: skip
-"""What each owner changes; other libraries: `ANY_LIBRARY`."""
 
+# Causes that a call avoids altogether; of others the library may keep some, down to all of it.
 SURE = frozenset({"uncoalesced_access", "double_precision", "tensor_cores_idle", "launch_overhead"})
-"""Causes that a call avoids altogether; of others the library may keep some, down to all of it."""
+# Kernels of torch whose flaw of that cause comes from what they are called with; others have it by
+# themselves.
 _TAKEN_BY = {
     "uncoalesced_access": re.compile(
         r"(?<!vectorized_)elementwise_kernel|reduce_kernel|CatArray|index|gather|_copy_"
@@ -258,7 +259,6 @@ _TAKEN_BY = {
     "cache_locality": re.compile(r"index|gather|scatter|embedding", re.IGNORECASE),
     "global_atomics": re.compile(r"index|scatter|embedding", re.IGNORECASE),
 }
-"""Kernels of torch whose flaw of that cause comes from what they are called with; others have it by themselves."""
 
 
 def offered(work: Work, found: Iterable[Candidate]) -> Iterator[Candidate]:

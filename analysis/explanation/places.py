@@ -13,12 +13,9 @@ from gemmprof.analysis.explanation.demands.work import Array, Work
 from gemmprof.analysis.sections.by_line import Code, base_name
 from gemmprof.model import CodePlace, Instruction
 
-MOST = 5
-"""Places of one finding."""
-STRETCH = 8
-"""Instructions without a line that lie no further apart are one place."""
-LEAST = 0.03
-"""Share of a finding below which a place is not named."""
+MOST = 5  # places of one finding
+STRETCH = 8  # instructions without a line that lie no further apart are one place
+LEAST = 0.03  # share of a finding below which a place is not named
 
 
 def places(work: Work, weights: Array | None) -> tuple[CodePlace, ...]:

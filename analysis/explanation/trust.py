@@ -13,14 +13,10 @@ from gemmprof.analysis.reading.context import clock_control
 from gemmprof.gpu.arch import LIMITS, practice_of
 from gemmprof.model import KernelProfile
 
-FEW_SAMPLES = 300
-"""Samples below which shares of lines and states are rough."""
-SHORT = 5000.0
-"""Nanoseconds below which the launch itself is a large part of the time."""
-DISAGREE = 0.1
-"""Relative difference between passes from which on a word is said."""
-OVER = 101.0
-"""Per cent of a peak above which a value is remarked on."""
+FEW_SAMPLES = 300  # samples below which shares of lines and states are rough
+SHORT = 5000.0  # nanoseconds below which the launch itself is a large part of the time
+DISAGREE = 0.1  # relative difference between passes from which on a word is said
+OVER = 101.0  # per cent of a peak above which a value is remarked on
 NOT_PROFILED = "ncu could not profile it: none of its counters has a value. What ncu printed then says why."
 
 

@@ -9,8 +9,8 @@ from statistics import median
 
 from gemmprof.analysis.history.changepoints import NOISE_FLOOR, Step, noise_scale
 
+# Noise scales from a level to the edge of its band: 95 in 100 runs lie within, where noise is normal.
 WIDTH = 2.0
-"""Noise scales from a level to the edge of its band: 95 in 100 runs lie within, where noise is normal."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,45 +30,37 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
-MINIMUM_BEFORE = 8
-"""Runs that must stand before a step: fewer do not say what the noise is."""
+MINIMUM_BEFORE = 8  # runs that must stand before a step: fewer do not say what the noise is
 
-MINIMUM_AFTER = 5
-"""Runs that must stand behind a step."""
+MINIMUM_AFTER = 5  # runs that must stand behind a step
 
-FEWEST = MINIMUM_BEFORE + MINIMUM_AFTER
-"""Runs that a series needs before a step can be found in it."""
+FEWEST = MINIMUM_BEFORE + MINIMUM_AFTER  # runs that a series needs before a step can be found in it
 
+# G above which a split is a step. `tools/history_power.py` simulates the false alarms that remain of daily
+# looks.
 BOUND = 4.15
-"""G above which a split is a step. `tools/history_power.py` simulates the false alarms that remain of daily looks."""
 
+# The bound grows by this over the number of values: the noise of a short series is itself uncertain.
 SMALL_SAMPLE = 6.0
-"""The bound grows by this over the number of values: the noise of a short series is itself uncertain."""
 
+# Relative noise below which no series is believed to be quiet: clocks and placement alone move that much.
 NOISE_FLOOR = 0.001
-"""Relative noise below which no series is believed to be quiet: clocks and placement alone move that much."""
 
-YEAR = 365.25
-"""Runs of a year: a nightly job's. Of other rhythms a season is not found, their drift is."""
+YEAR = 365.25  # runs of a year: a nightly job's. Of other rhythms a season is not found, their drift is.
 
-FEWEST_TO_DRIFT = 60
-"""Runs from which on a drift can be told from steps."""
+FEWEST_TO_DRIFT = 60  # runs from which on a drift can be told from steps
 
-ROUNDS = 4
-"""Of Huber's weights; they hardly move after three."""
+ROUNDS = 4  # of Huber's weights; they hardly move after three
 
-FEW_STEPS = 16
-"""Steps that are looked at one by one beside a drift; a year of real times has fewer."""
+FEW_STEPS = 16  # steps that are looked at one by one beside a drift; a year of real times has fewer
 
+# Of these weakest steps the best explanation lacks one, if it lacks any: their order without a new fit is
+# nearly that with one.
 LEFT_OUT = 4
-"""Of these weakest steps the best explanation lacks one, if it lacks any: their order without a new fit is nearly that
-with one."""
 
-WINSOR = 2.5
-"""How many noise scales beyond the level around it one value may count."""
+WINSOR = 2.5  # how many noise scales beyond the level around it one value may count
 
-LEVEL_WINDOW = 9
-"""How many neighbouring values make the level that a value is winsorised around."""
+LEVEL_WINDOW = 9  # how many neighbouring values make the level that a value is winsorised around
 
 
 @dataclass(frozen=True, slots=True)
@@ -269,8 +261,9 @@ def long_run_noise(logs: npt.NDArray[np.float64]) -> float:
     return noise * float(np.sqrt(1 + alike)) / (1 - alike)
 
 
+# Correlations below this over the root of the number of runs are chance: 1 of 100 series without any have
+# more.
 CHANCE = 5.5
-"""Correlations below this over the root of the number of runs are chance: 1 of 100 series without any have more."""
 
 
 def quiet_series(matrix: npt.NDArray[np.float64]) -> npt.NDArray[np.bool_]:

@@ -18,11 +18,9 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
-CLOCK_RESOLUTION_NS = 32.0
-"""ncu's durations are multiples of this."""
+CLOCK_RESOLUTION_NS = 32.0  # ncu's durations are multiples of this
 
-COUNTER_CHANGE = 0.01
-"""A counter that moved less than this share is the same work."""
+COUNTER_CHANGE = 0.01  # a counter that moved less than this share is the same work
 
 
 @dataclass(frozen=True, slots=True)

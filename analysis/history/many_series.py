@@ -21,8 +21,7 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
-AT_A_TIME = 256
-"""Series that are looked at together: so many years of runs fit a processor's cache."""
+AT_A_TIME = 256  # series that are looked at together: so many years of runs fit a processor's cache
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,16 +15,17 @@ from gemmprof.analysis.reading.report import code_digests
 from gemmprof.analysis.session import Session
 from gemmprof.model import KernelProfile
 
+# The quantities of a comparison that a history keeps, by name: what tells a changed kernel from a changed
+# machine.
 COUNTERS = tuple(
     one.name for one in QUANTITIES if one.group in ("instructions", "memory", "shared memory", "occupancy")
 )
-"""The quantities of a comparison that a history keeps, by name: what tells a changed kernel from a changed machine."""
 
+# So many kernels of a report, those that take most time, are kept with their predictions: each takes a
+# second.
 EXPLAINED = 20
-"""So many kernels of a report, those that take most time, are kept with their predictions: each takes a second."""
 
-CODE_DIGITS = 16
-"""Digits of a code's fingerprint that a history keeps."""
+CODE_DIGITS = 16  # digits of a code's fingerprint that a history keeps
 
 
 def points(session: Session, origin: Origin) -> tuple[Point, ...]:

@@ -9,10 +9,8 @@ from itertools import pairwise
 
 from gemmprof.analysis.comparison.causes import Prediction, Score, score
 
-LAST = 40
-"""So many scored predictions are told of: older ones are of an older gemmprof."""
-NONE = "-"
-"""What is kept of a launch that was explained and has no finding."""
+LAST = 40  # so many scored predictions are told of: older ones are of an older gemmprof
+NONE = "-"  # what is kept of a launch that was explained and has no finding
 
 
 def written(found: Sequence[Prediction] | None) -> str:

@@ -28,13 +28,10 @@ if TYPE_CHECKING:
 
 DEFAULT_FOLDER = "gemmprof-watch"
 POLL_SECONDS = 0.5
-SETTLED_SECONDS = 0.3
-"""A file that is being written changes more than once: it has to rest so long."""
+SETTLED_SECONDS = 0.3  # a file that is being written changes more than once: it has to rest so long
 LAUNCHES = 50
-KEPT = 10
-"""Reports that are kept; the history has all."""
-SHOWN = 3
-"""Kernels that a run's line names, those that changed most."""
+KEPT = 10  # reports that are kept; the history has all
+SHOWN = 3  # kernels that a run's line names, those that changed most
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -59,8 +59,8 @@ _H200 = Practice(
     barrier_cycles=15.0,
     barrier_warp_cycles=1.96,
 )
+# Both from tests/data/ceilings (`make ceilings`). Cards of one compute capability differ in their memory.
 _H100 = replace(_H200, card="an H100", l2_cycles=278.0, dram_cycles=878.0, atomic_cycles=721.0)
-"""Both from tests/data/ceilings (`make ceilings`). Cards of one compute capability differ in their memory."""
 
 
 @dataclass(frozen=True, slots=True)

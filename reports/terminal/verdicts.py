@@ -55,8 +55,7 @@ def print_outcome(console: Console, outcome: Outcome, *, details: bool) -> None:
                 console.print(_quantities(kernel))
 
 
-LINES_OF_A_PAIR, LINES_OF_A_REASON = 24, 2
-"""A pair of kernels is told on one screen of 80 columns."""
+LINES_OF_A_PAIR, LINES_OF_A_REASON = 24, 2  # a pair of kernels is told on one screen of 80 columns
 
 
 def print_pair(console: Console, outcome: Outcome) -> None:

@@ -14,16 +14,13 @@ from gemmprof.analysis.explanation.demands.time_model import Fix
 from gemmprof.analysis.explanation.demands.traffic import traffic
 from gemmprof.analysis.explanation.demands.work import Mask, Work
 
-COMBINED = 1.0 / 32.0
-"""Share of the atomics that stays when a warp combines its own first."""
-SCATTERED_SECTORS = 12.0
-"""A request that touches more sectors hits as many words: combining finds few alike."""
+COMBINED = 1.0 / 32.0  # share of the atomics that stays when a warp combines its own first
+SCATTERED_SECTORS = 12.0  # a request that touches more sectors hits as many words: combining finds few alike
+# Shared atomics for each global one, from which on blocks combine before they update global memory.
 BEFORE = 4.0
-"""Shared atomics for each global one, from which on blocks combine before they update global memory."""
+# Blocks that the GPU holds, over those of the grid, above which a loop over the grid saves little.
 FEWER = 0.5
-"""Blocks that the GPU holds, over those of the grid, above which a loop over the grid saves little."""
-HOT = 3.0
-"""The busiest slice of L2 over the average one, from which on its atomics meet at few words."""
+HOT = 3.0  # the busiest slice of L2 over the average one, from which on its atomics meet at few words
 
 
 def _retries(work: Work, atomics: Mask) -> Mask:

@@ -16,17 +16,14 @@ from gemmprof.analysis.explanation.demands.traffic import BELOW_L1
 from gemmprof.analysis.explanation.demands.work import Array, Mask, Work
 from gemmprof.model import Evidence
 
-STEP = 36
-"""Instructions between two barriers up to which they may be a step of a reduction."""
+STEP = 36  # instructions between two barriers up to which they may be a step of a reduction
 WARP = 32.0
-ONE_OF_TWO = 0.5
-"""Barriers that stay where two a step, before and after a tile is used, become one."""
+ONE_OF_TWO = 0.5  # barriers that stay where two a step, before and after a tile is used, become one
+# Instructions beside two for each halving: each warp stores its sum, the block meets, and a warp reads them.
 EXCHANGE = 6.0
-"""Instructions beside two for each halving: each warp stores its sum, the block meets, and a warp reads them."""
-SHUFFLES = 1.0
-"""Shuffles for each barrier from which on a block reduces through them."""
+SHUFFLES = 1.0  # shuffles for each barrier from which on a block reduces through them
+# Cycles at one barrier beyond which it is the late warps' work, not the meeting, that costs.
 LONG_WAIT = 1500.0
-"""Cycles at one barrier beyond which it is the late warps' work, not the meeting, that costs."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,10 +23,10 @@ from gemmprof.base.foreign_files import read_text
 from gemmprof.model import KernelProfile
 
 TIMES = Path(__file__).with_name("cublas.json")
+# Elements in 16 bytes, the alignment that TMA and the fastest kernels need.
 WHOLE = {"bf16": 8, "fp16": 8, "tf32": 4}
-"""Elements in 16 bytes, the alignment that TMA and the fastest kernels need."""
+# Timed products whose time is within this factor of a launch's are like it; of fewer no size is said.
 NEAR, ENOUGH = 3.0, 5
-"""Timed products whose time is within this factor of a launch's are like it; of fewer no size is said."""
 _ALIGN = re.compile(r"tensorop\w*?_align(\d)")
 _FP32 = re.compile(r"ffma|simt_sgemm|(?:volta|turing|ampere|maxwell|pascal)_sgemm_|sgemm_largek|magma_sgemm")
 

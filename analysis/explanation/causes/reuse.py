@@ -29,22 +29,17 @@ from gemmprof.analysis.explanation.demands.time_model import Fix
 from gemmprof.analysis.explanation.demands.traffic import BELOW_L1, SECTOR, Traffic, traffic
 from gemmprof.analysis.explanation.demands.work import Array, Mask, Work
 
-AGAIN = 1.2
-"""DRAM reads over allocated memory from which on memory was read again."""
-LOADED_AGAIN = 0.9
-"""Share of the loads that are different, below which the others are worth a rewrite."""
+AGAIN = 1.2  # DRAM reads over allocated memory from which on memory was read again
+LOADED_AGAIN = 0.9  # share of the loads that are different, below which the others are worth a rewrite
+# Share of the loads whose addresses are known, from which on what they load again is counted, not guessed.
 MOST_LOADS = 0.5
-"""Share of the loads whose addresses are known, from which on what they load again is counted, not guessed."""
+# Words that a thread can keep and bytes that a block can, beside what they work with; those of a loop's tile.
 MOST_REGISTERS, MOST_SHARED, TILE = 64, 96 * 1024, 16 * 1024
-"""Words that a thread can keep and bytes that a block can, beside what they work with; those of a loop's tile."""
-OUTPUTS = 4
-"""Results that a thread computes in place of one."""
+OUTPUTS = 4  # results that a thread computes in place of one
+# Sectors fetched from L2 for each that DRAM delivers, from which on they are fetched again.
 SHARED_SECTORS = 1.8
-"""Sectors fetched from L2 for each that DRAM delivers, from which on they are fetched again."""
-SCATTERED = 2.0
-"""Sectors of a look-up over what its bytes fill, from which on it is one of many places."""
-FULL_L2 = 0.75
-"""Busy share of L2 from which on that matters."""
+SCATTERED = 2.0  # sectors of a look-up over what its bytes fill, from which on it is one of many places
+FULL_L2 = 0.75  # busy share of L2 from which on that matters
 
 
 def redundant_loads(work: Work) -> Iterator[Candidate]:

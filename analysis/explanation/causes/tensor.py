@@ -27,22 +27,20 @@ from gemmprof.analysis.explanation.demands.work import Mask, Work
 from gemmprof.analysis.opcodes import matrix_product
 from gemmprof.gpu import arch
 
-SCALAR_MACS, PACKED_MACS = 32.0, 64.0
-"""Multiply-adds that a warp's FFMA and HFMA2 do."""
-MMA_MACS, TF32_MACS = 2048.0, 1024.0
-"""The same of an ``mma.sync.m16n8k16`` and, for TF32, an ``m16n8k8``."""
+SCALAR_MACS, PACKED_MACS = 32.0, 64.0  # multiply-adds that a warp's FFMA and HFMA2 do
+MMA_MACS, TF32_MACS = 2048.0, 1024.0  # the same of an ``mma.sync.m16n8k16`` and, for TF32, an ``m16n8k8``
+# Passes of operand loads that stay: two bytes of a value in place of four, or one fragment for two results.
 FRAGMENTS = 0.5
-"""Passes of operand loads that stay: two bytes of a value in place of four, or one fragment for two results."""
-WIDE_FRAGMENTS = 0.2
-"""The same with warp tiles twice as large."""
+WIDE_FRAGMENTS = 0.2  # the same with warp tiles twice as large
+# Multiply-adds for each operand fetched from L2 below which it is no product of matrices: no operand is used
+# again.
 REUSED = 4.0
-"""Multiply-adds for each operand fetched from L2 below which it is no product of matrices: no operand is used again."""
+# Passes of operands through shared memory for each multiply-add of a ``wgmma.m64n128k16`` and an
+# ``m64n256k16``.
 WGMMA_PASSES, WIDE_WGMMA_PASSES = 48.0 / 131072.0, 40.0 / 131072.0
-"""Passes of operands through shared memory for each multiply-add of a ``wgmma.m64n128k16`` and an ``m64n256k16``."""
+# Instructions of a warp that a ``wgmma.m64n128k16`` takes for each ``mma.sync`` of the same work.
 WGMMA_ISSUES = 1.0 / 16.0
-"""Instructions of a warp that a ``wgmma.m64n128k16`` takes for each ``mma.sync`` of the same work."""
-ADDRESSES = 0.25
-"""Integer instructions of the inner loop that stay when no fragment is loaded."""
+ADDRESSES = 0.25  # integer instructions of the inner loop that stay when no fragment is loaded
 
 
 @dataclass(frozen=True)

@@ -27,17 +27,15 @@ from gemmprof.analysis.explanation.demands.work import Array, Work, once
 
 SECTOR, LINE, BANKS, WORD = 32, 128, 32, 4
 WARP = 32
-ALLOCATION = 256
-"""Bytes to which what a kernel gets as a parameter is aligned: allocations are."""
-WIDEST = 16
-"""Bytes that a thread moves at most with one access."""
-ALL_ACTIVE = 31.9
-"""Active threads of an execution, from which on all of a warp's counted."""
-FAR = 1 << 20
-"""Bytes of a stride that is a parameter: a row of a matrix, at any rate more than a line."""
-CLOSE = 0.02
-"""How far a counted number may lie from a predicted one: what a grid's last blocks do otherwise."""
+ALLOCATION = 256  # bytes to which what a kernel gets as a parameter is aligned: allocations are
+WIDEST = 16  # bytes that a thread moves at most with one access
+ALL_ACTIVE = 31.9  # active threads of an execution, from which on all of a warp's counted
+FAR = 1 << 20  # bytes of a stride that is a parameter: a row of a matrix, at any rate more than a line
+CLOSE = 0.02  # how far a counted number may lie from a predicted one: what a grid's last blocks do otherwise
 
+# From lane to lane the address moves by numbers; by numbers times a parameter; not at all; from one run of
+# memory to another, whose beginnings were loaded before the loop that walks along them; by loaded values; as
+# nobody knows.
 AFFINE, STRIDED, UNIFORM, RUNS, LOOK_UP, UNKNOWN = (
     "affine",
     "strided",
@@ -46,9 +44,6 @@ AFFINE, STRIDED, UNIFORM, RUNS, LOOK_UP, UNKNOWN = (
     "look-up",
     "unknown",
 )
-"""From lane to lane the address moves by numbers; by numbers times a parameter; not at all; from one run of memory to
-another, whose beginnings were loaded before the loop that walks along them; by loaded values; as nobody knows.
-"""
 
 
 @dataclass(frozen=True)

@@ -23,8 +23,8 @@ NO_INSTRUCTION = "no_instruction"
 BRANCH = "branch_resolving"
 
 
+# What the next instruction waits for until it is known where the warp goes on.
 TURNS = frozenset({"BRA", "BRX", "BSYNC", "CALL", "RET", "JMP", "BREAK", "WARPSYNC"})
-"""What the next instruction waits for until it is known where the warp goes on."""
 
 
 def producers(code: Program, index: int, reason: str) -> tuple[int, ...]:

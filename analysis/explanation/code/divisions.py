@@ -10,8 +10,7 @@ import numpy as np
 from gemmprof.analysis.explanation.code.sequences import connected, region
 from gemmprof.analysis.explanation.demands.work import Array, Mask, Work
 
-COUNTED = 0.1
-"""Share of a division's instructions that counting an index along takes."""
+COUNTED = 0.1  # share of a division's instructions that counting an index along takes
 
 
 @dataclass(frozen=True)

@@ -18,13 +18,11 @@ import numpy.typing as npt
 from gemmprof.analysis.explanation.code.sass import JUMPS, TARGET, Sass, parse
 from gemmprof.model import Instruction
 
-SEARCH = 400
-"""Instructions that a backward search looks at before it gives up."""
-BLOCKS = 64
-"""Basic blocks that it looks at."""
+SEARCH = 400  # instructions that a backward search looks at before it gives up
+BLOCKS = 64  # basic blocks that it looks at
 
+# A jump up to its target, which is the last address of the line: another one in each process.
 _JUMP = re.compile(rf"^(.*\b(?:{'|'.join(JUMPS)})\b.*){TARGET}")
-"""A jump up to its target, which is the last address of the line: another one in each process."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -259,8 +257,8 @@ class Program:
         return tuple(found)
 
 
+# What gives a value that its registers alone do not tell.
 _EXCHANGES = frozenset({"SHFL", "VOTE", "VOTEU", "MATCH", "REDUX", "CALL", "CS2R", "RED", "ATOM"})
-"""What gives a value that its registers alone do not tell."""
 
 
 def _differs(line: Sass) -> bool:

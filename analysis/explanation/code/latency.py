@@ -19,14 +19,13 @@ from gemmprof.analysis.explanation.demands.resources import SM
 from gemmprof.analysis.explanation.demands.work import Array, Work, once
 from gemmprof.gpu.arch import LIMITS
 
+# Busy shares of the busiest part of the memory system: below the first there is no queue, above the second
+# all that a wait takes beyond the latencies above is queueing.
 QUIET, CROWDED = 0.4, 0.85
-"""Busy shares of the busiest part of the memory system: below the first there is no queue, above the second
-all that a wait takes beyond the latencies above is queueing.
-"""
-ATOMICS_CROWD = 0.2
-"""Busy share of the atomic units of L2 from which on waits for memory are queueing."""
+ATOMICS_CROWD = 0.2  # busy share of the atomic units of L2 from which on waits for memory are queueing
 LINE = 128.0
 
+# States that are latency whatever else the machine does.
 FULL = (
     attribution.SELECTED,
     attribution.WAIT,
@@ -36,7 +35,6 @@ FULL = (
     "sleeping",
     "misc",
 )
-"""States that are latency whatever else the machine does."""
 MEMORY = (
     "lsu",
     "l1_data",

@@ -6,10 +6,9 @@ import numpy as np
 
 from gemmprof.analysis.explanation.demands.work import Mask, Work
 
+# Copies from global to shared memory that one thread starts for its block.
 TENSOR_COPIES = ("UTMALDG", "UBLKCP")
-"""Copies from global to shared memory that one thread starts for its block."""
-ONE_THREAD = 1.05
-"""Active threads of an instruction that a single elected thread executes."""
+ONE_THREAD = 1.05  # active threads of an instruction that a single elected thread executes
 
 
 def tensor_copies(work: Work) -> Mask:

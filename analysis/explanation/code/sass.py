@@ -22,10 +22,8 @@ TEXTURE = "texture"
 
 _REGISTER = re.compile(r"(?<![\w.])(UR|R|UP|P|B)(\d+)\b(\.64)?")
 _GUARD = re.compile(r"@(!?)(U?P\d|U?PT)\s+")
-JUMPS = ("BRA", "CALL", "RET", "BSSY", "JMP", "BRX")
-"""Opcodes that name the address of another instruction,"""
-TARGET = r"0x([0-9a-f]{6,})"
-"""and how."""
+JUMPS = ("BRA", "CALL", "RET", "BSSY", "JMP", "BRX")  # opcodes that name the address of another instruction
+TARGET = r"0x([0-9a-f]{6,})"  # how that address stands in their text
 _TARGET = re.compile(TARGET)
 _PREDICATE = re.compile(r"U?P(\d|T)")
 _ANY_PREDICATE = re.compile(r"!?U?P(\d|T)")

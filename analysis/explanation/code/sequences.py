@@ -19,10 +19,9 @@ from gemmprof.analysis.explanation.candidate import share
 from gemmprof.analysis.explanation.code.sass import Sass
 from gemmprof.analysis.explanation.demands.work import Array, Mask, Work
 
+# Instructions between the first and the last of one sequence, at most: the scheduler mixes it with its
+# surroundings.
 REACH = 90
-"""Instructions between the first and the last of one sequence, at most: the scheduler mixes it with its
-surroundings.
-"""
 GUARDED = "BSSY"
 _CLASSES = frozenset({"fp32", "integer", "move", "special", "conversion", "fp16"})
 
@@ -49,8 +48,8 @@ class Function:
     grown_from: str | None = None
 
 
+# Instructions of `rsqrtf`: the root itself, and the scaling of very small arguments around it.
 RECIPROCAL_ROOT = 4
-"""Instructions of `rsqrtf`: the root itself, and the scaling of very small arguments around it."""
 
 
 def _function(
@@ -59,6 +58,7 @@ def _function(
     return Function(name, re.compile(signature), instructions, fast, remedy, grown_from)
 
 
+# Signatures and costs, from nvcc 13.0 for compute capability 9.0.
 FUNCTIONS = (
     _function("sinf/cosf", r"FMUL\S* .*, 0\.636619746685", 27, 2, "__sinf, __cosf, sincospif"),
     _function(
@@ -88,22 +88,17 @@ FUNCTIONS = (
         "MUFU.RSQ",
     ),
 )
-"""Signatures and costs, from nvcc 13.0 for compute capability 9.0."""
 _SOME_SIGNATURE = re.compile("|".join(f"(?:{function.signature.pattern})" for function in FUNCTIONS))
 
-LONGEST_GUARDED = 150
-"""Instructions between the branch around a slow path and where the ways meet again."""
-WHOLE_POWER = 4
-"""Products that a small whole power takes."""
+LONGEST_GUARDED = 150  # instructions between the branch around a slow path and where the ways meet again
+WHOLE_POWER = 4  # products that a small whole power takes
 
+# In the slow path of sinf and cosf for large arguments (2/pi in many bits).
 _REDUCTION = re.compile(r"0x54442d19|0x3bf921fb")
-"""In the slow path of sinf and cosf for large arguments (2/pi in many bits)."""
 
 
+# Steps of a polynomial with constant coefficients from which on it belongs to a function of the FP64 library.
 POLYNOMIAL = 5
-"""Steps of a polynomial with constant coefficients from which on it belongs to a function of the FP64
-library.
-"""
 
 
 @dataclass(frozen=True)
@@ -203,10 +198,8 @@ def _called_again(work: Work) -> Iterator[tuple[tuple[int, int], int, float]]:
             yield span, len(calls), again
 
 
-LONG_FUNCTION = 2 * POLYNOMIAL
-"""Steps of FP64 multiply-adds in a power; a division or a root has fewer."""
-ARGUMENTS = 10
-"""Instructions before a call among which its arguments are moved into place."""
+LONG_FUNCTION = 2 * POLYNOMIAL  # steps of FP64 multiply-adds in a power; a division or a root has fewer
+ARGUMENTS = 10  # instructions before a call among which its arguments are moved into place
 
 
 def _loaded_for(work: Work, call: int) -> set[int]:
@@ -251,8 +244,8 @@ def _copies(work: Work, slices: Sequence[tuple[str, list[int], list[int]]]) -> A
     return found
 
 
+# Instructions that compute a value, and those around them for awkward arguments.
 _Slice = tuple[list[int], list[int]]
-"""Instructions that compute a value, and those around them for awkward arguments."""
 
 
 def _reciprocal_roots(
@@ -360,8 +353,8 @@ def _constant(work: Work, index: int, name: str) -> bool:
     )
 
 
+# What the inlined part of a division, root or exponential is made of beside its first instruction.
 _STEPS = frozenset({"FFMA", "IMAD", "FMUL", "FADD", "MUFU", "ISETP", "LOP3", "SHF", "VIADD", "IADD3"})
-"""What the inlined part of a division, root or exponential is made of beside its first instruction."""
 
 
 def _guard_of(work: Work, index: int) -> list[int]:

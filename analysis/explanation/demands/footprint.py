@@ -23,10 +23,8 @@ from gemmprof.analysis.explanation.code.flow import Loop
 from gemmprof.analysis.explanation.code.symbolic import Product, Threads
 from gemmprof.analysis.explanation.demands.work import Work, once
 
-MOST_ROUNDS = 16
-"""Rounds of a loop that are followed: what a longer one loads again, it does in these, too."""
-MOST_PLACES = 1 << 17
-"""Places of one array that are looked at, over all threads of a block."""
+MOST_ROUNDS = 16  # rounds of a loop that are followed: what a longer one loads again, it does in these, too
+MOST_PLACES = 1 << 17  # places of one array that are looked at, over all threads of a block
 AXES = ("x", "y", "z")
 
 

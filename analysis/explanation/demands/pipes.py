@@ -34,6 +34,8 @@ _CBU = frozenset(
 )
 _LSU_ONLY = frozenset({"SHFL", "LDGDEPBAR", "MEMBAR"})
 
+# Warp instructions that an SM begins a cycle on each pipe, by the lanes that it has for them (compute
+# capability 9.0; CUDA C++ Programming Guide, "Throughput of Native Arithmetic Instructions").
 WARPS_A_CYCLE = {
     "issue": 4.0,
     FMA: 4.0,
@@ -45,9 +47,6 @@ WARPS_A_CYCLE = {
     LSU: 1.0,
     ADU: 1.0,
 }
-"""Warp instructions that an SM begins a cycle on each pipe, by the lanes that it has for them (compute capability 9.0;
-CUDA C++ Programming Guide, "Throughput of Native Arithmetic Instructions").
-"""
 
 
 def pipe(line: Sass) -> str:

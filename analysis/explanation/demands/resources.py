@@ -40,6 +40,7 @@ def _resource(key: str, title: str, scope: str) -> Resource:
     return Resource(key, title, metrics.BUSY[key], scope)
 
 
+# Every resource that the time model knows.
 RESOURCES: tuple[Resource, ...] = (
     _resource("issue", "issue slots", SM),
     _resource("fma", "FMA pipe", SM),
@@ -69,10 +70,9 @@ RESOURCES: tuple[Resource, ...] = (
     Resource("block_launch", "launching of blocks", (), GPU),
     Resource("l1_lines", "room in L1 for loads under way", (), SM),
 )
-"""Every resource that the time model knows."""
 
+# Those that move data: what they were asked for sets a floor under the time that no waiting less goes below.
 TRAFFIC = ("l1_data", "l1_to_l2", "l2_to_l1", "l2", "l2_in", "l2_out", "dram")
-"""Those that move data: what they were asked for sets a floor under the time that no waiting less goes below."""
 
 BY_KEY = {resource.key: resource for resource in RESOURCES}
 

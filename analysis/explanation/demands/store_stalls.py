@@ -18,8 +18,9 @@ from gemmprof.analysis.explanation.code.attribution import LONG
 from gemmprof.analysis.explanation.code.flow import SEARCH
 from gemmprof.analysis.explanation.demands.work import Array, Mask, Work
 
+# Share of the storing warps' time in loops without these stores, from which on the stores come behind the
+# work.
 MOST_OF_THE_TIME = 0.5
-"""Share of the storing warps' time in loops without these stores, from which on the stores come behind the work."""
 
 
 @dataclass(frozen=True, slots=True)

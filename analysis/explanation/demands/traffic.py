@@ -13,8 +13,8 @@ from gemmprof.analysis.explanation.demands.work import Work
 
 SECTOR = 32.0
 SECTORS_OF_A_LINE = 4.0
+# Resources behind L1, whose work does not follow from the number of instructions.
 BELOW_L1 = ("l2_to_l1", "l1_to_l2", "l2", "l2_in", "l2_out", "l2_tags", "l1_lines", "dram")
-"""Resources behind L1, whose work does not follow from the number of instructions."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,10 +26,8 @@ from gemmprof.analysis.sections.by_line import by_address, first_by_address, own
 from gemmprof.gpu.arch import has, practice_of
 from gemmprof.model import Instruction, KernelProfile, Practice
 
-Array = npt.NDArray[np.float64]
-"""A number for each instruction."""
-Mask = npt.NDArray[np.bool_]
-"""Whether something holds, for each instruction."""
+Array = npt.NDArray[np.float64]  # a number for each instruction
+Mask = npt.NDArray[np.bool_]  # whether something holds, for each instruction
 T = TypeVar("T")
 P = ParamSpec("P")
 
@@ -355,10 +353,10 @@ def work(profile: KernelProfile) -> Work:
     )
 
 
-WORDS_OF_A_SECTOR = 8.0
-"""Of four bytes: more threads than that at one sector meet at a word."""
+WORDS_OF_A_SECTOR = 8.0  # of four bytes: more threads than that at one sector meet at a word
+# The busiest slice of L2 over the average one where all atomics go to one or two words (an H200 has 94
+# slices).
 SLICES_APART = 47.0
-"""The busiest slice of L2 over the average one where all atomics go to one or two words (an H200 has 94 slices)."""
 
 
 def _sums_meet(profile: KernelProfile, code: flow.Program, executed: Array, threads: Array) -> bool:
