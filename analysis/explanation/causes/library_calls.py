@@ -19,7 +19,6 @@ from gemmprof.analysis.explanation.candidate import Candidate, Variant, derived
 from gemmprof.analysis.explanation.demands.time_model import Fix
 from gemmprof.analysis.explanation.demands.work import Work
 from gemmprof.analysis.inputs.owners import owner_of
-from gemmprof.base.foreign_files import read_text
 from gemmprof.model import KernelProfile
 
 TIMES = Path(__file__).with_name("cublas.json")
@@ -83,7 +82,7 @@ class Card:
 @cache
 def cards() -> tuple[Card, ...]:
     """All that was recorded."""
-    found = json.loads(read_text(TIMES))["cards"]
+    found = json.loads(Path(__file__).with_name(TIMES.name).read_text(encoding="utf-8"))["cards"]
     return tuple(
         Card(
             one["name"], one["cublas"], one["torch"], one["date"], tuple(one["states"]),
