@@ -18,7 +18,8 @@ from gemmprof.reports.facts import counters_of, unexplained, whose
 from gemmprof.reports.formatting import DASH, extent, fit, hertz, nanoseconds, ratio, times
 from gemmprof.reports.pages.environment import moment
 from gemmprof.reports.terminal import program_lines
-from gemmprof.reports.terminal.sections import MOST, rows
+from gemmprof.reports.terminal.sections import MOST, rows_table
+from gemmprof.reports.terminal.sections import parts as section_parts
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -47,7 +48,7 @@ def parts(
     Args:
         session: what was loaded.
         width: columns of the terminal.
-        sections: names of analyses to show of each family's representative, instead of its verdict.
+        sections: names of analyses to show of each family's representative, and nothing else of it or the program.
         everything: every family in the table, and every section of each.
         headlines: also what is to be said of the first families.
     """
@@ -60,13 +61,13 @@ def parts(
         return
     yield Text(visible(facts(session)))
     yield Text()
-    if total > 1 and session.program.whole.time_ns:
+    if total > 1 and not sections and session.program.whole.time_ns:
         for line in program_lines.whole(session.program, min(width, PROSE)):
             yield Text(line)
         yield Text()
     whole = bool(sections) or everything or total == 1
     found = session.families if whole else session.leaders(LISTED)
-    if len(session.kernels) > 1:
+    if len(session.kernels) > 1 and not sections:
         yield families_table(found if everything else found[:LISTED], session, width=width)
         left = 0 if everything else total - len(found[:LISTED])
         if left:
@@ -248,11 +249,8 @@ def kernel_parts(
         yield Text("\n".join(block(found, min(width, 100), WHOLE, WHOLE, WHOLE, headed=False)))
         yield Text()
     for name, title in section_titles(sections):
-        found_rows = rows(analysis.results[name], most=1000 if sections else MOST)
-        if found_rows:
-            yield Text(title, style="bold")
-            yield rows_table(found_rows, width=width)
-            yield Text()
+        most = 1000 if sections else MOST
+        yield from section_parts(title, analysis.results[name], most=most, width=width)
 
 
 def section_titles(sections: Sequence[str]) -> list[tuple[str, str]]:
@@ -275,22 +273,6 @@ def section_titles(sections: Sequence[str]) -> list[tuple[str, str]]:
                 ],
             )
     return [(name, title) for name, title in known.items() if not sections or name in sections]
-
-
-def rows_table(found: Sequence[tuple[str, str, str]], *, width: int) -> Table:
-    """Rows of a name, a value and a remark; texts fold, nothing is cut."""
-    from rich.table import Table
-    from rich.text import Text
-
-    table = Table.grid(padding=(0, 2, 0, 0))
-    table.add_column(overflow="fold", max_width=max(18, width * 2 // 5))
-    table.add_column(overflow="fold", justify="right", max_width=max(14, width // 3))
-    table.add_column(overflow="fold")
-    for name, value, remark in found:
-        table.add_row(
-            Text("  " + visible(name)), Text(visible(value)), Text(visible(" ".join(remark.split())))
-        )
-    return table
 
 
 __all__ = ["DASH", "facts", "families_table", "front", "headline", "parts"]

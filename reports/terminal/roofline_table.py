@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rich.console import RenderableType
-from rich.table import Table
 from rich.text import Text
 
 from gemmprof.analysis.sections.roofline import Roofline, RooflinePoint
@@ -19,19 +18,13 @@ from gemmprof.model import NotCollected, Problem
 from gemmprof.reports.figures import ladder_figure
 from gemmprof.reports.figures import plots as figures
 from gemmprof.reports.figures.svg import drawing
-from gemmprof.reports.formatting import bandwidth, flops, percent, significant, times
 from gemmprof.reports.pages.contents import KernelPage, plan
+from gemmprof.reports.terminal.sections import WIDE, points_table
 
 if TYPE_CHECKING:
     from gemmprof.analysis.session import Session
 
 _TENSOR = "ncu --section SpeedOfLight_HierarchicalTensorRooflineChart"
-WIDE = 120  # columns of a terminal that shows the whole table
-
-MIDDLE = 76  # columns of one that shows what is attainable
-ALL = ("FLOP/byte", "ridge", "achieved", "attainable", "reached", "headroom", "bandwidth", "side")
-NARROW = ("FLOP/byte", "achieved", "attainable", "reached")
-NARROWEST = ("FLOP/byte", "achieved", "reached")
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,11 +76,11 @@ def parts(rows: Sequence[KernelRoofline], *, width: int = WIDE) -> Iterator[Rend
     drawn = [row for row in rows if row.points]
     if width >= WIDE:
         if drawn:
-            yield table(drawn, width=width)
+            yield points_table([(row.name, row.points) for row in drawn], width=width)
     else:
         for row in drawn:
             yield Text(visible(row.name), style="bold")
-            yield table([row], width=width, named=False)
+            yield points_table([("", row.points)], width=width)
     yield from _absent(rows)
 
 
@@ -102,38 +95,6 @@ def _absent(rows: Sequence[KernelRoofline]) -> Iterator[RenderableType]:
             f" and {len(names) - 3:,} more" if names[3:] else ""
         )
         yield Text(f"{reason}\n  in {some}")
-
-
-def table(rows: Sequence[KernelRoofline], *, width: int = WIDE, named: bool = True) -> Table:
-    """One row a kernel and memory level; ``named``: with the kernel's name in the first."""
-    result = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0))
-    if named:
-        result.add_column("kernel", overflow="fold")
-    result.add_column("arithmetic", overflow="fold")
-    result.add_column("level", overflow="fold")
-    wide = width >= WIDE
-    titles = ALL if wide else NARROW if width >= MIDDLE else NARROWEST
-    for title in titles:
-        result.add_column(title, justify="left" if title == "side" else "right", no_wrap=True)
-    for row in rows:
-        name = Text(visible(row.name))
-        for point in row.points:
-            shown = {
-                "FLOP/byte": significant(point.intensity),
-                "ridge": significant(point.ridge),
-                "achieved": flops(point.achieved),
-                "attainable": flops(point.attainable),
-                "reached": percent(point.percent),
-                "headroom": times(point.headroom),
-                "bandwidth": bandwidth(point.memory.achieved),
-                "side": point.bound,
-            }
-            first = (name,) if named else ()
-            result.add_row(
-                *first, point.compute.label, point.memory.label, *(shown[title] for title in titles)
-            )
-            name = Text("")
-    return result
 
 
 def _why_none(result: Roofline | NotCollected) -> str:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any
 
 from gemmprof.analysis.figure import declared
 from gemmprof.analysis.occupancy.of_launch import LaunchOccupancy
@@ -15,13 +15,14 @@ from gemmprof.analysis.sections.divergence import Divergence
 from gemmprof.analysis.sections.instruction_mix import InstructionMix
 from gemmprof.analysis.sections.launch_statistics import Launch
 from gemmprof.analysis.sections.memory_chart import MemoryChart
-from gemmprof.analysis.sections.roofline import Roofline
+from gemmprof.analysis.sections.roofline import Roofline, RooflinePoint
 from gemmprof.analysis.sections.rules import Advice, plain_text
 from gemmprof.analysis.sections.scheduler import Scheduler
 from gemmprof.analysis.sections.source_view import SourceView
 from gemmprof.analysis.sections.speed_of_light import SpeedOfLight
 from gemmprof.analysis.sections.spills import Spills
 from gemmprof.analysis.sections.warp_states import WarpStates
+from gemmprof.base.printable import visible
 from gemmprof.model import NotCollected
 from gemmprof.reports.formatting import (
     DASH,
@@ -33,13 +34,24 @@ from gemmprof.reports.formatting import (
     percent,
     ratio,
     significant,
+    times,
     traffic,
 )
 from gemmprof.reports.formatting import occupancy as occupancy_text
 
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+    from rich.table import Table
+
 Row = tuple[str, str, str]  # a name, a value, and a remark ('' if none); all may hold untrusted text
 
 MOST = 8  # rows of a list, unless a section is asked for by name
+
+WIDE = 120  # columns of a terminal that shows the whole table of roofline points
+MIDDLE = 76  # columns of one that shows what is attainable
+ALL = ("FLOP/byte", "ridge", "achieved", "attainable", "reached", "headroom", "bandwidth", "side")
+NARROW = ("FLOP/byte", "achieved", "attainable", "reached")
+NARROWEST = ("FLOP/byte", "achieved", "reached")
 
 
 def rows(result: Any, most: int = MOST) -> list[Row]:
@@ -52,6 +64,72 @@ def rows(result: Any, most: int = MOST) -> list[Row]:
     if missing is not None:
         found.append(("partly collected", "", f"the rest: ncu {missing.remedy}"))
     return found
+
+
+def parts(title: str, result: Any, *, most: int, width: int) -> Iterator[RenderableType]:
+    """Title and rows of one analysis, to print; a roofline's points as `gemmprof roofline` has them."""
+    from rich.text import Text
+
+    points = result.points if isinstance(result, Roofline) else ()
+    found = list(_memory_roofs(result)) if points else rows(result, most)
+    if not found:
+        return
+    yield Text(title, style="bold")
+    if points:
+        yield points_table([("", points)], width=width)
+    yield rows_table(found, width=width)
+    yield Text()
+
+
+def rows_table(found: Sequence[Row], *, width: int) -> Table:
+    """Rows of a name, a value and a remark; texts fold, nothing is cut."""
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table.grid(padding=(0, 2, 0, 0))
+    table.add_column(overflow="fold", max_width=max(18, width * 2 // 5))
+    table.add_column(overflow="fold", justify="right", max_width=max(14, width // 3))
+    table.add_column(overflow="fold")
+    for name, value, remark in found:
+        table.add_row(
+            Text("  " + visible(name)), Text(visible(value)), Text(visible(" ".join(remark.split())))
+        )
+    return table
+
+
+def points_table(kernels: Sequence[tuple[str, Sequence[RooflinePoint]]], *, width: int) -> Table:
+    """One row a kernel and memory level, with the kernel's name in the first if it has one (untrusted text).
+
+    On a terminal of less than `WIDE` columns those columns are left out that the others imply, so that no name and no
+    number is cut.
+    """
+    from rich.table import Table
+    from rich.text import Text
+
+    result = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0))
+    named = any(name for name, _ in kernels)
+    for title in ("kernel",) * named + ("arithmetic", "level"):
+        result.add_column(title, overflow="fold")
+    titles = ALL if width >= WIDE else NARROW if width >= MIDDLE else NARROWEST
+    for title in titles:
+        result.add_column(title, justify="left" if title == "side" else "right", no_wrap=True)
+    for name, points in kernels:
+        for position, point in enumerate(points):
+            shown = {
+                "FLOP/byte": significant(point.intensity),
+                "ridge": significant(point.ridge),
+                "achieved": flops(point.achieved),
+                "attainable": flops(point.attainable),
+                "reached": percent(point.percent),
+                "headroom": times(point.headroom),
+                "bandwidth": bandwidth(point.memory.achieved),
+                "side": point.bound,
+            }
+            first = (Text("" if position else visible(name)),) * named
+            result.add_row(
+                *first, point.compute.label, point.memory.label, *(shown[title] for title in titles)
+            )
+    return result
 
 
 def _figures(result: Any, *names: str) -> Iterator[Row]:
@@ -82,6 +160,10 @@ def _roofline(result: Roofline, most: int) -> Iterator[Row]:
             flops(point.achieved),
             (f"{percent(point.percent)} of {flops(point.attainable)} attainable at {where}"),
         )
+    yield from _memory_roofs(result)
+
+
+def _memory_roofs(result: Roofline) -> Iterator[Row]:
     for memory in result.memory_roofs:
         yield (
             memory.label,

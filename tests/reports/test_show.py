@@ -57,6 +57,17 @@ def test_a_section_can_be_asked_for_and_a_typo_is_answered() -> None:
     assert typo.returncode == 2 and "did you mean 'warp_states'?" in typo.stderr
 
 
+def test_a_section_is_printed_alone_and_a_roofline_as_by_its_command() -> None:
+    shown = show(LADDER, "--section", "roofline").stdout.splitlines()
+    assert [line for line in shown if line.startswith(("Whose time", "id ", "To change first"))] == []
+    assert sum(line.startswith("#") for line in shown) == 3
+    points = [" ".join(line.split()) for line in shown if "FLOP/s" in line]
+    wide = {**os.environ, "COLUMNS": "100"}
+    printed = in_process.run([sys.executable, "-m", "gemmprof", "roofline", LADDER], env=wide)
+    rows = [" ".join(line.split()) for line in printed.stdout.splitlines() if "FLOP/s" in line]
+    assert points and all(any(row.endswith(point) for point in points) for row in rows)
+
+
 def test_json_holds_families_and_sections() -> None:
     record = json.loads(show(LADDER, "--json", "--all").stdout)
     assert [family["count"] for family in record["families"]] == [1, 1, 1]
