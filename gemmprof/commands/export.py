@@ -2,6 +2,8 @@
 
   gemmprof export my.ncu-rep -o tables/
   gemmprof export 'runs/**/*.ncu-rep' --format dataset -o all/    for gemmprof find
+  gemmprof export my.ncu-rep --format speedscope -o my.speedscope.json
+  gemmprof export my.ncu-rep --format perfetto -o my.pftrace
 
 Five tables, joined by their columns `report` and `launch`:
 
@@ -13,6 +15,9 @@ Five tables, joined by their columns `report` and `launch`:
 
 With `--format dataset` thousands of reports, in folders of any depth, become one data set that `gemmprof find`
 searches; a second call reads only what is new or changed.
+
+`speedscope` writes samples as a flame graph (file, function, line, instruction, reason) of each family's longest
+launch, for speedscope.app; `perfetto` every launch over time with its NVTX ranges and throughputs, for ui.perfetto.dev.
 
 What was not collected is null. Reports of any size are written slice by slice in bounded memory.
 """
@@ -28,7 +33,8 @@ from gemmprof.base.errors import UsageError
 from gemmprof.base.printable import one_line
 
 DEFAULT_FOLDER = "gemmprof-tables"
-FORMATS = ("parquet", "csv", "jsonl", "dataset")
+FORMATS = ("parquet", "csv", "jsonl", "dataset", "speedscope", "perfetto")
+VIEWER_FILES = {"speedscope": "gemmprof.speedscope.json", "perfetto": "gemmprof.pftrace"}
 TABLES = ("kernels", "metrics", "metrics_wide", "instructions", "lines")
 
 
@@ -36,7 +42,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the command's arguments."""
     common.add_input_arguments(parser)
     common.add_selection_arguments(parser)
-    common.add_output_argument(parser, metavar="DIR", text=f"folder to write (default: {DEFAULT_FOLDER})")
+    common.add_output_argument(
+        parser,
+        metavar="PATH",
+        text=f"folder to write (default: {DEFAULT_FOLDER}); speedscope and perfetto: file",
+    )
     parser.add_argument(
         "--format", choices=FORMATS, default=FORMATS[0], help="file format (default: %(default)s)"
     )
@@ -55,6 +65,8 @@ def run(options: argparse.Namespace) -> int:
     """Write the tables; exit code 0, or 1 if some report could not be read."""
     if options.format == "dataset":
         return _write_dataset(options)
+    if options.format in VIEWER_FILES:
+        return _write_for_viewer(options)
     from gemmprof.analysis.session import selected_reports
     from gemmprof.reports.tables.export import export_tables
     from gemmprof.reports.tables.files import without_pandas
@@ -98,3 +110,20 @@ def _write_dataset(options: argparse.Namespace) -> int:
     failed = dataset_options.refresh(folder, inputs, options)
     common.announce(folder)
     return 1 if failed else 0
+
+
+def _write_for_viewer(options: argparse.Namespace) -> int:
+    """Write a file that another viewer opens; exit code 1 if some report could not be read."""
+    from gemmprof.reports.tables.viewers import write_perfetto, write_speedscope
+
+    if options.tables:
+        raise UsageError(
+            f"--format {options.format} writes no tables",
+            remedies=["leave out --table", "or choose --format parquet"],
+        )
+    target = common.new_output(options.output or VIEWER_FILES[options.format], force=options.force)
+    session = common.load_inputs(options, listed=True)
+    write = write_speedscope if options.format == "speedscope" else write_perfetto
+    write(session, target)
+    common.announce(target)
+    return common.read_all(options, session)

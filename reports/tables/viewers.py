@@ -1,0 +1,272 @@
+"""Reports as files of other viewers: samples by place for speedscope, launches over time for Perfetto.
+
+Both viewers read a file on the reader's own machine; nothing is sent anywhere.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+
+from gemmprof import metrics
+from gemmprof.analysis.kernel_analysis import KernelAnalysis
+from gemmprof.analysis.sections.by_line import base_name
+from gemmprof.analysis.sections.source_view import SourceView
+from gemmprof.analysis.sections.speed_of_light import SpeedOfLight
+from gemmprof.analysis.session import Session
+from gemmprof.base.documents import json_text
+from gemmprof.base.errors import UsageError
+from gemmprof.base.output import new_file
+from gemmprof.model import KernelProfile
+
+NO_LINE = "no line information"
+
+
+class Frame(msgspec.Struct, frozen=True, omit_defaults=True):
+    """Where a sample may fall: a file, a function, a line, an instruction, or why the warp waited there."""
+
+    name: str
+    file: str | None = None
+    line: int | None = None
+
+
+class Flame(msgspec.Struct, frozen=True, rename="camel"):
+    """The samples of one launch: stacks as indices of the shared frames, outermost first, and how many of each."""
+
+    name: str
+    end_value: int
+    samples: tuple[tuple[int, ...], ...]
+    weights: tuple[int, ...]
+    start_value: int = 0
+    type: str = "sampled"
+    unit: str = "none"
+
+
+class Shared(msgspec.Struct, frozen=True):
+    """What the launches of a file have in common."""
+
+    frames: tuple[Frame, ...]
+
+
+class Speedscope(msgspec.Struct, frozen=True):
+    """A file of speedscope's: the names of its fields are speedscope's, and a default is written, too."""
+
+    shared: Shared
+    profiles: tuple[Flame, ...]
+    name: str
+    exporter: str = "gemmprof"
+    schema: str = msgspec.field(name="$schema", default="https://www.speedscope.app/file-format-schema.json")
+
+
+def write_speedscope(session: Session, target: Path) -> int:
+    """Write the samples of each family's longest launch: file, function, line, instruction, reason.
+
+    Returns:
+        How many launches were written; those without samples by instruction are left out.
+
+    Raises:
+        UsageError: if none has samples.
+    """
+    frames: dict[Frame, int] = {}
+    positions = {family.representative: family for family in session.by_time}
+    flames = [
+        (positions[at].number, found)
+        for at, kernel in session.read(positions)
+        if (found := _flame(f"{positions[at].id} {positions[at].label}", kernel, frames)) is not None
+    ]
+    if not flames:
+        raise UsageError(
+            "no launch here has samples by instruction",
+            remedies=[f"profile with {metrics.SOURCE_VIEW.remedy}"],
+        )
+    ordered = tuple(flame for _, flame in sorted(flames, key=lambda item: item[0]))
+    document = Speedscope(Shared(tuple(frames)), ordered, session.title)
+    with new_file(target) as path:
+        path.write_text(json_text(document, indent=-1), encoding="utf-8")
+    return len(flames)
+
+
+def _flame(name: str, kernel: KernelAnalysis, frames: dict[Frame, int]) -> Flame | None:
+    """The samples of a launch; new frames are added to ``frames``. None without samples."""
+    view = kernel.get(SourceView)
+    if not isinstance(view, SourceView) or not view.totals.samples:
+        return None
+    function = Frame(kernel.profile.function_name)
+    stacks: dict[tuple[int, ...], int] = {}
+    # Lines in their order in the file, so that the flame graph over "time" reads as the source does.
+    for item in sorted(view.sass, key=lambda item: (item.file or "", item.line or 0, item.address)):
+        if item.file is None or item.line is None:
+            places = [Frame(NO_LINE), function]
+        else:
+            text = _line_of(view, item.file, item.line)
+            file = base_name(item.file)
+            places = [
+                Frame(file, item.file),
+                Frame(function.name, item.file),
+                Frame(f"{file}:{item.line} {text}".rstrip(), item.file, item.line),
+            ]
+        places.append(Frame(f"{item.offset:04x} {item.sass.strip()}".rstrip(), item.file, item.line))
+        around = tuple(frames.setdefault(place, len(frames)) for place in places)
+        for reason, samples in item.counters.stalls.items() or (("sampled", item.counters.samples or 0),):
+            if samples:
+                why = frames.setdefault(Frame(reason), len(frames))
+                stacks[*around, why] = stacks.get((*around, why), 0) + samples
+    return Flame(name, sum(stacks.values()), tuple(stacks), tuple(stacks.values()))
+
+
+def _line_of(view: SourceView, file: str, line: int) -> str:
+    lines = view.files.get(file, "").split("\n")
+    return lines[line - 1].strip() if line <= len(lines) else ""
+
+
+# Numbers of the fields in perfetto_trace.proto that are written here.
+_PACKET = 1
+_TIMESTAMP, _SEQUENCE, _EVENT, _TRACK = 8, 10, 11, 60
+_UUID, _TRACK_NAME, _PARENT, _PROCESS, _COUNTER = 1, 2, 5, 3, 8
+_PID, _PROCESS_NAME = 1, 6
+_ANNOTATION, _TYPE, _EVENT_TRACK, _EVENT_NAME, _VALUE = 4, 9, 11, 23, 44
+_ANNOTATION_NAME, _ANNOTATION_TEXT = 10, 6
+_COUNTER_UNIT_NAME = 6
+_BEGIN, _END, _COUNT = 1, 2, 4
+_ONE_SEQUENCE = 1
+
+COUNTERS = {"Compute (SM)": "sm_percent", "Memory": "memory_percent"}
+
+
+def write_perfetto(session: Session, target: Path) -> int:
+    """Write every launch as a slice of its process and stream, within its NVTX ranges, with its throughputs.
+
+    Nsight Compute runs one launch at a time, over and over, so when they ran in the program is not known: those of a
+    process stand end to end in the order of profiling, each as long as ncu measured.
+
+    Returns:
+        How many launches were written; those without a duration are left out.
+
+    Raises:
+        UsageError: if none has a duration.
+    """
+    timed = [
+        (kernel, time) for kernel in session.kernels if (time := kernel.profile.number(metrics.DURATION))
+    ]
+    if not timed:
+        raise UsageError(
+            "no launch here has a duration", remedies=[f"profile with --metrics {metrics.DURATION}"]
+        )
+    trace = _Trace()
+    for kernel, duration in timed:
+        trace.add(kernel, duration, session.census.of[kernel.profile.report, kernel.profile.index].label)
+    with new_file(target) as path, path.open("wb") as file:
+        file.writelines(trace.finish())
+    return len(timed)
+
+
+class _Trace:
+    """Packets of a Perfetto trace: tracks as they are first needed, and events."""
+
+    def __init__(self) -> None:
+        self._packets: list[bytes] = []
+        self._tracks: dict[tuple[object, ...], int] = {}
+        self._now: dict[int, float] = {}
+        self._open: dict[int, tuple[str, ...]] = {}
+
+    def add(self, kernel: KernelAnalysis, duration: float, label: str) -> None:
+        """One launch behind the last one of its process."""
+        profile = kernel.profile
+        process = self._process(profile)
+        start = self._now.get(process, 0.0)
+        self._enter(process, profile.nvtx, start)
+        stream = f"stream {profile.launch.stream}" if profile.launch.stream is not None else "launches"
+        track = self._track((process, stream), _text(_TRACK_NAME, stream) + _number(_PARENT, process))
+        shape = {
+            "grid": " × ".join(map(str, profile.launch.grid)),
+            "block": " × ".join(map(str, profile.launch.block)),
+            "launch": str(profile.index),
+            "kernel": profile.name,
+        }
+        notes = b"".join(
+            _bytes(_ANNOTATION, _text(_ANNOTATION_NAME, name) + _text(_ANNOTATION_TEXT, value))
+            for name, value in shape.items()
+        )
+        self._event(start, _BEGIN, track, _text(_EVENT_NAME, label) + notes)
+        self._event(start + duration, _END, track)
+        speed = kernel.get(SpeedOfLight)
+        for title, field in COUNTERS.items():
+            value = getattr(speed, field) if isinstance(speed, SpeedOfLight) else None
+            if value is not None:
+                unit = _bytes(_COUNTER, _text(_COUNTER_UNIT_NAME, "%"))
+                described = _text(_TRACK_NAME, title) + _number(_PARENT, process) + unit
+                counter = self._track((process, "counter", title), described)
+                self._event(start, _COUNT, counter, _double(_VALUE, value))
+                # Nothing is known of what lies between two launches: the next one begins where this one ends.
+                self._event(start + duration, _COUNT, counter, _double(_VALUE, 0.0))
+        self._now[process] = start + duration
+
+    def _process(self, profile: KernelProfile) -> int:
+        name = base_name(profile.report)
+        key = (profile.report, profile.session.process)
+        pid = profile.session.process or 1 + len(self._tracks)
+        described = _number(_PID, pid) + _text(_PROCESS_NAME, f"{name} (launches end to end)")
+        return self._track(key, _bytes(_PROCESS, described))
+
+    def _track(self, key: tuple[object, ...], described: bytes) -> int:
+        if key not in self._tracks:
+            uuid = self._tracks[key] = 1 + len(self._tracks)
+            self._packet(_bytes(_TRACK, _number(_UUID, uuid) + described))
+        return self._tracks[key]
+
+    def _enter(self, process: int, ranges: tuple[str, ...], now: float) -> None:
+        """Leave the NVTX ranges that end before this launch, and enter those that it is the first in."""
+        old = self._open.get(process, ())
+        if not old and not ranges:
+            return
+        track = self._track((process, "NVTX"), _text(_TRACK_NAME, "NVTX") + _number(_PARENT, process))
+        same = next(
+            (depth for depth, pair in enumerate(zip(old, ranges, strict=False)) if pair[0] != pair[1]),
+            min(len(old), len(ranges)),
+        )
+        for _ in old[same:]:
+            self._event(now, _END, track)
+        for name in ranges[same:]:
+            self._event(now, _BEGIN, track, _text(_EVENT_NAME, name))
+        self._open[process] = ranges
+
+    def _event(self, time: float, kind: int, track: int, rest: bytes = b"") -> None:
+        event = _number(_TYPE, kind) + _number(_EVENT_TRACK, track) + rest
+        self._packet(_number(_TIMESTAMP, round(time)) + _bytes(_EVENT, event))
+
+    def _packet(self, body: bytes) -> None:
+        self._packets.append(_bytes(_PACKET, body + _number(_SEQUENCE, _ONE_SEQUENCE)))
+
+    def finish(self) -> Iterator[bytes]:
+        """All packets; ranges that are open end with their process's last launch."""
+        for process in self._open:
+            self._enter(process, (), self._now[process])
+        yield from self._packets
+
+
+def _number(field: int, value: int) -> bytes:
+    return _varint(field << 3) + _varint(value)
+
+
+def _bytes(field: int, value: bytes) -> bytes:
+    return _varint(field << 3 | 2) + _varint(len(value)) + value
+
+
+def _text(field: int, value: str) -> bytes:
+    return _bytes(field, value.encode("utf-8", "replace"))
+
+
+def _double(field: int, value: float) -> bytes:
+    return _varint(field << 3 | 1) + struct.pack("<d", value)
+
+
+def _varint(value: int) -> bytes:
+    found = bytearray()
+    while value > 0x7F:
+        found.append(value & 0x7F | 0x80)
+        value >>= 7
+    found.append(value)
+    return bytes(found)
