@@ -19,6 +19,7 @@ from scale import few, inputs
 from gemmprof import __version__
 from gemmprof.analysis.session import load_session
 from gemmprof.commands import COMMANDS
+from gemmprof.commands.export import FORMATS
 from gemmprof.reports.terminal import roofline_table
 from gemmprof.runs.directory import load_recorded_run
 
@@ -324,7 +325,7 @@ def test_fish_completes_commands_options_and_choices(tmp_path: Path) -> None:
 
     assert complete("gemmprof roof") == ["roofline"]
     assert complete("gemmprof roofline --k") == ["--kernel"]
-    assert set(complete("gemmprof export --format ")) == {"parquet", "csv", "jsonl", "dataset"}
+    assert set(complete("gemmprof export --format ")) == set(FORMATS)
     assert set(complete("gemmprof history ")) == {"record", "list", "show", "check"}
     assert complete("gemmprof history show k --ki") == ["--kind"]
     assert complete("gemmprof show one") == ["one.ncu-rep"]  # reports are files, the names of stages are not
