@@ -6,12 +6,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from gemmprof import metrics as m
 from gemmprof.analysis.reading.context import nvtx_ranges, rule_results
-from gemmprof.analysis.reading.values import MetricDecoder
+from gemmprof.analysis.reading.values import InstanceTable, MetricDecoder
 from gemmprof.model import Device, KernelProfile, LaunchStatistics, MetricValue, RuleResult, SessionDetails
 from gemmprof.ncurep import ncu_messages_pb2 as messages
 from gemmprof.ncurep.wire import MAX_BYTES, WireError, decode_strictly
@@ -28,6 +28,10 @@ _MESSAGES: Mapping[str, type[_Message]] = {
 _NOTHING = (0, 0, 0)
 # What CUDA accepts along x, y and z on every GPU that Nsight Compute knows.
 _GRID_LIMITS, _BLOCK_LIMITS = (2**31 - 1, 65535, 65535), (1024, 1024, 64)
+
+
+# Launches that are decoded together at most: with more of them the first one comes later and little is won.
+BATCH_LAUNCHES, BATCH_BYTES = 32, 2 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,15 +80,43 @@ class ResultDecoder:
         self._older = tuple((older, name) for older, name in m.OLDER_NAMES.items() if older in known)
         self._attributes = tuple(name for name in self.strings if name.startswith(prefix))
 
-    def result(self, data: bytes, kind: str, index: int, session: SessionDetails) -> Result:
-        """Decode one result message of this kind.
+    def results(self, found: Iterable[tuple[bytes, str, int, SessionDetails]]) -> Iterator[Result]:
+        """Decode result messages: of each its bytes, kind and position in the report, and the session that it is of.
 
         Raises:
-            WireError: if the message is damaged.
+            WireError: if one is damaged, after those before it.
         """
-        found = decode_strictly(_MESSAGES[kind], data, most=MAX_BYTES)
+        waiting = iter(found)
+        while batch := _batch(waiting):
+            parsed, damage = [], None
+            for data, kind, index, session in batch:
+                try:
+                    message = decode_strictly(_MESSAGES[kind], data, most=MAX_BYTES)
+                except WireError as error:
+                    damage = error
+                    break
+                parsed.append((message, kind, index, session))
+            values = self._metrics.decode([[*message.metrics] for message, *_ in parsed])
+            for (message, kind, index, session), (metrics, instances) in zip(parsed, values, strict=True):
+                yield self._result(message, kind, index, session, metrics, instances)
+            if damage is not None:
+                raise damage
+
+    def _result(
+        self,
+        found: _Message,
+        kind: str,
+        index: int,
+        session: SessionDetails,
+        metrics: dict[str, MetricValue],
+        instances: InstanceTable,
+    ) -> Result:
+        """One decoded message.
+
+        Raises:
+            WireError: if it is damaged.
+        """
         kernel = found if isinstance(found, messages.KernelResult) else None
-        metrics, instances = self._metrics.decode(found.metrics)
         if not metrics and not instances:
             raise WireError("a result without metrics")
         name = function = mangled = kind
@@ -148,6 +180,19 @@ class ResultDecoder:
             }
             device = self._devices[values] = _device({**session.device_attributes, **attributes})
         return device
+
+
+def _batch(
+    waiting: Iterator[tuple[bytes, str, int, SessionDetails]],
+) -> list[tuple[bytes, str, int, SessionDetails]]:
+    """The next few: as many as fill a batch."""
+    batch, size = [], 0
+    for entry in waiting:
+        batch.append(entry)
+        size += len(entry[0])
+        if len(batch) >= BATCH_LAUNCHES or size >= BATCH_BYTES:
+            break
+    return batch
 
 
 def source_reference(data: bytes, kind: str) -> int:

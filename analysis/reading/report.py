@@ -195,12 +195,21 @@ class ReportReader:
         values = Values(self.frame.strings)
         doubt = doubt_of(self.path)
         of_report = (doubt,) if doubt else ()
-        for index, item in enumerate(self.frame.workloads):
-            if only is not None and index not in only:
-                continue
-            session = self._sessions.get(item.process) or SessionDetails()
+        wanted = [
+            (index, item) for index, item in enumerate(self.frame.workloads) if only is None or index in only
+        ]
+        results = decoder.results(
+            (
+                self.frame.read(item.start, item.end),
+                item.kind,
+                index,
+                self._sessions.get(item.process) or SessionDetails(),
+            )
+            for index, item in wanted
+        )
+        for index, item in wanted:
             try:
-                result = decoder.result(self.frame.read(item.start, item.end), item.kind, index, session)
+                result = next(results)
             except WireError as error:
                 raise damaged(self.path, f"launch {index} cannot be read", str(error)) from None
             found = (

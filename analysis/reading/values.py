@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 
+import numpy as np
+import numpy.typing as npt
 from google.protobuf.message import DecodeError
 
 from gemmprof.model import Instances, MetricValue
 from gemmprof.ncurep import ncu_messages_pb2 as messages
 from gemmprof.ncurep.wire import WireError, check_types, decode
 
-# Decoded metrics up to this size are remembered, and so many of them.
-_REPEATED_BYTES, _KNOWN_LIMIT = 64, 20_000
+# Decoded metrics up to this size are remembered, and so many of them: texts say which metrics others are made of,
+# the same in each launch.
+_REPEATED_BYTES, _REPEATED_TEXT, _KNOWN_LIMIT = 64, 4096, 10_000
+
+_Elements = messages.ElementColumns | Instances
+# Number of the name, value, values by instruction.
+_Decoded = tuple[int, MetricValue | None, _Elements | None]
 
 _parse_metric = messages.Metric.FromString
 
@@ -25,13 +33,10 @@ class InstanceTable(Mapping[str, Instances]):
 
     __slots__ = ("_keys", "_values")
 
-    def __init__(self) -> None:
-        self._values: dict[str, messages.ElementColumns | Instances] = {}
+    def __init__(self, found: Mapping[str, _Elements]) -> None:
+        """Take the values of metrics by name: as columns of one kind each, or ready."""
+        self._values = {**found}
         self._keys: dict[tuple[MetricValue, ...], tuple[MetricValue, ...]] = {}
-
-    def add(self, name: str, found: messages.ElementColumns | Instances) -> None:
-        """Add the values of a metric: as columns of one kind each, or ready."""
-        self._values[name] = found
 
     def discard(self, name: str) -> None:
         """Forget the values of a metric."""
@@ -77,7 +82,7 @@ def _column(column: messages.Column) -> Sequence[MetricValue] | None:
     return kinds[0] if kinds else ()
 
 
-def _instances(metric: messages.Metric, data: bytes) -> messages.ElementColumns | Instances:
+def _instances(metric: messages.Metric, data: bytes) -> _Elements:
     """The values by instruction of a metric; where none has a key they are numbered from 0.
 
     Raises:
@@ -115,61 +120,135 @@ class MetricDecoder:
 
     strings: Sequence[str]
     instances: bool | Collection[str] = True
-    _known: dict[bytes, tuple[str, MetricValue | None, bool]] = field(default_factory=dict)
-    """Metrics as decoded: most of a launch are attributes of its GPU, the same ones in each launch."""
+    _names: npt.NDArray[np.object_] = field(init=False)
+    _all: frozenset[str] = field(init=False)
+    _known: dict[bytes, _Decoded] = field(default_factory=dict)
+    """Metrics as decoded: most of what is not plain depends on the launch's shape, the same in many launches."""
 
-    def decode(self, found: Iterable[bytes]) -> tuple[dict[str, MetricValue], InstanceTable]:
-        """The scalars and the instance values of one launch's metrics.
+    def __post_init__(self) -> None:
+        self._names, self._all = np.array(self.strings, object), frozenset(self.strings)
+
+    def decode(
+        self, launches: Sequence[Sequence[bytes]]
+    ) -> Iterator[tuple[dict[str, MetricValue], InstanceTable]]:
+        """The scalars and the instance values of the metrics of each launch.
 
         Raises:
-            WireError: if one is damaged or has no name.
+            WireError: if one is damaged or has no name, after the launches before it.
         """
-        scalars: dict[str, MetricValue] = {}
-        instances = InstanceTable()
-        known = self._known
-        for data in found:
-            entry = known.get(data)
-            if entry is None:
-                entry = self._scalar(data, instances)
-            name, value, has_instances = entry
-            # A metric of two sections, or of several runs of the program (application replay), stands there twice:
-            # ncu_report takes what stands last and nothing of the others.
-            if value is not None:
-                scalars[name] = value
-            else:
-                scalars.pop(name, None)
-            if not has_instances and name in instances:
+        numbers, values, known = _plain_metrics([data for found in launches for data in found])
+        start = 0
+        for found in launches:
+            here = slice(start, start := start + len(found))
+            yield self._launch(found, numbers[here], values[here], np.flatnonzero(~known[here]).tolist())
+
+    def _launch(
+        self,
+        found: Sequence[bytes],
+        numbers: npt.NDArray[np.int64],
+        values: npt.NDArray[np.object_],
+        others: Sequence[int],
+    ) -> tuple[dict[str, MetricValue], InstanceTable]:
+        """One launch, of whose metrics those at these places are not decoded yet."""
+        elements: dict[int, _Elements] = {}
+        absent = False
+        for place in others:
+            numbers[place], value, several = self._metric(found[place])
+            values[place] = value
+            absent |= value is None
+            if several is not None:
+                elements[place] = several
+        if found and (largest := int(numbers.max())) >= len(self.strings):
+            raise WireError(f"metric name {largest} of {len(self.strings)}")
+        names = self._names[numbers].tolist()
+        # A metric of two sections, or of several runs of the program (application replay), stands there twice:
+        # ncu_report takes what stands last and nothing of the others.
+        scalars = dict(zip(names, values.tolist(), strict=True))
+        wanted = self._all if self.instances is True else self.instances or ()
+        instances = InstanceTable(
+            {names[place]: several for place, several in elements.items() if names[place] in wanted}
+        )
+        if len(scalars) < len(names):
+            last = dict(zip(names, range(len(names)), strict=True))
+            for name in [name for name in instances if last[name] not in elements]:
                 instances.discard(name)
+        if absent:
+            scalars = {name: value for name, value in scalars.items() if value is not None}
         return scalars, instances
 
-    def _scalar(self, data: bytes, instances: InstanceTable) -> tuple[str, MetricValue | None, bool]:
-        """Name and value of one metric, and whether it has values by instruction, which are added to the table.
+    def _metric(self, data: bytes) -> _Decoded:
+        """One metric, whatever it holds.
 
         Raises:
             WireError: if it is damaged or has no name.
         """
+        if (known := self._known.get(data)) is not None:
+            return known
         try:
             metric = _parse_metric(data)
         except DecodeError:
             raise WireError(f"a metric of {len(data)} bytes cannot be decoded") from None
-        number = metric.name
         # A name of 0 is the first one where it is there, and missing where it is not.
-        if number >= len(self.strings) or (not number and not metric.HasField("name")):
-            raise WireError(f"metric name {number} of {len(self.strings)}")
-        name, value = self.strings[number], metric_value(metric.value)
-        has_instances = metric.HasField("elements")
-        if has_instances:
-            if self._wants(name):
-                instances.add(name, _instances(metric, data))
-        elif value is None:
+        if metric.name >= len(self.strings) or not metric.HasField("name"):
+            raise WireError(f"metric name {metric.name} of {len(self.strings)}")
+        value = metric_value(metric.value)
+        found = metric.name, value, _instances(metric, data) if metric.HasField("elements") else None
+        if found[2] is None and value is None:
             check_types(metric)
             check_types(metric.value)
-        elif len(data) <= _REPEATED_BYTES:
+        elif len(data) <= (_REPEATED_TEXT if found[2] is None else _REPEATED_BYTES):
             if len(self._known) > _KNOWN_LIMIT:
                 self._known.clear()
-            self._known[data] = name, value, False
-        return name, value, has_instances
+            self._known[data] = found
+        return found
 
-    def _wants(self, name: str) -> bool:
-        wanted = self.instances
-        return wanted if isinstance(wanted, bool) else name in wanted
+
+# Tags as they stand in the file: a field's number times 8 and its wire type.
+_NAME, _VALUE, _LAST = 0x08, 0x12, 0x20
+_TEXT, _SINGLE, _REAL, _SMALL, _WHOLE = 0x0A, 0x15, 0x19, 0x20, 0x28
+_MOST = 128  # bytes of a value whose length is one byte
+_DIGITS = np.arange(9)  # of a varint below 2^63; the longest one has bits to spare, which its decoder drops
+
+
+def _plain_metrics(
+    found: Sequence[bytes],
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.object_], npt.NDArray[np.bool_]]:
+    """Names (numbers) and values of metrics, and which of them are known; the rest is for protobuf.
+
+    A metric of ncu's is its name, its value, the values by instruction if there are any, and a last field of two
+    bytes. Those without values by instruction, nine of ten, are taken apart together, field by field: a message for
+    each costs eight times as much. What is not of this shape in every byte is not decoded here.
+    """
+    lengths = np.fromiter(map(len, found), np.int64, len(found))
+    ends = lengths.cumsum()
+    # With zeros behind the last one, for a length that points past it.
+    wire = np.frombuffer(b"".join((*found, bytes(2 * _MOST))), np.uint8)
+    at = ends - lengths
+    name = wire[at[:, None] + np.arange(1, 4)].astype(np.int64)
+    two = name[:, 0] >= 128
+    three = two & (name[:, 1] >= 128)
+    numbers = (name[:, 0] & 127) + two * (name[:, 1] & 127) * 128 + three * name[:, 2] * 128**2
+    shaped = (wire[at] == _NAME) & ~(three & (name[:, 2] >= 128))
+    at += 2 + two + three
+    size = wire[at + 1].astype(np.int64)
+    shaped &= (wire[at] == _VALUE) & (size < _MOST)
+    kind, start = wire[at + 2], at + 3
+    stop = np.where(shaped, start + size - 1, 0)
+    shaped &= (stop == ends) | ((stop == ends - 2) & (wire[stop] == _LAST) & (wire[stop + 1] < 128))
+    values = np.empty(len(found), object)
+    known = np.zeros(len(found), bool)
+    for tag, read in ((_REAL, np.dtype("<f8")), (_SINGLE, np.dtype("<f4"))):
+        reals = np.flatnonzero(shaped & (kind == tag) & (size == 1 + read.itemsize))
+        values[reals] = wire[start[reals, None] + np.arange(read.itemsize)].view(read)[:, 0]
+        known[reals] = True
+    wholes = np.flatnonzero(
+        shaped & ((kind == _WHOLE) | (kind == _SMALL)) & (size > 1) & (size <= 1 + len(_DIGITS))
+    )
+    digits, count = wire[start[wholes, None] + _DIGITS].astype(np.int64), size[wholes] - 1
+    known[wholes] = (digits < 128).argmax(axis=1) == count - 1
+    values[wholes] = ((digits & 127) * (count[:, None] > _DIGITS) << 7 * _DIGITS).sum(axis=1)
+    for place in np.flatnonzero(shaped & (kind == _TEXT) & (wire[start] == size - 2)).tolist():
+        with suppress(UnicodeDecodeError):
+            values[place] = wire[start[place] + 1 : stop[place]].tobytes().decode()
+            known[place] = True
+    return numbers, values, known
