@@ -24,7 +24,7 @@ from gemmprof.analysis.explanation.code import latency
 from gemmprof.analysis.explanation.code.address_forms import LOOK_UP, Form, checked_forms
 from gemmprof.analysis.explanation.code.attribution import LONG
 from gemmprof.analysis.explanation.code.roles import tensor_copies
-from gemmprof.analysis.explanation.demands.footprint import AXES, Reuse, arrays, serving
+from gemmprof.analysis.explanation.demands.footprint import AXES, Reuse, arrays, counting, serving
 from gemmprof.analysis.explanation.demands.time_model import Fix
 from gemmprof.analysis.explanation.demands.traffic import BELOW_L1, SECTOR, Traffic, traffic
 from gemmprof.analysis.explanation.demands.work import Array, Mask, Work
@@ -152,10 +152,12 @@ def _kept_by_the_thread(work: Work, known: Sequence[Reuse], flows: Traffic) -> I
     fewer = flows.factors(left, flows.written, dram_read=min(flows.dram_read, left))
     waits = _first_waits(work, keep, left)
     if values <= MOST_REGISTERS:
+        straight = keep.copy()
+        straight[[at for at in counting(work, rows) if keep[at] == 1.0]] = stays
         yield Variant(
             f"kept in registers, {values:.0f} a thread",
             Fix(
-                keep=keep,
+                keep=straight,
                 latency=_all_at_once(work, mine, waits),
                 resources=_without_l1(fewer),
                 registers=round(values),

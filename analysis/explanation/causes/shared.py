@@ -5,7 +5,7 @@ spills.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
@@ -21,10 +21,12 @@ from gemmprof.analysis.explanation.candidate import (
 )
 from gemmprof.analysis.explanation.code import latency
 from gemmprof.analysis.explanation.code.address_forms import LOOK_UP, checked_forms
+from gemmprof.analysis.explanation.code.flow import Loop
+from gemmprof.analysis.explanation.demands.footprint import arrays, of_known_length, serving
 from gemmprof.analysis.explanation.demands.pipes import ADU
 from gemmprof.analysis.explanation.demands.time_model import Fix
 from gemmprof.analysis.explanation.demands.traffic import traffic
-from gemmprof.analysis.explanation.demands.work import Work
+from gemmprof.analysis.explanation.demands.work import Array, Mask, Work
 
 FEWER_BLOCKS = 4.0
 """Blocks of which larger tiles make one."""
@@ -134,36 +136,49 @@ def local_memory(work: Work) -> Iterator[Candidate]:
     """No local traffic: registers are not spilled, and arrays are indexed by constants, so that they fit
     registers.
 
-    Fixed: local loads and stores, their passes through L1 and their sectors below are gone.
+    Fixed: local loads and stores, their passes through L1 and their sectors below are gone. Where loops around an
+    indexed array are as long as the code says, they are unrolled, and what finds its places is gone, too.
     """
     if work.code is None:
         return
     local = work.where(lambda line: line.space == "local") & (work.executed > 0)
     if not local.any():
         return
+    loads = work.where(lambda line: line.is_load and line.space == "global")
     flows = traffic(work)
     keep = keep_of(work)
     keep[local] = 0.0
-    part = share(flows.local, flows.l2)
-    stays = 1.0 - part
     indexed = local & work.where(lambda line: line.space == "local" and not _STACK.search(line.text))
+    loops = [
+        loop
+        for loop in work.code.loops
+        if any(int(at) in loop for at in np.flatnonzero(indexed)) and of_known_length(work, loop)
+    ]
+    keep[_finding_places(work, indexed, loops)] = 0.0
+    again = _loaded_again(work, loops)
+    keep = np.minimum(keep, again)
     spilled = float(work.executed[local & ~indexed].sum())
-    arrays = float(work.executed[indexed].sum())
+    by_index = float(work.executed[indexed].sum())
     what = (
         "The compiler ran out of registers and spills them: raise the limit (launch bounds, -maxrregcount), "
         "or keep fewer values alive at once."
-        if spilled > arrays
+        if spilled > by_index
         else "An array indexed at run time lies in local memory: unroll its loops so that every index is "
         "a constant, or put "
         "it in shared memory."
     )
-    wavefronts = float((work.local_sectors[local]).sum()) / 4.0
-    weights = work.data_passes
+    # What is loaded again was fetched again, too, as far as more was fetched than the loads that stay ask for.
+    fetched = flows.missed - flows.local_read
+    asked = float((work.global_ideal * again)[loads].sum())
+    repeated = min(float((work.global_sectors * (1.0 - again))[loads].sum()), max(0.0, fetched - asked))
+    part = share(flows.local + repeated, flows.l2)
+    stays = 1.0 - part
+    passes = work.data_passes
     resources = {
-        "l2_to_l1": 1.0 - share(min(flows.missed, flows.local), flows.missed) if flows.missed else 1.0,
+        "l2_to_l1": 1.0 - share(flows.local_read + repeated, flows.missed),
         **dict.fromkeys(("l1_to_l2", "l2", "l2_in", "l2_out", "l2_tags"), stays),
-        "dram": min(1.0, 1.0 - 0.9 * part),
-        "l1_data": 1.0 - share(wavefronts, float(weights.sum())),
+        "dram": min(1.0, 1.0 - 0.9 * share(flows.local, flows.l2)),
+        "l1_data": share(float(passes @ keep), float(passes.sum())) if passes.any() else 1.0,
     }
     yield Candidate(
         cause="local_memory",
@@ -171,19 +186,42 @@ def local_memory(work: Work) -> Iterator[Candidate]:
             Variant(
                 "values in registers",
                 Fix(keep=keep, resources=resources),
-                cautious=Fix(keep=keep, resources={**resources, "dram": 1.0 - 0.5 * part}),
+                cautious=Fix(
+                    keep=keep, resources={**resources, "dram": 1.0 - 0.5 * share(flows.local, flows.l2)}
+                ),
             ),
         ),
         change=what,
         evidence=(
             derived(
-                "local loads and stores / instructions executed", share(spilled + arrays, work.total_executed)
+                "local loads and stores / instructions executed",
+                share(spilled + by_index, work.total_executed),
             ),
             derived("local sectors / sectors between L1 and L2", part),
             *evidence(work, metrics.LOCAL_LOADS[0], metrics.LOCAL_STORES[0]),
         ),
         attributed=np.where(local, work.local_sectors + work.executed, 0.0),
     )
+
+
+def _finding_places(work: Work, indexed: Mask, loops: Sequence[Loop]) -> list[int]:
+    """What finds the places of an array's accesses and counts the rounds of these loops."""
+    inside = {at for at in map(int, np.flatnonzero(indexed)) if any(at in loop for loop in loops)}
+    return sorted(serving(work, inside | {loop.last for loop in loops}, through=("", "constant")))
+
+
+def _loaded_again(work: Work, loops: Sequence[Loop]) -> Array:
+    """Share of each instruction that stays where these loops are unrolled: loads at one place become one load.
+
+    Unless something is stored there: then it may be another value.
+    """
+    keep = keep_of(work)
+    stores = work.where(lambda line: line.is_store and line.space == "global")
+    straight = [loop for loop in loops if not stores[loop.first : loop.last + 1].any()]
+    for one in arrays(work):
+        if one.asked and all(any(row in loop for loop in straight) for row in one.rows):
+            keep[list(one.rows)] = min(1.0, one.thread / one.asked)
+    return keep
 
 
 def constant_divergence(work: Work) -> Iterator[Candidate]:

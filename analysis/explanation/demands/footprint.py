@@ -6,6 +6,7 @@ round by round of its loops (as often as they ran), tap by tap. What is differen
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 import numpy as np
@@ -23,9 +24,12 @@ from gemmprof.analysis.explanation.code.flow import Loop
 from gemmprof.analysis.explanation.code.symbolic import Product, Threads
 from gemmprof.analysis.explanation.demands.work import Work, once
 
+PASSES = 1.5  # rounds of a loop that an address does not follow, from which on the loop loads the same again
 MOST_ROUNDS = 16  # rounds of a loop that are followed: what a longer one loads again, it does in these, too
 MOST_PLACES = 1 << 17  # places of one array that are looked at, over all threads of a block
 AXES = ("x", "y", "z")
+UNROLLED = 128 * 1024 // 16  # instructions of 16 bytes that the instruction cache holds
+_NUMBER = re.compile(r"^-?0x[0-9a-f]+$")
 
 
 @dataclass(frozen=True)
@@ -98,16 +102,29 @@ def _array(work: Work, forms: list[Form]) -> Reuse | None:
     warps = launch.blocks * max(1.0, np.ceil(threads / WARP))
     scales: dict[Product, int] = {}
     places: list[Threads] = []
+    asked = float(work.executed[[form.index for form in forms]].sum()) / warps
+    told = (
+        0.0  # loads of a thread that its places stand for: those of one pass, where several walk the same way
+    )
     for form in forms:
         where, steps = _place(form, scales)
         moved = np.zeros(1, dtype=np.int64)
+        passes = one_pass = 1.0
         for loop in code.loops:
+            if form.index not in loop:
+                continue
             step = steps.get(loop.first)
-            if form.index in loop and step:
-                times = int(min(MOST_ROUNDS, round(rounds(work, loop))))
+            if step:
+                often = rounds(work, loop)
+                times = int(min(MOST_ROUNDS, round(often)))
+                one_pass *= max(1.0, often / times)
                 moved = (moved[:, None] + step * np.arange(times)[None, :]).reshape(-1)
                 if len(moved) * threads * len(forms) > MOST_PLACES:
                     return None
+            elif loop.first not in form.loops and not _written(work, form, loop):
+                passes *= rounds(work, loop)
+        mine = float(work.executed[form.index]) / warps
+        told += mine if passes < PASSES else min(mine, one_pass * len(moved))
         places.append(where[:, None] + moved[None, :])
     whole = np.concatenate([np.broadcast_to(one, (threads, one.shape[1])) for one in places], axis=1)
     mine = whole[0]
@@ -119,14 +136,23 @@ def _array(work: Work, forms: list[Form]) -> Reuse | None:
             for times in (2, 4, 8):
                 several = mine[None, :] + shift * np.arange(times)[:, None]
                 outputs[axis, times] = float(len(np.unique(several))) / followed
-    asked = float(work.executed[[form.index for form in forms]].sum()) / warps
     return Reuse(
         rows=tuple(form.index for form in forms),
         width=forms[0].width,
         asked=asked,
-        thread=asked * len(np.unique(mine)) / followed,
-        block=asked * len(np.unique(whole)) / followed,
-        outputs={key: asked * value for key, value in outputs.items()},
+        thread=told * len(np.unique(mine)) / followed,
+        block=told * len(np.unique(whole)) / followed,
+        outputs={key: told * value for key, value in outputs.items()},
+    )
+
+
+def _written(work: Work, form: Form, loop: Loop) -> bool:
+    """Whether the loop also writes to the array: what is loaded in its next round may be something else."""
+    return any(
+        one.form.index in loop
+        and work.sass[one.form.index].is_store
+        and one.form.parameters & form.parameters
+        for one in checked_forms(work).values()
     )
 
 
@@ -172,8 +198,45 @@ def _shift(
     return found
 
 
-def serving(work: Work, rows: set[int]) -> set[int]:
-    """Instructions that do nothing but tell where these accesses go, and whether."""
+def counting(work: Work, rows: set[int]) -> set[int]:
+    """What goes away where the loops around these accesses are unrolled, as arrays in registers need it.
+
+    That is what tells where the accesses go and what counts the loops' rounds: places are constants then, and so are
+    those of other accesses which move by a constant a round. Loops that these accesses do not follow stay.
+    """
+    code = work.code
+    assert code is not None
+    forms = checked_forms(work)
+    steps = {at: _place(forms[at].form, {})[1] for at in rows if at in forms}
+    loops = [loop for loop in code.loops if any(at in loop and steps[at].get(loop.first) for at in steps)]
+    seeds = rows | {loop.last for loop in loops}
+    for at, one in forms.items():
+        inside = [loop for loop in loops if at in loop]
+        if inside and all(one.form.step(loop) is not None for loop in inside):
+            seeds = seeds | {at}
+    return serving(work, seeds)
+
+
+def of_known_length(work: Work, loop: Loop) -> bool:
+    """Whether the code says how often a loop runs, so that it can be unrolled, and the instruction cache holds that."""
+    code = work.code
+    assert code is not None
+    compared = [
+        work.sass[source] for name in work.sass[loop.last].reads for source in code.producers(loop.last, name)
+    ]
+    told = compared and all(
+        one.opcode in ("ISETP", "UISETP") and any(_NUMBER.match(operand) for operand in one.operands)
+        for one in compared
+    )
+    return bool(told) and len(loop) * rounds(work, loop) <= UNROLLED
+
+
+def serving(work: Work, rows: set[int], through: tuple[str, ...] = ("",)) -> set[int]:
+    """Instructions that do nothing but tell where these accesses go, and whether; or when these branches are taken.
+
+    Args:
+        through: spaces whose loads are followed: with ``constant`` an index that a table tells is one of them.
+    """
     code = work.code
     assert code is not None
     waiting = list(rows)
@@ -185,7 +248,7 @@ def serving(work: Work, rows: set[int]) -> set[int]:
             if at in rows and line.is_store and name in line.operands[-1]:
                 continue
             for source in code.producers(at, name):
-                if source not in found and not work.sass[source].space and work.executed[source]:
+                if source not in found and work.sass[source].space in through and work.executed[source]:
                     found.add(source)
                     waiting.append(source)
     # What others read, too, stays; and so what it was made from.

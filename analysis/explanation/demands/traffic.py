@@ -30,6 +30,7 @@ class Traffic:
         dram_read, dram_written: at device memory.
         lines_read, lines_written: 128-byte lines of the loads and stores that L1 passes on.
         local: those of ``missed`` and ``written`` that local memory causes.
+        local_read: those of ``missed`` alone.
     """
 
     asked: float
@@ -42,6 +43,7 @@ class Traffic:
     lines_read: float = 0.0
     lines_written: float = 0.0
     copied: float = 0.0
+    local_read: float = 0.0
 
     @property
     def l2(self) -> float:
@@ -141,4 +143,5 @@ def traffic(work: Work) -> Traffic:
         lines_read=miss * float(tags[loads].sum()),
         lines_written=float(tags[stores].sum()),
         copied=copied,
+        local_read=min(missed, local_missed),
     )

@@ -10,6 +10,7 @@ from recorded_data import DATA
 
 from gemmprof.analysis.explanation.causes.access import uncoalesced_access
 from gemmprof.analysis.explanation.causes.reuse import cache_locality, redundant_loads
+from gemmprof.analysis.explanation.causes.shared import local_memory
 from gemmprof.analysis.explanation.demands.footprint import arrays
 from gemmprof.analysis.explanation.demands.time_model import TimeModel
 from gemmprof.analysis.explanation.demands.work import Work, work
@@ -50,9 +51,20 @@ def test_three_passes_over_a_row_load_it_three_times() -> None:
     assert row.block == pytest.approx(512 * row.thread)
 
 
+def test_a_loop_that_an_address_does_not_follow_loads_the_same_again() -> None:
+    rescanned, _ = study("top_k_rescans")  # a row is searched for the largest of what is left, eight times
+    (row,) = arrays(rescanned)
+    assert row.thread == pytest.approx(row.asked / 8)
+    multiplied, _ = study("big_multiply_local_array")
+    one, other = sorted(arrays(multiplied), key=lambda array: array.asked)
+    assert one.thread == pytest.approx(one.asked) == pytest.approx(16)
+    assert other.thread == pytest.approx(other.asked / 16) == pytest.approx(16)
+
+
 @pytest.mark.parametrize(
     ("name", "cause", "variant", "side"),
     [
+        ("big_multiply_local_array", local_memory, "values in registers", "unrolled"),
         ("layer_norm_three_passes", redundant_loads, "kept in registers", "registers"),
         ("triton_cross_entropy_passes", redundant_loads, "one pass", "online"),
         ("depthwise_conv_3x3", redundant_loads, "registers, 4 outputs", "column"),
