@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from gemmprof import metrics
 from gemmprof.analysis.explanation.candidate import Candidate, Variant
 from gemmprof.analysis.explanation.causes import detect
-from gemmprof.analysis.explanation.demands.resources import BY_KEY, TRAFFIC
+from gemmprof.analysis.explanation.demands.resources import BY_KEY, FULL, TRAFFIC
 from gemmprof.analysis.explanation.demands.time_model import FEW_LOADS, LATENCY, NOTHING, Settings, TimeModel
 from gemmprof.analysis.explanation.demands.work import Work, work
 from gemmprof.analysis.explanation.levers import levers, offered
@@ -17,7 +17,6 @@ from gemmprof.analysis.explanation.trust import doubts
 from gemmprof.model import AtLimit, Explanation, Finding, KernelProfile, Rewrite
 
 MOST = 8  # findings of one launch
-FULL = 0.9  # share of what a resource does in practice from which on a launch is at its limit
 SHARES = 3  # of what the time consists of, so many are named
 ALIKE = 1.15  # names that save the same within this factor: the specific one leads, the other follows
 

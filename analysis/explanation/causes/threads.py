@@ -10,6 +10,7 @@ import numpy as np
 from gemmprof import metrics
 from gemmprof.analysis.explanation.candidate import (
     ANY_WARPS,
+    LATENCY,
     SPECIFIC,
     Candidate,
     Variant,
@@ -20,6 +21,7 @@ from gemmprof.analysis.explanation.candidate import (
 from gemmprof.analysis.explanation.causes.grid import ALMOST, occupancy_of
 from gemmprof.analysis.explanation.code import latency
 from gemmprof.analysis.explanation.code.roles import elected
+from gemmprof.analysis.explanation.demands.resources import FULL
 from gemmprof.analysis.explanation.demands.time_model import Fix
 from gemmprof.analysis.explanation.demands.traffic import BELOW_L1
 from gemmprof.analysis.explanation.demands.work import Work
@@ -195,6 +197,8 @@ def low_occupancy(work: Work) -> Iterator[Candidate]:
         now_bytes, then_bytes = latency.l1_bytes(work), latency.l1_bytes(work, shared=8192.0)
         if now_bytes and then_bytes:
             resources["l1_lines"] = now_bytes / then_bytes
+    if lifted.launches < 1.0:
+        resources["block_launch"] = lifted.launches
     yield Candidate(
         cause="low_occupancy",
         variants=(
@@ -229,8 +233,9 @@ class _Lifted:
         resident: warps that an SM holds now.
         factor: warps that it would hold, over those.
         how: what to change.
-        rank: a grid that is too small for its warps is a general name.
+        rank: a grid that is too small for its warps, or threads that do little, are general names.
         by_shared_memory: whether shared memory is (one of) the limit.
+        launches: blocks that are launched then, over those now.
     """
 
     name: str
@@ -239,6 +244,7 @@ class _Lifted:
     how: str
     rank: int
     by_shared_memory: bool
+    launches: float = 1.0
 
 
 def _lifted(work: Work) -> _Lifted | None:
@@ -265,12 +271,32 @@ def _lifted(work: Work) -> _Lifted | None:
             f"{resident:.0f} warps, where {now:.0f} would fit. Cut the work finer."
         )
         return _Lifted("the grid", resident, now / resident, how, ANY_WARPS, False)
-    if not binding or now >= most:
-        return None
     others = [blocks for resource, blocks in limits.items() if resource not in binding]
     then = min(min(others, default=occupancy.blocks_per_sm) * warps_each, most, on_each * warps_each)
+    here = work.resident_warps or now
+    if _launch_bound(work) and here < ALMOST * now:
+        # Blocks end sooner than new ones come: what loops over the work in one wave is launched once.
+        fits = then if "blocks" in binding and "registers" not in binding else now
+        wave = fits / warps_each * work.sms
+        how = (
+            f"Let one wave of blocks loop over the work: {launch.blocks:,} are launched, each so short that an SM "
+            f"works on {here:.0f} warps, where {fits:.0f} would fit."
+        )
+        return _Lifted(
+            "the launching of blocks", here, fits / here, how, LATENCY, False, min(1.0, wave / launch.blocks)
+        )
+    if not binding or now >= most:
+        return None
     how = _how_to_lift(work, binding, now, most)
-    return _Lifted(in_words(binding), resident, then / now, how, SPECIFIC, "shared_memory" in binding)
+    # Blocks that are larger by what the limit on their number leaves empty are fewer by as much.
+    launches = now / then if "blocks" in binding and "registers" not in binding else 1.0
+    return _Lifted(in_words(binding), resident, then / now, how, SPECIFIC, "shared_memory" in binding, launches)
+
+
+def _launch_bound(work: Work) -> bool:
+    """Whether blocks are launched about as fast as they can be."""
+    launching = work.loads.get("block_launch")
+    return launching is not None and launching.share >= FULL
 
 
 def _how_to_lift(work: Work, binding: list[str], now: float, most: float) -> str:

@@ -242,19 +242,19 @@ class Program:
                 waiting += self.predecessors[at]
         return tuple(found)
 
+    @cached_property
+    def readers(self) -> tuple[tuple[int, ...], ...]:
+        """For each instruction those that may read its result, ascending: on every way from it to them."""
+        found: list[dict[int, None]] = [{} for _ in self.sass]
+        for index, line in enumerate(self.sass):
+            for register in line.reads:
+                for source in self.producers(index, register):
+                    found[source][index] = None
+        return tuple(map(tuple, found))
+
     def consumers(self, index: int, limit: int = 200) -> tuple[int, ...]:
         """Instructions behind this one, in address order, that read its result before it is written again."""
-        wanted = set(self.sass[index].writes)
-        found = []
-        for at in range(index + 1, min(len(self.sass), index + 1 + limit)):
-            line = self.sass[at]
-            if wanted.intersection(line.reads):
-                found.append(at)
-            if not line.guard:
-                wanted.difference_update(line.writes)
-            if not wanted:
-                break
-        return tuple(found)
+        return tuple(at for at in self.readers[index] if index < at <= index + limit)
 
 
 # What gives a value that its registers alone do not tell.

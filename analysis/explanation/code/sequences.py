@@ -271,7 +271,9 @@ def _reciprocal_roots(
         for root in roots:
             result = root[0][-1]
             if result in sources and all(
-                use in sources or use in rows for use in code.consumers(result) if use not in root[0]
+                use in sources or use in rows
+                for use in code.consumers(result)
+                if use not in root[0] and work.executed[use]  # a slow path that never ran needs nothing
             ):
                 yield root, (rows, guards)
 
