@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from gemmprof import metrics
@@ -43,17 +44,14 @@ def explain_work(found: Work, settings: Settings | None = None) -> Explanation:
     if profile.workload == "kernel" and found.elapsed > 0 and model.known:
         predictor = Predictor(model)
         weighed = weigh(found, predictor)
-        same = [one for one in weighed if not one.candidate.another_arithmetic]
-        findings = tuple(_finding(found, one) for one in same)
-        other = tuple(_finding(found, one) for one in weighed if one.candidate.another_arithmetic)
-        if len(same) > 1:
-            together = max(predictor.together(one.variant.fix for one in same), findings[0].saves)
+        findings, other = _told(found, weighed)
+        if len(findings) > 1:
+            same = (one.variant.fix for one in weighed if not one.candidate.another_arithmetic)
+            together = max(predictor.together(same), findings[0].saves)
         time = _time(model)
         limit = next((one for one in time if one.resource != WAITS), None)
     elif profile.workload == "kernel":
-        told = _measured(found)
-        findings = tuple(_finding(found, one) for one in told if not one.candidate.another_arithmetic)
-        other = tuple(_finding(found, one) for one in told if one.candidate.another_arithmetic)
+        findings, other = _told(found, _measured(found))
     return Explanation(
         launch=profile.index,
         report=profile.report,
@@ -73,6 +71,12 @@ def explain_work(found: Work, settings: Settings | None = None) -> Explanation:
         time=time[:SHARES],
         levers=levers(profile),
     )
+
+
+def _told(found: Work, weighed: Sequence[Weighed]) -> tuple[tuple[Finding, ...], tuple[Finding, ...]]:
+    """The findings that keep the arithmetic, and those of another one: a list of its own."""
+    same = tuple(_finding(found, one) for one in weighed if not one.candidate.another_arithmetic)
+    return same, tuple(_finding(found, one) for one in weighed if one.candidate.another_arithmetic)
 
 
 def _traffic(found: Work) -> AtLimit | None:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from gemmprof.analysis.explanation.candidate import Variant
 from gemmprof.analysis.explanation.demands.time_model import Fix, TimeModel
 
+# Other values of the model's numbers that are as likely: how far the answer moves is its uncertainty.
 PROBES = (
     {"overlap": 2.5},
     {"overlap": 8.0},
@@ -18,14 +19,10 @@ PROBES = (
     {"ceiling_scale": 0.93},
     {"ceiling_scale": 1.05},
 )
-"""Other values of the model's numbers that are as likely: how far the answer moves is its uncertainty."""
 
-SPREAD = 1.35
-"""Half the 80 % interval in units of the uncertainty, fitted on pairs (docs/explain.md)."""
-OTHER_WAY = 0.3
-"""What a doubt that points one way adds to the other side."""
-FLOOR = 0.03
-"""What no model knows better: points of run time."""
+SPREAD = 1.35  # half the 80 % interval in units of the uncertainty, fitted on pairs (docs/explain.md)
+OTHER_WAY = 0.3  # what a doubt that points one way adds to the other side
+FLOOR = 0.03  # what no model knows better: points of run time
 
 
 @dataclass(frozen=True, slots=True)

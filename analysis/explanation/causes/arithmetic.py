@@ -18,17 +18,16 @@ from gemmprof.analysis.explanation.demands.time_model import Fix
 from gemmprof.analysis.explanation.demands.traffic import BELOW_L1
 from gemmprof.analysis.explanation.demands.work import Array, Mask, Work
 
+# Instructions of an FP32 function of the library for each of the FP64 one (expf 8 to 10, exp 30 to 40).
 LIBRARY = 0.25
-"""Instructions of an FP32 function of the library for each of the FP64 one (expf 8 to 10, exp 30 to 40)."""
-SUBROUTINE = 0.4
-"""The same for the subroutines of division and square root (7 to 12 for 17 to 30)."""
+SUBROUTINE = 0.4  # the same for the subroutines of division and square root (7 to 12 for 17 to 30)
 FLOATS = ("DADD", "DMUL", "DFMA", "DSETP", "DMNMX")
+# What moves, picks or exchanges one of the two registers that hold an FP64 value (IMAD where it only moves).
 HALVES = frozenset({"MOV", "UMOV", "SEL", "FSEL", "LOP3", "SHFL", "IMAD"})
-"""What moves, picks or exchanges one of the two registers that hold an FP64 value (IMAD where it only moves)."""
+# Times that a conversion from or to 64 bits keeps the special-function unit for each of another one: 16
+# against 64 a cycle and SM (CUDA C++ Programming Guide, "Throughput of Native Arithmetic Instructions",
+# 9.0).
 WIDE_CONVERSIONS = 4.0
-"""Times that a conversion from or to 64 bits keeps the special-function unit for each of another one: 16 against 64 a
-cycle and SM (CUDA C++ Programming Guide, "Throughput of Native Arithmetic Instructions", 9.0).
-"""
 
 
 def double_precision(work: Work) -> Iterator[Candidate]:

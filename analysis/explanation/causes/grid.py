@@ -15,19 +15,19 @@ from gemmprof.analysis.explanation.demands.work import Work
 from gemmprof.analysis.occupancy.of_launch import LaunchOccupancy, analyse
 from gemmprof.model import Evidence
 
+# Share of the executions from which on what holds of them holds of the kernel: the rest guards the last
+# block.
 NEARLY_ALL = 0.95
-"""Share of the executions from which on what holds of them holds of the kernel: the rest guards the last block."""
+# How much longer than the average the busiest SM takes although all blocks do the same: they wait for one
+# memory in turn. The recorded kernels of equal blocks (tests/cuda) reach 1.18.
 SPREAD_OF_EQUALS = 1.2
-"""How much longer than the average the busiest SM takes although all blocks do the same: they wait for one memory in
-turn. The recorded kernels of equal blocks (tests/cuda) reach 1.18."""
-ALMOST = 0.95
-"""Blocks for each SM from which on a grid is small for its warps, not for its blocks."""
+ALMOST = 0.95  # blocks for each SM from which on a grid is small for its warps, not for its blocks
+# Cycles of the longest block of a small grid over those of the average one, from which on its blocks are
+# uneven.
 UNEVEN_BLOCKS = 1.4
-"""Cycles of the longest block of a small grid over those of the average one, from which on its blocks are uneven."""
-UNEVEN = 1.04
-"""Cycles of the busiest SM over the average one below which the SMs are even."""
+UNEVEN = 1.04  # cycles of the busiest SM over the average one below which the SMs are even
+# Blocks that live for fewer cycles leave their places empty for a visible time between them.
 SHORT_BLOCK = 6000.0
-"""Blocks that live for fewer cycles leave their places empty for a visible time between them."""
 
 
 def occupancy_of(work: Work) -> LaunchOccupancy | None:
@@ -216,10 +216,11 @@ def _unequal_blocks(work: Work, dealt: _Dealt) -> Iterator[Candidate]:
     warps = gap if lives > SHORT_BLOCK and gap > 1.15 else 1.0
     if waves > 1.0 and tail > 1.1:
         warps = max(1.0, warps / tail)
-    if _equal_shares(work):
+    equal = _equal_shares(work)
+    if equal:
         # Nobody ends early for want of work: what leaves warps out is another cause's.
         warps = 1.0
-    if imbalance < (SPREAD_OF_EQUALS if _equal_shares(work) else UNEVEN) and warps <= 1.0:
+    if imbalance < (SPREAD_OF_EQUALS if equal else UNEVEN) and warps <= 1.0:
         return
     cause = "workload_imbalance"
     if waves > 1.0 and tail >= 0.8 * gap and imbalance < 1.15 and warps <= 1.0 and tail > 1.1:

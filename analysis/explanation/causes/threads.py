@@ -28,20 +28,14 @@ from gemmprof.analysis.explanation.demands.work import Work
 from gemmprof.analysis.occupancy.reasoning import in_words
 
 WARP = 32.0
+# Active threads of a warp from which on all of its lanes take part (the grid's last warps have fewer).
 FULL_WARP = 31.0
-"""Active threads of a warp from which on all of its lanes take part (the grid's last warps have fewer)."""
-ROUNDS = 2.0
-"""Rounds over a row up to which it is short."""
-MOST_LEAVE = 0.5
-"""Warps behind the first exit, over those launched, up to which most have no work."""
-PROLOGUE = 40
-"""Instructions before it that compare an index with the size of the work."""
-MIXED = 0.1
-"""Share of the divided warps that stay."""
-SHORT_LAUNCH = 10_000.0
-"""Nanoseconds above which a launch's overhead is no finding."""
-MOSTLY_IDLE = 0.3
-"""Share of the time without a working SM from which on it is."""
+ROUNDS = 2.0  # rounds over a row up to which it is short
+MOST_LEAVE = 0.5  # warps behind the first exit, over those launched, up to which most have no work
+PROLOGUE = 40  # instructions before it that compare an index with the size of the work
+MIXED = 0.1  # share of the divided warps that stay
+SHORT_LAUNCH = 10_000.0  # nanoseconds above which a launch's overhead is no finding
+MOSTLY_IDLE = 0.3  # share of the time without a working SM from which on it is
 
 
 def branch_divergence(work: Work) -> Iterator[Candidate]:

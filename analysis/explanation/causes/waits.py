@@ -20,19 +20,17 @@ from gemmprof.analysis.explanation.code import attribution
 from gemmprof.analysis.explanation.demands.time_model import Fix
 from gemmprof.analysis.explanation.demands.work import Array, Mask, Work
 
+# Tiles of shared memory that take turns: one is used, two are on their way (Triton's own choice).
 STAGES = 3.0
-"""Tiles of shared memory that take turns: one is used, two are on their way (Triton's own choice)."""
-CHAINS = 4.0
-"""Independent chains, or loads in flight, of the fixed kernel for each one now."""
+CHAINS = 4.0  # independent chains, or loads in flight, of the fixed kernel for each one now
 WGMMAS = ("HGMMA", "QGMMA", "IGMMA", "BGMMA")
-SERIAL = 0.9
-"""Waits for all wgmmas under way, for each wgmma, from which on they run in series."""
+SERIAL = 0.9  # waits for all wgmmas under way, for each wgmma, from which on they run in series
+# What a value may pass between its load and its place in shared memory: conversions, no sums.
 MOVED = ("SHF", "PRMT", "IMAD", "MOV", "LOP3", "F2F", "F2FP", "HADD2")
-"""What a value may pass between its load and its place in shared memory: conversions, no sums."""
+# Share of a loop's instructions between a load and the store of its tile, from which on it is fetched ahead.
 AHEAD = 0.35
-"""Share of a loop's instructions between a load and the store of its tile, from which on it is fetched ahead."""
+# Code that runs often beyond this leaves the instruction caches next to the schedulers.
 FULL_CACHE_BYTES = 24 * 1024
-"""Code that runs often beyond this leaves the instruction caches next to the schedulers."""
 
 
 def instruction_latency(work: Work) -> Iterator[Candidate]:

@@ -17,8 +17,7 @@ from gemmprof.model import KernelProfile
 SM = "sm"
 GPU = "gpu"
 
-FULL = 0.9
-"""Share of what a resource does in practice from which on a launch is at its limit."""
+FULL = 0.9  # share of what a resource does in practice from which on a launch is at its limit
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,26 +30,20 @@ from gemmprof.analysis.explanation.demands.resources import GPU
 from gemmprof.analysis.explanation.demands.work import Array, Work, once
 from gemmprof.analysis.occupancy.of_launch import of_launch
 
-OVERLAP = 4.0
-"""P: how well the work of different resources overlaps."""
-SHARPNESS = 2.0
-"""How strongly the unexplained part of the time is put on the busiest terms."""
+OVERLAP = 4.0  # P: how well the work of different resources overlaps
+SHARPNESS = 2.0  # how strongly the unexplained part of the time is put on the busiest terms
 
+# Time over what all terms explain, from which on too little was recorded to say anything.
 MOST_UNEXPLAINED = 10.0
-"""Time over what all terms explain, from which on too little was recorded to say anything."""
 
-MOST_LOG_SCALE = 3.0
-"""The factor on the terms lies within e to the power of plus and minus this."""
+MOST_LOG_SCALE = 3.0  # the factor on the terms lies within e to the power of plus and minus this
+# Steps that are taken to find it at most (about six are), and the step that is too short to be taken.
 NEWTON_STEPS, NEWTON_ENDS = 40, 1e-12
-"""Steps that are taken to find it at most (about six are), and the step that is too short to be taken."""
 
-FEW_LOADS = 8
-"""Resources whose use is known, up to which nobody can say that all of them were idle."""
+FEW_LOADS = 8  # resources whose use is known, up to which nobody can say that all of them were idle
 LATENCY, LINES = "latency", "l1_lines"
-ESTIMATED = (LATENCY, LINES)
-"""Terms that rest on latencies of an idle machine; all others are counted."""
-WAITS_FOR_RESULTS = (LONG, SHORT, "drain")
-"""The states that `Fix.latency` scales."""
+ESTIMATED = (LATENCY, LINES)  # terms that rest on latencies of an idle machine; all others are counted
+WAITS_FOR_RESULTS = (LONG, SHORT, "drain")  # the states that `Fix.latency` scales
 
 
 @dataclass(frozen=True)
@@ -336,12 +330,12 @@ def _held(work: Work, registers: int, shared_bytes: int) -> float:
     return max(1.0, min(found.blocks_per_sm, launch.blocks / work.sms) * found.warps_per_block)
 
 
+# Stages of one unit that work in step: the slowest one counts.
 _GROUPS = (
     ("l1_data", "l1_writeback", "lsu", "mio", "mio_data", "adu", "idc"),
     ("l1_to_l2", "l2_to_l1", "l2", "l2_in", "l2_out", "l2_tags", "l2_atomics"),
     ("fma", "fma_heavy"),
 )
-"""Stages of one unit that work in step: the slowest one counts."""
 
 
 def _apart(terms: Mapping[str, float]) -> dict[str, float]:
