@@ -284,7 +284,9 @@ def _lifted(work: Work) -> _Lifted | None:
     how = _how_to_lift(work, binding, now, most)
     # Blocks that are larger by what the limit on their number leaves empty are fewer by as much.
     launches = now / then if "blocks" in binding and "registers" not in binding else 1.0
-    return _Lifted(in_words(binding), resident, then / now, how, SPECIFIC, "shared_memory" in binding, launches)
+    return _Lifted(
+        in_words(binding), resident, then / now, how, SPECIFIC, "shared_memory" in binding, launches
+    )
 
 
 def _launch_bound(work: Work) -> bool:

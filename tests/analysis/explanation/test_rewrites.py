@@ -137,6 +137,8 @@ def test_a_slow_path_between_a_value_and_its_use_hides_nothing() -> None:
     """Cosines after one another: what reads the reduced argument stands behind the slow path that writes it, too."""
     launch = work(study("dct_8x8_cosines")[0])
     assert launch.code is not None
-    reduced = [at for at, line in enumerate(launch.sass) if line.text.startswith("FFMA") and "-5.390302" in line.text]
+    reduced = [
+        at for at, line in enumerate(launch.sass) if line.text.startswith("FFMA") and "-5.390302" in line.text
+    ]
     used = [launch.code.consumers(at) for at in reduced if launch.executed[at]]
     assert len(used) == 16 and all(used)
