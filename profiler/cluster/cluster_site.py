@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import time
+import uuid
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, InvalidStateError, ThreadPoolExecutor
@@ -24,11 +25,11 @@ from gemmprof.profiler.cluster.connection import (
     RESOURCE,
     Jobs,
     ResultLost,
+    bounded,
     completed,
     connected,
     gpu_workers,
     no_workers,
-    on_workers,
     result_of,
 )
 from gemmprof.profiler.cluster.content import Content
@@ -71,9 +72,11 @@ def cluster_site(
                 progress.note(f"waiting for a worker with a GPU, {wait:.0f} s at most")
                 told = True
             time.sleep(POLL_SECONDS)
-        yield ClusterSite(client, wait)
+        site = ClusterSite(client, wait)
+        yield site
         if workers:
-            on_workers(client, remote.close)
+            bounded(lambda: client.run(remote.close, on_error="ignore"))
+            bounded(lambda: client.unregister_worker_plugin(remote.Ending(site.command).name))
 
 
 class ClusterSite:
@@ -81,6 +84,7 @@ class ClusterSite:
 
     def __init__(self, client: Client, patience: float) -> None:
         self._client, self._patience = client, patience
+        self.command = uuid.uuid4().hex
         self._extension: Any = None
         self._carried = {}
         if named := os.environ.get(PLUGIN_VARIABLE):
@@ -151,6 +155,7 @@ class ClusterSite:
             self._client,
             work,
             progress,
+            command=self.command,
             model=self._model,
             extension=self._extension,
             carried=self._carried,
@@ -164,8 +169,14 @@ class ClusterSite:
     def profiler(self, keeper: Keeper, machine: Machine) -> ClusterProfiling:
         """One ncu a machine at a time."""
         return ClusterProfiling(
-            keeper, machine.ncu, self._client, model=self._model, site=self, carried=self._carried
-        )
+            keeper,
+            machine.ncu,
+            self._client,
+            command=self.command,
+            model=self._model,
+            site=self,
+            carried=self._carried, patience=self._patience,
+        )  # fmt: skip
 
     @property
     def extension(self) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import logging
 import re
@@ -30,6 +31,10 @@ FILE_SECONDS = 5.0  # how long a scheduler file may stay unfinished
 RESULT_SECONDS = 15.0  # how long the result of a task that has ended may take to arrive
 
 RESULT_TRIES = 5
+
+TASK_SECONDS = (
+    3600.0  # what a task may take that has no limit of its own: to build the extension takes minutes
+)
 
 ANSWER_SECONDS = 5.0  # how long workers are waited for that are asked something beside their tasks
 
@@ -110,8 +115,25 @@ def connected(where: str | Jobs, *, wait: float = 0.0, progress: Progress = SILE
 
 def _quiet() -> None:
     """What Dask tells its log is for its own debugging; what matters is said by us."""
-    for name in ("distributed", "distributed.client", "distributed.core", "tornado"):
+    for name in ("distributed", "distributed.client", "distributed.core", "tornado", "asyncio"):
         logging.getLogger(name).setLevel(logging.CRITICAL)
+
+
+@contextmanager
+def no_collection() -> Iterator[None]:
+    """Keep the garbage collector out while Dask starts a loop.
+
+    A client whose start failed (no certificates, say) is garbage that closes itself when it is collected, for which it
+    takes the lock that ``LoopRunner.start`` of the next one holds: collected there, the process waits for itself for
+    ever.
+    """
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()
 
 
 @contextmanager
@@ -137,7 +159,8 @@ def _client(address: Any, wait: float, progress: Progress) -> Iterator[Client]:
             f"{listens} is not encrypted: whoever reaches it runs code on its workers and reads what they send"
         )
     try:
-        client = Client(listens, timeout=CONNECT_SECONDS, set_as_default=False, name="gemmprof")
+        with no_collection():
+            client = Client(listens, timeout=CONNECT_SECONDS, set_as_default=False, name="gemmprof")
     except (OSError, TimeoutError, ValueError) as error:
         raise DeviceError(
             f"no Dask scheduler answers at {address}",
@@ -250,7 +273,8 @@ def _certificates() -> Iterator[str]:
 @contextmanager
 def _made(kind: Callable[..., Any], arguments: Mapping[str, Any], jobs: Jobs) -> Iterator[Any]:
     try:
-        cluster = kind(**arguments)
+        with no_collection():
+            cluster = kind(**arguments)
     except GemmprofError:
         raise
     except Exception as error:
@@ -281,30 +305,21 @@ def gpu_workers(client: Client) -> dict[str, Mapping[str, Any]]:
     }
 
 
-def on_workers(client: Client, function: Callable[..., Any], seconds: float = ANSWER_SECONDS) -> list[Any]:
-    """What a function returns on each worker, beside its tasks; nothing where that takes longer or goes wrong.
+def bounded(call: Callable[[], Any], seconds: float = ANSWER_SECONDS) -> Any:
+    """What a call returns that asks the cluster something beside its tasks; None where it takes longer or goes wrong.
 
     A worker that was stopped (SIGSTOP, a machine that swaps) would be waited for until the scheduler gives it up.
     """
-    found: dict[str, Any] = {}
+    found: list[Any] = []
 
     def ask() -> None:
         with suppress(Exception):
-            found.update(client.run(function, on_error="ignore"))
+            found.append(call())
 
     thread = threading.Thread(target=ask, daemon=True)
     thread.start()
     thread.join(seconds)
-    return list(dict(found).values())
-
-
-def executing(client: Client) -> frozenset[str]:
-    """The keys of the tasks that workers are at."""
-    return frozenset(key for keys in on_workers(client, _executing) for key in keys)
-
-
-def _executing(dask_worker: Any) -> list[str]:
-    return [str(task.key) for task in dask_worker.state.executing]
+    return next(iter(found), None)
 
 
 class ResultLost(Exception):
@@ -324,14 +339,14 @@ def result_of(task: Any, seconds: float = RESULT_SECONDS) -> Any:
         raise ResultLost from None
 
 
-def completed(send: Callable[[], Any], seconds: float | None = None) -> Any:
+def completed(send: Callable[[], Any], seconds: float = TASK_SECONDS) -> Any:
     """Wait for the task that ``send`` submits, and return what it returns, whichever workers come and go.
 
     Args:
-        seconds: after these it is sent again.
+        seconds: after these it is sent again, and given up at last.
 
     Raises:
-        DeviceError: the result was lost again and again.
+        DeviceError: the result was lost again and again, or never came.
     """
     for _ in range(RESULT_TRIES):
         task, done = send(), threading.Event()
@@ -341,7 +356,11 @@ def completed(send: Callable[[], Any], seconds: float | None = None) -> Any:
             continue
         with suppress(ResultLost):
             return result_of(task)
-    raise DeviceError("the cluster loses its workers faster than they work")
+    raise DeviceError(
+        "the cluster does not do what it is asked",
+        found=f"{RESULT_TRIES} times no result, each waited for {seconds:.0f} s at most",
+        remedies=["`gemmprof doctor --cluster ADDRESS` asks every worker"],
+    )
 
 
 def no_workers(seconds: float, others: Sequence[str]) -> DeviceError:

@@ -38,6 +38,11 @@ from gemmprof.profiler.places.protocol import Work
 if TYPE_CHECKING:
     from gemmprof.kernels.build import BuildResult
 
+try:
+    from distributed import WorkerPlugin
+except ImportError:  # which `connection.connected` says
+    WorkerPlugin = object
+
 IDLE_SECONDS = 60.0  # how long a child stays that nobody asks anything: it holds memory of its GPU
 
 # Files that children need, by the environment variable that tells them the path.
@@ -58,6 +63,46 @@ class GpuGone(Exception):
 
     def __str__(self) -> str:
         return str(self.args[0])
+
+
+# A request that was not begun, because its command was ended.
+NOT_BEGUN = "not begun"
+
+_ended: set[str] = set()  # commands of which nothing more is begun here
+_stop_files: dict[Path, str] = {}  # of the passes that are at work here, with their command
+_beginning = threading.Lock()
+
+
+class Ending(WorkerPlugin):  # type: ignore[misc]
+    """Has every worker begin nothing more of a command, those that come later too; what was begun goes on.
+
+    What was begun is decided where it is begun: seen from afar, a task is waiting when it has just ended, and begins
+    after it was looked at.
+    """
+
+    def __init__(self, command: str) -> None:
+        self.command = command
+        self.name = f"gemmprof-ending-{command}"
+
+    def setup(self, worker: Any) -> None:
+        """Begin nothing more; passes at work end after the stage at hand."""
+        with _beginning:
+            _ended.add(self.command)
+            for path in [path for path, command in _stop_files.items() if command == self.command]:
+                with contextlib.suppress(FileNotFoundError):
+                    path.touch()
+
+
+@contextlib.contextmanager
+def at_work(command: str, stop_file: Path) -> Iterator[bool]:
+    """A pass that is told by a file to stop; False where it must not begin."""
+    with _beginning:
+        if begins := command not in _ended:
+            _stop_files[stop_file] = command
+    try:
+        yield begins
+    finally:
+        _stop_files.pop(stop_file, None)
 
 
 def own_address() -> str:
@@ -195,6 +240,7 @@ def environment(carried: Carried) -> dict[str, str]:
 
 
 def ask(
+    command: str,
     work: Work,
     record: Mapping[str, Any],
     seconds: float,
@@ -206,11 +252,15 @@ def ask(
     """Have a child answer a request; the record of its answer, the GPU, and the worker's address.
 
     Args:
+        command: whose request it is; once that was ended, the status is `NOT_BEGUN`.
         model: the GPU must be one of these.
 
     Raises:
         GpuGone: no GPU of that model can be used here.
     """
+    with _beginning:
+        if command in _ended:
+            return {"status": NOT_BEGUN}, Card(model, -1, ""), own_address()
     files = {**carried, **(extension.carried if extension else {})}
     request = dict(record)
     if candidate is not None and candidate.content is not None:

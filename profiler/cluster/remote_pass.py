@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager, suppress
+from collections.abc import Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -24,8 +24,9 @@ from gemmprof.profiler.places.gpu_child import VISIBLE
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """What to profile and how."""
+    """What to profile and how, and for which command."""
 
+    command: str
     tasks: tuple[Task, ...]
     collection: tuple[str, ...]
     metric_set: str
@@ -77,6 +78,8 @@ def _in_folder(
         remote.free_for_profiler(card)
         lock = stack.enter_context(collecting(folder))
         job = Job(order.tasks, folder, files.events, folder / STOP_FILE, order.seed)
+        if not stack.enter_context(remote.at_work(order.command, job.stop_file)):
+            return Delivery(PassOutcome(interrupted=True), card, None, {})
         program = start_pass(
             ncu,
             files,
@@ -86,32 +89,12 @@ def _in_folder(
             lock=lock,
             environment={**environment, VISIBLE: card.uuid},
         )
-        stack.enter_context(_at_work(job.stop_file))
         outcome = finish_pass(program, files, job, on_event=lambda event: None, on_interrupt=lambda: None)
     report = Content.of(files.report) if outcome.finished else None
     texts = {
         path.name.removeprefix(files.name): _text(path) for path in (files.log, files.output, files.events)
     }
     return Delivery(outcome, card, report, texts)
-
-
-_stop_files: set[Path] = set()  # of the passes that this worker is at
-
-
-@contextmanager
-def _at_work(stop_file: Path) -> Iterator[None]:
-    _stop_files.add(stop_file)
-    try:
-        yield
-    finally:
-        _stop_files.discard(stop_file)
-
-
-def stop() -> None:
-    """Have the passes that this worker is at end after the stage at hand."""
-    for path in tuple(_stop_files):
-        with suppress(FileNotFoundError):
-            path.touch()
 
 
 LONGEST_TEXT = 256 << 10

@@ -7,6 +7,7 @@ here: a request whose child died is tried once more on another worker, and a wor
 from __future__ import annotations
 
 import contextlib
+import math
 import threading
 import time
 import uuid
@@ -23,8 +24,8 @@ from gemmprof.profiler.cluster import remote
 from gemmprof.profiler.cluster.connection import (
     RESOURCE,
     ResultLost,
+    bounded,
     completed,
-    executing,
     gpu_workers,
     no_workers,
     result_of,
@@ -60,6 +61,7 @@ class ClusterPlaces:
     """GPUs of one model on the workers of a cluster.
 
     Args:
+        command: whose requests these are: together they are ended (`remote.Ending`).
         model: the model; workers with another are left alone.
         extension: the future of the extension (`remote.Extension`), None where the children need none.
         carried: files that the children need, by the variable that names them.
@@ -72,12 +74,14 @@ class ClusterPlaces:
         work: Work,
         progress: Progress,
         *,
+        command: str,
         model: str,
         extension: Any = None,
         carried: Mapping[str, Content] | None = None,
         patience: float = 300.0,
     ) -> None:
         self._client, self._work, self._progress = client, work, progress
+        self._command = command
         self._model, self._extension, self._carried = model, extension, dict(carried or {})
         self._patience = patience
         self._lock = threading.RLock()
@@ -86,6 +90,7 @@ class ClusterPlaces:
         self._workers: dict[str, Any] = {}
         self._cards: dict[Card, None] = {}
         self._facts: Mapping[str, Any] = {}
+        self._ending, self._told = False, time.monotonic()
         self._closed = threading.Event()
         self._pool = ThreadPoolExecutor(FETCHERS)
         self._watch = threading.Thread(target=self._watch_workers, daemon=True, name="cluster")
@@ -121,7 +126,7 @@ class ClusterPlaces:
         with self._lock:
             tasks = [item.task for item in self._items if item.task is not None]
         if tasks:
-            self._client.cancel(tasks, force=True)
+            bounded(lambda: self._client.cancel(tasks, force=True))
         if self._watch.ident is not None:
             self._watch.join(5)
         self._pool.shutdown(wait=False, cancel_futures=True)
@@ -148,23 +153,16 @@ class ClusterPlaces:
         """Queue a request."""
         item = _Item(request)
         with self._lock:
+            if not self._items:
+                self._told = time.monotonic()
             self._items.add(item)
             self._send(item)
         return item.future
 
     def cancel_waiting(self) -> None:
-        """Cancel the requests that no worker has begun."""
-        begun = executing(self._client)
-        with self._lock:
-            waiting = [item for item in self._items if item.task.key not in begun and not item.task.done()]
-            # What is answered or begun cannot be cancelled from here on.
-            for item in self._items.difference(waiting):
-                if not item.future.running():
-                    item.future.set_running_or_notify_cancel()
-            self._items.difference_update(waiting)
-        for item in waiting:
-            cancelled(item.future)
-        self._client.cancel([item.task for item in waiting], force=True)
+        """Have the workers begin no more requests; each answers which those are."""
+        self._ending = True
+        bounded(lambda: self._client.register_plugin(remote.Ending(self._command)))
 
     def leave(self, card: Card) -> None:
         """Nothing to do: who profiles takes the resource as everybody does."""
@@ -193,7 +191,7 @@ class ClusterPlaces:
         library = request.candidate.library if request.candidate is not None else None
         item.allowed = self._allowed(avoid)
         item.task = self._submit(
-            item.allowed, remote.ask, self._work, dict(request.record), request.seconds, self._model,
+            item.allowed, remote.ask, self._command, self._work, dict(request.record), request.seconds, self._model,
             self._carried, self._extension, library,
         )  # fmt: skip
         item.task.add_done_callback(lambda task: self._take(item, task))
@@ -242,6 +240,9 @@ class ClusterPlaces:
             else:
                 self._finish(item, error=remote.as_gemmprof_error(error))
             return
+        if record.get("status") == remote.NOT_BEGUN:
+            self._drop(item)
+            return
         with self._lock:
             self._cards[card] = None
             if record.get("status") == CRASHED and not item.lost and len(self._good()) > 1:
@@ -250,9 +251,16 @@ class ClusterPlaces:
                 return
         self._finish(item, Answer(record, card))
 
+    def _drop(self, item: _Item) -> None:
+        """Cancel a request that no worker has begun."""
+        with self._lock:
+            self._items.discard(item)
+        cancelled(item.future)
+
     def _finish(self, item: _Item, answer: Answer | None = None, error: BaseException | None = None) -> None:
         with self._lock:
             self._items.discard(item)
+            self._told = time.monotonic()
         with contextlib.suppress(InvalidStateError):  # who gave up waiting has cancelled it
             if answer is not None:
                 item.future.set_result(answer)
@@ -297,12 +305,24 @@ class ClusterPlaces:
                 alone_since = None
             elif alone_since is None:
                 alone_since = time.monotonic()
-            elif time.monotonic() - alone_since > self._patience:
+            elif self._ending or time.monotonic() - alone_since > self._patience:
                 self._fail(no_workers(self._patience, list(workers)))
                 return
+            if (silent := time.monotonic() - self._told) > self._longest():
+                self._fail(self._nobody(f"workers are there, and none has answered for {silent:.0f} s"))
+                return
+
+    def _longest(self) -> float:
+        """How long workers that do their work may leave us without any answer."""
+        with self._lock:
+            limits = [item.request.seconds for item in self._items]
+        return max(limits, default=math.inf) + 2 * START_SECONDS
 
     def _fail(self, error: DeviceError) -> None:
         with self._lock:
             items = list(self._items)
         for item in items:
-            self._finish(item, error=error)
+            if self._ending:
+                self._drop(item)
+            else:
+                self._finish(item, error=error)

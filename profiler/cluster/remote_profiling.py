@@ -17,9 +17,9 @@ from gemmprof.profiler.cluster import remote, remote_pass
 from gemmprof.profiler.cluster.connection import (
     RESOURCE,
     ResultLost,
-    executing,
+    bounded,
     gpu_workers,
-    on_workers,
+    no_workers,
     result_of,
 )
 from gemmprof.profiler.cluster.content import Content
@@ -53,9 +53,11 @@ class ClusterProfiling(Profiling):
     """Profiles what the run lacks on the machines of a cluster.
 
     Args:
+        command: whose passes these are, as for `ClusterPlaces`.
         model: the model of GPU.
         site: has the extension once it is built.
         carried: more files, by the variable that names them.
+        patience: seconds without any worker until the passes are given up.
     """
 
     def __init__(
@@ -64,12 +66,15 @@ class ClusterProfiling(Profiling):
         ncu: Tool | None,
         client: Client,
         *,
+        command: str,
         model: str,
         site: HasExtension,
         carried: Mapping[str, Content],
+        patience: float,
     ) -> None:
         super().__init__(keeper, ncu)
-        self._client, self._model = client, model
+        self._patience = patience
+        self._client, self._command, self._model = client, command, model
         self._site, self._carried = site, dict(carried)
         self._naming = threading.Lock()
 
@@ -101,7 +106,7 @@ class ClusterProfiling(Profiling):
                     self._keeper.tell_interrupt()
                 heard = len(interrupts)
                 if heard == 1:
-                    on_workers(self._client, remote_pass.stop)  # also passes that have just begun
+                    bounded(lambda: self._client.register_plugin(remote.Ending(self._command)))
                 time.sleep(POLL_SECONDS)
         for future in working:
             future.result()
@@ -128,7 +133,7 @@ class _OnHost(Profiling):
         keeper, whole = self._keeper, self._whole
         settings = keeper.settings
         order = remote_pass.Order(
-            tuple(tasks), settings.collection_options, settings.metric_set, settings.clock_control,
+            whole._command, tuple(tasks), settings.collection_options, settings.metric_set, settings.clock_control,
             settings.seed, whole._model,
         )  # fmt: skip
         with whole._naming:
@@ -162,7 +167,7 @@ class _OnHost(Profiling):
         """
         client, whole = self._whole._client, self._whole
         for _ in range(TRIES):
-            here, begun = self._here(), False
+            here = self._here()
             if self._keeper.stopping.is_set():
                 return None
             task: Any = client.submit(
@@ -177,14 +182,18 @@ class _OnHost(Profiling):
             )
             done = threading.Event()
             task.add_done_callback(lambda _, done=done: done.set())
+            seen = time.monotonic()
             while not done.wait(POLL_SECONDS):
-                if self._keeper.leaving.is_set() or (
-                    self._keeper.stopping.is_set() and not begun and task.key not in executing(client)
-                ):
+                if self._keeper.leaving.is_set():
                     task.cancel()
                     return None
-                begun = begun or self._keeper.stopping.is_set()  # its pass ends after the stage at hand
-                if here and not here & gpu_workers(client).keys():
+                workers = gpu_workers(client).keys()
+                if workers:
+                    seen = time.monotonic()
+                elif time.monotonic() - seen > whole._patience:
+                    task.cancel()
+                    raise no_workers(whole._patience, ())
+                if here and not here & workers:
                     break  # the machine is gone, and Dask would wait for it for ever (dask/distributed#7346)
             if not done.is_set():
                 task.cancel()

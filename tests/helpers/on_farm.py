@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import sys
+import time
 
 
 def main() -> int:
@@ -13,13 +15,23 @@ def main() -> int:
     from gemmprof import cli
     from gemmprof.kernels import catalog
     from gemmprof.profiler import measuring
-    from gemmprof.profiler.cluster import remote
+    from gemmprof.profiler.cluster import remote, remote_places
     from gemmprof.profiler.tuning import search
 
     measuring.MODULE = search.MODULE = "fake_gpu"
     remote.build_extension = fake_cluster.build_extension
     remote.compile_library = fake_cluster.compile_library
     catalog.LADDERS = (catalog.SINGLE, TINY)
+    asks, delay = remote_places.bounded, float(os.environ.get("ON_FARM_DELAY", "0"))
+
+    def late(*arguments):
+        """The cluster is asked, and answers, a while later."""
+        time.sleep(delay)
+        answer = asks(*arguments)
+        time.sleep(delay)
+        return answer
+
+    remote_places.bounded = late
     return cli.main(sys.argv[1:])
 
 

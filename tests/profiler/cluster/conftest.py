@@ -16,6 +16,15 @@ from recorded_data import ROOT
 
 MOST_KERNELS = 5
 
+TEST_SECONDS = 300  # many times what the longest takes: whoever waits longer waits for ever
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """What waits for other processes gives up, and says where it was."""
+    for item in items:
+        if item.path.parent == Path(__file__).parent:
+            item.add_marker(pytest.mark.timeout(TEST_SECONDS))
+
 
 class Farm:
     """A scheduler, and workers that come and go."""

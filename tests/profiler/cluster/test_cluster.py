@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import random
 import re
 import subprocess
@@ -191,8 +192,6 @@ def test_a_worker_whose_gpu_is_gone_is_left_out(farm, tmp_path: Path) -> None:
 
 
 def cli(*arguments: str, environment: dict[str, str] | None = None) -> subprocess.CompletedProcess[str]:
-    import os
-
     return subprocess.run(
         [sys.executable, "-P", "-m", "gemmprof", *arguments], capture_output=True, text=True, timeout=60, check=False,
         env={**os.environ, "PYTHONPATH": str(ROOT), **(environment or {})},
@@ -259,6 +258,42 @@ def test_errors_name_the_fix(monkeypatch, capsys, tmp_path: Path) -> None:
     with pytest.raises(SystemExit) as error:
         main(["tune", "--stage", "9", "--gpus", "all", "--cluster", "x:1"])
     assert error.value.code == 2 and "not allowed with" in capsys.readouterr().err
+
+
+NEXT_CLIENT = """
+import gc, sys
+from distributed import utils
+from gemmprof.base.errors import UsageError
+from gemmprof.profiler.cluster import connection
+
+class Thread(utils._CollectErrorThread):
+    def __init__(self, *arguments, **more):
+        if gc.isenabled():
+            gc.collect()  # as it may at any allocation
+        super().__init__(*arguments, **more)
+
+
+utils._CollectErrorThread = Thread
+connection.CONNECT_SECONDS = 1
+gc.set_threshold(0)
+try:
+    with connection.connected("tls://127.0.0.1:9"):
+        pass
+except UsageError:
+    pass
+with connection.connected(sys.argv[1]) as client:
+    print(len(client.scheduler_info(n_workers=-1)["workers"]))
+"""
+
+
+def test_a_client_that_could_not_connect_does_not_stop_the_next_one(farm) -> None:
+    """It closes itself when it is collected, and takes a lock for it that the next one holds while it starts."""
+    farm.address  # noqa: B018
+    done = subprocess.run(
+        [sys.executable, "-P", "-c", NEXT_CLIENT, farm.address],
+        capture_output=True, text=True, timeout=60, check=False, env={**os.environ, "PYTHONPATH": str(ROOT)},
+    )  # fmt: skip
+    assert done.returncode == 0 and done.stdout.strip().isdigit(), done.stderr
 
 
 def test_a_scheduler_file_that_comes_a_moment_later_is_waited_for(farm, tmp_path: Path) -> None:
@@ -347,11 +382,10 @@ def test_slurm_starts_the_workers_and_ends_them(farm, tmp_path: Path, monkeypatc
         (address,) = re.findall(r"tls://[\d.]+:\d+", script)
         assert "--tls-key" in script
         for stranger in (None, Security.temporary()):
-            with pytest.raises(
-                (OSError, TypeError)
-            ):  # without the certificates of this very run nobody comes in
+            # Without the certificates of this very run nobody comes in.
+            with pytest.raises((OSError, TypeError)), connection.no_collection():
                 Client(address, security=stranger, timeout=3, set_as_default=False)
-        with pytest.raises(OSError):
+        with pytest.raises(OSError), connection.no_collection():
             Client(address.replace("tls", "tcp"), timeout=3, set_as_default=False)
     assert not list((cache_directory() / "certificates").iterdir())
     assert all(r.failure is None and r.timing.card.index == 1 for r in run.results)

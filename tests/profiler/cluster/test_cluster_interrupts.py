@@ -28,12 +28,12 @@ def gpus(farm) -> Iterator[Path]:
         (plan / f"GPU-{gpu}").write_text("")
 
 
-def begin(farm, cache: Path, *arguments: str) -> subprocess.Popen[str]:
+def begin(farm, cache: Path, *arguments: str, delay: float = 0.0) -> subprocess.Popen[str]:
     paths = os.pathsep.join(map(str, (ROOT, ROOT / "tests" / "helpers")))
     return subprocess.Popen(
         [sys.executable, str(ROOT / "tests" / "helpers" / "on_farm.py"), *arguments, "--cluster", farm.address],
         stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
-        env={**os.environ, "PYTHONPATH": paths, "GEMMPROF_CACHE": str(cache)},
+        env={**os.environ, "PYTHONPATH": paths, "GEMMPROF_CACHE": str(cache), "ON_FARM_DELAY": str(delay)},
     )  # fmt: skip
 
 
@@ -76,12 +76,26 @@ def parts(run: Path) -> int:
     return sum(bool(result[part]) for result in document["results"] for part in ("verification", "timing"))
 
 
-def test_a_collection_keeps_every_part_that_a_worker_had_begun(farm, gpus: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("delay", [0.0, 0.7])
+def test_a_collection_keeps_every_part_that_a_worker_had_begun(
+    farm, gpus: Path, tmp_path: Path, delay: float
+) -> None:
+    """However long it takes until the workers hear of it: requests end and begin meanwhile."""
     run = tmp_path / "run"
-    arguments = ["--ladder", "tiny", "--all-stages", "--shape", "32", "--no-profile", "--no-report"]
+    arguments = [
+        "--ladder",
+        "tiny",
+        "--all-stages",
+        "--shape",
+        "32",
+        "--shape",
+        "64",
+        "--no-profile",
+        "--no-report",
+    ]
     for gpu in (0, 1):
         (gpus / f"GPU-{gpu}").write_text("slow")
-    process = begin(farm, tmp_path, "collect", *arguments, "-o", str(run))
+    process = begin(farm, tmp_path, "collect", *arguments, "-o", str(run), delay=delay)
     wait_until(lambda: answered(gpus) >= 1, process)
     interrupted(process)
     kept = parts(run)
