@@ -97,8 +97,8 @@ class ResultDecoder:
                     break
                 parsed.append((message, kind, index, session))
             values = self._metrics.decode([[*message.metrics] for message, *_ in parsed])
-            for (message, kind, index, session), (metrics, instances) in zip(parsed, values, strict=True):
-                yield self._result(message, kind, index, session, metrics, instances)
+            for (message, kind, index, session), decoded in zip(parsed, values, strict=True):
+                yield self._result(message, kind, index, session, *decoded)
             if damage is not None:
                 raise damage
 
@@ -110,6 +110,7 @@ class ResultDecoder:
         session: SessionDetails,
         metrics: dict[str, MetricValue],
         instances: InstanceTable,
+        sampled: tuple[str, ...],
     ) -> Result:
         """One decoded message.
 
@@ -152,6 +153,7 @@ class ResultDecoder:
             launch=_launch(metrics, grid, block, stream, found.context),
             metrics=metrics,
             instances=instances,
+            sampled=sampled,
             nvtx=nvtx_ranges(found.nvtx, found.thread) if found.nvtx else (),
             rules=tuple(rules),
             workload=kind,

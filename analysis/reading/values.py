@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 from google.protobuf.message import DecodeError
 
+from gemmprof.metrics import OF_THE_PROFILER
 from gemmprof.model import Instances, MetricValue
 from gemmprof.ncurep import ncu_messages_pb2 as messages
 from gemmprof.ncurep.wire import WireError, check_types, decode
@@ -19,8 +20,9 @@ from gemmprof.ncurep.wire import WireError, check_types, decode
 _REPEATED_BYTES, _REPEATED_TEXT, _KNOWN_LIMIT = 64, 4096, 10_000
 
 _Elements = messages.ElementColumns | Instances
-# Number of the name, value, values by instruction.
-_Decoded = tuple[int, MetricValue | None, _Elements | None]
+# Number of the name, value, values by instruction or sample, whether it was sampled over time.
+_Decoded = tuple[int, MetricValue | None, _Elements | None, bool]
+_BY_TIME = 1  # `Metric.keyed_by` of what was sampled over time
 
 _parse_metric = messages.Metric.FromString
 
@@ -46,18 +48,22 @@ class InstanceTable(Mapping[str, Instances]):
         found = self._values[name]
         if isinstance(found, Instances):
             return found
-        values = tuple(_column(found.values) or ())
-        keys = tuple(_column(found.keys) or range(len(values)))
+        keys, values = map(tuple, self.columns_of(name))
         # Metrics of one family have the same keys and share one tuple.
         found = self._values[name] = Instances(self._keys.setdefault(keys, keys), values)
         return found
 
-    def keys_of(self, name: str) -> Sequence[MetricValue]:
-        """Keys of the instance values of a metric, without looking at the values."""
+    def columns_of(self, name: str) -> tuple[Sequence[MetricValue], Sequence[MetricValue]]:
+        """Keys and values of a metric as they were decoded: nothing of them is kept as Python's."""
         found = self._values[name]
         if isinstance(found, Instances):
-            return found.keys
-        return _column(found.keys) or range(len(_column(found.values) or ()))
+            return found.keys, found.values
+        values = _column(found.values) or ()
+        return _column(found.keys) or range(len(values)), values
+
+    def keys_of(self, name: str) -> Sequence[MetricValue]:
+        """Keys of the instance values of a metric, without looking at the values."""
+        return self.columns_of(name)[0]
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._values)
@@ -130,8 +136,8 @@ class MetricDecoder:
 
     def decode(
         self, launches: Sequence[Sequence[bytes]]
-    ) -> Iterator[tuple[dict[str, MetricValue], InstanceTable]]:
-        """The scalars and the instance values of the metrics of each launch.
+    ) -> Iterator[tuple[dict[str, MetricValue], InstanceTable, tuple[str, ...]]]:
+        """The scalars and the instance values of the metrics of each launch, and which were sampled over time.
 
         Raises:
             WireError: if one is damaged or has no name, after the launches before it.
@@ -148,12 +154,15 @@ class MetricDecoder:
         numbers: npt.NDArray[np.int64],
         values: npt.NDArray[np.object_],
         others: Sequence[int],
-    ) -> tuple[dict[str, MetricValue], InstanceTable]:
+    ) -> tuple[dict[str, MetricValue], InstanceTable, tuple[str, ...]]:
         """One launch, of whose metrics those at these places are not decoded yet."""
         elements: dict[int, _Elements] = {}
+        of_time: list[int] = []
         absent = False
         for place in others:
-            numbers[place], value, several = self._metric(found[place])
+            numbers[place], value, several, by_time = self._metric(found[place])
+            if by_time:
+                of_time.append(place)
             values[place] = value
             absent |= value is None
             if several is not None:
@@ -174,7 +183,8 @@ class MetricDecoder:
                 instances.discard(name)
         if absent:
             scalars = {name: value for name, value in scalars.items() if value is not None}
-        return scalars, instances
+        sampled = {names[place]: None for place in of_time if not names[place].startswith(OF_THE_PROFILER)}
+        return scalars, instances, tuple(sampled)
 
     def _metric(self, data: bytes) -> _Decoded:
         """One metric, whatever it holds.
@@ -191,12 +201,15 @@ class MetricDecoder:
         # A name of 0 is the first one where it is there, and missing where it is not.
         if metric.name >= len(self.strings) or not metric.HasField("name"):
             raise WireError(f"metric name {metric.name} of {len(self.strings)}")
-        value = metric_value(metric.value)
-        found = metric.name, value, _instances(metric, data) if metric.HasField("elements") else None
-        if found[2] is None and value is None:
+        by_time = metric.keyed_by == _BY_TIME
+        # What stands as the value of a series is the sum over its samples (an IPC of 3,696): of no launch.
+        value = None if by_time else metric_value(metric.value)
+        elements = _instances(metric, data) if metric.HasField("elements") else None
+        found = metric.name, value, elements, by_time
+        if elements is None and value is None:
             check_types(metric)
             check_types(metric.value)
-        elif len(data) <= (_REPEATED_TEXT if found[2] is None else _REPEATED_BYTES):
+        elif len(data) <= (_REPEATED_TEXT if elements is None else _REPEATED_BYTES):
             if len(self._known) > _KNOWN_LIMIT:
                 self._known.clear()
             self._known[data] = found
@@ -215,8 +228,8 @@ def _plain_metrics(
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.object_], npt.NDArray[np.bool_]]:
     """Names (numbers) and values of metrics, and which of them are known; the rest is for protobuf.
 
-    A metric of ncu's is its name, its value, the values by instruction if there are any, and a last field of two
-    bytes. Those without values by instruction, nine of ten, are taken apart together, field by field: a message for
+    A metric of ncu's is its name, its value, the values by instruction if there are any, and what their keys are
+    (0 without, in two bytes). Those without values by instruction, nine of ten, are taken apart together, field by field: a message for
     each costs eight times as much. What is not of this shape in every byte is not decoded here.
     """
     lengths = np.fromiter(map(len, found), np.int64, len(found))
@@ -234,7 +247,7 @@ def _plain_metrics(
     shaped &= (wire[at] == _VALUE) & (size < _MOST)
     kind, start = wire[at + 2], at + 3
     stop = np.where(shaped, start + size - 1, 0)
-    shaped &= (stop == ends) | ((stop == ends - 2) & (wire[stop] == _LAST) & (wire[stop + 1] < 128))
+    shaped &= (stop == ends) | ((stop == ends - 2) & (wire[stop] == _LAST) & (wire[stop + 1] == 0))
     values = np.empty(len(found), object)
     known = np.zeros(len(found), bool)
     for tag, read in ((_REAL, np.dtype("<f8")), (_SINGLE, np.dtype("<f4"))):

@@ -276,12 +276,13 @@ def _finish(result: Run, options: argparse.Namespace) -> int:
 
 def _not_collected(run: Run, session: Session) -> list[str]:
     """Metrics that the user asked for and that no launch holds: ncu passes over some misspelt names in silence."""
+    from gemmprof.metrics import counter_of
+
     asked = run.info.notes.get("options", {}).get("extra_metrics", [])
     held = {name for kernel in session.kernels for name in kernel.profile.metrics}
+    held |= {counter_of(name) for kernel in session.kernels for name in kernel.profile.sampled}
     return [
-        name
-        for name in asked
-        if name not in held and not name.startswith(("group:", "regex:", "pmsampling:"))
+        name for name in asked if counter_of(name) not in held and not name.startswith(("group:", "regex:"))
     ]
 
 

@@ -5,11 +5,12 @@
   gemmprof export my.ncu-rep --format speedscope -o my.speedscope.json
   gemmprof export my.ncu-rep --format perfetto -o my.pftrace
 
-Five tables, joined by their columns `report` and `launch`:
+Six tables, joined by their columns `report` and `launch`:
 
   kernels        one row a launch: names, grid, block, registers, duration, NVTX ranges
   metrics        one row a launch and metric: value in base units, unit
   metrics_wide   one row a launch, one column a metric
+  samples        one row a sample over time (PmSampling): counter, nanoseconds since the launch began, value
   instructions   one row a SASS instruction, with every metric measured by address
   lines          one row a CUDA line: the sums over its instructions
 
@@ -35,7 +36,7 @@ from gemmprof.base.printable import one_line
 DEFAULT_FOLDER = "gemmprof-tables"
 FORMATS = ("parquet", "csv", "jsonl", "dataset", "speedscope", "perfetto")
 VIEWER_FILES = {"speedscope": "gemmprof.speedscope.json", "perfetto": "gemmprof.pftrace"}
-TABLES = ("kernels", "metrics", "metrics_wide", "instructions", "lines")
+TABLES = ("kernels", "metrics", "metrics_wide", "samples", "instructions", "lines")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

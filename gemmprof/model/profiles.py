@@ -194,6 +194,8 @@ class KernelProfile:
         function_name: the bare function name, untrusted text.
         mangled_name: the linker's name.
         metrics: every scalar metric in base units. A metric that was not collected is absent, never 0.
+        sampled: names of the metrics that ncu sampled over time (sections PmSampling and PmSampling_WarpStates): they
+            have a series among the instances, keyed by time stamps in nanoseconds, and no value.
         units: unit of each metric as ncu names it ('' if none).
         instances: instance values of the metrics that have them.
         nvtx: names of the NVTX ranges around the launch, outermost first, untrusted text.
@@ -219,6 +221,7 @@ class KernelProfile:
     metrics: Mapping[str, MetricValue] = field(repr=False)
     units: Mapping[str, str] = field(default_factory=dict, repr=False)
     instances: Mapping[str, Instances] = field(default_factory=dict, repr=False)
+    sampled: tuple[str, ...] = ()
     nvtx: tuple[str, ...] = ()
     rules: tuple[RuleResult, ...] = field(default=(), repr=False)
     source: Source = field(default_factory=Source, repr=False)

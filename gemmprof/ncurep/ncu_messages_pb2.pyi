@@ -209,14 +209,16 @@ class Value(_message.Message):
     def __init__(self, text: _Optional[str] = ..., single: _Optional[float] = ..., real: _Optional[float] = ..., small: _Optional[int] = ..., whole: _Optional[int] = ...) -> None: ...
 
 class Metric(_message.Message):
-    __slots__ = ("name", "value", "elements")
+    __slots__ = ("name", "value", "elements", "keyed_by")
     NAME_FIELD_NUMBER: _ClassVar[int]
     VALUE_FIELD_NUMBER: _ClassVar[int]
     ELEMENTS_FIELD_NUMBER: _ClassVar[int]
+    KEYED_BY_FIELD_NUMBER: _ClassVar[int]
     name: int
     value: Value
     elements: ElementColumns
-    def __init__(self, name: _Optional[int] = ..., value: _Optional[_Union[Value, _Mapping]] = ..., elements: _Optional[_Union[ElementColumns, _Mapping]] = ...) -> None: ...
+    keyed_by: int
+    def __init__(self, name: _Optional[int] = ..., value: _Optional[_Union[Value, _Mapping]] = ..., elements: _Optional[_Union[ElementColumns, _Mapping]] = ..., keyed_by: _Optional[int] = ...) -> None: ...
 
 class ElementColumns(_message.Message):
     __slots__ = ("keys", "values")

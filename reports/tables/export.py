@@ -1,4 +1,4 @@
-"""Tables of everything in reports, as Parquet, CSV or JSON lines: kernels, metrics, instructions and lines.
+"""Tables of everything in reports, as Parquet, CSV or JSON lines: kernels, metrics, samples, instructions and lines.
 
 Reports are read launch by launch and written slice by slice, so memory does not grow with the number of launches. The
 second half of a large report is read by a second process.
@@ -76,6 +76,7 @@ def export_tables(
     wanted = {Path(path): None for path in reports} if not isinstance(reports, Mapping) else dict(reports)
     folder = Path(directory)
     names = {name: f"{name}.{format}" for name in tables}
+    with_unit = {"metrics", "samples"}.intersection(tables)
     failures: list[GemmprofError] = []
     units: dict[str, Mapping[str, str]] = {}
     launches = 0
@@ -87,7 +88,7 @@ def export_tables(
             try:
                 with ThreadPoolExecutor(1) as background:
                     # The native reader works on the units while the values are read.
-                    known = background.submit(units_of_report, path) if "metrics" in tables else _nothing()
+                    known = background.submit(units_of_report, path) if with_unit else _nothing()
                     count, slices = _spool_report(path, only, number, scratch, tables, processes)
                     units[os.fspath(path)] = known.result()
             except ReportError as error:
@@ -100,7 +101,7 @@ def export_tables(
             raise failures[0]
         amend = partial(with_units, units=units)
         for name, spool in spools.items():
-            spool.finish(staging / names[name], format, amend if name == "metrics" else None)
+            spool.finish(staging / names[name], format, amend if name in with_unit else None)
         shutil.rmtree(scratch)
     files = tuple(folder / name for name in names.values())
     return Exported(files, launches, tuple(failures))

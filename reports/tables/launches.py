@@ -1,4 +1,4 @@
-"""The rows of the exported tables: launches, metrics, instructions and lines as Arrow tables, slice by slice.
+"""The rows of the exported tables: launches, metrics, samples, instructions and lines as Arrow tables, slice by slice.
 
 Columns are typed as the report stores them: counters are 64-bit integers, ratios are doubles, names are text, and what
 was not collected is null.
@@ -11,10 +11,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from gemmprof import metrics as m
 from gemmprof.analysis.inputs.owners import owner_of
+from gemmprof.analysis.reading.samples import series_of
 from gemmprof.analysis.reading.values import InstanceTable
 from gemmprof.model import Instances, KernelProfile
 from gemmprof.reports.tables.metrics import MetricRows
@@ -179,7 +181,61 @@ def _add_lines(
     lines.extend(len(known), columns)
 
 
-TABLES = ("kernels", "metrics", "metrics_wide", "instructions", "lines")
+@dataclass(slots=True)
+class SampleRows:
+    """The samples over time of a slice of launches, one row each."""
+
+    report: str
+    count: int = 0
+    _parts: list[pa.RecordBatch] = field(default_factory=list)
+
+    def add(self, profile: KernelProfile) -> None:
+        """Add those of one launch, series by series."""
+        for series in series_of(profile):
+            rows = len(series.values)
+            # Only the samples of NVIDIA's timeline have a place on it.
+            on_timeline = np.zeros(rows, np.int64)
+            on_timeline[series.kept] = series.timeline_ns
+            stamped = series.stamps != 0
+            texts = {"report": self.report, "metric": series.metric, "counter": series.counter}
+            number = None if series.in_pass is None else pa.scalar(series.in_pass, pa.int64())
+            columns = {name: _repeated(text, rows) for name, text in texts.items()} | {
+                "launch": pa.repeat(pa.scalar(profile.index, pa.int64()), rows),
+                "pass": pa.nulls(rows, pa.int64()) if number is None else pa.repeat(number, rows),
+                "start_ns": pa.array(series.since_start, mask=~stamped),
+                "timeline_ns": pa.array(on_timeline, mask=~series.kept),
+                "value": pa.array(series.values),
+            }
+            self._parts.append(pa.record_batch([columns[part.name] for part in _SAMPLES], schema=_SAMPLES))
+            self.count += rows
+
+    def take(self) -> pa.Table:
+        """The rows as a table; none are left."""
+        table = pa.Table.from_batches(self._parts, _SAMPLES).unify_dictionaries()
+        self._parts, self.count = [], 0
+        return table
+
+
+_TEXT = pa.dictionary(pa.int32(), pa.string())
+_SAMPLES = pa.schema(
+    {
+        "report": _TEXT,
+        "launch": pa.int64(),
+        "metric": _TEXT,
+        "counter": _TEXT,
+        "pass": pa.int64(),
+        "start_ns": pa.int64(),
+        "timeline_ns": pa.int64(),
+        "value": pa.float64(),
+    }
+)
+
+
+def _repeated(text: str, rows: int) -> pa.DictionaryArray:
+    return pa.DictionaryArray.from_arrays(np.zeros(rows, np.int32), pa.array([text]))
+
+
+TABLES = ("kernels", "metrics", "metrics_wide", "samples", "instructions", "lines")
 
 # Those whose type is not told by the values of every slice; ``launch`` is of one type in all tables, to join
 # them.
@@ -205,18 +261,24 @@ class TableBuilder:
     metrics: MetricRows = field(default_factory=MetricRows)
     instructions: Columns = field(default_factory=lambda: Columns(CODE_COLUMNS))
     lines: Columns = field(default_factory=lambda: Columns(LINE_COLUMNS))
+    samples: SampleRows = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.samples = SampleRows(self.report)
 
     @property
     def is_full(self) -> bool:
         """Whether the slice should be written now."""
         code_cells = self.instructions.cells + self.lines.cells
-        return max(self.metrics.count, code_cells // 16) >= SLICE_ROWS
+        return max(self.metrics.count, code_cells // 16, self.samples.count) >= SLICE_ROWS
 
     def add(self, profile: KernelProfile) -> None:
         """Add the rows of one launch."""
         code, lines = ("instructions" in self.names, "lines" in self.names)
         if is_measured_by_address(profile) and (code or lines):
             add_code(self.report, profile, self.instructions if code else None, self.lines if lines else None)
+        if "samples" in self.names:
+            self.samples.add(profile)
         row = _kernel_row(self.report, profile)
         self.kernels.extend(1, {name: [value] for name, value in row.items()})
         self.metrics.add(profile.index, profile.name, profile.metrics)
@@ -230,6 +292,8 @@ class TableBuilder:
                 yield name, self.metrics.long_table(self.report)
             elif name == "metrics_wide":
                 yield name, self.metrics.wide_table(self.report)
+            elif name == "samples":
+                yield name, self.samples.take()
             elif name == "instructions":
                 yield name, self.instructions.take()
             elif name == "lines":

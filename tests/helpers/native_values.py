@@ -22,6 +22,24 @@ def instances(metric: Any) -> tuple[list[Any], list[Any]] | None:
     return keys, [metric.value(i) for i in range(count)]
 
 
+def timeline(action: Any, metrics: dict[str, Any]) -> dict[str, tuple[list[int], list[float]]] | None:
+    """Times and values of every sampled metric as the library aligns them; None before ncu_report 2026.3."""
+    if not hasattr(action, "timelines"):
+        return None
+    timelines = action.timelines()
+    if timelines is None:
+        return {}
+    found = {}
+    for name, metric in metrics.items():
+        if name.startswith("profiler__") or metric.num_instances() == 0:
+            continue
+        aligned = timelines.aligned_metric(metric)
+        if aligned is not None:
+            keys, values = instances(aligned) or ([], [])
+            found[name] = (keys, values)
+    return found
+
+
 def launch(action: Any) -> dict[str, Any]:
     metrics = {name: action.metric_by_name(name) for name in action.metric_names()}
     function_pcs = metrics.get("launch__function_pcs")
@@ -37,6 +55,7 @@ def launch(action: Any) -> dict[str, Any]:
         "scalars": {name: metric.value() for name, metric in metrics.items()},
         "units": {name: metric.unit() or "" for name, metric in metrics.items()},
         "instances": {name: found for name, metric in metrics.items() if (found := instances(metric))},
+        "timeline": timeline(action, metrics),
         "rules": action.rule_results_as_dicts(),
         "files": {path: str(text) for path, text in action.source_files().items()},
         "base": base,

@@ -156,12 +156,16 @@ def set_metric(
     elements: Mapping[int, float] | None = None,
     *,
     beside: bool = False,
+    by_time: bool = False,
 ) -> None:
-    """Give a launch a metric in place of what it has of that name, or behind it (``beside``)."""
+    """Give a launch a metric in place of what it has of that name, or behind it (``beside``).
+
+    ``by_time`` says that the keys of its elements are times.
+    """
     if name not in names:
         names.append(name)
     number = names.index(name)
-    metric = messages.Metric(name=number)
+    metric = messages.Metric(name=number, keyed_by=int(by_time))
     if isinstance(value, int):
         metric.value.whole = value
     elif value is not None:

@@ -7,6 +7,8 @@ import pytest
 from ncu_exports import has_export, raw_page
 from recorded_data import ReadRecorded
 
+from gemmprof import metrics as m
+
 
 def test_raw_page_in_base_units(recorded: ReadRecorded, report_name: str) -> None:
     if not has_export(report_name, "raw_base"):
@@ -18,7 +20,15 @@ def test_raw_page_in_base_units(recorded: ReadRecorded, report_name: str) -> Non
     for printed, profile in zip(page.launches, profiles, strict=True):
         for name, text in printed.items():
             value = profile.metrics.get(name)
-            if value is None:
+            if name in profile.sampled:
+                # ncu prints the sum over the samples, also of rates (an IPC of 204), or nothing: no value of the launch.
+                assert value is None
+                if name.endswith((".sum", ".per_cycle_active")):
+                    total = sum(profile.instances[name].values)
+                    assert float(text.replace(",", "")) == pytest.approx(total, abs=0.006)
+            elif value is None and name.startswith(m.OF_THE_PROFILER) and name in profile.instances:
+                assert text == "1"  # there is a time stamp; it is no value either
+            elif value is None:
                 assert text in ("", "no data"), (
                     f"{profile.name}: {name} is {text} for ncu, absent for gemmprof"
                 )

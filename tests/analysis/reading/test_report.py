@@ -5,6 +5,7 @@ from __future__ import annotations
 import lzma
 import math
 import pickle
+import random
 import subprocess
 import sys
 from collections.abc import Callable
@@ -13,9 +14,13 @@ from typing import Any
 
 import pytest
 from recorded_data import DATA, ROOT
+from reports_in_bytes import content_of, rewritten, set_metric
 
+from gemmprof import metrics as m
 from gemmprof.analysis.reading.report import ReportReader
+from gemmprof.analysis.reading.samples import series_of
 from gemmprof.model import KernelProfile
+from gemmprof.ncurep import ncu_messages_pb2 as messages
 
 NATIVE_VALUES = ROOT / "tests" / "helpers" / "native_values.py"
 EVERY = {"train_100": 10}
@@ -65,8 +70,10 @@ def check_every_scalar_is_the_natives(ours: Profiles, natives: Natives) -> None:
         assert set(profile.metrics) <= set(native["scalars"])
         wrong = [n for n, value in profile.metrics.items() if not same(value, native["scalars"][n])]
         assert not wrong
-        # Metrics that have instance values only are 0 to the library: a number that nobody measured.
-        only_instances = set(profile.instances) - set(profile.metrics)
+        # Metrics that have instance values only are 0 to the library: a number that nobody measured. Those sampled over
+        # time have the sum over their samples there.
+        of_time = {n for n in profile.instances if n in profile.sampled or n.startswith("profiler__")}
+        only_instances = set(profile.instances) - set(profile.metrics) - of_time
         assert all(native["scalars"][name] in (0, None) for name in only_instances)
 
 
@@ -77,6 +84,19 @@ def check_every_instance_value_is_the_natives(ours: Profiles, natives: Natives) 
             found = profile.instances[name]
             assert list(found.keys) == keys, name
             assert all(map(same, found.values, values)), name
+
+
+def check_every_sample_is_the_natives(ours: Profiles, natives: Natives) -> None:
+    for profile, native in zip(ours, natives, strict=True):
+        if native["timeline"] is None:
+            pytest.skip("this ncu_report has no timelines()")
+        found = {series.metric: series for series in series_of(profile)}
+        assert found.keys() == native["timeline"].keys()
+        for name, (times, values) in native["timeline"].items():
+            series = found[name]
+            assert (series.stamps[:1].sum() + series.timeline_ns).tolist() == times, name
+            assert all(map(same, series.values[series.kept].tolist(), values)), name
+            assert len(series.timeline_ns) == len(values), name
 
 
 def check_every_unit_is_the_natives(ours: Profiles, natives: Natives) -> None:
@@ -156,10 +176,20 @@ def check_nvtx_ranges_are_the_natives(ours: Profiles, natives: Natives) -> None:
         assert sorted(profile.nvtx) == sorted(native["nvtx"])
 
 
+def native_values(path: Path, step: int = 1) -> Natives:
+    """What the library says of each launch, or of one in ``step``."""
+    answer = subprocess.run(
+        [sys.executable, str(NATIVE_VALUES), str(path), str(step)], capture_output=True, check=True
+    )
+    found: Natives = pickle.loads(answer.stdout)
+    return found
+
+
 CHECKS: tuple[Callable[[Profiles, Natives], None], ...] = (
     check_launches_and_names_are_the_natives,
     check_every_scalar_is_the_natives,
     check_every_instance_value_is_the_natives,
+    check_every_sample_is_the_natives,
     check_every_unit_is_the_natives,
     check_rules_are_the_natives,
     check_source_is_the_natives,
@@ -175,13 +205,43 @@ def test_everything_is_what_the_native_reader_says(
     step = EVERY.get(report_name, 1)
     path = tmp_path / f"{report_name}.ncu-rep"
     path.write_bytes(lzma.decompress((DATA / f"{report_name}.ncu-rep.xz").read_bytes()))
-    answer = subprocess.run(
-        [sys.executable, str(NATIVE_VALUES), str(path), str(step)], capture_output=True, check=True
-    )
-    natives: Natives = pickle.loads(answer.stdout)
+    natives = native_values(path, step)
     for _ in range(2):
         with ReportReader(path) as reader:
             chosen = range(0, len(reader), step)
             ours = tuple(reader.profiles(source=True, units=True, only=chosen))
         for check in CHECKS:
             check(ours, natives)
+
+
+@pytest.mark.parametrize("seed", [0, *(pytest.param(n, marks=pytest.mark.campaign) for n in range(1, 7))])
+def test_samples_of_a_gpu_that_others_use_too(tmp_path: Path, seed: int) -> None:
+    """The GPU switches between contexts, as that of a desktop does: which samples count is the library's answer.
+
+    Together with the recorded reports, more than a million samples.
+    """
+    chance = random.Random(seed)
+    switches = m.CONTEXT_SWITCHES.format(0)
+
+    def change(launch: messages.KernelResult, names: list[str], _: int) -> None:
+        first = min(when for found in launch.metrics for when in stamps_of(found, names))
+        moments = sorted(first + chance.randrange(-20_000, 1_000_000) for _ in range(chance.randrange(1, 90)))
+        states = {moment: float(chance.random() < 0.6) for moment in moments}
+        set_metric(launch, names, switches, 1.0, states, by_time=True)
+
+    path = tmp_path / "shared.ncu-rep"
+    path.write_bytes(rewritten(content_of("ladder_simple"), change))
+    with ReportReader(path) as reader:
+        ours = tuple(reader.profiles())
+    check_every_sample_is_the_natives(ours, native_values(path))
+    kept = [series.kept.mean() for profile in ours for series in series_of(profile)]
+    assert len(kept) == 96
+    assert min(kept) < 0.9
+
+
+def stamps_of(metric: bytes, names: list[str]) -> list[int]:
+    """The time stamps of a sampled metric; none of another one."""
+    found = messages.Metric.FromString(metric)
+    if found.keyed_by != 1 or names[found.name].startswith("profiler__"):
+        return []
+    return [when for when in found.elements.keys.whole if when]

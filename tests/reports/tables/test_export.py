@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import importlib.util
 import io
+import itertools
 import json
 import lzma
 import math
@@ -89,6 +90,32 @@ def test_the_long_table_holds_every_scalar_and_its_unit(tables: Callable[[str], 
                 assert ours[name] == value or (isinstance(value, float) and math.isnan(value))
                 assert type(ours[name]) is type(value)
                 assert units[profile.report, name] == profile.units[name]
+
+
+def test_every_sample_over_time_is_there_and_no_sum_of_them(tables: Callable[[str], pa.Table]) -> None:
+    samples = tables("samples")
+    profiles = read_report(FULL)
+    expected = {(p.index, n): p.instances[n] for p in profiles for n in p.sampled}
+    assert len(samples) == sum(map(len, expected.values())) == 34_624
+    found = samples.to_pandas()
+    for (launch, metric), rows in found.groupby(["launch", "metric"], sort=False, observed=True):
+        series = expected.pop((launch, metric))
+        assert tuple(rows["value"]) == series.values
+        # Without the first, which was taken before the sampler had a time.
+        steps = rows["start_ns"].dropna().diff().dropna()
+        assert list(steps) == [b - a for a, b in itertools.pairwise(series.keys[1:])]
+        assert set(rows["counter"]) == {metric.split(".", 2)[2]}
+    assert not expected
+    blocks = found[found["counter"] == "gr__ctas_launched_realtime.sum"]
+    # All blocks of a launch are launched within it; that counter of Hopper's counts lots of 32.
+    within = blocks[(blocks["start_ns"] > -1_504) & (blocks["value"] > 0)].groupby("launch")["value"].sum()
+    assert list(within) == [p.launch.blocks // 32 * 32 for p in profiles]
+    assert set(blocks["unit"].astype(str)) == {"block"}
+    # The sum over the samples is the value of no launch: nowhere.
+    sampled = set(found["metric"].astype(str))
+    assert len(sampled) == 32
+    assert not sampled & set(tables("metrics")["metric"].to_pylist())
+    assert not sampled & set(tables("metrics_wide").column_names)
 
 
 def test_the_wide_table_has_nulls_for_what_was_not_collected(tables: Callable[[str], pa.Table]) -> None:
