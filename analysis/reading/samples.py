@@ -33,7 +33,7 @@ class Series:
     Attributes:
         metric: the metric as ncu names it.
         in_pass: number of the pass that sampled it, None where the report does not say.
-        stamps: GPU time stamp of each sample in nanoseconds, at its beginning; 0 of one that was taken before the first.
+        stamps: GPU time stamp of each sample's beginning in nanoseconds; 0 of one taken before there was one.
         values: the samples, NaN where the sampler lost one.
         kept: which samples NVIDIA's timeline has.
         began: time stamp of the beginning of the launch in this pass, None in reports up to ncu 2023.3.
@@ -142,7 +142,7 @@ def _kept(stamps: Times, switches: tuple[Times, npt.NDArray[np.float64]] | None)
         return np.ones(len(stamps), np.bool_)
     when, state = switches[0], switches[1] != 0
     last = np.searchsorted(when, stamps, side="right") - 1
-    kept = (last >= 0) & state[last]
+    kept: npt.NDArray[np.bool_] = (last >= 0) & state[last]
     behind = np.flatnonzero(last >= 0)[:1]
     if len(behind) and behind[0]:
         kept[behind] = state[0]

@@ -228,9 +228,9 @@ def _plain_metrics(
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.object_], npt.NDArray[np.bool_]]:
     """Names (numbers) and values of metrics, and which of them are known; the rest is for protobuf.
 
-    A metric of ncu's is its name, its value, the values by instruction if there are any, and what their keys are
-    (0 without, in two bytes). Those without values by instruction, nine of ten, are taken apart together, field by field: a message for
-    each costs eight times as much. What is not of this shape in every byte is not decoded here.
+    A metric of ncu's is its name, its value, the values by instruction if there are any, and what their keys are (0
+    without them, in two bytes). Those without values by instruction, nine of ten, are taken apart together, field by
+    field: a message for each costs eight times as much. What is not of this shape in every byte is not decoded here.
     """
     lengths = np.fromiter(map(len, found), np.int64, len(found))
     ends = lengths.cumsum()

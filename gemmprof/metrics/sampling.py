@@ -13,7 +13,7 @@ CONTEXT_SWITCHES = "profiler__pmsampler_ctxsw_{}"
 WORKLOAD_BEGAN = "profiler__timestamp_workload_start_{}"
 WORKLOAD_ENDED = "profiler__timestamp_workload_end_{}"
 
-# ncu up to 2023 and after --metrics pmsampling:…; ncu of 2024 and later with the unit and the group of counters in front.
+# Asked for by name, and by ncu up to 2023; later ones put the unit and the group of counters in front.
 _SAMPLED_PREFIX = re.compile(r"(?:pmsampling:|(?:\w+\.)?Triage\w*\.)")
 
 

@@ -21,7 +21,7 @@ def test_raw_page_in_base_units(recorded: ReadRecorded, report_name: str) -> Non
         for name, text in printed.items():
             value = profile.metrics.get(name)
             if name in profile.sampled:
-                # ncu prints the sum over the samples, also of rates (an IPC of 204), or nothing: no value of the launch.
+                # ncu prints the sum over the samples, also of rates (an IPC of 204), or nothing.
                 assert value is None
                 if name.endswith((".sum", ".per_cycle_active")):
                     total = sum(profile.instances[name].values)
