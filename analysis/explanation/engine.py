@@ -11,9 +11,9 @@ from gemmprof.analysis.explanation.causes import detect
 from gemmprof.analysis.explanation.demands.resources import BY_KEY, FULL, TRAFFIC
 from gemmprof.analysis.explanation.demands.time_model import FEW_LOADS, LATENCY, NOTHING, Settings, TimeModel
 from gemmprof.analysis.explanation.demands.work import Work, work
-from gemmprof.analysis.explanation.levers import levers, offered
+from gemmprof.analysis.explanation.levers import levers, of_the_kernel, offered
 from gemmprof.analysis.explanation.places import places
-from gemmprof.analysis.explanation.prediction import Prediction, Predictor
+from gemmprof.analysis.explanation.prediction import RESOLUTION, Prediction, Predictor
 from gemmprof.analysis.explanation.trust import doubts
 from gemmprof.model import AtLimit, Explanation, Finding, KernelProfile, Rewrite
 
@@ -40,16 +40,19 @@ def explain_work(found: Work, settings: Settings | None = None) -> Explanation:
     time: tuple[AtLimit, ...] = ()
     together = None
     limit = None
+    full = False
     model = TimeModel(found, settings)
     if profile.workload == "kernel" and found.elapsed > 0 and model.known:
         predictor = Predictor(model)
-        weighed = weigh(found, predictor)
+        everything = weigh(found, predictor)
+        weighed = _said(found, everything)
         findings, other = _told(found, weighed)
         if len(findings) > 1:
             same = (one.variant.fix for one in weighed if not one.candidate.another_arithmetic)
             together = max(predictor.together(same), findings[0].saves)
         time = _time(model)
         limit = next((one for one in time if one.resource != WAITS), None)
+        full = _full(model, everything)
     elif profile.workload == "kernel":
         findings, other = _told(found, _measured(found))
     return Explanation(
@@ -59,10 +62,7 @@ def explain_work(found: Work, settings: Settings | None = None) -> Explanation:
         nvtx=profile.nvtx,
         duration_ns=profile.number(metrics.DURATION),
         trust=trust,
-        # Whether nothing is left to gain is known only where instructions and waits were looked at.
-        at_limit=limit
-        if not findings and limit and limit.share >= FULL and found.samples and len(found.loads) > FEW_LOADS
-        else None,
+        at_limit=limit if full and not findings else None,
         findings=findings,
         together=together,
         limit=limit,
@@ -149,6 +149,32 @@ def weigh(found: Work, predictor: Predictor) -> list[Weighed]:
         behind = [place for place, one in enumerate(kept) if one.candidate.cause == way.another_way_to]
         kept.insert(behind[0] + 1 if behind else len(kept), way)
     return kept[:MOST]
+
+
+def _said(found: Work, weighed: Sequence[Weighed]) -> list[Weighed]:
+    """Of what was weighed, what its owner can do and what can be told from nothing."""
+    worth = [
+        one for one in weighed if one.prediction.saves >= RESOLUTION and of_the_kernel(found, one.candidate)
+    ]
+    causes = {one.candidate.cause for one in worth}
+    return [one if one.another_way_to in causes else replace(one, another_way_to="") for one in worth]
+
+
+def _full(model: TimeModel, weighed: Sequence[Weighed]) -> bool:
+    """Whether the busiest resource does what it can, and nothing is known that asks less of it: a change whose gain
+    is too small to be told, because another one is nearly as busy, is no proof that nothing is left.
+    """
+    work = model.work
+    terms = model.terms(NOTHING)
+    busiest = max((key for key in terms if key != LATENCY), key=terms.__getitem__, default="")
+    # Whether nothing is left to gain is known only where instructions and waits were looked at.
+    if not busiest or terms[busiest] < FULL or not work.samples or len(work.loads) <= FEW_LOADS:
+        return False
+    return all(
+        model.factor(busiest, one.variant.fix) > FULL
+        for one in weighed
+        if not one.candidate.another_arithmetic
+    )
 
 
 def _measured(found: Work) -> list[Weighed]:

@@ -128,7 +128,7 @@ TRITON: Words = {
     ),
     "launch_overhead": (
         "one launch for many",
-        "Fuse neighbouring kernels into one, or capture the launches in a CUDA graph.",
+        "Fuse neighbouring kernels into one.",
     ),
 }
 
@@ -161,7 +161,6 @@ CUTLASS: Words = {
     "launch_overhead": ("grouped call", "Use a grouped or batched GEMM for several products."),
 }  # fmt: skip
 
-GRAPH = "capture the launches in a CUDA graph"
 TORCH: Words = {
     "uncoalesced_access": (
         "one layout",
@@ -187,8 +186,8 @@ TORCH: Words = {
     ),
     "tail_effect": ("torch.compile", "Let torch.compile write another kernel for these sizes."),
     "launch_overhead": (
-        "torch.compile, CUDA graph",
-        f'Fuse it with its neighbours (torch.compile; optimisers: fused=True), or {GRAPH} (mode="reduce-overhead").',
+        "torch.compile",
+        "Fuse it with its neighbours (torch.compile; optimisers: fused=True).",
     ),
     "double_precision": ("float32", "Keep the tensors in float32: a float64 one makes every result float64."),
 }
@@ -207,7 +206,10 @@ INDUCTOR: Words = {
     "global_atomics": TORCH["global_atomics"],
     "double_precision": TORCH["double_precision"],
     "tensor_cores_idle": ("TF32", 'Allow TF32: torch.set_float32_matmul_precision("high").'),
-    "launch_overhead": ("CUDA graph", f'Compile larger regions, or {GRAPH} (mode="reduce-overhead").'),
+    "launch_overhead": (
+        "larger regions",
+        "Compile larger regions: what stands between them parts the kernels.",
+    ),
 }
 PRODUCTS: Words = {
     "tensor_cores_idle": (
@@ -226,11 +228,11 @@ PRODUCTS: Words = {
         "evenly.",
     ),
     "double_precision": ("FP32", "Pass FP32 operands where that suffices."),
-    "launch_overhead": ("batch", f"Put several products into one call (batched, grouped), or {GRAPH}."),
+    "launch_overhead": ("batch", "Put several products into one call (batched, grouped)."),
 }
 ANY_LIBRARY: Words = {
     "double_precision": ("FP32", "Call it with FP32 where that suffices."),
-    "launch_overhead": ("fewer calls", f"Give it more at once (batched calls), or {GRAPH}."),
+    "launch_overhead": ("fewer calls", "Give it more at once (batched calls)."),
 }
 # What each owner changes; other libraries: `ANY_LIBRARY`.
 WORDS: Mapping[str, Words] = {
@@ -243,7 +245,7 @@ WORDS: Mapping[str, Words] = {
               "double_precision": PRODUCTS["double_precision"]},
     "attention": {**ANY_LIBRARY, "double_precision": PRODUCTS["double_precision"]},
     "cupy": {**ANY_LIBRARY, "uncoalesced_access": TORCH["uncoalesced_access"],
-             "launch_overhead": ("cupy.fuse", f"Fuse element-wise operations (cupy.fuse), or {GRAPH}.")},
+             "launch_overhead": ("cupy.fuse", "Fuse element-wise operations (cupy.fuse).")},
     "nccl": {},
 }  # fmt: skip
 
@@ -280,6 +282,15 @@ def offered(work: Work, found: Iterable[Candidate]) -> Iterator[Candidate]:
             yield _in_words(work, candidate, said, owner)
         elif known or (owner.editable and owner.key != "triton"):
             yield candidate
+
+
+def of_the_kernel(work: Work, candidate: Candidate) -> bool:
+    """Whether a kernel's owner can do something about it in the kernel, or in how it is called.
+
+    That one's own launch is short tells no loss: what it is one of many, or stands between others, the program tells
+    (`analysis.whole.program_advice`). A call of a library can be given more at once.
+    """
+    return candidate.cause != "launch_overhead" or not owner_of(work.profile).editable
 
 
 def _fact(work: Work, cause: str) -> str:

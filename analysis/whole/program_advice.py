@@ -11,17 +11,19 @@ from __future__ import annotations
 import itertools
 import math
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from gemmprof import metrics
 from gemmprof.analysis.explanation.causes import CAUSES
+from gemmprof.analysis.explanation.causes.threads import MOSTLY_IDLE, SHORT_LAUNCH
 from gemmprof.analysis.explanation.demands.resources import loads
 from gemmprof.analysis.inputs.families import Family
 from gemmprof.analysis.inputs.owners import owner_of
 from gemmprof.analysis.whole.spans import Span, Sums, kind_of, ranges_of
 from gemmprof.base.amounts import counted, nanoseconds, ratio
-from gemmprof.model import Finding, KernelProfile
+from gemmprof.model import FamilyKey, Finding, KernelProfile
 
 # Advice on several launches; what is said of one kernel has its cause's heading.
 TITLES: Mapping[str, str] = {
@@ -107,6 +109,11 @@ class Proposal:
     def title(self) -> str:
         """Heading."""
         return TITLES.get(self.cause) or CAUSES.get(self.cause, self.cause)
+
+    @property
+    def of_what(self) -> str:
+        """What the share is of, where that is not the kernels' time."""
+        return " of the wall time" if self.share_of == "wall" else ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -452,6 +459,26 @@ def _blocks_each(profile: KernelProfile) -> int:
     return max(1, int(min(limits, default=1)))
 
 
+def _launching(known: Launches, claimed: Mapping[int, Gain]) -> Iterator[_Draft]:
+    """Short kernels of one's own that are launched again and again, most of whose time no multiprocessor works."""
+    often = Counter(profile.family for profile in known.profiles)
+    found: dict[FamilyKey, list[int]] = {}
+    for at, profile in enumerate(known.profiles):
+        short = known.sums.times[at] <= SHORT_LAUNCH and (known.sums.idle[at] or 0.0) >= MOSTLY_IDLE
+        if short and known.owners[at].editable and often[profile.family] > 1 and at not in claimed:
+            found.setdefault(profile.family, []).append(at)
+    gains = {at: gain for group in found.values() for at, gain in known.in_one(group, 1, 0.0).items()}
+    if gains:
+        yield _Draft(
+            "launch_overhead",
+            f"{counted(len(found), 'kernel')}, {_sum(known.sums.span('', gains))}.",
+            "Do more in one launch: fuse them with one another or with their neighbours, or give each more data at "
+            "once.",
+            gains,
+            sorted(gains),
+        )
+
+
 Rule = Callable[[Launches], Iterator[_Draft]]
 # What is told from launches that follow one another.
 OF_THE_ORDER: tuple[Rule, ...] = (_optimizer, _chains, _attention, _neighbours, _alike)
@@ -504,7 +531,7 @@ def advise(sums: Sums, explained: Sequence[Family], ids: Callable[[int], str]) -
     claimed: dict[int, Gain] = {}
     for draft in drafts:
         _larger(claimed, draft.gains)
-    drafts += _in_common(known, explained, claimed)
+    drafts += [*_launching(known, claimed), *_in_common(known, explained, claimed)]
     proposals = sorted(
         (_proposal(known, draft, ids) for draft in drafts), key=lambda one: (-one.saves, one.cause)
     )

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
 from gemmprof import metrics
+from gemmprof.analysis.explanation.demands.resources import busiest_sm
 from gemmprof.model import KernelProfile
 
 # Levels of the tree; programs that name more nest without end.
@@ -65,7 +66,7 @@ BESIDE = "in no range of its own"
 def idle_share(profile: KernelProfile) -> float | None:
     """Share of a launch's cycles in which no multiprocessor works, 0 to 1; None where that was not collected."""
     elapsed = profile.number(metrics.SM_ELAPSED_CYCLES_MAX) or profile.number(metrics.ELAPSED_CYCLES)
-    active = profile.number(metrics.ACTIVE_CYCLES_MAX) or profile.number(metrics.SM_ACTIVE_CYCLES)
+    active = busiest_sm(profile)
     if not elapsed or active is None:
         return None
     return min(1.0, max(0.0, 1.0 - active / elapsed))

@@ -14,7 +14,7 @@ import sqlite3
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -90,8 +90,12 @@ class Trace:
 
     def operator(self, position: int) -> str:
         """The operator that a launch of the report is of, '' where the trace does not say."""
-        stack = self.operators.get(position, ())
-        return next((name for name in reversed(stack) if "::" in name), stack[-1] if stack else "")
+        return _operator(self.operators.get(position, ()))
+
+
+def _operator(stack: Sequence[str]) -> str:
+    """The innermost of these ranges that is an operator (``aten::mm``), else the innermost."""
+    return next((name for name in reversed(stack) if "::" in name), stack[-1] if stack else "")
 
 
 class _Arguments(msgspec.Struct):
@@ -282,15 +286,13 @@ def _tied(trace: Trace, profiles: Sequence[KernelProfile]) -> Trace:
     first, last = min(pairs.values()), max(pairs.values())
     shown = trace.kernels[first : last + 1]
     span, busy, gaps = _gaps(shown)
-    return Trace(
-        trace.source,
-        trace.path,
-        trace.kernels,
-        {ours_at: trace.kernels[theirs_at].stack for ours_at, theirs_at in pairs.items()},
-        span,
-        busy,
-        gaps,
-        max(ran.launched for ran in shown) - min(ran.launched for ran in shown),
+    return replace(
+        trace,
+        operators={ours_at: trace.kernels[theirs_at].stack for ours_at, theirs_at in pairs.items()},
+        span_ns=span,
+        busy_ns=busy,
+        gaps=gaps,
+        host_ns=max(ran.launched for ran in shown) - min(ran.launched for ran in shown),
     )
 
 
@@ -318,9 +320,7 @@ def _gaps(kernels: Sequence[Ran]) -> tuple[float, float, tuple[tuple[str, float]
     waited: dict[str, float] = {}
     for ran in ordered:
         if ran.start > end:
-            name = next(
-                (one for one in reversed(ran.stack) if "::" in one), ran.stack[-1] if ran.stack else ""
-            )
+            name = _operator(ran.stack)
             waited[name] = waited.get(name, 0.0) + ran.start - end
         busy += max(0.0, ran.end - max(end, ran.start))
         end = max(end, ran.end)

@@ -11,6 +11,7 @@ from gemmprof.analysis.inputs.names import label
 from gemmprof.analysis.sections.by_line import base_name
 from gemmprof.base.printable import visible
 from gemmprof.model import CodePlace, Evidence, Explanation, Finding
+from gemmprof.reports import formatting
 from gemmprof.reports.formatting import nanoseconds, quantity
 
 if TYPE_CHECKING:
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 
 def saved(finding: Finding) -> str:
     """``62 % (50 to 70)``: what fixing saves, with its interval."""
-    return f"{100 * finding.saves:.0f} % ({100 * finding.saves_low:.0f} to {100 * finding.saves_high:.0f})"
+    return formatting.saved(finding.saves, finding.saves_low, finding.saves_high)
 
 
 def ways(finding: Finding) -> str:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from gemmprof.analysis.whole.program_advice import TITLES
 from gemmprof.analysis.whole.spans import walk
 from gemmprof.base.printable import visible
-from gemmprof.reports.formatting import counted, fit, nanoseconds, ratio
+from gemmprof.reports.formatting import counted, fit, nanoseconds, ratio, saved
 
 if TYPE_CHECKING:
     from gemmprof.analysis.whole.overall import Program
@@ -24,16 +24,6 @@ NAMED = 5
 BRANCHES, LEAST = 24, 0.01
 # Columns of a bar.
 BAR = 20
-
-
-def saved(saves: float, low: float, high: float) -> str:
-    """``31 % (24 to 37)``."""
-    return f"{100 * saves:.0f} % ({100 * low:.0f} to {100 * high:.0f})"
-
-
-def of_what(proposal: Proposal) -> str:
-    """What the share is of, where that is not the kernels' time."""
-    return " of the wall time" if proposal.share_of == "wall" else ""
 
 
 def short(program: Program, width: int) -> Iterator[str]:
@@ -53,8 +43,7 @@ def short(program: Program, width: int) -> Iterator[str]:
     yield ""
     yield _headed(program.advice, width)
     for proposal in first:
-        wall = " (of the wall time)" if proposal.share_of == "wall" else ""
-        text = f"{proposal.title}{wall}{_ids(proposal)}: {proposal.says}"
+        text = f"{proposal.title}{proposal.of_what}{_ids(proposal)}: {proposal.says}"
         lines = textwrap.wrap(
             visible(text), width, initial_indent=f"{ratio(proposal.saves, 0):>6}  ", subsequent_indent=" " * 8
         )
@@ -120,7 +109,7 @@ def whole(program: Program, width: int) -> Iterator[str]:
     yield "To change first in the program"
     for place, proposal in enumerate(program.advice.proposals, 1):
         head = f"{place}. {proposal.title}{_ids(proposal)}: saves {saved(proposal.saves, proposal.low, proposal.high)}"
-        text = f"{head}{of_what(proposal)}. {proposal.says} {proposal.change}"
+        text = f"{head}{proposal.of_what}. {proposal.says} {proposal.change}"
         yield from textwrap.wrap(visible(text), width, initial_indent="  ", subsequent_indent="     ")
     if program.advice.together is not None:
         yield f"  All that concerns kernels together saves {saved(*program.advice.together)} of their time."

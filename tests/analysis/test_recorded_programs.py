@@ -51,6 +51,17 @@ def test_a_trace_of_torch_ties_every_launch_to_its_operator() -> None:
     assert trace.idle > 0.5, "the host launches, the GPU waits"
 
 
+def test_launching_is_told_of_the_program_and_a_graph_of_its_gaps_alone() -> None:
+    """A graph removes gaps between kernels, which no report times."""
+    session = program("mixed")
+    assert "launch_overhead" in {one.cause for one in session.program.advice.proposals}
+    explained = [
+        found.explanation(family.representative) for found in map(program, FIRST) for family in found.families
+    ]
+    said = [text for one in explained for text in (*one.levers, *(each.change for each in one.findings))]
+    assert said and not [text for text in said if "graph" in text.lower()]
+
+
 def test_a_loop_that_keeps_the_gpu_busy_needs_no_graph() -> None:
     trace = program("triton_set").trace
     assert trace is not None and trace.idle > 0.1, "one traced step shows gaps"

@@ -38,6 +38,16 @@ class Resource:
     scope: str
 
 
+def busiest_sm(profile: KernelProfile) -> float | None:
+    """Cycles for which the busiest multiprocessor works; None where nothing like it was collected.
+
+    Where only the average was, it is that of those that have a block: the others never work.
+    """
+    average, sms = profile.number(metrics.SM_ACTIVE_CYCLES), profile.device.sm_count or 1
+    with_blocks = min(sms, max(1, profile.launch.blocks))
+    return profile.number(metrics.ACTIVE_CYCLES_MAX) or (average and average * sms / with_blocks)
+
+
 def _resource(key: str, title: str, scope: str) -> Resource:
     return Resource(key, title, metrics.BUSY[key], scope)
 

@@ -20,7 +20,7 @@ from gemmprof import metrics
 from gemmprof.analysis.explanation.code import attribution, flow
 from gemmprof.analysis.explanation.code.sass import Sass
 from gemmprof.analysis.explanation.demands.pipes import pipe
-from gemmprof.analysis.explanation.demands.resources import Load, loads
+from gemmprof.analysis.explanation.demands.resources import Load, busiest_sm, loads
 from gemmprof.analysis.sections import stall_reasons
 from gemmprof.analysis.sections.by_line import by_address, first_by_address, own_lines
 from gemmprof.gpu.arch import has, practice_of
@@ -333,7 +333,7 @@ def work(profile: KernelProfile) -> Work:
         counted(profile, metrics.SM_ELAPSED_CYCLES_MAX) or counted(profile, metrics.ELAPSED_CYCLES) or 0.0
     )
     average = counted(profile, metrics.SM_ACTIVE_CYCLES) or elapsed
-    most = counted(profile, metrics.ACTIVE_CYCLES_MAX) or average
+    most = max(0.0, busiest_sm(profile) or average)
     busy = {load.resource.key: load for load in loads(profile)}
     if code is not None and "l2_atomics" in busy and _sums_meet(profile, code, counts, active):
         ceiling = practice_of(profile.device.compute_capability, profile.device.name)[0].ceilings[

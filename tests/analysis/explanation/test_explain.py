@@ -15,6 +15,8 @@ from gemmprof.analysis.explanation import explain
 from gemmprof.analysis.explanation.causes import CAUSES, definition
 from gemmprof.analysis.explanation.demands.time_model import NOTHING, Fix, TimeModel
 from gemmprof.analysis.explanation.demands.work import work
+from gemmprof.analysis.inputs.owners import owner_of
+from gemmprof.analysis.whole.spans import idle_share
 from gemmprof.model import Explanation, Finding, KernelProfile, MetricValue
 from gemmprof.runs.directory import load_recorded_run
 
@@ -97,6 +99,23 @@ def test_every_report_reads_well(recorded: ReadRecorded, report_name: str) -> No
         assert not (explanation.findings and explanation.at_limit)
         for sentence in explanation.trust:
             assert sentence.endswith((".", ")."))
+
+
+def test_what_cannot_be_told_from_nothing_is_not_said(recorded: ReadRecorded, report_name: str) -> None:
+    for profile in recorded(report_name, source=True):
+        for finding in explain(profile).findings:
+            assert finding.saves > 0.04, "half of the narrowest interval"
+            assert finding.cause != "launch_overhead" or not owner_of(profile).editable
+
+
+def test_multiprocessors_without_a_block_are_not_idle_time(recorded: ReadRecorded) -> None:
+    tiny = launch(recorded, "flaws_occupancy", "tiny_grid")
+    assert tiny.launch.blocks == 1
+    average_alone = replace(
+        tiny, metrics={k: v for k, v in tiny.metrics.items() if k != metrics.ACTIVE_CYCLES_MAX}
+    )
+    for idle in (lambda profile: work(profile).idle_start, idle_share):
+        assert idle(average_alone) == pytest.approx(idle(tiny), abs=0.02)
 
 
 def test_a_sparse_report_gives_no_guess_but_the_options(recorded: ReadRecorded) -> None:
