@@ -5,14 +5,22 @@ The names below are loaded on first use, so that ``import gemmprof`` stays cheap
 
 from __future__ import annotations
 
+import os
 import sys
 
+
+def end_at_once(_number: int, _frame: object) -> None:
+    """What Ctrl-C does while modules load: an exception there would be whatever the module at hand makes of it."""
+    os.write(2, b"gemmprof: interrupted\n")
+    os._exit(130)
+
+
 if sys.argv and (sys.argv[0] == "-m" or sys.argv[0].endswith("/gemmprof")):
-    # The command's own process: what follows takes its time to load, and Ctrl-C there just ends it (see `__main__`).
+    # The command's own process: what follows takes its time to load (see `__main__`).
     import _signal  # type: ignore[import-not-found]
 
     if _signal.getsignal(_signal.SIGINT) is not _signal.SIG_IGN:
-        _signal.signal(_signal.SIGINT, _signal.SIG_DFL)
+        _signal.signal(_signal.SIGINT, end_at_once)
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any

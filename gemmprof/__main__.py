@@ -1,22 +1,24 @@
 """The process of the command line: ``gemmprof`` and ``python -m gemmprof``.
 
 While modules load nothing is begun that would have to be cleaned up, and Python turns Ctrl-C there into whatever the
-module at hand makes of an exception: until the command runs, and once it has ended, Ctrl-C simply ends the process.
+module at hand makes of an exception: until the command runs, and once it has ended, Ctrl-C ends the process at once.
 """
 
 import _signal  # type: ignore[import-not-found]  # `signal` is itself a module that takes its time to load
 import sys
 
+from gemmprof import end_at_once
+
 
 def entry() -> int:
     """Run the command of this process; returns the exit code."""
     if _signal.getsignal(_signal.SIGINT) is not _signal.SIG_IGN:
-        _signal.signal(_signal.SIGINT, _signal.SIG_DFL)
+        _signal.signal(_signal.SIGINT, end_at_once)
     from gemmprof.cli import main
 
     code = main()
     if _signal.getsignal(_signal.SIGINT) is not _signal.SIG_IGN:
-        _signal.signal(_signal.SIGINT, _signal.SIG_DFL)
+        _signal.signal(_signal.SIGINT, end_at_once)
     return code
 
 

@@ -15,7 +15,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from typing import TYPE_CHECKING
 
-from gemmprof import __version__
+from gemmprof import __version__, end_at_once
 from gemmprof.base import system
 from gemmprof.base.errors import GemmprofError, UsageError
 from gemmprof.base.printable import guarded_output, one_line, silence
@@ -228,7 +228,7 @@ def _orderly_endings() -> Iterator[None]:
 
     changed = []
     if threading.current_thread() is threading.main_thread():
-        if signal.getsignal(signal.SIGINT) is signal.SIG_DFL:  # see `gemmprof.__main__`
+        if signal.getsignal(signal.SIGINT) in (signal.SIG_DFL, end_at_once):  # see `gemmprof.__main__`
             signal.signal(signal.SIGINT, signal.default_int_handler)
         for number in system.endings():
             if signal.getsignal(number) is signal.SIG_DFL:

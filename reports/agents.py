@@ -89,6 +89,23 @@ def overview(session: Session, *, most: int = LISTED) -> Iterator[str]:
         yield f"Not read: {code(failure.message)}"
 
 
+def listing(session: Session, *, most: int = LISTED) -> Iterator[str]:
+    """What a session holds without explaining any of it: its families, those with the most time first."""
+    yield QUOTED
+    yield ""
+    yield f"{code(session.title)}: {session.counts}."
+    yield ""
+    yield "| id | count | time | share | kernel |"
+    yield "|---|---:|---:|---:|---|"
+    for family in session.by_time[:most]:
+        name = code(family.label).replace("|", "\\|")
+        time = nanoseconds(family.total_ns)
+        yield f"| {family.id} | {family.count:,} | {time} | {ratio(family.share)} | {name} |"
+    if (left := len(session.by_time) - most) > 0:
+        yield ""
+        yield f"and {left:,} more families."
+
+
 def source(kernel: KernelAnalysis, *, most: int = LISTED, sass: bool = False) -> Iterator[str]:
     """The hottest lines of a launch with their share of the samples and main stall, or its hottest instructions.
 

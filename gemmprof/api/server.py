@@ -40,7 +40,9 @@ INSTRUCTIONS = (
 )
 TOKENS = 3000
 MOST_TOKENS = 100_000  # no answer is longer, whatever is asked for
-SECONDS = 60.0  # how long an answer may take: a report of a thousand launches is explained in half of it
+SECONDS = 10.0  # how long an answer may take: longer and clients give up
+# How much of them the whole answer may take; the rest is for listing what there is, which needs no explaining.
+WHOLE_SECONDS = 7.0
 WORKERS = 2  # requests that are answered at a time; one that takes its whole time must not hold up the next
 # How long what was asked is still answered after the client has closed its end: it may still listen.
 GRACE_SECONDS = 5.0
@@ -208,6 +210,23 @@ class Tools:
         """Every tool, in the order in which they are used."""
         return (self.open, self.explain, self.diff, self.source)
 
+    def listing(self, path: str = "", before: str = "", after: str = "", **arguments: Any) -> str:
+        """What is answered in place of that which takes too long: what there is, and how to ask for less."""
+        if arguments.get("json"):
+            raise UsageError(
+                f"the document was not done within {WHOLE_SECONDS:g} s, and a part of one would be another",
+                remedies=["ask for one kernel: '#1'", "ask without json: families are listed"],
+            )
+        words = {name: arguments.get(name) for name in ("kernel", "nvtx", "owner")}
+        lines = [
+            f"Not done within {WHOLE_SECONDS:g} s: families by time, nothing explained. Ask for one of them "
+            "(kernel='#1'), one launch, or one report of several."
+        ]
+        for place in filter(None, (path, before, after)):
+            session = self.folders.session(place, launches=arguments.get("launch"), **words)
+            lines += ["", *agents.listing(session)]
+        return agents.within(lines, arguments.get("tokens", TOKENS))
+
 
 def _typed(document: Document, tokens: int) -> str:
     """A document as JSON, whole or not at all: a part of one would be another.
@@ -251,9 +270,11 @@ class Readers:
 
     Args:
         roots: the folders that they may read.
+        whole_seconds: how much of `SECONDS` an answer may take before families are listed in its place.
     """
 
-    def __init__(self, roots: Sequence[Path]) -> None:
+    def __init__(self, roots: Sequence[Path], whole_seconds: float = WHOLE_SECONDS) -> None:
+        self._whole_seconds = whole_seconds
         self._roots = [str(root.resolve()) for root in roots]
         self._all = [LineWorker(python_command(MODULE), name="the reader") for _ in range(WORKERS)]
         self._idle: queue.LifoQueue[LineWorker] = queue.LifoQueue()
@@ -266,13 +287,20 @@ class Readers:
         return self._idle.qsize() < len(self._all)
 
     def ask(self, tool: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
-        """The ``text`` of an answer, or its ``error``."""
+        """The ``text`` of an answer, or its ``error``, within `SECONDS`."""
+        end = time.monotonic() + SECONDS
         try:
-            worker = self._idle.get(timeout=SECONDS)
+            worker = self._idle.get(timeout=self._whole_seconds)
         except queue.Empty:
             return {"error": str(UsageError("other requests take all the time", remedies=["ask again"]))}
+        request = {"tool": tool, "arguments": arguments, "roots": self._roots}
         try:
-            return worker.ask({"tool": tool, "arguments": arguments, "roots": self._roots}, SECONDS)
+            try:
+                return worker.ask(request, max(0.0, end - SECONDS + self._whole_seconds - time.monotonic()))
+            except WorkerError as error:
+                if error.ending:  # it crashed, and would again
+                    raise
+                return worker.ask({**request, "tool": "listing"}, max(0.0, end - time.monotonic()))
         except WorkerError as error:
             problem = UsageError(str(error), remedies=["ask for less: one report, one kernel, one launch"])
             return {"error": str(problem)}
@@ -325,7 +353,8 @@ def _answering(function: Callable[..., str], readers: Readers) -> Callable[..., 
 def _answer(request: Mapping[str, Any]) -> Mapping[str, Any]:
     """What a worker says to one request."""
     confine(request["roots"])
-    tools = {tool.__name__: tool for tool in Tools(Folders([Path(root) for root in request["roots"]])).all}
+    made = Tools(Folders([Path(root) for root in request["roots"]]))
+    tools = {tool.__name__: tool for tool in (*made.all, made.listing)}
     arguments = dict(request["arguments"])
     if "tokens" in arguments:
         arguments["tokens"] = max(1, min(int(arguments["tokens"]), MOST_TOKENS))
