@@ -176,7 +176,7 @@ def test_units_and_cuts_are_told_in_any_encoding(encoding: str, tmp_path: Path) 
     run = functools.partial(
         subprocess.run, capture_output=True, check=False, cwd=tmp_path, env=environment, encoding=encoding
     )
-    for arguments in (["show"], ["find", "time > 1us"], ["explain"], ["roofline"])[: inputs(2, 4)]:
+    for arguments in (["show"], ["find", "time > 1us"], ["explain"], ["roofline"])[: inputs(1, 4)]:
         result = run([sys.executable, "-m", "gemmprof", *arguments, str(report)])
         assert result.returncode == 0, result.stderr
         assert "?" not in result.stdout

@@ -59,8 +59,8 @@ def paths() -> list[Path]:
 
 CHOSEN = [
     DATA / f"{name}.ncu-rep.xz" for name in ("flaws_bank_conflicts", "names_nvtx", "launches_same_kernel")
-] + [TRANSFORMER]
-"""Several kernels, several ranges, several grids, a program."""
+]
+"""Several kernels, several ranges, several grids."""
 
 
 def ids(text: str) -> list[str]:
@@ -123,7 +123,9 @@ def test_every_door_gives_the_same_ids_names_counts_and_order(
     assert re.findall(r"^\| (#\d+) ", answer, re.MULTILINE) == order[:20]
 
 
-@pytest.mark.parametrize("path", few([*paths(), RECORDED], [*CHOSEN, RECORDED]), ids=lambda path: path.name)
+@pytest.mark.parametrize(
+    "path", few([*paths(), RECORDED], [*CHOSEN, TRANSFORMER, RECORDED]), ids=lambda path: path.name
+)
 def test_the_front_door_is_one_screen(path: Path, printed: Printed) -> None:
     lines = printed(str(path)).splitlines()
     assert len(lines) <= overview.FRONT_LINES
@@ -152,9 +154,9 @@ def test_the_first_line_comes_before_anything_is_explained(printed: Printed) -> 
 
 
 def test_an_id_means_the_same_wherever_launches_are_chosen(printed: Printed, tmp_path: Path) -> None:
-    path = str(DATA / "train_100.ncu-rep.xz")
+    path = str(DATA / "launches_same_kernel.ncu-rep.xz")
     session = load_session([path], listed=True)
-    family = session.families[2]
+    family = session.families[-1]
     launches = sorted(session.kernels[member].profile.index for member in family.members)
     (explained_id,) = {
         kernel["family"] for kernel in json.loads(printed("explain", path, family.id, "--json"))["kernels"]
@@ -163,7 +165,7 @@ def test_an_id_means_the_same_wherever_launches_are_chosen(printed: Printed, tmp
     (record,) = json.loads(printed("show", path, "--kernel", family.id, "--json"))["families"]
     assert record["id"] == family.id and [one["launch"] for one in record["launches"]] == launches
     assert [launch.profile.index for launch in gemmprof.open(path, kernel=family.id).launches] == launches
-    assert family.id in Tools(Folders([DATA])).explain("train_100.ncu-rep.xz", kernel=family.id)
+    assert family.id in Tools(Folders([DATA])).explain("launches_same_kernel.ncu-rep.xz", kernel=family.id)
     printed("report", path, family.id, "-o", str(tmp_path / "pages"))
     assert len([*(tmp_path / "pages").glob("[0-9]*.html")]) == 1
     assert len(json.loads(printed("roofline", path, "--kernel", family.id, "--json"))["kernels"]) == len(

@@ -21,7 +21,7 @@ from scale import inputs as how_many
 
 HELPERS = ROOT / "tests" / "helpers"
 SEED = 11
-KILLS = how_many(2, 4)
+KILLS = how_many(1, 4)
 COMMANDS = {"report": ("report",), "export": ("export", "--format", "csv")}
 
 

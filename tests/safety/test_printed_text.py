@@ -54,7 +54,9 @@ def assert_harmless(text: str) -> None:
 
 UNSAFE = [
     character
-    for code in range(0x110000)
+    for first in range(0, 0x110000, 256)
+    if printable(row := "".join(map(chr, range(first, first + 256)))) != row
+    for code in range(first, first + 256)
     if not 0xD800 <= code < 0xE000  # no file holds these
     and printable(character := chr(code)) != character
     and (code < 0x100 or printable(chr(code - 1)) == chr(code - 1))  # of a long row the first
@@ -378,8 +380,9 @@ def test_exceptions_are_harmless_wherever_they_are_printed() -> None:
 
 def test_there_is_one_list_of_unsafe_characters() -> None:
     """Every formatting character of Unicode is on it, and every renderer goes by it."""
-    every = "".join(map(chr, range(0x110000)))
-    hidden = {c for c in every if unicodedata.category(c) in ("Cc", "Cf", "Cs", "Zl", "Zp")} - set("\t\n")
+    hidden = {
+        c for c in map(chr, range(0x110000)) if unicodedata.category(c) in ("Cc", "Cf", "Cs", "Zl", "Zp")
+    } - set("\t\n")
     hidden |= set("\ufe0f\U000e0041\U000e0100\u2800\u3164")
     renderers = {
         "terminal": printable,
@@ -389,6 +392,6 @@ def test_there_is_one_list_of_unsafe_characters() -> None:
         "log": log_text,
     }
     for name, render in renderers.items():
-        left = hidden & set(render(every))
+        left = hidden & set(render("".join(hidden)))
         assert not left, (name, sorted(map(hex, map(ord, left)))[:5])
     assert "www." not in markdown("see www.example.com or WWW.example.com").lower()

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from recorded_data import DATA
+from scale import few
 
 PYTHON = sys.executable
 REPORT = DATA / "partial_basic.ncu-rep.xz"
@@ -48,7 +49,7 @@ def test_a_full_standard_output_is_an_error_with_a_remedy() -> None:
     assert "Traceback" not in answer.stderr and "Exception ignored" not in answer.stderr
 
 
-@pytest.mark.parametrize("form", ["--json", ""])
+@pytest.mark.parametrize("form", few(["--json", ""], ["--json"]))
 def test_the_gates_exit_code_survives_a_reader_that_leaves(form: str) -> None:
     whole = shell(f"gemmprof diff {BEFORE} {AFTER} --fail-slower 1 {form} > /dev/null")
     assert whole.returncode == 1, whole.stderr

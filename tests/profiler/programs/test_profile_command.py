@@ -12,6 +12,7 @@ import sys
 import time
 from pathlib import Path
 
+import in_process
 import pytest
 from json_formats import violations
 from profiler_fakes import write_ncu
@@ -61,14 +62,19 @@ class Machine:
         path.write_bytes(content_of(name))
         return str(path)
 
-    def run(self, *options: str, program: list[str] | None = None) -> subprocess.CompletedProcess[str]:
+    def run(
+        self, *options: str, program: list[str] | None = None, process: bool = False
+    ) -> subprocess.CompletedProcess[str]:
+        """``process``: in one of its own, whose output the program's own is part of."""
         (self.folder / "bin" / "plan").write_text(json.dumps(self.plans))
         words = self.program if program is None else program
+        line = [sys.executable, "-m", "gemmprof", "profile", *options, "--", *words]
+        environment = {**os.environ, "PATH": f"{self.folder / 'bin'}:{os.environ['PATH']}"}
+        if not process:
+            return in_process.run(line, cwd=self.folder, env=environment)
         return subprocess.run(
-            [sys.executable, "-m", "gemmprof", "profile", *options, "--", *words],
-            capture_output=True, text=True, check=False, cwd=self.folder, timeout=120,
-            env={**os.environ, "PATH": f"{self.folder / 'bin'}:{os.environ['PATH']}"},
-        )  # fmt: skip
+            line, capture_output=True, text=True, check=False, cwd=self.folder, timeout=120, env=environment
+        )
 
     @property
     def calls(self) -> list[list[str]]:
@@ -81,7 +87,7 @@ def machine(tmp_path: Path) -> Machine:
 
 
 def test_cost_first_then_reports_explanation_and_pages(machine: Machine) -> None:
-    result = machine.run("-o", "out")
+    result = machine.run("-o", "out", process=True)
     assert result.returncode == 1, "39 kernels were chosen and the stand-in profiled three"
     said = result.stderr.splitlines()
     assert said[0].startswith("Counting the launches of: sh -c")
