@@ -22,10 +22,10 @@ if sys.argv and (sys.argv[0] == "-m" or sys.argv[0].endswith("/gemmprof")):
     if _signal.getsignal(_signal.SIGINT) is not _signal.SIG_IGN:
         _signal.signal(_signal.SIGINT, end_at_once)
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from importlib import import_module  # noqa: E402 (Ctrl-C comes first)
+from typing import TYPE_CHECKING, Any  # noqa: E402
 
-from gemmprof.base import views
+from gemmprof.base import views  # noqa: E402
 
 if TYPE_CHECKING:
     from gemmprof.analysis.kernel_analysis import analyse as analyse
