@@ -1,4 +1,4 @@
-// What a reader can do on a page: switch the theme, sort tables, filter rows, follow a source line to its SASS.
+// What a reader can do on a page: switch the theme, sort tables, filter rows.
 // Everything is readable without it.
 "use strict";
 (() => {
@@ -37,12 +37,6 @@
     if (a === "" || b === "") return 0;
     return typeof a === "number" && typeof b === "number" ? a - b : String(a).localeCompare(String(b));
   };
-  // "131 k" and "6.52 M (2.0×)" as what they stand for.
-  const SCALES = { k: 1e3, M: 1e6, G: 1e9, T: 1e12, P: 1e15 };
-  const amountOf = (cell) => {
-    const found = /^([\d.,]+)\s*([kMGTP])?/.exec(cell ? cell.textContent.trim() : "");
-    return found ? Number(found[1].replaceAll(",", "")) * (SCALES[found[2]] ?? 1) : "";
-  };
   const sortBy = (table, header, column) => {
     const body = table.tBodies[0];
     const wasSorted = header.getAttribute("aria-sort");
@@ -52,10 +46,7 @@
     header.setAttribute("aria-sort", direction);
     const sign = direction === "ascending" ? 1 : -1;
     const rows = [...body.rows].map((row, place) => {
-      row.gpPlace ??= place;
-      const kind = header.dataset.sort;
-      const key = kind === "order" ? row.gpPlace : kind === "amount" ? amountOf(row.cells[column]) : keyOf(row.cells[column]);
-      return { row, place, key };
+      return { row, place, key: keyOf(row.cells[column]) };
     });
     rows.sort((a, b) => (a.key === "") - (b.key === "") || sign * compare(a.key, b.key) || a.place - b.place);
     body.append(...rows.map((item) => item.row));
@@ -128,96 +119,7 @@
     });
   };
 
-  // Source and SASS: rows of one line carry the same data-at.
-  const scrollInside = (box, row) => {
-    const offset = row.getBoundingClientRect().top - box.getBoundingClientRect().top;
-    box.scrollTop += offset - box.clientHeight / 3;
-  };
-  const linked = (area) => {
-    const mark = (at, from) => {
-      for (const row of area.querySelectorAll("tr.linked")) row.classList.remove("linked");
-      const rows = [...area.querySelectorAll("tr[data-at]")].filter((row) => row.dataset.at === at);
-      for (const row of rows) row.classList.add("linked");
-      for (const box of area.querySelectorAll(".listing")) {
-        const first = rows.find((row) => box.contains(row));
-        if (first && !box.contains(from)) scrollInside(box, first);
-      }
-    };
-    area.addEventListener("click", (event) => {
-      const row = event.target.closest("tr[data-at]");
-      if (!row) return;
-      mark(row.dataset.at, row);
-      if (row.id && event.target.closest("td") === row.cells[0]) history.replaceState(null, "", `#${row.id}`);
-    });
-    for (const link of document.querySelectorAll(`[data-show-in="${area.id}"]`)) {
-      link.addEventListener("click", (event) => {
-        event.preventDefault();
-        history.replaceState(null, "", link.hash);
-        mark(link.dataset.show, link);
-        area.scrollIntoView({ block: "start" });
-      });
-    }
-    // A link to one row, as somebody sent it or as a branch's target.
-    const named = () => {
-      const row = document.getElementById(decoded(location.hash));
-      if (!row || !area.contains(row) || !row.dataset.at) return;
-      const box = row.closest(".listing"), closed = row.closest("details");
-      if (closed) closed.open = true;
-      mark(row.dataset.at, row);
-      scrollInside(box, row);
-      box.scrollIntoView({ block: "center" });
-    };
-    addEventListener("hashchange", named);
-    // Each box opens at the hottest line, without leaving the place where the page is.
-    const hottest = document.querySelector(`[data-show-in="${area.id}"]`);
-    if (hottest) {
-      for (const box of area.querySelectorAll(".listing")) {
-        const row = [...box.querySelectorAll("tr[data-at]")].find((item) => item.dataset.at === hottest.dataset.show);
-        if (row) scrollInside(box, row);
-      }
-    }
-    named();
-
-    for (const box of area.querySelectorAll("input[data-column]")) {
-      const apply = () => {
-        for (const table of area.querySelectorAll("table")) table.classList.toggle(`hide-${box.dataset.column}`, !box.checked);
-      };
-      box.addEventListener("change", apply);
-      // On a phone the code itself comes first; a column is a tap away.
-      if (box.checked && matchMedia("(max-width: 40rem)").matches) { box.checked = false; apply(); }
-    }
-    finder(area);
-  };
   const decoded = (hash) => { try { return decodeURIComponent(hash.slice(1)); } catch { return ""; } };
-
-  // Find: every row whose code holds the text, one after the other.
-  const finder = (area) => {
-    const input = area.querySelector("input[data-find]");
-    if (!input) return;
-    const told = area.querySelector("[data-found]");
-    let hits = [], place = -1, text = "";
-    const next = (step) => {
-      const wanted = input.value.trim().toLowerCase();
-      if (wanted !== text) {
-        text = wanted;
-        hits = wanted ? [...area.querySelectorAll("td.code")].filter((cell) => cell.textContent.toLowerCase().includes(wanted)) : [];
-        place = -1;
-      }
-      for (const row of area.querySelectorAll("tr.found")) row.classList.remove("found");
-      told.textContent = !wanted ? "" : hits.length ? "" : "nowhere";
-      if (!hits.length) return;
-      place = (place + step + hits.length) % hits.length;
-      const row = hits[place].parentElement, box = row.closest(".listing"), closed = row.closest("details");
-      if (closed) closed.open = true;
-      row.classList.add("found");
-      scrollInside(box, row);
-      told.textContent = `${place + 1} of ${hits.length}`;
-    };
-    input.addEventListener("keydown", (event) => {
-      if (event.key === "Enter") { event.preventDefault(); next(event.shiftKey ? -1 : 1); }
-    });
-    area.querySelector("[data-find-next]").addEventListener("click", () => next(1));
-  };
 
   // Copy: a text that the page holds for it, to the clipboard; where that is closed, it is selected to be copied by hand.
   const copier = (button) => {
@@ -283,7 +185,9 @@
     const spied = new Set();
     const named = () => {
       // What stands after a "?" belongs to the occupancy calculator.
-      try { return document.getElementById(decodeURIComponent(location.hash.slice(1).split("?")[0])); } catch { return null; }
+      const id = decoded(location.hash).split("?")[0];
+      // A line of the code is no element: the area that draws it has its page.
+      return document.getElementById(id) ?? [...document.querySelectorAll("[data-code-area]")].find((area) => id.startsWith(area.dataset.prefix)) ?? null;
     };
     const show = () => {
       const target = named();
@@ -307,7 +211,6 @@
     for (const table of document.querySelectorAll("table[data-sortable]")) sortable(table);
     for (const input of document.querySelectorAll("input[data-filter]")) filter(input);
     for (const card of document.querySelectorAll("[data-parts]")) parts(card);
-    for (const area of document.querySelectorAll("[data-linked]")) linked(area);
     for (const button of document.querySelectorAll("[data-copy]")) copier(button);
     const pages = document.querySelectorAll(".page[data-page]");
     if (pages.length > 1) router();

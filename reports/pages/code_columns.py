@@ -36,6 +36,8 @@ class Column:
         value: what it counts, None where that was not collected.
         text: the cell.
         on: whether it is shown at first.
+        count: of several instructions the sum of this is taken, where ``value`` is a ratio.
+        over: key of the column that the sum is divided by then.
     """
 
     key: str
@@ -44,6 +46,12 @@ class Column:
     value: Callable[[Counters], float | None]
     text: Callable[[Counters], str]
     on: bool = False
+    count: Callable[[Counters], int | None] | None = None
+    over: str = ""
+
+    def counted(self, counters: Counters) -> float | None:
+        """What adds up over instructions."""
+        return (self.count or self.value)(counters)
 
     @property
     def how(self) -> str:
@@ -81,6 +89,8 @@ COLUMNS: tuple[Column, ...] = (
             if c.threads_predicated_on_per_instruction is None
             else significant(c.threads_predicated_on_per_instruction)
         ),
+        count=lambda c: c.threads_predicated_on,
+        over="executed",
     ),
     Column(
         "sectors",
@@ -90,11 +100,25 @@ COLUMNS: tuple[Column, ...] = (
         lambda c: _of_ideal(c.global_sectors, c.global_ideal),
     ),
     Column(
+        "sector_excess",
+        "Sectors in excess",
+        "32-byte sectors of global memory beyond those that the bytes need",
+        lambda c: c.global_excess,
+        lambda c: _counted(c.global_excess),
+    ),
+    Column(
         "wavefronts",
         "Wavefronts",
         "Passes over shared memory, and how many times those that would do without bank conflicts",
         lambda c: c.shared_wavefronts,
         lambda c: _of_ideal(c.shared_wavefronts, c.shared_ideal),
+    ),
+    Column(
+        "conflicts",
+        "Bank conflicts",
+        "Passes over shared memory beyond those that would do without bank conflicts",
+        lambda c: c.shared_excess,
+        lambda c: _counted(c.shared_excess),
     ),
     Column(
         "local",

@@ -17,6 +17,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import cache, wraps
 from typing import Any
 
+import msgspec
 from jinja2 import Environment, PackageLoader, StrictUndefined, TemplateNotFound, nodes
 from jinja2.compiler import CodeGenerator, Frame
 from markupsafe import Markup, escape
@@ -249,6 +250,7 @@ def environment() -> Environment:
         env.filters[function.__name__] = function
     env.filters["base_name"] = base_name
     env.filters["json"] = json_for_script
+    env.filters["plain"] = msgspec.to_builtins
     env.filters["finding_title"] = explanations.title
     env.filters["finding_ways"] = explanations.ways
     env.filters["finding_same_as"] = lambda finding: (
@@ -284,6 +286,7 @@ def content_security_policy(styles: tuple[str, ...], scripts: tuple[str, ...]) -
 
 STYLES = ("style.css", "occupancy.css")
 SCRIPTS = ("page.js", "occupancy.js", "roofline.js")
+CODE_SCRIPT, CODE = "code.js", "data-code-area"  # only where a page has code to show
 
 
 def document(title: str, articles: Sequence[Markup], *, scripts: tuple[str, ...] = ()) -> str:
@@ -298,7 +301,8 @@ def document(title: str, articles: Sequence[Markup], *, scripts: tuple[str, ...]
                 continue
         return tuple(texts)
 
-    styles, texts = assets(STYLES), assets((*SCRIPTS, *scripts))
+    code = (CODE_SCRIPT,) if any(CODE in article for article in articles) else ()
+    styles, texts = assets(STYLES), assets((*SCRIPTS, *code, *scripts))
     return (
         environment()
         .get_template("document.html")

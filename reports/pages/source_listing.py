@@ -18,6 +18,7 @@ from gemmprof.analysis.sections.by_line import base_name, is_users, own_lines
 from gemmprof.analysis.sections.source_view import Counters, CudaLine, SourceView
 from gemmprof.model import CodePlace
 from gemmprof.reports.pages.code_columns import Cells, Column, Mix, branch, columns_of, mix_of
+from gemmprof.reports.pages.code_data import CodeData, code_data
 
 SASS_BUDGET = 2200  # most SASS rows of a page
 SOURCE_BUDGET = 900  # most source rows of a page
@@ -105,6 +106,8 @@ class Listing:
     instructions: int
     samples: int | None
     interval_cycles: int | None
+    data: CodeData
+    """The same for the page's script, whole: the rows here are what is read without it, and printed."""
     by_line: bool
     """False where the report has no line information: the hottest are instructions then."""
     anchors: Mapping[tuple[str, int] | int, str] = field(default_factory=dict)
@@ -158,7 +161,7 @@ def listing(view: SourceView) -> Listing:
         return f"{index[file]}:{line}" if file is not None and line is not None and file in index else ""
 
     rolled = _Rolled(view)
-    columns = columns_of(item.counters for item in view.sass)
+    columns = tuple(column for column in columns_of(item.counters for item in view.sass) if column.on)
     cells = Cells(columns)
     sass = tuple(_sass(view, at, cells))
     budget = SOURCE_BUDGET // max(len(files), 1)
@@ -176,6 +179,7 @@ def listing(view: SourceView) -> Listing:
         instructions=len(view.sass),
         samples=view.totals.samples,
         interval_cycles=view.sampling_interval_cycles,
+        data=code_data(view, names),
         by_line=bool(view.lines),
         anchors=anchors,
     )

@@ -12,12 +12,14 @@ from typing import Any
 
 import pytest
 from page_sessions import HOSTILE, hostile, ladder, load  # noqa: F401
-from recorded_data import DATA, ROOT
+from recorded_data import DATA, ROOT, ReadRecorded
 from scale import few
 
 from gemmprof.analysis.inputs.selection import selection
-from gemmprof.analysis.kernel_analysis import KernelAnalysis
+from gemmprof.analysis.kernel_analysis import KernelAnalysis, analyse
+from gemmprof.analysis.sections.source_view import SourceView
 from gemmprof.analysis.session import Session, load_session
+from gemmprof.model import Instances, KernelProfile
 from gemmprof.reports.pages.contents import plan
 from gemmprof.reports.pages.environment import document
 from gemmprof.reports.pages.html import Links, Report, explained, index_article, render
@@ -232,49 +234,50 @@ def test_the_filter_shows_metrics_with_every_word(pages: Path, browser: Any) -> 
     assert browser.find("#raw-count").text.startswith(f"{len(shown)} of ")
 
 
-def test_a_source_line_leads_to_its_instructions(pages: Path, browser: Any) -> None:
+LINKED = "return [...document.querySelectorAll('{} .linked')].map(row => row.firstChild.textContent)"
+SOURCE, SASS = "[data-part=source]", "[data-part=sass]"
+
+
+def test_a_source_line_leads_to_its_instructions_and_back(pages: Path, browser: Any) -> None:
     browser.open(pages / KERNEL)
-    link = browser.find("[data-show]")
-    at = link.get_attribute("data-show")
+    link = browser.find("#source_view table a")
     browser.script("arguments[0].click()", link)
-    linked = browser.script("return [...document.querySelectorAll('tr.linked')].map(row => row.dataset.at)")
-    assert len(linked) > 10 and set(linked) == {at}
-    visible = browser.script(
-        "const sass = document.querySelector("
-        "'[aria-label=SASS]'); const row = sass.querySelector('tr.linked').getBoundingClientRect();"
-        "const frame = sass.getBoundingClientRect(); return row.top >= frame.top && row.bottom <= frame.bottom"
+    number = link.text.rpartition(":")[2]
+    assert browser.script(LINKED.format(SOURCE)) == [number]
+    assert len(browser.script(LINKED.format(SASS))) > 10
+    visible = (
+        "const pane = document.querySelector(arguments[0]), frame = pane.getBoundingClientRect();"
+        "return [...pane.querySelectorAll('.linked')].some(row => { const box = row.getBoundingClientRect();"
+        "return box.top >= frame.top && box.bottom <= frame.bottom })"
     )
-    assert visible
+    assert browser.script(visible, SASS)
+    # The other way: an instruction marks its line alone.
+    row = browser.find(f"{SASS} .code-row:not(.linked) .code-text")
+    browser.script("arguments[0].click()", row)
+    assert len(browser.script(LINKED.format(SASS))) == 1
+    assert len(browser.script(LINKED.format(SOURCE))) == 1 and browser.script(visible, SOURCE)
 
 
 def test_a_link_to_a_line_marks_it_and_a_branch_is_followed(pages: Path, browser: Any) -> None:
-    with browser.media(prefers_reduced_motion="reduce"):
-        _follow(pages, browser)
-
-
-def _follow(pages: Path, browser: Any) -> None:
-    marked = "return [...document.querySelectorAll('tr.linked')].map(row => row.cells[0].textContent)"
     browser.open(pages / KERNEL, "gemm-ladder-cu-30")
-    assert "30" in browser.script(marked)
     seen = (
-        "const row = document.getElementById(arguments[0]).getBoundingClientRect();"
-        "const box = document.getElementById(arguments[0]).closest('.listing').getBoundingClientRect();"
-        "return row.top >= box.top && row.bottom <= box.bottom && box.top < innerHeight && box.bottom > 0"
+        "const row = document.querySelector(`${arguments[0]} .chosen`);"
+        "const box = row.getBoundingClientRect(), pane = row.closest('.code-pane').getBoundingClientRect();"
+        "return [row.firstChild.textContent, box.top >= pane.top, box.bottom <= pane.bottom,"
+        " pane.top < innerHeight, pane.bottom > 0]"
     )
-    assert browser.script(seen, "gemm-ladder-cu-30")
-    branch = browser.find("#sass-00e0 td.code a")
+    assert browser.script(seen, SOURCE) == ["30", True, True, True, True]
+    browser.open(pages / KERNEL, "sass-00e0")
+    branch = browser.find(f"{SASS} .chosen .code-text a")
     assert branch.text == "0x0770"
     browser.script("arguments[0].click()", branch)
     assert browser.script("return location.hash") == "#sass-0770"
-    assert browser.script(seen, "sass-0770")
-    assert "0770" in browser.script(marked)
-    # A number is a link to keep.
-    browser.script("arguments[0].click()", browser.find("#sass-0760 td"))
-    assert browser.script("return location.hash") == "#sass-0760"
+    assert browser.script(seen, SASS)[:3] == ["0770", True, True]
     # A finding leads to its line.
     place = browser.find("#findings .places a")
     browser.script("arguments[0].click()", place)
-    assert browser.script(seen, place.get_attribute("href").rpartition("#")[2])
+    assert browser.script(seen, SOURCE)[1:] == [True] * 4
+    assert place.get_attribute("href").endswith(f"-{browser.script(seen, SOURCE)[0]}")
 
 
 def test_the_roofline_zooms_and_answers(pages: Path, browser: Any) -> None:
@@ -304,51 +307,139 @@ def test_the_roofline_zooms_and_answers(pages: Path, browser: Any) -> None:
     assert browser.console_errors() == []
 
 
-def test_columns_of_the_code_are_chosen(pages: Path, browser: Any) -> None:
+def test_heat_columns_and_order_are_chosen(pages: Path, browser: Any) -> None:
     browser.open(pages / KERNEL)
-    shown = (
-        "return [...document.querySelector('[aria-label=SASS] thead tr').cells]"
-        ".filter(cell => cell.offsetWidth).map(cell => cell.textContent)"
+    heads = f"return [...document.querySelectorAll('{SASS} .code-head span')].map(cell => cell.textContent)"
+    assert browser.script(heads) == ["Offset", "Samples", "Waits", "Instruction"]
+    choose = (
+        "const heat = document.querySelector('[data-part=heat]'); heat.value = arguments[0];"
+        "heat.dispatchEvent(new Event('change'))"
     )
-    assert browser.script(shown) == ["Offset", "Samples", "Waits for", "Executed", "Instruction"]
-    boxes = {box.get_attribute("data-column"): box for box in browser.find_all("[data-column]")}
-    for box in boxes.values():
-        browser.script("arguments[0].click()", box)
-    assert browser.script(shown) == [
-        "Offset",
-        "Samples",
-        "Waits for",
-        "Threads",
-        "Sectors",
-        "Wavefronts",
-        "Thread instructions",
-        "Not issued",
-        "Instruction",
-    ]
-    sector_cell = "return document.querySelector('#gemm-ladder-cu-27 td:nth-child(6)').textContent"
-    assert browser.script(sector_cell).endswith("M")
-    # Amounts sort by what they stand for: k and M, not as text.
-    browser.script("arguments[0].click()", boxes["4"])
-    header = browser.find("[aria-label=SASS] th:nth-child(4) button")
-    browser.script("arguments[0].click()", header)
+    offered = browser.script(
+        "return [...document.querySelector('[data-part=heat]').options].map(o => o.value)"
+    )
+    assert {"samples", "executed", "sectors", "wavefronts", "stall:mio_throttle"} <= {*offered}
+    browser.script(choose, "sectors")
     column = (
-        "return [...document.querySelectorAll('[aria-label=SASS] tbody tr')].slice(0, 3)"
-        ".map(row => row.cells[3].textContent)"
+        f"return [...document.querySelectorAll('{SASS} .code-row')].slice(0, 3)"
+        ".map(row => row.children[1].textContent)"
     )
-    assert all(text.endswith("M") for text in browser.script(column))
+    browser.script("document.querySelector('[data-part=sort]').click()")
+    assert browser.script(heads)[1] == "Sectors"
+    assert all(text.endswith("M") for text in browser.script(column)[:2]), (
+        "the instructions with most come first"
+    )
+    for box in browser.find_all("[data-part=columns] input"):
+        browser.script("arguments[0].click()", box)
+    assert {"Executed", "Threads", "Wavefronts", "Not issued"} < {*browser.script(heads)}
+    assert browser.console_errors() == []
+
+
+def test_the_panes_agree_with_the_analysis(ladder: Session, pages: Path, browser: Any) -> None:  # noqa: F811
+    """Lines' shares are summed by the script: they are those that Python counts."""
+    browser.open(pages / KERNEL)
+    view = next(kernel for kernel in ladder.kernels if "shared" in kernel.profile.name).get(SourceView)
+    assert isinstance(view, SourceView)
+    told = dict(
+        browser.script(
+            f"return [...document.querySelectorAll('{SOURCE} .code-row')]"
+            ".map(row => [row.children[0].textContent, row.children[1].textContent])"
+        )
+    )
+    for line in view.lines:
+        share = view.share(line.counters)
+        if share is not None and share >= 0.1:
+            assert told[str(line.line)] == f"{share:.1f} %"
+
+
+def test_keys_move_through_the_code(pages: Path, browser: Any) -> None:
+    browser.open(pages / KERNEL)
+    pane = browser.find(SOURCE)
+    chosen = f"return document.querySelector('{SOURCE} .chosen').firstChild.textContent"
+    hottest = browser.script(chosen)
+    pane.send_keys("j")
+    after = browser.script(chosen)
+    assert int(after) > int(hottest)
+    pane.send_keys("k")
+    assert browser.script(chosen) == hottest
+    pane.send_keys("n")
+    assert browser.script(chosen) not in (hottest, after)
+    assert not browser.find("[data-part=help]").is_displayed()
+    pane.send_keys("?")
+    assert browser.find("[data-part=help]").is_displayed()
+    pane.send_keys("\ue007")
+    assert browser.script(f"return document.activeElement === document.querySelector('{SASS}')")
+
+
+def long_kernel(profile: KernelProfile) -> KernelAnalysis:
+    """A launch whose code stands in it so often that it has 20,000 instructions, from a file of 2,000 lines."""
+    code = profile.source.instructions
+    size, times = code[-1].address - code[0].address + 16, -(-20_000 // len(code))
+    (file,) = {item.file for item in code if item.file is not None}
+    lines = profile.source.files[file].split("\n")
+    copies = [
+        replace(
+            item,
+            address=item.address + size * copy,
+            line=(item.line or 1) + len(lines) * (copy % (2000 // len(lines))),
+        )
+        for copy in range(times)
+        for item in code
+    ]
+    known = {item.address for item in code}
+    instances = {
+        name: Instances(
+            tuple(key + size * copy for copy in range(times) for key in values.keys), values.values * times
+        )
+        if known.issuperset(values.keys)
+        else values
+        for name, values in profile.instances.items()
+    }
+    text = "\n".join(lines * (2000 // len(lines)))
+    source = replace(profile.source, instructions=tuple(copies), files={file: text})
+    return analyse(replace(profile, source=source, instances=instances))
+
+
+def test_a_kernel_of_twenty_thousand_instructions_scrolls(
+    recorded: ReadRecorded, browser: Any, tmp_path: Path
+) -> None:
+    """A recorded kernel, its code many times over: 20,000 instructions on 2,000 lines."""
+    render(Session("long", (long_kernel(recorded("ladder_simple", source=True)[2]),)), tmp_path)
+    (page,) = tmp_path.glob("0*.html")
+    assert page.stat().st_size < 3_000_000
+    browser.open(page)
+    # The page's own processor time, whatever else the machine does.
+    browser.driver.execute_cdp_cmd("Performance.enable", {"timeDomain": "threadTicks"})
+
+    def busy() -> float:
+        told = browser.driver.execute_cdp_cmd("Performance.getMetrics", {})["metrics"]
+        return next(float(item["value"]) for item in told if item["name"] == "TaskDuration")
+
+    before = busy()
+    browser.driver.execute_async_script(
+        f"const pane = document.querySelector('{SASS}'), done = arguments[0]; let left = 40;"
+        "const step = () => { pane.scrollTop += 4000; if (left--) requestAnimationFrame(step); else done() };"
+        "requestAnimationFrame(step)"
+    )
+    assert (busy() - before) / 40 < 0.050, "seconds a frame"
+    assert browser.script(f"return document.querySelectorAll('{SASS} .code-row').length") < 100
+    browser.open(page, "sass-4e1f0")
+    assert (
+        browser.script(f"return document.querySelector('{SASS} .chosen').firstChild.textContent") == "4e1f0"
+    )
 
 
 def test_text_is_found_in_source_and_sass(pages: Path, browser: Any) -> None:
     browser.open(pages / KERNEL)
-    field = browser.find("[data-find]")
+    field = browser.find("[data-part=find]")
     field.send_keys("syncthreads\ue007")
-    assert browser.find("[data-found]").text == "1 of 2"
+    assert browser.find("[data-part=found]").text == "1 of 2"
     field.send_keys("\ue007")
-    assert browser.find("[data-found]").text == "2 of 2"
-    assert "__syncthreads" in browser.find("tr.found td.code").text
+    assert browser.find("[data-part=found]").text == "2 of 2"
+    assert "__syncthreads" in browser.find(".code-row.found .code-text").text
     field.clear()
     field.send_keys("no such thing\ue007")
-    assert browser.find("[data-found]").text == "nowhere" and not browser.find_all("tr.found")
+    assert browser.find("[data-part=found]").text == "nowhere" and not browser.find_all(".code-row.found")
 
 
 def test_the_findings_are_copied_as_markdown(pages: Path, browser: Any) -> None:
@@ -435,7 +526,7 @@ def test_everything_is_readable_without_scripts(
 def test_the_keyboard_reaches_what_scrolls_and_what_acts(pages: Path, browser: Any) -> None:
     browser.open(pages / KERNEL)
     unreachable = browser.script(
-        "return [...document.querySelectorAll('.scroll, .listing')]"
+        "return [...document.querySelectorAll('.scroll, .listing, .code-pane')]"
         ".filter(e => e.scrollWidth > e.clientWidth && e.tabIndex < 0)"
         ".map(e => e.outerHTML.slice(0, 80))"
     )

@@ -104,9 +104,9 @@ def test_on_a_phone_the_code_is_in_sight(tmp_path: Path, browser: Any) -> None:
     render(load_session([DATA / "flaws_precision.ncu-rep.xz"]), tmp_path)
     browser.viewport(390, 900, phone=True)
     browser.open(sorted(tmp_path.glob("0*.html"))[0])
-    for box in browser.find_all(".code .listing")[:2]:
+    for box in browser.find_all(".code-pane"):
         left = browser.script(
-            "const b = arguments[0]; return b.querySelector('td.code').getBoundingClientRect().left"
+            "const b = arguments[0]; return b.querySelector('.code-text').getBoundingClientRect().left"
             " - b.getBoundingClientRect().left",
             box,
         )
