@@ -22,7 +22,6 @@ from gemmprof.analysis.inputs.selection import (
     nothing_selected,
     selected,
 )
-from gemmprof.analysis.kernel_analysis import KernelAnalysis, analyse
 from gemmprof.analysis.reading.frame import open_frame
 from gemmprof.analysis.reading.report import ReportReader, few_collections
 from gemmprof.analysis.reading.unpack import unpacked_once
@@ -33,6 +32,7 @@ from gemmprof.runs.directory import RUN_FILE, Run, load_run
 from gemmprof.runs.integrity import check, record_of
 
 if TYPE_CHECKING:
+    from gemmprof.analysis.kernel_analysis import KernelAnalysis
     from gemmprof.analysis.whole.overall import Program
     from gemmprof.analysis.whole.traces import Trace
 
@@ -217,6 +217,10 @@ class Session:
 
     def read(self, positions: Iterable[int], *, code: bool = False) -> Iterator[tuple[int, KernelAnalysis]]:
         """Launches read in full, with their positions; without those of reports that turn out to be damaged."""
+        from gemmprof.analysis.kernel_analysis import (
+            analyse,
+        )  # whoever asks for tables alone needs no analysis
+
         wanted: dict[str, dict[int, int]] = {}
         for position in positions:
             profile = self.kernels[position].profile
@@ -457,6 +461,8 @@ def _load(
     source: bool,
     listed: bool,
 ) -> Session:
+    from gemmprof.analysis.kernel_analysis import analyse
+
     kernels: list[KernelAnalysis] = []
     by_launch: dict[tuple[str, int], KernelAnalysis] = {}
     failures = list(found.failures)
@@ -499,6 +505,8 @@ def _analysed(
     report: _Report, *, source: bool, only: Collection[int] | None = None
 ) -> Iterator[KernelAnalysis]:
     """The launches of one report, analysed one at a time; with many, only what pages show is kept."""
+    from gemmprof.analysis.kernel_analysis import analyse
+
     with ReportReader(report.path) as reader:
         many = (len(reader) if only is None else len(only)) > MANY_LAUNCHES
         with_source = (lambda profile: source and _is_measured_by_address(profile)) if many else source

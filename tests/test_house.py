@@ -181,7 +181,6 @@ WRITES_JSON = {
     "gemmprof.runs.run_format": "run.json may hold NaN",
     "gemmprof.children.line_worker": "lines of a pipe",
     "gemmprof.analysis.reading.native": "lines of a pipe",
-    "gemmprof.reports.tables.export": "a job through a pipe",
     "gemmprof.api.region": "names of files for a child",
     "gemmprof.kernels.compiler": "what is hashed",
     "gemmprof.reports.tables.launches": "a column of Parquet",

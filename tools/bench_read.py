@@ -200,7 +200,7 @@ def compare(report: Path, scratch: Path, *, native: bool) -> list[Measured]:
         first, scalars, last = results[0], results[1], results[-1]
         assert int(first.output) >= int(scalars.output)
         print(
-            f"  ratio: scalars {first.wall / scalars.wall:.1f} times, export {first.wall / last.wall:.1f} times as fast"
+            f"  CPU time: scalars {first.cpu / scalars.cpu:.1f} times, export {first.cpu / last.cpu:.1f} times less"
         )
     return results
 

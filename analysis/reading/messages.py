@@ -14,7 +14,7 @@ from gemmprof.analysis.reading.context import nvtx_ranges, rule_results
 from gemmprof.analysis.reading.values import InstanceTable, MetricDecoder
 from gemmprof.model import Device, KernelProfile, LaunchStatistics, MetricValue, RuleResult, SessionDetails
 from gemmprof.ncurep import ncu_messages_pb2 as messages
-from gemmprof.ncurep.wire import MAX_BYTES, WireError, decode_strictly
+from gemmprof.ncurep.wire import MAX_BYTES, WireError, decode, decode_strictly
 
 _Message = messages.KernelResult | messages.RangeResult | messages.CommandListResult | messages.GraphResult
 _MESSAGES: Mapping[str, type[_Message]] = {
@@ -61,7 +61,7 @@ class ResultDecoder:
         report: path of the report, for the profiles.
         strings: the report's string table.
         instances: which instance values to decode, as in `MetricDecoder`.
-        rules: False to leave out Nsight Compute's advice.
+        rules: False to leave out Nsight Compute's advice, which is checked all the same.
     """
 
     report: str
@@ -137,9 +137,11 @@ class ResultDecoder:
         if not isinstance(found, messages.RangeResult) and found.HasField("stream"):
             stream = found.stream
         rules: list[RuleResult] = []
-        if self.rules:
-            for rule in found.rules:
+        for rule in found.rules:
+            if self.rules:
                 rules += rule_results(rule)
+            else:
+                decode(messages.Rule, rule)
         renamed = {
             name: metrics[older] for older, name in self._older if older in metrics and name not in metrics
         }
@@ -264,7 +266,7 @@ def _check_size(found: tuple[int, int, int], what: str, limits: tuple[int, int, 
         raise WireError(f"a {what} of {found[0]} × {found[1]} × {found[2]}")
 
 
-def _is_profiled(metrics: Mapping[str, MetricValue], grid: tuple[int, int, int]) -> bool:
+def _is_profiled(metrics: dict[str, MetricValue], grid: tuple[int, int, int]) -> bool:
     """Whether ncu measured anything of the launch: it writes NaN for every counter of one that it could not profile.
 
     Zeros beside the NaN tell nothing: what ncu derives from nothing is 0.
@@ -272,7 +274,7 @@ def _is_profiled(metrics: Mapping[str, MetricValue], grid: tuple[int, int, int])
     if grid == _NOTHING:
         return False
     unknown = False
-    for name in m.counters(metrics):
+    for name in m.counters(reversed(metrics)):  # from behind, since facts of the GPU stand in front
         value = metrics[name]
         if "." in name and not isinstance(value, str):
             if value == value and value:

@@ -15,9 +15,9 @@ from gemmprof.model import Instances, MetricValue
 from gemmprof.ncurep import ncu_messages_pb2 as messages
 from gemmprof.ncurep.wire import WireError, check_types, decode
 
-# Decoded metrics up to this size are remembered, and so many of them: texts say which metrics others are made of,
-# the same in each launch.
-_REPEATED_BYTES, _REPEATED_TEXT, _KNOWN_LIMIT = 64, 4096, 10_000
+# Decoded metrics up to this size are remembered, and so many of them: lists of occupancy by block size are the same
+# in each launch of a kernel, and texts, which say what metrics are made of, in all.
+_REPEATED_BYTES, _REPEATED_TEXT, _KNOWN_LIMIT = 1024, 4096, 5_000
 
 _Elements = messages.ElementColumns | Instances
 # Number of the name, value, values by instruction or sample, whether it was sampled over time.
@@ -160,11 +160,11 @@ class MetricDecoder:
         of_time: list[int] = []
         absent = False
         for place in others:
-            numbers[place], value, several, by_time = self._metric(found[place])
+            data = found[place]
+            numbers[place], values[place], several, by_time = self._known.get(data) or self._metric(data)
             if by_time:
                 of_time.append(place)
-            values[place] = value
-            absent |= value is None
+            absent |= values[place] is None
             if several is not None:
                 elements[place] = several
         if found and (largest := int(numbers.max())) >= len(self.strings):
@@ -192,8 +192,6 @@ class MetricDecoder:
         Raises:
             WireError: if it is damaged or has no name.
         """
-        if (known := self._known.get(data)) is not None:
-            return known
         try:
             metric = _parse_metric(data)
         except DecodeError:

@@ -25,8 +25,6 @@ except ImportError:  # Windows
 
 # Whether this is a system of the Unix kind: children are forked, pipes can be waited for, folders opened.
 POSIX = hasattr(os, "fork")
-# Whether a child can open a file that it inherited by a path.
-DESCRIPTOR_PATHS = POSIX and os.path.isdir("/dev/fd")  # noqa: PTH112 (`pathlib` takes its time to load)
 # Whether a file can live in memory and still have a path.
 MEMORY_FILES = hasattr(os, "memfd_create") and os.path.isdir("/proc/self/fd")  # noqa: PTH112
 LOCKS = fcntl is not None

@@ -68,8 +68,10 @@ def check_types(message: Message) -> None:
     Raises:
         WireError: if there is one.
     """
-    known = message.DESCRIPTOR.fields_by_number
     unknown = UnknownFieldSet(message)
+    if not len(unknown):
+        return
+    known = message.DESCRIPTOR.fields_by_number
     for field in map(unknown.__getitem__, range(len(unknown))):
         if field.field_number in known or field.wire_type not in (_VARINT, _FIXED64, _BYTES, _FIXED32):
             raise WireError(

@@ -1,37 +1,25 @@
 """Tables of everything in reports, as Parquet, CSV or JSON lines: kernels, metrics, samples, instructions and lines.
 
-Reports are read launch by launch and written slice by slice, so memory does not grow with the number of launches. The
-second half of a large report is read by a second process.
+Reports are read launch by launch and written slice by slice, so memory does not grow with the number of launches.
 """
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
-import subprocess
-import sys
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
 
-from gemmprof.analysis.reading.report import ReportReader, units_of_report
+from gemmprof.analysis.reading.report import ReportReader, few_collections, units_of_report
 from gemmprof.analysis.session import MANY_LAUNCHES
-from gemmprof.base import system
 from gemmprof.base.errors import GemmprofError, ReportError, UsageError
 from gemmprof.base.output import new_folder
-from gemmprof.children.line_worker import MASTER, end_with_master
-from gemmprof.children.watched import python_command
-from gemmprof.reports.tables.files import FORMATS, Spool, without_pandas
+from gemmprof.reports.tables.files import FORMATS, Spool
 from gemmprof.reports.tables.launches import TABLES, TableBuilder, is_measured_by_address
 from gemmprof.reports.tables.metrics import with_units
-
-PARALLEL_LAUNCHES = 300  # from this number of launches on, a second process is worth its start
-
-MODULE = "gemmprof.reports.tables.export"
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +37,6 @@ def export_tables(
     *,
     format: str = "parquet",  # noqa: A002 (the option's name)
     tables: Sequence[str] = TABLES,
-    processes: int = 2,
 ) -> Exported:
     """Write tables of these reports into a folder, one file a table.
 
@@ -60,7 +47,6 @@ def export_tables(
         directory: the folder; it is created.
         format: ``parquet``, ``csv`` or ``jsonl``.
         tables: which of `TABLES`.
-        processes: 1 keeps all reading in this process.
 
     Raises:
         UsageError: for an unknown table or format, or no report.
@@ -89,14 +75,14 @@ def export_tables(
                 with ThreadPoolExecutor(1) as background:
                     # The native reader works on the units while the values are read.
                     known = background.submit(units_of_report, path) if with_unit else _nothing()
-                    count, slices = _spool_report(path, only, number, scratch, tables, processes)
+                    count, slices = _spool_report(path, only, number, spools)
                     units[os.fspath(path)] = known.result()
             except ReportError as error:
                 failures.append(error)
                 continue
             launches += count
-            for name, paths in slices.items():
-                spools[name].slices += map(Path, paths)
+            for name, written in slices.items():
+                spools[name].slices += written
         if len(failures) == len(wanted):
             raise failures[0]
         amend = partial(with_units, units=units)
@@ -114,116 +100,22 @@ def _nothing() -> Future[Mapping[str, str]]:
 
 
 def _spool_report(
-    path: Path, only: Collection[int] | None, number: int, scratch: str, tables: Sequence[str], processes: int
-) -> tuple[int, dict[str, list[str]]]:
-    """Write the slices of one report; returns its number of launches and the slices of each table in order."""
-    with ReportReader(path) as reader:
-        positions = range(len(reader)) if only is None else sorted(only)
-        count = len(positions)
-        # A compressed report would have to be unpacked twice: its uncompressed copy serves both, where a child can
-        # open it.
-        file = reader.frame.file.fileno()
-        job: dict[str, Any] = {
-            "file": file,
-            "opened": f"/dev/fd/{file}" if system.DESCRIPTOR_PATHS else os.fspath(path),
-            "report": os.fspath(path),
-            "scratch": scratch,
-            "name": f"{number:06d}",
-            "tables": list(tables),
-        }
-        half = count // 2 if processes > 1 and count >= PARALLEL_LAUNCHES else count
-        helper = (
-            _Helper({**job, "launches": [*positions[half:]], "name": f"{number:06d}b"})
-            if half < count
-            else None
+    path: Path, only: Collection[int] | None, number: int, spools: Mapping[str, Spool]
+) -> tuple[int, dict[str, list[Path]]]:
+    """Write the slices of one report; returns its number of launches and the files of each table in order."""
+    slices: dict[str, list[Path]] = {name: [] for name in spools}
+    with ReportReader(path) as reader, few_collections():
+        launches = len(reader) if only is None else len(only)
+        builder = TableBuilder(os.fspath(path), tuple(spools))
+        profiles = reader.profiles(
+            # Also what no table shows is read: where the other commands find damage, nothing is exported.
+            source=is_measured_by_address if len(reader) > MANY_LAUNCHES else True,
+            rules=False,
+            only=only,
         )
-        try:
-            slices = _spool_range(reader, job, positions[:half])
-            if helper is not None:
-                for name, paths in helper.result().items():
-                    slices[name] += paths
-        finally:
-            if helper is not None:
-                helper.stop()
-    return count, slices
-
-
-def _spool_range(reader: ReportReader, job: dict[str, Any], launches: Sequence[int]) -> dict[str, list[str]]:
-    """Write the slices of some launches; returns their files by table."""
-    tables = tuple(job["tables"])
-    spools = {name: Spool(Path(job["scratch"]) / name) for name in tables}
-    builder = TableBuilder(job["report"], tables)
-    profiles = reader.profiles(
-        # Also what no table shows is read: where the other commands find damage, nothing is exported.
-        source=is_measured_by_address if len(reader) > MANY_LAUNCHES else True,
-        only=frozenset(launches),
-    )
-    written = 0
-    for done, profile in enumerate(profiles, 1):
-        builder.add(profile)
-        if builder.is_full or done == len(launches):
-            for name, table in builder.tables():
-                spools[name].write(table, f"{job['name']}-{written:06d}")
-            written += 1
-    return {name: [str(path) for path in spool.slices] for name, spool in spools.items()}
-
-
-class _Helper:
-    """A second process that writes the slices of a range of launches."""
-
-    def __init__(self, job: dict[str, Any]) -> None:
-        self.job = job
-        self.process = subprocess.Popen(
-            python_command(MODULE),
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-            pass_fds=(job["file"],) if system.DESCRIPTOR_PATHS else (),
-            env={**os.environ, MASTER: str(os.getpid())},
-        )
-        assert self.process.stdin is not None
-        self.process.stdin.write(json.dumps(job))
-        self.process.stdin.close()
-        self.process.stdin = None
-
-    def result(self) -> dict[str, list[str]]:
-        """The slices that it wrote.
-
-        Raises:
-            ReportError: if it met damage.
-        """
-        output, _ = self.process.communicate()
-        try:
-            answer = json.loads(output)
-        except ValueError:
-            raise ReportError(
-                f"{self.job['report']} could not be exported",
-                found=f"the helper process ended with exit code {self.process.returncode}",
-            ) from None
-        if "error" in answer:
-            raise ReportError(answer["error"], found=answer["found"], remedies=answer["remedies"])
-        slices: dict[str, list[str]] = answer["slices"]
-        return slices
-
-    def stop(self) -> None:
-        """End it, if it still runs."""
-        if self.process.poll() is None:
-            self.process.kill()
-        self.process.wait()
-
-
-def _main() -> None:
-    """Serve one job from standard input; who would take the answer may be killed meanwhile."""
-    end_with_master()
-    job = json.load(sys.stdin)
-    try:
-        with without_pandas(), ReportReader(job["opened"]) as reader:
-            answer: dict[str, Any] = {"slices": _spool_range(reader, job, job["launches"])}
-    except ReportError as error:
-        message = error.message.replace(job["opened"], job["report"])
-        answer = {"error": message, "found": error.found, "remedies": error.remedies}
-    json.dump(answer, sys.stdout)
-
-
-if __name__ == "__main__":
-    _main()
+        for done, profile in enumerate(profiles, 1):
+            builder.add(profile)
+            if builder.is_full or done == launches:
+                for name, table in builder.tables():
+                    slices[name].append(spools[name].write(table, f"{number:06d}-{done:06d}"))
+    return launches, slices

@@ -6,11 +6,9 @@ import json
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from importlib.abc import MetaPathFinder
 from pathlib import Path
 
 import pyarrow as pa
-import pyarrow.csv as pc
 
 from gemmprof.base.printable import json_safe, spreadsheet
 from gemmprof.reports.tables.parquet import parquet_writer
@@ -18,8 +16,8 @@ from gemmprof.reports.tables.parquet import parquet_writer
 FORMATS = ("parquet", "csv", "jsonl")
 
 
-class _NoPandas(MetaPathFinder):
-    """Says that there is no pandas."""
+class _NoPandas:
+    """A finder of modules that says that there is no pandas."""
 
     def find_spec(self, fullname: str, path: object = None, target: object = None) -> None:
         if fullname == "pandas":
@@ -48,12 +46,12 @@ class Spool:
         self.folder = folder
         self.slices: list[Path] = []
 
-    def write(self, table: pa.Table, name: str) -> None:
-        """Add a slice under a name of its own."""
+    def write(self, table: pa.Table, name: str) -> Path:
+        """Write a slice under a name of its own, which is added by whoever knows that the report is whole."""
         path = self.folder / f"{name}.arrow"
         with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_file(sink, table.schema) as writer:
             writer.write_table(table)
-        self.slices.append(path)
+        return path
 
     def schema(self) -> pa.Schema:
         """All columns of all slices."""
@@ -124,7 +122,7 @@ def _write_parquet(path: Path, schema: pa.Schema, tables: Iterable[pa.Table]) ->
     schema = schema.with_metadata({**(schema.metadata or {}), b"pandas": _for_pandas(schema)})
     with parquet_writer(path, schema, checksums=True) as writer:
         for table in tables:
-            writer.write_table(table.cast(schema))
+            writer.write_table(table)
 
 
 def _for_pandas(schema: pa.Schema) -> bytes:
@@ -147,6 +145,8 @@ def _for_pandas(schema: pa.Schema) -> bytes:
 
 def _write_csv(path: Path, schema: pa.Schema, tables: Iterable[pa.Table]) -> None:
     """Texts are as a spreadsheet may have them (`spreadsheet`); the other formats hold them as they are."""
+    import pyarrow.csv as pc
+
     plain = _plain_schema(schema)
     named = pa.schema([field.with_name(spreadsheet(field.name)) for field in plain])
     with pc.CSVWriter(path, named) as writer:

@@ -243,7 +243,7 @@ KERNEL_COLUMNS: dict[str, type] = {"report": str, "launch": int, "doubts": str, 
 
 # A slice ends with the launch that brings its metrics to this number of rows, or its code to 16 times as many
 # values.
-SLICE_ROWS = 1 << 17
+SLICE_ROWS = 1 << 16
 
 
 def is_measured_by_address(profile: KernelProfile) -> bool:

@@ -6,9 +6,8 @@ are kept by kind and moved as whole blocks, not one by one.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from itertools import compress, groupby
 from typing import Any
 
 import numpy as np
@@ -17,65 +16,62 @@ import pyarrow as pa
 
 from gemmprof.model import MetricValue
 
-_KINDS = (float, int, str)
+_Layout = tuple[tuple[str, ...], tuple[type, ...]]  # names and kinds of the metrics of a launch
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Layout:
-    """Names and kinds of the metrics of some launches.
+class _Group:
+    """Launches with one layout.
 
-    ``masks`` holds for each kind, in the order of `_KINDS`, which of the metrics are of it; ``positions`` the same as
-    numbers, and ``names_of`` the names.
+    Attributes:
+        rows: their positions among all launches.
+        names: of the metrics.
+        places: positions of the metrics of each kind.
+        values: of each kind, a row a launch and a column a metric.
     """
 
-    names: tuple[str, ...]
-    masks: tuple[tuple[bool, ...], ...]
-    positions: tuple[tuple[int, ...], ...]
-    names_of: tuple[tuple[str, ...], ...]
-
-    @classmethod
-    def of(cls, names: tuple[str, ...], kinds: tuple[type, ...]) -> _Layout:
-        masks = tuple(tuple(found is kind for found in kinds) for kind in _KINDS)
-        return cls(
-            names,
-            masks,
-            tuple(tuple(compress(range(len(names)), mask)) for mask in masks),
-            tuple(tuple(compress(names, mask)) for mask in masks),
-        )
-
-
-@dataclass(frozen=True, slots=True)
-class _Row:
-    """The metrics of one launch, values by kind."""
-
-    launch: int
-    kernel: str
-    layout: _Layout
-    values: tuple[tuple[Any, ...], ...]
+    def __init__(self, layout: _Layout, rows: list[int], values: list[tuple[MetricValue, ...]]) -> None:
+        self.rows = np.array(rows)
+        self.names, kinds = layout
+        cells = np.empty((len(rows), len(kinds)), object)
+        cells[:] = values
+        self.places: dict[type, npt.NDArray[np.int64]] = {}
+        self.values: dict[type, npt.NDArray[Any]] = {}
+        for kind, stored in ((float, np.float64), (int, np.uint64), (str, object)):
+            self.places[kind] = np.array([at for at, found in enumerate(kinds) if found is kind], np.int64)
+            self.values[kind] = cells[:, self.places[kind]].astype(stored)
 
 
 @dataclass(slots=True)
 class MetricRows:
     """Collects the scalar metrics of launches."""
 
-    rows: list[_Row] = field(default_factory=list)
+    launches: list[int] = field(default_factory=list)
     count: int = 0
-    _layouts: dict[tuple[tuple[str, ...], tuple[type, ...]], _Layout] = field(default_factory=dict)
+    _kernels: list[str] = field(default_factory=list)
+    _rows: dict[_Layout, list[int]] = field(default_factory=dict)
+    _values: dict[_Layout, list[tuple[MetricValue, ...]]] = field(default_factory=dict)
+    _made: list[_Group] = field(default_factory=list)
 
     def add(self, launch: int, kernel: str, metrics: Mapping[str, MetricValue]) -> None:
         """Add one launch."""
-        names, values = tuple(metrics), tuple(metrics.values())
-        kinds = tuple(map(type, values))
-        layout = self._layouts.get((names, kinds))
-        if layout is None:
-            layout = self._layouts[names, kinds] = _Layout.of(names, kinds)
-        by_kind = tuple(tuple(compress(values, mask)) for mask in layout.masks)
-        self.rows.append(_Row(launch, kernel, layout, by_kind))
+        values = tuple(metrics.values())
+        layout = tuple(metrics), tuple(map(type, values))
+        self._rows.setdefault(layout, []).append(len(self.launches))
+        self._values.setdefault(layout, []).append(values)
+        self.launches.append(launch)
+        self._kernels.append(kernel)
         self.count += len(values)
 
     def clear(self) -> None:
         """Forget the launches."""
-        self.rows, self.count = [], 0
+        self.launches, self.count, self._kernels, self._made = [], 0, [], []
+        self._rows, self._values = {}, {}
+
+    def _groups(self) -> list[_Group]:
+        """All launches, in groups by layout; whoever asks first has the values in Python's form given up."""
+        self._made += [_Group(layout, rows, self._values[layout]) for layout, rows in self._rows.items()]
+        self._rows, self._values = {}, {}
+        return self._made
 
     def long_table(self, report: str) -> pa.Table:
         """One row a launch and metric. ``value`` is the number; ``integer`` keeps every digit of a counter.
@@ -85,38 +81,27 @@ class MetricRows:
         value = np.zeros(self.count)
         integer = np.zeros(self.count, np.uint64)
         kind = np.zeros(self.count, np.uint8)
-        launches = np.zeros(self.count, np.int64)
         metrics = np.zeros(self.count, np.int32)
-        texts: list[str | None] = [None] * self.count
+        texts = np.full(self.count, None, object)
         numbers: dict[str, int] = {}
-        start = 0
-        for layout, rows in self._runs():
-            width = len(layout.names)
-            if not width:
-                continue
-            stop = start + len(rows) * width
-            floats, integers, strings = (list(positions) for positions in layout.positions)
-            shape = (len(rows), width)
-            launches[start:stop] = np.repeat([row.launch for row in rows], width)
-            metrics[start:stop] = np.tile(
-                [numbers.setdefault(n, len(numbers)) for n in layout.names], len(rows)
-            )
-            whole = np.array([row.values[1] for row in rows], np.uint64).reshape(len(rows), len(integers))
-            value[start:stop].reshape(shape)[:, floats] = _doubles(rows, len(floats))
-            value[start:stop].reshape(shape)[:, integers] = whole.astype(np.float64)
-            integer[start:stop].reshape(shape)[:, integers] = whole
-            kind[start:stop].reshape(shape)[:, integers] = 1
-            kind[start:stop].reshape(shape)[:, strings] = 2
-            for number, row in enumerate(rows):
-                for position, text in zip(strings, row.values[2], strict=True):
-                    texts[start + number * width + position] = text
-            start = stop
+        widths = np.zeros(len(self.launches), np.int64)
+        for group in self._groups():
+            widths[group.rows] = len(group.names)
+        starts = widths.cumsum() - widths
+        for group in self._groups():
+            cells = starts[group.rows, None] + np.arange(len(group.names))
+            metrics[cells] = [numbers.setdefault(name, len(numbers)) for name in group.names]
+            of_kind = {found: cells[:, places] for found, places in group.places.items()}
+            value[of_kind[float]] = group.values[float]
+            value[of_kind[int]] = integer[of_kind[int]] = group.values[int]
+            texts[of_kind[str]] = group.values[str]
+            kind[of_kind[int]], kind[of_kind[str]] = 1, 2
         return pa.table(
             {
                 "report": pa.DictionaryArray.from_arrays(
                     pa.array(np.zeros(self.count, np.int32)), pa.array([report], pa.string())
                 ),
-                "launch": pa.array(launches),
+                "launch": pa.array(np.repeat(np.array(self.launches, np.int64), widths)),
                 "metric": pa.DictionaryArray.from_arrays(
                     pa.array(metrics), pa.array(list(numbers), pa.string())
                 ),
@@ -128,51 +113,38 @@ class MetricRows:
 
     def wide_table(self, report: str) -> pa.Table:
         """One row a launch, one column a metric, null where it was not collected."""
-        rows = self.rows
+        rows = len(self.launches)
         columns: dict[str, Any] = {
-            "report": pa.array([report] * len(rows), pa.string()),
-            "launch": pa.array([row.launch for row in rows], pa.int64()),
-            "name": pa.array([row.kernel for row in rows], pa.string()),
+            "report": pa.array([report] * rows, pa.string()),
+            "launch": pa.array(self.launches, pa.int64()),
+            "name": pa.array(self._kernels, pa.string()),
         }
-        groups: dict[_Layout, list[int]] = {}
-        for number, row in enumerate(rows):
-            groups.setdefault(row.layout, []).append(number)
         # For each name: the kind, the rows, and the values of every group of launches that has it.
-        pieces: dict[str, list[tuple[type, list[int], Any]]] = {}
-        for layout, numbers in groups.items():
-            members = [rows[number] for number in numbers]
-            found: dict[str, tuple[type, list[int], Any]] = {}
-            for index, (kind, names) in enumerate(zip(_KINDS, layout.names_of, strict=True)):
-                if names:
-                    by_name = zip(*(row.values[index] for row in members), strict=True)
-                    found.update((name, (kind, numbers, v)) for name, v in zip(names, by_name, strict=True))
-            for name in layout.names:
-                pieces.setdefault(name, []).append(found[name])
+        pieces: dict[str, list[tuple[type, npt.NDArray[np.int64], npt.NDArray[Any]]]] = {}
+        for group in self._groups():
+            found = {
+                at: (kind, group.rows, column)
+                for kind, places in group.places.items()
+                for at, column in zip(places.tolist(), group.values[kind].T, strict=True)
+            }
+            for at, name in enumerate(group.names):
+                pieces.setdefault(name, []).append(found[at])
         for name, parts in pieces.items():
             kinds = {kind for kind, _, _ in parts}
             if str in kinds:
-                texts: list[str | None] = [None] * len(rows)
+                texts: list[str | None] = [None] * rows
                 for _, numbers, values in parts:
-                    for number, value in zip(numbers, values, strict=True):
+                    for number, value in zip(numbers.tolist(), values.tolist(), strict=True):
                         texts[number] = str(value)
                 columns[name] = pa.array(texts, pa.string())
                 continue
-            data = np.zeros(len(rows), np.uint64 if kinds == {int} else np.float64)
-            absent = np.ones(len(rows), bool)
+            data = np.zeros(rows, np.uint64 if kinds == {int} else np.float64)
+            absent = np.ones(rows, bool)
             for _, numbers, values in parts:
                 data[numbers] = values
                 absent[numbers] = False
             columns[name] = pa.array(data, mask=absent)
         return pa.table(columns)
-
-    def _runs(self) -> Iterator[tuple[_Layout, list[_Row]]]:
-        """Launches one after the other that have one layout."""
-        for layout, rows in groupby(self.rows, key=lambda row: row.layout):
-            yield layout, list(rows)
-
-
-def _doubles(rows: list[_Row], width: int) -> npt.NDArray[np.float64]:
-    return np.array([row.values[0] for row in rows], np.float64).reshape(len(rows), width)
 
 
 def with_units(table: pa.Table, units: Mapping[str, Mapping[str, str]]) -> pa.Table:
@@ -186,8 +158,8 @@ def with_units(table: pa.Table, units: Mapping[str, Mapping[str, str]]) -> pa.Ta
     metric = table["metric"].combine_chunks()
     names = metric.dictionary.to_pylist()
     numbers: dict[str, int] = {}
-    by_name = pa.array([numbers.setdefault(known.get(name, ""), len(numbers)) for name in names], pa.int32())
+    by_name = np.array([numbers.setdefault(known.get(name, ""), len(numbers)) for name in names], np.int32)
     column = pa.DictionaryArray.from_arrays(
-        by_name.take(metric.indices), pa.array(list(numbers), pa.string())
+        by_name[metric.indices.to_numpy()], pa.array(list(numbers), pa.string())
     )
     return table.add_column(table.column_names.index("metric") + 1, "unit", column)

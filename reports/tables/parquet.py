@@ -17,7 +17,6 @@ from types import TracebackType
 from typing import Any, BinaryIO
 
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from gemmprof.base.foreign_files import MIB, RefusedFileError, open_file
@@ -244,6 +243,8 @@ class ParquetReader:
 
     def _texts(self, group: int, name: str) -> int:
         """Bytes of a column's texts in memory: a dictionary lets a page of a kilobyte stand for millions of them."""
+        import pyarrow.compute as pc  # half as long to import as all of pyarrow, for a check that few files need
+
         coded = pq.ParquetFile(self._source, read_dictionary=[name], metadata=self.metadata)
         total = 0
         for part in coded.read_row_group(group, columns=[name], use_threads=False)[name].chunks:

@@ -60,7 +60,6 @@ def test_the_native_reader_imports_nothing_from_the_current_folder(
 @pytest.mark.parametrize(
     ("module", "said"),
     [
-        ("gemmprof.reports.tables.export", ""),
         ("gemmprof.profiler.stage_worker", "{}\n"),
         ("gemmprof.profiler.workload", ""),
         ("gemmprof.profiler.tuning.tuning_worker", "{}\n"),
