@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
 
@@ -251,12 +252,17 @@ def expensive_math(work: Work) -> Iterator[Candidate]:
     )
 
     def variant(name: str, keep: Array, change: str, *, exact: bool) -> Variant:
+        loads = 0.0 if keep is found.fast else found.looked_up
+
+        def straight(copies: Array) -> Fix:
+            return replace(_straight(work, keep, copies), instructions={"lsu": loads}, passes=loads)
+
         return Variant(
             name,
-            _straight(work, keep, found.copies),
+            straight(found.copies),
             cautious=Fix(keep=0.5 * (1.0 + keep)),
             # Code without branches around slow paths is mixed with what stands before and behind it.
-            bold=_straight(work, keep, np.maximum(found.copies, 2.0)),
+            bold=straight(np.maximum(found.copies, 2.0)),
             change=f"{change}: {takes}",
             exact=exact,
         )

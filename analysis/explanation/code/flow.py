@@ -108,6 +108,15 @@ class Program:
         self._spread(found, range(len(self.sass)))
         return tuple(found)
 
+    @cached_property
+    def by_block(self) -> tuple[bool, ...]:
+        """Whether each instruction's result may differ between the threads of one number in two blocks."""
+        found = [
+            _differs(line) and not any("SR_TID" in operand for operand in line.operands) for line in self.sass
+        ]
+        self._spread(found, range(len(self.sass)))
+        return tuple(found)
+
     def varies(self, loop: Loop) -> npt.NDArray[np.bool_]:
         """Whether each instruction's result may differ between two rounds of a loop around it."""
         key = ("varies", loop)

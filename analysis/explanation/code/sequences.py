@@ -60,7 +60,7 @@ def _function(
 
 # Signatures and costs, from nvcc 13.0 for compute capability 9.0.
 FUNCTIONS = (
-    _function("sinf/cosf", r"FMUL\S* .*, 0\.636619746685", 27, 2, "__sinf, __cosf, sincospif"),
+    _function("sinf/cosf", r"FMUL\S* .*, 0\.636619746685", 27, 2, "__sinf, __cosf, sincospif", "FMUL"),
     _function(
         "powf",
         r"FFMA\S* .*, 0\.003218165365",
@@ -90,6 +90,10 @@ FUNCTIONS = (
 )
 _SOME_SIGNATURE = re.compile("|".join(f"(?:{function.signature.pattern})" for function in FUNCTIONS))
 
+WARP = 32.0
+TABLE_BYTES = (
+    48 * 1024
+)  # shared memory that a block has without asking for more: room for a table of FP32 values
 LONGEST_GUARDED = 150  # instructions between the branch around a slow path and where the ways meet again
 WHOLE_POWER = 4  # products that a small whole power takes
 
@@ -114,6 +118,7 @@ class Found:
         remedy: the fast ones.
         copies: of the calls in a loop that is straight when their slow paths are gone, at each instruction of it; 1
             elsewhere. The compiler mixes them then, so that one does not wait for its own results.
+        looked_up: evaluations by warps that are the same in all blocks: a load from a table each, where evaluated once.
     """
 
     instructions: Mask
@@ -122,6 +127,7 @@ class Found:
     names: tuple[str, ...]
     remedy: str
     copies: Array
+    looked_up: float
 
     @property
     def both(self) -> Array:
@@ -137,6 +143,7 @@ def precise_functions(work: Work) -> Found:
     weight: dict[str, float] = {}
     remedies: dict[str, str] = {}
     slices: list[tuple[str, list[int], list[int]]] = []
+    looked_up, most = 0.0, work.profile.launch.blocks * TABLE_BYTES / (4.0 * WARP)
     for index, line in enumerate(work.sass):
         if not work.executed[index] or not _SOME_SIGNATURE.search(line.text):
             continue
@@ -152,6 +159,9 @@ def precise_functions(work: Work) -> Found:
             again = evaluated_anew(work, index, rows)
             if again < 1.0:
                 once[rows] = once[guards] = again
+            elif (looked_up + work.executed[index]) <= most and _same_in_blocks(work, rows):
+                once[_feeding(work, {*rows, *guards})] = 0.0
+                looked_up += float(work.executed[index])
             elif function.name == "division" and (reused := _divisor_stays(work, index, rows)):
                 once[rows] = reused
                 once[guards] = 0.0
@@ -168,13 +178,22 @@ def precise_functions(work: Work) -> Found:
         fast[rows] = np.minimum(fast[rows], 1.0)
         weight[f"{calls} calls of one FP64 function"] = float(work.executed[rows].sum())
         remedies[f"{calls} calls of one FP64 function"] = "one logarithm or power for all"
+    for rows, span, part, calls in _powers_in_steps(work):
+        once[rows] = np.minimum(once[rows], calls / len(rows))
+        once[span] = np.minimum(once[span], 1.0 - part)
+        taken[[*rows, *span]] = True
+        name = "FP64 powers of one base, step by step"
+        weight[name] = weight.get(name, 0.0) + float(
+            work.executed[rows].sum() + part * work.executed[span].sum()
+        )
+        remedies[name] = "a product with the base for each step"
     for first, last in _slow_paths(work):
         inside = slice(first, last + 1)
         taken[inside] |= work.executed[inside] > 0
         fast[inside] = np.where(work.executed[inside] > 0, 0.0, fast[inside])
     names = tuple(sorted(weight, key=lambda name: -weight[name])[:3])
     remedy = "; ".join(dict.fromkeys(remedies[name] for name in names))
-    return Found(taken, fast, once, names, remedy, _copies(work, slices))
+    return Found(taken, fast, once, names, remedy, _copies(work, slices), looked_up)
 
 
 def _called_again(work: Work) -> Iterator[tuple[tuple[int, int], int, float]]:
@@ -200,6 +219,130 @@ def _called_again(work: Work) -> Iterator[tuple[tuple[int, int], int, float]]:
 
 LONG_FUNCTION = 2 * POLYNOMIAL  # steps of FP64 multiply-adds in a power; a division or a root has fewer
 ARGUMENTS = 10  # instructions before a call among which its arguments are moved into place
+
+
+_WHOLE_STEPS = frozenset({"IADD3", "VIADD", "UIADD3", "IMAD", "MOV", "UMOV"})
+"""What counts rounds, and hands the count on."""
+
+
+def _powers_in_steps(work: Work) -> Iterator[tuple[list[int], list[int], float, int]]:
+    """Powers of what stays in a loop to an exponent that counts its rounds: each is the one before times the base.
+
+    The instructions around the calls that such a product replaces, the function's, the share of its executions that
+    those calls are, and how many there are.
+    """
+    code = work.code
+    assert code is not None
+    for first, last in code.functions:
+        body = [at for at in range(first, last + 1) if work.executed[at]]
+        if sum(code.sass[at].opcode == "DFMA" for at in body) < LONG_FUNCTION:
+            continue
+        given = {
+            name
+            for at in body
+            for name in code.sass[at].reads
+            if any(not first <= source <= last for source in code.producers(at, name))
+        }
+        leaves = {name for at in body for name in code.sass[at].writes}
+        calls = [at for at in code.callers((first, last)) if work.executed[at]]
+        counted = {at: found for at in calls if (found := _counted_for(work, at, given))}
+        rows: set[int] = set()
+        for call, loop_counts in counted.items():
+            rows |= _of_power(work, call, leaves, loop_counts)
+        if rows:
+            loops = [code.loop_of(call) for call in counted]
+            rows |= {
+                at
+                for at in _feeding(work, rows | set(body))
+                if not first <= at <= last and any(loop is not None and at in loop for loop in loops)
+            }
+            whole = sum(float(work.executed[at]) for at in calls)
+            yield sorted(rows), body, sum(float(work.executed[at]) for at in counted) / whole, len(counted)
+
+
+def _counted_for(work: Work, call: int, given: set[str]) -> set[int]:
+    """The conversions of a count of rounds that a function is given, if nothing else that it is given changes in the
+    loop around the call; none otherwise.
+    """
+    code = work.code
+    assert code is not None
+    loop = code.loop_of(call)
+    if loop is None:
+        return set()
+    changes = code.varies(loop)
+    counts: set[int] = set()
+    waiting = [source for name in given for source in code.producers(call, name)]
+    seen = set(waiting)
+    while waiting:
+        at = waiting.pop()
+        line = code.sass[at]
+        if at not in loop or not changes[at] or not work.executed[at]:
+            continue
+        if line.opcode == "I2F":
+            counts.add(at)
+        elif line.opcode not in _WHOLE_STEPS:
+            return set()
+        for source in (source for name in line.reads for source in code.producers(at, name)):
+            if source not in seen:
+                seen.add(source)
+                waiting.append(source)
+    return counts
+
+
+def _of_power(work: Work, call: int, leaves: set[str], counts: set[int]) -> set[int]:
+    """What a loop computes of a power: from what the call leaves, from the exponent and from what stays alone."""
+    code = work.code
+    assert code is not None
+    loop = code.loop_of(call)
+    assert loop is not None
+    changes = code.varies(loop)
+    found = {call, *counts}
+    names = {name for at in counts for name in code.sass[at].writes}
+
+    def stays(at: int, name: str) -> bool:
+        sources = code.producers(at, name)
+        return name in names or not any(changes[one] and one in loop and one not in found for one in sources)
+
+    for at in range(min(counts), loop.last):
+        line = code.sass[at]
+        if at == call:
+            names |= leaves
+        elif at > call and line.opcode == "CALL":
+            break
+        elif not work.executed[at] or at in counts or line.opcode in ("BSSY", "BSYNC"):
+            continue
+        elif not line.space and all(stays(at, name) for name in line.reads):
+            if names.intersection(line.reads):
+                names.update(line.writes)
+                found.add(at)
+            elif line.opcode == "BRA" and at > call:
+                found.add(at)
+        else:
+            names.difference_update(line.writes)
+    for at in sorted(found):
+        # The place where the ways around a turn part, and the one where they meet.
+        part = next((one for one in range(at, loop.first, -1) if code.sass[one].opcode == "BSSY"), None)
+        if code.sass[at].opcode in ("BRA", "CALL") and part is not None:
+            found |= {part, (code.target(part) or part + 1) - 1}
+    return found
+
+
+def _feeding(work: Work, rows: set[int]) -> list[int]:
+    """These instructions with all that computes for nothing else: what goes takes along what it alone needs."""
+    code = work.code
+    assert code is not None
+    found = set(rows)
+    waiting = list(rows)
+    while waiting:
+        at = waiting.pop()
+        for source in (source for name in code.sass[at].reads for source in code.producers(at, name)):
+            line = code.sass[source]
+            if source in found or line.space or not work.executed[source]:
+                continue
+            if all(use in found or not work.executed[use] for use in code.readers[source]):
+                found.add(source)
+                waiting.append(source)
+    return sorted(found)
 
 
 def _loaded_for(work: Work, call: int) -> set[int]:
@@ -318,7 +461,8 @@ def _slice(work: Work, index: int, function: Function, taken: Mask) -> tuple[lis
     at = start if start in of_one else index
     argument = {(name, code.producers(at, name)) for name in work.sass[at].reads}
     members = {index, start}
-    for at in range(min(start, index) + 1, last):
+    behind = [at for at in range(min(start, index) + 1, len(work.sass)) if work.executed[at]]
+    for at in behind[:REACH]:
         line = work.sass[at]
         if len(members) >= function.instructions:
             break
@@ -356,7 +500,10 @@ def _constant(work: Work, index: int, name: str) -> bool:
 
 
 # What the inlined part of a division, root or exponential is made of beside its first instruction.
-_STEPS = frozenset({"FFMA", "IMAD", "FMUL", "FADD", "MUFU", "ISETP", "LOP3", "SHF", "VIADD", "IADD3"})
+_STEPS = frozenset({
+    "FFMA", "IMAD", "FMUL", "FADD", "MUFU", "ISETP", "LOP3", "SHF", "VIADD", "IADD3",
+    "F2I", "I2FP", "FSEL", "FSETP", "SEL",
+})  # fmt: skip
 
 
 def _guard_of(work: Work, index: int) -> list[int]:
@@ -364,6 +511,13 @@ def _guard_of(work: Work, index: int) -> list[int]:
     code = work.code
     assert code is not None
     tests = {index, *(at for at in code.consumers(index, REACH) if code.sass[at].opcode in ("LOP3", "ISETP"))}
+    argument = {(name, code.producers(index, name)) for name in code.sass[index].reads}
+    tests |= {
+        at
+        for source in {source for _, sources in argument for source in sources}
+        for at in code.consumers(source, REACH)
+        if code.sass[at].opcode == "FSETP"
+    }
     tests |= {on for at in tests for on in code.consumers(at, REACH) if code.sass[on].opcode == "ISETP"}
     for test in sorted(tests):
         for at in code.consumers(test, REACH):
@@ -415,6 +569,20 @@ def evaluated_anew(work: Work, index: int, rows: Sequence[int]) -> float:
             entered = float(work.executed[max(0, loop.first - 1)])
             return min(1.0, share(entered, float(work.executed[index])))
     return 1.0
+
+
+def _same_in_blocks(work: Work, rows: Sequence[int]) -> bool:
+    """Whether the threads of one number compute the same value in all blocks: one table serves them all."""
+    code = work.code
+    assert code is not None
+    inside = set(rows)
+    return not any(
+        code.by_block[source]
+        for at in rows
+        for name in code.sass[at].reads
+        for source in code.producers(at, name)
+        if source not in inside and work.executed[source]
+    )
 
 
 def _divisor_stays(work: Work, index: int, rows: Sequence[int]) -> float:

@@ -67,6 +67,10 @@ def found(name: str, cause: str) -> Finding:
         ("nbody_precise_root", "expensive_math", "rsqrt"),
         # Three FP64 powers of one base.
         ("eos_powers", "expensive_math", "one_pow"),
+        # FP64 powers of one base whose exponent counts a loop's rounds: a product each.
+        ("bond_price_pow_per_coupon", "expensive_math", "annuity"),
+        # Cosines that depend on the thread's number alone: a table.
+        ("dct_8x8_cosines", "expensive_math", "table"),
         # Conversions from and to FP64 keep the special-function unit busy, not the arithmetic.
         ("resize_bilinear_double", "double_precision", "floats"),
         # Rows of four elements, a warp each.
