@@ -3,14 +3,22 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
+from gemmprof.analysis.explanation.candidate import share
+from gemmprof.analysis.explanation.code import sequences
+from gemmprof.analysis.explanation.code.sass import Sass
 from gemmprof.analysis.explanation.code.sequences import connected, region
 from gemmprof.analysis.explanation.demands.work import Array, Mask, Work
 
 COUNTED = 0.1  # share of a division's instructions that counting an index along takes
+# A remainder by a divisor whose reciprocal is known: the upper half of a product, the product of quotient and divisor, a
+# difference and its correction (Barrett): multiply-adds, and other instructions, of 64 and of 32 bits (nvcc 13.0).
+WIDE_PRODUCTS, WIDE_OTHERS = 7, 7
+NARROW_PRODUCTS, NARROW_OTHERS = 2, 4
 
 
 @dataclass(frozen=True)
@@ -33,18 +41,33 @@ def integer_divisions(work: Work) -> Divisions:
     found = np.zeros(len(code.sass), dtype=bool)
     of_data = np.zeros(len(code.sass), dtype=bool)
     wide = np.zeros(len(code.sass), dtype=bool)
+    fixed = np.ones(len(code.sass))
     for first, last in code.functions:
-        body = code.sass[first : last + 1]
-        if not any(line.opcode == "I2F" and "64" in line.full and "RP" in line.modifiers for line in body):
+        body = range(first, last + 1)
+        start = next((at for at in body if _wide_reciprocal(code.sass[at])), None)
+        if start is None:
             continue
         found[first : last + 1] = wide[first : last + 1] = True
-        for call in code.callers((first, last)):
-            rows = region(work, call)
-            found[rows] = True
-            wide[rows] = True
-            if work.executed[call] and _from_memory(work, call):
-                of_data[rows] = True
+        rows = set(body)
+        calls = code.callers((first, last))
+        for call in calls:
+            around = _around(work, call, body)
+            found[around] = wide[around] = True
+            rows.update(around)
+            if around and _from_memory(work, call):
+                of_data[around] = True
                 of_data[first : last + 1] = True
+        if _divisor_stays(work, start, calls):
+            # Values of 32 bits go another way around the call.
+            called = sum(float(work.executed[call]) for call in calls)
+            around_it = max(
+                0.0, sum(float(work.executed[(region(work, at) or [at])[0]]) for at in calls) - called
+            )
+            products = WIDE_PRODUCTS * called + NARROW_PRODUCTS * around_it
+            others = WIDE_OTHERS * called + NARROW_OTHERS * around_it
+            for whole, of in ((products, True), (others, False)):
+                mine = [at for at in rows if (code.sass[at].opcode == "IMAD") == of and work.executed[at]]
+                fixed[mine] = min(1.0, share(whole, float(work.executed[mine].sum())))
     for index, line in enumerate(code.sass):
         if work.executed[index] and line.opcode == "I2F" and "RP" in line.modifiers and not found[index]:
             rows = connected(work, index, 9, found)
@@ -59,8 +82,47 @@ def integer_divisions(work: Work) -> Divisions:
             of_data[rows] = _from_memory(work, index)
     heavy = np.array([line.opcode == "IMAD" for line in code.sass])
     data = np.where(wide, np.where(heavy, 0.65, 0.3), np.where(heavy, 1.0, 0.7))
+    data = np.where(fixed < 1.0, fixed, data)
     keep = np.where(found, np.where(of_data, data, COUNTED), 1.0)
     return Divisions(found, keep, bool((wide & found & (work.executed > 0)).any()))
+
+
+def _wide_reciprocal(line: Sass) -> bool:
+    """The conversion of a 64-bit divisor, the first step of its division."""
+    return line.opcode == "I2F" and "64" in line.full and "RP" in line.modifiers
+
+
+def _around(work: Work, call: int, body: range) -> list[int]:
+    """What lies between the ways' parting and meeting around a call, without what is used elsewhere, too."""
+    code = work.code
+    assert code is not None
+    rows = region(work, call)
+    turn = next((at for at in rows if code.sass[at].opcode == "BRA"), None)
+    if turn is None:
+        return rows
+    own = set(
+        sequences.feeding(work, {*body, *(at for at in rows if at >= turn or code.sass[at].opcode == "BSSY")})
+    )
+    return [at for at in rows if at in own]
+
+
+def _divisor_stays(work: Work, start: int, calls: Sequence[int]) -> bool:
+    """Whether what a function divides by is the same in all threads, or does not change in the loop around its calls."""
+    code = work.code
+    assert code is not None
+    loops = [code.loop_of(call) for call in calls]
+    seen = {start}
+    waiting = [start]
+    while waiting:
+        at = waiting.pop()
+        for source in (source for name in code.sass[at].reads for source in code.producers(at, name)):
+            if source in seen or not code.depends_on[source]:
+                continue
+            if any(loop is None or (source in loop and code.varies(loop)[source]) for loop in loops):
+                return False
+            seen.add(source)
+            waiting.append(source)
+    return True
 
 
 def _from_memory(work: Work, index: int, steps: int = 60) -> bool:

@@ -160,7 +160,7 @@ def precise_functions(work: Work) -> Found:
             if again < 1.0:
                 once[rows] = once[guards] = again
             elif (looked_up + work.executed[index]) <= most and _same_in_blocks(work, rows):
-                once[_feeding(work, {*rows, *guards})] = 0.0
+                once[feeding(work, {*rows, *guards})] = 0.0
                 looked_up += float(work.executed[index])
             elif function.name == "division" and (reused := _divisor_stays(work, index, rows)):
                 once[rows] = reused
@@ -253,7 +253,7 @@ def _powers_in_steps(work: Work) -> Iterator[tuple[list[int], list[int], float, 
             loops = [code.loop_of(call) for call in counted]
             rows |= {
                 at
-                for at in _feeding(work, rows | set(body))
+                for at in feeding(work, rows | set(body))
                 if not first <= at <= last and any(loop is not None and at in loop for loop in loops)
             }
             whole = sum(float(work.executed[at]) for at in calls)
@@ -327,7 +327,7 @@ def _of_power(work: Work, call: int, leaves: set[str], counts: set[int]) -> set[
     return found
 
 
-def _feeding(work: Work, rows: set[int]) -> list[int]:
+def feeding(work: Work, rows: set[int]) -> list[int]:
     """These instructions with all that computes for nothing else: what goes takes along what it alone needs."""
     code = work.code
     assert code is not None

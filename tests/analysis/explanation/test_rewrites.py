@@ -67,6 +67,9 @@ def found(name: str, cause: str) -> Finding:
         ("nbody_precise_root", "expensive_math", "rsqrt"),
         # Three FP64 powers of one base.
         ("eos_powers", "expensive_math", "one_pow"),
+        # 64-bit remainders of values by one modulus: products with its reciprocal.
+        ("ntt_stage_remainder", "integer_arithmetic", "barrett"),
+        ("power_modulo_long_division", "integer_arithmetic", "barrett"),
         # FP64 powers of one base whose exponent counts a loop's rounds: a product each.
         ("bond_price_pow_per_coupon", "expensive_math", "annuity"),
         # Cosines that depend on the thread's number alone: a table.
