@@ -15,8 +15,8 @@ from gemmprof.analysis.explanation.code.sequences import connected, region
 from gemmprof.analysis.explanation.demands.work import Array, Mask, Work
 
 COUNTED = 0.1  # share of a division's instructions that counting an index along takes
-# A remainder by a divisor whose reciprocal is known: the upper half of a product, the product of quotient and divisor, a
-# difference and its correction (Barrett): multiply-adds, and other instructions, of 64 and of 32 bits (nvcc 13.0).
+# A remainder by a divisor whose reciprocal is known: the upper half of a product, the product of quotient and
+# divisor, a difference and its correction (Barrett): multiply-adds, and others, of 64 and of 32 bits (nvcc 13.0).
 WIDE_PRODUCTS, WIDE_OTHERS = 7, 7
 NARROW_PRODUCTS, NARROW_OTHERS = 2, 4
 
@@ -107,7 +107,7 @@ def _around(work: Work, call: int, body: range) -> list[int]:
 
 
 def _divisor_stays(work: Work, start: int, calls: Sequence[int]) -> bool:
-    """Whether what a function divides by is the same in all threads, or does not change in the loop around its calls."""
+    """Whether what a function divides by is the same in all threads, or stays in the loop around its calls."""
     code = work.code
     assert code is not None
     loops = [code.loop_of(call) for call in calls]
