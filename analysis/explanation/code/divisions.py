@@ -48,12 +48,12 @@ def integer_divisions(work: Work) -> Divisions:
         if start is None:
             continue
         found[first : last + 1] = wide[first : last + 1] = True
-        rows = set(body)
+        of_it = set(body)
         calls = code.callers((first, last))
         for call in calls:
             around = _around(work, call, body)
             found[around] = wide[around] = True
-            rows.update(around)
+            of_it.update(around)
             if around and _from_memory(work, call):
                 of_data[around] = True
                 of_data[first : last + 1] = True
@@ -66,7 +66,7 @@ def integer_divisions(work: Work) -> Divisions:
             products = WIDE_PRODUCTS * called + NARROW_PRODUCTS * around_it
             others = WIDE_OTHERS * called + NARROW_OTHERS * around_it
             for whole, of in ((products, True), (others, False)):
-                mine = [at for at in rows if (code.sass[at].opcode == "IMAD") == of and work.executed[at]]
+                mine = [at for at in of_it if (code.sass[at].opcode == "IMAD") == of and work.executed[at]]
                 fixed[mine] = min(1.0, share(whole, float(work.executed[mine].sum())))
     for index, line in enumerate(code.sass):
         if work.executed[index] and line.opcode == "I2F" and "RP" in line.modifiers and not found[index]:

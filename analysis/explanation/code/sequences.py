@@ -178,13 +178,13 @@ def precise_functions(work: Work) -> Found:
         fast[rows] = np.minimum(fast[rows], 1.0)
         weight[f"{calls} calls of one FP64 function"] = float(work.executed[rows].sum())
         remedies[f"{calls} calls of one FP64 function"] = "one logarithm or power for all"
-    for rows, span, part, calls in _powers_in_steps(work):
+    for rows, body, part, calls in _powers_in_steps(work):
         once[rows] = np.minimum(once[rows], calls / len(rows))
-        once[span] = np.minimum(once[span], 1.0 - part)
-        taken[[*rows, *span]] = True
+        once[body] = np.minimum(once[body], 1.0 - part)
+        taken[[*rows, *body]] = True
         name = "FP64 powers of one base, step by step"
         weight[name] = weight.get(name, 0.0) + float(
-            work.executed[rows].sum() + part * work.executed[span].sum()
+            work.executed[rows].sum() + part * work.executed[body].sum()
         )
         remedies[name] = "a product with the base for each step"
     for first, last in _slow_paths(work):
