@@ -19,15 +19,9 @@ REPRESENTATIVES = (
     "flaws_cluster",
     "flaws_other_memory",
     "flaws_precision",
-    "flaws_spills",
-    "flaws_tensor",
-    "launches_same_kernel",
-    "modes_application_replay",
-    "modes_graph_nodes",
     "modes_range",
     "names_markup",
-    "partial_basic",
     "partial_no_source",
-    "partial_source_counters",
 )
-"""Recorded reports that between them have every section, kind of kernel and way of profiling."""
+"""Recorded reports that between them reach all but some 20 of the lines that all of them reach (8,671 of analysis and
+reports), which other tests reach; chosen by what each reaches beyond the others."""

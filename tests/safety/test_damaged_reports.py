@@ -37,7 +37,7 @@ COUNTS = {
 }
 
 
-@pytest.mark.parametrize("name", few(COUNTS, ["names_nvtx", "modes_graph", "modes_range"]))
+@pytest.mark.parametrize("name", few(COUNTS, ["modes_graph"]))
 def test_damaged_reports_are_read_or_refused(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -93,7 +93,10 @@ def test_a_block_without_threads_is_refused(tmp_path: Path) -> None:
     assert "a block of 0 × 1 × 1" in caught.value.found
 
 
-@pytest.mark.parametrize("value", [float("nan"), float("inf"), -1.0, 2.0**80])
+IMPOSSIBLE = (float("nan"), float("inf"), -1.0, 2.0**80)
+
+
+@pytest.mark.parametrize("value", few(IMPOSSIBLE, IMPOSSIBLE[1:3]))
 @pytest.mark.parametrize(
     "metric",
     ["launch__waves_per_multiprocessor", "launch__registers_per_thread", "device__attribute_clock_rate"],

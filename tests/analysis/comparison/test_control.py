@@ -82,6 +82,14 @@ def test_noise_of_another_card_is_named(tmp_path: Path) -> None:
     assert "learnt elsewhere: NVIDIA H100, and not NVIDIA H200" in run("diff", *BASE, "--noise", kept).stdout
 
 
+@pytest.fixture(scope="module")
+def learnt(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """What is kept of the noise of some reports."""
+    kept = tmp_path_factory.mktemp("noise") / "noise.json"
+    assert run("diff", "--learn-noise", kept, *BASE).returncode == 0
+    return kept.read_text()
+
+
 @pytest.mark.parametrize(
     "change",
     [
@@ -91,10 +99,9 @@ def test_noise_of_another_card_is_named(tmp_path: Path) -> None:
         lambda text: text.replace('"factor": 0', '"factor": "x'),
     ],
 )
-def test_a_damaged_file_is_named(change: Callable[[str], str], tmp_path: Path) -> None:
+def test_a_damaged_file_is_named(change: Callable[[str], str], learnt: str, tmp_path: Path) -> None:
     kept = tmp_path / "noise.json"
-    assert run("diff", "--learn-noise", kept, *BASE).returncode == 0
-    kept.write_text(change(kept.read_text()))
+    kept.write_text(change(learnt))
     with pytest.raises(GemmprofError, match="noise"):
         read_control(kept)
     found = run("diff", *BASE, "--noise", kept)

@@ -14,6 +14,7 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import in_process
 import pytest
 import zstandard
 from recorded_data import DATA
@@ -258,13 +259,7 @@ def test_commands_exit_with_2_and_name_the_file(
     if kind != "missing":
         path.write_bytes(content[:-100] if kind == "truncated" else b"hello")
     output = tmp_path / "out"
-    answer = subprocess.run(
-        [sys.executable, "-m", "gemmprof", command, str(path), "-o", str(output)],
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
+    answer = in_process.run(["gemmprof", command, str(path), "-o", str(output)])
     assert answer.returncode == 2, answer.stderr
     assert str(path) in answer.stderr
     assert "Traceback" not in answer.stderr
