@@ -23,6 +23,7 @@ from gemmprof.analysis.explanation.candidate import (
 from gemmprof.analysis.explanation.code import latency
 from gemmprof.analysis.explanation.code.address_forms import LOOK_UP, checked_forms
 from gemmprof.analysis.explanation.code.attribution import LONG
+from gemmprof.analysis.explanation.demands.footprint import arrays
 from gemmprof.analysis.explanation.demands.store_stalls import stalled_by
 from gemmprof.analysis.explanation.demands.time_model import Fix
 from gemmprof.analysis.explanation.demands.traffic import BELOW_L1, SECTOR, traffic
@@ -290,12 +291,25 @@ def _narrow(work: Work) -> Mask:
         kind & filled & coalesced & enough & ~broadcast & (widths > 0) & (widths < WIDE) & (work.executed > 0)
     )
     narrow &= ~_already_wide(work, narrow)
-    loads = work.where(lambda line: line.is_load)
+    return narrow & ~_overlapping(work, narrow)
+
+
+def _overlapping(work: Work, narrow: Mask) -> Mask:
+    """Loads of windows that overlap those of neighbouring lanes: the same bytes again, which no wider access helps.
+
+    Known from where they go; where that is not known, such loads ask for more than L1 fetches.
+    """
+    unknown = narrow & work.where(lambda line: line.is_load)
+    found = np.zeros(len(narrow), dtype=bool)
+    for one in arrays(work):
+        rows = list(one.rows)
+        unknown[rows] = False
+        # A thread's own passes over the same make no windows.
+        found[rows] = one.warp * REDUNDANT < one.apart * share(one.thread, one.asked)
     missed = traffic(work).missed
-    if missed and float(work.global_ideal[narrow & loads].sum()) > REDUNDANT * missed:
-        # Overlapping windows: the same bytes again, which no wider access helps.
-        narrow &= ~loads
-    return narrow
+    if missed and float(work.global_ideal[unknown].sum()) > REDUNDANT * missed:
+        found |= unknown
+    return found
 
 
 def computing(work: Work) -> Mask:

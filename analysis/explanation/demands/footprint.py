@@ -41,6 +41,8 @@ class Reuse:
         width: bytes of each.
         asked: loads of a thread.
         thread: different places of a thread.
+        apart: different places of a warp, those of each load counted apart.
+        warp: different places of a warp.
         block: different places of a block.
         outputs: different places of one thread that does the work of 2, 4 and 8 neighbours along an axis.
     """
@@ -49,6 +51,8 @@ class Reuse:
     width: int
     asked: float
     thread: float
+    apart: float
+    warp: float
     block: float
     outputs: dict[tuple[str, int], float]
 
@@ -141,6 +145,8 @@ def _array(work: Work, forms: list[Form]) -> Reuse | None:
         width=forms[0].width,
         asked=asked,
         thread=told * len(np.unique(mine)) / followed,
+        apart=told * sum(len(np.unique(one[:WARP])) for one in places) / followed,
+        warp=told * len(np.unique(whole[:WARP])) / followed,
         block=told * len(np.unique(whole)) / followed,
         outputs={key: told * value for key, value in outputs.items()},
     )
