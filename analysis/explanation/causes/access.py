@@ -34,6 +34,8 @@ WIDE = 16
 """Bytes of the widest access of a thread."""
 FULL_WORD = 4
 """Bytes below which an access is narrow whatever else limits."""
+FILLED = 0.8
+"""Share of a warp's bytes, from its first to its last, from which on nothing is left out on purpose."""
 MISALIGNED_SECTORS = 1.05
 """A request that starts off a sector's border touches one sector more than its bytes fill: no lack of
 coalescing.
@@ -282,7 +284,7 @@ def _narrow(work: Work) -> Mask:
     kind = work.where(lambda line: line.space == "global" and not line.is_atomic and line.opcode != "LDGSTS")
     # Neighbouring threads at neighbouring addresses: the sectors hold what the active threads ask for.
     active = work.threads / executed
-    filled = work.global_ideal >= 0.8 * work.executed * np.ceil(widths * active / SECTOR)
+    filled = work.global_ideal >= FILLED * work.executed * np.ceil(widths * active / SECTOR)
     coalesced = work.global_sectors - work.global_ideal <= MISALIGNED_SECTORS * work.executed
     broadcast = work.global_sectors < 0.6 * executed * widths * active / SECTOR
     # Rows begin anywhere: fewer bytes side by side than two vectors hold no whole one for sure.
@@ -290,6 +292,11 @@ def _narrow(work: Work) -> Mask:
     narrow = (
         kind & filled & coalesced & enough & ~broadcast & (widths > 0) & (widths < WIDE) & (work.executed > 0)
     )
+    # Loads that touch every second or third place, and others what lies between: together they fill their sectors.
+    for one in arrays(work):
+        rows = list(one.rows)
+        if len(rows) > 1 and one.dense >= FILLED and one.width < WIDE:
+            narrow[rows] |= kind[rows] & (work.executed[rows] > 0)
     narrow &= ~_already_wide(work, narrow)
     return narrow & ~_overlapping(work, narrow)
 

@@ -43,6 +43,8 @@ class Reuse:
         thread: different places of a thread.
         apart: different places of a warp, those of each load counted apart.
         warp: different places of a warp.
+        dense: share of the bytes from a warp's first to its last that the loads of one round ask
+            for; 0 where lanes share places.
         block: different places of a block.
         outputs: different places of one thread that does the work of 2, 4 and 8 neighbours along an axis.
     """
@@ -53,6 +55,7 @@ class Reuse:
     thread: float
     apart: float
     warp: float
+    dense: float
     block: float
     outputs: dict[tuple[str, int], float]
 
@@ -130,6 +133,10 @@ def _array(work: Work, forms: list[Form]) -> Reuse | None:
         mine = float(work.executed[form.index]) / warps
         told += mine if passes < PASSES else min(mine, one_pass * len(moved))
         places.append(where[:, None] + moved[None, :])
+    starts = [np.unique(one[:WARP, 0]) for one in places]
+    first = np.unique(np.concatenate(starts))
+    apart = all(len(one) == min(WARP, threads) for one in starts)
+    width = forms[0].width
     whole = np.concatenate([np.broadcast_to(one, (threads, one.shape[1])) for one in places], axis=1)
     mine = whole[0]
     followed = whole.shape[1]
@@ -142,11 +149,12 @@ def _array(work: Work, forms: list[Form]) -> Reuse | None:
                 outputs[axis, times] = float(len(np.unique(several))) / followed
     return Reuse(
         rows=tuple(form.index for form in forms),
-        width=forms[0].width,
+        width=width,
         asked=asked,
         thread=told * len(np.unique(mine)) / followed,
         apart=told * sum(len(np.unique(one[:WARP])) for one in places) / followed,
         warp=told * len(np.unique(whole[:WARP])) / followed,
+        dense=len(first) * width / float(first[-1] - first[0] + width) if apart else 0.0,
         block=told * len(np.unique(whole)) / followed,
         outputs={key: told * value for key, value in outputs.items()},
     )
