@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator
+from math import gcd
 
 import numpy as np
 
@@ -21,8 +22,16 @@ from gemmprof.analysis.explanation.candidate import (
     share,
 )
 from gemmprof.analysis.explanation.code import latency
-from gemmprof.analysis.explanation.code.address_forms import LOOK_UP, checked_forms
+from gemmprof.analysis.explanation.code.address_forms import (
+    LOOK_UP,
+    UNKNOWN,
+    Form,
+    aligned,
+    checked_forms,
+    constant,
+)
 from gemmprof.analysis.explanation.code.attribution import LONG
+from gemmprof.analysis.explanation.code.flow import Loop
 from gemmprof.analysis.explanation.demands.footprint import arrays
 from gemmprof.analysis.explanation.demands.store_stalls import stalled_by
 from gemmprof.analysis.explanation.demands.time_model import Fix
@@ -218,10 +227,16 @@ def narrow_access(work: Work) -> Iterator[Candidate]:
     """The same bytes in accesses of 16 bytes a thread.
 
     Fixed: of each narrow, coalesced load and store ``bytes / 16`` stays, and so of the address arithmetic
-    and the loop around it; the sectors stay the same.
+    and the loop around it; the sectors stay the same. Where a thread itself reads what lies side by side, fields of a
+    structure or a stretch of memory, one vector brings several: nothing else changes.
     """
+    if work.code is None:
+        return
     narrow = _narrow(work)
-    if work.code is None or not narrow.any():
+    vectors = _vectors(work, narrow)
+    if not narrow.any():
+        if vectors is not None:
+            yield vectors
         return
     widths = _widths(work)
     count = float(work.executed[narrow].sum())
@@ -250,6 +265,7 @@ def narrow_access(work: Work) -> Iterator[Candidate]:
                 cautious=Fix(keep=cautious, resources=resources, warps=warps),
                 bold=Fix(keep=helping, resources=resources, warps=warps),
             ),
+            *(vectors.variants if vectors is not None else ()),
         ),
         change=(
             f"Move {WIDE} bytes a thread with each access (float4, uint4, int4 …): its loads and stores move "
@@ -268,6 +284,98 @@ def narrow_access(work: Work) -> Iterator[Candidate]:
         follows=True,
         yields=0.5 if bytes_each < FULL_WORD or _few_warps(work) else 0.3,
     )
+
+
+def _vectors(work: Work, narrow: Mask) -> Candidate | None:
+    """A thread's own neighbouring loads as vectors, as wide as what their addresses are multiples of allows."""
+    keep, widest = _own_vectors(work)
+    keep = np.where(narrow, 1.0, keep)
+    merged = keep < 1.0
+    if not merged.any():
+        return None
+    count = float(work.executed[merged].sum())
+    narrowest = float(_widths(work)[merged].min())
+    flows = traffic(work)
+    loads = work.where(lambda line: line.is_load or line.opcode == "LDGSTS")
+    asked = float((work.global_sectors * keep)[loads].sum())
+    left = min(flows.missed, asked + flows.copied)
+    # Sectors that L1 had lost until the next load of them wanted them again came with the first.
+    tags = work.global_tags * keep
+    missing = share(share(left, asked), share(flows.missed, flows.asked))
+    stores = work.where(lambda line: line.is_store and not line.is_atomic)
+    factors = flows.factors(
+        left,
+        flows.written * _left(work.global_sectors * keep, work.global_sectors, stores),
+        read_lines=min(1.0, _left(tags, work.global_tags, loads) * missing),
+        written_lines=_left(tags, work.global_tags, stores),
+    )
+    passes = work.data_passes
+    factors["l1_data"] = share(float(passes @ keep), float(passes.sum()))
+    times = count / float((keep * work.executed)[merged].sum())
+    change = (
+        f"Move what a thread reads or writes side by side with one vector (float4, int4 …): {times:.1f} of its "
+        f"accesses become one of {widest} bytes."
+    )
+    return Candidate(
+        cause="narrow_access",
+        variants=(Variant(f"vectors of {widest} bytes", Fix(keep=keep, resources=factors), change=change),),
+        change=change,
+        evidence=(
+            derived(
+                "accesses that vectors replace / instructions executed", share(count, work.total_executed)
+            ),
+            *evidence(work, metrics.BUSY["lsu"][0]),
+        ),
+        attributed=work.executed * (1.0 - keep),
+        rank=SPECIFIC if narrowest < FULL_WORD else LATENCY,
+        follows=True,
+        yields=0.5 if narrowest < FULL_WORD else 0.3,
+    )
+
+
+def _own_vectors(work: Work) -> tuple[Array, int]:
+    """Share of each access that stays where vectors bring what lies side by side for a thread, and the widest of them.
+
+    Side by side are loads whose addresses differ by a constant, and those of a loop's rounds where the address moves
+    by as much as the loads of a round read.
+    """
+    code = work.code
+    assert code is not None
+    keep, widest = keep_of(work), 0
+    fields: dict[tuple[object, int, Loop | None, bool], list[Form]] = {}
+    runs: dict[tuple[object, int, Loop, bool, float], list[Form]] = {}
+    for index, one in checked_forms(work).items():
+        form, line = one.form, work.sass[index]
+        plain = form.space == "global" and not line.is_atomic and line.opcode != "LDGSTS"
+        plain &= not (line.guard and line.is_store)
+        if plain and 0 < form.width < WIDE and form.kind != UNKNOWN and form.parameters:
+            loop = code.loop_of(index)
+            fields.setdefault((form.base, form.width, loop, line.is_store), []).append(form)
+            if loop is not None and not line.guard:
+                often = float(work.executed[index])
+                runs.setdefault((form.base, form.width, loop, line.is_store, often), []).append(form)
+    for forms in fields.values():
+        size = _vector(aligned(forms[0]))
+        vectors: dict[int, list[int]] = {}
+        for form in forms:
+            vectors.setdefault(constant(form) // size, []).append(form.index)
+        for rows in vectors.values():
+            times = work.executed[rows]
+            keep[rows] = float(times.max()) / float(times.sum())
+            widest = max(widest, size if len(rows) > 1 else 0)
+    for (_, width, loop, *_), forms in runs.items():
+        places = sorted({constant(form) for form in forms})
+        span = len(places) * width
+        size = _vector(gcd(aligned(forms[0], loop), places[0]))
+        if forms[0].step(loop) in (span, -span) and span == places[-1] - places[0] + width < size:
+            keep[[form.index for form in forms]] = span / size / len(forms)
+            widest = max(widest, size)
+    return keep, widest
+
+
+def _vector(multiple: int) -> int:
+    """Bytes of the widest access to addresses that are all multiples of this."""
+    return min(WIDE, multiple & -multiple)
 
 
 def _widths(work: Work) -> Array:

@@ -21,7 +21,7 @@ from gemmprof.analysis.explanation.candidate import (
 )
 from gemmprof.analysis.explanation.causes.access import REDUNDANT, WIDE, address_registers, computing
 from gemmprof.analysis.explanation.code import latency
-from gemmprof.analysis.explanation.code.address_forms import LOOK_UP, Form, checked_forms
+from gemmprof.analysis.explanation.code.address_forms import LOOK_UP, Form, checked_forms, constant
 from gemmprof.analysis.explanation.code.attribution import LONG
 from gemmprof.analysis.explanation.code.roles import tensor_copies
 from gemmprof.analysis.explanation.demands.footprint import AXES, Reuse, arrays, counting, serving
@@ -444,7 +444,7 @@ def _as_records(work: Work, flows: Traffic) -> Candidate | None:
         if count < 2:
             continue
         record = 1 << (count * width - 1).bit_length()
-        places = sorted({_constant(form) for form in several[0]})
+        places = sorted({constant(form) for form in several[0]})
         before, after = (
             sum(1.0 + (extent - size) / SECTOR if size < SECTOR else extent / SECTOR for extent in extents)
             for size, extents in (
@@ -491,11 +491,6 @@ def _as_records(work: Work, flows: Traffic) -> Candidate | None:
         ),
         attributed=np.where(looked_up, work.global_sectors, 0.0),
     )
-
-
-def _constant(form: Form) -> int:
-    number = form.address.terms.get((), 0)
-    return number if isinstance(number, int) else int(number[0])
 
 
 def _extents(places: list[int], width: int, size: int) -> list[float]:

@@ -165,13 +165,28 @@ def _kind(address: Value, loop: Loop | None) -> str:
     return STRIDED
 
 
-def _granule(form: Form) -> int:
+def constant(form: Form) -> int:
+    """The number in the first thread's address."""
+    number = form.address.terms.get((), 0)
+    return number if isinstance(number, int) else int(number[0])
+
+
+def aligned(form: Form, walked: Loop | None = None) -> int:
+    """Bytes that all threads' addresses are a multiple of, but for the constant; a loop's steps are left out."""
+    number = form.address.terms.get((), 0)
+    found = _granule(form, walked)
+    return found if isinstance(number, int) else gcd(found, int(np.gcd.reduce(number - number[0])))
+
+
+def _granule(form: Form, walked: Loop | None = None) -> int:
     """Bytes that the address of the first thread is a multiple of, as far as the code tells."""
     found = ALLOCATION
     for factors, one in form.address.terms.items():
         if not factors or (
             len(factors) == 1 and factors[0].kind == "parameter" and isinstance(one, int) and one == 1
         ):
+            continue
+        if walked is not None and len(factors) == 1 and factors[0].name == walked.first:
             continue
         found = gcd(found, one if isinstance(one, int) else int(np.gcd.reduce(one)))
     return max(1, found)
@@ -200,8 +215,7 @@ def touched(form: Form, size: int) -> Touched | None:
     offsets = np.zeros(1, dtype=np.int64) if form.kind == UNIFORM else form.offsets
     if offsets is None:
         return None
-    number = form.address.terms.get((), 0)
-    begin = int(number if isinstance(number, int) else number[0])
+    begin = constant(form)
     granule = _granule(form)
     rows = _rows(offsets)[:8]
     return _touched(

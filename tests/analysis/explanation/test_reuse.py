@@ -8,9 +8,10 @@ from functools import cache
 import pytest
 from recorded_data import DATA
 
-from gemmprof.analysis.explanation.causes.access import uncoalesced_access
+from gemmprof.analysis.explanation.causes.access import narrow_access, uncoalesced_access
 from gemmprof.analysis.explanation.causes.reuse import cache_locality, redundant_loads
 from gemmprof.analysis.explanation.causes.shared import local_memory
+from gemmprof.analysis.explanation.code.address_forms import LOOK_UP, checked_forms
 from gemmprof.analysis.explanation.demands.footprint import arrays
 from gemmprof.analysis.explanation.demands.time_model import TimeModel
 from gemmprof.analysis.explanation.demands.work import Work, work
@@ -64,6 +65,13 @@ def test_a_loop_that_an_address_does_not_follow_loads_the_same_again() -> None:
 @pytest.mark.parametrize(
     ("name", "cause", "variant", "side"),
     [
+        ("rgb_to_grey_bytes", narrow_access, "16 bytes a thread", "words"),  # three bytes a pixel, one by one
+        (
+            "bias_gelu_index64",
+            narrow_access,
+            "16 bytes a thread",
+            "four",
+        ),  # the bias is the same for all rows
         ("big_multiply_local_array", local_memory, "values in registers", "unrolled"),
         ("layer_norm_three_passes", redundant_loads, "kept in registers", "registers"),
         ("triton_cross_entropy_passes", redundant_loads, "one pass", "online"),
@@ -79,3 +87,23 @@ def test_a_variant_brings_what_it_brought(name: str, cause: object, variant: str
     (candidate,) = cause(found)
     (one,) = (one for one in candidate.variants if one.name.startswith(variant))
     assert TimeModel(found).saves(one.fix) == pytest.approx(saved[side], abs=0.1)
+
+
+def test_fields_that_a_thread_reads_side_by_side_are_one_vector() -> None:
+    structures, _ = study(
+        "sph_density_structures"
+    )  # four floats of a structure of 64 bytes, looked up one by one
+    (candidate,) = narrow_access(structures)
+    (vectors,) = (one for one in candidate.variants if one.name == "vectors of 16 bytes")
+    assert vectors.fix.keep is not None
+    looked_up = [one.form.index for one in checked_forms(structures).values() if one.form.kind == LOOK_UP]
+    assert looked_up
+    assert vectors.fix.keep[looked_up].max() <= 1 / 3
+
+
+def test_bytes_that_a_thread_walks_along_come_sixteen_at_a_time() -> None:
+    strings, _ = study("like_bytes")  # strings of 64 bytes, one a thread
+    (candidate,) = narrow_access(strings)
+    (vectors,) = (one for one in candidate.variants if one.name == "vectors of 16 bytes")
+    assert vectors.fix.keep is not None
+    assert vectors.fix.keep.min() == pytest.approx(1 / 16)
