@@ -341,9 +341,30 @@ _OPERATORS = tuple(
 )  # fmt: skip
 
 
+# Share of the instructions that only copy a register, from which on nobody optimised the code: of 316 recorded kernels
+# the most have 13 %, of eleven compiled with -G the fewest 36 %. Shorter code than that many instructions says nothing.
+COPIES, CODE = 0.25, 64
+_COPY = re.compile(
+    r"(?:@!?U?P\d\s+)?(?:MOV R\d+, R\d+|IADD3 R\d+, R\d+, RZ, RZ|IMAD\.MOV(?:\.U32)? R\d+, RZ, RZ, R\d+)\s*;?\s*$"
+)
+
+
+def is_debug_build(profile: KernelProfile) -> bool:
+    """Whether the code was compiled for a debugger (-G), without optimisation."""
+    code = profile.source.instructions
+    if len(code) < CODE or not owner_of(profile).editable:
+        return False
+    return sum(bool(_COPY.match(one.sass)) for one in code) >= COPIES * len(code)
+
+
 def levers(profile: KernelProfile) -> tuple[str, ...]:
     """What can be changed about the call besides the findings, a sentence each: how much it brings is not known."""
     owner, name = owner_of(profile), profile.name
+    if is_debug_build(profile):
+        return (
+            "A debug build: its code is not optimised (nvcc -G). Compile without -G (-lineinfo keeps the lines) and "
+            "profile again: what holds this code back says nothing of the optimised one.",
+        )
     if owner.key == "torch":
         said = next((sentence for pattern, sentence in _OPERATORS if pattern.search(name)), "")
         return (said,) if said else ()

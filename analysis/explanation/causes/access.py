@@ -405,6 +405,7 @@ def _narrow(work: Work) -> Mask:
         rows = list(one.rows)
         if len(rows) > 1 and one.dense >= FILLED and one.width < WIDE:
             narrow[rows] |= kind[rows] & (work.executed[rows] > 0)
+    narrow &= ~_across_rounds(work)
     narrow &= ~_already_wide(work, narrow)
     return narrow & ~_overlapping(work, narrow)
 
@@ -424,6 +425,22 @@ def _overlapping(work: Work, narrow: Mask) -> Mask:
     missed = traffic(work).missed
     if missed and float(work.global_ideal[unknown].sum()) > REDUNDANT * missed:
         found |= unknown
+    return found
+
+
+def _across_rounds(work: Work) -> Mask:
+    """Accesses of loops whose rounds cannot change places, and which step over whole rows: a thread that took four
+    columns would take them from three others. Where rounds go on along the row, wider ones are fewer rounds.
+    """
+    code = work.code
+    assert code is not None
+    found = code.in_order.copy()
+    for index, one in checked_forms(work).items() if found.any() else ():
+        loop = code.loop_of(index)
+        steps = [factors[0] for factors in one.form.address.terms if len(factors) == 1]
+        # A step that the launch tells (a row's length) is a product with a parameter.
+        if loop is not None and any(symbol.kind == "trip" and symbol.name == loop.first for symbol in steps):
+            found[index] = False
     return found
 
 

@@ -21,6 +21,10 @@ NEARLY_ALL = 0.95
 # How much longer than the average the busiest SM takes although all blocks do the same: they wait for one
 # memory in turn. The recorded kernels of equal blocks (tests/cuda) reach 1.18.
 SPREAD_OF_EQUALS = 1.2
+IN_ORDER = (
+    0.5  # share of the warps' time in loops whose rounds cannot change places, from which on they decide
+)
+WARP = 32.0
 ALMOST = 0.95  # blocks for each SM from which on a grid is small for its warps, not for its blocks
 # Cycles of the longest block of a small grid over those of the average one, from which on its blocks are
 # uneven.
@@ -104,7 +108,8 @@ def uneven_work(work: Work) -> Iterator[Candidate]:
     if dealt is None:
         return
     if dealt.blocks < work.sms:
-        yield from _small_grid(work, dealt)
+        if _divisible(work):
+            yield from _small_grid(work, dealt)
         return
     # An SM that is given a block more than another works for a block longer.
     even = dealt.blocks / work.sms
@@ -117,6 +122,19 @@ def uneven_work(work: Work) -> Iterator[Candidate]:
         yield from _uneven_share(work, dealt, even)
     else:
         yield from _unequal_blocks(work, dealt)
+
+
+def _divisible(work: Work) -> bool:
+    """Whether more blocks would have something to do at the same time: a warp of accesses for each SM, and no loop
+    in which warps mostly wait for the round before.
+    """
+    if work.code is None:
+        return True
+    accesses = work.where(lambda line: line.space == "global")
+    if accesses.any() and float(work.threads[accesses].max()) < WARP * work.sms:
+        return False
+    waits = work.attributed_total
+    return float(waits[work.code.in_order].sum()) <= IN_ORDER * max(float(waits.sum()), 1e-9)
 
 
 def _small_grid(work: Work, dealt: _Dealt) -> Iterator[Candidate]:
@@ -216,22 +234,20 @@ def _unequal_blocks(work: Work, dealt: _Dealt) -> Iterator[Candidate]:
     warps = gap if lives > SHORT_BLOCK and gap > 1.15 else 1.0
     if waves > 1.0 and tail > 1.1:
         warps = max(1.0, warps / tail)
-    equal = _equal_shares(work)
-    if equal:
+    if _equal_shares(work):
         # Nobody ends early for want of work: what leaves warps out is another cause's.
         warps = 1.0
-    if imbalance < (SPREAD_OF_EQUALS if equal else UNEVEN) and warps <= 1.0:
+    # From cycles alone uneven work is not told from equal blocks that memory answers in turn.
+    if imbalance < SPREAD_OF_EQUALS and warps <= 1.0:
         return
-    cause = "workload_imbalance"
-    if waves > 1.0 and tail >= 0.8 * gap and imbalance < 1.15 and warps <= 1.0 and tail > 1.1:
-        cause = "tail_effect"
+    even = 1.0 if imbalance >= SPREAD_OF_EQUALS else imbalance
     yield Candidate(
-        cause=cause,
+        cause="workload_imbalance",
         variants=(
             Variant(
                 "equal shares",
-                Fix(imbalance=1.0, warps=warps),
-                cautious=Fix(imbalance=1.0 + 0.4 * (imbalance - 1.0), warps=1.0 + 0.5 * (warps - 1.0)),
+                Fix(imbalance=even, warps=warps),
+                cautious=Fix(imbalance=even + 0.4 * (imbalance - even), warps=1.0 + 0.5 * (warps - 1.0)),
             ),
         ),
         change=(

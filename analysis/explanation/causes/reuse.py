@@ -57,6 +57,7 @@ def redundant_loads(work: Work) -> Iterator[Candidate]:
         return
     flows = traffic(work)
     loads = work.where(lambda line: line.is_load and line.space == "global") & (work.executed > 0)
+    loads &= ~work.code.chased  # a list's next place is nowhere else
     # Generic loads that touched no sector read shared memory (WMMA's do), which others write between two of them.
     loads &= ~(work.where(lambda line: line.opcode == "LD") & (work.global_ideal == 0))
     asked = float(work.global_ideal[loads].sum())
@@ -246,13 +247,20 @@ def _more_outputs(work: Work, known: Sequence[Reuse]) -> Iterator[Variant]:
     """A thread does the work of several neighbours, which load much of the same."""
     launch = work.profile.launch
     distinct = sum(one.thread for one in known)
+    # A load of one word for a whole warp is a sector of many: that it serves neighbours, too, saves little.
+    sectors = [
+        share(float(work.global_ideal[list(one.rows)].sum()), float(work.executed[list(one.rows)].sum()))
+        for one in known
+    ]
+    moved = sum(each * one.thread for each, one in zip(sectors, known, strict=True))
     best: tuple[float, str] | None = None
     for number, axis in enumerate(AXES):
         if launch.grid[number] * launch.block[number] < 2 * OUTPUTS or not all(
             (axis, OUTPUTS) in one.outputs for one in known
         ):
             continue
-        stays = share(sum(one.outputs[axis, OUTPUTS] for one in known), OUTPUTS * distinct)
+        left = sum(each * one.outputs[axis, OUTPUTS] for each, one in zip(sectors, known, strict=True))
+        stays = share(left, OUTPUTS * moved)
         if best is None or stays < best[0]:
             best = stays, axis
     if best is None or best[0] > LOADED_AGAIN:
@@ -403,7 +411,10 @@ def cache_locality(work: Work) -> Iterator[Candidate]:
     accessible = work.number(metrics.ACCESSIBLE_BYTES)
     footprint = accessible / SECTOR if accessible else None
     found = None
-    if footprint and flows.dram_read > AGAIN * footprint:
+    # What a request touches beyond its bytes is fetched again because of that (`uncoalesced_access`).
+    loads = _global_loads(work)
+    wasted = max(1.0, share(float(work.global_sectors[loads].sum()), float(work.global_ideal[loads].sum())))
+    if footprint and flows.dram_read > AGAIN * footprint * wasted:
         found = _read_again(work, flows, footprint)
     elif flows.dram_read and flows.missed >= SHARED_SECTORS * flows.dram_read:
         busy = max(

@@ -133,7 +133,10 @@ def _chained(work: Work) -> Mask:
     """Instructions that read what one of the two just before them wrote."""
     lines = work.sass
     found = np.zeros(len(lines), dtype=bool)
+    in_order = work.code.in_order if work.code is not None else found
     for index, line in enumerate(lines):
+        if in_order[index]:
+            continue  # what each round makes of the last one's result has no second chain
         before = {
             name for other in lines[max(0, index - 2) : index] if not other.space for name in other.writes
         }
@@ -155,7 +158,7 @@ def memory_latency(work: Work) -> Iterator[Candidate]:
     waits = work.attributed.get(attribution.LONG)
     if waits is None or float(waits.sum()) < 0.1:
         return
-    loads = work.where(lambda line: line.long_latency and not line.is_atomic)
+    loads = work.where(lambda line: line.long_latency and not line.is_atomic) & ~work.code.chased
     part = float(waits[loads].sum())
     if part < 0.1:
         return

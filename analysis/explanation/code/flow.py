@@ -8,14 +8,16 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
+from typing import cast
 
 import numpy as np
 import numpy.typing as npt
 
 from gemmprof.analysis.explanation.code.sass import JUMPS, TARGET, Sass, parse
+from gemmprof.analysis.opcodes import MATH_CLASSES
 from gemmprof.model import Instruction
 
 SEARCH = 400  # instructions that a backward search looks at before it gives up
@@ -138,6 +140,52 @@ class Program:
             self._spread(found, inside)
             self.masks[key] = np.array(found, dtype=bool)
         return self.masks[key]
+
+    @cached_property
+    def in_order(self) -> npt.NDArray[np.bool_]:
+        """Instructions of loops whose rounds cannot change places: each stores what it makes of the last one's result
+        (a filter over time, a scan), or finds its load's place in what the last one loaded (a list).
+        """
+        found = np.zeros(len(self.sass), dtype=bool)
+        for loop in self.loops:
+            if not found[loop.first : loop.last + 1].all() and self._is_in_order(loop):
+                found[loop.first : loop.last + 1] = True
+        return found
+
+    @cached_property
+    def chased(self) -> npt.NDArray[np.bool_]:
+        """Loads that find their place in what they loaded the round before."""
+        found = np.zeros(len(self.sass), dtype=bool)
+        for loop in self.loops:
+            for at in self._carried(loop):
+                found[at] |= self.sass[at].is_load and self.sass[at].space != "constant"
+        return found
+
+    def _is_in_order(self, loop: Loop) -> bool:
+        inside = range(loop.first, loop.last + 1)
+        if any(self.chased[at] for at in inside):
+            return True
+        found = [False] * len(self.sass)
+        for at in self._carried(loop):
+            # What counts rounds and moves places on is carried, too.
+            found[at] = self.sass[at].instruction_class in MATH_CLASSES
+        if not any(found):
+            return False
+        self._spread(found, inside)
+        return any(found[at] and self.sass[at].is_store for at in inside)
+
+    def _carried(self, loop: Loop) -> tuple[int, ...]:
+        """Instructions of a loop that need, round after round, their own result."""
+        if loop not in self.kept:
+            inside = range(loop.first, loop.last + 1)
+            after: dict[int, set[int]] = {at: set() for at in inside}
+            for at in inside:
+                for name in self.sass[at].reads:
+                    for source in self.producers(at, name):
+                        if source in loop:
+                            after[source].add(at)
+            self.kept[loop] = tuple(at for at in inside if _reaches(after, at))
+        return cast("tuple[int, ...]", self.kept[loop])
 
     def _spread(self, found: list[bool], places: range) -> None:
         """Mark what reads something marked, until nothing is new."""
@@ -268,6 +316,19 @@ class Program:
 
 # What gives a value that its registers alone do not tell.
 _EXCHANGES = frozenset({"SHFL", "VOTE", "VOTEU", "MATCH", "REDUX", "CALL", "CS2R", "RED", "ATOM"})
+
+
+def _reaches(after: Mapping[int, Iterable[int]], start: int) -> bool:
+    """Whether a way leads from a place back to it."""
+    waiting, seen = [start], set()
+    while waiting:
+        for next_one in after[waiting.pop()]:
+            if next_one == start:
+                return True
+            if next_one not in seen:
+                seen.add(next_one)
+                waiting.append(next_one)
+    return False
 
 
 def _differs(line: Sass) -> bool:

@@ -8,14 +8,16 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from recorded_data import ReadRecorded
+from recorded_data import DATA, ReadRecorded
 
 from gemmprof import metrics
 from gemmprof.analysis.explanation import explain
 from gemmprof.analysis.explanation.causes import CAUSES, definition
 from gemmprof.analysis.explanation.demands.time_model import NOTHING, Fix, TimeModel
 from gemmprof.analysis.explanation.demands.work import work
+from gemmprof.analysis.explanation.levers import is_debug_build
 from gemmprof.analysis.inputs.owners import owner_of
+from gemmprof.analysis.reading.report import read_report
 from gemmprof.analysis.whole.spans import idle_share
 from gemmprof.model import Explanation, Finding, KernelProfile, MetricValue
 from gemmprof.runs.directory import load_recorded_run
@@ -56,7 +58,6 @@ def first(explanation: Explanation) -> Finding:
         ("flaws_divergence", "divergent_branches", 0, "branch_divergence", None),
         ("flaws_spills", "spilled_registers", 0, "local_memory", 14),
         ("flaws_spills", "local_array", 0, "local_memory", None),
-        ("flaws_occupancy", "tiny_grid", 0, "small_grid", None),
         ("flaws_other_memory", "divergent_constants", 0, "constant_divergence", None),
         ("flaws_async_copy", "matrix_load", 1, "shared_bank_conflicts", None),
     ],
@@ -106,6 +107,57 @@ def test_what_cannot_be_told_from_nothing_is_not_said(recorded: ReadRecorded, re
         for finding in explain(profile).findings:
             assert finding.saves > 0.04, "half of the narrowest interval"
             assert finding.cause != "launch_overhead" or not owner_of(profile).editable
+
+
+@pytest.mark.parametrize(
+    ("part", "function", "refuted"),
+    [
+        (
+            "part3",
+            "ema",
+            {"small_grid", "narrow_access"},
+        ),  # a filter over time: its rounds cannot change places
+        (
+            "part7",
+            "embedding_block",
+            {"redundant_loads"},
+        ),  # one index a block serves neighbours, its rows do not
+        ("part6", "thomas", {"cache_locality"}),  # read again for what each request touches beyond its bytes
+    ],
+)
+def test_what_a_study_plainly_is_not(part: str, function: str, refuted: set[str]) -> None:
+    profiles = read_report(DATA / "variants" / "h200" / f"{part}.ncu-rep.xz")
+    (found, *_) = [one for one in profiles if one.function_name == function]
+    causes = {finding.cause for finding in explain(found).findings}
+    assert not causes & refuted
+
+
+def test_a_list_is_followed_one_element_at_a_time(recorded: ReadRecorded) -> None:
+    """More blocks, or more loads in flight, would wait for the element before as well."""
+    causes = {one.cause for one in explain(launch(recorded, "flaws_occupancy", "tiny_grid")).findings}
+    assert not causes & {"small_grid", "memory_latency", "redundant_loads", "instruction_latency"}
+
+
+def test_equal_shares_of_a_grid_are_not_uneven(recorded: ReadRecorded) -> None:
+    histogram = launch(recorded, "flaws_atomics", "shared_histogram")
+    assert 1.1 < work(histogram).imbalance < 1.2
+    assert "workload_imbalance" not in {one.cause for one in explain(histogram).findings}
+
+
+def test_a_debug_build_is_said_once_and_nothing_else(recorded: ReadRecorded) -> None:
+    good = launch(recorded, "ladder_simple", "gemm_naive")
+    code = good.source.instructions
+    # nvcc -G moves each value through registers of its own: of every instruction's result another one.
+    copied = [replace(one, sass="MOV R4, R5") if at % 3 == 1 else one for at, one in enumerate(code)]
+    slow = replace(good, source=replace(good.source, instructions=tuple(copied)))
+    assert explain(good).findings and not explain(good).levers
+    found = explain(slow)
+    assert not found.findings and found.at_limit is None
+    assert len(found.levers) == 1 and "-G" in found.levers[0]
+
+
+def test_no_recorded_code_is_called_a_debug_build(recorded: ReadRecorded, report_name: str) -> None:
+    assert not any(map(is_debug_build, recorded(report_name, source=True)))
 
 
 def test_multiprocessors_without_a_block_are_not_idle_time(recorded: ReadRecorded) -> None:
