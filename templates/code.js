@@ -50,8 +50,8 @@
       this.line = unpack(data.line);
       this.ownFile = unpack(data.own_file);
       this.ownLine = unpack(data.own_line);
-      this.inlined = data.inlined ?? [];
-      this.chain = data.chain ? unpack(data.chain) : null;
+      this.inlined = data.inlined;
+      this.chain = unpack(data.chain);
       this.jumps = data.jumps;
       this.access = data.access;
       this.accesses = unpack(data.accesses);
@@ -71,8 +71,8 @@
       };
       for (let index = 0; index < this.sass.length; index += 1) {
         put(this.file[index], this.line[index], index);
-        if (this.chain) for (const [file, line] of this.inlined[this.chain[index]] ?? []) put(file, line, index);
-        else if (this.ownFile[index] !== this.file[index] || this.ownLine[index] !== this.line[index]) put(this.ownFile[index], this.ownLine[index], index);
+        for (const [file, line] of this.inlined[this.chain[index]]) put(file, line, index);
+        if (this.ownFile[index] !== this.file[index] || this.ownLine[index] !== this.line[index]) put(this.ownFile[index], this.ownLine[index], index);
       }
     }
     of(heat, indices) {
@@ -159,7 +159,8 @@
     const own = code.files.length ? code.files.findIndex((file) => file.own) : -1;
     const state = {
       heat: code.heats.some((heat) => heat.key === "samples" && heat.total) ? code.heat.get("samples") : code.heat.get("executed") ?? code.heats[0],
-      columns: new Set(), file: Math.max(0, own), order: code.sass.map((_, index) => index), sorted: false,
+      // On a phone the code itself comes first; a column is a tap away.
+      columns: new Set(matchMedia("(max-width: 40rem)").matches ? [] : code.plain.filter((heat) => heat.key === "live").map((heat) => heat.key)), file: Math.max(0, own), order: code.sass.map((_, index) => index), sorted: false,
       chosen: null, linkedLines: new Set(), linkedSass: new Set(), found: null,
     };
     const at = (name) => root.querySelector(`[data-part="${name}"]`);
@@ -193,7 +194,7 @@
     const heads = (pane, first, last) => {
       const names = [first, state.heat.title, ...(code.stalls.length ? ["Waits"] : []), ...[...state.columns].map((key) => code.heat.get(key).title), last];
       pane.head.replaceChildren(...names.map((name, place) => element("span", place && place < names.length - 1 && name !== "Waits" ? "code-n" : "", name)));
-      const wide = [...state.columns].map(() => " 8.5ch").join("");
+      const wide = [...state.columns].map((key) => ` ${Math.max(6, Math.min(9, code.heat.get(key).title.length + 1))}ch`).join("");
       pane.box.style.setProperty("--columns", `${first === "Line" ? "5ch" : "calc(6ch + 26px)"} 8.5ch${code.stalls.length ? " 3.7rem" : ""}${wide} minmax(var(--code-width), 1fr)`);
     };
     const text = (made, words) => {
@@ -352,7 +353,7 @@
         if (chosen.from === chosen.to && words) title.append(` ${words}`);
         if (chosen.from === chosen.to && code.file[chosen.from] >= 0) {
           title.append(" of ", place(code.file[chosen.from], code.line[chosen.from]));
-          const chain = code.chain ? code.inlined[code.chain[chosen.from]] ?? [] : [];
+          const chain = code.inlined[code.chain[chosen.from]];
           for (const [file, line, name] of chain) title.append(name ? ` in ${name}, inlined at ` : " inlined at ", place(file, line));
         }
       } else {
@@ -386,7 +387,7 @@
       const parts = new Map();
       for (const index of indices) {
         if (code.file[index] === chosen.file && code.line[index] >= chosen.from && code.line[index] <= chosen.to) continue;
-        const chain = code.chain ? code.inlined[code.chain[index]] ?? [] : [];
+        const chain = code.inlined[code.chain[index]];
         const depth = chain.findIndex(([file, line]) => file === chosen.file && line >= chosen.from && line <= chosen.to);
         const path = [[code.file[index], code.line[index], chain[0]?.[2]]];
         for (let step = 0; step < depth; step += 1) path.push([chain[step][0], chain[step][1], chain[step + 1]?.[2]]);
@@ -534,6 +535,7 @@
       const label = element("label"), box = element("input");
       box.type = "checkbox";
       box.value = heat.key;
+      box.checked = state.columns.has(heat.key);
       label.title = heat.tip;
       label.append(box, ` ${heat.title}`);
       box.addEventListener("change", () => { state.columns[box.checked ? "add" : "delete"](heat.key); refresh(); });

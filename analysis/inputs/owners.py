@@ -189,14 +189,14 @@ def _of_cutlass(name: str) -> str:
 def _head(name: str) -> str:
     """The name up to its first template argument or parameter, without what says nothing of whose it is."""
     if name.startswith("_Z"):
-        return _unmangled(name)
+        return unmangled(name)
     shorter = _SILENT.sub("", name)
     while shorter != name:
         name, shorter = shorter, _SILENT.sub("", shorter)
     return re.split(r"[<(]", name, maxsplit=1)[0]
 
 
-def _unmangled(name: str) -> str:
+def unmangled(name: str) -> str:
     """Namespaces and function of a mangled name: ``_ZN3cub12SomethingI…`` is ``cub::Something``."""
     position = 3 if name.startswith("_ZN") else 2
     parts = []

@@ -119,7 +119,7 @@ class Lookup:
                     major, minor = profile.device.compute_capability
                     instructions = ()
                     unread = f"Nsight Compute's library does not know the code of compute capability {major}.{minor}"
-                self._sources[key] = Source(instructions, module.files, base, unread)
+                self._sources[key] = Source(instructions, module.files, base, unread, module.line_table)
             except ReportError as error:
                 self._sources[key] = Source(
                     (), module.files, base, "; ".join((error.found, *error.remedies[:1]))

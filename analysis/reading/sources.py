@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import hashlib
-import struct
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from gemmprof import metrics as m
 from gemmprof.analysis.reading.frame import Frame
-from gemmprof.model import KernelProfile
+from gemmprof.analysis.reading.line_table import line_table_of, sections_of
+from gemmprof.model import KernelProfile, LineTable
 from gemmprof.ncurep import ncu_messages_pb2 as messages
 from gemmprof.ncurep.ncu_frame import Item
 from gemmprof.ncurep.wire import MAX_BYTES, WireError, decode, decode_strictly, varint
@@ -19,14 +19,10 @@ INSTRUCTION_BYTES = 16
 
 _MAX_INSTRUCTIONS = 1 << 20
 _HEAD_BYTES = 16
-_TEXT = b".text."
+_TEXT = ".text."
 _LINE_TABLE, _PYTHON_FILE = b".debug_line\0", b".py\0"
-# Names of kernels longer than this are not searched for their end, however many sections there are.
-_MAX_NAME_BYTES = 1 << 16
 _REFERENCE_TAG = b"\x08"
 _MAX_CODE_BYTES = 1 << 30
-_ELF_HEADER = struct.Struct("<16sHHIQQQIHHHHHH")
-_SECTION_HEADER = struct.Struct("<IIQQQQIIQQ")
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +37,7 @@ class Module:
         function_digests: fingerprint of the machine code of each function by mangled name: neither names nor line
             numbers are in it.
         lines: language of the files that the line table names: ``python``, ``c``, or '' without one.
+        line_table: which calls were inlined; None without one.
     """
 
     code_bytes: Mapping[str, int]
@@ -49,6 +46,7 @@ class Module:
     digest: str
     function_digests: Mapping[str, str] = field(default_factory=dict)
     lines: str = ""
+    line_table: LineTable | None = None
 
 
 def source_index(frame: Frame) -> dict[tuple[int, int], list[Item]]:
@@ -88,7 +86,7 @@ def read_module(frame: Frame, items: Iterable[Item]) -> Module:
     files: dict[str, str] = {}
     function_digests: dict[str, str] = {}
     items = tuple(items)
-    lines = ""
+    lines, line_table = "", None
     digest = hashlib.sha256()
     for item in items:
         data = frame.read(item.start, item.end)
@@ -104,37 +102,20 @@ def read_module(frame: Frame, items: Iterable[Item]) -> Module:
             digest.update(binary)
             if _LINE_TABLE in binary:
                 lines = "python" if _PYTHON_FILE in binary else "c"
+                line_table = line_table_of(binary)
         for content in found.files:
             for file in decode(messages.SourceFiles, content, most=MAX_BYTES).entries:
                 files[file.path] = file.content.decode("utf-8", "replace")
-    return Module(code_bytes, files, items, digest.hexdigest(), function_digests, lines)
+    return Module(code_bytes, files, items, digest.hexdigest(), function_digests, lines, line_table)
 
 
 def code_spans(cubin: bytes) -> dict[str, tuple[int, int]]:
     """Begin and size of each function's code in a cubin, by mangled name; {} if it is no ELF."""
-    if not cubin.startswith(b"\x7fELF\x02\x01") or len(cubin) < _ELF_HEADER.size:
-        return {}
-    header = _ELF_HEADER.unpack_from(cubin)
-    table, entry_size, count, names_index = header[6], header[11], header[12], header[13]
-    if entry_size != _SECTION_HEADER.size or table + _SECTION_HEADER.size > len(cubin):
-        return {}
-    first = _SECTION_HEADER.unpack_from(cubin, table)
-    # From 65,280 sections on, the true counts stand in the first section header.
-    count = count or first[5]
-    names_index = first[6] if names_index == 0xFFFF else names_index
-    if table + count * entry_size > len(cubin) or names_index >= count:
-        return {}
-    sections = list(_SECTION_HEADER.iter_unpack(cubin[table : table + count * entry_size]))
-    names_at = sections[names_index][4]
-    spans: dict[str, tuple[int, int]] = {}
-    for section in sections:
-        start = names_at + section[0]
-        if not cubin.startswith(_TEXT, start) or section[4] + section[5] > len(cubin):
-            continue
-        end = cubin.find(b"\0", start, start + _MAX_NAME_BYTES)
-        if end >= 0:
-            spans[cubin[start + len(_TEXT) : end].decode("utf-8", "replace")] = (section[4], section[5])
-    return spans
+    return {
+        name.removeprefix(_TEXT): (begin, end - begin)
+        for name, (begin, end) in sections_of(cubin).items()
+        if name.startswith(_TEXT)
+    }
 
 
 def addresses(profile: KernelProfile, module: Module) -> tuple[int, list[int]]:

@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 from gemmprof import metrics
 from gemmprof.analysis.figure import traced
+from gemmprof.analysis.reading.line_table import Call, inlined_calls
 from gemmprof.analysis.sections.by_line import (
     ACCESS_OPERATIONS,
     MEMORY_SPACES,
@@ -21,9 +22,11 @@ from gemmprof.analysis.sections.by_line import (
     by_address,
     first_by_address,
     flags,
+    is_users,
+    own_lines,
     total,
 )
-from gemmprof.model import KernelProfile, NotCollected
+from gemmprof.model import KernelProfile, LineTable, NotCollected
 
 NAME = "source_view"
 TITLE = "Source"
@@ -168,6 +171,7 @@ class SourceView:
         files: path to the whole text of the source files that the report carries (those with text only).
         totals: sums over all instructions.
         sampling_interval_cycles: cycles between two samples of one scheduler, None if unknown.
+        line_table, function: what tells which calls were inlined, and the kernel's mangled name in it.
     """
 
     sass: tuple[SassLine, ...]
@@ -177,6 +181,28 @@ class SourceView:
     files: Mapping[str, str]
     totals: Counters
     sampling_interval_cycles: int | None = None
+    line_table: LineTable | None = None
+    function: str = ""
+
+    def inlined(self) -> list[tuple[Call, ...]]:
+        """The calls that each instruction was inlined through, innermost first; () where none is known."""
+        found = inlined_calls(self.line_table, self.function)
+        return [found.get(item.offset, ()) for item in self.sass]
+
+    def own_lines(self) -> list[tuple[str, int] | None]:
+        """The user's line that each instruction counts against: its own, else that of the innermost call.
+
+        None without line information. Where the report does not say what was inlined, a header's code counts against
+        the line of the user's before it.
+        """
+        own = own_lines(self.sass)
+        for place, chain in enumerate(self.inlined()):
+            item = self.sass[place]
+            if chain and not is_users(item.file):
+                own[place] = next(
+                    ((call.file, call.line) for call in chain if is_users(call.file)), own[place]
+                )
+        return own
 
     def share(self, counters: Counters) -> float | None:
         """Per cent of all samples that fall on these counters; None without samples."""
@@ -340,6 +366,8 @@ def analyse(profile: KernelProfile) -> SourceView | NotCollected:
         files={path: text for path, text in profile.source.files.items() if text},
         totals=tables.counters(addresses),
         sampling_interval_cycles=None if interval is None else int(interval),
+        line_table=profile.source.line_table,
+        function=profile.mangled_name,
     )
 
 

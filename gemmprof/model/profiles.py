@@ -108,18 +108,35 @@ class Instruction:
 
 
 @dataclass(frozen=True, slots=True)
+class LineTable:
+    """The line table of a module's code as it stands in the report, for `analysis.reading.line_table` to read.
+
+    Attributes:
+        rows: DWARF's ``.debug_line``.
+        names: ``.debug_str``, the names of functions.
+        functions: mangled name of the function whose address is to be put at an offset of ``rows``.
+    """
+
+    rows: bytes = field(repr=False)
+    names: bytes = field(repr=False)
+    functions: Mapping[int, str] = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
 class Source:
     """SASS of the profiled function and the CUDA sources that the report carries.
 
     ``files`` maps the path on the profiling machine to the text ('' if the source was not imported).
     ``function_address`` is the PC of the first instruction. ``unread`` says why there are no instructions although the
-    report holds the code: ncu_report is not installed here, or does not know it.
+    report holds the code: ncu_report is not installed here, or does not know it. ``line_table`` tells which calls were
+    inlined; None without line information.
     """
 
     instructions: tuple[Instruction, ...] = ()
     files: Mapping[str, str] = field(default_factory=dict)
     function_address: int = 0
     unread: str = ""
+    line_table: LineTable | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,10 +10,14 @@ from collections.abc import Iterable, Mapping
 from itertools import groupby
 from typing import Annotated
 
+from gemmprof.analysis.explanation.code.flow import program
+from gemmprof.analysis.explanation.code.live import live_registers
+from gemmprof.analysis.inputs.owners import unmangled
 from gemmprof.analysis.sections import stall_reasons
-from gemmprof.analysis.sections.by_line import base_name, is_users, own_lines
+from gemmprof.analysis.sections.by_line import base_name, is_users
 from gemmprof.analysis.sections.source_view import SourceView
 from gemmprof.base.documents import Part
+from gemmprof.model import Instruction
 from gemmprof.reports.pages.code_columns import COLOURS, Column, branch, columns_of
 
 CONTEXT = 3  # lines shown around those that have instructions, in a file that is not the user's
@@ -61,6 +65,11 @@ class CodeData(Part, frozen=True):
     access: Annotated[tuple[str, ...], "what an instruction may do to memory"]
     accesses: Annotated[str, "which of them each does, packed"]
     samples: int | None
+    inlined: Annotated[
+        tuple[tuple[tuple[int, int, str], ...], ...],
+        "calls that were inlined into one another, innermost first: file, line, and the function that was called",
+    ]
+    chain: Annotated[str, "which of them each instruction came through, packed"]
 
 
 def code_data(view: SourceView, anchors: Mapping[str, str]) -> CodeData:
@@ -71,7 +80,7 @@ def code_data(view: SourceView, anchors: Mapping[str, str]) -> CodeData:
         anchors: what the ids of each file's lines begin with, by path; files come in this order.
     """
     index = {path: place for place, path in enumerate(anchors)}
-    own = own_lines(view.sass)
+    own = view.own_lines()
     at = {item.offset: item.index for item in view.sass}
     texts, jumps = [], []
     for item in view.sass:
@@ -79,6 +88,8 @@ def code_data(view: SourceView, anchors: Mapping[str, str]) -> CodeData:
         texts.append(before if target is None else f"{before}0x{target:04x}{rest}")
         if target is not None:
             jumps.append((item.index, at[target]))
+    calls = view.inlined()
+    chains = {chain: place for place, chain in enumerate(dict.fromkeys(calls))}
     access = list(dict.fromkeys(item.access for item in view.sass))
     number_of = {words: place for place, words in enumerate(access)}
     return CodeData(
@@ -94,6 +105,11 @@ def code_data(view: SourceView, anchors: Mapping[str, str]) -> CodeData:
         access=tuple(access),
         accesses=packed(number_of[item.access] for item in view.sass),
         samples=view.totals.samples,
+        inlined=tuple(
+            tuple((index.get(call.file, -1), call.line, unmangled(call.function)) for call in chain)
+            for chain in chains
+        ),
+        chain=packed(chains[chain] for chain in calls),
     )
 
 
@@ -105,6 +121,10 @@ def _heats(view: SourceView) -> Iterable[HeatData]:
     columns = columns_of(counters)
     for column in columns:
         yield _heat(column, packed(int(column.counted(one) or 0) for one in counters))
+    if any(item.sass for item in view.sass):
+        live = live_registers(program([Instruction(item.address, item.sass) for item in view.sass]))
+        tip = "Registers of a thread that hold a value still needed, worked out from the SASS; of a line the most"
+        yield HeatData("live", "Live", tip, packed(live), on=True, most=True)
     # The most frequent first, as everywhere.
     for name in view.totals.stalls:
         reason = stall_reasons.reason(name)

@@ -14,7 +14,7 @@ from typing import NamedTuple, TypeVar
 
 from markupsafe import Markup
 
-from gemmprof.analysis.sections.by_line import base_name, is_users, own_lines
+from gemmprof.analysis.sections.by_line import base_name, is_users
 from gemmprof.analysis.sections.source_view import Counters, CudaLine, SourceView
 from gemmprof.model import CodePlace
 from gemmprof.reports.pages.code_columns import Cells, Column, Mix, branch, columns_of, mix_of
@@ -126,7 +126,7 @@ class _Rolled:
     def __init__(self, view: SourceView) -> None:
         self.samples: dict[tuple[str, int], int] = {}
         self.stalls: dict[tuple[str, int], dict[str, int]] = {}
-        for instruction, own in zip(view.sass, own_lines(view.sass), strict=True):
+        for instruction, own in zip(view.sass, view.own_lines(), strict=True):
             if own is None:
                 continue
             counters = instruction.counters

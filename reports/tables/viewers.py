@@ -6,15 +6,17 @@ Both viewers read a file on the reader's own machine; nothing is sent anywhere.
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import msgspec
 
 from gemmprof import metrics
+from gemmprof.analysis.inputs.owners import unmangled
 from gemmprof.analysis.kernel_analysis import KernelAnalysis
+from gemmprof.analysis.reading.line_table import Call
 from gemmprof.analysis.sections.by_line import base_name
-from gemmprof.analysis.sections.source_view import SourceView
+from gemmprof.analysis.sections.source_view import SassLine, SourceView
 from gemmprof.analysis.sections.speed_of_light import SpeedOfLight
 from gemmprof.analysis.session import Session
 from gemmprof.base.documents import json_text
@@ -94,20 +96,11 @@ def _flame(name: str, kernel: KernelAnalysis, frames: dict[Frame, int]) -> Flame
     view = kernel.get(SourceView)
     if not isinstance(view, SourceView) or not view.totals.samples:
         return None
-    function = Frame(kernel.profile.function_name)
     stacks: dict[tuple[int, ...], int] = {}
     # Lines in their order in the file, so that the flame graph over "time" reads as the source does.
+    calls = view.inlined()
     for item in sorted(view.sass, key=lambda item: (item.file or "", item.line or 0, item.address)):
-        if item.file is None or item.line is None:
-            places = [Frame(NO_LINE), function]
-        else:
-            text = _line_of(view, item.file, item.line)
-            file = base_name(item.file)
-            places = [
-                Frame(file, item.file),
-                Frame(function.name, item.file),
-                Frame(f"{file}:{item.line} {text}".rstrip(), item.file, item.line),
-            ]
+        places = list(_places(view, kernel.profile.function_name, item, calls[item.index]))
         places.append(Frame(f"{item.offset:04x} {item.sass.strip()}".rstrip(), item.file, item.line))
         around = tuple(frames.setdefault(place, len(frames)) for place in places)
         for reason, samples in item.counters.stalls.items() or (("sampled", item.counters.samples or 0),):
@@ -115,6 +108,20 @@ def _flame(name: str, kernel: KernelAnalysis, frames: dict[Frame, int]) -> Flame
                 why = frames.setdefault(Frame(reason), len(frames))
                 stacks[*around, why] = stacks.get((*around, why), 0) + samples
     return Flame(name, sum(stacks.values()), tuple(stacks), tuple(stacks.values()))
+
+
+def _places(view: SourceView, kernel: str, item: SassLine, calls: Sequence[Call]) -> Iterator[Frame]:
+    """File, function and line of an instruction; where calls were inlined, from the kernel's own line inwards."""
+    if item.file is None or item.line is None:
+        yield Frame(NO_LINE)
+        yield Frame(kernel)
+        return
+    lines = [(item.file, item.line), *((call.file, call.line) for call in calls)]
+    functions = [*(unmangled(call.function) or "inlined" for call in calls), kernel]
+    yield Frame(base_name(lines[-1][0]), lines[-1][0])
+    for (file, line), function in zip(reversed(lines), reversed(functions), strict=True):
+        yield Frame(function, file)
+        yield Frame(f"{base_name(file)}:{line} {_line_of(view, file, line)}".rstrip(), file, line)
 
 
 def _line_of(view: SourceView, file: str, line: int) -> str:

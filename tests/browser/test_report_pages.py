@@ -310,7 +310,7 @@ def test_the_roofline_zooms_and_answers(pages: Path, browser: Any) -> None:
 def test_heat_columns_and_order_are_chosen(pages: Path, browser: Any) -> None:
     browser.open(pages / KERNEL)
     heads = f"return [...document.querySelectorAll('{SASS} .code-head span')].map(cell => cell.textContent)"
-    assert browser.script(heads) == ["Offset", "Samples", "Waits", "Instruction"]
+    assert browser.script(heads) == ["Offset", "Samples", "Waits", "Live", "Instruction"]
     choose = (
         "const heat = document.querySelector('[data-part=heat]'); heat.value = arguments[0];"
         "heat.dispatchEvent(new Event('change'))"
@@ -398,6 +398,23 @@ def long_kernel(profile: KernelProfile) -> KernelAnalysis:
     text = "\n".join(lines * (2000 // len(lines)))
     source = replace(profile.source, instructions=tuple(copies), files={file: text})
     return analyse(replace(profile, source=source, instances=instances))
+
+
+def test_inlined_functions_roll_up_to_the_callers_line(browser: Any, tmp_path: Path) -> None:
+    session = load_session([DATA / "flaws_tensor.ncu-rep.xz"])
+    render(session, tmp_path)
+    browser.open(tmp_path / "000-wmma-half.html", "tensor-cu-17")
+    tree = browser.find(".code-tree").text
+    assert "nvcuda::wmma::load_matrix_sync" in tree and "mma.hpp:" in tree
+    # A line of the header names the calls that it came through.
+    browser.script("arguments[0].click()", browser.find(".code-tree a"))
+    assert browser.find("[data-part=files]").get_property("value") != "0"
+    browser.script("arguments[0].click()", browser.find(f"{SASS} .linked .code-text"))
+    assert (
+        "in nvcuda::wmma::load_matrix_sync, inlined at tensor.cu:17"
+        in browser.find("[data-part=chosen]").text
+    )
+    assert browser.console_errors() == []
 
 
 def test_a_kernel_of_twenty_thousand_instructions_scrolls(

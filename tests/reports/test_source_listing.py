@@ -89,7 +89,7 @@ def test_the_columns_are_those_that_the_kernel_has_something_in(load: Callable[[
         assert isinstance(result, SourceView)
         return {heat.key for heat in listing(result).data.heats if not heat.key.startswith("stall:")}
 
-    always = {"samples", "executed", "threads", "thread_instructions", "not_issued"}
+    always = {"samples", "executed", "threads", "thread_instructions", "not_issued", "live"}
     assert keys("ladder_simple", 2) == always | {"sectors", "wavefronts"}
     assert "local" in keys("flaws_spills", 0) and "divergent" in keys("flaws_divergence", 0)
     assert "wavefronts" not in keys("flaws_global_access", 0)

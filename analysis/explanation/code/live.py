@@ -1,0 +1,143 @@
+"""Live registers: how many registers of a thread hold a value that is still needed, at each instruction.
+
+From the text of the SASS alone, as compilers do it: backwards from every use to what it comes from. The referee is
+``nvdisasm --print-life-ranges``, which counts what an instruction reads, writes or must leave standing.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+
+from gemmprof.analysis.explanation.code.flow import Program
+from gemmprof.analysis.explanation.code.sass import Sass
+
+_REGISTER = re.compile(r"(?<![\w.])R(\d+)\b(\.64)?")
+_SHAPE = re.compile(r"\.(\d+)x(\d+)x(\d+)")
+# Registers of a thread for A, B and the accumulators of a warp's product: PTX ISA, fragments of mma by shape.
+_MMA = {
+    ("HMMA", "16816"): (4, 2, 4),
+    ("HMMA", "1688"): (2, 1, 4),
+    ("HMMA", "1684"): (2, 1, 4),
+    ("HMMA", "884"): (2, 2, 8),
+    ("IMMA", "16832"): (4, 2, 4),
+    ("IMMA", "16816"): (2, 1, 4),
+    ("IMMA", "8816"): (1, 1, 2),
+    ("IMMA", "16864"): (4, 2, 4),
+    ("QMMA", "16832"): (4, 2, 4),
+    ("BMMA", "168256"): (4, 2, 4),
+    ("BMMA", "168128"): (2, 1, 4),
+    ("BMMA", "88128"): (1, 1, 2),
+    ("DMMA", "884"): (2, 2, 4),
+    ("DMMA", "8x8x4"): (2, 2, 4),
+    ("DMMA", "16816"): (16, 8, 8),
+}
+_WARPGROUP = ("HGMMA", "IGMMA", "QGMMA", "BGMMA")
+STACK_POINTER = 1  # R1, which the calling convention keeps for the whole kernel
+
+
+def live_registers(program: Program) -> tuple[int, ...]:
+    """Registers (R, not uniform ones) that are live at each instruction: those it reads, writes or leaves standing."""
+    reads, writes = zip(*map(_masks, program.sass), strict=True) if program.sass else ((), ())
+    after = _after(program)
+    before: list[list[int]] = [[] for _ in program.sass]
+    for index, followers in enumerate(after):
+        for follower in followers:
+            before[follower].append(index)
+    stack = 1 << STACK_POINTER
+    alive = [0] * len(program.sass)
+    waiting = dict.fromkeys(range(len(program.sass) - 1, -1, -1))
+    while waiting:
+        index = next(iter(waiting))
+        del waiting[index]
+        found = stack if not after[index] else 0
+        for follower in after[index]:
+            found |= alive[follower]
+        # A guarded write may leave the old value standing.
+        kept = found if program.sass[index].guard else found & ~writes[index]
+        if (found := kept | reads[index]) != alive[index]:
+            alive[index] = found
+            waiting.update(dict.fromkeys(before[index]))
+    return tuple((live | written).bit_count() for live, written in zip(alive, writes, strict=True))
+
+
+def _after(program: Program) -> list[list[int]]:
+    """Instructions that may run just after each one: a call goes into the function, which returns to behind it."""
+    after: list[list[int]] = [[] for _ in program.sass]
+    for index, before in enumerate(program.predecessors):
+        for source in before:
+            after[source].append(index)
+    for function in program.functions:
+        behind = [index + 1 for index in program.callers(function) if index + 1 < len(after)]
+        for index in behind:
+            after[index - 1] = [function[0]]
+        for index in range(function[0], function[1] + 1):
+            if program.sass[index].opcode == "RET":
+                after[index] = [*after[index], *behind]
+    return after
+
+
+def _masks(line: Sass) -> tuple[int, int]:
+    """Registers that an instruction reads, and those that it writes, a bit each."""
+    if line.opcode in _WARPGROUP:
+        return _warpgroup(line)
+    for (opcode, shape), widths in _MMA.items():
+        if line.opcode == opcode and shape in line.modifiers:
+            return _product(line, widths)
+    reads = _bits(line.reads)
+    for place in _pairs(line):
+        reads |= _span(line.operands[place], 2)
+    return reads, _bits(line.writes)
+
+
+def _pairs(line: Sass) -> range | tuple[int, ...]:
+    """Places of the operands that are two registers without saying so."""
+    count = len(line.operands)
+    if line.opcode == "IMAD" and ("WIDE" in line.modifiers or "HI" in line.modifiers):
+        # The sum is as wide as the result; a carry may stand behind it.
+        return tuple(place for place in range(3, count) if line.operands[place].lstrip("-~|")[:1] == "R")[:1]
+    if line.opcode == "DSETP" or (line.opcode in ("F2F", "F2I", "FRND") and line.modifiers[-1:] == ("F64",)):
+        return range(1, count)
+    if "64" in line.modifiers and line.opcode in ("MOV", "IADD", "SEL", "I2F", "ISETP"):
+        return range(1, count)
+    return ()
+
+
+def _bits(names: Iterable[str]) -> int:
+    found = 0
+    for name in names:
+        if name[0] == "R" and name[1:].isdigit():
+            found |= 1 << int(name[1:])
+    return found
+
+
+def _span(operand: str, width: int) -> int:
+    match = _REGISTER.search(operand)
+    return ((1 << width) - 1) << int(match[1]) if match is not None else 0
+
+
+def _product(line: Sass, widths: Sequence[int]) -> tuple[int, int]:
+    a, b, accumulators = widths
+    # F16 accumulators take half the room of F32's.
+    if line.opcode == "HMMA" and "F32" not in line.modifiers:
+        accumulators //= 2
+    if "TF32" in line.modifiers and "1688" in line.modifiers:
+        a, b = 2 * a, 2 * b
+    registers = [operand for operand in line.operands if _REGISTER.match(operand.lstrip("-|!"))]
+    results, *sources = registers or [""]
+    used = 0
+    for operand, width in zip(sources, (a, b, accumulators), strict=False):
+        used |= _span(operand, width)
+    return used, _span(results, accumulators)
+
+
+def _warpgroup(line: Sass) -> tuple[int, int]:
+    """wgmma: the accumulators of 64 × N over 128 threads; A from registers or, like B, from shared memory."""
+    shape = _SHAPE.search(line.full)
+    columns = int(shape[2]) if shape else 0
+    width = columns // 2 if "F32" in line.modifiers or line.opcode != "HGMMA" else columns // 4
+    used = 0
+    for place, operand in enumerate(line.operands):
+        if place and operand.startswith("R") and not operand.startswith("RZ"):
+            used |= _span(operand, 4 if place == 1 else width)
+    return used, _span(line.operands[0], width) if line.operands else 0
