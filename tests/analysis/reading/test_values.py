@@ -55,7 +55,7 @@ def check(metrics: list[bytes]) -> int:
     for data in metrics:
         expected = one_by_one(data)
         try:
-            ((scalars, instances),) = DECODER.decode([[data]])
+            ((scalars, instances, _),) = DECODER.decode([[data]])
         except WireError:
             continue  # of values by instruction more is asked than that they can be decoded
         assert expected is not None, data
