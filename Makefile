@@ -21,6 +21,9 @@ JOBS   ?= 2
 OUTPUT ?= gemmprof-report
 TESTS  ?= tests
 
+# Some images forbid Python to keep what it compiled: each of the processes that tests start would compile all of it.
+export PYTHONDONTWRITEBYTECODE =
+
 .PHONY: docs report test campaign lint test-gpu campaign-gpu record record-noise record-pairs ceilings bench clean
 
 $(BIN)/python:
