@@ -84,11 +84,10 @@ def derived(
     meaning: str = "",
     *,
     listed: bool = True,
-    digits: int | None = None,
     alone: str = "",
 ) -> Callable[[Callable[[Any], Value]], Derived[Value]]:
     """A property of a result that is a figure, computed from others."""
-    declared = Figure(title, unit, meaning, listed, digits, alone)
+    declared = Figure(title, unit, meaning, listed, None, alone)
     return lambda function: Derived(function, declared)
 
 

@@ -39,18 +39,17 @@ FP8 = make_ladder("fp8", "FP8", (FLOAT8_E4M3.name,), fp8.STAGES)
 LADDERS: tuple[Ladder, ...] = (SINGLE, HALF, FP8)
 
 
-def ladder_named(name: str, ladders: Sequence[Ladder] | None = None) -> Ladder:
+def ladder_named(name: str) -> Ladder:
     """The ladder of this name.
 
     Raises:
         UsageError: there is none.
     """
-    known = LADDERS if ladders is None else ladders
-    for ladder in known:
+    for ladder in LADDERS:
         if ladder.name == name:
             return ladder
     raise UsageError(
-        f"there is no ladder '{name}'", remedies=[f"one of {', '.join(item.name for item in known)}"]
+        f"there is no ladder '{name}'", remedies=[f"one of {', '.join(item.name for item in LADDERS)}"]
     )
 
 

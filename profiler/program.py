@@ -135,6 +135,6 @@ def counted_interrupts() -> Iterator[list[int]]:
             signal.signal(number, handler)
 
 
-def tail(path: Path, size: int = TAIL_BYTES) -> str:
-    """The last ``size`` bytes of a text file, '' if there is none."""
-    return read_end(path, size)
+def tail(path: Path) -> str:
+    """The last `TAIL_BYTES` of a text file, '' if there is none."""
+    return read_end(path, TAIL_BYTES)

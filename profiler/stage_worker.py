@@ -107,9 +107,9 @@ class Worker:
         return True
 
 
-def _first_lines(error: Exception, count: int = 2) -> str:
+def _first_lines(error: Exception) -> str:
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    return "; ".join(lines[:count]) or type(error).__name__
+    return "; ".join(lines[:2]) or type(error).__name__
 
 
 def main() -> None:

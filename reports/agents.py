@@ -56,9 +56,9 @@ def within(lines: Iterable[str], tokens: int) -> str:
     )
 
 
-def overview(session: Session, *, most: int = LISTED) -> Iterator[str]:
+def overview(session: Session) -> Iterator[str]:
     """What a session holds: its families, the most to gain first."""
-    found = session.leaders(most)
+    found = session.leaders(LISTED)
     total = len(session.by_time)
     yield QUOTED
     yield ""
@@ -89,7 +89,7 @@ def overview(session: Session, *, most: int = LISTED) -> Iterator[str]:
         yield f"Not read: {code(failure.message)}"
 
 
-def listing(session: Session, *, most: int = LISTED) -> Iterator[str]:
+def listing(session: Session) -> Iterator[str]:
     """What a session holds without explaining any of it: its families, those with the most time first."""
     yield QUOTED
     yield ""
@@ -97,11 +97,11 @@ def listing(session: Session, *, most: int = LISTED) -> Iterator[str]:
     yield ""
     yield "| id | count | time | share | kernel |"
     yield "|---|---:|---:|---:|---|"
-    for family in session.by_time[:most]:
+    for family in session.by_time[:LISTED]:
         name = code(family.label).replace("|", "\\|")
         time = nanoseconds(family.total_ns)
         yield f"| {family.id} | {family.count:,} | {time} | {ratio(family.share)} | {name} |"
-    if (left := len(session.by_time) - most) > 0:
+    if (left := len(session.by_time) - LISTED) > 0:
         yield ""
         yield f"and {left:,} more families."
 
@@ -143,7 +143,7 @@ def source(kernel: KernelAnalysis, *, most: int = LISTED, sass: bool = False) ->
     )
 
 
-def diff(outcome: Outcome, *, most: int = LISTED) -> Iterator[str]:
+def diff(outcome: Outcome) -> Iterator[str]:
     """What changed between two reports: the verdict on each kernel, why, and what moved most."""
     yield QUOTED
     yield ""
@@ -151,17 +151,17 @@ def diff(outcome: Outcome, *, most: int = LISTED) -> Iterator[str]:
     for note in outcome.notes:
         yield f"- note: {code(note)}"
     kernels = words.ordered(outcome)
-    for kernel in kernels[:most]:
+    for kernel in kernels[:LISTED]:
         yield ""
         yield f"{code(kernel.match.label)}: {words.VERDICTS[kernel.verdict]} {words.change(kernel)}".rstrip()
         for text in words.why(kernel):
             yield f"- {code(text)}"
         moved = [one for one in kernel.changes if one.group == "time" or one.verdict in ("better", "worse")]
-        for change in moved[:most]:
+        for change in moved[:LISTED]:
             yield (
                 f"- {change.title}: {quantity(change.before, change.unit)} → {quantity(change.after, change.unit)} "
                 f"({change_text(change)}, {change.verdict})"
             )
-    if len(kernels) > most:
+    if len(kernels) > LISTED:
         yield ""
-        yield f"and {len(kernels) - most:,} more kernels."
+        yield f"and {len(kernels) - LISTED:,} more kernels."

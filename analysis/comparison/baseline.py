@@ -210,9 +210,9 @@ def _stage(record: KernelRecord) -> str:
     return record.label if record.key[0] == "stage" else ""
 
 
-def is_saved(name: str, folder: str | None = None) -> bool:
+def is_saved(name: str) -> bool:
     """Whether there is a baseline of this name."""
-    return _NAME.fullmatch(name) is not None and path_of(name, folder).is_file()
+    return _NAME.fullmatch(name) is not None and path_of(name).is_file()
 
 
 def names(folder: str | None = None) -> list[str]:

@@ -218,13 +218,9 @@ class Outcome:
         return sum(kernel.verdict in verdicts for kernel in self.kernels)
 
 
-def compare(
-    before: Side, after: Side, *, margin: float = EQUIVALENT_WITHIN, across: Collection[str] = ()
-) -> Outcome:
+def compare(before: Side, after: Side, *, across: Collection[str] = ()) -> Outcome:
     """Judge every kernel of two sides; arguments and errors are those of `compare_matches`."""
-    return compare_matches(
-        paired(before, after), before=before.title, after=after.title, margin=margin, across=across
-    )
+    return compare_matches(paired(before, after), before=before.title, after=after.title, across=across)
 
 
 def compare_matches(
@@ -233,7 +229,6 @@ def compare_matches(
     before: str = "",
     after: str = "",
     margin: float = EQUIVALENT_WITHIN,
-    rate: float = FALSE_DISCOVERY_RATE,
     across: Collection[str] = (),
     control: Control | None = None,
 ) -> Outcome:
@@ -242,7 +237,7 @@ def compare_matches(
     Args:
         matches: what belongs together.
         before, after: titles of the sides.
-        margin, rate: see `judgement`.
+        margin: see `judgement`.
         across: which of `ACROSS` may differ.
         control: the noise of one's own machine, if it was learnt.
 
@@ -272,7 +267,9 @@ def compare_matches(
             "One process a side: how far whole processes differ is what is usual elsewhere, and a process in another "
             "mode looks like a change. Several reports a side tell (--with)."
         )
-    judged = dict(zip(estimates, judge(list(estimates.values()), rate=rate, margin=margin), strict=True))
+    judged = dict(
+        zip(estimates, judge(list(estimates.values()), rate=FALSE_DISCOVERY_RATE, margin=margin), strict=True)
+    )
     for position, judgement in judged.items():
         found[position] = _with_verdict(found[position], judgement, margin)
     _in_words_of_findings(found)

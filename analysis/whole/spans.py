@@ -89,10 +89,10 @@ class Sums:
         launching = sum(known) if len(known) == len(chosen) else None
         return Span(name, time, time / self.total if self.total else 0.0, chosen, launching, path)
 
-    def by(self, key: Callable[[int], str], members: Iterable[int] | None = None) -> tuple[Span, ...]:
+    def by(self, key: Callable[[int], str]) -> tuple[Span, ...]:
         """The launches by what ``key`` says of each position, most time first."""
         found: dict[str, list[int]] = {}
-        for at in range(len(self.profiles)) if members is None else members:
+        for at in range(len(self.profiles)):
             found.setdefault(key(at), []).append(at)
         return largest_first(self.span(name, group) for name, group in found.items())
 

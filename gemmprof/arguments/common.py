@@ -289,15 +289,11 @@ def console(*, stderr: bool = False) -> Console:
     return HarmlessConsole(file=cast(TextIO, file), width=_columns(stream), highlight=False, markup=False)
 
 
-def columns(usual: int = 80, widest: int = 100) -> int:
-    """Columns for running text: ``$COLUMNS``, else the terminal's, else the usual; never wider than reads well."""
+def columns() -> int:
+    """Columns for running text: ``$COLUMNS``, else the terminal's, else 80; never wider than reads well."""
     import shutil
 
-    return (
-        min(widest, _columns(sys.stdout) or shutil.get_terminal_size((usual, 24)).columns)
-        if _is_known()
-        else usual
-    )
+    return min(100, _columns(sys.stdout) or shutil.get_terminal_size().columns) if _is_known() else 80
 
 
 def _is_known() -> bool:

@@ -15,7 +15,7 @@ import dataclasses
 import datetime
 import os
 import statistics
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -268,8 +268,7 @@ def nvtx_range(stage_name: str, problem: Problem) -> str:
     return f"{NVTX_PREFIX}{stage_name}/{problem.key}"
 
 
-def newest_run_directory(candidates: Iterable[Path] | None = None) -> Path | None:
+def newest_run_directory() -> Path | None:
     """The run directory written last under ``runs_directory()``, or None if there is none."""
-    folders = candidates if candidates is not None else runs_directory().glob("*/")
-    runs = [folder / RUN_FILE for folder in folders if (folder / RUN_FILE).is_file()]
+    runs = [file for folder in runs_directory().glob("*/") if (file := folder / RUN_FILE).is_file()]
     return max(runs, key=lambda file: file.stat().st_mtime).parent if runs else None

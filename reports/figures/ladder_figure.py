@@ -35,15 +35,13 @@ def step_point(roofline: Roofline) -> RooflinePoint | None:
     return next((point for point in main_points(roofline) if point.memory.level == PATH_LEVEL), None)
 
 
-def ladder_roofline(
-    steps: Sequence[Step], *, path: bool = True, width: float = 9.4, height: float = 5.2
-) -> Figure | None:
+def ladder_roofline(steps: Sequence[Step], *, path: bool = True) -> Figure | None:
     """Several kernels against device memory, with the ``path`` from one to the next; None if none has a point."""
     placed = [(step, point) for step in steps if (point := step_point(step.roofline)) is not None]
     if not placed:
         return None
     with drawing():
-        figure, axes = blank(width, height)
+        figure, axes = blank(9.4, 5.2)
         roofs: dict[str, ComputeRoof] = {}
         for _, point in placed:
             best = roofs.get(point.compute.key)

@@ -32,14 +32,11 @@ def main_points(roofline: Roofline) -> tuple[RooflinePoint, ...]:
     return tuple(point for point in roofline.points if main is not None and point.compute.key == main.key)
 
 
-def kernel_roofline(
-    roofline: Roofline, *, width: float = 8.2, height: float = 4.6, again: bool = False
-) -> Figure | None:
+def kernel_roofline(roofline: Roofline, *, again: bool = False) -> Figure | None:
     """One kernel under its roofs, a point for each memory level; None if it did no arithmetic that was counted.
 
     Args:
         roofline: the analysis.
-        width, height: inches.
         again: draw on the figure that this thread drew on before, for callers that are done with that one.
     """
     points = main_points(roofline)
@@ -47,7 +44,7 @@ def kernel_roofline(
     if main is None or not points:
         return None
     with drawing():
-        figure, axes = wiped(width, height) if again else blank(width, height)
+        figure, axes = (wiped if again else blank)(8.2, 4.6)
         others = [roof for roof in roofline.compute_roofs if roof is not main and (roof.percent or 0) >= 1]
         limits = limits_of(
             [p.intensity for p in points], [p.achieved for p in points], main, roofline.memory_roofs
@@ -131,9 +128,6 @@ def roofline_data(
 def performance_over_size(
     series: Sequence[tuple[str, Sequence[tuple[str, float]]]],
     sizes: Sequence[str],
-    *,
-    width: float = 9.4,
-    height: float = 4.6,
 ) -> Figure:
     """TFLOP/s of several stages over problem sizes.
 
@@ -142,7 +136,7 @@ def performance_over_size(
         sizes: the size labels in order along the axis.
     """
     with drawing():
-        figure, axes = blank(width, height, right=2.0)
+        figure, axes = blank(9.4, 4.6, right=2.0)
         place = {size: index for index, size in enumerate(sizes)}
         colours = [
             PALETTE[name] for name in ("dram", "l2", "l1", "shared", "sm", "bad", "warn", "good", "muted")

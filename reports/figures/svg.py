@@ -89,12 +89,12 @@ def drawing() -> Iterator[None]:
         _inside.reset(token)
 
 
-def blank(width: float, height: float, *, left: float = 0.75, right: float = 0.35) -> tuple[Figure, Any]:
+def blank(width: float, height: float, *, right: float = 0.35) -> tuple[Figure, Any]:
     """A figure of this size with one pair of axes and fixed margins (all in inches), without pyplot's global state."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(width, height))
-    bottom, top = 0.55, 0.12
+    left, bottom, top = 0.75, 0.55, 0.12
     box = (left / width, bottom / height, 1 - (left + right) / width, 1 - (bottom + top) / height)
     return figure, figure.add_axes(box)
 

@@ -108,7 +108,7 @@ class Plan:
     """Page of the family's representative, by position of a launch without a page of its own."""
 
 
-def plan(session: Session, *, every: bool = False, limit: int = PAGE_LIMIT) -> Plan:
+def plan(session: Session, *, every: bool = False) -> Plan:
     """Choose and name the pages of a session (``every``: a page for each launch, however many)."""
     owners = _owners(session)
     order = sorted(range(len(session.kernels)), key=lambda index: _run_order(session, owners, index))
@@ -117,7 +117,7 @@ def plan(session: Session, *, every: bool = False, limit: int = PAGE_LIMIT) -> P
     of = {member: family for family in session.by_time for member in family.members}
     chosen = set(order)
     if not every:
-        chosen = {*owners, *(family.representative for family in found[: max(0, limit - len(owners))])}
+        chosen = {*owners, *(family.representative for family in found[: max(0, PAGE_LIMIT - len(owners))])}
     keys: set[str] = set()
     by_launch: dict[int, KernelPage] = {}
     for index in order:

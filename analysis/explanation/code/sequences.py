@@ -606,19 +606,19 @@ def _whole_exponent(work: Work, rows: list[int]) -> bool:
     )
 
 
-def region(work: Work, index: int, longest: int = LONGEST_GUARDED) -> list[int]:
+def region(work: Work, index: int) -> list[int]:
     """Executed instructions between the BSSY before this one and its BSYNC, without memory accesses; [] for
     none.
     """
     code = work.code
     assert code is not None
-    for start in range(index, max(-1, index - longest), -1):
+    for start in range(index, max(-1, index - LONGEST_GUARDED), -1):
         if code.sass[start].opcode != "BSSY":
             continue
         end = code.target(start)
         if end is None or end < index:
             continue
-        if end - start > longest:
+        if end - start > LONGEST_GUARDED:
             return []
         return [at for at in range(start, end + 1) if work.executed[at] > 0 and not code.sass[at].space]
     return []

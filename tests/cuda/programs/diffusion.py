@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import torch
@@ -102,11 +103,7 @@ def build(
     return step
 
 
-def variant(inductor: bool = False, **options: Any) -> turns.Build:
-    """The program with these options."""
-    made = turns.compiled(build) if inductor else build
-    return lambda device: made(device, **options)
-
+variant = partial(turns.variant, build)
 
 VARIANTS = {
     "base": variant(),

@@ -84,6 +84,12 @@ def compiled(build: Build, **how: Any) -> Build:
     return made
 
 
+def variant(build: Build, inductor: bool = False, **options: Any) -> Build:
+    """A program with these options, ``inductor``: through ``torch.compile``."""
+    made = compiled(build) if inductor else build
+    return lambda device: made(device, **options)
+
+
 def synchronize() -> None:
     """Wait for the GPU, where there is one."""
     if torch.cuda.is_available():
