@@ -27,6 +27,7 @@ from gemmprof.analysis.reading.report import ReportReader, few_collections
 from gemmprof.analysis.reading.unpack import unpacked_once
 from gemmprof.base.amounts import brief, counted, nanoseconds
 from gemmprof.base.errors import GemmprofError, ReportError, UsageError
+from gemmprof.base.spread import batched, each, is_elsewhere
 from gemmprof.model import Explanation, KernelProfile, StageResult
 from gemmprof.runs.directory import RUN_FILE, Run, load_run
 from gemmprof.runs.integrity import check, record_of
@@ -38,6 +39,8 @@ if TYPE_CHECKING:
 
 # A report with more launches keeps no instance values once they are analysed, and source only where measured.
 MANY_LAUNCHES = 64
+# Of a report of more bytes than this, and of launches to be explained, others are given so many launches at a time.
+LARGE_REPORT, LOT_LAUNCHES = 64 << 20, 32
 # Families that a program's summary looks into at most, and the share of the time at which it stops: the rest cannot
 # save as much as a line takes to say.
 MOST_EXPLAINED, NEARLY_ALL = 256, 0.98
@@ -199,11 +202,28 @@ class Session:
             ReportError: if none of the reports can be read in full. Of several, those that cannot are in `failures`.
         """
         waiting = [position for position in positions if position not in self._explanations]
+        if self.listed and is_elsewhere():
+            self._explain_elsewhere(waiting)
+            waiting = []
         for position, analysis in self.read(waiting):
             self._explanations[position] = analysis.explanation
         if self._damaged and not self._explanations:
             raise next(iter(self._damaged.values()))
         return self._explanations
+
+    def _explain_elsewhere(self, positions: Iterable[int]) -> None:
+        wanted: dict[str, dict[int, int]] = {}
+        for position in positions:
+            profile = self.kernels[position].profile
+            wanted.setdefault(profile.report, {})[profile.index] = position
+        lots = [(report, lot) for report, places in wanted.items() for lot in batched(places, LOT_LAUNCHES)]
+        for (report, _), explained in zip(lots, each(_explanations, lots), strict=True):
+            try:
+                found = explained()
+            except ReportError as error:
+                self._damaged[report] = error
+                continue
+            self._explanations.update({wanted[report][index]: made for index, made in found.items()})
 
     def whole(self, position: int, *, code: bool = False) -> KernelAnalysis:
         """A launch read in full; ``code``: with its instructions, also where nothing was counted by instruction.
@@ -239,6 +259,15 @@ class Session:
                         yield position, analysis
             except ReportError as error:
                 self._damaged[report] = error
+
+
+def _explanations(report: str, launches: Sequence[int]) -> dict[int, Explanation]:
+    """What to change first in some launches of a report."""
+    from gemmprof.analysis.kernel_analysis import analyse
+
+    with few_collections(), ReportReader(report) as reader:
+        profiles = reader.profiles(source=has_counters, units=True, only=set(launches))
+        return {profile.index: analyse(profile).explanation for profile in profiles}
 
 
 def has_counters(profile: KernelProfile) -> bool:
@@ -410,7 +439,7 @@ def _select(reports: Sequence[_Report], selection: Selection) -> _Chosen:
     for report in reports:
         path = str(report.path)
         try:
-            launches = _listing(report)
+            launches = _listing(report.path)
         except ReportError:
             unread.add(path)  # reading it in full will say what is wrong
             continue
@@ -435,9 +464,9 @@ def _select(reports: Sequence[_Report], selection: Selection) -> _Chosen:
     return _Chosen(chosen, known)
 
 
-def _listing(report: _Report) -> list[KernelProfile]:
+def _listing(path: Path) -> list[KernelProfile]:
     """The launches of a report with their single values alone."""
-    with ReportReader(report.path) as reader:
+    with ReportReader(path) as reader:
         return list(reader.profiles(instances=False, rules=False))
 
 
@@ -461,21 +490,29 @@ def _load(
     source: bool,
     listed: bool,
 ) -> Session:
-    from gemmprof.analysis.kernel_analysis import analyse
-
     kernels: list[KernelAnalysis] = []
     by_launch: dict[tuple[str, int], KernelAnalysis] = {}
     failures = list(found.failures)
-    for report in found.reports:
-        only = chosen.positions[str(report.path)]
-        if only is not None and not only:
-            continue
+    wanted = [
+        (report, only)
+        for report in found.reports
+        if (only := chosen.positions[str(report.path)]) is None or only
+    ]
+    lots = [lots_of(report.path, only) for report, only in wanted]
+    made = each(
+        _read_lot,
+        (
+            (report.path, lot, source, listed, is_elsewhere(), LOT_LAUNCHES * len(of_report) > MANY_LAUNCHES)
+            for (report, _), of_report in zip(wanted, lots, strict=True)
+            for lot in of_report
+        ),
+    )
+    for (report, _), of_report in zip(wanted, lots, strict=True):
+        analysed: list[KernelAnalysis] = []
+        lots_of_report = [next(made) for _ in of_report]
         try:  # all of a report or nothing
-            if listed:
-                everything = _listing(report)
-                analysed = [analyse(p) for p in everything if only is None or p.index in only]
-            else:
-                analysed = list(_analysed(report, source=source, only=only))
+            for lot in lots_of_report:
+                analysed += lot()
         except ReportError as error:
             failures.append(error)
             continue
@@ -501,14 +538,40 @@ def _load(
     return replace(session, run=replace(only_run, results=kept))
 
 
+def lots_of(path: Path, only: Collection[int] | None) -> list[Collection[int] | None]:
+    """The launches of a report in lots; one lot, unless the report is large and others read."""
+    try:
+        if not is_elsewhere() or path.stat().st_size < LARGE_REPORT:
+            return [only]
+        with ReportReader(path) as reader:
+            return list(batched(range(len(reader)) if only is None else sorted(only), LOT_LAUNCHES))
+    except (OSError, ReportError):
+        return [only]  # reading it says what is wrong
+
+
+def _read_lot(
+    path: Path, only: Collection[int] | None, source: bool, listed: bool, explained: bool, many: bool
+) -> list[KernelAnalysis]:
+    """Some launches of a report, analysed and, where that is wanted, explained."""
+    if listed:
+        from gemmprof.analysis.kernel_analysis import analyse
+
+        return [analyse(profile) for profile in _listing(path) if only is None or profile.index in only]
+    analysed = list(_analysed(path, source=source, only=only, many=many))
+    if explained:
+        for analysis in analysed:
+            analysis.take_explanation(analysis.explanation)
+    return analysed
+
+
 def _analysed(
-    report: _Report, *, source: bool, only: Collection[int] | None = None
+    path: Path, *, source: bool, only: Collection[int] | None, many: bool
 ) -> Iterator[KernelAnalysis]:
     """The launches of one report, analysed one at a time; with many, only what pages show is kept."""
     from gemmprof.analysis.kernel_analysis import analyse
 
-    with ReportReader(report.path) as reader:
-        many = (len(reader) if only is None else len(only)) > MANY_LAUNCHES
+    with ReportReader(path) as reader:
+        many = many or (len(reader) if only is None else len(only)) > MANY_LAUNCHES
         with_source = (lambda profile: source and _is_measured_by_address(profile)) if many else source
         for profile in reader.profiles(source=with_source, units=True, only=only):
             analysis = analyse(profile)

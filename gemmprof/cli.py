@@ -100,7 +100,7 @@ def _run(argv: Sequence[str]) -> int:
     if program:
         options.program = program
     try:
-        with _trusting(options):
+        with _trusting(options), _reading(options):
             return int(options.run(options))
     except GemmprofError as error:
         _print_error(options.command, error, as_json=getattr(options, "json", False))
@@ -144,6 +144,15 @@ def _fault(argv: Sequence[str], error: Exception) -> int:
     with suppress(OSError):
         _print_error(_named_command(argv), problem, as_json="--json" in argv or "--format=json" in argv)
     return EXIT_FAULT
+
+
+def _reading(options: argparse.Namespace) -> AbstractContextManager[None]:
+    """Where the command's reports are read: here, or by a cluster that it was given."""
+    if not getattr(options, "reads_on_a_cluster", False):
+        return nullcontext()
+    from gemmprof.arguments.cluster_options import read_elsewhere
+
+    return read_elsewhere(options)
 
 
 def _trusting(options: argparse.Namespace) -> AbstractContextManager[None]:

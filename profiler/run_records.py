@@ -37,7 +37,10 @@ def new_info(settings: Settings, gpu: Gpu, versions: Mapping[str, str]) -> RunIn
         seed=settings.seed,
         metric_set=settings.metric_set,
         command=" ".join(["gemmprof", *sys.argv[1:]]),
-        notes={"options": dict(settings.recorded_options())},
+        notes={
+            "options": dict(settings.recorded_options()),
+            "parts": {"bench": settings.bench, "profile": settings.profile},  # which --resume goes on with
+        },
     )
 
 

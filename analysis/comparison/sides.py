@@ -28,6 +28,7 @@ from gemmprof.analysis.reading.report import ReportReader, code_digests
 from gemmprof.analysis.reading.unpack import unpacked_once
 from gemmprof.analysis.session import load_session, selected_reports
 from gemmprof.base.errors import GemmprofError, ReportError, RunError
+from gemmprof.base.spread import each
 from gemmprof.model import FamilyKey, Instruction, KernelProfile, StageResult, Timing
 from gemmprof.runs.directory import Run
 
@@ -89,9 +90,9 @@ def load_side(
     reports, failures = selected_reports(named, selection)
     failed = list(failures)
     parts: list[list[KernelRecord]] = []
-    for report, only in reports.items():
+    for kernels_of in each(_of_report, [(report, only, each_launch) for report, only in reports.items()]):
         try:
-            parts.append(_of_report(report, only, each_launch))
+            parts.append(kernels_of())
         except GemmprofError as error:
             failed.append(error)
     if failed and not parts:

@@ -81,8 +81,11 @@ def _add_problem(parser: argparse.ArgumentParser) -> None:
 def _add_method(parser: argparse.ArgumentParser) -> None:
     """How to measure, and where to."""
     how = parser.add_argument_group("how to measure")
-    how.add_argument("--no-bench", action="store_true", help="do not time")
-    how.add_argument("--no-profile", action="store_true", help="do not run Nsight Compute")
+    switch = argparse.BooleanOptionalAction
+    how.add_argument(
+        "--bench", action=switch, help="time the stages (default: yes, or as the run that is resumed)"
+    )
+    how.add_argument("--profile", action=switch, help="run Nsight Compute (default likewise)")
     how.add_argument(
         "--set",
         dest="metric_set",
@@ -192,6 +195,7 @@ def settings_from(options: argparse.Namespace, older: Run | None) -> Settings:
     else:
         problems = older.problems
     info = older.info if older is not None else None
+    parts = dict(info.notes.get("parts", {})) if info is not None else {}
     recorded = dict(info.notes.get("options", {})) if info is not None else {}
     metrics = [name for item in options.metrics or [] for name in item.split(",") if name]
     return Settings(
@@ -200,8 +204,8 @@ def settings_from(options: argparse.Namespace, older: Run | None) -> Settings:
         metric_set=options.metric_set or (info.metric_set if info else LEAN),
         extra_sections=tuple(options.section or recorded.get("extra_sections", ())),
         extra_metrics=tuple(metrics or recorded.get("extra_metrics", ())),
-        bench=not options.no_bench,
-        profile=not options.no_profile,
+        bench=parts.get("bench", True) if options.bench is None else options.bench,
+        profile=parts.get("profile", True) if options.profile is None else options.profile,
         seed=options.seed if options.seed is not None else (info.seed if info else 0),
         clock_control=options.clock_control or (info.clock_control if info else CLOCK_CONTROLS[0]),
     )

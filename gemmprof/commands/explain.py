@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import argparse
 
-from gemmprof.arguments import common
+from gemmprof.arguments import cluster_options, common
 from gemmprof.arguments.common import whole
 
 FORMATS = ("text", "markdown", "json")
@@ -34,6 +34,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         ),
     )
     parser.add_argument("--all", action="store_true", help="every family in full, longer than a screen")
+    cluster_options.add_reading_place_arguments(parser)
 
 
 def run(options: argparse.Namespace) -> int:

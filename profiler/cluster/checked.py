@@ -11,6 +11,7 @@ import gemmprof
 from gemmprof.model.answers import Check, WorkerReport
 from gemmprof.profiler.cluster import remote
 from gemmprof.profiler.cluster.connection import RESOURCE, START_WORKER, connected
+from gemmprof.profiler.cluster.content import code_digest
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -60,10 +61,10 @@ def _report(worker: str, facts: Mapping[str, Any], answer: Any, packages: Any) -
         remedy = "install it there: pip install '.[cluster,gpu]' in the checkout of gemmprof"
         return WorkerReport(worker, str(facts.get("host", "")), (Check("gemmprof", False, found, (remedy,)),))
     declared = facts.get("resources", {}).get(RESOURCE, 0)
-    same = answer.sources == remote.sources_hash()
+    same = answer.sources == code_digest()
     checks = [
         Check(
-            "gemmprof", same, answer.versions["gemmprof"] + ("" if same else ", with other kernels than here"),
+            "gemmprof", same, answer.versions["gemmprof"] + ("" if same else ", with other code than here"),
             () if same else (f"install the same as here ({gemmprof.__version__}) on every worker",),
         ),
         _packages(packages),

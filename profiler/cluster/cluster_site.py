@@ -30,9 +30,10 @@ from gemmprof.profiler.cluster.connection import (
     connected,
     gpu_workers,
     no_workers,
+    other_code,
     result_of,
 )
-from gemmprof.profiler.cluster.content import Content
+from gemmprof.profiler.cluster.content import Content, code_digest
 from gemmprof.profiler.cluster.remote_places import FETCHERS, ClusterPlaces
 from gemmprof.profiler.cluster.remote_profiling import ClusterProfiling
 from gemmprof.profiler.keeper import Keeper
@@ -263,12 +264,8 @@ def look_at_workers(client: Client) -> dict[str, remote.WorkerFacts]:
                 found=f"{type(answer).__name__}: {answer}",
                 remedies=remedies,
             )
-        if answer.sources != remote.sources_hash():
-            raise DeviceError(
-                f"worker {address} on {answer.host} has other kernels than this machine",
-                found=f"gemmprof {answer.versions.get('gemmprof')} there",
-                remedies=remedies,
-            )
+        if answer.sources != code_digest():
+            raise other_code([f"{address} on {answer.host}: {answer.versions.get('gemmprof')}"])
         facts[address] = answer
     return facts
 

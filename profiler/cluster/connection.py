@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import gemmprof
 from gemmprof.base.errors import DeviceError, GemmprofError, UsageError
 from gemmprof.base.foreign_files import read_text
 from gemmprof.base.progress import SILENT, Progress
@@ -56,11 +57,13 @@ class Jobs:
         system: ``slurm`` or ``pbs``.
         count: jobs, each with one worker and one GPU.
         options: dask-jobqueue's, as ``name=value``.
+        gpu: each gets one; workers that read reports need none.
     """
 
     system: str
     count: int
     options: tuple[str, ...] = ()
+    gpu: bool = True
 
     def arguments(self) -> dict[str, Any]:
         """What dask-jobqueue is called with: a worker a job, one GPU, what the user said on top.
@@ -82,16 +85,25 @@ class Jobs:
                 found[name] = int(value) if value.isdecimal() and name in ("cores", "processes") else value
         found.setdefault("cores", 8)
         found.setdefault("memory", "32GB")
-        found.setdefault("processes", 1)
-        if self.system == "slurm" and not any("gpu" in text for text in found.get(_LISTS["directive"], ())):
+        # One process reads one batch at a time: as many as there are cores.
+        found.setdefault("processes", 1 if self.gpu else found["cores"])
+        if (
+            self.gpu
+            and self.system == "slurm"
+            and not any("gpu" in text for text in found.get(_LISTS["directive"], ()))
+        ):
             found.setdefault(_LISTS["directive"], []).append("--gres=gpu:1")
         if self.system == "pbs":
-            found.setdefault("resource_spec", f"select=1:ncpus={found['cores']}:ngpus=1")
+            ngpus = ":ngpus=1" if self.gpu else ""
+            found.setdefault("resource_spec", f"select=1:ncpus={found['cores']}{ngpus}")
         # Whoever reaches a scheduler runs code in this process: certificates made for this run, which the workers get
-        # as files that only this user reads, let nobody else in. Its pages stay on this machine.
+        # as files that only this user reads, let nobody else in. Nobody asked for its pages.
         found.setdefault("security", True)
-        found.setdefault("scheduler_options", {"dashboard_address": "127.0.0.1:0"})
-        found["worker_extra_args"] = ["--resources", f"{RESOURCE}=1", "--dashboard-address", "127.0.0.1:0"]
+        found.setdefault("scheduler_options", {"dashboard": False, "dashboard_address": "127.0.0.1:0"})
+        found["worker_extra_args"] = [
+            "--no-dashboard",
+            *(("--resources", f"{RESOURCE}=1") if self.gpu else ()),
+        ]
         return found
 
 
@@ -360,6 +372,17 @@ def completed(send: Callable[[], Any], seconds: float = TASK_SECONDS) -> Any:
         "the cluster does not do what it is asked",
         found=f"{RESULT_TRIES} times no result, each waited for {seconds:.0f} s at most",
         remedies=["`gemmprof doctor --cluster ADDRESS` asks every worker"],
+    )
+
+
+def other_code(found: list[str]) -> GemmprofError:
+    """The error where workers have other code than the command."""
+    return DeviceError(
+        "workers of the cluster have another gemmprof than this command: their answers would be others",
+        found="; ".join(found[:3]),
+        remedies=[
+            f"install gemmprof {gemmprof.__version__} from one checkout on every worker, and start them again"
+        ],
     )
 
 

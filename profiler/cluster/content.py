@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
 
+import gemmprof
 from gemmprof.base.errors import RunError
 from gemmprof.base.foreign_files import MIB, read_bytes
 from gemmprof.base.output import new_file
@@ -14,6 +16,21 @@ from gemmprof.kernels.entries import is_whole, new_entry
 
 # A report of a pass; Dask sends what is large in pieces, and keeps it in memory meanwhile.
 LARGEST = 2048 * MIB
+
+
+# What decides what a worker does: modules, templates, kernels.
+_CODE = frozenset((".py", ".html", ".css", ".js", ".cu", ".cuh", ".h", ".cpp"))
+
+
+@lru_cache(maxsize=1)
+def code_digest() -> str:
+    """Hash of all of gemmprof as it lies here: with other code a worker would give other answers."""
+    digest = hashlib.sha256()
+    package = Path(gemmprof.__file__).parent
+    for folder in sorted(path for path in package.iterdir() if path.is_dir()):
+        for path in sorted(path for path in folder.resolve().rglob("*") if path.suffix in _CODE):
+            digest.update(path.name.encode() + read_bytes(path, LARGEST))
+    return digest.hexdigest()
 
 
 def sha256(data: bytes) -> str:

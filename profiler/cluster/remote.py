@@ -22,16 +22,15 @@ from typing import TYPE_CHECKING, Any
 
 import gemmprof
 from gemmprof.base.errors import BuildError, DeviceError, GemmprofError
-from gemmprof.base.foreign_files import open_lock, read_text
+from gemmprof.base.foreign_files import open_lock
 from gemmprof.gpu.devices import Gpu, list_gpus, visible_gpus
 from gemmprof.gpu.ptxas import KernelResources
 from gemmprof.gpu.toolchain import Tool, find_ncu, find_nvcc
-from gemmprof.kernels import compiler
 from gemmprof.model import Card
 from gemmprof.model.answers import Check
 from gemmprof.model.ladder import Variant
 from gemmprof.profiler import machine
-from gemmprof.profiler.cluster.content import Content
+from gemmprof.profiler.cluster.content import Content, code_digest
 from gemmprof.profiler.places.gpu_child import ChildFailed, GpuChild
 from gemmprof.profiler.places.protocol import Work
 
@@ -119,7 +118,7 @@ class WorkerFacts:
     Attributes:
         gpus: those that CUDA shows it.
         versions: of gemmprof, Python and what decides the numbers.
-        sources: hash of the kernels' sources, which must be the same everywhere.
+        sources: hash of gemmprof's code, kernels and all, which must be the same everywhere.
         banner: the build of its nvcc, '' without one.
         checks: what `gemmprof doctor` finds there.
     """
@@ -147,17 +146,11 @@ def look() -> WorkerFacts:
         host=socket.gethostname(),
         gpus=gpus,
         versions=versions,
-        sources=sources_hash(),
+        sources=code_digest(),
         banner=nvcc.banner if nvcc else "",
         ncu=ncu,
         checks=machine.examine(Path(tempfile.gettempdir())),
     )
-
-
-def sources_hash() -> str:
-    """Hash of every source of the kernels."""
-    files = sorted(path for path in compiler.SOURCES.rglob("*.cu*") if path.is_file())
-    return compiler.digest([(path.name, read_text(path)) for path in files])
 
 
 class _Gpus:

@@ -17,18 +17,20 @@ import uuid
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
 from gemmprof import __version__
 from gemmprof.base import system
 from gemmprof.base.documents import Document, DocumentError, OtherFormatError, json_text, read_json
-from gemmprof.base.errors import GemmprofError
+from gemmprof.base.errors import GemmprofError, ReportError
 from gemmprof.base.foreign_files import LARGEST_DOCUMENT, open_lock, read_bytes
 from gemmprof.base.output import is_leftover, remove_leftovers
+from gemmprof.base.spread import each, is_elsewhere
 from gemmprof.children.line_worker import LineWorker, WorkerError
 from gemmprof.children.watched import python_command
-from gemmprof.reports.dataset.rows import MODULE
+from gemmprof.reports.dataset.rows import MODULE, write_part
 from gemmprof.runs.directory import write_atomically
 
 MANIFEST = "dataset.json"
@@ -192,6 +194,12 @@ def _read(
     folder: Path, todo: dict[str, tuple[int, int]], *, explained: bool, processes: int
 ) -> Iterator[tuple[dict[str, tuple[int, int]], str, dict[str, Any]]]:
     """Batches of reports with their part and the worker's answer, as they get done."""
+    if is_elsewhere():
+        for batch, part, answer in _read_elsewhere(
+            folder, list(_batches(todo, processes)), explained=explained
+        ):
+            yield {path: todo[path] for path in batch}, part, answer
+        return
     batches: queue.SimpleQueue[list[str]] = queue.SimpleQueue()
     listed = list(_batches(todo, processes))
     for batch in listed:
@@ -227,6 +235,25 @@ def _read(
             yield {path: todo[path] for path in reports}, part, answer
     finally:
         stop.set()
+
+
+def _read_elsewhere(
+    folder: Path, batches: Sequence[list[str]], *, explained: bool
+) -> Iterator[tuple[list[str], str, dict[str, Any]]]:
+    """Batches as the workers of a cluster read them; where one takes its workers along, each report is tried alone."""
+    parts = [f"{uuid.uuid4().hex}.parquet" for _ in batches]
+    wanted = [(batch, folder / "parts" / part) for batch, part in zip(batches, parts, strict=True)]
+    for batch, part, made in zip(
+        batches, parts, each(partial(write_part, explained=explained), wanted), strict=True
+    ):
+        try:
+            answer = made()
+        except ReportError as error:
+            if len(batch) > 1:
+                yield from _read_elsewhere(folder, [[report] for report in batch], explained=explained)
+                continue
+            answer = {"launches": {}, "errors": {batch[0]: str(error)}}
+        yield batch, part, answer
 
 
 def _answers(

@@ -18,6 +18,7 @@ from markupsafe import Markup
 
 from gemmprof.base.foreign_files import open_file
 from gemmprof.base.output import new_file, new_folder, refuse_foreign
+from gemmprof.base.spread import each, is_elsewhere
 from gemmprof.reports.explanations import markdown
 from gemmprof.reports.explanations.words import Explained
 from gemmprof.reports.pages.contents import (
@@ -155,12 +156,13 @@ def _write_one_file(report: Report, target: Path, processes: int) -> Path:
     path.parent.mkdir(parents=True, exist_ok=True)
     if path.exists() and not is_our_page(path):
         refuse_foreign([path])
-    articles = ordered(
-        lambda place: str(kernel_article(report, pages[place])),
-        len(pages),
-        processes=processes,
-        here=_shortest(pages),
-    )
+    if is_elsewhere():
+        made = each(_article, ((place,) for place in range(len(pages))), (report,))
+        articles: Iterable[str] = (article() for article in made)
+    else:
+        articles = ordered(
+            lambda place: _article(report, place), len(pages), processes=processes, here=_shortest(pages)
+        )
     text = document(report.title, [index_article(report), *map(Markup, articles)])
     with new_file(path) as temporary:
         temporary.write_text(text, encoding="utf-8")
@@ -171,19 +173,20 @@ def _write_folder(report: Report, target: Path, processes: int) -> Path:
     # The index takes as long as several kernel pages, so it comes first.
     files = [f"{INDEX}.html", *(page.file for page in report.plan.pages)]
 
-    def text(place: int) -> str:
-        if place:
-            return _kernel_document(report, report.plan.pages[place - 1])
-        return document(report.title, [index_article(report)])
-
     def write(place: int) -> None:
-        (staging / files[place]).write_text(text(place), encoding="utf-8")
+        (staging / files[place]).write_text(_page_text(report, place), encoding="utf-8")
 
     refuse_foreign(
         [path for name in files if os.path.lexists(path := target / name) and not is_our_page(path)]
     )
     shortest = _shortest(report.plan.pages)
     here = None if shortest is None else shortest + 1
+    if is_elsewhere():
+        with new_folder(target, is_ours=is_our_page) as staging:
+            made = each(_page_text, ((place,) for place in range(len(files))), (report,))
+            for name, made_there in zip(files, made, strict=True):
+                (staging / name).write_text(made_there(), encoding="utf-8")
+        return target / files[0]
     with (
         new_folder(target, is_ours=is_our_page) as staging,
         # No worker may be left that writes to the folder when that is published or given up.
@@ -192,6 +195,17 @@ def _write_folder(report: Report, target: Path, processes: int) -> Path:
         for _ in written:
             pass
     return target / files[0]
+
+
+def _article(report: Report, place: int) -> str:
+    return str(kernel_article(report, report.plan.pages[place]))
+
+
+def _page_text(report: Report, place: int) -> str:
+    """A page of a report: 0 is the index."""
+    if place:
+        return _kernel_document(report, report.plan.pages[place - 1])
+    return document(report.title, [index_article(report)])
 
 
 def _shortest(pages: Sequence[KernelPage]) -> int | None:

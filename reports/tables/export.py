@@ -14,9 +14,10 @@ from functools import partial
 from pathlib import Path
 
 from gemmprof.analysis.reading.report import ReportReader, few_collections, units_of_report
-from gemmprof.analysis.session import MANY_LAUNCHES
+from gemmprof.analysis.session import MANY_LAUNCHES, lots_of
 from gemmprof.base.errors import GemmprofError, ReportError, UsageError
 from gemmprof.base.output import new_folder
+from gemmprof.base.spread import each
 from gemmprof.reports.tables.files import FORMATS, Spool
 from gemmprof.reports.tables.launches import TABLES, TableBuilder, is_measured_by_address
 from gemmprof.reports.tables.metrics import with_units
@@ -70,19 +71,25 @@ def export_tables(
         scratch = str(staging / "slices")
         os.mkdir(scratch)  # noqa: PTH102
         spools = {name: Spool(Path(scratch) / name) for name in tables}
-        for number, (path, only) in enumerate(wanted.items()):
+        lots = {path: lots_of(path, only) for path, only in wanted.items()}
+        named = (
+            (path, lot, f"{number:06d}-{at:06d}")
+            for number, path in enumerate(lots)
+            for at, lot in enumerate(lots[path])
+        )
+        made = each(_spool_lot, named, (spools, bool(with_unit)))
+        for path, of_report in lots.items():
+            spooled = [next(made) for _ in of_report]
             try:
-                with ThreadPoolExecutor(1) as background:
-                    # The native reader works on the units while the values are read.
-                    known = background.submit(units_of_report, path) if with_unit else _nothing()
-                    count, slices = _spool_report(path, only, number, spools)
-                    units[os.fspath(path)] = known.result()
+                done = [lot() for lot in spooled]
             except ReportError as error:
                 failures.append(error)
                 continue
-            launches += count
-            for name, written in slices.items():
-                spools[name].slices += written
+            for count, slices, known in done:
+                launches += count
+                units[os.fspath(path)] = known
+                for name, written in slices.items():
+                    spools[name].slices += written
         if len(failures) == len(wanted):
             raise failures[0]
         amend = partial(with_units, units=units)
@@ -99,12 +106,18 @@ def _nothing() -> Future[Mapping[str, str]]:
     return done
 
 
-def _spool_report(
-    path: Path, only: Collection[int] | None, number: int, spools: Mapping[str, Spool]
-) -> tuple[int, dict[str, list[Path]]]:
-    """Write the slices of one report; returns its number of launches and the files of each table in order."""
-    slices: dict[str, list[Path]] = {name: [] for name in spools}
-    with ReportReader(path) as reader, few_collections():
+def _spool_lot(
+    spools: Mapping[str, Spool], with_unit: bool, path: Path, only: Collection[int] | None, name: str
+) -> tuple[int, dict[str, list[Path]], Mapping[str, str]]:
+    """Write the slices of a report, or some of its launches: their number, the files of each table in order, units."""
+    slices: dict[str, list[Path]] = {table: [] for table in spools}
+    with (
+        ThreadPoolExecutor(1) as background,
+        ReportReader(path) as reader,
+        few_collections(),
+    ):
+        # The native reader works on the units while the values are read.
+        known = background.submit(units_of_report, path) if with_unit else _nothing()
         launches = len(reader) if only is None else len(only)
         builder = TableBuilder(os.fspath(path), tuple(spools))
         profiles = reader.profiles(
@@ -116,6 +129,6 @@ def _spool_report(
         for done, profile in enumerate(profiles, 1):
             builder.add(profile)
             if builder.is_full or done == launches:
-                for name, table in builder.tables():
-                    slices[name].append(spools[name].write(table, f"{number:06d}-{done:06d}"))
-    return launches, slices
+                for of, table in builder.tables():
+                    slices[of].append(spools[of].write(table, f"{name}-{done:06d}"))
+        return launches, slices, known.result()

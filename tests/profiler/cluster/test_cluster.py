@@ -396,8 +396,11 @@ def test_the_job_scripts_ask_for_a_gpu_each() -> None:
     arguments = connection.Jobs("slurm", 2, ("queue=gpu", "directive=--gres=gpu:h200:1")).arguments()
     assert arguments["job_extra_directives"] == ["--gres=gpu:h200:1"] and arguments["queue"] == "gpu"
     assert (
-        arguments["worker_extra_args"] == ["--resources", "GPU=1", "--dashboard-address", "127.0.0.1:0"]
+        arguments["worker_extra_args"] == ["--no-dashboard", "--resources", "GPU=1"]
         and arguments["processes"] == 1
     )
+    readers = connection.Jobs("slurm", 2, ("cores=4",), gpu=False).arguments()
+    assert readers["worker_extra_args"] == ["--no-dashboard"] and readers["processes"] == 4
+    assert "job_extra_directives" not in readers
     assert connection.Jobs("slurm", 2).arguments()["job_extra_directives"] == ["--gres=gpu:1"]
     assert connection.Jobs("pbs", 2, ("cores=4",)).arguments()["resource_spec"] == "select=1:ncpus=4:ngpus=1"

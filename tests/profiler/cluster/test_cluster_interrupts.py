@@ -102,9 +102,10 @@ def test_a_collection_keeps_every_part_that_a_worker_had_begun(
     assert 1 <= kept == answered(gpus)
     for gpu in (0, 1):
         (gpus / f"GPU-{gpu}").write_text("")
-    process = begin(farm, tmp_path, "collect", *arguments, "--resume", str(run))
+    process = begin(farm, tmp_path, "collect", "--no-report", "--resume", str(run))
     _, errors = process.communicate(timeout=60)
     assert process.returncode == 0, errors
+    assert "(1 of" not in errors and not list((run / "reports").glob("*")), "--no-profile was forgotten"
     assert parts(run) == answered(gpus) > kept, "something was measured twice"
 
 

@@ -1,0 +1,65 @@
+"""A job that is done for each of many inputs: by this process, or by the workers of a cluster that a command was given.
+
+Whoever reads many reports does it through `each`, and does not know where that happens.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from functools import partial
+from itertools import islice
+from typing import Any, Protocol, TypeVar
+
+Item = TypeVar("Item")
+Made = TypeVar("Made")
+
+
+class Doers(Protocol):
+    """Who does jobs elsewhere."""
+
+    def do(
+        self, job: Callable[..., Any], inputs: Iterable[tuple[Any, ...]], common: tuple[Any, ...]
+    ) -> Iterator[Callable[[], Any]]:
+        """As `each`."""
+
+
+_elsewhere: list[Doers] = []
+
+
+def each(
+    job: Callable[..., Made], inputs: Iterable[tuple[Any, ...]], common: tuple[Any, ...] = ()
+) -> Iterator[Callable[[], Made]]:
+    """For each input, in order, a call that returns what the job returned for it, or raises what the job raised.
+
+    Args:
+        job: a function of a module, that neither keeps nor changes anything: it may be done twice.
+        inputs: its last arguments; arguments and what it returns must be what pickle knows. Here the job is done by the
+            call, so that no more than one result exists at a time.
+        common: its first arguments, the same for all, which may be large.
+    """
+    if _elsewhere:
+        return _elsewhere[-1].do(job, inputs, common)
+    return (partial(job, *common, *arguments) for arguments in inputs)
+
+
+def batched(items: Iterable[Item], size: int) -> Iterator[tuple[Item, ...]]:
+    """Items in batches of so many, the last one may be smaller."""
+    rest = iter(items)
+    while batch := tuple(islice(rest, size)):
+        yield batch
+
+
+def is_elsewhere() -> bool:
+    """Whether `each` has other processes than this one."""
+    return bool(_elsewhere)
+
+
+@contextmanager
+def elsewhere(doers: Doers) -> Iterator[None]:
+    """Have jobs done by others, as long as the context."""
+    _elsewhere.append(doers)
+    try:
+        yield
+    finally:
+        _elsewhere.pop()

@@ -1,0 +1,250 @@
+"""A cluster reads reports: what a command answers is what it would be here, whatever is killed meanwhile."""
+
+from __future__ import annotations
+
+import os
+import random
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from recorded_data import DATA, ROOT
+
+pytest.importorskip("distributed")
+
+
+ROUNDS = int(os.environ.get("GEMMPROF_KILLS", "10"))
+
+REPORTS = ("flaws_atomics", "flaws_spills", "launches_same_kernel", "names_nvtx", "partial_basic")
+
+# The commands that read reports, what they write into the folder {out}, and what they print.
+COMMANDS = {
+    "find": ["find", "duration > 1us", "reports", "--json"],
+    "data set": ["export", "reports", "--format", "dataset", "-o", "{out}"],
+    "export": ["export", "reports", "-o", "{out}"],
+    "explain": ["explain", "reports", "--all"],
+    "report": ["report", "reports", "-o", "{out}"],
+    "single file": ["report", "reports", "--single-file", "-o", "{out}.html"],
+    "diff": ["diff", "reports/flaws_atomics.ncu-rep.xz", "reports/flaws_spills.ncu-rep.xz", "--details"],
+}  # fmt: skip
+
+
+class Scheduler:
+    """A scheduler with workers that read; each can be killed, and is there again a moment later."""
+
+    def __init__(self, folder: Path, code: Path = ROOT) -> None:
+        self.folder, self.code = folder, code
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            self.port = free.getsockname()[1]
+        self.address = f"tcp://127.0.0.1:{self.port}"
+        self.processes: dict[str, subprocess.Popen[bytes]] = {}
+        for name in ("scheduler", "worker-1", "worker-2"):
+            self.start(name)
+
+    def start(self, name: str) -> None:
+        arguments = (
+            ["dask_scheduler", "--host", "127.0.0.1", "--port", str(self.port), "--no-dashboard", "--no-show"]
+            if name == "scheduler"
+            else ["dask_worker", self.address, "--no-nanny", "--no-dashboard", "--nthreads", "1",
+                  "--local-directory", str(self.folder / name)]
+        )  # fmt: skip
+        with (self.folder / f"{name}.log").open("ab") as log:
+            self.processes[name] = subprocess.Popen(
+                [sys.executable, "-P", "-m", f"distributed.cli.{arguments[0]}", *arguments[1:]],
+                stdout=log, stderr=subprocess.STDOUT,
+                env={**os.environ, "PYTHONPATH": str(self.code), "GEMMPROF_CACHE": str(self.folder / "cache")},
+            )  # fmt: skip
+
+    def kill(self, name: str) -> None:
+        self.processes[name].kill()
+        self.processes[name].wait()
+
+    def revive(self) -> None:
+        """Start what was killed, and workers that ended because their scheduler was."""
+        for name, process in self.processes.items():
+            if process.poll() is not None:
+                self.start(name)
+
+    def stop(self) -> None:
+        for name in self.processes:
+            self.kill(name)
+
+
+@pytest.fixture(scope="module")
+def scheduler(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scheduler]:
+    found = Scheduler(tmp_path_factory.mktemp("readers"))
+    try:
+        yield found
+    finally:
+        found.stop()
+
+
+def begin(folder: Path, cache: Path, *arguments: str) -> subprocess.Popen[bytes]:
+    with (folder / "errors").open("wb") as errors:
+        return subprocess.Popen(
+            [sys.executable, "-P", "-m", "gemmprof", *arguments], stdout=subprocess.PIPE, stderr=errors, cwd=folder,
+            env={**os.environ, "PYTHONPATH": str(ROOT), "GEMMPROF_CACHE": str(cache), "COLUMNS": "120"},
+        )  # fmt: skip
+
+
+def answer(folder: Path, cache: Path, *arguments: str) -> tuple[int, bytes]:
+    process = begin(folder, cache, *arguments)
+    output, _ = process.communicate(timeout=200)
+    return process.returncode, output
+
+
+def written(out: Path) -> dict[str, bytes]:
+    """What a command wrote, without what differs from time to time: names of parts, and what names them."""
+    files = [out.with_suffix(".html")] if out.with_suffix(".html").exists() else sorted(out.rglob("*"))
+    return {
+        path.name: path.read_bytes() for path in files if path.is_file() and "parts" not in str(path) and
+        path.name not in ("dataset.json", ".lock") and path.parent.name != "metrics"
+    }  # fmt: skip
+
+
+@pytest.fixture
+def reports(tmp_path: Path) -> Path:
+    """A folder with a folder of reports, some of them large for a test."""
+    (tmp_path / "reports").mkdir()
+    for name in REPORTS:
+        (tmp_path / "reports" / f"{name}.ncu-rep.xz").symlink_to(DATA / f"{name}.ncu-rep.xz")
+    (tmp_path / "reports" / "damaged.ncu-rep").write_bytes(b"NVR\0 nothing")
+    return tmp_path
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_the_answer_is_the_same_to_the_bit(scheduler, reports: Path, command: str) -> None:
+    found = []
+    for where in ((), ("--cluster", scheduler.address)):
+        out = reports / "out"
+        arguments = [argument.format(out="out") for argument in COMMANDS[command]]
+        code, output = answer(reports, reports / f"cache{len(where)}", *arguments, *where)
+        errors = (reports / "errors").read_text()
+        assert code == (0 if command == "diff" else 1), errors
+        found.append((output, written(out)))
+        if command == "data set":
+            found[-1] = answer(reports, reports / "cache", "find", "duration > 1us", "out", "--json")
+        shutil.rmtree(out, ignore_errors=True)
+        out.with_suffix(".html").unlink(missing_ok=True)
+    assert found[0] == found[1] and any(found[0])
+
+
+def test_a_large_report_is_split(scheduler, reports: Path, monkeypatch) -> None:
+    """Also where its launches are few, so that a test need not wait for a large one."""
+    monkeypatch.setenv("PYTHONHASHSEED", "0")
+    split = "import sys; from gemmprof.analysis import session; session.LARGE_REPORT, session.LOT_LAUNCHES = 0, 1; "
+    split += "from gemmprof.cli import main; sys.exit(main(sys.argv[1:]))"
+    name = "reports/flaws_spills.ncu-rep.xz"
+    for arguments in (["explain", name, "--json"], ["report", name, "--json", "-o", "out", "--force"]):
+        whole = answer(reports, reports / "cache", *arguments)
+        pages = written(reports / "out")
+        done = subprocess.run(
+            [sys.executable, "-P", "-c", split, *arguments, "--cluster", scheduler.address], capture_output=True,
+            check=False, cwd=reports, timeout=200, env={**os.environ, "PYTHONPATH": str(ROOT)},
+        )  # fmt: skip
+        assert (done.returncode, done.stdout) == whole, done.stderr
+        assert written(reports / "out") == pages
+
+
+def test_workers_of_another_gemmprof_are_refused(scheduler, reports: Path, tmp_path: Path) -> None:
+    """By every command that reads, and by doctor."""
+    other = tmp_path / "other"
+    shutil.copytree(
+        ROOT / "gemmprof", other / "gemmprof", ignore=shutil.ignore_patterns("__pycache__", "recorded")
+    )
+    with (other / "gemmprof" / "analysis" / "session.py").open("a") as file:
+        file.write("# another\n")
+    (tmp_path / "farm").mkdir()
+    strange = Scheduler(tmp_path / "farm", other)
+    try:
+        for command in ("find", "export", "explain", "report", "diff"):
+            arguments = [argument.format(out="out") for argument in COMMANDS[command]]
+            code, output = answer(reports, reports / "cache", *arguments, "--cluster", strange.address)
+            errors = (reports / "errors").read_text()
+            assert code == 2 and "another gemmprof than this command" in errors, errors
+        code, output = answer(reports, reports / "cache", "doctor", "--cluster", strange.address)
+        assert code == 1 and b"with other code than here" in output
+    finally:
+        strange.stop()
+
+
+def test_nobody_there_and_nothing_shared(scheduler, reports: Path, tmp_path: Path) -> None:
+    arguments = [*COMMANDS["explain"], "--wait", "1", "--cluster"]
+    assert answer(reports, reports / "cache", *arguments, "tcp://127.0.0.1:9")[0] == 2
+    assert "no Dask scheduler answers" in (reports / "errors").read_text()
+    assert answer(reports, reports / "cache", *arguments, "http://127.0.0.1:8787")[0] == 2
+    assert "http:// is the address of its pages" in (reports / "errors").read_text()
+    scheduler.kill("worker-1")
+    scheduler.kill("worker-2")
+    try:
+        assert answer(reports, reports / "cache", *arguments, scheduler.address)[0] == 2
+        assert "has had no worker for 1 s" in (reports / "errors").read_text()
+        scheduler.kill("scheduler")
+        scheduler.revive()
+        process = begin(reports, reports / "cache", *arguments[:-2], "60", "--cluster", scheduler.address)
+        assert process.communicate(timeout=200)[0] and process.returncode == 1
+    finally:
+        scheduler.revive()
+
+
+def _output(process: subprocess.Popen[bytes]) -> bytes | None:
+    """What a command printed, None while it runs."""
+    try:
+        return process.communicate(timeout=1)[0]
+    except subprocess.TimeoutExpired:
+        return None
+
+
+@pytest.mark.campaign
+@pytest.mark.timeout(60 * (10 + ROUNDS))
+def test_kills_at_random_change_nothing(tmp_path: Path, reports: Path) -> None:
+    """Workers, the scheduler and the command itself: kill -9, and the same command again where it was the command."""
+    for path in list((reports / "reports").glob("*.xz")):
+        for copy in range(6):
+            (path.parent / f"{copy}-{path.name}").symlink_to(path.resolve())
+    right = {}
+    for command in ("find", "explain", "export"):
+        arguments = [argument.format(out="right") for argument in COMMANDS[command]]
+        right[command] = answer(reports, reports / "here", *arguments)[1], written(reports / "right")
+        shutil.rmtree(reports / "right", ignore_errors=True)
+    (tmp_path / "farm").mkdir()
+    farm, rng, killed = Scheduler(tmp_path / "farm"), random.Random(), []
+    try:
+        for number in range(ROUNDS):
+            command = ("find", "explain", "export")[number % 3]
+            arguments = [argument.format(out="out") for argument in COMMANDS[command]]
+            victims = rng.choices(("worker-1", "worker-2", "scheduler", "client"), k=2)
+            cache = reports / f"cache-{number}"
+            process = begin(reports, cache, *arguments, "--cluster", farm.address)
+            for victim in victims:
+                time.sleep(rng.uniform(0.3, 4))
+                if process.poll() is not None:
+                    break
+                killed.append(victim)
+                if victim == "client":
+                    process.send_signal(signal.SIGKILL)
+                    process.communicate()
+                    process = begin(reports, cache, *arguments, *(["--force"] if command == "export" else []),
+                                    "--cluster", farm.address)  # fmt: skip
+                else:
+                    farm.kill(victim)
+                    time.sleep(rng.uniform(0, 1))
+                    farm.revive()
+            end = time.monotonic() + 300
+            while (output := _output(process)) is None:
+                assert time.monotonic() < end
+                farm.revive()  # as whoever runs a cluster does
+            assert process.returncode == 1, (victims, (reports / "errors").read_text())
+            assert (output, written(reports / "out")) == right[command], (command, victims)
+            shutil.rmtree(reports / "out", ignore_errors=True)
+    finally:
+        farm.stop()
+    print(f"{ROUNDS} commands, killed: {killed}")
+    assert killed
