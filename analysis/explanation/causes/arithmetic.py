@@ -171,6 +171,7 @@ def _wide_data(work: Work, doubles: Mask) -> float:
     loads = work.where(
         lambda line: line.space == "global" and ("64" in line.modifiers or "128" in line.modifiers)
     )
+    doubles = doubles | _halves(work, doubles)  # a sign, or the larger of two, is picked half by half
     feeding = np.zeros(len(loads), dtype=bool)
     for index in np.flatnonzero(loads):
         line = work.sass[int(index)]

@@ -74,6 +74,13 @@ FUNCTIONS = (
     _function("log10f", r"FMUL\S* .*, 0\.434294492006", 26, 5, "__log10f"),
     _function("expf", r"FFMA\.RM .*, 12582913", 8, 5, "__expf", "FFMA.SAT"),
     _function("tanhf", r"FFMA\S* .*, -0\.05230396240949", 15, 9, "tanh.approx, or __expf and __fdividef"),
+    _function(
+        "atanf/atan2f",
+        r"FFMA\S* .*, -0\.0156818777",
+        30,
+        12,
+        "comparisons of products, or an approximation of your own",
+    ),
     _function("erff", r"FSEL .*, 8\.48349445732e?", 28, 12, "an approximation of your own"),
     _function("division", r"FCHK ", 7, 4, "__fdividef or a product with the reciprocal", "MUFU.RCP"),
     _function(

@@ -67,6 +67,8 @@ def found(name: str, cause: str) -> Finding:
         ("nbody_precise_root", "expensive_math", "rsqrt"),
         # Three FP64 powers of one base.
         ("eos_powers", "expensive_math", "one_pow"),
+        # FP64 results whose sign is picked half by half are stored: half their bytes go, too.
+        ("torch_erf_double", "double_precision", "floats"),
         # 64-bit remainders of values by one modulus: products with its reciprocal.
         ("ntt_stage_remainder", "integer_arithmetic", "barrett"),
         ("power_modulo_long_division", "integer_arithmetic", "barrett"),
