@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cache
+from math import factorial
 from dataclasses import replace
 
 import numpy as np
@@ -14,6 +16,8 @@ from gemmprof.analysis.explanation.demands.time_model import Fix
 from gemmprof.analysis.explanation.demands.traffic import traffic
 from gemmprof.analysis.explanation.demands.work import Mask, Work
 
+BANKS = 32  # of shared memory, a word wide
+ALL_RANDOM = 0.95  # share of the passes that random words take as well, from which on none is told from those
 COMBINED = 1.0 / 32.0  # share of the atomics that stays when a warp combines its own first
 SCATTERED_SECTORS = 12.0  # a request that touches more sectors hits as many words: combining finds few alike
 # Shared atomics for each global one, from which on blocks combine before they update global memory.
@@ -169,8 +173,10 @@ def shared_atomics(work: Work) -> Iterator[Candidate]:
         return
     stays = COMBINED
     if not retries.any():
-        # Combining replaces passes by shuffles; what conflicts over is what can go.
-        stays = max(2.0 * COMBINED, 0.5 * min(1.0, share(executed, total)))
+        # Combining replaces passes by shuffles. As many as words at random take are conflicts of banks, no meetings.
+        stays = min(1.0, share(random_passes(round(threads)) * executed, total))
+        if stays > ALL_RANDOM:
+            return
     keep = keep_of(work)
     keep[atomics] = stays
     keep[retries] = np.minimum(keep[retries], max(stays, COMBINED))
@@ -211,6 +217,24 @@ def shared_atomics(work: Work) -> Iterator[Candidate]:
         ),
         attributed=np.where(atomics | retries, work.executed, 0.0),
     )
+
+
+@cache
+def random_passes(lanes: int) -> float:
+    """Passes that so many lanes' words take on average when they lie at random in the banks of shared memory.
+
+    The fullest of the banks is waited for: lanes! / banks**lanes times the coefficient of x**lanes in
+    (sum of x**i / i! up to k)**banks is the chance that none holds more than k.
+    """
+    expected = 0.0
+    for most in range(lanes):
+        one = np.array([1.0 / factorial(i) for i in range(most + 1)])
+        whole = np.ones(1)
+        for _ in range(BANKS):
+            whole = np.convolve(whole, one)[: lanes + 1]
+        none_fuller = whole[lanes] * factorial(lanes) / float(BANKS) ** lanes if len(whole) > lanes else 0.0
+        expected += 1.0 - none_fuller
+    return float(expected)
 
 
 def _tries(work: Work, retries: Mask, atomics: Mask) -> float:

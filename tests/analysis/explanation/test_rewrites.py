@@ -15,6 +15,7 @@ from recorded_data import DATA, ROOT
 
 from gemmprof.analysis.explanation import explain
 from gemmprof.analysis.explanation.causes.arithmetic import expensive_math
+from gemmprof.analysis.explanation.causes.atomics import random_passes
 from gemmprof.analysis.explanation.causes.threads import idle_threads
 from gemmprof.analysis.explanation.code.sequences import precise_functions
 from gemmprof.analysis.explanation.demands.work import work
@@ -151,3 +152,12 @@ def test_a_slow_path_between_a_value_and_its_use_hides_nothing() -> None:
     ]
     used = [launch.code.consumers(at) for at in reduced if launch.executed[at]]
     assert len(used) == 16 and all(used)
+
+
+def test_bins_at_random_do_not_meet() -> None:
+    """32 lanes' bins at random take 3.5 passes, each a bank's: nothing to combine in the warp."""
+    generator = np.random.default_rng(0)
+    thrown = generator.integers(0, 32, (20_000, 32))
+    passes = np.mean([np.bincount(row, minlength=32).max() for row in thrown])
+    assert random_passes(32) == pytest.approx(float(passes), rel=0.01) and random_passes(1) == 1.0
+    assert "shared_atomics" not in [one.cause for one in explain(study("sound_histogram")[0]).findings]
