@@ -6,6 +6,7 @@ change that shows. Several reports a side are better still. Same code with same 
   gemmprof diff old.ncu-rep new.ncu-rep                       the verdicts and why
   gemmprof diff old_*.ncu-rep --with new_*.ncu-rep            several reports a side
   gemmprof diff --against main new.ncu-rep --fail-if 'time > +3%' --fail-if 'local_memory > 0'
+  gemmprof diff old.ncu-rep new.ncu-rep --format html -o diff.html    source and SASS side by side, what moved
   gemmprof diff run/ --before 5 --after 6                     two stages of one run (5@2048: on another shape)
   gemmprof diff --build old.log new.log --fail-if 'registers > +0'   logs of nvcc -Xptxas -v, cubins or objects
   gemmprof diff --learn-noise noise.json control_*.ncu-rep    what this machine's noise is; then: --noise noise.json
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
     from gemmprof.analysis.comparison.outcome import Outcome
     from gemmprof.analysis.comparison.sides import Side
 
-FORMATS = ("text", "markdown", "json", "junit", "sarif", "github")
+FORMATS = ("text", "markdown", "json", "junit", "sarif", "github", "html")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -360,8 +361,14 @@ def _print(outcome: Outcome, gate: GateResult | None, options: argparse.Namespac
         "junit": interchange.junit_text,
         "sarif": lambda found, held: interchange.sarif_text(found, held, settings),
         "markdown": interchange.markdown_text,
+        "html": _page,
         "github": lambda found, held: _github_text(found, held, settings),
     }
+    if kind == "html" and (options.build or not options.output):
+        raise UsageError(
+            "a build has no samples to show" if options.build else "a page needs a file",
+            remedies=["choose another --format"] if options.build else ["-o diff.html"],
+        )
     if options.output:
         if kind == "text":
             raise UsageError("text goes to the terminal", remedies=["choose a --format for the file"])
@@ -386,6 +393,12 @@ def _print(outcome: Outcome, gate: GateResult | None, options: argparse.Namespac
         if severity != "notice" or kind == "text":
             print(f"gemmprof diff: {text}", file=sys.stderr)
     print(f"gemmprof diff: {words.gate_summary(gate, outcome)}", file=sys.stderr)
+
+
+def _page(outcome: Outcome, gate: GateResult | None) -> str:
+    from gemmprof.reports.pages.code_diff import diff_page
+
+    return diff_page(outcome)
 
 
 def _encodable(text: str, kind: str) -> str:

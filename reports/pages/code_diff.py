@@ -1,0 +1,251 @@
+"""Two reports' code in one page: source and SASS aligned, with what each line cost before and after.
+
+Samples of two launches are no unit: each is sampled at its own rate. So a row has its share of the samples and the
+time that this share is of its launch.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from difflib import SequenceMatcher
+
+from markupsafe import Markup
+
+from gemmprof import metrics
+from gemmprof.analysis.comparison.outcome import Compared, Outcome
+from gemmprof.analysis.kernel_analysis import KernelAnalysis, analyse
+from gemmprof.analysis.reading.report import ReportReader
+from gemmprof.analysis.sections.by_line import base_name, is_users
+from gemmprof.analysis.sections.source_view import SourceView
+from gemmprof.model import NotCollected
+from gemmprof.reports.pages.environment import document, environment
+
+MOST_KERNELS = 8  # on one page; the first pairs of the comparison
+CONTEXT = 3  # rows shown around what changed or is hot
+HOT_PERCENT = 1.0  # share of the samples from which a row is shown whether it changed or not
+MOVED = 0.02  # of the time before: a row that gained or lost more is marked
+# Beyond this many rows a part of the cold ones is left out even where they changed.
+MOST_ROWS = 1500
+
+# Two codes of more rows are aligned by what is rare in them: with every row it would take the square of the time, and
+# 8,400 instructions a side take 4 s of it.
+LONG = 10_000
+
+_OPERANDS = re.compile(r"\b(?:U?R|U?P)\d+\b|0x[0-9a-f]+|\.reuse|`\(\S+\)")
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """A line or instruction on one side: where it stands, share of the samples in per cent, time in ns, executions."""
+
+    place: str
+    share: float | None = None
+    time: float | None = None
+    executed: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class DiffRow:
+    """A row of the page; ``left_out`` above 0: it stands for so many rows that are cold and the same.
+
+    ``kind`` is '' for the same text on both sides, ``old`` or ``new`` for what one side alone has.
+    """
+
+    kind: str = ""
+    text: str = ""
+    before: Cost | None = None
+    after: Cost | None = None
+    moved: bool = False
+    left_out: int = 0
+
+    @property
+    def change(self) -> float | None:
+        """Time gained (+) or lost (-) in ns; None where neither side was sampled."""
+        times = [
+            cost.time for cost in (self.before, self.after) if cost is not None and cost.time is not None
+        ]
+        if not times:
+            return None
+        after = (self.after.time or 0.0) if self.after is not None else 0.0
+        return after - ((self.before.time or 0.0) if self.before is not None else 0.0)
+
+
+@dataclass(frozen=True, slots=True)
+class DiffPart:
+    """One file, or the SASS."""
+
+    title: str
+    rows: tuple[DiffRow, ...]
+    moved: tuple[DiffRow, ...] = field(default=())
+
+
+@dataclass(frozen=True, slots=True)
+class _Side:
+    """Lines of text of one side with their costs."""
+
+    lines: Sequence[str]
+    costs: Sequence[Cost]
+
+
+def diff_page(outcome: Outcome) -> str:
+    """The page of a comparison: of each pair its verdict, its source and its SASS side by side."""
+    kernels: list[tuple[Compared, tuple[DiffPart, ...]]] = []
+    without = []
+    for compared in outcome.kernels:
+        match = compared.match
+        if match.before is None or match.after is None or len(kernels) >= MOST_KERNELS:
+            continue
+        sides = [_read(record.place) for record in (match.before, match.after)]
+        if isinstance(sides[0], KernelAnalysis) and isinstance(sides[1], KernelAnalysis):
+            kernels.append((compared, tuple(parts(sides[0], sides[1]))))
+        else:
+            without.append(match.label)
+    left_out = len(outcome.kernels) - len(kernels) - len(without)
+    article = (
+        environment()
+        .get_template("code_diff.html")
+        .render(outcome=outcome, kernels=kernels, without=without, left_out=left_out)
+    )
+    return document(f"{outcome.before} → {outcome.after}", [Markup(article)])
+
+
+def _read(place: tuple[str, int] | None) -> KernelAnalysis | None:
+    """The launch at a place with its code; None without one, or without counters by instruction."""
+    if place is None:
+        return None
+    with ReportReader(place[0]) as reader:
+        found = next(iter(reader.profiles(source=True, units=True, only={place[1]})))
+    kernel = analyse(found)
+    return None if isinstance(kernel.get(SourceView), NotCollected) else kernel
+
+
+def parts(before: KernelAnalysis, after: KernelAnalysis) -> Iterator[DiffPart]:
+    """The user's files that both sides have, the one with most samples first, then the SASS."""
+    views = [kernel.get(SourceView) for kernel in (before, after)]
+    old, new = (view for view in views if isinstance(view, SourceView))
+    times = [kernel.profile.number(metrics.DURATION) for kernel in (before, after)]
+    for title, paths in _files(old, new):
+        sides = [_source(view, path, time) for view, path, time in zip((old, new), paths, times, strict=True)]
+        yield from _part(title, sides[0], sides[1], times[0], str.strip)
+    if any(item.sass for item in old.sass) and any(item.sass for item in new.sass):
+        yield from _part("SASS", _sass(old, times[0]), _sass(new, times[1]), times[0], _shape)
+
+
+def _files(old: SourceView, new: SourceView) -> list[tuple[str, tuple[str, str]]]:
+    """Title and paths of the user's files with code on both sides, the one with most samples first.
+
+    Files of one name are one; where none is, the hottest of each side are taken for the same under another name.
+    """
+    samples: list[dict[str, int]] = []
+    for view in (old, new):
+        found: dict[str, int] = {}
+        for item, own in zip(view.sass, view.own_lines(), strict=True):
+            if own is not None and is_users(own[0]) and view.files.get(own[0]):
+                found[own[0]] = found.get(own[0], 0) + (item.counters.samples or 0)
+        samples.append(dict(sorted(found.items(), key=lambda pair: -pair[1])))
+    before = {base_name(path): path for path in samples[0]}
+    same = [(name, (before[name], path)) for path in samples[1] if (name := base_name(path)) in before]
+    if same or not all(samples):
+        return same
+    left, right = (next(iter(found)) for found in samples)
+    return [(f"{base_name(left)} → {base_name(right)}", (left, right))]
+
+
+def _shape(sass: str) -> str:
+    """An instruction without registers and constants, which move with every change elsewhere."""
+    return _OPERANDS.sub("", sass)
+
+
+def _source(view: SourceView, path: str, time: float | None) -> _Side:
+    samples: dict[int, int] = {}
+    executed = {line.line: line.counters.executed for line in view.lines if line.file == path}
+    for item, own in zip(view.sass, view.own_lines(), strict=True):
+        if own is not None and own[0] == path:
+            samples[own[1]] = samples.get(own[1], 0) + (item.counters.samples or 0)
+    lines = [line.rstrip("\r") for line in view.files[path].split("\n")]
+    return _Side(
+        lines,
+        [
+            _cost(
+                view,
+                str(number),
+                samples.get(number) if number in samples else None,
+                time,
+                executed.get(number),
+            )
+            for number in range(1, len(lines) + 1)
+        ],
+    )
+
+
+def _sass(view: SourceView, time: float | None) -> _Side:
+    costs = [
+        _cost(view, f"{item.offset:04x}", item.counters.samples, time, item.counters.executed)
+        for item in view.sass
+    ]
+    return _Side([item.sass.strip() for item in view.sass], costs)
+
+
+def _cost(
+    view: SourceView, place: str, samples: int | None, time: float | None, executed: int | None
+) -> Cost:
+    if samples is None or not view.totals.samples:
+        return Cost(place, executed=executed)
+    share = samples / view.totals.samples
+    return Cost(place, 100 * share, None if time is None else share * time, executed)
+
+
+def _part(
+    title: str, old: _Side, new: _Side, time: float | None, key: Callable[[str], str]
+) -> Iterator[DiffPart]:
+    keys = [[key(line) for line in side.lines] for side in (old, new)]
+    rows: list[DiffRow] = []
+    for kind, i, i_end, j, j_end in SequenceMatcher(
+        None, keys[0], keys[1], autojunk=max(map(len, keys)) > LONG
+    ).get_opcodes():
+        if kind == "equal":
+            rows += [
+                DiffRow("", text, before, after)
+                for text, before, after in zip(
+                    new.lines[j:j_end], old.costs[i:i_end], new.costs[j:j_end], strict=True
+                )
+            ]
+            continue
+        rows += [DiffRow("old", old.lines[at], before=old.costs[at]) for at in range(i, i_end)]
+        rows += [DiffRow("new", new.lines[at], after=new.costs[at]) for at in range(j, j_end)]
+    least = MOVED * time if time else None
+    rows = [_marked(row, least) for row in rows]
+    moved = sorted((row for row in rows if row.moved), key=lambda row: -abs(row.change or 0.0))
+    yield DiffPart(title, tuple(_shortened(rows)), tuple(moved[:6]))
+
+
+def _marked(row: DiffRow, least: float | None) -> DiffRow:
+    change = row.change
+    if least is None or change is None or abs(change) < least:
+        return row
+    return DiffRow(row.kind, row.text, row.before, row.after, moved=True)
+
+
+def _shortened(rows: Sequence[DiffRow]) -> Iterator[DiffRow]:
+    """What changed or is hot, with some rows around it; the rest is counted."""
+
+    def share(row: DiffRow) -> float:
+        return max((cost.share or 0.0) for cost in (row.before, row.after) if cost is not None)
+
+    wanted = [at for at, row in enumerate(rows) if row.kind or row.moved or share(row) >= HOT_PERCENT]
+    if len(wanted) > MOST_ROWS:
+        wanted = sorted(sorted(wanted, key=lambda at: -share(rows[at]))[:MOST_ROWS])
+    kept = {near for at in wanted for near in range(at - CONTEXT, at + CONTEXT + 1)}
+    skipped = 0
+    for at, row in enumerate(rows):
+        if at not in kept:
+            skipped += 1
+            continue
+        if skipped:
+            yield DiffRow(left_out=skipped)
+            skipped = 0
+        yield row
+    if skipped:
+        yield DiffRow(left_out=skipped)
