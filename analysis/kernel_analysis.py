@@ -36,6 +36,7 @@ from gemmprof.analysis.sections import (
     source_view,
     speed_of_light,
     spills,
+    timeline,
     warp_states,
 )
 from gemmprof.base.amounts import brief, nanoseconds
@@ -70,6 +71,7 @@ class Analysis(Protocol):
 # Every analysis, in the order of the pages.
 ANALYSES: tuple[Analysis, ...] = (
     speed_of_light,
+    timeline,
     roofline,
     launch_statistics,
     instruction_mix,

@@ -286,7 +286,8 @@ def content_security_policy(styles: tuple[str, ...], scripts: tuple[str, ...]) -
 
 STYLES = ("style.css", "occupancy.css")
 SCRIPTS = ("page.js", "occupancy.js", "roofline.js")
-CODE_SCRIPT, CODE = "code.js", "data-code-area"  # only where a page has code to show
+# By what marks the part of a page that a script is for: only where a page has that part.
+SCRIPTS_OF_PARTS = {"data-code-area": "code.js", "data-timeline": "timeline.js"}
 
 
 def document(title: str, articles: Sequence[Markup], *, scripts: tuple[str, ...] = ()) -> str:
@@ -301,8 +302,8 @@ def document(title: str, articles: Sequence[Markup], *, scripts: tuple[str, ...]
                 continue
         return tuple(texts)
 
-    code = (CODE_SCRIPT,) if any(CODE in article for article in articles) else ()
-    styles, texts = assets(STYLES), assets((*SCRIPTS, *code, *scripts))
+    of_parts = (name for mark, name in SCRIPTS_OF_PARTS.items() if any(mark in one for one in articles))
+    styles, texts = assets(STYLES), assets((*SCRIPTS, *of_parts, *scripts))
     return (
         environment()
         .get_template("document.html")
