@@ -22,6 +22,7 @@ from gemmprof.analysis.session import Session
 from gemmprof.base.documents import json_text
 from gemmprof.base.errors import UsageError
 from gemmprof.base.output import new_file
+from gemmprof.base.printable import visible
 from gemmprof.model import KernelProfile
 
 NO_LINE = "no line information"
@@ -87,7 +88,7 @@ def write_speedscope(session: Session, target: Path) -> int:
     ordered = tuple(flame for _, flame in sorted(flames, key=lambda item: item[0]))
     document = Speedscope(Shared(tuple(frames)), ordered, session.title)
     with new_file(target) as path:
-        path.write_text(json_text(document, indent=-1), encoding="utf-8")
+        path.write_text(visible(json_text(document, indent=-1)), encoding="utf-8")
     return len(flames)
 
 
@@ -263,7 +264,7 @@ def _bytes(field: int, value: bytes) -> bytes:
 
 
 def _text(field: int, value: str) -> bytes:
-    return _bytes(field, value.encode("utf-8", "replace"))
+    return _bytes(field, visible(value).encode("utf-8", "replace"))
 
 
 def _double(field: int, value: float) -> bytes:
