@@ -100,7 +100,7 @@ def _all_tiles(page: KernelPage) -> Iterator[Tile]:
     analysis = page.analysis.traced
     light = analysis.get(SpeedOfLight)
     launch = page.analysis.profile.launch
-    yield "Code", owner_of(page.analysis.profile).title, "told from its name and lines"
+    yield "Code", owner_of(page.analysis.profile).title, "known by its name and lines"
     if page.timing is not None:
         spread = f"{seconds(page.timing.p10)} to {seconds(page.timing.p90)} (p10, p90)"
         yield "Time", seconds(page.timing.median), spread

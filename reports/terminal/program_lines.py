@@ -92,7 +92,7 @@ def whole(program: Program, width: int) -> Iterator[str]:
             yield f"and {counted(len(shown) - BRANCHES, 'range')} more"
     yield ""
     yield {"trace": "Operators, of the trace", "NVTX": "Operators, of the NVTX ranges"}.get(
-        program.told_from, "What the kernels do, told from their names"
+        program.told_from, "What the kernels do, known by their names"
     )
     listed = [(0, span) for span in program.operators if span.share >= LEAST]
     yield from _bars(listed[:BRANCHES], width)
@@ -100,7 +100,7 @@ def whole(program: Program, width: int) -> Iterator[str]:
     yield from textwrap.wrap(visible(program.gaps), width)
     if program.advice.sampled:
         yield from textwrap.wrap(
-            "The report holds chosen launches alone: what follows one another in the program is not told.",
+            "The report holds chosen launches alone: which launches follow one another in the program is not known.",
             width,
         )
     if not program.advice.proposals:

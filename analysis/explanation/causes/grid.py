@@ -259,7 +259,7 @@ def _unequal_blocks(work: Work, dealt: _Dealt) -> Iterator[Candidate]:
     if _equal_shares(work):
         # Nobody ends early for want of work: what leaves warps out is another cause's.
         warps = 1.0
-    # From cycles alone uneven work is not told from equal blocks that memory answers in turn.
+    # From cycles alone uneven work cannot be distinguished from equal blocks that memory answers in turn.
     if imbalance < SPREAD_OF_EQUALS and warps <= 1.0:
         return
     even = 1.0 if imbalance >= SPREAD_OF_EQUALS else imbalance
