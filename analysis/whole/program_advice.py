@@ -1,7 +1,7 @@
 """What to change first in a program: advice that takes several launches to see, and what many kernels have in common.
 
 A chain of small kernels, a loop over parameters, attention written out: no launch shows it alone. Each is inferred from
-the order of the launches, their names and their grids, with what it would save of the program's time, and an interval; a
+the order of the launches, names and grids, with what it would save of the program's time, and an interval; a
 finding that stands in twenty kernels is said once. Nothing is claimed twice: of what two pieces of advice save in one
 launch, together they save the larger part.
 """
