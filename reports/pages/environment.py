@@ -168,12 +168,6 @@ def formulas(result: Any) -> list[tuple[str, list[tuple[str, str]]]]:
     return list(found.values())
 
 
-def moment(iso: str) -> str:
-    """``2026-11-21T00:40:00+00:00`` as ``2026-11-21 00:40 UTC``; any other text as it is."""
-    match = re.fullmatch(r"(\d{4}-\d\d-\d\d)T(\d\d:\d\d)[\d:.]*(?:Z|\+00:00)", iso)
-    return f"{match.group(1)} {match.group(2)} UTC" if match else iso
-
-
 def words(identifier: str) -> str:
     """``shared_memory`` as ``shared memory``."""
     return identifier.replace("_", " ")
@@ -222,7 +216,7 @@ _OF_OTHERS: tuple[Callable[..., Any], ...] = (
     opcode_words,
     explanations.conclusion,
     plain_fields,
-    moment,
+    formatting.moment,
     words,
     capitalize_first,
     lower_first,
