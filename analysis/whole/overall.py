@@ -32,6 +32,9 @@ class Program:
         explain: gives the families that were explained, with what saves most in each; others are left out.
         ids: the id of the family of the launch at a position.
         trace: what another profiler saw of the same launches.
+
+    Attributes:
+        trace: what another profiler saw, None without.
     """
 
     def __init__(
