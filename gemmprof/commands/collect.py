@@ -29,7 +29,7 @@ from gemmprof.arguments.ladder_options import (
     add_place_arguments,
     add_type_arguments,
     chosen_ladder,
-    chosen_site,
+    on_site,
 )
 from gemmprof.base.errors import GemmprofError, UsageError
 from gemmprof.kernels import catalog
@@ -141,8 +141,14 @@ def run(options: argparse.Namespace) -> int:
         console(stderr=True), bars=sys.stderr.isatty() and not options.json, quiet=options.json
     )
     try:
-        with progress, chosen_site(options, progress) as site:
-            result = collect(settings, directory, resume=resume, progress=progress, site=site)
+        with progress:
+            result = on_site(
+                options,
+                progress,
+                lambda site, again: collect(
+                    settings, directory, resume=resume or again, progress=progress, site=site
+                ),
+            )
     except (Interrupted, KeyboardInterrupt):
         print(
             f"gemmprof collect: interrupted; `gemmprof collect --resume {directory}` goes on", file=sys.stderr
