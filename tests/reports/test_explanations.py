@@ -132,7 +132,7 @@ def test_a_full_report_takes_a_second() -> None:
 
 
 def test_the_summary_of_a_run_says_what_to_change_first() -> None:
-    session = load_session([recorded_run_directory()], selection=selection("1@4096"))
+    session = load_session([recorded_run_directory()], selection=selection("sgemm_naive"))
     assert session.run is not None
     rows = [row for row in summary.summarise(session.run, session) if row.name == "naive"]
     assert rows and rows[0].change_first is not None

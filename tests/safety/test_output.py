@@ -86,7 +86,7 @@ STOPPED = [
 
 @pytest.mark.parametrize(
     ("command", "number"),
-    few(STOPPED, [("report", signal.SIGTERM), ("export", signal.SIGKILL)]),
+    few(STOPPED, [("report", signal.SIGTERM)]),
 )
 def test_killed_at_any_moment(
     command: str, number: int, inputs: dict[str, Path], tmp_path: Path, environment: dict[str, str]

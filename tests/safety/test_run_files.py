@@ -144,7 +144,7 @@ def test_a_pipe_and_a_huge_file_are_refused(tmp_path: Path) -> None:
         load_run(tmp_path)
 
 
-@pytest.mark.parametrize("suffix", ["", ".xz", ".zst"])
+@pytest.mark.parametrize("suffix", few(["", ".xz", ".zst"], [".xz"]))
 def test_a_link_out_of_the_run_is_not_followed(suffix: str, run: Path, tmp_path: Path) -> None:
     (name, *_) = load_recorded_run().reports
     for file in (run / "reports").glob(f"{Path(name).name}*"):

@@ -23,7 +23,7 @@ from gemmprof.base.output import is_leftover
 from gemmprof.runs.directory import load_run
 
 HELPERS = ROOT / "tests" / "helpers"
-STAGES = (1, 2, 3)
+STAGES = tuple(range(1, inputs(2, 3) + 1))
 SEED = int(os.environ.get("GEMMPROF_KILL_SEED", "5"))
 KILLS = int(os.environ.get("GEMMPROF_KILLS", inputs(1, 3)))
 """Of each signal; a campaign sets more."""
@@ -62,7 +62,7 @@ def begin(environment: dict[str, str], run: Path) -> subprocess.Popen[str]:
     """A new collection, or the same one resumed."""
     if (run / "run.json").exists():
         return start(environment, "--resume", run)
-    return start(environment, "--stage", "1-3", "--shape", "64", "--output", run)
+    return start(environment, "--stage", f"1-{STAGES[-1]}", "--shape", "64", "--output", run)
 
 
 def results(run: Path) -> dict[int, dict[str, Any]]:
