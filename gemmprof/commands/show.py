@@ -16,6 +16,7 @@ import argparse
 import textwrap
 
 from gemmprof.arguments import common
+from gemmprof.base.errors import UsageError
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -31,7 +32,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="only this analysis (warp_states, roofline, source_view …) of each family; may be repeated",
     )
     parser.add_argument("--all", action="store_true", help="every family and every section")
+    _add_source_argument(parser)
     common.add_json_argument(parser)
+
+
+def _add_source_argument(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--source",
+        action="store_true",
+        help="the source of each family's longest launch with what each line cost, and the hot lines' instructions",
+    )
 
 
 def run(options: argparse.Namespace) -> int:
@@ -40,12 +50,22 @@ def run(options: argparse.Namespace) -> int:
     from gemmprof.reports.terminal import overview
 
     overview.section_titles(options.section)
+    if options.source and options.json:
+        raise UsageError(
+            "--source is for people", remedies=["leave out --json", "gemmprof export REPORT --table lines"]
+        )
     with unpacked_once():
         session = common.load_inputs(options, listed=True)
         if options.json:
             from gemmprof.reports.documents.of_launches import ShowDocument
 
             common.print_json(ShowDocument.of_session(session, options.section, everything=options.all))
+        elif options.source:
+            from gemmprof.reports.terminal.annotated import annotated
+
+            terminal = common.console()
+            for line in annotated(session, width=terminal.width):
+                terminal.print(line)
         else:
             terminal = common.console()
             for part in overview.parts(
@@ -60,6 +80,7 @@ launches with the most to gain first, and what to type next.
 
   gemmprof my.ncu-rep                  the program and its families, each with an id
   gemmprof my.ncu-rep '#3'             one family in full
+  gemmprof my.ncu-rep '#3' --source    its source with what each line cost
   gemmprof run/ --kernel softmax       only those launches
 """
 
@@ -69,6 +90,7 @@ def add_front_arguments(parser: argparse.ArgumentParser) -> None:
     common.add_input_arguments(parser)
     common.add_selection_arguments(parser)
     common.add_trace_argument(parser)
+    _add_source_argument(parser)
     common.add_json_argument(parser)
 
 
@@ -77,7 +99,7 @@ def front(options: argparse.Namespace) -> int:
     from gemmprof.analysis.reading.unpack import unpacked_once
     from gemmprof.base.printable import printable, visible
 
-    if options.json or common.selection(options).families:
+    if options.json or options.source or common.selection(options).families:
         options.section, options.all = [], not options.json
         return run(options)
     with unpacked_once():

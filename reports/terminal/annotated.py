@@ -1,0 +1,113 @@
+"""A kernel's source with what each line cost, and the instructions of the hot ones, as ``perf annotate`` prints it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from rich.text import Text
+
+from gemmprof.analysis.explanation.code.flow import program
+from gemmprof.analysis.explanation.code.live import live_registers
+from gemmprof.analysis.sections.by_line import base_name, is_users
+from gemmprof.analysis.sections.source_view import SourceView
+from gemmprof.analysis.session import Session
+from gemmprof.base.printable import visible
+from gemmprof.model import Instruction
+from gemmprof.reports.formatting import percent
+
+CONTEXT = 2  # lines shown around those with code
+HOT_LINE = 5.0  # per cent of the samples from which a line's instructions are shown
+INSTRUCTIONS = 6  # of a line at most, the hottest
+WARM, HOT = 1.0, 10.0  # per cent from which a row is coloured
+FRONT = 26  # columns before the code
+
+
+def annotated(session: Session, *, width: int) -> Iterator[Text]:
+    """The source of each family's longest launch, the family with most time first."""
+    for family in session.by_time:
+        kernel = session.whole(family.representative, code=True)
+        yield Text(visible(f"{family.id} {family.label}"), style="bold")
+        view = kernel.get(SourceView)
+        if isinstance(view, SourceView):
+            yield from _of_view(view, width)
+        else:
+            yield Text(f"no counters by instruction: profile with {view.remedy}")
+        yield Text()
+
+
+def _of_view(view: SourceView, width: int) -> Iterator[Text]:
+    own = view.own_lines()
+    live: Sequence[int] = ()
+    if any(item.sass for item in view.sass):
+        live = live_registers(program([Instruction(item.address, item.sass) for item in view.sass]))
+    lines: dict[tuple[str, int], list[int]] = {}
+    for index, place in enumerate(own):
+        if place is not None:
+            lines.setdefault(place, []).append(index)
+    yield Text(f"{'samples':>8} {'live':>5} {'line':>6}  source", style="dim")
+    if not lines:
+        yield Text("no line information (compile with -lineinfo): the hottest instructions", style="dim")
+        yield from _instructions(view, range(len(view.sass)), live, width, 4 * INSTRUCTIONS)
+        return
+    for path in dict.fromkeys(sorted((path for path, _ in lines), key=lambda path: not is_users(path))):
+        yield Text(visible(base_name(path)), style="underline")
+        text = view.files.get(path, "").split("\n")
+        with_code = {number: found for (file, number), found in lines.items() if file == path}
+        shown = sorted(
+            {near for number in with_code for near in range(number - CONTEXT, number + CONTEXT + 1)}
+            & {*range(1, len(text) + 1), *with_code}
+        )
+        last = 0
+        for number in shown:
+            if last and number > last + 1:
+                yield Text(f"{'…':>21}", style="dim")
+            last = number
+            found = with_code.get(number, [])
+            share = _share(view, found)
+            code = text[number - 1].rstrip("\r").expandtabs(4) if number <= len(text) else ""
+            most = str(max(live[index] for index in found)) if live and found else ""
+            yield _row(share, most, str(number), code, width, without=not found)
+            if share is not None and share >= HOT_LINE:
+                yield from _instructions(view, found, live, width, INSTRUCTIONS)
+
+
+def _instructions(
+    view: SourceView, found: Sequence[int], live: Sequence[int], width: int, most: int
+) -> Iterator[Text]:
+    """The hottest of these instructions in their order, with what they wait for."""
+    hottest = sorted(found, key=lambda index: -(view.sass[index].counters.samples or 0))[:most]
+    for index in sorted(hottest):
+        item = view.sass[index]
+        share = _share(view, [index])
+        if not share:
+            continue
+        reason = next(iter(item.counters.stalls), "").replace("_", " ")
+        code = f"    {item.sass.strip():<44}" + (f" {reason}" if reason else "")
+        yield _row(share, str(live[index]) if live else "", f"{item.offset:04x}", code, width, style="cyan")
+
+
+def _share(view: SourceView, found: Sequence[int]) -> float | None:
+    if not view.totals.samples or not found:
+        return None
+    return 100 * sum(view.sass[index].counters.samples or 0 for index in found) / view.totals.samples
+
+
+def _row(
+    share: float | None,
+    live: str,
+    place: str,
+    code: str,
+    width: int,
+    *,
+    without: bool = False,
+    style: str = "",
+) -> Text:
+    cell = percent(share) if share is not None and share >= 0.05 else ""
+    heat = "bold red" if (share or 0.0) >= HOT else "yellow" if (share or 0.0) >= WARM else ""
+    row = Text(f"{cell:>8}", style=heat, no_wrap=True, end="")
+    made = Text(no_wrap=True, overflow="ellipsis")
+    made.append_text(row)
+    made.append(f" {live:>5} {place:>6}  ", style="dim")
+    # What stands in a source file is somebody else's text.
+    made.append(visible(code.rstrip())[: max(width - FRONT, 20)], style="dim" if without else style)
+    return made
