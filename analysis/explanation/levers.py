@@ -258,6 +258,8 @@ _TAKEN_BY = {
         r"(?<!vectorized_)elementwise_kernel|reduce_kernel|CatArray|index|gather|_copy_"
     ),
     "narrow_access": re.compile(r"(?<!vectorized_)elementwise_kernel|CatArray"),
+    # An elementwise kernel has the blocks that its elements need.
+    "small_grid": re.compile(r"^(?!.*elementwise)"),
     "cache_locality": re.compile(r"index|gather|scatter|embedding", re.IGNORECASE),
     "global_atomics": re.compile(r"index|scatter|embedding", re.IGNORECASE),
 }

@@ -1,4 +1,4 @@
-"""Whose code a kernel is: known by its name and from what its line information names.
+"""Whose code a kernel is: told from its name and from what its line information names.
 
 What to do about a slow kernel depends on who can change it: own code is rewritten, a library is called another way.
 Names of libraries were collected from public profiles (``tests/data/kernel_names.csv``), on which a test judges the
@@ -124,6 +124,8 @@ _SILENT = re.compile(
 )
 _BARE = re.compile(r"_(?!Z)\w+$")
 """A name as C has it that begins with an underscore: people name Triton's functions so, nobody CUDA's."""
+_OF_ARRAYS = re.compile(r"\((?:CuKernelContext|ROCKernelContext|oneKernelContext)\b")
+"""What the array packages of Julia give their own kernels (fill!, broadcasts), which are compiled where they run."""
 _LENGTH = re.compile(r"\d+")
 _PLAIN = ("own", "triton")
 """Names of one's own: a plain word may be Triton's, or CUDA's with C linkage."""
@@ -132,7 +134,9 @@ _PLAIN = ("own", "triton")
 def owner_of(profile: KernelProfile) -> Owner:
     """Whose code a launch ran."""
     key = _of_name(profile.name or profile.mangled_name)
-    if key == "library" and profile.lines:
+    if key == "own" and _OF_ARRAYS.search(profile.name):
+        key = "library"
+    elif key == "library" and profile.lines:
         key = "own"  # what is installed compiled has no line information
     elif key in _PLAIN and profile.name.isidentifier() and profile.lines:
         key = "triton" if profile.lines == "python" else "own"

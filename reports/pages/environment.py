@@ -168,6 +168,12 @@ def formulas(result: Any) -> list[tuple[str, list[tuple[str, str]]]]:
     return list(found.values())
 
 
+def moment(iso: str) -> str:
+    """``2026-11-21T00:40:00+00:00`` as ``2026-11-21 00:40 UTC``; any other text as it is."""
+    match = re.fullmatch(r"(\d{4}-\d\d-\d\d)T(\d\d:\d\d)[\d:.]*(?:Z|\+00:00)", iso)
+    return f"{match.group(1)} {match.group(2)} UTC" if match else iso
+
+
 def words(identifier: str) -> str:
     """``shared_memory`` as ``shared memory``."""
     return identifier.replace("_", " ")
@@ -216,7 +222,7 @@ _OF_OTHERS: tuple[Callable[..., Any], ...] = (
     opcode_words,
     explanations.conclusion,
     plain_fields,
-    formatting.moment,
+    moment,
     words,
     capitalize_first,
     lower_first,
@@ -280,8 +286,7 @@ def content_security_policy(styles: tuple[str, ...], scripts: tuple[str, ...]) -
 
 STYLES = ("style.css", "occupancy.css")
 SCRIPTS = ("page.js", "occupancy.js", "roofline.js")
-# By what marks the part of a page that a script is for: only where a page has that part.
-SCRIPTS_OF_PARTS = {"data-code-area": "code.js", "data-timeline": "timeline.js"}
+CODE_SCRIPT, CODE = "code.js", "data-code-area"  # only where a page has code to show
 
 
 def document(title: str, articles: Sequence[Markup], *, scripts: tuple[str, ...] = ()) -> str:
@@ -296,8 +301,8 @@ def document(title: str, articles: Sequence[Markup], *, scripts: tuple[str, ...]
                 continue
         return tuple(texts)
 
-    of_parts = (name for mark, name in SCRIPTS_OF_PARTS.items() if any(mark in one for one in articles))
-    styles, texts = assets(STYLES), assets((*SCRIPTS, *of_parts, *scripts))
+    code = (CODE_SCRIPT,) if any(CODE in article for article in articles) else ()
+    styles, texts = assets(STYLES), assets((*SCRIPTS, *code, *scripts))
     return (
         environment()
         .get_template("document.html")

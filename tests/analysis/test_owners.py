@@ -28,6 +28,14 @@ def launch() -> KernelProfile:
     return replace(read_report(EXAMPLES / "transformer.ncu-rep.xz", source=False)[0], lines="")
 
 
+def test_array_packages_compile_their_own_kernels_where_they_run(launch: KernelProfile) -> None:
+    """Julia's fill! and broadcasts: line information does not make them the reader's."""
+    fill = replace(
+        launch, name="julia__5_11236(CuKernelContext, CuDeviceArray<Float32, (int)1>, Float32)", lines="c"
+    )
+    assert not owner_of(fill).editable
+
+
 def test_names_of_public_profiles(launch: KernelProfile) -> None:
     rows = names()
     assert len(rows) >= 300

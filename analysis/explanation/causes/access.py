@@ -49,6 +49,8 @@ MISALIGNED_SECTORS = 1.05
 """A request that starts off a sector's border touches one sector more than its bytes fill: no lack of
 coalescing.
 """
+FULL_WARP = 31.0  # active threads of a warp from which on it is whole
+SELDOM = 0.2  # of a warp's accesses, those that begin off a border although the array begins at one (a row's first)
 REDUNDANT = 1.6
 """Sectors asked of L1 for each that L1 fetched, from which on loads are called redundant."""
 
@@ -129,7 +131,9 @@ def _coalesced_traffic(work: Work, wasteful: Mask) -> tuple[dict[str, float], fl
     fetched = flows.missed - flows.copied
     left = min(fetched, asked)
     missed = left + flows.copied
-    written = flows.written * (_left(sectors, work.global_sectors, stores))
+    # What L1 or L2 has put together already is not written in fewer sectors than its bytes fill.
+    filled = min(flows.written, float(sectors[stores].sum()))
+    written = max(filled, flows.written * _left(sectors, work.global_sectors, stores))
     tags = np.where(
         wasteful,
         np.minimum(work.global_tags, np.maximum(work.global_ideal / 4.0, work.executed)),
@@ -405,7 +409,7 @@ def _narrow(work: Work) -> Mask:
         rows = list(one.rows)
         if len(rows) > 1 and one.dense >= FILLED and one.width < WIDE:
             narrow[rows] |= kind[rows] & (work.executed[rows] > 0)
-    narrow &= ~_across_rounds(work)
+    narrow &= ~_across_rounds(work) & ~_not_aligned(work)
     narrow &= ~_already_wide(work, narrow)
     return narrow & ~_overlapping(work, narrow)
 
@@ -426,6 +430,22 @@ def _overlapping(work: Work, narrow: Mask) -> Mask:
     if missed and float(work.global_ideal[unknown].sum()) > REDUNDANT * missed:
         found |= unknown
     return found
+
+
+def _not_aligned(work: Work) -> Mask:
+    """Whole warps' accesses to neighbouring words that touch one sector more than these fill, now and then or always:
+    they begin anywhere, and vectors have to begin at a multiple of their width. Of an array that others read from a
+    border (a window's middle), all can come from those; where most bytes begin anywhere, the rest is no vector either.
+    """
+    executed = np.maximum(work.executed, 1.0)
+    whole = work.threads >= FULL_WARP * executed
+    more = work.global_sectors - work.global_ideal
+    found: Mask = whole & (more > SELDOM * executed) & (more <= MISALIGNED_SECTORS * executed)
+    for one in arrays(work) if found.any() else ():
+        rows = list(one.rows)
+        found[rows] = found[rows].all()
+    moved = work.global_ideal * work.where(lambda line: line.space == "global")
+    return np.full(len(found), True) if float(moved[found].sum()) >= 0.5 * float(moved.sum()) > 0 else found
 
 
 def _across_rounds(work: Work) -> Mask:

@@ -11,6 +11,8 @@ import numpy as np
 from gemmprof import metrics
 from gemmprof.analysis.explanation.candidate import Candidate, Variant, derived, evidence, keep_of, share
 from gemmprof.analysis.explanation.code import attribution
+from gemmprof.analysis.explanation.code.roles import specialised
+from gemmprof.analysis.explanation.code.sass import Sass
 from gemmprof.analysis.explanation.demands.time_model import Fix
 from gemmprof.analysis.explanation.demands.traffic import BELOW_L1
 from gemmprof.analysis.explanation.demands.work import Array, Mask, Work
@@ -63,7 +65,9 @@ def barriers(work: Work) -> Iterator[Candidate]:
     if found is None:
         return
     if found.each > LONG_WAIT:
-        yield _late_warps(work, found)
+        # Warps with roles of their own wait for one another's turn.
+        if not specialised(work):
+            yield _late_warps(work, found)
         return
     if float(work.executed[work.where(lambda line: line.opcode == "SHFL")].sum()) > SHUFFLES * found.count:
         return  # the warps already reduce by themselves, and meet for the rest
@@ -190,11 +194,20 @@ def _steps(work: Work, bars: Mask) -> Mask:
 
 def _is_step(work: Work, first: int, last: int) -> bool:
     lines = work.sass[first : last + 1]
-    shared = any(line.space == "shared" for line in lines)
-    return shared and not any(
+    # What a step combines it has read, and leaves for the next one.
+    combined = all(any(wanted(line) for line in lines) for wanted in (_reads_shared, _writes_shared))
+    return combined and not any(
         line.space in ("global", "local") or line.opcode == "SHFL" or line.instruction_class == "tensor"
         for line in lines
     )
+
+
+def _reads_shared(line: Sass) -> bool:
+    return line.is_load and line.space == "shared"
+
+
+def _writes_shared(line: Sass) -> bool:
+    return line.is_store and line.space == "shared" and line.opcode != "LDGSTS"
 
 
 def _between_barriers(work: Work, bars: Mask) -> Array:

@@ -24,7 +24,7 @@ from gemmprof.analysis.explanation.code.roles import elected
 from gemmprof.analysis.explanation.demands.resources import FULL
 from gemmprof.analysis.explanation.demands.time_model import Fix
 from gemmprof.analysis.explanation.demands.traffic import BELOW_L1
-from gemmprof.analysis.explanation.demands.work import Work
+from gemmprof.analysis.explanation.demands.work import Mask, Work
 from gemmprof.analysis.occupancy.reasoning import in_words
 
 WARP = 32.0
@@ -55,6 +55,7 @@ def branch_divergence(work: Work) -> Iterator[Candidate]:
     keep = np.where((work.executed > 0) & (active < 0.97), together, 1.0)
     keep[work.where(lambda line: line.is_atomic)] = 1.0
     keep[elected(work)] = 1.0
+    keep[_retried(work)] = 1.0
     lost = work.executed * (1.0 - keep)
     if float(lost.sum()) < 0.02 * work.total_executed:
         return
@@ -106,6 +107,19 @@ def branch_divergence(work: Work) -> Iterator[Candidate]:
         ),
         attributed=lost,
     )
+
+
+def _retried(work: Work) -> Mask:
+    """Loops around a compare-and-swap: threads go round again because others were first (an atomic's matter)."""
+    found = np.zeros(len(work.instructions), dtype=bool)
+    swaps = np.flatnonzero(
+        work.where(lambda line: line.is_atomic and ("CAS" in line.modifiers or "CAST" in line.text))
+    )
+    for at in map(int, swaps):
+        loop = work.code.loop_of(at) if work.code is not None else None
+        if loop is not None:
+            found[loop.first : loop.last + 1] = True
+    return found
 
 
 def _lanes_of_a_row(work: Work) -> float:
@@ -323,6 +337,8 @@ def launch_overhead(work: Work) -> Iterator[Candidate]:
         return
     if duration > SHORT_LAUNCH or work.idle_start < MOSTLY_IDLE:
         return
+    if work.number(metrics.ACTIVE_CYCLES_MAX) is None and work.profile.launch.blocks > 1:
+        return  # the average SM's cycles do not tell when the busiest one works
     yield Candidate(
         cause="launch_overhead",
         variants=(

@@ -44,7 +44,8 @@ def instruction_latency(work: Work) -> Iterator[Candidate]:
     wait = work.samples.get(attribution.WAIT)
     if wait is None:
         return
-    arithmetic = work.where(lambda line: not line.space)
+    # What each round makes of the last one's result has no second chain.
+    arithmetic = work.where(lambda line: not line.space) & ~work.code.in_order
     short = work.attributed.get(attribution.SHORT)
     of_chains = float(short[arithmetic].sum()) if short is not None else 0.0
     waited = float(wait.sum())
