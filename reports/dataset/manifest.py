@@ -253,6 +253,11 @@ def _read_elsewhere(
                 yield from _read_elsewhere(folder, [[report] for report in batch], explained=explained)
                 continue
             answer = {"launches": {}, "errors": {batch[0]: str(error)}}
+        if answer["launches"] and not (folder / "parts" / part).exists():
+            raise DatasetError(
+                f"a worker wrote to {folder}, which this machine does not see",
+                remedies=["name a folder that all machines share: export --format dataset -o FOLDER"],
+            )
         yield batch, part, answer
 
 

@@ -175,6 +175,33 @@ def test_workers_of_another_gemmprof_are_refused(scheduler, reports: Path, tmp_p
         strange.stop()
 
 
+SBATCH = """#!/bin/sh
+for script; do :; done
+cp "$script" {folder}/job.sh
+setsid sh {folder}/job.sh > {folder}/job.log 2>&1 &
+echo $! >> {folder}/jobs
+echo "Submitted batch job $!"
+"""
+
+
+def test_slurm_starts_readers_without_a_gpu_and_ends_them(reports: Path, tmp_path: Path, monkeypatch) -> None:
+    pytest.importorskip("dask_jobqueue")
+    (tmp_path / "bin").mkdir()
+    for name, text in {
+        "sbatch": SBATCH.format(folder=tmp_path),
+        "scancel": f'#!/bin/sh\necho "$@" >> {tmp_path}/cancelled\nkill -9 -- "-$1"\n',
+    }.items():
+        (tmp_path / "bin" / name).write_text(text)
+        (tmp_path / "bin" / name).chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:{os.environ['PATH']}")
+    right = answer(reports, reports / "cache-0", *COMMANDS["explain"])
+    job = ["--slurm", "1", "--job", "cores=2", "--job", "interface=lo", "--wait", "100"]
+    assert answer(reports, reports / "cache-1", *COMMANDS["explain"], *job) == right
+    script = (tmp_path / "job.sh").read_text()
+    assert "tls://" in script and "gres" not in script and "GPU=1" not in script
+    assert (tmp_path / "cancelled").read_text().split() == (tmp_path / "jobs").read_text().split()
+
+
 def test_nobody_there_and_nothing_shared(scheduler, reports: Path, tmp_path: Path) -> None:
     arguments = [*COMMANDS["explain"], "--wait", "1", "--cluster"]
     assert answer(reports, reports / "cache", *arguments, "tcp://127.0.0.1:9")[0] == 2

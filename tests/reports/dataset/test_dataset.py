@@ -22,6 +22,7 @@ from gemmprof.analysis.inputs.named_figures import figures, findings
 from gemmprof.analysis.kernel_analysis import analyse
 from gemmprof.analysis.reading.report import read_report
 from gemmprof.base.errors import UsageError
+from gemmprof.base.spread import elsewhere
 from gemmprof.reports.dataset.manifest import DatasetError, load_manifest, update
 from gemmprof.reports.dataset.query import search
 
@@ -58,6 +59,22 @@ def dataset(tree: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
         "l2_hit_rate < 60",
     ],
 )
+class Apart:
+    """A worker whose disk nobody else sees."""
+
+    def do(self, job, inputs, common):
+        for reports, part in inputs:
+            answer = job(*common, reports, part)
+            part.unlink()
+            yield lambda answer=answer: answer
+
+
+def test_what_is_written_where_nobody_else_sees_it_is_an_error(tree: Path, tmp_path: Path) -> None:
+    with elsewhere(Apart()), pytest.raises(DatasetError, match="this machine does not see"):
+        update(tmp_path / "set", reports(tree))
+    assert not (tmp_path / "set" / "dataset.json").exists()
+
+
 def test_answers_are_those_of_the_reports(tree: Path, dataset: Path, condition: str) -> None:
     parsed = parse_condition(condition)
     expected = set()
