@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from recorded_data import DATA
+from scale import few
 
 from gemmprof.analysis.inputs.selection import expand, natural, selection, some
 from gemmprof.analysis.session import load_session, selected_reports
@@ -24,13 +25,16 @@ def positions(path: Path, **words: object) -> list[int]:
 
 @pytest.mark.parametrize(
     ("text", "expected"),
-    [
-        ("3", [3]),
-        ("2-5", [2, 3, 4, 5]),
-        ("0,4, 7-9", [0, 4, 7, 8, 9]),
-        ("97-", [97, 98, 99]),
-        (["1", "1-2"], [1, 2]),
-    ],
+    few(
+        [
+            ("3", [3]),
+            ("2-5", [2, 3, 4, 5]),
+            ("0,4, 7-9", [0, 4, 7, 8, 9]),
+            ("97-", [97, 98, 99]),
+            (["1", "1-2"], [1, 2]),
+        ],
+        [("0,4, 7-9", [0, 4, 7, 8, 9]), ("97-", [97, 98, 99]), (["1", "1-2"], [1, 2])],
+    ),
 )
 def test_launches_are_named_by_their_position(text: str | list[str], expected: list[int]) -> None:
     assert positions(TRAIN, launches=text) == expected

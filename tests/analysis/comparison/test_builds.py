@@ -84,8 +84,7 @@ def test_objects_hold_the_mix_of_instructions(
     assert changed[0]["verdict"] == "unclear" and changed[0]["time_change"] is None
     gate = ["diff", "--build", old, new, "--allow-gone", "--fail-if"]
     assert main([*gate, "instructions_local > 0"]) == 1  # the kernel that spills
-    assert main([*gate, "instructions_tensor > 0"]) == 0
-    assert main([*gate, "instructions_local > +0"]) == 0
+    assert main([*gate, "instructions_tensor > 0 or instructions_local > +0"]) == 0
 
 
 def test_wrong_builds_are_one_message(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
