@@ -98,6 +98,7 @@ FUNCTIONS = (
 _SOME_SIGNATURE = re.compile("|".join(f"(?:{function.signature.pattern})" for function in FUNCTIONS))
 
 WARP = 32.0
+LITTLE = 0.02  # share of the instructions up to which what could be done elsewhere is not worth a word
 TABLE_BYTES = (
     48 * 1024
 )  # shared memory that a block has without asking for more: room for a table of FP32 values
@@ -194,6 +195,12 @@ def precise_functions(work: Work) -> Found:
             work.executed[rows].sum() + part * work.executed[body].sum()
         )
         remedies[name] = "a product with the base for each step"
+    alike = _same_in_all_threads(work, once)
+    if alike:
+        once[alike] = 0.0
+        taken[alike] = True
+        weight["arithmetic that depends on no thread"] = float(work.executed[alike].sum())
+        remedies["arithmetic that depends on no thread"] = "a value computed on the host"
     for first, last in _slow_paths(work):
         inside = slice(first, last + 1)
         taken[inside] |= work.executed[inside] > 0
@@ -576,6 +583,20 @@ def evaluated_anew(work: Work, index: int, rows: Sequence[int]) -> float:
             entered = float(work.executed[max(0, loop.first - 1)])
             return min(1.0, share(entered, float(work.executed[index])))
     return 1.0
+
+
+def _same_in_all_threads(work: Work, once: Array) -> list[int]:
+    """Floating-point arithmetic that comes to the same in every thread of the launch, with what it alone needs: more
+    than a scaled parameter, and not yet taken away.
+    """
+    code = work.code
+    assert code is not None
+    alike = work.where(lambda line: line.instruction_class in ("fp32", "fp64") and not line.moves_a_constant)
+    alike &= (work.executed > 0) & ~np.array(code.depends_on) & (once > 0.0)
+    if not alike.any():
+        return []
+    found = [at for at in feeding(work, {int(at) for at in np.flatnonzero(alike)}) if not code.depends_on[at]]
+    return found if float(work.executed[found].sum()) > LITTLE * work.total_executed else []
 
 
 def _same_in_blocks(work: Work, rows: Sequence[int]) -> bool:

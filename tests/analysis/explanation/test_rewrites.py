@@ -70,6 +70,8 @@ def found(name: str, cause: str) -> Finding:
         ("eos_powers", "expensive_math", "one_pow"),
         # FP64 results whose sign is picked half by half are stored: half their bytes go, too.
         ("torch_erf_double", "double_precision", "floats"),
+        # Powers of a kernel's parameters, the same in every thread.
+        ("adam_pow_per_thread", "expensive_math", "host"),
         # 64-bit remainders of values by one modulus: products with its reciprocal.
         ("ntt_stage_remainder", "integer_arithmetic", "barrett"),
         ("power_modulo_long_division", "integer_arithmetic", "barrett"),
