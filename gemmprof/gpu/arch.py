@@ -7,7 +7,6 @@ Limits: the table inside Nsight Compute's occupancy calculator (2025.3.1). Produ
 from __future__ import annotations
 
 import dataclasses
-import difflib
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -356,6 +355,8 @@ def find_product(name: str) -> Product:
             # Laptop chips carry a desktop name with fewer SMs.
             mobile = re.search(r"\b(laptop|max q)\b", exact)
             return dataclasses.replace(product, sm_count=None) if mobile else product
+    import difflib  # for a name that nobody knows, alone
+
     close = difflib.get_close_matches(plain, by_name, n=4, cutoff=0.5)
     known = ", ".join(by_name[key].name for key in close) or "H100, A100, L4, RTX 4090, …"
     raise UsageError(

@@ -9,7 +9,6 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from gemmprof.analysis.inputs.names import labels
 from gemmprof.analysis.occupancy.advice import suggest
 from gemmprof.analysis.occupancy.calculator import Occupancy
 from gemmprof.analysis.occupancy.reasoning import (
@@ -23,13 +22,12 @@ from gemmprof.analysis.occupancy.reasoning import (
 from gemmprof.base.errors import OccupancyError
 from gemmprof.base.printable import visible
 from gemmprof.gpu.arch import PRODUCTS, Product
-from gemmprof.model import NotCollected
 from gemmprof.reports.formatting import DASH
 
 if TYPE_CHECKING:
     from gemmprof.analysis.occupancy.configurations import BuiltKernel
     from gemmprof.analysis.occupancy.of_launch import LaunchOccupancy
-    from gemmprof.model import KernelProfile
+    from gemmprof.model import KernelProfile, NotCollected
 
 Answer = tuple[Product, Occupancy | OccupancyError]
 
@@ -172,6 +170,7 @@ def _print_suggestions(console: Console, answers: Sequence[Occupancy]) -> None:
 
 def print_build(console: Console, kernels: Sequence[BuiltKernel], threads: int) -> None:
     """Every kernel of a build at one block size, with its warning."""
+    from gemmprof.analysis.inputs.names import labels
     from gemmprof.gpu.ptxas import demangle
 
     console.print(f"{count(threads, 'thread')} per block\n")
@@ -205,6 +204,10 @@ def print_launches(
     console: Console, launches: Sequence[tuple[KernelProfile, LaunchOccupancy | NotCollected]]
 ) -> None:
     """Theoretical beside achieved occupancy of every launch, and where the difference went."""
+    # Late: an answer from numbers alone knows no launch, and what describes launches takes its time to load.
+    from gemmprof.analysis.inputs.names import labels
+    from gemmprof.model import NotCollected
+
     told = labels(profile.name for profile, _ in launches)
     for profile, result in launches:
         title = Text(visible(told[profile.name]), style="bold")
