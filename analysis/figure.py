@@ -36,6 +36,7 @@ class Figure:
         digits: after the point, None: as many as its unit has.
         alone: its name where its section does not stand around it (a comparison), '' if that is the title.
         shown: False where only comparisons show it.
+        how: how it is computed, in words, of what no expression of metrics says: an integral over samples.
     """
 
     title: str
@@ -45,6 +46,7 @@ class Figure:
     digits: int | None = None
     alone: str = ""
     shown: bool = True
+    how: str = ""
 
 
 def figure(
@@ -56,9 +58,10 @@ def figure(
     digits: int | None = None,
     alone: str = "",
     shown: bool = True,
+    how: str = "",
 ) -> Any:
     """A field of a result that holds a figure; None until it is known."""
-    declared = Figure(title, unit, meaning, listed, digits, alone, shown)
+    declared = Figure(title, unit, meaning, listed, digits, alone, shown, how)
     return dataclasses.field(default=None, metadata={"figure": declared})
 
 

@@ -21,23 +21,6 @@ from functools import cache
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
-from gemmprof.analysis.figure import with_formulas
-from gemmprof.analysis.occupancy import of_launch as occupancy_profile
-from gemmprof.analysis.sections import (
-    bank_conflicts,
-    coalescing,
-    divergence,
-    instruction_mix,
-    launch_statistics,
-    memory_chart,
-    roofline,
-    rules,
-    scheduler,
-    source_view,
-    speed_of_light,
-    spills,
-    warp_states,
-)
 from gemmprof.base.amounts import brief, nanoseconds
 from gemmprof.base.errors import UsageError
 from gemmprof.base.views import view_of
@@ -48,6 +31,8 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from gemmprof.analysis.sections.verdict import Verdict
+
+    ANALYSES: tuple[Analysis, ...]  # every analysis, in the order of the pages
 
 Result = TypeVar("Result")
 
@@ -67,23 +52,50 @@ class Analysis(Protocol):
     def analyse(self) -> Any: ...  # noqa: D102
 
 
-# Every analysis, in the order of the pages.
-ANALYSES: tuple[Analysis, ...] = (
-    speed_of_light,
-    roofline,
-    launch_statistics,
-    instruction_mix,
-    occupancy_profile,
-    scheduler,
-    warp_states,
-    memory_chart,
-    coalescing,
-    bank_conflicts,
-    divergence,
-    spills,
-    source_view,
-    rules,
-)
+@cache
+def _analyses() -> tuple[Analysis, ...]:
+    # Late: a list of launches, which needs none of them, would wait for all.
+    from gemmprof.analysis.occupancy import of_launch
+    from gemmprof.analysis.sections import (
+        bank_conflicts,
+        coalescing,
+        divergence,
+        instruction_mix,
+        launch_statistics,
+        memory_chart,
+        roofline,
+        rules,
+        scheduler,
+        source_view,
+        speed_of_light,
+        spills,
+        timeline,
+        warp_states,
+    )
+
+    return (
+        speed_of_light,
+        timeline,
+        roofline,
+        launch_statistics,
+        instruction_mix,
+        of_launch,
+        scheduler,
+        warp_states,
+        memory_chart,
+        coalescing,
+        bank_conflicts,
+        divergence,
+        spills,
+        source_view,
+        rules,
+    )
+
+
+def __getattr__(name: str) -> tuple[Analysis, ...]:
+    if name != "ANALYSES":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return _analyses()
 
 
 class Results(Mapping[str, Any]):
@@ -105,7 +117,7 @@ class Results(Mapping[str, Any]):
         return iter(_analyses_by_name())
 
     def __len__(self) -> int:
-        return len(ANALYSES)
+        return len(_analyses())
 
     def __contains__(self, name: object) -> bool:
         return name in _analyses_by_name()
@@ -121,7 +133,7 @@ class Results(Mapping[str, Any]):
 
 @cache
 def _analyses_by_name() -> dict[str, Analysis]:
-    return {analysis.NAME: analysis for analysis in ANALYSES}
+    return {analysis.NAME: analysis for analysis in _analyses()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,8 +166,10 @@ class KernelAnalysis:
         if self.slimmed:
             return self
         if "traced" not in self._made:
+            from gemmprof.analysis.figure import with_formulas
+
             # Code is shown by the thousand lines, each column under one formula.
-            plain = {source_view.NAME: self.results[source_view.NAME]}
+            plain = {"source_view": self.results["source_view"]}
             self._made["traced"] = replace(self, results=Results(with_formulas(self.profile), plain))
         found: KernelAnalysis = self._made["traced"]
         return found
@@ -239,7 +253,7 @@ class KernelAnalysis:
 
 @cache
 def _names_by_type() -> dict[type[Any], str]:
-    return {analysis.RESULT: analysis.NAME for analysis in ANALYSES}
+    return {analysis.RESULT: analysis.NAME for analysis in _analyses()}
 
 
 def _no_such_result(kind: object, results: Mapping[str, Any]) -> UsageError:

@@ -154,12 +154,12 @@ class Session:
     @cached_property
     def program(self) -> Program:
         """Where the time of all launches goes and what to change first; the longest families are explained for it."""
-        from gemmprof.analysis.whole.overall import program_of
+        from gemmprof.analysis.whole.overall import Program
 
         of = {member: family.id for family in self.by_time for member in family.members}
-        return program_of(
+        return Program(
             [kernel.profile for kernel in self.kernels],
-            self._explained(self._longest()),
+            lambda: self._explained(self._longest()),
             of.__getitem__,
             self.trace,
         )

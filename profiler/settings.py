@@ -30,6 +30,7 @@ class Settings:
     Attributes:
         metric_set: ``lean`` (what gemmprof's analyses read) or one of ncu's own sets.
         extra_sections: more ncu sections, extra_metrics: more metric names, both passed through.
+        timeline: sample counters over the launch.
         verify: compare with a float64 reference first; a stage that fails is neither timed nor profiled.
         bench: time against the yardstick.
         profile: run Nsight Compute.
@@ -43,6 +44,7 @@ class Settings:
     metric_set: str = LEAN
     extra_sections: tuple[str, ...] = ()
     extra_metrics: tuple[str, ...] = ()
+    timeline: bool = True
     verify: bool = True
     bench: bool = True
     profile: bool = True
@@ -108,7 +110,9 @@ class Settings:
         if self.metric_set in NCU_SETS:
             options += ["--set", self.metric_set]
         chosen = (
-            metrics.lean_options(tensor=tensor) if self.metric_set == LEAN else metrics.collection_options()
+            metrics.lean_options(tensor=tensor, timeline=self.timeline)
+            if self.metric_set == LEAN
+            else metrics.collection_options()
         )
         for option, value in zip(chosen[::2], chosen[1::2], strict=True):
             if option == "--metrics" and self.metric_set in (LEAN, "full"):

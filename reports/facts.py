@@ -13,6 +13,7 @@ from gemmprof.analysis.sections.speed_of_light import SpeedOfLight
 from gemmprof.reports.formatting import (
     extent,
     flops,
+    moment,
     nanoseconds,
     number,
     occupancy,
@@ -21,12 +22,11 @@ from gemmprof.reports.formatting import (
     raw_value,
     seconds,
 )
-from gemmprof.reports.pages.contents import KernelPage
-from gemmprof.reports.pages.environment import moment, with_formula
 
 if TYPE_CHECKING:
     from gemmprof.analysis.kernel_analysis import KernelAnalysis
     from gemmprof.model import KernelProfile, Problem
+    from gemmprof.reports.pages.contents import KernelPage
     from gemmprof.runs.directory import Run
 
 Tile = tuple[str, str, str]  # name, value, and a remark below it ('' if none)
@@ -97,10 +97,12 @@ def tiles(page: KernelPage) -> list[Tile]:
 
 
 def _all_tiles(page: KernelPage) -> Iterator[Tile]:
+    from gemmprof.reports.pages.environment import with_formula  # a terminal needs no jinja2
+
     analysis = page.analysis.traced
     light = analysis.get(SpeedOfLight)
     launch = page.analysis.profile.launch
-    yield "Code", owner_of(page.analysis.profile).title, "told from its name and lines"
+    yield "Code", owner_of(page.analysis.profile).title, "known by its name and lines"
     if page.timing is not None:
         spread = f"{seconds(page.timing.p10)} to {seconds(page.timing.p90)} (p10, p90)"
         yield "Time", seconds(page.timing.median), spread

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -31,6 +32,12 @@ def grid(text: str) -> str:
     """A grid or block as files keep it, ``262144x1x1``, as tables show it: ``262,144``. Other texts stay."""
     parts = text.split("x")
     return extent([int(part) for part in parts]) if all(part.isdecimal() for part in parts) else text
+
+
+def moment(iso: str) -> str:
+    """``2026-11-21T00:40:00+00:00`` as ``2026-11-21 00:40 UTC``; any other text as it is."""
+    match = re.fullmatch(r"(\d{4}-\d\d-\d\d)T(\d\d:\d\d)[\d:.]*(?:Z|\+00:00)", iso)
+    return f"{match.group(1)} {match.group(2)} UTC" if match else iso
 
 
 _BY_UNIT: dict[str, Callable[[Any], str]] = {

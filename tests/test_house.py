@@ -323,6 +323,7 @@ HOUSE_WORDS = {
     r"blam(e|es|ed|ing)": "attribute",
     "guilty": "with most excess",
     "culprit": "cause",
+    r"told from (its|their) names?": "known by",
 }
 """Words of our own, and the field's word for each."""
 CORPUS = ("docs/corpus.md", "docs/explain_scores.md")

@@ -14,7 +14,7 @@ import re
 import sys
 import types
 from collections.abc import Container, Iterator, Mapping, Sequence
-from functools import cache
+from functools import cache, cached_property
 from importlib import import_module
 from pathlib import Path
 from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
@@ -111,7 +111,7 @@ def attributes(kind: type) -> Mapping[str, str]:
     found = {
         name: " ".join((value.__doc__ or "").split()).rstrip(".")
         for name, value in vars(kind).items()
-        if isinstance(value, property)
+        if isinstance(value, (property, cached_property))
     }
     if dataclasses.is_dataclass(kind):
         for name, figure in declared(kind).items():

@@ -97,7 +97,7 @@ def figure_rows() -> str:
     rows = ["| figure | on the page | what it says | formula |", "|---|---|---|---|"]
     order = [analysis.NAME for analysis in ANALYSES]
     for key, item in sorted(declarations.items(), key=lambda pair: order.index(pair[0].partition(".")[0])):
-        formula = formulas.get(key, "").replace("|", "\\|")
+        formula = (formulas.get(key, "") or item.how).replace("|", "\\|")
         rows.append(f"| `{key}` | {item.title} | {item.meaning} | {formula} |")
     return "\n".join(rows)
 

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from functools import cache
 
 from gemmprof.analysis.comparison.records import KernelRecord
-from gemmprof.analysis.explanation import explain
 from gemmprof.analysis.explanation.causes import CAUSES
+from gemmprof.analysis.explanation.engine import explain
 from gemmprof.analysis.reading.report import ReportReader
 from gemmprof.base.errors import GemmprofError
 

@@ -1,4 +1,4 @@
-"""Whose code a kernel is: told from its name and from what its line information names.
+"""Whose code a kernel is: known by its name and from what its line information names.
 
 What to do about a slow kernel depends on who can change it: own code is rewritten, a library is called another way.
 Names of libraries were collected from public profiles (``tests/data/kernel_names.csv``), on which a test judges the

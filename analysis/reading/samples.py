@@ -61,8 +61,8 @@ class Series:
         """
         start = self.began
         if start is None:
-            kept = self.stamps[self.kept]
-            start = int(kept[0] if len(kept) else self.stamps[0]) if len(self.stamps) else 0
+            kept = self.stamps[self.kept & (self.stamps > 0)]
+            start = int(kept[0]) if len(kept) else 0
         return self.stamps - start
 
     @property

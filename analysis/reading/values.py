@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from typing import Any
 
-import numpy as np
-import numpy.typing as npt
 from google.protobuf.message import DecodeError
 
 from gemmprof.metrics import OF_THE_PROFILER
@@ -22,6 +22,8 @@ _REPEATED_BYTES, _REPEATED_TEXT, _KNOWN_LIMIT = 1024, 4096, 5_000
 _Elements = messages.ElementColumns | Instances
 # Number of the name, value, values by instruction or sample, whether it was sampled over time.
 _Decoded = tuple[int, MetricValue | None, _Elements | None, bool]
+# From so many metrics on, numpy saves the time that it takes to load: a tenth of a second.
+MANY = 40_000
 _BY_TIME = 1  # `Metric.keyed_by` of what was sampled over time
 
 _parse_metric = messages.Metric.FromString
@@ -126,13 +128,13 @@ class MetricDecoder:
 
     strings: Sequence[str]
     instances: bool | Collection[str] = True
-    _names: npt.NDArray[np.object_] = field(init=False)
     _all: frozenset[str] = field(init=False)
     _known: dict[bytes, _Decoded] = field(default_factory=dict)
     """Metrics as decoded: most of what is not plain depends on the launch's shape, the same in many launches."""
+    _seen: int = 0
 
     def __post_init__(self) -> None:
-        self._names, self._all = np.array(self.strings, object), frozenset(self.strings)
+        self._all = frozenset(self.strings)
 
     def decode(
         self, launches: Sequence[Sequence[bytes]]
@@ -142,17 +144,23 @@ class MetricDecoder:
         Raises:
             WireError: if one is damaged or has no name, after the launches before it.
         """
-        numbers, values, known = _plain_metrics([data for found in launches for data in found])
+        metrics = [data for found in launches for data in found]
+        self._seen += len(metrics)
+        if self._seen >= MANY or "numpy" in sys.modules:
+            numbers, values, known = _plain_metrics(metrics)
+        else:
+            numbers, values, known = [0] * len(metrics), [None] * len(metrics), [False] * len(metrics)
         start = 0
         for found in launches:
             here = slice(start, start := start + len(found))
-            yield self._launch(found, numbers[here], values[here], np.flatnonzero(~known[here]).tolist())
+            others = [place for place, is_known in enumerate(known[here]) if not is_known]
+            yield self._launch(found, numbers[here], values[here], others)
 
     def _launch(
         self,
         found: Sequence[bytes],
-        numbers: npt.NDArray[np.int64],
-        values: npt.NDArray[np.object_],
+        numbers: list[int],
+        values: list[Any],
         others: Sequence[int],
     ) -> tuple[dict[str, MetricValue], InstanceTable, tuple[str, ...]]:
         """One launch, of whose metrics those at these places are not decoded yet."""
@@ -167,12 +175,12 @@ class MetricDecoder:
             absent |= values[place] is None
             if several is not None:
                 elements[place] = several
-        if found and (largest := int(numbers.max())) >= len(self.strings):
+        if (largest := max(numbers, default=-1)) >= len(self.strings):
             raise WireError(f"metric name {largest} of {len(self.strings)}")
-        names = self._names[numbers].tolist()
+        names = [self.strings[number] for number in numbers]
         # A metric of two sections, or of several runs of the program (application replay), stands there twice:
         # ncu_report takes what stands last and nothing of the others.
-        scalars = dict(zip(names, values.tolist(), strict=True))
+        scalars = dict(zip(names, values, strict=True))
         wanted = self._all if self.instances is True else self.instances or ()
         instances = InstanceTable(
             {names[place]: several for place, several in elements.items() if names[place] in wanted}
@@ -218,18 +226,20 @@ class MetricDecoder:
 _NAME, _VALUE, _LAST = 0x08, 0x12, 0x20
 _TEXT, _SINGLE, _REAL, _SMALL, _WHOLE = 0x0A, 0x15, 0x19, 0x20, 0x28
 _MOST = 128  # bytes of a value whose length is one byte
-_DIGITS = np.arange(9)  # of a varint below 2^63; the longest one has bits to spare, which its decoder drops
+_DIGITS = 9  # of a varint below 2^63; the longest one has bits to spare, which its decoder drops
 
 
 def _plain_metrics(
     found: Sequence[bytes],
-) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.object_], npt.NDArray[np.bool_]]:
+) -> tuple[list[int], list[Any], list[bool]]:
     """Names (numbers) and values of metrics, and which of them are known; the rest is for protobuf.
 
     A metric of ncu's is its name, its value, the values by instruction if there are any, and what their keys are (0
     without them, in two bytes). Those without values by instruction, nine of ten, are taken apart together, field by
     field: a message for each costs eight times as much. What is not of this shape in every byte is not decoded here.
     """
+    import numpy as np
+
     lengths = np.fromiter(map(len, found), np.int64, len(found))
     ends = lengths.cumsum()
     # With zeros behind the last one, for a length that points past it.
@@ -253,13 +263,14 @@ def _plain_metrics(
         values[reals] = wire[start[reals, None] + np.arange(read.itemsize)].view(read)[:, 0]
         known[reals] = True
     wholes = np.flatnonzero(
-        shaped & ((kind == _WHOLE) | (kind == _SMALL)) & (size > 1) & (size <= 1 + len(_DIGITS))
+        shaped & ((kind == _WHOLE) | (kind == _SMALL)) & (size > 1) & (size <= 1 + _DIGITS)
     )
-    digits, count = wire[start[wholes, None] + _DIGITS].astype(np.int64), size[wholes] - 1
+    places, count = np.arange(_DIGITS), size[wholes] - 1
+    digits = wire[start[wholes, None] + places].astype(np.int64)
     known[wholes] = (digits < 128).argmax(axis=1) == count - 1
-    values[wholes] = ((digits & 127) * (count[:, None] > _DIGITS) << 7 * _DIGITS).sum(axis=1)
+    values[wholes] = ((digits & 127) * (count[:, None] > places) << 7 * places).sum(axis=1)
     for place in np.flatnonzero(shaped & (kind == _TEXT) & (wire[start] == size - 2)).tolist():
         with suppress(UnicodeDecodeError):
             values[place] = wire[start[place] + 1 : stop[place]].tobytes().decode()
             known[place] = True
-    return numbers, values, known
+    return numbers.tolist(), values.tolist(), known.tolist()

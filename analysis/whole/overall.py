@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
+from functools import cached_property
+from typing import TYPE_CHECKING
 
 from gemmprof.analysis.inputs.families import Family
 from gemmprof.analysis.inputs.owners import owner_of
-from gemmprof.analysis.whole.program_advice import Advice, Proposal, advise
 from gemmprof.analysis.whole.spans import OTHER, Span, Sums, kind_of, operator_of
-from gemmprof.analysis.whole.traces import Trace
 from gemmprof.base.amounts import counted, nanoseconds, ratio
 from gemmprof.model import KernelProfile
+
+if TYPE_CHECKING:
+    from gemmprof.analysis.whole.program_advice import Advice, Proposal
+    from gemmprof.analysis.whole.traces import Trace
 
 # What passes between two kernels of a CUDA graph that wait for one another, about: a microsecond.
 NODE_NS = 1000.0
@@ -20,29 +24,86 @@ SLOWED = (0.7, 0.45, 1.0)
 UNTIED = "not in the trace"
 
 
-@dataclass(frozen=True, slots=True)
 class Program:
-    """Where the time of a program goes.
+    """Where the time of a program goes; each part is computed when it is looked at.
+
+    Args:
+        profiles: all launches.
+        explain: gives the families that were explained, with what saves most in each; others are left out.
+        ids: the id of the family of the launch at a position.
+        trace: what another profiler saw of the same launches.
 
     Attributes:
-        whole: all launches.
-        owners: by whose code it is, most time first.
-        tree: the NVTX ranges; without children where there are none.
-        operators: by operator, or by what kernels do where no operator is known.
-        told_from: where the operators are from: ``trace``, ``NVTX`` or ``names`` of the kernels.
-        advice: what to change first.
-        looked_into: share of the time whose kernels were explained for it, 0 to 1.
         trace: what another profiler saw, None without.
     """
 
-    whole: Span
-    owners: tuple[Span, ...]
-    tree: Span
-    operators: tuple[Span, ...]
-    told_from: str
-    advice: Advice
-    looked_into: float = 1.0
-    trace: Trace | None = field(default=None, repr=False)
+    def __init__(
+        self,
+        profiles: Sequence[KernelProfile],
+        explain: Callable[[], Sequence[Family]],
+        ids: Callable[[int], str],
+        trace: Trace | None = None,
+    ) -> None:
+        self.trace = trace
+        self._profiles, self._explain, self._ids = profiles, explain, ids
+
+    @cached_property
+    def _sums(self) -> Sums:
+        return Sums(self._profiles)
+
+    @cached_property
+    def whole(self) -> Span:
+        """All launches."""
+        return self._sums.span("", range(len(self._profiles)))
+
+    @cached_property
+    def owners(self) -> tuple[Span, ...]:
+        """By whose code it is, most time first."""
+        return self._sums.by(lambda at: owner_of(self._profiles[at]).title)
+
+    @cached_property
+    def tree(self) -> Span:
+        """The NVTX ranges; without children where there are none."""
+        return self._sums.tree()
+
+    @cached_property
+    def told_from(self) -> str:
+        """Where the operators are from: ``trace``, ``NVTX`` or ``names`` of the kernels."""
+        trace = self.trace
+        if trace is not None and any(map(trace.operator, trace.operators)):
+            return "trace"
+        return "NVTX" if any(map(operator_of, self._profiles)) else "names"
+
+    @cached_property
+    def operators(self) -> tuple[Span, ...]:
+        """By operator, or by what kernels do where no operator is known."""
+        trace = self.trace
+        if trace is not None and self.told_from == "trace":
+            return self._sums.by(lambda at: trace.operator(at) or UNTIED)
+        if self.told_from == "NVTX":
+            return self._sums.by(lambda at: operator_of(self._profiles[at]) or OTHER)
+        return self._sums.by(lambda at: kind_of(self._profiles[at].name))
+
+    @cached_property
+    def _explained(self) -> Sequence[Family]:
+        return self._explain()
+
+    @cached_property
+    def advice(self) -> Advice:
+        """What to change first; kernels are explained for it."""
+        from gemmprof.analysis.whole.program_advice import advise
+
+        advice = advise(self._sums, self._explained, self._ids)
+        if self.trace is not None and (proposal := _graph(self._sums, self.trace, self.whole)) is not None:
+            kept = sorted([*advice.proposals, proposal], key=lambda one: -one.saves)
+            advice = replace(advice, proposals=tuple(kept))
+        return advice
+
+    @property
+    def looked_into(self) -> float:
+        """Share of the time whose kernels were explained for it, 0 to 1."""
+        known = sum(family.total_ns or 0.0 for family in self._explained)
+        return known / self._sums.total if self._sums.total else 0.0
 
     @property
     def gaps(self) -> str:
@@ -64,49 +125,6 @@ class Program:
         return node.children
 
 
-def program_of(
-    profiles: Sequence[KernelProfile],
-    explained: Sequence[Family],
-    ids: Callable[[int], str],
-    trace: Trace | None = None,
-) -> Program:
-    """A program's launches, with what is known of some of its families.
-
-    Args:
-        profiles: all launches.
-        explained: families with what saves most in each; others are left out.
-        ids: the id of the family of the launch at a position.
-        trace: what another profiler saw of the same launches.
-    """
-    sums = Sums(profiles)
-    whole = sums.span("", range(len(profiles)))
-    told_from, operator = _operators(profiles, trace)
-    advice = advise(sums, explained, ids)
-    if trace is not None and (proposal := _graph(sums, trace, whole)) is not None:
-        kept = sorted([*advice.proposals, proposal], key=lambda one: -one.saves)
-        advice = replace(advice, proposals=tuple(kept))
-    known = sum(family.total_ns or 0.0 for family in explained)
-    return Program(
-        whole=whole,
-        owners=sums.by(lambda at: owner_of(profiles[at]).title),
-        tree=sums.tree(),
-        operators=sums.by(operator),
-        told_from=told_from,
-        advice=advice,
-        looked_into=known / sums.total if sums.total else 0.0,
-        trace=trace,
-    )
-
-
-def _operators(profiles: Sequence[KernelProfile], trace: Trace | None) -> tuple[str, Callable[[int], str]]:
-    """Where operators are known from, and the one of each launch."""
-    if trace is not None and any(map(trace.operator, trace.operators)):
-        return "trace", lambda at: trace.operator(at) or UNTIED
-    if any(map(operator_of, profiles)):
-        return "NVTX", lambda at: operator_of(profiles[at]) or OTHER
-    return "names", lambda at: kind_of(profiles[at].name)
-
-
 def _graph(sums: Sums, trace: Trace, whole: Span) -> Proposal | None:
     """What launching everything at once saves of the time from first to last launch."""
     shares = []
@@ -115,6 +133,8 @@ def _graph(sums: Sums, trace: Trace, whole: Span) -> Proposal | None:
         waits = max(0.0, known * min(trace.host_ns, trace.span_ns) - trace.busy_ns)
         left = min(waits, NODE_NS * len(sums.profiles))
         shares.append((waits - left) / (trace.busy_ns + waits) if trace.busy_ns + waits else 0.0)
+    from gemmprof.analysis.whole.program_advice import Proposal
+
     saves, low, high = shares
     if saves < 0.05:
         return None

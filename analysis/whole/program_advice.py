@@ -1,7 +1,7 @@
 """What to change first in a program: advice that takes several launches to see, and what many kernels have in common.
 
-A chain of small kernels, a loop over parameters, attention written out: no launch shows it alone. Each is told from the
-order of the launches, their names and their grids, with what it would save of the program's time, and an interval; a
+A chain of small kernels, a loop over parameters, attention written out: no launch shows it alone. Each is inferred from
+the order of the launches, names and grids, with what it would save of the program's time, and an interval; a
 finding that stands in twenty kernels is said once. Nothing is claimed twice: of what two pieces of advice save in one
 launch, together they save the larger part.
 """
@@ -425,7 +425,7 @@ def _products(known: Launches) -> Iterator[_Draft]:
 
 
 def _precision(known: Launches) -> Iterator[_Draft]:
-    """Libraries' products in FP32 without tensor cores, told from their names."""
+    """Libraries' products in FP32 without tensor cores, known by their names."""
     gains = {
         at: Gain(0.7 * busy, 0.5 * busy, 0.85 * busy)
         for at, profile in enumerate(known.profiles)
@@ -480,7 +480,7 @@ def _launching(known: Launches, claimed: Mapping[int, Gain]) -> Iterator[_Draft]
 
 
 Rule = Callable[[Launches], Iterator[_Draft]]
-# What is told from launches that follow one another.
+# What is inferred from launches that follow one another.
 OF_THE_ORDER: tuple[Rule, ...] = (_optimizer, _chains, _attention, _neighbours, _alike)
 OF_EACH: tuple[Rule, ...] = (_layout, _copies, _products, _precision)
 

@@ -166,5 +166,5 @@ OTHER = "other"
 
 @lru_cache(maxsize=4096)
 def kind_of(name: str) -> str:
-    """What a kernel does, told from its name."""
+    """What a kernel does, inferred from its name."""
     return next((kind for kind, pattern in _KINDS.items() if pattern.search(name)), OTHER)

@@ -244,7 +244,7 @@ def explain(launch: KernelProfile | KernelAnalysis) -> Explanation:
     Raises:
         UsageError: something else was given, a path for example.
     """
-    from gemmprof.analysis.explanation import explain as explained
+    from gemmprof.analysis.explanation.engine import explain as explained
 
     given: object = launch.profile if isinstance(launch, KernelAnalysis) else launch
     if not isinstance(given, KernelProfile):

@@ -312,6 +312,15 @@ def _columns(stream: TextIO) -> int | None:
 LARGEST = 0x7FFF_FFFF_FFFF_FFFF  # no option means more; a number of five thousand digits would take its time
 
 
+def add_timeline_argument(how: argparse._ArgumentGroup) -> None:
+    """Leave out the samples over time."""
+    how.add_argument(
+        "--no-timeline",
+        action="store_true",
+        help="do not sample counters over each launch (one pass more on an H100; reports are larger)",
+    )
+
+
 def whole(least: int) -> Callable[[str], int]:
     """What reads a whole number from ``least`` on."""
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator, Sequence
+import time
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from gemmprof.arguments import cluster_options
-from gemmprof.base.errors import UsageError
+from gemmprof.base.errors import DeviceError, UsageError
 from gemmprof.gpu.dtypes import element_type
 from gemmprof.kernels import catalog
 from gemmprof.model import Ladder
@@ -18,6 +19,10 @@ if TYPE_CHECKING:
 
     from gemmprof.base.progress import Progress
     from gemmprof.profiler.site import Site
+
+Result = TypeVar("Result")
+
+AGAIN_SECONDS = 1.0  # between two looks for a scheduler that went away
 
 
 def add_ladder_argument(parser: _ActionsContainer) -> None:
@@ -87,6 +92,34 @@ def add_place_arguments(parser: argparse.ArgumentParser) -> None:
         "that CUDA uses first)",
     )
     cluster_options.add_cluster_arguments(group, where, "whose workers have the resource GPU=1")
+
+
+def on_site(options: argparse.Namespace, progress: Progress, work: Callable[[Site, bool], Result]) -> Result:
+    """What the work returns that is done where the options say.
+
+    Args:
+        work: does it on a site. Where a cluster's scheduler goes away, it is called again, with True, once one answers.
+
+    Raises:
+        SchedulerGone: none does within ``--wait``.
+    """
+    from gemmprof.profiler.cluster.connection import SchedulerGone
+
+    gone: SchedulerGone | None = None
+    end = 0.0
+    while True:
+        try:
+            with chosen_site(options, progress) as site:
+                return work(site, gone is not None)
+        except SchedulerGone as error:
+            gone, end = error, time.monotonic() + options.wait
+            progress.note(f"{error.message}; waiting for it, {options.wait} s at most")
+        except DeviceError:
+            if gone is None:
+                raise
+        if time.monotonic() >= end:
+            raise gone
+        time.sleep(AGAIN_SECONDS)
 
 
 @contextmanager

@@ -17,16 +17,24 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gemmprof.arguments.common import add_json_argument, announce, console, print_json, whole
+from gemmprof.arguments.common import (
+    add_json_argument,
+    add_timeline_argument,
+    announce,
+    console,
+    print_json,
+    whole,
+)
 from gemmprof.arguments.ladder_options import (
     add_place_arguments,
     add_type_arguments,
     chosen_ladder,
-    chosen_site,
+    on_site,
 )
 from gemmprof.base.errors import GemmprofError, UsageError
 from gemmprof.kernels import catalog
 from gemmprof.kernels.catalog import ladder_named
+from gemmprof.metrics.sampling import PM_SAMPLING
 from gemmprof.model import Problem, Stage
 from gemmprof.profiler.settings import (
     CLOCK_CONTROLS,
@@ -92,6 +100,7 @@ def _add_method(parser: argparse.ArgumentParser) -> None:
         choices=METRIC_SETS,
         help="what Nsight Compute collects: lean (default) is what gemmprof's analyses read, the others are ncu's own",
     )
+    add_timeline_argument(how)
     how.add_argument(
         "--section", action="append", metavar="NAME", help="one more ncu section; may be repeated"
     )
@@ -132,8 +141,14 @@ def run(options: argparse.Namespace) -> int:
         console(stderr=True), bars=sys.stderr.isatty() and not options.json, quiet=options.json
     )
     try:
-        with progress, chosen_site(options, progress) as site:
-            result = collect(settings, directory, resume=resume, progress=progress, site=site)
+        with progress:
+            result = on_site(
+                options,
+                progress,
+                lambda site, again: collect(
+                    settings, directory, resume=resume or again, progress=progress, site=site
+                ),
+            )
     except (Interrupted, KeyboardInterrupt):
         print(
             f"gemmprof collect: interrupted; `gemmprof collect --resume {directory}` goes on", file=sys.stderr
@@ -204,6 +219,9 @@ def settings_from(options: argparse.Namespace, older: Run | None) -> Settings:
         metric_set=options.metric_set or (info.metric_set if info else LEAN),
         extra_sections=tuple(options.section or recorded.get("extra_sections", ())),
         extra_metrics=tuple(metrics or recorded.get("extra_metrics", ())),
+        # A run that was begun without, or by a gemmprof that did not know it, goes on as it began.
+        timeline=not options.no_timeline
+        and (PM_SAMPLING in recorded["collection"] if "collection" in recorded else True),
         bench=parts.get("bench", True) if options.bench is None else options.bench,
         profile=parts.get("profile", True) if options.profile is None else options.profile,
         seed=options.seed if options.seed is not None else (info.seed if info else 0),

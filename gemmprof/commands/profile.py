@@ -81,6 +81,7 @@ def _add_collection(parser: argparse.ArgumentParser) -> None:
         default="lean",
         help="lean (default) is what gemmprof's analyses read",
     )
+    common.add_timeline_argument(how)
     how.add_argument("--section", action="append", default=[], metavar="NAME", help="one more ncu section")
     how.add_argument(
         "--metrics", action="append", default=[], metavar="NAME[,NAME…]", help="more ncu metrics"
@@ -139,6 +140,7 @@ def run(options: argparse.Namespace) -> int:
         folder=_folder(options, program_name(program)),
         metric_set=options.metric_set,
         sections=tuple(options.section),
+        timeline=not options.no_timeline,
         extra_metrics=tuple(name for text in options.metrics for name in text.split(",") if name),
         clock_control=options.clock_control,
         marked_only=options.marked_only,

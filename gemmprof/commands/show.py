@@ -107,9 +107,14 @@ def front(options: argparse.Namespace) -> int:
         width = common.columns()
         for line in textwrap.wrap(visible(session.sentence), width)[:2]:
             print(printable(line), flush=True)
-        # After the first sentence, which would wait for what the rest needs.
+        # Before what explains is loaded, let alone at work.
+        from gemmprof.reports.terminal import program_lines
+
+        where = list(program_lines.where(session, width))
+        for line in where:
+            print(printable(line), flush=True)
         from gemmprof.reports.terminal import overview
 
-        for line in overview.front(session, common.typed(options), width=width):
+        for line in overview.front(session, common.typed(options), width=width, said=len(where)):
             print(printable(line))
     return common.read_all(options, session)

@@ -11,6 +11,7 @@ from gemmprof.metrics.compute import DIVERGENCE, INSTRUCTION_MIX, SCHEDULER, WAR
 from gemmprof.metrics.groups import MetricGroup
 from gemmprof.metrics.launch import LAUNCH, OCCUPANCY
 from gemmprof.metrics.memory import BANK_CONFLICTS, COALESCING, MEMORY_CHART, SPILLS
+from gemmprof.metrics.sampling import PM_SAMPLING, TIMELINE
 from gemmprof.metrics.source import SOURCE_VIEW
 from gemmprof.metrics.throughput import ROOFLINE, SPEED_OF_LIGHT
 
@@ -34,6 +35,7 @@ GROUPS: dict[str, MetricGroup] = {
     "spills": SPILLS,
     "occupancy": OCCUPANCY,
     "source_view": SOURCE_VIEW,
+    "timeline": TIMELINE,
 }
 
 
@@ -70,13 +72,14 @@ _TENSOR_SECTIONS = frozenset({"SpeedOfLight_HierarchicalTensorRooflineChart"})
 _BY_NAME = re.compile(r"(?:sm|smsp|l1tex|lts|dram)__\w+\.[\w.]+")
 
 
-def lean_options(*, tensor: bool = False) -> tuple[str, ...]:
+def lean_options(*, tensor: bool = False, timeline: bool = True) -> tuple[str, ...]:
     """ncu options of the lean set: what the analyses read, in as few passes as can be.
 
     The sections are meant to be collected without `LEAN_WITHOUT`.
 
     Args:
         tensor: also what is read of kernels that use tensor cores.
+        timeline: also samples over time.
     """
     groups = GROUPS.values()
     of_tables = (
@@ -86,8 +89,10 @@ def lean_options(*, tensor: bool = False) -> tuple[str, ...]:
         for name in (*group.required, *group.expected, *group.optional)
         if _BY_NAME.fullmatch(name) and not name.startswith(LEAN_WITHOUT)
     )
+    left_out = frozenset() if tensor else _TENSOR_SECTIONS
+    left_out |= frozenset() if timeline else {PM_SAMPLING}
     return _collecting(
-        (name for group in groups for name in group.sections if tensor or name not in _TENSOR_SECTIONS),
+        (name for group in groups for name in group.sections if name not in left_out),
         (*(name for group in groups for name in group.requested), *of_tables),
     )
 

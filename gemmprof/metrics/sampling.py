@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+from gemmprof.metrics.groups import MetricGroup
+
 # How the names begin of what ncu says of its own work.
 OF_THE_PROFILER = "profiler__"
 # Which metrics were sampled in which pass: their names with commas between, by the number of the pass.
@@ -23,3 +25,33 @@ def counter_of(metric: str) -> str:
     ``TPC.TriageCompute.sm__cycles_active.avg`` and ``pmsampling:sm__cycles_active.avg`` are ``sm__cycles_active.avg``.
     """
     return _SAMPLED_PREFIX.sub("", metric, count=1)
+
+
+# Counters as `counter_of` names them, newest name first: ncu samples others on other chips.
+SAMPLED_ISSUE = ("sm__inst_executed_realtime.avg.pct_of_peak_sustained_elapsed",)
+SAMPLED_IPC = "sm__inst_executed_realtime.avg.per_cycle_active"
+SAMPLED_SM_CYCLES = "sm__cycles_active.avg"
+SAMPLED_BLOCKS = (
+    "gr__ctas_launched_realtime.sum",
+    "sm__ctas_launched.sum",
+    "gr__ctas_launched_queue_sync.sum",
+)
+SAMPLED_TENSOR = ("sm__pipe_tensor_cycles_active_realtime.avg.pct_of_peak_sustained_elapsed",)
+SAMPLED_FMA = ("sm__inst_executed_pipe_fma_realtime.avg.pct_of_peak_sustained_elapsed",)
+SAMPLED_L1 = ("l1tex__throughput.avg.pct_of_peak_sustained_elapsed",)
+SAMPLED_L2 = ("lts__throughput.avg.pct_of_peak_sustained_elapsed",)
+SAMPLED_DRAM = ("dramc__throughput.avg.pct_of_peak_sustained_elapsed",)
+
+_SAMPLED_STALL = re.compile(r"smsp__warps_issue_stalled_(\w+?)\.avg")
+
+
+def sampled_stall(counter: str) -> str | None:
+    """The stall reason whose warps a sampled counter counts; None of another counter."""
+    found = _SAMPLED_STALL.fullmatch(counter)
+    return found[1] if found and not found[1].endswith("_not_issued") else None
+
+
+# Its counters fit into one more pass on an H100 (ncu 2025.3), where the lean set takes 27 to 33; stall reasons over
+# time (PmSampling_WarpStates) take 17, so they are for those who ask.
+PM_SAMPLING = "PmSampling"
+TIMELINE = MetricGroup(sections=(PM_SAMPLING,))

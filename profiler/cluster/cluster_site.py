@@ -25,6 +25,7 @@ from gemmprof.profiler.cluster.connection import (
     RESOURCE,
     Jobs,
     ResultLost,
+    as_gemmprof_error,
     bounded,
     completed,
     connected,
@@ -144,7 +145,7 @@ class ClusterSite:
         except BuildError:
             raise
         except Exception as error:
-            raise remote.as_gemmprof_error(error) from error
+            raise as_gemmprof_error(error) from error
         return record
 
     def places(self, work: Work, progress: Progress, keep_open: Sequence[int] = ()) -> ClusterPlaces:
@@ -232,7 +233,7 @@ class ClusterCompilers:
                     self._send(variant, architecture, future)
                     return
                 except Exception as failed:
-                    kernels, error = (), remote.as_gemmprof_error(failed)
+                    kernels, error = (), as_gemmprof_error(failed)
                 if error is not None:
                     future.set_exception(error)
                 else:

@@ -307,9 +307,40 @@ def _made(kind: Callable[..., Any], arguments: Mapping[str, Any], jobs: Jobs) ->
                 value.close()
 
 
+class SchedulerGone(DeviceError):
+    """The scheduler went away, or the way to it."""
+
+    def __init__(self, found: str) -> None:
+        super().__init__(
+            "the cluster's scheduler is gone",
+            found=found,
+            remedies=["start it again; what is finished is kept", "--wait SECONDS waits longer for it"],
+        )
+
+
+# What Dask raises where its scheduler is gone, by name: most commands do without Dask.
+_LOST = frozenset(("CommClosedError", "ClosedClientError", "FutureCancelledError", "FuturesCancelledError"))
+
+
+def as_gemmprof_error(error: BaseException) -> GemmprofError:
+    """What Dask or a task raised, as an error of ours."""
+    if isinstance(error, GemmprofError):
+        return error
+    if type(error).__name__ in _LOST:
+        return SchedulerGone(str(error).splitlines()[0] if str(error) else type(error).__name__)
+    return DeviceError("a task of the cluster failed", found=f"{type(error).__name__}: {error}")
+
+
 def gpu_workers(client: Client) -> dict[str, Mapping[str, Any]]:
-    """The workers that declare a GPU, by address."""
-    workers = client.scheduler_info(n_workers=-1)["workers"]
+    """The workers that declare a GPU, by address.
+
+    Raises:
+        SchedulerGone: nobody tells.
+    """
+    try:
+        workers = client.scheduler_info(n_workers=-1)["workers"]
+    except Exception as error:  # whatever that raises
+        raise SchedulerGone(f"{type(error).__name__}: {error}") from error
     return {
         address: facts
         for address, facts in workers.items()

@@ -23,7 +23,14 @@ import gemmprof
 from gemmprof.base.errors import DeviceError, ReportError
 from gemmprof.base.progress import Progress
 from gemmprof.base.spread import elsewhere
-from gemmprof.profiler.cluster.connection import Jobs, ResultLost, connected, other_code, result_of
+from gemmprof.profiler.cluster.connection import (
+    Jobs,
+    ResultLost,
+    SchedulerGone,
+    connected,
+    other_code,
+    result_of,
+)
 from gemmprof.profiler.cluster.content import code_digest
 
 if TYPE_CHECKING:
@@ -278,14 +285,7 @@ class Readers:
                 if not again:
                     raise
                 if time.monotonic() > end:
-                    raise DeviceError(
-                        "the cluster's scheduler is gone",
-                        found=error.message,
-                        remedies=[
-                            "start it again; what is finished is kept",
-                            "--wait SECONDS waits longer for it",
-                        ],
-                    ) from error
+                    raise SchedulerGone(error.message) from error
                 time.sleep(POLL_SECONDS)
         told = False
         while not self._threads():

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import gemmprof
-from gemmprof.base.errors import BuildError, DeviceError, GemmprofError
+from gemmprof.base.errors import BuildError, DeviceError
 from gemmprof.base.foreign_files import open_lock
 from gemmprof.gpu.devices import Gpu, list_gpus, visible_gpus
 from gemmprof.gpu.ptxas import KernelResources
@@ -234,6 +234,7 @@ def environment(carried: Carried) -> dict[str, str]:
 
 def ask(
     command: str,
+    code: str,
     work: Work,
     record: Mapping[str, Any],
     seconds: float,
@@ -246,11 +247,14 @@ def ask(
 
     Args:
         command: whose request it is; once that was ended, the status is `NOT_BEGUN`.
+        code: `code_digest` of the command.
         model: the GPU must be one of these.
 
     Raises:
         GpuGone: no GPU of that model can be used here.
     """
+    if code != code_digest():
+        raise GpuGone("its gemmprof is another than the command's")
     with _beginning:
         if command in _ended:
             return {"status": NOT_BEGUN}, Card(model, -1, ""), own_address()
@@ -363,13 +367,6 @@ def folder_of_a_pass() -> Iterator[Path]:
     """A folder on this worker's disk, as long as the context."""
     with tempfile.TemporaryDirectory(prefix="gemmprof-pass-", ignore_cleanup_errors=True) as folder:
         yield Path(folder)
-
-
-def as_gemmprof_error(error: BaseException) -> GemmprofError:
-    """What a task raised, as an error of ours."""
-    if isinstance(error, GemmprofError):
-        return error
-    return DeviceError("a task of the cluster failed", found=f"{type(error).__name__}: {error}")
 
 
 def close() -> None:

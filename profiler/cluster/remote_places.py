@@ -24,13 +24,15 @@ from gemmprof.profiler.cluster import remote
 from gemmprof.profiler.cluster.connection import (
     RESOURCE,
     ResultLost,
+    SchedulerGone,
+    as_gemmprof_error,
     bounded,
     completed,
     gpu_workers,
     no_workers,
     result_of,
 )
-from gemmprof.profiler.cluster.content import Content
+from gemmprof.profiler.cluster.content import Content, code_digest
 from gemmprof.profiler.places.protocol import CRASHED, START_SECONDS, Answer, Request, Work, cancelled
 
 if TYPE_CHECKING:
@@ -114,7 +116,7 @@ class ClusterPlaces:
                 self._give_up(error)
                 continue
             except Exception as error:
-                raise remote.as_gemmprof_error(error) from error
+                raise as_gemmprof_error(error) from error
             self._watch.start()
             return self
         raise self._nobody("no GPU could be used")
@@ -172,14 +174,17 @@ class ClusterPlaces:
 
     def _submit(self, allowed: frozenset[str], function: Any, *arguments: Any) -> Any:
         """Hand a function to the scheduler, for these workers (none: for all)."""
-        return self._client.submit(
-            function,
-            *arguments,
-            key=f"gemmprof-{function.__name__}-{uuid.uuid4().hex}",
-            resources={RESOURCE: 1},
-            workers=sorted(allowed) or None,
-            pure=False,
-        )
+        try:
+            return self._client.submit(
+                function,
+                *arguments,
+                key=f"gemmprof-{function.__name__}-{uuid.uuid4().hex}",
+                resources={RESOURCE: 1},
+                workers=sorted(allowed) or None,
+                pure=False,
+            )
+        except Exception as error:
+            raise as_gemmprof_error(error) from error
 
     def _allowed(self, avoid: str = "") -> frozenset[str]:
         """The workers that are known to be good, where some are not; else none in particular."""
@@ -191,8 +196,8 @@ class ClusterPlaces:
         library = request.candidate.library if request.candidate is not None else None
         item.allowed = self._allowed(avoid)
         item.task = self._submit(
-            item.allowed, remote.ask, self._command, self._work, dict(request.record), request.seconds, self._model,
-            self._carried, self._extension, library,
+            item.allowed, remote.ask, self._command, code_digest(), self._work, dict(request.record),
+            request.seconds, self._model, self._carried, self._extension, library,
         )  # fmt: skip
         item.task.add_done_callback(lambda task: self._take(item, task))
 
@@ -238,7 +243,7 @@ class ClusterPlaces:
                     item, Answer({"status": CRASHED, "detail": "it took several workers along"}, self._any())
                 )
             else:
-                self._finish(item, error=remote.as_gemmprof_error(error))
+                self._finish(item, error=as_gemmprof_error(error))
             return
         if record.get("status") == remote.NOT_BEGUN:
             self._drop(item)
@@ -291,10 +296,8 @@ class ClusterPlaces:
         while not self._closed.wait(POLL_SECONDS):
             try:
                 workers = gpu_workers(self._client)
-            except Exception as error:
-                # The scheduler is gone, whatever that raises.
-                self._fail(DeviceError("the cluster's scheduler is gone", found=str(error),
-                                       remedies=["start it again; what is finished is kept"]))  # fmt: skip
+            except SchedulerGone as error:
+                self._fail(error)
                 return
             with self._lock:
                 before, self._workers = self._workers, workers

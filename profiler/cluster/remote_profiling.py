@@ -17,6 +17,7 @@ from gemmprof.profiler.cluster import remote, remote_pass
 from gemmprof.profiler.cluster.connection import (
     RESOURCE,
     ResultLost,
+    as_gemmprof_error,
     bounded,
     gpu_workers,
     no_workers,
@@ -203,7 +204,7 @@ class _OnHost(Profiling):
             except (remote.GpuGone, ResultLost):
                 continue
             except Exception as error:
-                raise remote.as_gemmprof_error(error) from error
+                raise as_gemmprof_error(error) from error
             if delivery.report is not None:
                 delivery.report.write(files.report)
             return delivery

@@ -8,9 +8,26 @@ from pathlib import Path
 
 from gemmprof.base.errors import DeviceError, UsageError
 from gemmprof.gpu.toolchain import NCU_VARIABLE, Tool, find_ncu
+from gemmprof.metrics.sampling import PM_SAMPLING
 
 # The first release that knows every option and section that gemmprof asks for on an H100.
 OLDEST_NCU = (2023, 1)
+
+
+SAMPLES_SINCE = (2023, 3)  # the first ncu that samples counters over time
+
+
+def known_to(ncu: Tool, collection: Sequence[str]) -> tuple[str, ...]:
+    """These options without the section that an older ncu does not know, which would end it."""
+    if not ncu.version or ncu.version >= SAMPLES_SINCE:
+        return tuple(collection)
+    kept: list[str] = []
+    for word in collection:
+        if word == PM_SAMPLING and kept[-1:] == ["--section"]:
+            kept.pop()
+        else:
+            kept.append(word)
+    return tuple(kept)
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,7 +22,7 @@ from gemmprof.model import Card
 from gemmprof.ncurep import ncu_frame
 from gemmprof.ncurep.wire import WireError
 from gemmprof.profiler.job import Event, Job, Task, read_events
-from gemmprof.profiler.ncu.command import NcuCommand
+from gemmprof.profiler.ncu.command import NcuCommand, known_to
 from gemmprof.profiler.ncu.failures import DriverResourceError, KernelFaultError, NcuLog, translate
 from gemmprof.profiler.program import Ending, Program, follow_program, start_program, tail
 
@@ -129,7 +129,7 @@ def start_pass(
         executable=ncu.path,
         report=files.report,
         log=files.log,
-        collection=collection,
+        collection=known_to(ncu, collection),
         program=(*python_command("gemmprof.profiler.workload"), str(files.job)),
         clock_control=clock_control,
         section_folder=section_folder,

@@ -23,7 +23,7 @@ from gemmprof import metrics
 from gemmprof.base.errors import DeviceError, ProfilerError, UsageError
 from gemmprof.base.foreign_files import open_file
 from gemmprof.gpu.toolchain import Tool
-from gemmprof.profiler.ncu.command import NcuCommand, require_ncu
+from gemmprof.profiler.ncu.command import NcuCommand, known_to, require_ncu
 from gemmprof.profiler.ncu.failures import NcuLog, NothingProfiledError, translate
 from gemmprof.profiler.ncu.lean_sections import section_folder
 from gemmprof.profiler.ncu.profile_pass import Patience, cut_torn_end
@@ -78,6 +78,7 @@ class ProgramProfiler:
         folder: where everything is written; it exists.
         metric_set: ``lean`` or one of ncu's own.
         sections, extra_metrics: collected besides.
+        timeline: sample counters over each launch.
         clock_control: ncu's ``--clock-control``.
         marked_only: profile only between cudaProfilerStart and cudaProfilerStop.
         output: stream for the program's own output while it is counted (None: its log).
@@ -90,6 +91,7 @@ class ProgramProfiler:
     metric_set: str = LEAN
     sections: tuple[str, ...] = ()
     extra_metrics: tuple[str, ...] = ()
+    timeline: bool = True
     clock_control: str = "none"
     marked_only: bool = False
     output: int | None = None
@@ -121,7 +123,9 @@ class ProgramProfiler:
     def collection(self) -> tuple[str, ...]:
         """ncu's options for sections and metrics: what the analyses read of any kernel, tensor cores included."""
         options = (
-            list(metrics.lean_options(tensor=True)) if self.metric_set == LEAN else ["--set", self.metric_set]
+            list(metrics.lean_options(tensor=True, timeline=self.timeline))
+            if self.metric_set == LEAN
+            else ["--set", self.metric_set]
         )
         for section in self.sections:
             options += ["--section", section]
@@ -148,7 +152,7 @@ class ProgramProfiler:
             # The count lies apart, so that the folder as an input stands for what was profiled.
             report=(self.folder / LOGS if quick else self.folder) / f"{stem}.ncu-rep",
             log=self.folder / LOGS / f"{stem}.ncu.log",
-            collection=collection,
+            collection=known_to(ncu, collection),
             program=self.program,
             clock_control=self.clock_control,
             source_folders=() if quick else (Path.cwd(),),

@@ -115,9 +115,11 @@ def load_manifest(folder: Path) -> Manifest:
     try:
         data = read_bytes(folder / MANIFEST, LARGEST_DOCUMENT)
         manifest = read_json(data, Manifest)
-        for entry in manifest.reports.values():
-            if Path(entry.part).name != entry.part or entry.launches < 0:
-                raise DocumentError(f"'{entry.part[:100]}' with {entry.launches} launches is no part")
+        for part in {entry.part for entry in manifest.reports.values()}:
+            if Path(part).name != part:
+                raise DocumentError(f"'{part[:100]}' is no part")
+        if (fewest := min((entry.launches for entry in manifest.reports.values()), default=0)) < 0:
+            raise DocumentError(f"a report of {fewest} launches")
         return manifest
     except OSError as error:
         raise DatasetError(f"{folder} holds no data set", found=str(error)) from None

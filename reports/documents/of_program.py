@@ -91,7 +91,7 @@ class ProgramPart(Part, frozen=True):
     proposals: Annotated[tuple[ProposalPart, ...], "what to change first, most saved first"]
     together: Annotated[Share | None, "what all of them save of the kernels' time; null for fewer than two"]
     sampled: Annotated[
-        bool, "whether the report holds chosen launches alone, so that what follows what is not told"
+        bool, "whether the report holds chosen launches alone, so that the order of the launches is not known"
     ]
     looked_into: Share
     trace: TracePart | None

@@ -1,7 +1,8 @@
-"""Pictures of a kernel page: its roofline, and how a warp touches memory."""
+"""Pictures of a kernel page: its roofline, the launch over time, and how a warp touches memory."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -15,6 +16,7 @@ from gemmprof.analysis.ladder.access_pattern import (
     WarpAccess,
 )
 from gemmprof.analysis.sections.roofline import Roofline, RooflinePoint
+from gemmprof.analysis.sections.timeline import Lane, Phase, Timeline
 from gemmprof.reports.figures import plots as figures
 from gemmprof.reports.figures.svg import drawing, page_svg
 from gemmprof.reports.formatting import flops, percent, significant
@@ -92,6 +94,103 @@ class AccessDrawing:
 LANE_STEP = 22.0
 CELL_ROW = 118.0
 MOST_CELLS = 64
+
+
+@dataclass(frozen=True, slots=True)
+class LaneDrawing:
+    """One counter: its outline in a box of one unit a column and one unit of height, its colour and what it reaches."""
+
+    title: str
+    colour: str
+    path: str
+    peak: str
+
+
+@dataclass(frozen=True, slots=True)
+class TimelineDrawing:
+    """The launch over time: a row a counter, warps by what they wait for on top of each other, and the numbers below.
+
+    Attributes:
+        columns: width of every box.
+        phases: each with the class that colours it.
+        data: for the script that sums over a stretch: nanoseconds, and of each row title, unit and values.
+    """
+
+    columns: int
+    lanes: tuple[LaneDrawing, ...]
+    stalls: tuple[LaneDrawing, ...]
+    phases: tuple[tuple[Phase, str], ...]
+    data: dict[str, Any]
+
+
+# The units of a page have a colour each; what has none is of the SMs.
+_LANE_COLOURS = {
+    "l1": "l1",
+    "l2": "l2",
+    "dram": "dram",
+    "tensor": "shared",
+    "blocks": "other",
+    "clock": "other",
+}
+_STACK_COLOURS = ("dram", "sm", "shared", "l2", "l1", "warn")
+_END_COLOURS = {"filling": "bad", "tail": "bad", "prologue": "warn", "epilogue": "warn"}
+
+
+def timeline(result: Timeline) -> TimelineDrawing:
+    """The rows of the launch over time; a reason that is rare is left to the table of warp states."""
+    lanes = tuple(lane for lane in result.lanes if lane.peak > 0)
+    stalls = result.stalls[: len(_STACK_COLOURS)]
+    bottom = [0.0] * max((len(lane.values) for lane in stalls), default=0)
+    together = max((sum(values) for values in zip(*(map(_known, stalls)), strict=True)), default=0.0)
+    stacked = []
+    for lane, colour in zip(stalls, _STACK_COLOURS, strict=False):
+        top = [low + value for low, value in zip(bottom, _known(lane), strict=True)]
+        path = _outline(top, bottom, together)
+        stacked.append(LaneDrawing(lane.title, colour, path, f"{significant(lane.mean)} warps"))
+        bottom = top
+    return TimelineDrawing(
+        len(result.lanes[0].values) if result.lanes else 1,
+        tuple(_lane(lane) for lane in lanes),
+        tuple(stacked),
+        tuple(
+            (phase, _END_COLOURS.get(phase.name, ("accent", "other")[at % 2]))
+            for at, phase in enumerate(result.phases)
+        ),
+        {
+            "duration": result.duration_ns,
+            "lanes": [
+                {
+                    "title": lane.title,
+                    "unit": lane.unit,
+                    "counts": lane.key == "blocks",
+                    "values": [None if value != value else float(f"{value:.4g}") for value in lane.values],
+                }
+                for lane in (*lanes, *stalls)
+            ],
+        },
+    )
+
+
+def _known(lane: Lane) -> list[float]:
+    return [value if value == value else 0.0 for value in lane.values]
+
+
+def _lane(lane: Lane) -> LaneDrawing:
+    values = _known(lane)
+    colour = _LANE_COLOURS.get(lane.key, "sm")
+    path = _outline(values, [0.0] * len(values), lane.peak)
+    return LaneDrawing(lane.title, colour, path, f"{significant(lane.peak)} {lane.unit}".strip())
+
+
+def _outline(top: Sequence[float], bottom: Sequence[float], most: float) -> str:
+    """A stair of one step a column, closed along its bottom; 0 is up."""
+
+    def y(value: float) -> str:
+        return f"{1 - value / most if most > 0 else 1:.3f}"
+
+    there = " ".join(f"V{y(value)}h1" for value in top)
+    back = " ".join(f"V{y(value)}h-1" for value in reversed(bottom))
+    return f"M0 {y(bottom[0] if bottom else 0.0)} {there} {back}z"
 
 
 def access_patterns(result: AccessPatterns) -> tuple[AccessDrawing, ...]:

@@ -168,12 +168,6 @@ def formulas(result: Any) -> list[tuple[str, list[tuple[str, str]]]]:
     return list(found.values())
 
 
-def moment(iso: str) -> str:
-    """``2026-11-21T00:40:00+00:00`` as ``2026-11-21 00:40 UTC``; any other text as it is."""
-    match = re.fullmatch(r"(\d{4}-\d\d-\d\d)T(\d\d:\d\d)[\d:.]*(?:Z|\+00:00)", iso)
-    return f"{match.group(1)} {match.group(2)} UTC" if match else iso
-
-
 def words(identifier: str) -> str:
     """``shared_memory`` as ``shared memory``."""
     return identifier.replace("_", " ")
@@ -222,7 +216,7 @@ _OF_OTHERS: tuple[Callable[..., Any], ...] = (
     opcode_words,
     explanations.conclusion,
     plain_fields,
-    moment,
+    formatting.moment,
     words,
     capitalize_first,
     lower_first,
@@ -286,7 +280,8 @@ def content_security_policy(styles: tuple[str, ...], scripts: tuple[str, ...]) -
 
 STYLES = ("style.css", "occupancy.css")
 SCRIPTS = ("page.js", "occupancy.js", "roofline.js")
-CODE_SCRIPT, CODE = "code.js", "data-code-area"  # only where a page has code to show
+# By what marks the part of a page that a script is for: only where a page has that part.
+SCRIPTS_OF_PARTS = {"data-code-area": "code.js", "data-timeline": "timeline.js"}
 
 
 def document(title: str, articles: Sequence[Markup], *, scripts: tuple[str, ...] = ()) -> str:
@@ -301,8 +296,8 @@ def document(title: str, articles: Sequence[Markup], *, scripts: tuple[str, ...]
                 continue
         return tuple(texts)
 
-    code = (CODE_SCRIPT,) if any(CODE in article for article in articles) else ()
-    styles, texts = assets(STYLES), assets((*SCRIPTS, *code, *scripts))
+    of_parts = (name for mark, name in SCRIPTS_OF_PARTS.items() if any(mark in one for one in articles))
+    styles, texts = assets(STYLES), assets((*SCRIPTS, *of_parts, *scripts))
     return (
         environment()
         .get_template("document.html")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pandas as pd
 
 from gemmprof.analysis.comparison.outcome import Outcome
-from gemmprof.analysis.explanation import explain
+from gemmprof.analysis.explanation.engine import explain
 from gemmprof.analysis.inputs.families import Family
 from gemmprof.analysis.kernel_analysis import KernelAnalysis
 from gemmprof.analysis.session import Session

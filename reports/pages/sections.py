@@ -31,6 +31,7 @@ ORDER = (
     "source_view",
     "comparison",
     "speed_of_light",
+    "timeline",
     "memory_chart",
     "warp_states",
     "scheduler",
@@ -74,6 +75,7 @@ View = Callable[[Any, KernelPage, str], Any]  # from the result, the page, and t
 # What a section needs beyond its result, by name: figures and layouts.
 VIEWS: dict[str, View] = {
     "roofline": lambda result, page, prefix: drawings.roofline(result, prefix),
+    "timeline": lambda result, page, prefix: drawings.timeline(result),
     "memory_chart": lambda result, page, prefix: diagram(result),
     "source_view": lambda result, page, prefix: listing(result),
     "occupancy": lambda result, page, prefix: occupancy_page.calculator(page.analysis, prefix),
@@ -90,6 +92,7 @@ SHORT_TITLES = {
     "traffic": "Traffic model",
     "source_view": "Source and SASS",
     "access_pattern": "Access patterns",
+    "timeline": "Over time",
     "launch": "Launch and device",
 }
 

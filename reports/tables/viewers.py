@@ -15,6 +15,7 @@ from gemmprof import metrics
 from gemmprof.analysis.inputs.owners import unmangled
 from gemmprof.analysis.kernel_analysis import KernelAnalysis
 from gemmprof.analysis.reading.line_table import Call
+from gemmprof.analysis.reading.samples import series_of
 from gemmprof.analysis.sections.by_line import base_name
 from gemmprof.analysis.sections.source_view import SassLine, SourceView
 from gemmprof.analysis.sections.speed_of_light import SpeedOfLight
@@ -22,6 +23,7 @@ from gemmprof.analysis.session import Session
 from gemmprof.base.documents import json_text
 from gemmprof.base.errors import UsageError
 from gemmprof.base.output import new_file
+from gemmprof.base.printable import visible
 from gemmprof.model import KernelProfile
 
 NO_LINE = "no line information"
@@ -87,7 +89,7 @@ def write_speedscope(session: Session, target: Path) -> int:
     ordered = tuple(flame for _, flame in sorted(flames, key=lambda item: item[0]))
     document = Speedscope(Shared(tuple(frames)), ordered, session.title)
     with new_file(target) as path:
-        path.write_text(json_text(document, indent=-1), encoding="utf-8")
+        path.write_text(visible(json_text(document, indent=-1)), encoding="utf-8")
     return len(flames)
 
 
@@ -147,7 +149,8 @@ def write_perfetto(session: Session, target: Path) -> int:
     """Write every launch as a slice of its process and stream, within its NVTX ranges, with its throughputs.
 
     Nsight Compute runs one launch at a time, over and over, so when they ran in the program is not known: those of a
-    process stand end to end in the order of profiling, each as long as ncu measured.
+    process stand end to end in the order of profiling, each as long as ncu measured. What was sampled within a launch
+    (section PmSampling) is a counter track.
 
     Returns:
         How many launches were written; those without a duration are left out.
@@ -155,18 +158,30 @@ def write_perfetto(session: Session, target: Path) -> int:
     Raises:
         UsageError: if none has a duration.
     """
-    timed = [
-        (kernel, time) for kernel in session.kernels if (time := kernel.profile.number(metrics.DURATION))
-    ]
+    timed = {
+        position: time
+        for position, kernel in enumerate(session.kernels)
+        if (time := kernel.profile.number(metrics.DURATION))
+    }
     if not timed:
         raise UsageError(
             "no launch here has a duration", remedies=[f"profile with --metrics {metrics.DURATION}"]
         )
     trace = _Trace()
-    for kernel, duration in timed:
-        trace.add(kernel, duration, session.census.of[kernel.profile.report, kernel.profile.index].label)
+    # Samples are read of one launch at a time: those of a long run would not fit into memory.
+    sampled = session.read(position for position in timed if session.kernels[position].profile.sampled)
+    read = next(sampled, None)
     with new_file(target) as path, path.open("wb") as file:
-        file.writelines(trace.finish())
+        for position, duration in timed.items():
+            kernel = session.kernels[position]
+            label = session.census.of[kernel.profile.report, kernel.profile.index].label
+            start = trace.add(kernel, duration, label)
+            if read is not None and read[0] == position:
+                trace.add_samples(kernel.profile, read[1].profile, start, duration)
+                read = next(sampled, None)
+            file.writelines(trace.take())
+        trace.finish()
+        file.writelines(trace.take())
     return len(timed)
 
 
@@ -179,8 +194,8 @@ class _Trace:
         self._now: dict[int, float] = {}
         self._open: dict[int, tuple[str, ...]] = {}
 
-    def add(self, kernel: KernelAnalysis, duration: float, label: str) -> None:
-        """One launch behind the last one of its process."""
+    def add(self, kernel: KernelAnalysis, duration: float, label: str) -> float:
+        """One launch behind the last one of its process; returns when it starts there."""
         profile = kernel.profile
         process = self._process(profile)
         start = self._now.get(process, 0.0)
@@ -210,6 +225,35 @@ class _Trace:
                 # Nothing is known of what lies between two launches: the next one begins where this one ends.
                 self._event(start + duration, _COUNT, counter, _double(_VALUE, 0.0))
         self._now[process] = start + duration
+        return start
+
+    def add_samples(
+        self, listed: KernelProfile, profile: KernelProfile, start: float, duration: float
+    ) -> None:
+        """What was sampled during a launch, a counter track each.
+
+        Each pass runs the launch again, a little faster or slower: a sample stands where it lay within its own run.
+        """
+        process = self._process(listed)
+        for series in series_of(profile):
+            ran = None if series.began is None or series.ended is None else series.ended - series.began
+            scale = duration / ran if ran else 1.0
+            unit = profile.units.get(series.metric, "")
+            described = (
+                _text(_TRACK_NAME, series.counter)
+                + _number(_PARENT, process)
+                + _bytes(_COUNTER, _text(_COUNTER_UNIT_NAME, unit))
+            )
+            track = self._track((process, "counter", series.counter), described)
+            times = series.since_start * scale
+            # The sample before the launch began lasts into it.
+            first = max(int((times <= 0).sum()) - 1, 0)
+            for time, value in zip(times[first:].tolist(), series.values[first:].tolist(), strict=True):
+                if time >= duration:
+                    break
+                if value == value:  # NaN: the sampler lost it
+                    self._event(start + max(time, 0.0), _COUNT, track, _double(_VALUE, value))
+            self._event(start + duration, _COUNT, track, _double(_VALUE, 0.0))
 
     def _process(self, profile: KernelProfile) -> int:
         name = base_name(profile.report)
@@ -247,11 +291,15 @@ class _Trace:
     def _packet(self, body: bytes) -> None:
         self._packets.append(_bytes(_PACKET, body + _number(_SEQUENCE, _ONE_SEQUENCE)))
 
-    def finish(self) -> Iterator[bytes]:
-        """All packets; ranges that are open end with their process's last launch."""
+    def finish(self) -> None:
+        """Ranges that are open end with their process's last launch."""
         for process in self._open:
             self._enter(process, (), self._now[process])
-        yield from self._packets
+
+    def take(self) -> list[bytes]:
+        """The packets since the last call."""
+        packets, self._packets = self._packets, []
+        return packets
 
 
 def _number(field: int, value: int) -> bytes:
@@ -263,7 +311,7 @@ def _bytes(field: int, value: bytes) -> bytes:
 
 
 def _text(field: int, value: str) -> bytes:
-    return _bytes(field, value.encode("utf-8", "replace"))
+    return _bytes(field, visible(value).encode("utf-8", "replace"))
 
 
 def _double(field: int, value: float) -> bytes:

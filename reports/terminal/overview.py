@@ -15,8 +15,7 @@ from gemmprof.reports.explanations.text import WHOLE, block
 from gemmprof.reports.explanations.words import Explained, place
 from gemmprof.reports.explanations.words import title as finding_title
 from gemmprof.reports.facts import counters_of, unexplained, whose
-from gemmprof.reports.formatting import DASH, extent, fit, hertz, nanoseconds, ratio, times
-from gemmprof.reports.pages.environment import moment
+from gemmprof.reports.formatting import DASH, extent, fit, hertz, moment, nanoseconds, ratio, times
 from gemmprof.reports.terminal import program_lines
 from gemmprof.reports.terminal.sections import MOST, rows_table
 from gemmprof.reports.terminal.sections import parts as section_parts
@@ -104,22 +103,23 @@ FRONT_FAMILIES = 8  # families there at most, two lines each
 FRONT_OTHER = 7
 
 
-def front(session: Session, command: str, *, width: int = 80) -> Iterator[str]:
+def front(session: Session, command: str, *, width: int = 80, said: int = 0) -> Iterator[str]:
     """The front door below its first sentence (`Session.sentence`): families by gain, and what to type next.
 
     Args:
         session: what was opened.
         command: what the user typed to get here, for the last line.
         width: columns.
+        said: lines of `program_lines.where` that stand there already.
     """
     total = len(session.by_time)
     if not total:
         return
     left = FRONT_LINES - FRONT_OTHER
     if total > 1 and session.program.whole.time_ns:
-        for line in program_lines.short(session.program, width):
-            yield line
-            left -= 1
+        lines = [*program_lines.where(session, width), *program_lines.advice(session.program, width)]
+        yield from lines[said:]
+        left -= len(lines)
     yield ""
     found = session.leaders(min(FRONT_FAMILIES, left // 2))
     gains = any(family.worst is not None for family in found)

@@ -6,12 +6,12 @@ import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from gemmprof.analysis.whole.program_advice import TITLES
 from gemmprof.analysis.whole.spans import walk
 from gemmprof.base.printable import visible
 from gemmprof.reports.formatting import counted, fit, nanoseconds, ratio, saved
 
 if TYPE_CHECKING:
+    from gemmprof.analysis.session import Session
     from gemmprof.analysis.whole.overall import Program
     from gemmprof.analysis.whole.program_advice import Advice, Proposal
     from gemmprof.analysis.whole.spans import Span
@@ -26,8 +26,11 @@ BRANCHES, LEAST = 24, 0.01
 BAR = 20
 
 
-def short(program: Program, width: int) -> Iterator[str]:
-    """What the front door says of a program before its families: at most 12 lines."""
+def where(session: Session, width: int) -> Iterator[str]:
+    """Where a program's time goes, at the front door, in at most four lines; nothing is explained for them."""
+    program = session.program
+    if len(session.by_time) < 2 or not program.whole.time_ns:
+        return
     yield _line("whose", program.owners, width)
     if program.tree.children:
         yield _line("where", program.branches, width)
@@ -36,6 +39,12 @@ def short(program: Program, width: int) -> Iterator[str]:
     launching = program.whole.launching
     parts = [f"{ratio(launching, 0)} of it is launching." if launching is not None else "", program.gaps]
     yield from textwrap.wrap(visible(" ".join(filter(None, parts))), width, max_lines=2, placeholder=" …")
+
+
+def advice(program: Program, width: int) -> Iterator[str]:
+    """What to change first in a program, at the front door: at most eight lines."""
+    from gemmprof.analysis.whole.program_advice import TITLES
+
     # What concerns one family alone stands at that family.
     first = [one for one in program.advice.proposals if one.cause in TITLES or len(one.families) > 1][:FIRST]
     if not first:
@@ -54,16 +63,18 @@ def short(program: Program, width: int) -> Iterator[str]:
 
 def _ids(proposal: Proposal) -> str:
     """``in #7, #11 and 3 more families``, where a few families are meant; else ''."""
+    from gemmprof.analysis.whole.program_advice import TITLES
+
     ids = proposal.families
     if not ids or proposal.cause in TITLES:
         return ""
     return f" in {', '.join(ids[:3])}" + (f" and {len(ids) - 3} more" if len(ids) > 3 else "")
 
 
-def _headed(advice: Advice, width: int) -> str:
+def _headed(found: Advice, width: int) -> str:
     text = "saves  to change first in the program"
-    if advice.together is not None:
-        text += f"; together {saved(*advice.together)}"
+    if found.together is not None:
+        text += f"; together {saved(*found.together)}"
     return fit(f" {text}", width)
 
 
@@ -92,7 +103,7 @@ def whole(program: Program, width: int) -> Iterator[str]:
             yield f"and {counted(len(shown) - BRANCHES, 'range')} more"
     yield ""
     yield {"trace": "Operators, of the trace", "NVTX": "Operators, of the NVTX ranges"}.get(
-        program.told_from, "What the kernels do, told from their names"
+        program.told_from, "What the kernels do, known by their names"
     )
     listed = [(0, span) for span in program.operators if span.share >= LEAST]
     yield from _bars(listed[:BRANCHES], width)
@@ -100,7 +111,7 @@ def whole(program: Program, width: int) -> Iterator[str]:
     yield from textwrap.wrap(visible(program.gaps), width)
     if program.advice.sampled:
         yield from textwrap.wrap(
-            "The report holds chosen launches alone: what follows one another in the program is not told.",
+            "The report holds chosen launches alone: which launches follow one another in the program is not known.",
             width,
         )
     if not program.advice.proposals:

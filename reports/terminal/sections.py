@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
@@ -21,6 +22,7 @@ from gemmprof.analysis.sections.scheduler import Scheduler
 from gemmprof.analysis.sections.source_view import SourceView
 from gemmprof.analysis.sections.speed_of_light import SpeedOfLight
 from gemmprof.analysis.sections.spills import Spills
+from gemmprof.analysis.sections.timeline import Lane, Timeline
 from gemmprof.analysis.sections.warp_states import WarpStates
 from gemmprof.base.printable import visible
 from gemmprof.model import NotCollected
@@ -77,7 +79,10 @@ def parts(title: str, result: Any, *, most: int, width: int) -> Iterator[Rendera
     yield Text(title, style="bold")
     if points:
         yield points_table([("", points)], width=width)
-    yield rows_table(found, width=width)
+    drawn = [row for row in found if row[1].startswith(SPARKS_BETWEEN)]
+    yield rows_table([row for row in found if row not in drawn], width=width)
+    if drawn:
+        yield _sparklines(drawn, width=width)
     yield Text()
 
 
@@ -224,6 +229,63 @@ def _scheduler(result: Scheduler, most: int) -> Iterator[Row]:
     yield from _figures(result)
 
 
+def _sparklines(drawn: Sequence[Row], *, width: int) -> Table:
+    """Rows whose values are sparklines, which nothing may fold; what they reach is left out where there is no room."""
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table.grid(padding=(0, 1, 0, 0))
+    names = max(len(visible(name)) for name, _, _ in drawn)
+    with_remark = width >= names + SPARK_COLUMNS + 26
+    for name, value, remark in drawn:
+        cells = [Text("  " + visible(name), no_wrap=True), Text(value, no_wrap=True)]
+        table.add_row(*cells, *([Text(visible(remark), no_wrap=True)] if with_remark else []))
+    return table
+
+
+SPARKS = " ▁▂▃▄▅▆▇█"
+SPARKS_BETWEEN = "|"  # at both ends, so that the beginning and the end of the launch are seen
+SPARK_COLUMNS = 60
+
+
+def sparkline(lane: Lane, *, most: float) -> str:
+    """A counter over the launch, a character a stretch of equal length; ``?`` where no sample was taken."""
+    columns = min(SPARK_COLUMNS, len(lane.values))
+    edges = [position * len(lane.values) // columns for position in range(columns + 1)]
+    line = ""
+    for a, b in itertools.pairwise(edges):
+        known = [value for value in lane.values[a:b] if value == value]
+        height = sum(known) / len(known) / most * (len(SPARKS) - 1) if known and most > 0 else 0.0
+        # What is not nothing is seen.
+        line += SPARKS[max(height > 0.1, min(len(SPARKS) - 1, round(height)))] if known else "?"
+    return line
+
+
+def _between(line: str) -> str:
+    return f"{SPARKS_BETWEEN}{line}{SPARKS_BETWEEN}"
+
+
+def _timeline(result: Timeline, most: int) -> Iterator[Row]:
+    yield from _figures(result)
+    for phase in result.phases:
+        costs = f", costs {percent(phase.costs_percent)}" if phase.costs_percent is not None else ""
+        span = f"{100 * phase.begin:.0f}–{100 * phase.end:.0f} %"
+        yield phase.name, span, f"{phase.what}{costs}"
+    for lane in result.lanes:
+        if lane.peak > 0:
+            # Against its own peak: a memory that is never busy still shows when it is used.
+            top = f"at most {significant(lane.peak)} {lane.unit}".rstrip()
+            yield lane.title, _between(sparkline(lane, most=lane.peak)), top
+    # One scale for all: warps that wait are told from those that hardly do.
+    peak = max((lane.peak for lane in result.stalls), default=0.0)
+    for lane in result.stalls[:most]:
+        yield (
+            f"stalled: {lane.title}",
+            _between(sparkline(lane, most=peak)),
+            f"{significant(lane.mean)} warps",
+        )
+
+
 def _warp_states(result: WarpStates, most: int) -> Iterator[Row]:
     yield from _figures(result)
     for state in [state for state in result.states if state.share >= 0.005][:most]:
@@ -344,6 +406,7 @@ _WRITERS: dict[type, Callable[[Any, int], Iterator[Row]]] = {
     InstructionMix: _instruction_mix,
     LaunchOccupancy: _occupancy,
     Scheduler: _scheduler,
+    Timeline: _timeline,
     WarpStates: _warp_states,
     MemoryChart: _memory_chart,
     Coalescing: _coalescing,

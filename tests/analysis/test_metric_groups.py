@@ -26,7 +26,7 @@ def test_all_groups_together_ask_for_every_section_once() -> None:
     assert set(sections) == wanted
     assert options.count("--metrics") == 1
     # What gemmprof shows nothing of is not collected.
-    assert not wanted & {"PmSampling", "NumaAffinity", "Nvlink", "Nvlink_Tables", "Nvlink_Topology"}
+    assert not wanted & {"NumaAffinity", "Nvlink", "Nvlink_Tables", "Nvlink_Topology"}
 
 
 def test_sections_collect_what_the_groups_expect(recorded: ReadRecorded) -> None:

@@ -22,6 +22,7 @@ from recorded_data import DATA
 
 from gemmprof import metrics
 from gemmprof.analysis.reading.report import read_report
+from gemmprof.analysis.reading.samples import series_of
 from gemmprof.cli import main
 
 
@@ -93,13 +94,47 @@ def test_perfetto_reads_every_launch_in_its_ranges(report: Path) -> None:
                 )
                 seen.append((name, ranges, packet.timestamp - begun[event.track_uuid]))
         else:
-            assert tracks[event.track_uuid].counter.unit_name == "%" and event.double_counter_value >= 0
+            assert tracks[event.track_uuid].counter.unit_name and event.double_counter_value >= 0
     assert not any(open_slices.values())
     profiles = read_report(report)
     assert [(ranges, time) for _, ranges, time in seen] == [
         (profile.nvtx, pytest.approx(profile.number(metrics.DURATION), abs=1)) for profile in profiles
     ]
     assert [name for name, _, _ in seen] == [profile.function_name for profile in profiles]
+
+
+@pytest.mark.parametrize("report", ["flaws_tensor"], indirect=True)
+def test_perfetto_reads_what_was_sampled_within_launches(report: Path) -> None:
+    proto = pytest.importorskip(
+        "perfetto.protos.perfetto.trace.perfetto_trace_pb2",
+        reason="Perfetto's definitions are not installed (pip install '.[test]')",
+    )
+    trace = proto.Trace.FromString(export(report, "perfetto").read_bytes())
+    names = {
+        p.track_descriptor.uuid: p.track_descriptor.name
+        for p in trace.packet
+        if p.HasField("track_descriptor")
+    }
+    read: dict[str, list[float]] = {}
+    last: dict[str, int] = {}
+    for packet in trace.packet:
+        event = packet.track_event
+        if packet.HasField("track_event") and event.type == event.TYPE_COUNTER:
+            name = names[event.track_uuid]
+            assert packet.timestamp >= last.get(name, 0), "a counter's samples come in their order"
+            last[name] = packet.timestamp
+            read.setdefault(name, []).append(event.double_counter_value)
+    profiles = read_report(report)
+    for series in series_of(profiles[0]):
+        assert read[series.counter], series.metric
+    # Blocks are launched once, at the beginning of a launch: none of what the sampler saw of it is missing.
+    launched = [
+        series.values.sum()
+        for profile in profiles
+        for series in series_of(profile)
+        if series.counter == "gr__ctas_launched_realtime.sum"
+    ]
+    assert sum(read["gr__ctas_launched_realtime.sum"]) == sum(launched) > 0
 
 
 def speedscope() -> Path:

@@ -17,7 +17,7 @@ from json_formats import violations
 from recorded_data import DATA, ROOT, ReadRecorded
 from rich.console import Console
 
-from gemmprof.analysis.explanation import explain
+from gemmprof.analysis.explanation.engine import explain
 from gemmprof.analysis.inputs.selection import selection
 from gemmprof.analysis.kernel_analysis import analyse
 from gemmprof.analysis.reading.report import read_report

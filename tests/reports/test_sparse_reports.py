@@ -29,7 +29,7 @@ DENIES = re.compile(r"\b(no|not|nothing|none|without|unused|never|neither|nor|ca
 OF_COLLECTION = re.compile(
     r"not collected|not counted|partly collected|Not in this report|counters that were not|left out, not zero|"
     r"Links without counters|Not all of this|was counted|holds no warp samples|those that were did nothing|"
-    r"no point under the roofs|compile with -lineinfo|Source lines none|only durations|too little|told from|No finding",
+    r"no point under the roofs|compile with -lineinfo|Source lines none|only durations|too little|known by|No finding",
     re.IGNORECASE,
 )
 """Sentences on the report, not on the kernel."""

@@ -213,7 +213,7 @@ def written(*lines: list[str], cwd: Path) -> str:
     texts = [
         path.read_text("utf-8")
         for path in sorted(cwd.rglob("*"))
-        if path.suffix in (".html", ".svg", ".csv", ".jsonl")
+        if path.suffix in (".html", ".svg", ".csv", ".jsonl", ".json")
     ]
     assert texts
     return "\n".join([said, *texts])
@@ -247,6 +247,7 @@ def agent(report: Path, plain: Path) -> str:
     tools = Tools(Folders([report.parent]))
     said = [tools.open(report.name), tools.explain(report.name), tools.source(report.name)]
     said += [tools.source(report.name, sass=True), tools.diff(report.name, plain.name), tools.open(".")]
+    said += [tools.listing(report.name), tools.listing(before=report.name, after=plain.name)]
     assert any("::" in text for text in said)
     for path in (report.name + HOSTILE, "../" + HOSTILE):
         with pytest.raises(GemmprofError) as caught:
@@ -264,6 +265,9 @@ SURFACES: dict[str, Callable[[Path, Path], str]] = {
     ),
     "lines of JSON": lambda r, p: written(
         ["export", str(r), "--format", "jsonl", "-o", "lines"], cwd=p.parent / "w"
+    ),
+    "flame graph": lambda r, p: written(
+        ["export", str(r), "--format", "speedscope", "-o", "flames.json"], cwd=p.parent / "w"
     ),
     "pictures": lambda r, p: written(
         ["roofline", str(r), "-o", "a.svg"], cwd=p.parent / "w",
@@ -301,6 +305,15 @@ def test_no_surface_shows_a_character_that_acts(surface: str, hostile: Path, tmp
     text = SURFACES[surface](report, plain)
     assert "error" in text, "the hostile text is there"
     assert not (found := OBEYED.search(text)), (found, text[max(0, found.start() - 80) :][:160])
+
+
+def test_a_timeline_names_nothing_that_acts(hostile: Path, tmp_path: Path) -> None:
+    out = tmp_path / "time.pftrace"
+    commands(["export", str(hostile), "--format", "perfetto", "-o", str(out)], cwd=tmp_path)
+    held = out.read_bytes()
+    assert b"error" in held, "the hostile text is there"
+    for text in ("\x1b[2J", "\x9b31m", "\u202e", "\u2066", "\U000e0041", "\ufe0f"):
+        assert text.encode() not in held
 
 
 def test_colours_of_our_own_reach_a_terminal_and_those_of_others_do_not(hostile: Path) -> None:

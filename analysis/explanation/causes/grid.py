@@ -8,11 +8,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from gemmprof import metrics
-from gemmprof.analysis.explanation.candidate import Candidate, Variant, evidence
+from gemmprof.analysis.explanation.candidate import Candidate, Variant, derived, evidence
 from gemmprof.analysis.explanation.code.roles import specialised
 from gemmprof.analysis.explanation.demands.time_model import Fix
 from gemmprof.analysis.explanation.demands.work import Work
 from gemmprof.analysis.occupancy.of_launch import LaunchOccupancy, analyse
+from gemmprof.analysis.sections import timeline
 from gemmprof.model import Evidence
 
 # Share of the executions from which on what holds of them holds of the kernel: the rest guards the last
@@ -30,6 +31,7 @@ ALMOST = 0.95  # blocks for each SM from which on a grid is small for its warps,
 # uneven.
 UNEVEN_BLOCKS = 1.4
 UNEVEN = 1.04  # cycles of the busiest SM over the average one below which the SMs are even
+LOST = 1.0  # per cent of the time from which on a beginning or an end of the launch is told of
 # Blocks that live for fewer cycles leave their places empty for a visible time between them.
 SHORT_BLOCK = 6000.0
 
@@ -51,6 +53,7 @@ class _Dealt:
         tail: rounds of blocks that the busiest SM runs over those of an even share; 1 within one wave.
         gap: warps that equal blocks would keep resident, over those that were.
         evidence: cycles of the average, the busiest and the idlest SM.
+        seen: when SMs had no work, and what that cost, where the launch was sampled over time.
     """
 
     occupancy: LaunchOccupancy | None
@@ -60,6 +63,7 @@ class _Dealt:
     tail: float
     gap: float
     evidence: tuple[Evidence, ...]
+    seen: tuple[Evidence, ...]
 
 
 def _dealt(work: Work) -> _Dealt | None:
@@ -82,6 +86,23 @@ def _dealt(work: Work) -> _Dealt | None:
         rounds / waves if waves > 1 else 1.0,
         _gap(work, occupancy),
         evidence(work, metrics.SM_ACTIVE_CYCLES, metrics.ACTIVE_CYCLES_MAX, metrics.ACTIVE_CYCLES_MIN),
+        _over_time(work),
+    )
+
+
+def _over_time(work: Work) -> tuple[Evidence, ...]:
+    """When the SMs run out of blocks, and what that costs: seen, where the launch was sampled over time."""
+    found = timeline.analyse(work.profile)
+    if not isinstance(found, timeline.Timeline):
+        return ()
+    return tuple(
+        derived(
+            f"lost in the {'first' if phase.begin == 0 else 'last'} {100 * phase.share:.0f} %, where {phase.what}",
+            phase.costs_percent,
+            "%",
+        )
+        for phase in found.phases
+        if phase.costs_percent is not None and phase.costs_percent >= LOST
     )
 
 
@@ -160,6 +181,7 @@ def _small_grid(work: Work, dealt: _Dealt) -> Iterator[Candidate]:
             "and combine their results."
         ),
         evidence=(
+            *dealt.seen,
             *evidence(work, metrics.GRID_SIZE, metrics.SM_COUNT, metrics.WAVES_PER_SM),
             *dealt.evidence,
         ),
@@ -203,7 +225,7 @@ def _partial_wave(work: Work, dealt: _Dealt) -> Iterator[Candidate]:
             f"{wave:.0f}. Use smaller blocks, a grid that fills whole waves, or one wave of blocks that "
             "loop over the work."
         ),
-        evidence=(*evidence(work, metrics.WAVES_PER_SM, metrics.GRID_SIZE), *dealt.evidence),
+        evidence=(*dealt.seen, *evidence(work, metrics.WAVES_PER_SM, metrics.GRID_SIZE), *dealt.evidence),
     )
 
 
@@ -222,7 +244,7 @@ def _uneven_share(work: Work, dealt: _Dealt, even: float) -> Iterator[Candidate]
             f"{work.sms:.0f} SMs, so that some run {most:.0f} while the others wait. Launch a multiple of "
             f"{work.sms:.0f} blocks, or smaller ones."
         ),
-        evidence=(*evidence(work, metrics.GRID_SIZE, metrics.SM_COUNT), *dealt.evidence),
+        evidence=(*dealt.seen, *evidence(work, metrics.GRID_SIZE, metrics.SM_COUNT), *dealt.evidence),
         least=0.03,
     )
 
@@ -237,7 +259,7 @@ def _unequal_blocks(work: Work, dealt: _Dealt) -> Iterator[Candidate]:
     if _equal_shares(work):
         # Nobody ends early for want of work: what leaves warps out is another cause's.
         warps = 1.0
-    # From cycles alone uneven work is not told from equal blocks that memory answers in turn.
+    # From cycles alone uneven work cannot be distinguished from equal blocks that memory answers in turn.
     if imbalance < SPREAD_OF_EQUALS and warps <= 1.0:
         return
     even = 1.0 if imbalance >= SPREAD_OF_EQUALS else imbalance
@@ -257,6 +279,7 @@ def _unequal_blocks(work: Work, dealt: _Dealt) -> Iterator[Candidate]:
             "blocks fetch work from a queue."
         ),
         evidence=(
+            *dealt.seen,
             *dealt.evidence,
             *evidence(work, metrics.ACHIEVED_OCCUPANCY, metrics.THEORETICAL_OCCUPANCY),
         ),

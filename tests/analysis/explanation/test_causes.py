@@ -11,7 +11,7 @@ from profiles import BASE
 from recorded_data import ROOT, ReadRecorded
 
 from gemmprof import metrics
-from gemmprof.analysis.explanation import engine, explain
+from gemmprof.analysis.explanation import engine
 from gemmprof.analysis.explanation.candidate import LATENCY, SPECIFIC, Candidate, Variant
 from gemmprof.analysis.explanation.causes.access import computing, uncoalesced_access
 from gemmprof.analysis.explanation.causes.arithmetic import non_fused_arithmetic
@@ -21,6 +21,7 @@ from gemmprof.analysis.explanation.causes.reuse import redundant_loads
 from gemmprof.analysis.explanation.causes.waits import instruction_cache, memory_latency
 from gemmprof.analysis.explanation.demands.time_model import Fix, TimeModel
 from gemmprof.analysis.explanation.demands.work import Work, work
+from gemmprof.analysis.explanation.engine import explain
 from gemmprof.analysis.explanation.prediction import Prediction, Predictor
 from gemmprof.analysis.reading.report import read_report
 from gemmprof.model import Instances

@@ -11,10 +11,10 @@ import pytest
 from recorded_data import DATA, ReadRecorded
 
 from gemmprof import metrics
-from gemmprof.analysis.explanation import explain
 from gemmprof.analysis.explanation.causes import CAUSES, definition
 from gemmprof.analysis.explanation.demands.time_model import NOTHING, Fix, TimeModel
 from gemmprof.analysis.explanation.demands.work import work
+from gemmprof.analysis.explanation.engine import explain
 from gemmprof.analysis.explanation.levers import is_debug_build
 from gemmprof.analysis.inputs.owners import owner_of
 from gemmprof.analysis.reading.report import read_report

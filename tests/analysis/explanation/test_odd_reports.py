@@ -14,7 +14,7 @@ from recorded_data import DATA, ROOT
 from scale import few
 
 from gemmprof import metrics
-from gemmprof.analysis.explanation import explain
+from gemmprof.analysis.explanation.engine import explain
 from gemmprof.analysis.reading.report import read_report
 from gemmprof.model import KernelProfile, MetricValue
 

@@ -13,12 +13,12 @@ import pytest
 from made_code import made
 from recorded_data import DATA, ROOT
 
-from gemmprof.analysis.explanation import explain
 from gemmprof.analysis.explanation.causes.arithmetic import expensive_math
 from gemmprof.analysis.explanation.causes.atomics import random_passes
 from gemmprof.analysis.explanation.causes.threads import idle_threads
 from gemmprof.analysis.explanation.code.sequences import precise_functions
 from gemmprof.analysis.explanation.demands.work import work
+from gemmprof.analysis.explanation.engine import explain
 from gemmprof.analysis.reading.report import read_report
 from gemmprof.model import Finding, KernelProfile
 

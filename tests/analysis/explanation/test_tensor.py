@@ -11,10 +11,10 @@ from made_code import made
 from recorded_data import ROOT
 
 from gemmprof import metrics
-from gemmprof.analysis.explanation import explain
 from gemmprof.analysis.explanation.causes.tensor import tensor_cores_idle, tensor_rates, warp_level_mma
 from gemmprof.analysis.explanation.causes.waits import memory_latency
 from gemmprof.analysis.explanation.demands.work import Work, work
+from gemmprof.analysis.explanation.engine import explain
 from gemmprof.analysis.reading.report import read_report
 from gemmprof.gpu import arch
 from gemmprof.model import Finding, KernelProfile

@@ -11,7 +11,6 @@ from made_code import made
 from recorded_data import ROOT
 
 from gemmprof import metrics
-from gemmprof.analysis.explanation import explain
 from gemmprof.analysis.explanation.causes.access import uncoalesced_access
 from gemmprof.analysis.explanation.causes.barriers import barriers
 from gemmprof.analysis.explanation.causes.threads import branch_divergence
@@ -19,6 +18,7 @@ from gemmprof.analysis.explanation.code.roles import elected, specialised, tenso
 from gemmprof.analysis.explanation.demands.time_model import Fix, TimeModel
 from gemmprof.analysis.explanation.demands.traffic import traffic
 from gemmprof.analysis.explanation.demands.work import Work, work
+from gemmprof.analysis.explanation.engine import explain
 from gemmprof.analysis.reading.report import read_report
 from gemmprof.model import Explanation, KernelProfile
 

@@ -6,7 +6,7 @@ import pytest
 from recorded_data import ReadRecorded
 
 from gemmprof import metrics
-from gemmprof.analysis.explanation import explain
+from gemmprof.analysis.explanation.engine import explain
 from gemmprof.model import Explanation
 
 

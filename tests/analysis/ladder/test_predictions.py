@@ -5,8 +5,8 @@ from dataclasses import replace
 import pytest
 from recorded_data import ReadRecorded
 
-from gemmprof.analysis.explanation import explain
 from gemmprof.analysis.explanation.causes import CAUSES
+from gemmprof.analysis.explanation.engine import explain
 from gemmprof.analysis.ladder.predictions import ANOTHER_ARITHMETIC, Rung, steps
 from gemmprof.kernels.catalog import SINGLE
 from gemmprof.model import Timing

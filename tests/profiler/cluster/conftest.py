@@ -34,10 +34,23 @@ class Farm:
         self.file = folder / "scheduler.json"
         self.workers: dict[int, subprocess.Popen[bytes]] = {}
         self.started = 0
-        self._scheduler = self._run(
-            "dask_scheduler", "--host", "127.0.0.1", "--port", "0", "--no-dashboard", "--no-show",
+        self._scheduler = self._schedule("0")
+
+    def _schedule(self, port: str) -> subprocess.Popen[bytes]:
+        return self._run(
+            "dask_scheduler", "--host", "127.0.0.1", "--port", port, "--no-dashboard", "--no-show",
             "--scheduler-file", str(self.file),
         )  # fmt: skip
+
+    def kill_scheduler(self) -> None:
+        """Another one listens at the same address a moment later, with new workers: the old ones end with theirs."""
+        port = self.address.rpartition(":")[2]
+        self._scheduler.kill()
+        self._scheduler.wait()
+        time.sleep(0.5)
+        self._scheduler = self._schedule(port)
+        for gpu in list(self.workers):
+            self.start(gpu)
 
     def _run(self, module: str, *arguments: str, **more: str) -> subprocess.Popen[bytes]:
         self.started += 1

@@ -109,6 +109,21 @@ def test_a_collection_keeps_every_part_that_a_worker_had_begun(
     assert parts(run) == answered(gpus) > kept, "something was measured twice"
 
 
+def test_a_collection_goes_on_with_the_scheduler_that_comes(farm, gpus: Path, tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    arguments = ["--ladder", "tiny", "--all-stages", "--shape", "32", "--no-profile", "--no-report"]
+    for gpu in (0, 1):
+        (gpus / f"GPU-{gpu}").write_text("slow")
+    process = begin(farm, tmp_path, "collect", *arguments, "-o", str(run), "--wait", "100")
+    wait_until(lambda: answered(gpus) >= 1, process)
+    farm.kill_scheduler()
+    _, errors = process.communicate(timeout=200)
+    assert process.returncode == 0, errors
+    assert "the cluster's scheduler is gone; waiting for it" in errors and "Traceback" not in errors
+    document = json.loads((run / "run.json").read_text())
+    assert all(result["verification"] and result["timing"] for result in document["results"])
+
+
 @pytest.mark.campaign
 def test_a_second_time_it_leaves_at_once(farm, gpus: Path, tmp_path: Path) -> None:
     for gpu in (0, 1):

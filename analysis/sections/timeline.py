@@ -1,0 +1,529 @@
+"""The launch over time: what SMs and memories did in each stretch of it, from counters sampled every microsecond or so.
+
+Every pass runs the kernel anew, so counters of different passes are laid over each other by the share of the launch
+that had gone by in their own pass. All lie on one grid of equal columns, the mean over time in each.
+
+How many SMs have work is exact where two counters of one sample say so: instructions per *active* cycle and as a share
+of the peak over *elapsed* cycles differ by nothing else. 100 of 132 SMs in a last wave are 75.8 %, whatever the clock;
+cycles in which an SM was active would take a GPU that clocks down for one that runs empty.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from gemmprof import metrics
+from gemmprof.analysis.figure import figure
+from gemmprof.analysis.history.changepoints import find_steps
+from gemmprof.analysis.sections.stall_reasons import reason
+from gemmprof.model import KernelProfile, NotCollected
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+    from gemmprof.analysis.reading.samples import Series
+
+    Array = npt.NDArray[np.float64]
+
+NAME = "timeline"
+TITLE = "The launch over time"
+GROUP = metrics.TIMELINE
+
+COLUMNS = 240  # columns of the grid at most: a terminal shows 60 of them, a page has 4 pixels for each
+# Schedulers of an SM, each of which issues one instruction a cycle: on every GPU whose counters ncu samples.
+PEAK_IPC = 4.0
+FULL = 0.9  # of its usual level: below, SMs that had work before have none
+# What changes by less is no new phase: in per cent of the peak, and as a ratio.
+LEAST_CHANGE, LEAST_RATIO = 5.0, 1.4
+SHORTEST = 2.0  # samples that a beginning or end must last to be told from the blur of one sample
+NO_BLOCKS = 0.1  # of the densest column: below, no new blocks begin
+
+_LANES = (
+    ("issue", "Issue slots", metrics.SAMPLED_ISSUE),
+    ("tensor", "Tensor cores", metrics.SAMPLED_TENSOR),
+    ("fma", "FMA pipe", metrics.SAMPLED_FMA),
+    ("l1", "L1", metrics.SAMPLED_L1),
+    ("l2", "L2", metrics.SAMPLED_L2),
+    ("dram", "DRAM", metrics.SAMPLED_DRAM),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Lane:
+    """One counter over the launch.
+
+    Attributes:
+        key: ``sms``, ``issue``, ``tensor``, ``fma``, ``l1``, ``l2``, ``dram``, ``blocks``, ``clock`` or a stall reason.
+        title, unit: for people; ``%`` of the peak, or of the SMs.
+        values: the mean in each column of the grid, NaN where no sample was taken.
+    """
+
+    key: str
+    title: str
+    unit: str
+    values: tuple[float, ...]
+
+    @property
+    def known(self) -> tuple[float, ...]:
+        """The values of columns with samples."""
+        return tuple(value for value in self.values if value == value)
+
+    @property
+    def peak(self) -> float:
+        """The largest value."""
+        return max(self.known, default=0.0)
+
+    @property
+    def mean(self) -> float:
+        """The mean over the launch."""
+        return sum(self.known) / max(1, len(self.known))
+
+
+@dataclass(frozen=True, slots=True)
+class Phase:
+    """A stretch of the launch in which it does one thing.
+
+    Attributes:
+        name: ``filling``, ``prologue``, ``steady``, ``tail``, ``epilogue``, or ``phase 1`` and on.
+        what: what it does, in words.
+        begin, end: as shares of the launch.
+    """
+
+    name: str
+    what: str
+    begin: float
+    end: float
+    costs_percent: float | None = figure(
+        "Costs",
+        "%",
+        "of the launch's time, against all SMs working as in between",
+        listed=False,
+        how="mean of the SMs without work there",
+    )
+
+    @property
+    def label(self) -> str:
+        """Its name."""
+        return self.name
+
+    @property
+    def share(self) -> float:
+        """Its share of the launch."""
+        return self.end - self.begin
+
+
+@dataclass(frozen=True, slots=True)
+class Timeline:
+    """A launch over time: counters on one grid, and its phases in order.
+
+    Attributes:
+        lanes: counters of the launch.
+        stalls: warps by what they wait for, the most frequent first.
+        phases: from the beginning to the end without gaps.
+    """
+
+    duration_ns: float | None = figure(
+        "Sampled launch",
+        "ns",
+        "as the sampler saw it",
+        how="time stamps of the launch's end less its beginning, in the sampled pass",
+    )
+    interval_ns: float | None = figure("One sample every", "ns", how="median of the steps of time stamps")
+    samples: float | None = figure(
+        "Samples of a counter", "", "within the launch", digits=0, how="time stamps within the launch"
+    )
+    sm_share_percent: float | None = figure(
+        "SMs with work, on average",
+        "%",
+        how="mean over time of instructions as a share of the peak over 25 % of those per active cycle",
+    )
+    bursts: float | None = figure(
+        "Bursts of new blocks",
+        "",
+        "waves, where blocks end together",
+        digits=0,
+        how="stretches with a tenth of the largest rate of launched blocks",
+    )
+    tail_percent: float | None = figure(
+        "Tail", "%", "of the time, the SMs running out of blocks", how="time after the last 90 % of its level"
+    )
+    tail_costs_percent: float | None = figure(
+        "Tail costs",
+        "%",
+        "against all SMs working to the end",
+        how="mean of the SMs without work, in the tail",
+    )
+    fill_costs_percent: float | None = figure(
+        "Filling costs",
+        "%",
+        "until the SMs have work",
+        how="mean of the SMs without work, before the first 90 %",
+    )
+    tensor_pauses: float | None = figure(
+        "Pauses of the tensor cores",
+        "",
+        "between tiles",
+        digits=0,
+        how="stretches below three quarters of their median, busy before and behind",
+    )
+    tensor_pauses_percent: float | None = figure(
+        "Pauses of the tensor cores take", "%", "of the time", how="time of those stretches"
+    )
+    clock_hz: float | None = figure(
+        "SM clock, median", "hz", how="active cycles of an SM over time and the share of SMs with work"
+    )
+    lowest_clock_hz: float | None = figure(
+        "SM clock, lowest tenth",
+        "hz",
+        "power or heat hold it down",
+        how="the same, below it a tenth of the time",
+    )
+    lanes: tuple[Lane, ...] = ()
+    stalls: tuple[Lane, ...] = ()
+    phases: tuple[Phase, ...] = ()
+    missing: NotCollected | None = None
+
+    def lane(self, key: str) -> Lane | None:
+        """A counter by its key."""
+        return next((lane for lane in self.lanes if lane.key == key), None)
+
+
+RESULT = Timeline
+
+
+def analyse(profile: KernelProfile) -> Timeline | NotCollected:
+    """The launch over time; not collected without samples within it."""
+    if not profile.sampled:
+        return GROUP.not_collected(profile.metrics)
+    # numpy and the series are loaded for launches that have samples alone.
+    from gemmprof.analysis.reading.samples import series_of
+
+    wanted = {name for name in profile.sampled if _is_read(metrics.counter_of(name))}
+    series = {found.counter: found for found in series_of(profile, wanted)}
+    span = _span(profile, series)
+    if span is None:
+        return GROUP.not_collected(profile.metrics)
+    return _on_grid(profile, series, *span)
+
+
+def _is_read(counter: str) -> bool:
+    return counter in _READ or metrics.sampled_stall(counter) is not None
+
+
+_READ = frozenset(
+    {metrics.SAMPLED_IPC, metrics.SAMPLED_SM_CYCLES, *metrics.SAMPLED_BLOCKS}.union(
+        *(names for _, _, names in _LANES)
+    )
+)
+
+
+def _span(profile: KernelProfile, series: Mapping[str, Series]) -> tuple[float, float, int] | None:
+    """Nanoseconds of the launch and between samples, and samples within it; None without any."""
+    found = []
+    for one in series.values():
+        times = one.since_start[one.stamps > 0]
+        if len(times) < 2 or not one.kept.any():
+            continue
+        steps = times[1:] - times[:-1]
+        interval = float(sorted(steps.tolist())[len(steps) // 2])
+        duration = _duration(one, profile.number(metrics.DURATION))
+        within = int(((times > -interval) & (times < duration)).sum())
+        if duration > 0 and within and interval > 0:
+            found.append((duration, interval, within))
+    # The counters with the finest samples: a pass with a small buffer takes fewer.
+    return max(found, key=lambda span: span[2], default=None)
+
+
+def _duration(one: Series, profiled: float | None) -> float:
+    """Nanoseconds of the launch in the pass that took these samples; of the samples where the report does not say."""
+    if one.began is not None and one.ended is not None:
+        return float(one.ended - one.began)
+    sampled = float(one.timeline_ns[-1]) if len(one.timeline_ns) > 1 else 0.0
+    return min(sampled, profiled) if profiled and sampled else sampled
+
+
+def _on_grid(
+    profile: KernelProfile, series: Mapping[str, Series], duration: float, interval: float, within: int
+) -> Timeline:
+    import numpy as np
+
+    columns = max(1, min(COLUMNS, within))
+
+    def grid(one: Series | None, values: Array | None = None, *, inside: bool = True) -> Array | None:
+        if one is None:
+            return None
+        own = _duration(one, profile.number(metrics.DURATION))
+        return (
+            _columns(one, one.values if values is None else values, own, columns, inside=inside)
+            if own > 0
+            else None
+        )
+
+    lanes = []
+    for key, title, names in _LANES:
+        values = grid(_first(series, names), inside=key not in ("l2", "dram"))
+        if values is not None and np.isfinite(values).any():
+            lanes.append(Lane(key, title, "%", tuple(values.tolist())))
+    share = _sm_share(series, grid)
+    clock = _clock(series, share, grid)
+    blocks = _rate(_first(series, metrics.SAMPLED_BLOCKS), grid)
+    if share is not None:
+        lanes.insert(0, Lane("sms", "SMs with work", "%", tuple((100 * share).tolist())))
+    if blocks is not None:
+        per_column = blocks * duration / columns
+        lanes.append(Lane("blocks", "New blocks", "", tuple(per_column.tolist())))
+    if clock is not None:
+        lanes.append(Lane("clock", "SM clock", "GHz", tuple(clock.tolist())))
+    stalls = []
+    for counter, one in series.items():
+        name = metrics.sampled_stall(counter)
+        values = grid(one) if name is not None else None
+        if name is not None and values is not None and np.nanmax(values, initial=0.0) > 0:
+            known = reason(name, profile.device.compute_capability)
+            stalls.append(
+                Lane(known.key, known.title.removeprefix("Stall "), "warps", tuple(values.tolist()))
+            )
+    stalls.sort(key=lambda lane: -lane.mean)
+    phases = _phases(profile, lanes, share, blur=SHORTEST * interval / duration)
+    ends = {phase.name: phase for phase in phases}
+    tail, fill = ends.get("tail"), ends.get("filling")
+    pauses = _pauses(lanes)
+    usual = float(np.nanmedian(clock)) if clock is not None else None
+    return Timeline(
+        duration_ns=duration,
+        interval_ns=interval,
+        samples=float(within),
+        sm_share_percent=None if share is None else float(100 * np.nanmean(share)),
+        bursts=None if blocks is None else _bursts(blocks),
+        tail_percent=None if share is None else 100 * tail.share if tail is not None else 0.0,
+        tail_costs_percent=None if share is None else tail.costs_percent if tail is not None else 0.0,
+        fill_costs_percent=fill.costs_percent if fill is not None else None,
+        tensor_pauses=None if pauses is None else float(len(pauses)),
+        tensor_pauses_percent=None if not pauses else 100 * sum(b - a for a, b in pauses) / columns,
+        clock_hz=None if usual is None else 1e9 * usual,
+        lowest_clock_hz=None if clock is None else 1e9 * float(np.nanquantile(clock, 0.1)),
+        lanes=tuple(lanes),
+        stalls=tuple(stalls),
+        phases=phases,
+    )
+
+
+def _first(series: Mapping[str, Series], names: Sequence[str]) -> Series | None:
+    return next((series[name] for name in names if name in series), None)
+
+
+def _columns(one: Series, values: Array, duration: float, columns: int, *, inside: bool) -> Array:
+    """The mean over time in each column, NaN without a sample there.
+
+    ``inside`` says that only the launch itself is counted: its SMs' work, not a memory's traffic.
+    """
+    import numpy as np
+
+    stamped = one.stamps > 0
+    start, found = one.since_start[stamped].astype(np.float64), values[stamped]
+    width = np.diff(start, append=start[-1] + np.median(np.diff(start)) if len(start) > 1 else start[-1] + 1)
+    if inside:
+        # Nothing happened in the part of a sample that lies before the launch or behind it: what was counted, was
+        # counted in the rest. Of less than an eighth the stamps are too coarse.
+        begin, end = np.maximum(start, 0.0), np.minimum(start + width, duration)
+        there = end > begin
+        start, rest = begin[there], (end - begin)[there]
+        found, width = found[there] * width[there] / np.maximum(rest, width[there] / 8), rest
+        if not len(start):
+            return np.full(columns, np.nan)
+    known = np.isfinite(found)
+    edges = np.append(start, start[-1] + width[-1])
+    covered = np.concatenate(([0.0], np.cumsum(width * known)))
+    total = np.concatenate(([0.0], np.cumsum(width * np.where(known, found, 0.0))))
+    at = np.linspace(0.0, duration, columns + 1)
+    time = np.diff(np.interp(at, edges, covered))
+    with np.errstate(invalid="ignore", divide="ignore"):
+        result: Array = np.where(time > 0, np.diff(np.interp(at, edges, total)) / time, np.nan)
+    return result
+
+
+def _rate(one: Series | None, grid: Any) -> Array | None:
+    """What a counter counts in a nanosecond."""
+    import numpy as np
+
+    if one is None:
+        return None
+    width = np.diff(one.stamps, append=one.stamps[-1]).astype(np.float64)
+    width[-1] = np.median(width)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        found: Array | None = grid(one, np.where(width > 0, one.values / width, np.nan))
+    return found
+
+
+def _sm_share(series: Mapping[str, Series], grid: Any) -> Array | None:
+    """Share of the SMs that have work, 0 to 1 (see the module); of their usual number where one counter is missing."""
+    import numpy as np
+
+    of_peak, per_active = _first(series, metrics.SAMPLED_ISSUE), series.get(metrics.SAMPLED_IPC)
+    if of_peak is not None and per_active is not None and np.array_equal(of_peak.stamps, per_active.stamps):
+        with np.errstate(invalid="ignore", divide="ignore"):
+            share = of_peak.values / (100 / PEAK_IPC * per_active.values)
+        share = np.where(per_active.values > 0, np.minimum(share, 1.0), per_active.values)
+        exact: Array | None = grid(of_peak, share)
+        return None if exact is None else np.minimum(exact, 1.0)
+    active = _rate(series.get(metrics.SAMPLED_SM_CYCLES), grid)
+    if active is None or not np.nanmax(active, initial=0.0) > 0:
+        return None
+    # The median of the fuller half: one sample that two passes share may hold twice its cycles.
+    usual = float(np.nanmedian(active[active >= np.nanmedian(active)]))
+    return np.minimum(active / usual, 1.0)
+
+
+def _clock(series: Mapping[str, Series], share: Array | None, grid: Any) -> Array | None:
+    """SM clock in GHz where most SMs have work; None where the share of SMs is itself from their cycles."""
+    import numpy as np
+
+    active = _rate(series.get(metrics.SAMPLED_SM_CYCLES), grid)
+    if active is None or share is None or _first(series, metrics.SAMPLED_ISSUE) is None:
+        return None
+    # A column in which work begins or ends mixes both counters' blur.
+    inner = np.minimum(share, np.minimum(np.roll(share, 1), np.roll(share, -1))) > 0.5
+    with np.errstate(invalid="ignore", divide="ignore"):
+        clock: Array = np.where(inner, active / share, np.nan)
+    return clock if np.isfinite(clock).any() else None
+
+
+def _runs(flags: npt.NDArray[np.bool_]) -> list[tuple[int, int]]:
+    """Stretches of columns for which something holds, as first and behind the last."""
+    import numpy as np
+
+    edges = np.flatnonzero(np.diff(np.concatenate(([False], flags, [False])).astype(np.int8)))
+    return [(int(a), int(b)) for a, b in zip(edges[::2], edges[1::2], strict=True)]
+
+
+def _bursts(blocks: Array) -> float | None:
+    """How often new blocks begin together; None where they trickle in, which shows no waves."""
+    import numpy as np
+
+    dense = np.nan_to_num(blocks) > NO_BLOCKS * np.nanmax(blocks, initial=0.0)
+    bursts = _runs(dense)
+    apart = len(blocks) - int(dense.sum())
+    return float(len(bursts)) if bursts and apart >= int(dense.sum()) else None
+
+
+def _pauses(lanes: Sequence[Lane]) -> list[tuple[int, int]] | None:
+    """Stretches in which tensor cores that are busy before and behind do less than three quarters as much.
+
+    None where they are not what the kernel keeps busy (half of the time above half of their peak).
+    """
+    import numpy as np
+
+    lane = next((lane for lane in lanes if lane.key == "tensor"), None)
+    if lane is None or len(lane.values) < 20:
+        return None
+    values = np.nan_to_num(np.array(lane.values))
+    usual = float(np.median(values))
+    if usual < 50.0:
+        return None
+    last = len(values)
+    # A pause is short against what it interrupts: what is longer is a phase.
+    return [(a, b) for a, b in _runs(values < 0.75 * usual) if a and b < last and b - a <= last // 10]
+
+
+def _phases(
+    profile: KernelProfile, lanes: Sequence[Lane], share: Array | None, *, blur: float
+) -> tuple[Phase, ...]:
+    """The phases: a beginning and an end by the SMs with work, between them where a counter's level changes.
+
+    A persistent kernel (one wave of blocks) that keeps the tensor cores busy begins and ends with a prologue and an
+    epilogue: SMs have work, the tensor cores none.
+    """
+    import numpy as np
+
+    found = {lane.key: np.array(lane.values) for lane in lanes}
+    columns = len(next(iter(found.values()))) if found else 0
+    if not columns:
+        return ()
+    first, last = 0, columns
+    ends: list[Phase] = []
+    begin: list[Phase] = []
+    if share is not None and np.nanmax(share, initial=0.0) > 0:
+        level = float(np.nanquantile(share, 0.9))
+        full = np.flatnonzero(np.nan_to_num(share) >= FULL * level)
+        first, last = (int(full[0]), int(full[-1]) + 1) if len(full) else (0, columns)
+
+        def costs(a: int, b: int) -> float:
+            return float(100 * np.nansum(1 - share[a:b] / level) / columns)
+
+        if first / columns >= blur:
+            begin.append(Phase("filling", _sms(share[:first]), 0.0, first / columns, costs(0, first)))
+        else:
+            first = 0
+        if (columns - last) / columns >= blur:
+            ends.append(Phase("tail", _sms(share[last:]), last / columns, 1.0, costs(last, columns)))
+        else:
+            last = columns
+    waves = profile.launch.waves_per_sm
+    tensor = found.get("tensor")
+    if tensor is not None and waves is not None and waves <= 1.0:
+        busy = np.flatnonzero(np.nan_to_num(tensor) >= 0.5 * np.nanquantile(tensor, 0.9))
+        if len(busy) and np.nanquantile(tensor, 0.9) >= 2 * LEAST_CHANGE:
+            a, b = int(busy[0]), int(busy[-1]) + 1
+            if (a - first) / columns >= blur:
+                begin.append(Phase("prologue", _does(found, first, a), first / columns, a / columns))
+                first = a
+            if (last - b) / columns >= blur:
+                ends.insert(0, Phase("epilogue", _does(found, b, last), b / columns, last / columns))
+                last = b
+    cuts = [first, *_cuts(found, first, last), last]
+    middle = []
+    for number, (a, b) in enumerate(itertools.pairwise(cuts), 1):
+        if b > a:
+            name = "steady" if len(cuts) == 2 else f"phase {number}"
+            middle.append(Phase(name, _does(found, a, b), a / columns, b / columns))
+    return (*begin, *middle, *ends)
+
+
+def _cuts(found: Mapping[str, Array], first: int, last: int) -> list[int]:
+    """Columns between two others at which the level of a counter changes for good."""
+    import numpy as np
+
+    steps: list[tuple[float, int]] = []
+    for key, _, _ in _LANES:
+        values = found.get(key)
+        if values is None:
+            continue
+        part = values[first:last]
+        # One per cent of the peak is added: below, a ratio says nothing.
+        edges = [0, *(step.position for step in find_steps(part + 1.0)), len(part)]
+        for a, cut, b in zip(edges, edges[1:], edges[2:], strict=False):
+            before, behind = (float(np.nanmedian(part[x:y])) for x, y in ((a, cut), (cut, b)))
+            ratio = (max(before, behind) + 1.0) / (min(before, behind) + 1.0)
+            if abs(behind - before) >= LEAST_CHANGE and ratio >= LEAST_RATIO:
+                steps.append((abs(behind - before), first + cut))
+    # Counters change together, and those of different passes a column apart: the largest change has the place.
+    chosen: list[int] = []
+    apart = max(2, (last - first) // 15)
+    for _, cut in sorted(steps, reverse=True):
+        if all(abs(cut - other) > apart for other in (first, last, *chosen)):
+            chosen.append(cut)
+    return sorted(chosen)
+
+
+def _sms(share: Array) -> str:
+    import numpy as np
+
+    return f"{100 * float(np.nan_to_num(share).mean()):.0f} % of the SMs have work"
+
+
+def _does(found: Mapping[str, Array], a: int, b: int) -> str:
+    """What the busiest parts of the GPU do in these columns."""
+    import numpy as np
+
+    titles = {key: title for key, title, _ in _LANES}
+    busy = [
+        (float(np.nanmean(values[a:b])), key)
+        for key, values in found.items()
+        if key in titles and np.isfinite(values[a:b]).any()
+    ]
+    top = [pair for pair in sorted(busy, reverse=True)[:2] if pair[0] >= LEAST_CHANGE]
+    return ", ".join(f"{titles[key]} {value:.0f} %" for value, key in top) or "nothing is busy"

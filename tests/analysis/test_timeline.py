@@ -1,0 +1,128 @@
+"""The launch over time on recorded kernels whose shape in time is known from their grid and tiles."""
+
+from __future__ import annotations
+
+import lzma
+from pathlib import Path
+
+import pytest
+from recorded_data import DATA, ReadRecorded
+from reports_in_bytes import content_of, rewritten, set_metric
+
+from gemmprof import metrics as m
+from gemmprof.analysis.kernel_analysis import analyse
+from gemmprof.analysis.reading.report import read_report
+from gemmprof.analysis.sections.timeline import Timeline
+from gemmprof.model import KernelProfile, NotCollected
+from gemmprof.ncurep import ncu_messages_pb2 as messages
+
+
+def over_time(profile: KernelProfile) -> Timeline:
+    found = analyse(profile).get(Timeline)
+    assert isinstance(found, Timeline)
+    return found
+
+
+@pytest.fixture(scope="module")
+def persistent(tmp_path_factory: pytest.TempPathFactory) -> tuple[KernelProfile, ...]:
+    path = tmp_path_factory.mktemp("wgmma") / "gemm_4096.ncu-rep"
+    path.write_bytes(lzma.decompress((DATA / "wgmma" / "gemm_4096.ncu-rep.xz").read_bytes()))
+    return read_report(path, source=False, units=False)
+
+
+def test_a_last_wave_of_fewer_blocks_is_a_tail(recorded: ReadRecorded) -> None:
+    """1,024 blocks of 1,024 threads, two on an SM: of the last 232 blocks 132 SMs hold some and 100 the rest."""
+    for profile in recorded("ladder_simple"):
+        found = over_time(profile)
+        assert [phase.name for phase in found.phases] == ["steady", "tail"]
+        assert found.lane("sms") is not None
+        assert max(found.lane("sms").known) == pytest.approx(100, abs=0.01)  # type: ignore[union-attr]
+        # 100 of 132 SMs have a block more than the others.
+        tail = found.phases[-1]
+        columns = found.lane("sms").values[round(tail.begin * len(found.lane("sms").values)) :]  # type: ignore[union-attr]
+        assert sorted(columns)[len(columns) // 2] == pytest.approx(100 * 100 / 132, abs=0.1)
+        assert tail.share == pytest.approx(1 / 8, abs=0.01)
+        assert tail.costs_percent == pytest.approx(100 * tail.share * (1 - 100 / 132), abs=0.8)
+        blocks = found.lane("blocks")
+        assert blocks is not None and sum(blocks.known) == pytest.approx(profile.launch.blocks)
+        assert found.bursts is not None and found.bursts >= 7
+
+
+def test_one_wave_and_a_rest(recorded: ReadRecorded) -> None:
+    """300 blocks where 264 fit: 36 run alone; and 133 blocks where 132 fit."""
+    big, tiny, registers, _ = map(over_time, recorded("flaws_occupancy"))
+    assert big.bursts == 2
+    assert (big.phases[-1].name, big.phases[-1].share) == ("tail", pytest.approx(0.36, abs=0.02))
+    assert big.tail_costs_percent == pytest.approx(27, abs=1)
+    assert registers.phases[-1].name == "tail"
+    assert 30 < (registers.tail_costs_percent or 0) < 60
+    # One block: no SM runs out of work before the launch ends.
+    assert tiny.sm_share_percent == pytest.approx(100 / 132, abs=0.15)
+    assert tiny.tail_percent == 0
+
+
+def test_a_persistent_kernel_pauses_between_its_tiles(persistent: tuple[KernelProfile, ...]) -> None:
+    """512 tiles over 132 SMs: three rounds for all, in the fourth 116 have a tile; the clock falls under power."""
+    for profile in persistent:
+        found = over_time(profile)
+        assert found.tensor_pauses == 3
+        assert found.phases[-1].name == "tail"
+        assert found.phases[-1].share == pytest.approx(0.24, abs=0.02)
+        sms = found.lane("sms")
+        assert sms is not None
+        last = sms.values[round(0.80 * len(sms.values)) : round(0.94 * len(sms.values))]
+        assert sorted(last)[len(last) // 2] == pytest.approx(100 * 116 / 132, abs=0.2)
+        assert found.clock_hz is not None and found.lowest_clock_hz is not None
+        assert found.lowest_clock_hz < 0.95 * found.clock_hz < 1.7e9
+
+
+def test_a_step_in_the_middle_is_a_phase(tmp_path: Path) -> None:
+    """A launch whose issue slots are made to do a third as much from 60 % on."""
+    metric = "TPC.TriageCompute." + m.SAMPLED_ISSUE[0]
+    ipc = "TPC.TriageCompute." + m.SAMPLED_IPC
+
+    def change(launch: messages.KernelResult, names: list[str], _: int) -> None:
+        for name in (metric, ipc):
+            held = next(x for x in launch.metrics if names[messages.Metric.FromString(x).name] == name)
+            elements = messages.Metric.FromString(held).elements
+            keys, values = list(elements.keys.whole), list(elements.values.real)
+            busy = [key for key, value in zip(keys, values, strict=True) if value > 0 and key]
+            step = busy[0] + 0.6 * (busy[-1] - busy[0])
+            changed = {k: v / 3 if k >= step else v for k, v in zip(keys, values, strict=True)}
+            set_metric(launch, names, name, elements=changed, by_time=True)
+
+    path = tmp_path / "step.ncu-rep"
+    path.write_bytes(rewritten(content_of("ladder_simple"), change))
+    shapes = [over_time(profile).phases for profile in read_report(path, source=False, units=False)]
+    for phases in shapes[1:]:  # the first kernel issues at 4 % of the peak: too little to be a phase
+        assert [phase.name for phase in phases] == ["phase 1", "phase 2", "tail"]
+        assert phases[0].end == pytest.approx(0.6, abs=0.02)
+
+
+def test_stall_reasons_over_time_are_lanes(tmp_path: Path) -> None:
+    """As ``--section PmSampling_WarpStates`` writes them, on the time stamps of a real pass."""
+
+    def change(launch: messages.KernelResult, names: list[str], _: int) -> None:
+        issue = next(
+            x for x in launch.metrics if names[messages.Metric.FromString(x).name].endswith(m.SAMPLED_IPC)
+        )
+        stamps = list(messages.Metric.FromString(issue).elements.keys.whole)
+        for reason, warps in (("long_scoreboard", 3.0), ("barrier", 1.0)):
+            name = f"pmsampling:smsp__warps_issue_stalled_{reason}.avg"
+            set_metric(launch, names, name, elements=dict.fromkeys(stamps, warps), by_time=True)
+
+    path = tmp_path / "stalls.ncu-rep"
+    path.write_bytes(rewritten(content_of("ladder_simple"), change))
+    for profile in read_report(path, source=False, units=False):
+        found = over_time(profile)
+        assert [(lane.key, lane.unit) for lane in found.stalls] == [
+            ("long_scoreboard", "warps"),
+            ("barrier", "warps"),
+        ]
+        assert found.stalls[0].mean == pytest.approx(3, rel=0.05)
+
+
+def test_without_samples_the_section_says_which_option_brings_them(recorded: ReadRecorded) -> None:
+    missing = analyse(recorded("names_nvtx")[0]).results["timeline"]
+    assert isinstance(missing, NotCollected)
+    assert missing.remedy == "--section PmSampling"

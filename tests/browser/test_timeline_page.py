@@ -1,0 +1,66 @@
+"""The launch over time in Chromium: dragged over, moved by keyboard, on every screen, nothing stopped by a policy."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from recorded_data import DATA
+from selenium.webdriver import ActionChains, Keys
+
+from gemmprof.analysis.session import load_session
+from gemmprof.reports.pages.html import render
+
+
+@pytest.fixture(scope="module")
+def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    session = load_session([DATA / "wgmma" / "gemm_4096.ncu-rep.xz"])
+    folder = tmp_path_factory.mktemp("timeline")
+    render(session, folder)
+    return next(folder.glob("*hgemm-fastest.html"))
+
+
+def told(browser: Any) -> str:
+    return str(browser.find(".timeline .readout").text)
+
+
+def test_a_stretch_is_chosen_by_dragging_and_by_keyboard(page: Path, browser: Any) -> None:
+    browser.viewport(1280, 900)
+    browser.open(page)
+    browser.script("document.getElementById('timeline').scrollIntoView()")
+    assert told(browser).startswith("Whole launch: SMs with work 95")
+    assert "New blocks: 128 in all" in told(browser)
+    row = browser.find_all(".timeline .lane > svg")[4]
+    width = row.rect["width"]
+    drag = ActionChains(browser.driver).move_to_element_with_offset(row, int(0.3 * width), 0)
+    drag.click_and_hold().move_by_offset(int(0.12 * width), 0).release().perform()
+    share = re.search(r"µs, (\S+)\s% of it: SMs with work 87\.[89]", told(browser))
+    assert share and float(share[1]) == pytest.approx(12, abs=2), (
+        "in the last round 116 of 132 SMs have a tile"
+    )
+    assert "New blocks: 0 in all" in told(browser)
+    assert browser.script("return document.querySelector('.timeline .chosen').width.baseVal.value > 0")
+    first, last = browser.find_all(".timeline input[type=range]")
+    first.send_keys(Keys.HOME)
+    last.send_keys(Keys.HOME)
+    assert re.match(r"0 ns to 1\.49 µs", told(browser))
+    assert first.get_attribute("aria-valuetext") == "0 ns"
+    last.send_keys(Keys.END)
+    assert told(browser).startswith("Whole launch")
+    assert browser.console_errors() == []
+
+
+@pytest.mark.parametrize("width", [390, 1280])
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_it_fits_and_says_what_the_tail_costs(page: Path, browser: Any, scheme: str, width: int) -> None:
+    browser.viewport(width, 844)
+    browser.open(page)
+    browser.script("document.documentElement.dataset.theme = arguments[0]", scheme)
+    assert browser.overflow() == 0
+    text = browser.find("#timeline .lead").text
+    assert "The last 24.0 % are a tail worth 4.3 % of the time" in text
+    assert "the tensor cores pause 3 times" in text
+    heights = [row.rect["height"] for row in browser.find_all(".timeline .lane > svg")]
+    assert min(heights) > 10 and len(heights) == 10
