@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from math import gcd
 
 import numpy as np
@@ -23,6 +24,7 @@ from gemmprof.analysis.explanation.candidate import (
 )
 from gemmprof.analysis.explanation.code import latency
 from gemmprof.analysis.explanation.code.address_forms import (
+    LINE,
     LOOK_UP,
     UNKNOWN,
     Form,
@@ -32,7 +34,8 @@ from gemmprof.analysis.explanation.code.address_forms import (
 )
 from gemmprof.analysis.explanation.code.attribution import LONG
 from gemmprof.analysis.explanation.code.flow import Loop
-from gemmprof.analysis.explanation.demands.footprint import arrays
+from gemmprof.analysis.explanation.code.symbolic import WARP
+from gemmprof.analysis.explanation.demands.footprint import arrays, counting, rounds
 from gemmprof.analysis.explanation.demands.store_stalls import stalled_by
 from gemmprof.analysis.explanation.demands.time_model import Fix
 from gemmprof.analysis.explanation.demands.traffic import BELOW_L1, SECTOR, traffic
@@ -51,6 +54,12 @@ coalescing.
 """
 FULL_WARP = 31.0  # active threads of a warp from which on it is whole
 SELDOM = 0.2  # of a warp's accesses, those that begin off a border although the array begins at one (a row's first)
+LANES = (8, WARP)
+"""Lanes that share a row: those that fill a sector of four-byte values, and all."""
+PART, MOST = 0.1, 0.5
+"""Share of the wasted sectors that a loop causes to be one of those that are turned, and that all of them do."""
+FETCHING = 0.4
+"""Share of loads that fetch where each of a line's loads did before."""
 REDUNDANT = 1.6
 """Sectors asked of L1 for each that L1 fetched, from which on loads are called redundant."""
 
@@ -68,7 +77,12 @@ def uncoalesced_access(work: Work) -> Iterator[Candidate]:
     executed = np.maximum(work.executed, 1.0)
     excess = work.global_sectors - work.global_ideal
     requests = executed[wasteful].sum()
-    factors, hit = _coalesced_traffic(work, wasteful)
+    tags = np.minimum(work.global_tags, np.maximum(work.global_ideal / 4.0, work.executed))
+    factors, hit = _coalesced_traffic(
+        work,
+        np.where(wasteful, work.global_ideal, work.global_sectors),
+        np.where(wasteful, tags, work.global_tags),
+    )
     stores = wasteful & work.where(lambda line: line.is_store)
     burst = stalled_by(work, stores)
     stalled_time, blocks = (burst.in_time, burst.blocks) if burst else (0.0, 1.0)
@@ -84,10 +98,11 @@ def uncoalesced_access(work: Work) -> Iterator[Candidate]:
         variants=(
             Variant(
                 "neighbouring threads at neighbouring addresses",
-                fix(0.4, factors, gone),
+                fix(FETCHING, factors, gone),
                 cautious=fix(1.0, factors, gone / blocks),
                 bold=fix(0.0, {**factors, "dram": min(factors["dram"], factors["l2"])}, stalled_time),
             ),
+            *_turned(work, wasteful),
         ),
         change=_how_to_coalesce(work, wasteful, exchanged=gone > 0),
         evidence=(
@@ -121,24 +136,104 @@ def _wasteful(work: Work) -> Mask:
     return wasteful & ~gathers(work, wasteful) if wasteful.any() else none
 
 
-def _coalesced_traffic(work: Work, wasteful: Mask) -> tuple[dict[str, float], float]:
-    """What stays of each memory resource's work, and the share of the sectors that L1 has then."""
+def _turned(work: Work, wasteful: Mask) -> Iterator[Variant]:
+    """Lanes along the loop in which a thread walks through memory of its own: a row from a thread to several lanes.
+
+    Fixed: what moved along lies side by side for the lanes of a row, and what did not is the same for them; the loop
+    runs as many instructions, what stands outside it as many times more as there are lanes to a row, and sums of the
+    lanes are exchanged at its end. Boldly, so many times the warps are resident, as far as an SM holds them.
+    """
+    code = work.code
+    assert code is not None
+    forms = {index: one.form for index, one in checked_forms(work).items()}
+    walked = {
+        loop: [
+            at
+            for at, form in forms.items()
+            if wasteful[at] and at in loop and 0 < abs(form.step(loop) or 0) <= LINE
+        ]
+        for loop in code.loops
+    }
+    excess = np.where(wasteful, work.global_sectors - work.global_ideal, 0.0)
+    whole = float(excess.sum())
+    turned = [loop for loop, rows in walked.items() if float(excess[rows].sum()) > PART * whole]
+    # Of nested loops the one inside: lanes are there where memory is walked fastest.
+    turned = [loop for loop in turned if not any(other != loop and other.first in loop for other in turned)]
+    along = sorted({at for loop in turned for at in walked[loop]})
+    if float(excess[along].sum()) < MOST * whole:
+        return
+    moves = {at: max(abs(forms[at].step(loop) or 0) for loop in turned if at in loop) for at in along}
+    at_once = max(moves[at] / forms[at].width for at in along)  # the loop's rounds are as far unrolled
+    elements = at_once * min(rounds(work, loop) for loop in turned)
+    found_by = sorted(counting(work, set(along)))
+    inside = np.zeros(len(work.sass), dtype=bool)
+    for loop in turned:
+        inside[loop.first : loop.last + 1] = True
+    launch = work.profile.launch
+    warps = launch.blocks * math.ceil(launch.threads_per_block / WARP)
+    most = work.number(metrics.THEORETICAL_WARPS) or work.resident_warps or 1.0
+    for lanes in LANES:
+        if lanes > elements:
+            continue
+        rows = WARP / lanes
+        sectors, tags = work.global_sectors.copy(), work.global_tags.copy()
+        for at, form in forms.items():
+            if form.space != "global" or not inside[at] or work.sass[at].is_atomic:
+                continue
+            if at in moves:
+                size = lanes * form.width
+            elif not any(loop.first in form.loops for loop in turned if at in loop):
+                size = form.width
+            else:
+                continue  # a look-up whose index was read along the way
+            sectors[at] = min(sectors[at], work.executed[at] * rows * math.ceil(size / SECTOR))
+            tags[at] = min(tags[at], work.executed[at] * rows * math.ceil(size / LINE))
+        factors, hit = _coalesced_traffic(work, sectors, tags)
+        # A row that is shorter than what its lanes take in an unrolled round is still a round, and waits for its loads.
+        more = lanes * math.ceil(elements / (lanes * at_once)) / (elements / at_once)
+        keep = np.where(inside, 1.0, lanes)
+        keep[found_by] = np.where(inside, more, lanes)[found_by]
+        exchanged = 2.0 * math.log2(lanes) * len(turned) * warps * lanes
+        touched = sectors < work.global_sectors
+        resident = min(most, warps * lanes / work.sms)
+        fix = Fix(
+            keep=keep,
+            resources=factors,
+            latency=_coalesced_waits(work, touched, hit, FETCHING) * np.where(inside, more, 1.0),
+            instructions={"lsu": exchanged / 2.0, "fma": exchanged / 2.0},
+        )
+        yield Variant(
+            f"{lanes} lanes a row" if lanes < WARP else "a warp a row",
+            fix,
+            # So many times the warps: the interval holds what an SM that had few gains by them.
+            bold=replace(fix, warps=max(1.0, resident / max(1.0, work.resident_warps or resident))),
+            change=(
+                f"Let {lanes} lanes share the row that a thread walks along now: they read neighbouring addresses, "
+                f"and {min(lanes, resident * work.sms / warps):.0f} times as many warps are under way."
+            ),
+        )
+
+
+def _coalesced_traffic(work: Work, sectors: Array, tags: Array) -> tuple[dict[str, float], float]:
+    """What stays of each memory resource's work, and the share of the sectors that L1 has then.
+
+    Args:
+        work: the launch.
+        sectors, tags: what each instruction asks for then.
+    """
     flows = traffic(work)
     loads = work.where(lambda line: line.is_load or line.opcode == "LDGSTS")
     stores = work.where(lambda line: line.is_store and not line.is_atomic)
-    sectors = np.where(wasteful, work.global_ideal, work.global_sectors)
     asked = float(sectors[loads].sum())
     fetched = flows.missed - flows.copied
-    left = min(fetched, asked)
+    # Of the wasteful ones what L1 fetches falls to the ideal; of the others nothing changes.
+    of_sectors = min(1.0, share(fetched, float(work.global_sectors[loads].sum())))
+    left = float(np.minimum(of_sectors * work.global_sectors, sectors)[loads].sum())
+    left = min(fetched, asked, left) if left else min(fetched, asked)
     missed = left + flows.copied
     # What L1 or L2 has put together already is not written in fewer sectors than its bytes fill.
     filled = min(flows.written, float(sectors[stores].sum()))
     written = max(filled, flows.written * _left(sectors, work.global_sectors, stores))
-    tags = np.where(
-        wasteful,
-        np.minimum(work.global_tags, np.maximum(work.global_ideal / 4.0, work.executed)),
-        work.global_tags,
-    )
     read_lines = 1.0
     if fetched and asked:
         missing = share(share(left, asked), share(fetched, flows.asked))
@@ -148,6 +243,15 @@ def _coalesced_traffic(work: Work, wasteful: Mask) -> tuple[dict[str, float], fl
     )
     shared = float(work.shared_wavefronts.sum()) + float(work.local_sectors.sum()) / 4.0
     factors["l1_data"] = share(shared + float(tags.sum()), shared + float(work.global_tags.sum()))
+    # Values come to the registers line by line, and no faster than a word for each lane.
+    back = work.loads.get("l1_writeback")
+    if back is not None and back.busy:
+        from_shared = float(work.shared_wavefronts[work.where(lambda line: line.is_load)].sum())
+        least = float((work.executed * np.maximum(1.0, _widths(work) / FULL_WORD))[loads].sum()) + from_shared
+        lines = share(
+            from_shared + float(tags[loads].sum()), from_shared + float(work.global_tags[loads].sum())
+        )
+        factors["l1_writeback"] = min(1.0, max(lines, share(least, back.busy * work.elapsed * work.sms)))
     return factors, 1.0 - min(1.0, share(left, asked))
 
 
@@ -192,8 +296,15 @@ def _left(now: Array, before: Array, rows: Mask) -> float:
 def gathers(work: Work, rows: Mask) -> Mask:
     """Accesses whose places loaded values decide, another one for each lane: look-ups."""
     found = np.zeros(len(rows), dtype=bool)
-    for index, one in checked_forms(work).items():
-        found[index] = rows[index] and one.form.kind == LOOK_UP
+    runs: dict[object, set[int]] = {}
+    looked_up = {index: one.form for index, one in checked_forms(work).items() if one.form.kind == LOOK_UP}
+    for form in looked_up.values():
+        runs.setdefault((form.base, form.width), set()).add(constant(form))
+    for index, form in looked_up.items():
+        # What lies side by side over more than a sector is a run, whose loop the compiler has unrolled.
+        places = runs[form.base, form.width]
+        side_by_side = max(places) - min(places) + form.width == len(places) * form.width > SECTOR
+        found[index] = rows[index] and not side_by_side
     return found
 
 

@@ -15,6 +15,7 @@ import numpy as np
 
 from gemmprof.analysis.explanation.code.flow import Loop, Program
 from gemmprof.analysis.explanation.code.symbolic import (
+    WARP,
     Threads,
     Value,
     Values,
@@ -26,7 +27,6 @@ from gemmprof.analysis.explanation.code.symbolic import (
 from gemmprof.analysis.explanation.demands.work import Array, Work, once
 
 SECTOR, LINE, BANKS, WORD = 32, 128, 32, 4
-WARP = 32
 ALLOCATION = 256  # bytes to which what a kernel gets as a parameter is aligned: allocations are
 WIDEST = 16  # bytes that a thread moves at most with one access
 ALL_ACTIVE = 31.9  # active threads of an execution, from which on all of a warp's counted

@@ -12,6 +12,7 @@ by what the hardware saw (`address_forms`).
 
 from __future__ import annotations
 
+import operator
 import re
 from bisect import bisect_right
 from collections.abc import Callable, Iterable
@@ -32,6 +33,8 @@ DEEPEST = 70
 """Instructions between a value and what it comes from, at most: Python's stack is not endless."""
 LARGEST = 12
 """Terms of a sum, above which it is a symbol of its own."""
+WARP = 32
+"""Threads of a warp."""
 SIGN = 31
 """The shift that leaves nothing but the sign."""
 BITS = 0xFFFFFFFF
@@ -121,8 +124,8 @@ class Value:
 
 
 def _warps_alike(numbers: Threads) -> bool:
-    whole = len(numbers) - len(numbers) % 32
-    rows = numbers[:whole].reshape(-1, 32)
+    whole = len(numbers) - len(numbers) % WARP
+    rows = numbers[:whole].reshape(-1, WARP)
     rest = numbers[whole:]
     return bool((rows == rows[:, :1]).all()) and bool((rest == rest[:1]).all())
 
@@ -250,15 +253,16 @@ class Values:
 
     def __init__(self, program: Program, block: tuple[int, int, int], capability: int) -> None:
         self.program = program
-        self.block = block
-        self.threads = max(1, block[0] * block[1] * block[2])
+        # A launch that was not recorded whole may have no block: then as little is known as of one thread.
+        self.block = block = (max(1, block[0]), max(1, block[1]), max(1, block[2]))
+        self.threads = block[0] * block[1] * block[2]
         self.capability = capability
         number = np.arange(self.threads, dtype=np.int64)
         self._index = {
             "SR_TID.X": of(number % block[0]),
             "SR_TID.Y": of(number // block[0] % block[1]),
             "SR_TID.Z": of(number // (block[0] * block[1])),
-            "SR_LANEID": of(number % 32),
+            "SR_LANEID": of(number % WARP),
         }
         self._symbols: dict[object, Symbol] = {}
         self._memo: dict[tuple[int, str, str], Value] = {}
@@ -740,18 +744,21 @@ def _disjoint(one: Value, two: Value) -> bool:
     return False
 
 
-def _or(one: Value, two: Value) -> Value | None:
-    first, second = one.number, two.number
-    if first is not None and second is not None:
-        return of(first | second)
-    return add(one, two) if _disjoint(one, two) else None
+def _joined(
+    of_numbers: Callable[[Coefficient, Coefficient], Coefficient],
+) -> Callable[[Value, Value], Value | None]:
+    """Or, and exclusive or: the same as a sum where no bit is set in both."""
+
+    def join(one: Value, two: Value) -> Value | None:
+        first, second = one.number, two.number
+        if first is not None and second is not None:
+            return of(of_numbers(first, second))
+        return add(one, two) if _disjoint(one, two) else None
+
+    return join
 
 
-def _xor(one: Value, two: Value) -> Value | None:
-    first, second = one.number, two.number
-    if first is not None and second is not None:
-        return of(first ^ second)
-    return add(one, two) if _disjoint(one, two) else None
+_or, _xor = _joined(operator.or_), _joined(operator.xor)
 
 
 def _then(operation: Callable[[Value, Value], Value | None], one: Value, two: Value | None) -> Value | None:
@@ -886,7 +893,7 @@ def _shuffled(values: Values, at: int, code: _Code, when: str) -> Value | None:
     number, which = source.number, lane.constant
     if number is None or which is None or isinstance(number, int):
         return None
-    whole = np.arange(len(number)) // 32 * 32 + which
+    whole = np.arange(len(number)) // WARP * WARP + which
     return of(number[np.minimum(whole, len(number) - 1)])
 
 
@@ -895,7 +902,7 @@ def _of_warp(values: Values, at: int, code: _Code, when: str) -> Value | None:
     if source.lane_uniform:
         return source
     if isinstance(number := source.number, np.ndarray):
-        return of(number[np.arange(len(number)) // 32 * 32])
+        return of(number[np.arange(len(number)) // WARP * WARP])
     return symbol_value(
         values.symbol(
             "computed",
@@ -910,7 +917,6 @@ def _of_warp(values: Values, at: int, code: _Code, when: str) -> Value | None:
 
 _HANDLERS: dict[str, Callable[[Values, int, _Code, str], Value | None]] = {
     **dict.fromkeys(("S2R", "S2UR", "CS2R"), _special),
-    "S2UR": _special,
     **dict.fromkeys(("MOV", "MOV32I"), _move),
     **dict.fromkeys(("IADD3", "IADD", "VIADD", "IADD32I"), _sum),
     "IMAD": _multiply_add,

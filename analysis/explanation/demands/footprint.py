@@ -16,12 +16,11 @@ from gemmprof.analysis.explanation.code.address_forms import (
     FAR,
     STRIDED,
     UNIFORM,
-    WARP,
     Form,
     checked_forms,
 )
 from gemmprof.analysis.explanation.code.flow import Loop
-from gemmprof.analysis.explanation.code.symbolic import Product, Threads
+from gemmprof.analysis.explanation.code.symbolic import WARP, Product, Threads
 from gemmprof.analysis.explanation.demands.work import Work, once
 
 PASSES = 1.5  # rounds of a loop that an address does not follow, from which on the loop loads the same again

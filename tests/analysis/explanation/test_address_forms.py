@@ -159,3 +159,10 @@ def test_what_is_predicted_is_what_was_counted(recorded: ReadRecorded, report: s
                 believed += found.executed[one.form.index]
     assert believed > 0
     assert contradicted <= 0.02 * believed
+
+
+@pytest.mark.filterwarnings("error")
+def test_a_launch_that_was_recorded_without_a_block() -> None:
+    program = made("S2R R0, SR_TID.X ;", "EXIT ;").code
+    assert program is not None
+    assert symbolic.Values(program, (0, 0, 0), 90).threads == 1

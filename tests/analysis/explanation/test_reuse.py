@@ -65,6 +65,13 @@ def test_a_loop_that_an_address_does_not_follow_loads_the_same_again() -> None:
 @pytest.mark.parametrize(
     ("name", "cause", "variant", "side"),
     [
+        ("spmv_csr_thread_per_row", uncoalesced_access, "neighbouring threads", "eight_lanes"),
+        (
+            "spmv_ell_row_major",
+            uncoalesced_access,
+            "neighbouring threads",
+            "column_major",
+        ),  # its look-ups stay
         ("rgb_to_grey_bytes", narrow_access, "16 bytes a thread", "words"),  # three bytes a pixel, one by one
         (
             "bias_gelu_index64",
@@ -107,3 +114,13 @@ def test_bytes_that_a_thread_walks_along_come_sixteen_at_a_time() -> None:
     (vectors,) = (one for one in candidate.variants if one.name == "vectors of 16 bytes")
     assert vectors.fix.keep is not None
     assert vectors.fix.keep.min() == pytest.approx(1 / 16)
+
+
+def test_a_row_goes_from_a_thread_to_lanes_along_it() -> None:
+    rows, _ = study("softmax_thread_per_row")  # rows of 96 values, and four warps of each block
+    (candidate,) = uncoalesced_access(rows)
+    (warp,) = (one for one in candidate.variants if one.name == "a warp a row")
+    assert warp.fix.keep is not None
+    assert warp.fix.keep.max() == 32  # what stands outside the loops is done by each row's warp
+    assert warp.fix.instructions["lsu"] > 0  # sums and largest values are exchanged
+    assert warp.fix.resources["l2_tags"] < 0.1
