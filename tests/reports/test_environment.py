@@ -8,6 +8,7 @@ from markupsafe import Markup, escape
 from page_sessions import HOSTILE
 
 from gemmprof.base.printable import visible
+from gemmprof.reports.formatting import moment
 from gemmprof.reports.pages import environment as e
 
 
@@ -53,9 +54,9 @@ def test_heat_has_seven_steps() -> None:
 
 
 def test_moments_are_short() -> None:
-    assert e.moment("2026-01-02T03:04:05+00:00") == "2026-01-02 03:04 UTC"
-    assert e.moment("2026-01-02T03:04:05.123456Z") == "2026-01-02 03:04 UTC"
-    assert e.moment("yesterday") == "yesterday"
+    assert moment("2026-01-02T03:04:05+00:00") == "2026-01-02 03:04 UTC"
+    assert moment("2026-01-02T03:04:05.123456Z") == "2026-01-02 03:04 UTC"
+    assert moment("yesterday") == "yesterday"
 
 
 def test_every_character_is_printed_as_it_is_shown_and_escaped() -> None:
