@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -64,3 +65,15 @@ def test_it_fits_and_says_what_the_tail_costs(page: Path, browser: Any, scheme: 
     assert "the tensor cores pause 3 times" in text
     heights = [row.rect["height"] for row in browser.find_all(".timeline .lane > svg")]
     assert min(heights) > 10 and len(heights) == 10
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_axe_finds_nothing_serious(page: Path, browser: Any, scheme: str) -> None:
+    with browser.media(prefers_color_scheme=scheme):
+        browser.open(page)
+        browser.script(files("axe_core_python").joinpath("axe.min.js").read_text(encoding="utf-8"))
+        found = browser.driver.execute_async_script(
+            "const done = arguments[0]; axe.run(document.getElementById('timeline'), {resultTypes: ['violations']})"
+            ".then(r => done(r.violations.map((v) => [v.id, v.impact, v.nodes[0].html.slice(0, 200)])))"
+        )
+    assert [violation for violation in found if violation[1] in ("serious", "critical", "moderate")] == []

@@ -53,7 +53,6 @@ class _Dealt:
         tail: rounds of blocks that the busiest SM runs over those of an even share; 1 within one wave.
         gap: warps that equal blocks would keep resident, over those that were.
         evidence: cycles of the average, the busiest and the idlest SM.
-        seen: when SMs had no work, and what that cost, where the launch was sampled over time.
     """
 
     occupancy: LaunchOccupancy | None
@@ -63,7 +62,6 @@ class _Dealt:
     tail: float
     gap: float
     evidence: tuple[Evidence, ...]
-    seen: tuple[Evidence, ...]
 
 
 def _dealt(work: Work) -> _Dealt | None:
@@ -86,7 +84,6 @@ def _dealt(work: Work) -> _Dealt | None:
         rounds / waves if waves > 1 else 1.0,
         _gap(work, occupancy),
         evidence(work, metrics.SM_ACTIVE_CYCLES, metrics.ACTIVE_CYCLES_MAX, metrics.ACTIVE_CYCLES_MIN),
-        _over_time(work),
     )
 
 
@@ -181,7 +178,7 @@ def _small_grid(work: Work, dealt: _Dealt) -> Iterator[Candidate]:
             "and combine their results."
         ),
         evidence=(
-            *dealt.seen,
+            *_over_time(work),
             *evidence(work, metrics.GRID_SIZE, metrics.SM_COUNT, metrics.WAVES_PER_SM),
             *dealt.evidence,
         ),
@@ -225,7 +222,11 @@ def _partial_wave(work: Work, dealt: _Dealt) -> Iterator[Candidate]:
             f"{wave:.0f}. Use smaller blocks, a grid that fills whole waves, or one wave of blocks that "
             "loop over the work."
         ),
-        evidence=(*dealt.seen, *evidence(work, metrics.WAVES_PER_SM, metrics.GRID_SIZE), *dealt.evidence),
+        evidence=(
+            *_over_time(work),
+            *evidence(work, metrics.WAVES_PER_SM, metrics.GRID_SIZE),
+            *dealt.evidence,
+        ),
     )
 
 
@@ -244,7 +245,7 @@ def _uneven_share(work: Work, dealt: _Dealt, even: float) -> Iterator[Candidate]
             f"{work.sms:.0f} SMs, so that some run {most:.0f} while the others wait. Launch a multiple of "
             f"{work.sms:.0f} blocks, or smaller ones."
         ),
-        evidence=(*dealt.seen, *evidence(work, metrics.GRID_SIZE, metrics.SM_COUNT), *dealt.evidence),
+        evidence=(*_over_time(work), *evidence(work, metrics.GRID_SIZE, metrics.SM_COUNT), *dealt.evidence),
         least=0.03,
     )
 
@@ -279,7 +280,7 @@ def _unequal_blocks(work: Work, dealt: _Dealt) -> Iterator[Candidate]:
             "blocks fetch work from a queue."
         ),
         evidence=(
-            *dealt.seen,
+            *_over_time(work),
             *dealt.evidence,
             *evidence(work, metrics.ACHIEVED_OCCUPANCY, metrics.THEORETICAL_OCCUPANCY),
         ),
