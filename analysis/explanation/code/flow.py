@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from typing import cast
@@ -184,7 +184,19 @@ class Program:
                     for source in self.producers(at, name):
                         if source in loop:
                             after[source].add(at)
-            self.kept[loop] = tuple(at for at in inside if _reaches(after, at))
+            before: dict[int, set[int]] = {at: set() for at in inside}
+            for source, uses in after.items():
+                for at in uses:
+                    before[at].add(source)
+            found: set[int] = set()
+            left = set(inside)
+            # Those that reach one another need their own results all together, or none of them does.
+            while left:
+                at = left.pop()
+                ring = _reached(after, at) & _reached(before, at) if after[at] and before[at] else set()
+                found |= ring
+                left -= ring
+            self.kept[loop] = tuple(sorted(found))
         return cast("tuple[int, ...]", self.kept[loop])
 
     def _spread(self, found: list[bool], places: range) -> None:
@@ -318,17 +330,16 @@ class Program:
 _EXCHANGES = frozenset({"SHFL", "VOTE", "VOTEU", "MATCH", "REDUX", "CALL", "CS2R", "RED", "ATOM"})
 
 
-def _reaches(after: Mapping[int, Iterable[int]], start: int) -> bool:
-    """Whether a way leads from a place back to it."""
-    waiting, seen = [start], set()
+def _reached(after: Mapping[int, set[int]], start: int) -> set[int]:
+    """What can be reached from here in one step or more."""
+    found: set[int] = set()
+    waiting = list(after[start])
     while waiting:
-        for next_one in after[waiting.pop()]:
-            if next_one == start:
-                return True
-            if next_one not in seen:
-                seen.add(next_one)
-                waiting.append(next_one)
-    return False
+        at = waiting.pop()
+        if at not in found:
+            found.add(at)
+            waiting += after[at]
+    return found
 
 
 def _differs(line: Sass) -> bool:
