@@ -45,7 +45,7 @@ def analysed(recorded: ReadRecorded, report: str, function: str, launch: int = 0
             "shared memory",
             "First to change: shared-memory bank conflicts (bank_conflicts.cu:",
         ),
-        ("flaws_bank_conflicts", "conflict_store", 0, "small grid", "First to change: launch overhead"),
+        ("flaws_bank_conflicts", "conflict_store", 0, "small grid", "Long Scoreboard"),
         (
             "flaws_global_access",
             "strided_load",
@@ -54,7 +54,13 @@ def analysed(recorded: ReadRecorded, report: str, function: str, launch: int = 0
             "First to change: uncoalesced access (global_access.cu:17)",
         ),
         ("flaws_spills", "spilled_registers", 0, "DRAM", "First to change: local memory (spills.cu:14)"),
-        ("flaws_divergence", "single_lane", 0, "small grid", "First to change: launch overhead"),
+        (
+            "flaws_divergence",
+            "single_lane",
+            0,
+            "small grid",
+            "First to change: branch divergence (divergence.cu:",
+        ),
         ("flaws_tensor", "mma_tf32", 0, "small grid", "of Tensor HMMA TF32 → FP32"),
         ("flaws_atomics", "global_histogram", 0, "small grid", "Long Scoreboard"),
         ("launches_same_kernel", "saxpy", 2, "memory latency", "of the samples a warp waits"),
