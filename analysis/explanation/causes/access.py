@@ -31,6 +31,7 @@ from gemmprof.analysis.explanation.code.address_forms import (
     aligned,
     checked_forms,
     constant,
+    leaves_gaps,
 )
 from gemmprof.analysis.explanation.code.attribution import LONG
 from gemmprof.analysis.explanation.code.flow import Loop
@@ -552,9 +553,19 @@ def _not_aligned(work: Work) -> Mask:
     whole = work.threads >= FULL_WARP * executed
     more = work.global_sectors - work.global_ideal
     found: Mask = whole & (more > SELDOM * executed) & (more <= MISALIGNED_SECTORS * executed)
-    for one in arrays(work) if found.any() else ():
-        rows = list(one.rows)
-        found[rows] = found[rows].all()
+    if found.any():
+        # Every second word takes as many sectors. Known by where lanes go; else by there being one more each time:
+        # of words that begin anywhere, every 32 bytes ÷ width-th begins at a border.
+        known = {at for at, one in checked_forms(work).items() if one.form.offsets is not None}
+        for index in np.flatnonzero(found):
+            if int(index) in known:
+                found[index] = not leaves_gaps(checked_forms(work)[int(index)].form)
+            else:
+                width = work.sass[index].access_bytes
+                found[index] = more[index] < (1.0 - 0.5 * width / SECTOR) * executed[index]
+        for one in arrays(work):
+            rows = list(one.rows)
+            found[rows] = found[rows].all()
     moved = work.global_ideal * work.where(lambda line: line.space == "global")
     return np.full(len(found), True) if float(moved[found].sum()) >= 0.5 * float(moved.sum()) > 0 else found
 

@@ -223,6 +223,14 @@ def touched(form: Form, size: int) -> Touched | None:
     )
 
 
+def leaves_gaps(form: Form) -> bool:
+    """Whether the lanes of a warp are known to leave bytes out between them."""
+    if form.offsets is None or form.kind == UNIFORM:
+        return False
+    rows = np.sort(_rows(form.offsets), axis=1)
+    return bool((np.diff(rows, axis=1) > form.width).any())
+
+
 @lru_cache(maxsize=4096)
 def _touched(offsets: bytes, lanes: int, begin: int, granule: int, width: int, size: int) -> Touched:
     rows = np.frombuffer(offsets, dtype=np.int64).reshape(-1, lanes)

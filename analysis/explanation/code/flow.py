@@ -163,12 +163,13 @@ class Program:
 
     def _is_in_order(self, loop: Loop) -> bool:
         inside = range(loop.first, loop.last + 1)
-        if any(self.chased[at] for at in inside):
-            return True
         found = [False] * len(self.sass)
         for at in self._carried(loop):
+            line = self.sass[at]
+            if line.is_load and line.space != "constant":
+                return True
             # What counts rounds and moves places on is carried, too.
-            found[at] = self.sass[at].instruction_class in MATH_CLASSES
+            found[at] = line.instruction_class in MATH_CLASSES
         if not any(found):
             return False
         self._spread(found, inside)
@@ -194,10 +195,25 @@ class Program:
             while left:
                 at = left.pop()
                 ring = _reached(after, at) & _reached(before, at) if after[at] and before[at] else set()
-                found |= ring
+                if ring and not self._begins_anew(ring, loop):
+                    found |= ring
                 left -= ring
             self.kept[loop] = tuple(sorted(found))
         return cast("tuple[int, ...]", self.kept[loop])
+
+    def _begins_anew(self, ring: set[int], loop: Loop) -> bool:
+        """Whether what goes round in a loop within this one (a sum over a row) is set before it in every round."""
+        within = next(inner for inner in self.loops if inner.first <= min(ring) and max(ring) <= inner.last)
+        if within.first <= loop.first and loop.last <= within.last:
+            return False
+        kept = {name for at in ring for name in self.sass[at].writes}
+        return any(
+            source in loop and source not in within
+            for at in ring
+            for name in self.sass[at].reads
+            if name in kept
+            for source in self.producers(at, name)
+        )
 
     def _spread(self, found: list[bool], places: range) -> None:
         """Mark what reads something marked, until nothing is new."""

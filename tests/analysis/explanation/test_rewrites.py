@@ -96,6 +96,25 @@ def test_the_rewrite_brings_what_was_predicted(name: str, cause: str, fix: str) 
     assert said.saves_low < came[fix] < said.saves_high + 0.03
 
 
+@pytest.mark.parametrize(
+    "name, size",
+    [
+        # Few blocks of many warps: each sums over its own row, and nothing goes on to the next row.
+        ("small_grid_compute", "64"),
+        ("causal_order", "3072"),
+        # Every second byte takes two sectors of a warp, and so do bytes that begin anywhere: but those not always.
+        ("two_mipmap:first_mended>mended", "8192"),
+    ],
+)
+def test_what_is_said_of_a_pair(name: str, size: str) -> None:
+    folder = DATA / "pairs"
+    listed = json.loads((folder / "outcomes.json").read_text("utf-8"))["pairs"]
+    one = next(row for row in listed if row["pair"] == name and str(row["size"]) == size)
+    flawed = kernels(folder / one["flawed"]["report"])[one["flawed"]["launch"]]
+    said = next(finding for finding in explain(flawed).findings if finding.cause in one["causes"])
+    assert said.saves == pytest.approx(1.0 - one["mended"]["time_ns"] / one["flawed"]["time_ns"], abs=0.16)
+
+
 def test_the_whole_inlined_slice_of_a_function_goes() -> None:
     """A division is seven instructions, and the branch around its slow path with what marks where the ways meet."""
     launch = work(study("bilateral_two_exponentials")[0])
