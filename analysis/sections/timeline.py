@@ -512,7 +512,7 @@ def _cuts(found: Mapping[str, Array], first: int, last: int) -> list[int]:
 def _sms(share: Array) -> str:
     import numpy as np
 
-    return f"{100 * float(np.nan_to_num(share).mean()):.0f} % of the SMs have work"
+    return f"{100 * float(np.nan_to_num(share).mean()):.0f} % of SMs have work"
 
 
 def _does(found: Mapping[str, Array], a: int, b: int) -> str:

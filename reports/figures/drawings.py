@@ -163,7 +163,7 @@ def timeline(result: Timeline) -> TimelineDrawing:
                     "title": lane.title,
                     "unit": lane.unit,
                     "counts": lane.key == "blocks",
-                    "values": [None if value != value else float(f"{value:.4g}") for value in lane.values],
+                    "values": [None if value != value else float(f"{value:.3e}") for value in lane.values],
                 }
                 for lane in (*lanes, *stalls)
             ],

@@ -23,6 +23,7 @@ from recorded_data import DATA
 from gemmprof import metrics
 from gemmprof.analysis.reading.report import read_report
 from gemmprof.analysis.reading.samples import series_of
+from gemmprof.base.printable import visible
 from gemmprof.cli import main
 
 
@@ -98,9 +99,10 @@ def test_perfetto_reads_every_launch_in_its_ranges(report: Path) -> None:
     assert not any(open_slices.values())
     profiles = read_report(report)
     assert [(ranges, time) for _, ranges, time in seen] == [
-        (profile.nvtx, pytest.approx(profile.number(metrics.DURATION), abs=1)) for profile in profiles
+        (tuple(map(visible, profile.nvtx)), pytest.approx(profile.number(metrics.DURATION), abs=1))
+        for profile in profiles
     ]
-    assert [name for name, _, _ in seen] == [profile.function_name for profile in profiles]
+    assert [name for name, _, _ in seen] == [visible(profile.function_name) for profile in profiles]
 
 
 @pytest.mark.parametrize("report", ["flaws_tensor"], indirect=True)

@@ -94,7 +94,7 @@ def _over_time(work: Work) -> tuple[Evidence, ...]:
         return ()
     return tuple(
         derived(
-            f"lost in the {'first' if phase.begin == 0 else 'last'} {100 * phase.share:.0f} %, where {phase.what}",
+            f"lost in the {'first' if phase.begin == 0 else 'last'} {100 * phase.share:.0f} %: {phase.what}",
             phase.costs_percent,
             "%",
         )

@@ -50,15 +50,6 @@ def dataset(tree: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.mark.parametrize(
-    "condition",
-    [
-        "time > 5us",
-        "registers >= 16 and occupancy < 90%",
-        "low_occupancy > 1% or not (time < 1ms)",
-        "l2_hit_rate < 60",
-    ],
-)
 class Apart:
     """A worker whose disk nobody else sees."""
 
@@ -75,6 +66,15 @@ def test_what_is_written_where_nobody_else_sees_it_is_an_error(tree: Path, tmp_p
     assert not (tmp_path / "set" / "dataset.json").exists()
 
 
+@pytest.mark.parametrize(
+    "condition",
+    [
+        "time > 5us",
+        "registers >= 16 and occupancy < 90%",
+        "low_occupancy > 1% or not (time < 1ms)",
+        "l2_hit_rate < 60",
+    ],
+)
 def test_answers_are_those_of_the_reports(tree: Path, dataset: Path, condition: str) -> None:
     parsed = parse_condition(condition)
     expected = set()
