@@ -297,7 +297,7 @@ def _on_grid(
         duration_ns=duration,
         interval_ns=interval,
         samples=float(within),
-        sm_share_percent=None if share is None else float(100 * np.nanmean(share)),
+        sm_share_percent=None if share is None or np.isnan(share).all() else float(100 * np.nanmean(share)),
         bursts=None if blocks is None else _bursts(blocks),
         tail_percent=None if share is None else 100 * tail.share if tail is not None else 0.0,
         tail_costs_percent=None if share is None else tail.costs_percent if tail is not None else 0.0,

@@ -143,8 +143,8 @@ def uneven_work(work: Work) -> Iterator[Candidate]:
 
 
 def _divisible(work: Work) -> bool:
-    """Whether more blocks would have something to do at the same time: a warp of accesses for each SM; and, where warps
-    mostly wait in loops for the round before, other warps that share nothing with them and may go to other blocks.
+    """Whether more blocks would have something to do at the same time: a warp of accesses for each SM, and no loop
+    in which warps mostly wait for the round before.
     """
     if work.code is None:
         return True
@@ -152,10 +152,7 @@ def _divisible(work: Work) -> bool:
     if accesses.any() and float(work.threads[accesses].max()) < WARP * work.sms:
         return False
     waits = work.attributed_total
-    if float(waits[work.code.in_order].sum()) <= IN_ORDER * max(float(waits.sum()), 1e-9):
-        return True
-    together = work.where(lambda line: line.opcode == "BAR" or line.space == "shared")
-    return work.profile.launch.threads_per_block > WARP and not (together & (work.executed > 0)).any()
+    return float(waits[work.code.in_order].sum()) <= IN_ORDER * max(float(waits.sum()), 1e-9)
 
 
 def _small_grid(work: Work, dealt: _Dealt) -> Iterator[Candidate]:
