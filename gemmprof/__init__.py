@@ -11,8 +11,10 @@ import sys
 
 def end_at_once(_number: int, _frame: object) -> None:
     """What Ctrl-C does while modules load: an exception there would be whatever the module at hand makes of it."""
-    os.write(2, b"gemmprof: interrupted\n")
-    os._exit(130)
+    try:
+        os.write(2, b"gemmprof: interrupted\n")
+    finally:
+        os._exit(130)
 
 
 if sys.argv and (sys.argv[0] == "-m" or sys.argv[0].endswith("/gemmprof")):

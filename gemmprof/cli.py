@@ -23,6 +23,7 @@ from gemmprof.commands import COMMANDS, TAKE_A_PROGRAM, help_text
 
 if TYPE_CHECKING:
     import argparse
+    from types import FrameType
 
     from gemmprof.arguments.parser import Parser
 
@@ -60,8 +61,18 @@ def _without_program(argv: Sequence[str]) -> tuple[Sequence[str], list[str]]:
     return argv[:place], list(argv[place + 1 :])
 
 
+_interrupts: list[int] = []
+"""Signals of Ctrl-C that came while the command runs: some modules, loading, make another exception of it."""
+
+
+def _interrupt(number: int, frame: FrameType | None) -> None:
+    _interrupts.append(number)
+    signal.default_int_handler(number, frame)
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; returns the exit code."""
+    _interrupts.clear()
     argv = list(sys.argv[1:] if arguments is None else arguments)
     with guarded_output(), _orderly_endings():
         try:
@@ -70,7 +81,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             # Before the command itself began: while its modules were loading.
             return _ended("gemmprof", ending)
         except Exception as error:
-            if behind := _ending_behind(error):
+            if behind := _ending_behind(error) or (KeyboardInterrupt() if _interrupts else None):
                 return _ended("gemmprof", behind)
             return _fault(argv, error)
         try:
@@ -238,7 +249,7 @@ def _orderly_endings() -> Iterator[None]:
     changed = []
     if threading.current_thread() is threading.main_thread():
         if signal.getsignal(signal.SIGINT) in (signal.SIG_DFL, end_at_once):  # see `gemmprof.__main__`
-            signal.signal(signal.SIGINT, signal.default_int_handler)
+            signal.signal(signal.SIGINT, _interrupt)
         for number in system.endings():
             if signal.getsignal(number) is signal.SIG_DFL:
                 signal.signal(number, end)

@@ -209,6 +209,7 @@ def _rows(
 
 
 def _calls(rows: list[_Row], files: list[str], names: bytes) -> Iterator[tuple[int, tuple[Call, ...]]]:
+    covered = 0
     for place, row in enumerate(rows):
         chain: list[Call] = []
         at = row
@@ -217,6 +218,9 @@ def _calls(rows: list[_Row], files: list[str], names: bytes) -> Iterator[tuple[i
             chain.append(Call(files[outer.file], outer.line, _string(names, at.function)[0]))
             at = outer
         following = rows[place + 1].offset if place + 1 < len(rows) else row.offset + 16
+        covered += max(following - row.offset, 0) // 16
+        if covered > MOST_ROWS:
+            raise ValueError("a line of more code than there is")
         for offset in range(row.offset, max(following, row.offset + 16), 16):
             yield offset, tuple(chain)
 

@@ -203,7 +203,8 @@ def analyse(profile: KernelProfile) -> Timeline | NotCollected:
     from gemmprof.analysis.reading.samples import series_of
 
     wanted = {name for name in profile.sampled if _is_read(metrics.counter_of(name))}
-    series = {found.counter: found for found in series_of(profile, wanted)}
+    # Samples without a time are in no column.
+    series = {found.counter: found for found in series_of(profile, wanted) if (found.stamps > 0).any()}
     span = _span(profile, series)
     if span is None:
         return GROUP.not_collected(profile.metrics)

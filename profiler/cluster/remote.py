@@ -101,7 +101,8 @@ def at_work(command: str, stop_file: Path) -> Iterator[bool]:
     try:
         yield begins
     finally:
-        _stop_files.pop(stop_file, None)
+        with _beginning:
+            _stop_files.pop(stop_file, None)
 
 
 def own_address() -> str:

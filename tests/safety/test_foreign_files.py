@@ -420,6 +420,20 @@ def test_a_fault_of_gemmprof_is_no_finding() -> None:
     assert "a fault of gemmprof" in json.loads(answer.stdout)["message"]
 
 
+def test_an_interrupt_that_a_loading_module_makes_something_else_of_is_none_of_gemmprofs_faults() -> None:
+    program = (
+        "import signal, sys\nimport gemmprof.cli as cli\n"
+        "def broken(only):\n"
+        "    try:\n        signal.raise_signal(signal.SIGINT)\n"
+        "    except BaseException:\n        pass\n"
+        "    raise ImportError('half a module')\n"
+        "signal.signal(signal.SIGINT, signal.SIG_DFL)\n"
+        "cli.build_parser = broken\nsys.exit(cli.main(['show', 'x']))"
+    )
+    answer = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert (answer.returncode, answer.stderr) == (130, "gemmprof: interrupted\n")
+
+
 @pytest.mark.parametrize("moment", few([0.01, 0.05, 0.1, 0.2], [0.01, 0.05]))
 def test_interrupted_while_modules_load_it_says_so_and_ends(moment: float) -> None:
     program = (

@@ -12,6 +12,7 @@ from reports_in_bytes import content_of, keep_metrics, rewritten, set_metric
 
 from gemmprof import metrics
 from gemmprof.analysis.kernel_analysis import analyse
+from gemmprof.analysis.reading import line_table
 from gemmprof.analysis.reading.report import read_report
 from gemmprof.analysis.sections.speed_of_light import SpeedOfLight
 from gemmprof.cli import main
@@ -213,3 +214,9 @@ def test_what_was_asked_for_by_name_is_shown(
     assert main(["show", str(path), "--launch", "0"]) == 0
     out = capsys.readouterr().out
     assert all(name in out for name in others)
+
+
+def test_a_line_table_whose_rows_lie_far_apart_ends() -> None:
+    rows = [line_table._Row(0, 1, 1, 0, 0), line_table._Row(1 << 62, 1, 1, 0, 0)]
+    with pytest.raises(ValueError):  # which `inlined_calls` takes for a damaged table
+        list(line_table._calls(rows, ["a.cu"], b"\0"))
