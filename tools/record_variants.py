@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Record the studies: build, verify, time and profile every kernel of a set on this machine's GPU.
 
-A set is a folder of tests/cuda: variants, whose studies are known by now, or blind2.
+A set is a folder of tests/cuda: variants and blind2, whose studies are known by now, or blind3.
 
 A study is a kernel as people write it, with one flaw, and two or three ways to remove it (docs/corpus.md). Each study
 is verified in a process of its own first, so that one that fails takes no other along; then all are timed in random
@@ -34,7 +34,7 @@ sys.path[:0] = [str(ROOT), str(ROOT / "tools")]
 from record_pairs import BUILD, NCU, NVCC, lean_sections, lines_of, run, versions  # noqa: E402
 from recording import compress  # noqa: E402
 
-SETS = ("variants", "blind2")
+SETS = ("variants", "blind2", "blind3")
 ARCHITECTURE = "-gencode=arch=compute_90a,code=sm_90a"
 FULL = (*NCU[: NCU.index("--section")], "--set", "full")
 LAUNCHES_EACH = (
@@ -297,9 +297,9 @@ def main() -> int:
     options.output.mkdir(parents=True, exist_ok=True)
     recording = Recording(options.output.resolve(), options.budget)
     programs: dict[str, tuple[str, ...]] = {"variants": (str(program),)}
-    frameworks = BUILD / "cuda" / options.set / "frameworks.py"
-    if frameworks.exists() and not options.without_frameworks:
-        programs["frameworks"] = (sys.executable, str(frameworks))
+    if not options.without_frameworks:
+        scripts = sorted((BUILD / "cuda" / options.set).glob("*frameworks.py"))
+        programs |= {script.stem: (sys.executable, str(script)) for script in scripts}
     recording.list(programs, options.only)
     recording.check(programs)
     if not options.check_only:
