@@ -1,0 +1,153 @@
+#!/usr/bin/env python3
+"""Record the kernels whose shape in time is known (tests/cuda/phases), and what samples over time cost to collect.
+
+Usage: record_phases.py OUTPUT [--budget SECONDS]
+       record_phases.py --build     compile only, to be carried to a machine with a GPU (PROGRAMS)
+
+Writes OUTPUT/phases/*.ncu-rep.xz and OUTPUT/phases/costs.json (passes and seconds of each set with and without samples
+over time): copy the folder to tests/data. OUTPUT/large/ holds the stall reasons of all kernels over time, too large for
+the repository.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import lzma
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path[:0] = [str(ROOT), str(ROOT / "tools")]
+
+from record_pairs import NVCC, lines_of, versions  # noqa: E402
+from recording import compress, run_to_end  # noqa: E402
+
+from gemmprof import metrics  # noqa: E402
+from gemmprof.gpu.toolchain import ncu_installation  # noqa: E402
+from gemmprof.profiler.ncu.lean_sections import write_lean_sections  # noqa: E402
+
+# Reports keep the paths of sources: build in a place that is the same on every machine.
+BUILD = Path("/tmp/gemmprof-phases")
+ARCHITECTURE = "-gencode=arch=compute_90a,code=sm_90a"
+NCU = ("ncu", "--clock-control", "none", "--force-overwrite", "--import-source", "yes")
+WARP_STATES = "PmSampling_WarpStates"
+
+
+def build() -> None:
+    """Compile the programs, ``host_reads`` a second time as a debug build."""
+    shutil.rmtree(BUILD, ignore_errors=True)
+    BUILD.mkdir()
+    shutil.copytree(ROOT / "tests" / "cuda" / "phases", BUILD / "cuda" / "phases")
+    shutil.copy(ROOT / "tests" / "cuda" / "common.cuh", BUILD / "cuda")
+    for program, source, options in (
+        ("phases", "phases", ("-I", str(ROOT / "kernels" / "include"))),
+        ("host_reads", "host_reads", ()),
+        ("host_reads_debug", "host_reads", ("-G",)),
+    ):
+        command = (*NVCC, ARCHITECTURE, *options, "-o", program, f"cuda/phases/{source}.cu")
+        subprocess.run(command, check=True, cwd=BUILD)
+
+
+class Recording:
+    """Everything that is recorded, until the budget is spent."""
+
+    def __init__(self, folder: Path, budget: float, sections: Path) -> None:
+        self.folder, self.sections = folder, sections
+        self.end = time.monotonic() + budget
+        self.costs: list[dict[str, Any]] = []
+        self.problems: list[str] = []
+
+    def profile(self, name: str, options: tuple[str, ...], *program: str, large: bool = False) -> None:
+        """One report, its passes and seconds."""
+        report = BUILD / f"{name}.ncu-rep"
+        report.unlink(missing_ok=True)
+        started = time.monotonic()
+        result = run_to_end(
+            (*NCU, *options, "--export", str(report), *program), self.end - started, folder=BUILD
+        )
+        seconds = round(time.monotonic() - started, 2)
+        passes = [int(found) for found in re.findall(r"- (\d+) pass(?:es)?\b", result.stdout)]
+        self.costs.append({"report": name, "launches": len(passes), "passes": passes, "seconds": seconds})
+        print(f"{name}: {len(passes)} launches, {sum(passes)} passes, {seconds} s", flush=True)
+        told = re.findall(r"^==(?:ERROR|WARNING)==.*", result.stdout + result.stderr, re.MULTILINE)
+        if result.returncode or not report.exists():
+            self.problems.append(f"{name}: ncu ended with {result.returncode}: {told[:3]}")
+        else:
+            target = self.folder / ("large" if large else "phases") / f"{name}.ncu-rep.xz"
+            compress(report, target, preset=6 if large else 9 | lzma.PRESET_EXTREME)
+
+
+def main() -> int:
+    """Record; return 1 where something failed, after saving all that did not."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("output", type=Path, nargs="?", help="folder to write into")
+    parser.add_argument("--budget", type=float, default=300.0, help="seconds for everything (default: 300)")
+    parser.add_argument("--build", action="store_true", help="compile only")
+    parser.add_argument("--built", action="store_true", help="take what --build has compiled")
+    options = parser.parse_args()
+    if options.build or not options.built:
+        build()
+    if options.build:
+        return 0
+    folder = options.output.resolve()
+    for part in ("phases", "large"):
+        (folder / part).mkdir(parents=True, exist_ok=True)
+    installation = ncu_installation()
+    if installation is None:
+        sys.exit("no installation of Nsight Compute was found")
+    with tempfile.TemporaryDirectory(prefix="gemmprof-sections-") as name:
+        lean, unsampled = Path(name) / "lean", Path(name) / "unsampled"
+        for copy in (lean, unsampled):
+            copy.mkdir()
+        write_lean_sections(installation / "sections", lean, metrics.LEAN_WITHOUT)
+        write_lean_sections(installation / "sections", unsampled, ())
+        for section in unsampled.glob("PmSampling*.section"):
+            section.unlink()
+        recording = Recording(folder, options.budget, lean)
+        plain = run_to_end(("./phases",), 60, folder=BUILD)
+        kernels = lines_of(plain.stdout)
+        print(plain.stdout + plain.stderr)
+        of_lean = ("--section-folder", str(lean))
+        sampled = (*of_lean, *metrics.lean_options(tensor=True))
+        recording.profile("phases", sampled, "./phases")
+        recording.profile("graph", ("--graph-profiling", "graph", *sampled), "./phases", "graph")
+        recording.profile("host_reads", sampled, "./host_reads")
+        recording.profile("debug_build", sampled, "./host_reads_debug")
+        recording.profile(
+            "stalls", (*sampled, "--section", WARP_STATES), "./phases", "serial_middle", "three_phases"
+        )
+        recording.profile(
+            "over_time", ("--section", "PmSampling", "--section", WARP_STATES), "./phases", large=True
+        )
+        unsampled_lean = metrics.lean_options(tensor=True, timeline=False)
+        few = ("tail_quarter_wave", "three_phases", "tiles_with_epilogues", "clock_drop")
+        recording.profile("lean_sampled_few", sampled, "./phases", *few, large=True)
+        recording.profile("lean_unsampled_few", (*of_lean, *unsampled_lean), "./phases", *few, large=True)
+        recording.profile("full_few", ("--set", "full"), "./phases", *few, large=True)
+        without = ("--section-folder", str(unsampled), "--set", "full")
+        recording.profile("full_unsampled_few", without, "./phases", *few, large=True)
+        recording.profile(
+            "over_time_fine",
+            ("--section", "PmSampling", "--section", WARP_STATES, "--pm-sampling-interval", "1000"),
+            "./phases",
+            "clock_drop",
+            large=True,
+        )
+    document = {**versions(), "kernels": kernels, "costs": recording.costs}
+    (folder / "phases" / "costs.json").write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
+    for problem in recording.problems:
+        print("PROBLEM:", problem)
+    return int(bool(recording.problems))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
