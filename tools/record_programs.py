@@ -5,7 +5,7 @@ Times first, outside the profiler: all variants of a program in turns in one pro
 of its kernels), with a trace of torch's profiler of each. Then one step of the first variant of each under ncu.
 Compilers run beside one another; the GPU is one program's at a time. docs/programs.md has what came of it.
 
-Usage: record_programs.py OUTPUT [--budget SECONDS] [--only PROGRAM ...] [--dry-run]
+Usage: record_programs.py OUTPUT [--budget SECONDS] [--only PROGRAM ...] [--timed PROGRAM ...] [--dry-run]
        record_programs.py --build            compile the C++ programs into build/programs, to be carried along
 
 Writes OUTPUT/measured.json, OUTPUT/reports.tar (xz-compressed reports) and OUTPUT/traces.tar. Only the standard library
@@ -15,6 +15,7 @@ is needed here; four of the programs need PyTorch, one of them Triton.
 from __future__ import annotations
 
 import argparse
+import fcntl
 import json
 import lzma
 import os
@@ -24,8 +25,9 @@ import subprocess
 import sys
 import tarfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -51,16 +53,34 @@ DEEP = (
     "MemoryWorkloadAnalysis",
     "MemoryWorkloadAnalysis_Tables",
 )
-TRAFFIC = "dram__bytes_read.sum,dram__bytes_write.sum"
+TRAFFIC = ("dram__bytes_read.sum", "dram__bytes_write.sum")
+# What the sums and the order of the launches are read from. A pass takes ncu 38 ms whatever it counts, and throughputs
+# with their parts six: of hundreds of launches they would be minutes.
+FEW = (
+    *("--section", "LaunchStats", "--section", "Occupancy", "--metrics"),
+    ",".join(
+        (
+            "gpu__time_duration.sum",
+            "gpc__cycles_elapsed.max",
+            "sm__cycles_active.avg",
+            "sm__cycles_active.max",
+            *TRAFFIC,
+        )
+    ),
+)
 
 
 @dataclass(frozen=True)
 class Recording:
-    """One report of a variant; ``deep``: with counters by instruction, else what a screen over hundreds needs."""
+    """One report of a variant.
+
+    Attributes:
+        what: ``deep``: with counters by instruction; ``lean``: as ncu's basic set; ``few``: of hundreds of launches.
+    """
 
     program: str
     variant: str = "base"
-    deep: bool = False
+    what: str = "lean"
 
     @property
     def name(self) -> str:
@@ -81,20 +101,26 @@ class Recording:
     def ncu(self, report: Path) -> list[str]:
         """The program under ncu."""
         # A library's code is not the reader's, and fills megabytes; what people wrote themselves is read line by line.
-        how = ("--import-source", "yes") if self.deep else ("--import-sass", "no", "--metrics", TRAFFIC)
-        sections = [word for name in (DEEP if self.deep else LEAN) for word in ("--section", name)]
-        return [*NCU, *sections, *how, "--export", str(report), *self.command("profile", self.variant)]
+        if self.what == "few":
+            how = ["--import-sass", "no", *FEW]
+        elif self.what == "deep":
+            how = ["--import-source", "yes", *(word for name in DEEP for word in ("--section", name))]
+        else:
+            how = [*(word for name in LEAN for word in ("--section", name)), "--import-sass", "no"]
+            how += ["--metrics", ",".join(TRAFFIC)]
+        return [*NCU, *how, "--export", str(report), *self.command("profile", self.variant)]
 
 
+# In the order in which they are wanted, should the time run out.
 RECORDINGS = (
-    Recording("train"),
-    Recording("decode"),
-    Recording("diffusion"),
-    Recording("triton_set", deep=True),
-    Recording("templates", deep=True),
-    Recording("mixed", deep=True),
-    Recording("decode", "compiled"),
-    Recording("train", "compiled"),
+    Recording("train", what="few"),
+    Recording("decode", what="few"),
+    Recording("mixed", what="deep"),
+    Recording("decode", "all", "few"),
+    Recording("train", "all", "few"),
+    Recording("diffusion", what="few"),
+    Recording("triton_set", what="deep"),
+    Recording("templates", what="deep"),
 )
 PROGRAMS = tuple(dict.fromkeys(one.program for one in RECORDINGS))
 
@@ -123,8 +149,8 @@ def build(folder: Path) -> list[str]:
 class Session:
     """What was found so far, written after each step, so that a machine that is taken away leaves what there is."""
 
-    def __init__(self, folder: Path, budget: float, only: list[str]) -> None:
-        self.folder, self.budget, self.only = folder, budget, only
+    def __init__(self, folder: Path, budget: float, only: list[str], timed: list[str]) -> None:
+        self.folder, self.budget, self.only, self.timed = folder, budget, only, timed
         self.started = time.monotonic()
         self.found: dict[str, Any] = {
             "format": "gemmprof.programs/1",
@@ -179,7 +205,10 @@ class Session:
             self.problems.append(f"no time left for {one.name}")
             return
         begun = time.monotonic()
-        result = run_to_end(one.ncu(report), self.left() - 4, folder=BUILD)
+        # Workers that compile would be under ncu as well; what is measured first has filled the caches.
+        os.environ["TORCHINDUCTOR_COMPILE_THREADS"] = "1"
+        with nullcontext() if one.python else alone():
+            result = run_to_end(one.ncu(report), self.left() - 4, folder=BUILD)
         passes = [int(n) for n in re.findall(r"- (\d+) pass", result.stdout)]
         self.seconds[f"ncu {one.name}"] = round(time.monotonic() - begun, 1)
         if not report.exists():
@@ -194,6 +223,14 @@ class Session:
             }
         )  # fmt: skip
         self.save()
+
+
+@contextmanager
+def alone() -> Iterator[None]:
+    """The GPU for one program that takes no turns by itself."""
+    with (BUILD / "turn.lock").open("w", encoding="ascii") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
 
 
 def lines_of(text: str) -> list[dict[str, Any]]:
@@ -226,7 +263,7 @@ def pack(folder: Path, target: Path) -> None:
 def record(session: Session) -> None:
     """Everything, as far as the time suffices."""
     chosen = [one for one in RECORDINGS if not session.only or one.program in session.only]
-    programs = dict.fromkeys(one.program for one in chosen)
+    programs = dict.fromkeys([*(one.program for one in chosen), *session.timed])
     with ThreadPoolExecutor(len(programs)) as pool:
         for program in programs:
             if Recording(program).python:
@@ -234,14 +271,10 @@ def record(session: Session) -> None:
     for program in programs:
         if not Recording(program).python:
             session.attempt(session.measure, program)
-    # Programs in Python import and compile for longer than they are profiled; the GPU is their lock's.
-    with ThreadPoolExecutor(3) as pool:
+    # They import and compile for longer than they are profiled; the GPU is their lock's.
+    with ThreadPoolExecutor(4) as pool:
         for one in chosen:
-            if one.python and one.variant == "base":
-                pool.submit(session.attempt, session.profile, one)
-    for one in chosen:
-        if not one.python or one.variant != "base":
-            session.attempt(session.profile, one)
+            pool.submit(session.attempt, session.profile, one)
 
 
 def main() -> int:
@@ -252,6 +285,7 @@ def main() -> int:
     parser.add_argument("output", nargs="?", type=Path)
     parser.add_argument("--budget", type=float, default=150.0)
     parser.add_argument("--only", nargs="*", default=[], choices=PROGRAMS)
+    parser.add_argument("--timed", nargs="*", default=[], choices=PROGRAMS, help="these without a report")
     parser.add_argument("--build", action="store_true")
     parser.add_argument("--dry-run", action="store_true", help="print the commands")
     options = parser.parse_args()
@@ -268,7 +302,7 @@ def main() -> int:
     for name in ("reports", "traces"):
         (BUILD / name).mkdir(parents=True)
     copy_sources()
-    session = Session(options.output, options.budget, options.only)
+    session = Session(options.output, options.budget, options.only, options.timed)
     if PREBUILT.is_dir():
         for path in PREBUILT.iterdir():
             shutil.copy2(path, BUILD)

@@ -36,9 +36,14 @@ def rotated(x: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor) -> torch.Tens
 class Attention(nn.Module):
     """Attention of one new token to the cache and itself."""
 
-    def __init__(self, cat: bool, fused: bool, batch: int) -> None:
+    def __init__(self, cat: bool, fused: bool, batch: int, merged: bool) -> None:
         super().__init__()
-        self.q, self.k, self.v, self.o = (nn.Linear(WIDTH, WIDTH, bias=False) for _ in range(4))
+        if merged:
+            self.qkv = nn.Linear(WIDTH, 3 * WIDTH, bias=False)
+        else:
+            self.q, self.k, self.v = (nn.Linear(WIDTH, WIDTH, bias=False) for _ in range(3))
+        self.o = nn.Linear(WIDTH, WIDTH, bias=False)
+        self.merged = merged
         self.cat, self.fused = cat, fused
         room = PAST if cat else PAST + 1
         self.register_buffer("keys", torch.randn(batch, HEADS, room, HEAD))
@@ -47,7 +52,8 @@ class Attention(nn.Module):
     def forward(self, x: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor) -> torch.Tensor:
         """[batch, 1, width] → the same."""
         batch = x.shape[0]
-        q, k, v = (one(x).view(batch, 1, HEADS, HEAD).transpose(1, 2) for one in (self.q, self.k, self.v))
+        apart = self.qkv(x).split(WIDTH, dim=-1) if self.merged else (self.q(x), self.k(x), self.v(x))
+        q, k, v = (one.view(batch, 1, HEADS, HEAD).transpose(1, 2) for one in apart)
         q, k = rotated(q, cos, sin), rotated(k, cos, sin)
         if self.cat:
             k, v = torch.cat((self.keys, k), dim=2), torch.cat((self.values, v), dim=2)
@@ -67,28 +73,33 @@ class Attention(nn.Module):
 class Layer(nn.Module):
     """Attention and a gated feed-forward layer."""
 
-    def __init__(self, cat: bool, fused: bool, batch: int) -> None:
+    def __init__(self, cat: bool, fused: bool, batch: int, merged: bool) -> None:
         super().__init__()
         self.norm1, self.norm2 = Norm(), Norm()
-        self.attention = Attention(cat, fused, batch)
-        self.gate, self.up = (nn.Linear(WIDTH, HIDDEN, bias=False) for _ in range(2))
+        self.attention = Attention(cat, fused, batch, merged)
+        if merged:
+            self.gate_up = nn.Linear(WIDTH, 2 * HIDDEN, bias=False)
+        else:
+            self.gate, self.up = (nn.Linear(WIDTH, HIDDEN, bias=False) for _ in range(2))
+        self.merged = merged
         self.down = nn.Linear(HIDDEN, WIDTH, bias=False)
 
     def forward(self, x: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor) -> torch.Tensor:
         """[batch, 1, width] → the same."""
         x = x + self.attention(self.norm1(x), cos, sin)
         y = self.norm2(x)
-        out: torch.Tensor = x + self.down(F.silu(self.gate(y)) * self.up(y))
+        gate, up = self.gate_up(y).chunk(2, dim=-1) if self.merged else (self.gate(y), self.up(y))
+        out: torch.Tensor = x + self.down(F.silu(gate) * up)
         return out
 
 
 class Model(nn.Module):
     """One token of each sequence → the next ones, greedily."""
 
-    def __init__(self, cat: bool, fused: bool, batch: int) -> None:
+    def __init__(self, cat: bool, fused: bool, batch: int, merged: bool) -> None:
         super().__init__()
         self.embedding = nn.Embedding(VOCABULARY, WIDTH)
-        self.layers = nn.ModuleList(Layer(cat, fused, batch) for _ in range(LAYERS))
+        self.layers = nn.ModuleList(Layer(cat, fused, batch, merged) for _ in range(LAYERS))
         self.norm = Norm()
         self.head = nn.Linear(WIDTH, VOCABULARY, bias=False)
         angles = PAST / 10_000 ** (torch.arange(0, HEAD, 2) / HEAD)
@@ -110,10 +121,13 @@ def build(
     fused: bool = False,
     graph: bool = False,
     batch: int = 1,
+    merged: bool = False,
     wrap: Any = None,
 ) -> turns.Step:
     """One decode step of random weights."""
-    model = Model(cat, fused, batch).to(device=device, dtype=torch.bfloat16).eval().requires_grad_(False)
+    model = (
+        Model(cat, fused, batch, merged).to(device=device, dtype=torch.bfloat16).eval().requires_grad_(False)
+    )
     if wrap is None and not graph:
         turns.mark_modules(model, 3)
     called = model if wrap is None else wrap(model)
@@ -123,17 +137,7 @@ def build(
     def step() -> None:
         called(tokens)
 
-    if not graph or device != "cuda":
-        return step
-    side = torch.cuda.Stream()
-    with torch.cuda.stream(side):
-        step()
-    torch.cuda.current_stream().wait_stream(side)
-    torch.cuda.synchronize()
-    recorded = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(recorded):
-        step()
-    return recorded.replay
+    return turns.captured(step) if graph else step
 
 
 def variant(mode: str = "", **options: Any) -> turns.Build:
@@ -148,6 +152,7 @@ VARIANTS = {
     "compiled": variant(mode="default"),
     "fused_attention": variant(fused=True),
     "static_cache": variant(cat=False),
+    "merged_products": variant(merged=True),
     "batch_8": variant(batch=8),
     "all": variant(mode="reduce-overhead", cat=False, fused=True),
 }

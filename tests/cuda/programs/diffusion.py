@@ -82,6 +82,7 @@ def build(
     channels_last: bool = False,
     fused: bool = False,
     tf32: bool = False,
+    graph: bool = False,
     dtype: torch.dtype = torch.float32,
     wrap: Any = None,
 ) -> turns.Step:
@@ -91,7 +92,7 @@ def build(
     time = torch.randn(BATCH, EMBEDDING, device=device, dtype=dtype)
     if channels_last:
         model, x = model.to(memory_format=torch.channels_last), x.to(memory_format=torch.channels_last)
-    if wrap is None:
+    if wrap is None and not graph:
         turns.mark_modules(model, 3)
     called = model if wrap is None else wrap(model)
 
@@ -100,7 +101,7 @@ def build(
         torch.backends.cuda.matmul.allow_tf32 = tf32
         called(x, time)
 
-    return step
+    return turns.captured(step) if graph else step
 
 
 variant = partial(turns.variant, build)
@@ -112,6 +113,7 @@ VARIANTS = {
     "fp16": variant(dtype=torch.float16),
     "fused_attention": variant(fused=True),
     "compiled": variant(inductor=True),
+    "graph": variant(graph=True),
     "all": variant(inductor=True, channels_last=True, fused=True, dtype=torch.float16),
 }
 

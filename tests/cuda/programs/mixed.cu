@@ -6,7 +6,7 @@
 
 #include "app.cuh"
 
-constexpr int ROWS = 1 << 18, PER_ROW = 32, ITERATIONS = 6, BLOCK = 256, PARTIAL = 1024, BINS = 64;
+constexpr int ROWS = 1 << 18, PER_ROW = 32, ITERATIONS = 2, BLOCK = 256, PARTIAL = 1024, BINS = 64;
 
 struct Matrix {
   const int *starts, *columns;

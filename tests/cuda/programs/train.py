@@ -86,18 +86,23 @@ def build(
     fused: bool = False,
     foreach: bool = False,
     attention: bool = False,
+    graph: bool = False,
     wrap: Any = None,
 ) -> turns.Step:
     """One training step on random tokens."""
     model = Model(vocabulary).to(device)
     for block in model.blocks:
         block.attention.fused = attention
-    if wrap is None:
+    if wrap is None and not graph:
         turns.mark_modules(model, 3)
     called = model if wrap is None else wrap(model)
     # A loop over the parameters, as before torch 2.0, with sharded parameters, and in optimisers people write.
     optimizer = torch.optim.AdamW(
-        model.parameters(), lr=1e-4, foreach=foreach and not fused, fused=fused and device == "cuda"
+        model.parameters(),
+        lr=1e-4,
+        foreach=foreach and not fused,
+        fused=fused and device == "cuda",
+        capturable=graph and device == "cuda",
     )
     tokens = torch.randint(0, VOCABULARY, (BATCH, TOKENS), device=device)
     targets = torch.randint(0, VOCABULARY, (BATCH, TOKENS), device=device)
@@ -112,7 +117,7 @@ def build(
             optimizer.step()
             optimizer.zero_grad(set_to_none=True)
 
-    return step
+    return turns.captured(step) if graph else step
 
 
 variant = partial(turns.variant, build)
@@ -128,6 +133,7 @@ VARIANTS = {
     "compiled": variant(inductor=True),
     "tf32_padded": variant(tf32=True, vocabulary=PADDED),
     "all": variant(inductor=True, tf32=True, fused=True, attention=True, vocabulary=PADDED),
+    "graph": variant(graph=True),
 }
 
 if __name__ == "__main__":

@@ -95,6 +95,7 @@ def softmax_rows(x, out, width, BLOCK: tl.constexpr):
 def build(
     device: str, *, tile: tuple[int, int, int] = (64, 64, 32), warps: int = 4, stages: int = 1,
     block: int = 128, whole_rows: bool = False, fuse: bool = False, softmax_warps: int = 1,
+    graph: bool = False,
 ) -> turns.Step:  # fmt: skip
     """One pass over random values."""
     half: dict[str, Any] = {"device": device, "dtype": torch.float16}
@@ -127,7 +128,7 @@ def build(
         with turns.marked("softmax"):
             softmax_rows[(ROWS,)](active, out, OUT, BLOCK=OUT, num_warps=softmax_warps)
 
-    return step
+    return turns.captured(step) if graph else step
 
 
 def variant(**options: Any) -> turns.Build:
@@ -144,6 +145,7 @@ VARIANTS = {
     "larger_blocks": variant(block=1024),
     "norm_whole_rows": variant(whole_rows=True),
     "softmax_warps": variant(softmax_warps=8),
+    "graph": variant(graph=True),
     "all": variant(**BEST, fuse=True, block=1024, whole_rows=True, softmax_warps=8),
 }
 

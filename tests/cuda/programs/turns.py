@@ -84,6 +84,23 @@ def compiled(build: Build, **how: Any) -> Build:
     return made
 
 
+def captured(step: Step) -> Step:
+    """A step as one CUDA graph; itself without a GPU."""
+    if not torch.cuda.is_available():
+        return step
+    side = torch.cuda.Stream()
+    side.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(side):
+        for _ in range(WARM):
+            step()
+    torch.cuda.current_stream().wait_stream(side)
+    torch.cuda.synchronize()
+    recorded = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(recorded):
+        step()
+    return recorded.replay
+
+
 def variant(build: Build, inductor: bool = False, **options: Any) -> Build:
     """A program with these options, ``inductor``: through ``torch.compile``."""
     made = compiled(build) if inductor else build
@@ -174,11 +191,12 @@ def measure(
 def run_one(build: Build, device: str) -> None:
     """One step between profiler start and stop, after the warm-up."""
     torch.manual_seed(1)
-    step = build(device)
-    with turn():
+    with turn(together=True):
+        step = build(device)
         for _ in range(WARM):
             step()
         synchronize()
+    with turn():
         if torch.cuda.is_available():
             torch.cuda.profiler.start()
         with marked("step"):
