@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 
 from gemmprof import metrics
 from gemmprof.analysis.explanation.causes import CAUSES
+from gemmprof.analysis.explanation.causes.library_calls import about, as_tf32, is_fp32
 from gemmprof.analysis.explanation.causes.threads import MOSTLY_IDLE, SHORT_LAUNCH
 from gemmprof.analysis.explanation.demands.resources import loads
 from gemmprof.analysis.inputs.families import Family
@@ -64,7 +65,8 @@ _FUSED_OPTIMIZER = re.compile(
     r"Fused(?:Adam|Sgd|Adagrad)|fused_adam|multi_tensor_adam|AdamFunctor", re.IGNORECASE
 )
 _STEP = re.compile(r"addcdiv")
-_PLAIN_FP32 = re.compile(r"_ffma_|simt_sgemm|(?<![a-z])sgemm|f32f32_f32f32_f32_\w*gemm(?!.*tensor)")
+# Of the time in which the multiprocessors work, what TF32 saves where no product like it was timed: about, least, most.
+TENSOR_CORES = (0.7, 0.5, 0.85)
 # Share of the tensor cores' rate below which an own product is far from tuned, and what tuned ones reach: about, at the
 # least, at most (cuBLAS on squares of 1,024 to 8,192; see the recorded ladders).
 SLOW_PRODUCT, TUNED_PRODUCT = 0.4, (0.62, 0.4, 0.75)
@@ -426,13 +428,14 @@ def _products(known: Launches) -> Iterator[_Draft]:
 
 def _precision(known: Launches) -> Iterator[_Draft]:
     """Libraries' products in FP32 without tensor cores, known by their names."""
-    gains = {
-        at: Gain(0.7 * busy, 0.5 * busy, 0.85 * busy)
-        for at, profile in enumerate(known.profiles)
-        if not known.owners[at].editable
-        and _PLAIN_FP32.search(profile.name)
-        and (busy := known.sums.times[at] - known.launching(at))
-    }
+    gains = {}
+    for at, profile in enumerate(known.profiles):
+        if not known.owners[at].editable and is_fp32(profile.name):
+            timed, time = as_tf32(profile), known.sums.times[at]
+            of, shares = (time, about(timed)) if timed else (time - known.launching(at), TENSOR_CORES)
+            # What it moves it moves with tensor cores, too.
+            moving = next((load.share for load in loads(profile) if load.resource.key == "dram"), 0.0)
+            gains[at] = Gain(*(max(0.0, min(of * share, time * (1.0 - moving))) for share in shares))
     if gains:
         yield _Draft(
             "precision",

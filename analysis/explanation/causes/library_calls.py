@@ -12,10 +12,12 @@ import re
 import statistics
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 
+from gemmprof import metrics
 from gemmprof.analysis.explanation.candidate import Candidate, Variant, derived
+from gemmprof.analysis.explanation.demands.resources import loads
 from gemmprof.analysis.explanation.demands.time_model import Fix
 from gemmprof.analysis.explanation.demands.work import Work
 from gemmprof.analysis.inputs.owners import owner_of
@@ -26,8 +28,14 @@ TIMES = Path(__file__).with_name("cublas.json")
 WHOLE = {"bf16": 8, "fp16": 8, "tf32": 4}
 # Timed products whose time is within this factor of a launch's are like it; of fewer no size is said.
 NEAR, ENOUGH = 3.0, 5
+# Of the DRAM bandwidth, by how much they may differ.
+ALIKE = 0.2
+_MOVED = (metrics.DRAM_READ_BYTES, metrics.DRAM_WRITE_BYTES)
 _ALIGN = re.compile(r"tensorop\w*?_align(\d)")
-_FP32 = re.compile(r"ffma|simt_sgemm|(?:volta|turing|ampere|maxwell|pascal)_sgemm_|sgemm_largek|magma_sgemm")
+# Products and convolutions of FP32 operands; cuDNN names some of FP16 operands after the FP32 they add up in.
+_FP32 = re.compile(
+    r"ffma|simt_sgemm|(?:volta|turing|ampere|maxwell|pascal)_sgemm_|sgemm_largek|magma_sgemm|convolve_sgemm(?:<|I)f"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +90,7 @@ class Card:
 @cache
 def cards() -> tuple[Card, ...]:
     """All that was recorded."""
-    found = json.loads(Path(__file__).with_name(TIMES.name).read_text(encoding="utf-8"))["cards"]
+    found = json.loads(TIMES.read_text(encoding="utf-8"))["cards"]
     return tuple(
         Card(
             one["name"], one["cublas"], one["torch"], one["date"], tuple(one["states"]),
@@ -127,12 +135,20 @@ def padded(card: Card) -> dict[tuple[str, int], list[tuple[float, float]]]:
 @cache
 def reduced(card: Card) -> list[tuple[float, float]]:
     """Microseconds of FP32 products, and what TF32 saves of them."""
+    return [(us, saved) for us, saved, _ in _reduced(card)]
+
+
+@cache
+def _reduced(card: Card) -> list[tuple[float, float, float]]:
+    """The same with the bytes that each moves at least in a microsecond: what is bound by memory gains less."""
     fast = {one.shape: one.us for one in card.products if one.type == "tf32" and one.call == "mm"}
-    return [
-        (one.us, 1.0 - fast[one.shape] / one.us)
+    slow = [
+        one
         for one in card.products
-        if one.type == "fp32" and one.call == "mm" and one.shape in fast and _FP32.search(one.kernels[0])
+        if one.type == "fp32" and one.call == "mm" and one.shape in fast and is_fp32(one.kernels[0])
     ]
+    moved = {one.shape: 4.0 * (m * k + k * n + m * n) for one in slow for m, n, k in (one.shape,)}
+    return [(one.us, 1.0 - fast[one.shape] / one.us, moved[one.shape] / one.us) for one in slow]
 
 
 def like(pairs: Sequence[tuple[float, float]], duration_ns: float | None) -> list[float]:
@@ -153,12 +169,36 @@ def without_padding(profile: KernelProfile) -> tuple[str, int] | None:
     return made_for if made_for is not None and made_for[1] < WHOLE.get(made_for[0], 1) else None
 
 
+@lru_cache(maxsize=4096)
+def is_fp32(name: str) -> bool:
+    """Whether a library's kernel multiplies FP32 operands on the FMA pipe, by its name."""
+    return bool(_FP32.search(name))
+
+
 def in_fp32(profile: KernelProfile) -> bool:
     """Whether it is a product of cuBLAS in FP32 on the FMA pipe."""
-    return owner_of(profile).key == "cublas" and bool(_FP32.search(profile.name))
+    return owner_of(profile).key == "cublas" and is_fp32(profile.name)
 
 
-def _known(savings: Sequence[float]) -> tuple[float, float, float]:
+def as_tf32(profile: KernelProfile) -> list[float]:
+    """What TF32 saves of a product of cuBLAS in FP32, of each timed one like it; [] where too few are.
+
+    Like it are those that take about as long and as much of the DRAM bandwidth, where the report says how much that is.
+    """
+    card = _card_of(profile)
+    if card is None or not in_fp32(profile):
+        return []
+    timed, time = _reduced(card), profile.number(metrics.DURATION)
+    most = max(rate for *_, rate in timed)
+    moved = [number for names in _MOVED if (number := profile.first_number(names)) is not None]
+    busy = next((load.busy for load in loads(profile) if load.resource.key == "dram"), None)
+    if busy is None and time and len(moved) == len(_MOVED):
+        busy = 1e3 * sum(moved) / time / most
+    alike = [(us, saved) for us, saved, rate in timed if busy is None or abs(rate / most - busy) <= ALIKE]
+    return like(alike, time)
+
+
+def about(savings: Sequence[float]) -> tuple[float, float, float]:
     """Median and the middle 80 %, as shares of the time."""
     ranked = sorted(savings)
     tenth = len(ranked) // 10
@@ -180,7 +220,7 @@ def unaligned_operands(work: Work) -> Iterator[Candidate]:
     type_, elements = made_for
     yield Candidate(
         cause="unaligned_operands",
-        variants=(Variant(f"multiples of {WHOLE[type_]}", Fix(), known=_known(savings)),),
+        variants=(Variant(f"multiples of {WHOLE[type_]}", Fix(), known=about(savings)),),
         change=(
             f"Pad the rows of the operands to multiples of {WHOLE[type_]} elements (N and K, or their leading "
             f"dimensions): cuBLAS chose a kernel for rows that are multiples of {elements}."
@@ -197,13 +237,12 @@ def fp32_products(work: Work) -> Iterator[Candidate]:
     Fixed: it is computed as TF32. What that saves was timed on an H200 and an H100; elsewhere the time model says it,
     where the report has instructions.
     """
-    card = _card_of(work.profile)
-    savings = like(reduced(card), work.duration) if card is not None and in_fp32(work.profile) else []
+    card, savings = _card_of(work.profile), as_tf32(work.profile)
     if card is None or not savings:
         return
     yield Candidate(
         cause="tensor_cores_idle",
-        variants=(Variant("TF32", Fix(), known=_known(savings), exact=False),),
+        variants=(Variant("TF32", Fix(), known=about(savings), exact=False),),
         change="Allow TF32.",
         evidence=(
             derived(f"products timed in FP32 and TF32 (cuBLAS {card.cublas}, {card.name})", len(savings)),

@@ -7,7 +7,15 @@ from dataclasses import replace
 import pytest
 from recorded_data import DATA, ROOT
 
-from gemmprof.analysis.explanation.causes.library_calls import alignment, cards, padded, reduced
+from gemmprof.analysis.explanation.causes.library_calls import (
+    about,
+    alignment,
+    as_tf32,
+    cards,
+    is_fp32,
+    padded,
+    reduced,
+)
 from gemmprof.analysis.explanation.engine import explain
 from gemmprof.analysis.reading.report import read_report
 from gemmprof.metrics import DURATION
@@ -15,6 +23,7 @@ from gemmprof.model import Explanation, KernelProfile
 
 ODD = "void cutlass::Kernel2<cutlass_80_tensorop_bf16_s16816gemm_bf16_128x256_64x3_tn_align2>(T1::Params)"
 EVEN = "nvjet_sm90_tst_256x128_64x4_1x2_h_bz_coopA_TNT"
+DRAM = "gpu__dram_throughput.avg.pct_of_peak_sustained_elapsed"
 FP32 = "sm80_xmma_gemm_f32f32_f32f32_f32_tn_n_tilesize128x128x8_ffma_aligna4_alignc4"
 
 
@@ -73,6 +82,35 @@ def test_a_report_with_no_more_than_a_name_and_a_time(sparse: KernelProfile) -> 
     assert [(one.cause, one.variants[0].same_arithmetic) for one in other.other_arithmetic] == [
         ("tensor_cores_idle", False)
     ]
+
+
+@pytest.mark.parametrize("dram", ["share", "bytes"])
+def test_tf32_saves_less_of_a_product_that_waits_for_memory(sparse: KernelProfile, dram: str) -> None:
+    """Products of 60 us on an H100, of 3 TB a second: of 4,096 rows and one of 64 rows by a matrix of 64 MB."""
+    saved = []
+    for busy in (95.0, 45.0):
+        said = (
+            {DRAM: busy}
+            if dram == "share"
+            else {"dram__bytes_read.sum": busy * 60e3 * 30, "dram__bytes_write.sum": 0.0}
+        )
+        profile = replace(sparse, name=FP32, metrics={DURATION: 60e3, **said})
+        found = explain(profile).other_arithmetic
+        timed = as_tf32(profile)
+        assert [one.saves for one in found] == [pytest.approx(about(timed)[0])]
+        saved.append(found[0].saves)
+    assert saved[0] < 0.5 < 0.6 < saved[1]
+
+
+def test_fp32_is_told_from_the_operands() -> None:
+    """cuDNN names convolutions of FP16 after the FP32 in which they add up."""
+    assert is_fp32(FP32)
+    assert is_fp32(
+        "void implicit_convolve_sgemm<float, float, 128, 5, 5, 3, 3, 3, 1, false, true, true>(int)"
+    )
+    assert is_fp32("_ZN5cudnn6detail23implicit_convolve_sgemmIffLi512ELi6ELi8EEvv")
+    assert not is_fp32("void cudnn::detail::implicit_convolve_sgemm<__half, __half, int=1024>(int)")
+    assert not is_fp32(ODD)
 
 
 @pytest.mark.parametrize(("name", "microseconds"), [(ODD, 1.0), (FP32, 2.0), (ODD, 1e6)])
