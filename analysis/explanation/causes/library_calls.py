@@ -28,8 +28,8 @@ TIMES = Path(__file__).with_name("cublas.json")
 WHOLE = {"bf16": 8, "fp16": 8, "tf32": 4}
 # Timed products whose time is within this factor of a launch's are like it; of fewer no size is said.
 NEAR, ENOUGH = 3.0, 5
-# Of the DRAM bandwidth, by how much they may differ.
-ALIKE = 0.2
+# Bytes from DRAM a second, within this factor.
+ALIKE = 2.0
 _MOVED = (metrics.DRAM_READ_BYTES, metrics.DRAM_WRITE_BYTES)
 _ALIGN = re.compile(r"tensorop\w*?_align(\d)")
 # Products and convolutions of FP32 operands; cuDNN names some of FP16 operands after the FP32 they add up in.
@@ -183,19 +183,31 @@ def in_fp32(profile: KernelProfile) -> bool:
 def as_tf32(profile: KernelProfile) -> list[float]:
     """What TF32 saves of a product of cuBLAS in FP32, of each timed one like it; [] where too few are.
 
-    Like it are those that take about as long and as much of the DRAM bandwidth, where the report says how much that is.
+    Like it are those that take about as long and move about as much from DRAM, where the report says how much that is.
     """
     card = _card_of(profile)
     if card is None or not in_fp32(profile):
         return []
-    timed, time = _reduced(card), profile.number(metrics.DURATION)
-    most = max(rate for *_, rate in timed)
-    moved = [number for names in _MOVED if (number := profile.first_number(names)) is not None]
-    busy = next((load.busy for load in loads(profile) if load.resource.key == "dram"), None)
-    if busy is None and time and len(moved) == len(_MOVED):
-        busy = 1e3 * sum(moved) / time / most
-    alike = [(us, saved) for us, saved, rate in timed if busy is None or abs(rate / most - busy) <= ALIKE]
+    time, moved = profile.number(metrics.DURATION), _bytes(profile)
+    alike = [
+        (us, saved)
+        for us, saved, rate in _reduced(card)
+        if not (time and moved) or rate / ALIKE <= 1e3 * moved / time <= rate * ALIKE
+    ]
     return like(alike, time)
+
+
+def _bytes(profile: KernelProfile) -> float | None:
+    """What a launch moves to and from DRAM; None where nothing tells."""
+    found = [number for names in _MOVED if (number := profile.first_number(names)) is not None]
+    if len(found) == len(_MOVED):
+        return sum(found)
+    busy = next((load.busy for load in loads(profile) if load.resource.key == "dram"), None)
+    clock, bits = profile.device.max_memory_clock_hz, profile.device.memory_bus_bits
+    time = profile.number(metrics.DURATION)
+    if busy is None or not (clock and bits and time):
+        return None
+    return busy * 2 * clock * bits / 8 * time / 1e9
 
 
 def about(savings: Sequence[float]) -> tuple[float, float, float]:
