@@ -464,10 +464,10 @@ def _select(reports: Sequence[_Report], selection: Selection) -> _Chosen:
     return _Chosen(chosen, known)
 
 
-def _listing(path: Path) -> list[KernelProfile]:
-    """The launches of a report with their single values alone."""
+def _listing(path: Path, only: Collection[int] | None = None) -> list[KernelProfile]:
+    """The launches of a report (None: all) with their single values alone."""
     with ReportReader(path) as reader:
-        return list(reader.profiles(instances=False, rules=False))
+        return list(reader.profiles(instances=False, rules=False, only=only))
 
 
 def _stage_names(run: Run, report: str, profiles: Sequence[KernelProfile]) -> dict[int, str]:
@@ -556,7 +556,7 @@ def _read_lot(
     if listed:
         from gemmprof.analysis.kernel_analysis import analyse
 
-        return [analyse(profile) for profile in _listing(path) if only is None or profile.index in only]
+        return [analyse(profile) for profile in _listing(path, only)]
     analysed = list(_analysed(path, source=source, only=only, many=many))
     if explained:
         for analysis in analysed:

@@ -93,7 +93,7 @@ def load_side(
     for kernels_of in each(_of_report, [(report, only, each_launch) for report, only in reports.items()]):
         try:
             parts.append(kernels_of())
-        except GemmprofError as error:
+        except ReportError as error:
             failed.append(error)
     if failed and not parts:
         raise failed[0]

@@ -11,7 +11,7 @@ says what that is.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from gemmprof import metrics as m
@@ -63,30 +63,34 @@ class Order:
 
     def doubts(self, result: Result, item: Item) -> tuple[str, ...]:
         """What is wrong with the place of this launch, and with the report around it."""
-        found = list(self._report_doubts(result, item))
-        # Each process counts its calls, and two may be profiled at a time.
-        thread = (item.process, result.thread)
-        last = self._calls.get(thread)
-        if result.call is not None:
-            if last is not None and result.call <= last:
-                again = result.call == last
-                found.append(
-                    "this launch stands in the report twice"
-                    if again
-                    else "this launch stands behind a later one: launches of the report were moved or doubled"
-                )
-            self._calls[thread] = max(result.call, last or 0)
-        if result.created is not None:
-            latest = self._created.get(item.process, 0)
-            if result.created < latest:
-                found.append("it was profiled before the launch that stands before it")
-            self._created[item.process] = max(latest, result.created)
+        found = [
+            *self._report_doubts(result, item),
+            *self.follow(item.process, result.thread, result.call, result.created),
+        ]
         before = self._sources.get(item.start)
         if before and item.kind == "kernel" and result.source_reference not in before:
             found.append(
                 "the code before it in the report belongs to another launch: launches are missing or moved"
             )
         return tuple(found)
+
+    def follow(self, process: int, thread: int, call: int | None, created: int | None) -> Iterator[str]:
+        """Go on to the next launch, of which no more than this is known; what is wrong with its place."""
+        # Each process counts its calls, and two may be profiled at a time.
+        last = self._calls.get((process, thread))
+        if call is not None:
+            self._calls[process, thread] = max(call, last or 0)
+            if last is not None and call <= last:
+                yield (
+                    "this launch stands in the report twice"
+                    if call == last
+                    else "this launch stands behind a later one: launches of the report were moved or doubled"
+                )
+        if created is not None:
+            latest = self._created.get(process, 0)
+            self._created[process] = max(latest, created)
+            if created < latest:
+                yield "it was profiled before the launch that stands before it"
 
     def _report_doubts(self, result: Result, item: Item) -> Iterable[str]:
         """What is wrong with the report around a launch, as far as it concerns the launch's process."""

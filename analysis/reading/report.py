@@ -13,7 +13,7 @@ import os
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 
 from gemmprof import metrics as m
@@ -22,7 +22,7 @@ from gemmprof.analysis.reading.context import session_details
 from gemmprof.analysis.reading.doubts import Order, Values
 from gemmprof.analysis.reading.frame import Frame, open_frame
 from gemmprof.analysis.reading.lookup import Lookup
-from gemmprof.analysis.reading.messages import Result, ResultDecoder, source_reference
+from gemmprof.analysis.reading.messages import Result, ResultDecoder, place_of, source_reference, undecoded
 from gemmprof.analysis.reading.unpack import damaged
 from gemmprof.base.errors import GemmprofError, ReportError
 from gemmprof.model import KernelProfile, SessionDetails, Source
@@ -208,6 +208,8 @@ class ReportReader:
             for index, item in wanted
         )
         for index, item in wanted:
+            if only is not None and index and index - 1 not in only:
+                self._follow(order, self.frame.workloads[index - 1])
             try:
                 result = next(results)
             except WireError as error:
@@ -219,6 +221,12 @@ class ReportReader:
                 *values.doubts(result.profile),
             )
             yield replace(result, profile=replace(result.profile, doubts=found)) if found else result, item
+
+    def _follow(self, order: Order, item: Item) -> None:
+        """Pass by a launch that nobody asked for: the one behind it may stand in the report twice."""
+        with suppress(WireError):  # who reads it says what is wrong with it
+            message = undecoded(self.frame.read(item.start, item.end), item.kind)
+            deque(order.follow(item.process, *place_of(message)), maxlen=0)
 
 
 def code_digests(profiles: Iterable[KernelProfile]) -> dict[tuple[str, int], str]:

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import BinaryIO, cast
 
 from gemmprof.base import system
-from gemmprof.base.errors import ReportError
+from gemmprof.base.errors import ReportError, UnreachableError
 from gemmprof.base.foreign_files import (
     RefusedFileError,
     UnpackError,
@@ -154,7 +154,7 @@ def _open_regular(path: Path) -> BinaryIO:
             f"{path} {error.strerror}, not a report", remedies=["name a .ncu-rep file"]
         ) from None
     except OSError as error:
-        raise ReportError(f"{path} cannot be read", found=str(error)) from error
+        raise UnreachableError.of(path, f"{path} cannot be read", found=str(error)) from error
 
 
 def _foreign(path: Path, head: bytes, where: str = "") -> ReportError:
@@ -201,7 +201,8 @@ def _decompress(path: Path, packed: BinaryIO, limit: int) -> BinaryIO:
     except OSError as error:
         out.close()
         full = error.errno in (errno.ENOSPC, errno.EDQUOT)
-        raise ReportError(
+        raise UnreachableError.of(
+            path,
             f"{path} cannot be unpacked",
             found=str(error),
             remedies=[f"free space in {tempfile.gettempdir()}, or set TMPDIR to a folder with more"]
@@ -213,8 +214,8 @@ def _decompress(path: Path, packed: BinaryIO, limit: int) -> BinaryIO:
         raise
 
 
-def no_such_file(path: str | os.PathLike[str]) -> ReportError:
+def no_such_file(path: str | os.PathLike[str]) -> UnreachableError:
     """What to say of a name that stands for nothing."""
-    return ReportError(
-        f"there is no file {path}", remedies=["check the name; the shell expands ~ only unquoted"]
+    return UnreachableError.of(
+        path, f"there is no file {path}", remedies=["check the name; the shell expands ~ only unquoted"]
     )

@@ -81,13 +81,13 @@ def chosen_cluster(options: argparse.Namespace, *, gpu: bool) -> str | Jobs | No
 
 @contextmanager
 def read_elsewhere(options: argparse.Namespace) -> Iterator[None]:
-    """Have a command's reports read where its options say.
+    """Have the reports of a command that `add_reading_place_arguments` was called for read where its options say.
 
     Raises:
         UsageError: options that do not go together.
         DeviceError: no cluster, or no worker.
     """
-    where = chosen_cluster(options, gpu=False) if getattr(options, "reads_on_a_cluster", False) else None
+    where = chosen_cluster(options, gpu=False)
     if where is None:
         yield
         return

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, TypeVar
 
 from gemmprof.arguments import cluster_options
-from gemmprof.base.errors import DeviceError, UsageError
+from gemmprof.base.errors import UsageError
 from gemmprof.gpu.dtypes import element_type
 from gemmprof.kernels import catalog
 from gemmprof.model import Ladder
@@ -102,8 +102,9 @@ def on_site(options: argparse.Namespace, progress: Progress, work: Callable[[Sit
 
     Raises:
         SchedulerGone: none does within ``--wait``.
+        DeviceError: it answers, and the work cannot be done there.
     """
-    from gemmprof.profiler.cluster.connection import SchedulerGone
+    from gemmprof.profiler.cluster.connection import NoScheduler, SchedulerGone
 
     gone: SchedulerGone | None = None
     end = 0.0
@@ -114,7 +115,7 @@ def on_site(options: argparse.Namespace, progress: Progress, work: Callable[[Sit
         except SchedulerGone as error:
             gone, end = error, time.monotonic() + options.wait
             progress.note(f"{error.message}; waiting for it, {options.wait} s at most")
-        except DeviceError:
+        except NoScheduler:
             if gone is None:
                 raise
         if time.monotonic() >= end:

@@ -41,6 +41,25 @@ class ReportError(GemmprofError):
     """A report file that is missing, damaged, truncated, empty or of another kind."""
 
 
+class UnreachableError(ReportError):
+    """The file system did not give a report to this machine: no defect of the report's, and maybe not so elsewhere.
+
+    Attributes:
+        path: its name.
+    """
+
+    path = ""
+
+    @classmethod
+    def of(
+        cls, path: object, message: str, *, found: str = "", remedies: Sequence[str] = ()
+    ) -> UnreachableError:
+        """The error for a file; it travels between processes, which know of the message alone."""
+        error = cls(message, found=found, remedies=remedies)
+        error.path = str(path)
+        return error
+
+
 class RunError(GemmprofError):
     """A run directory that is missing, of another format version, or damaged."""
 

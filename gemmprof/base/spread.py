@@ -11,6 +11,8 @@ from functools import partial
 from itertools import islice
 from typing import Any, Protocol, TypeVar
 
+from gemmprof.base.errors import DeviceError
+
 Item = TypeVar("Item")
 Made = TypeVar("Made")
 
@@ -48,6 +50,17 @@ def batched(items: Iterable[Item], size: int) -> Iterator[tuple[Item, ...]]:
     rest = iter(items)
     while batch := tuple(islice(rest, size)):
         yield batch
+
+
+def unseen(path: object, why: object = "") -> DeviceError:
+    """The error where another machine does not have what this one has."""
+    return DeviceError(
+        f"a worker of the cluster does not see {path}, which is here",
+        found=str(why),
+        remedies=[
+            "workers read and write the files themselves: name folders that all machines share under one path"
+        ],
+    )
 
 
 def is_elsewhere() -> bool:

@@ -136,6 +136,8 @@ def run(options: argparse.Namespace) -> int:
     directory = run_directory(options)
     resume = options.resume is not None
     older = load_run(directory) if resume else None
+    # What this command began it goes on with, once a scheduler is there again; somebody's older run it leaves alone.
+    begun_here = not (directory / "run.json").exists()
     settings = settings_from(options, older)
     progress = progress_on(
         console(stderr=True), bars=sys.stderr.isatty() and not options.json, quiet=options.json
@@ -146,7 +148,7 @@ def run(options: argparse.Namespace) -> int:
                 options,
                 progress,
                 lambda site, again: collect(
-                    settings, directory, resume=resume or again, progress=progress, site=site
+                    settings, directory, resume=resume or (again and begun_here), progress=progress, site=site
                 ),
             )
     except (Interrupted, KeyboardInterrupt):

@@ -20,7 +20,7 @@ from gemmprof.arguments.ladder_options import (
     add_place_arguments,
     add_type_arguments,
     chosen_ladder,
-    chosen_site,
+    on_site,
 )
 from gemmprof.base.errors import UsageError
 from gemmprof.kernels.catalog import stage_variants
@@ -92,11 +92,9 @@ def run(options: argparse.Namespace) -> int:
     )
     search = Search(variant, problems, limit=options.limit, jobs=max(1, options.jobs), seed=options.seed)
     bars = sys.stderr.isatty() and not options.json
-    with (
-        BarProgress(console(stderr=True)) if bars else PlainProgress(quiet=options.json) as progress,
-        chosen_site(options, progress) as site,
-    ):
-        result = tune(search, progress, site)
+    with BarProgress(console(stderr=True)) if bars else PlainProgress(quiet=options.json) as progress:
+        # What was searched before the scheduler went away is kept, and found by the search that begins anew.
+        result = on_site(options, progress, lambda site, _: tune(search, progress, site))
     if options.json:
         print_json(result)
     else:

@@ -67,7 +67,7 @@ def cluster_site(
     """
     with connected(where, wait=wait, progress=progress) as client:
         end, told = time.monotonic() + wait, False
-        while not (workers := gpu_workers(client)):
+        while not gpu_workers(client):
             if time.monotonic() > end:
                 raise no_workers(wait, list(client.scheduler_info(n_workers=-1)["workers"]))
             if not told:
@@ -75,8 +75,10 @@ def cluster_site(
                 told = True
             time.sleep(POLL_SECONDS)
         site = ClusterSite(client, wait)
-        yield site
-        if workers:
+        try:
+            yield site
+        finally:
+            # Also where the command failed: children on the workers would keep their GPUs' memory.
             bounded(lambda: client.run(remote.close, on_error="ignore"))
             bounded(lambda: client.unregister_worker_plugin(remote.Ending(site.command).name))
 

@@ -37,7 +37,7 @@ TASK_SECONDS = (
     3600.0  # what a task may take that has no limit of its own: to build the extension takes minutes
 )
 
-ANSWER_SECONDS = 5.0  # how long workers are waited for that are asked something beside their tasks
+ANSWER_SECONDS = 5.0  # how long workers are waited for that are told something beside their tasks
 
 START_WORKER = f"dask worker ADDRESS --nthreads 4 --resources {RESOURCE}=1"
 
@@ -174,7 +174,7 @@ def _client(address: Any, wait: float, progress: Progress) -> Iterator[Client]:
         with no_collection():
             client = Client(listens, timeout=CONNECT_SECONDS, set_as_default=False, name="gemmprof")
     except (OSError, TimeoutError, ValueError) as error:
-        raise DeviceError(
+        raise NoScheduler(
             f"no Dask scheduler answers at {address}",
             found=str(error).splitlines()[0] if str(error) else type(error).__name__,
             remedies=["start one: dask scheduler (it prints its address), then on each GPU: " + START_WORKER],
@@ -307,6 +307,10 @@ def _made(kind: Callable[..., Any], arguments: Mapping[str, Any], jobs: Jobs) ->
                 value.close()
 
 
+class NoScheduler(DeviceError):
+    """Nobody answers where a scheduler should be."""
+
+
 class SchedulerGone(DeviceError):
     """The scheduler went away, or the way to it."""
 
@@ -348,21 +352,19 @@ def gpu_workers(client: Client) -> dict[str, Mapping[str, Any]]:
     }
 
 
-def bounded(call: Callable[[], Any], seconds: float = ANSWER_SECONDS) -> Any:
-    """What a call returns that asks the cluster something beside its tasks; None where it takes longer or goes wrong.
+def bounded(call: Callable[[], Any]) -> None:
+    """Tell the cluster something beside its tasks, whether it hears that or not.
 
     A worker that was stopped (SIGSTOP, a machine that swaps) would be waited for until the scheduler gives it up.
     """
-    found: list[Any] = []
 
-    def ask() -> None:
+    def tell() -> None:
         with suppress(Exception):
-            found.append(call())
+            call()
 
-    thread = threading.Thread(target=ask, daemon=True)
+    thread = threading.Thread(target=tell, daemon=True)
     thread.start()
-    thread.join(seconds)
-    return next(iter(found), None)
+    thread.join(ANSWER_SECONDS)
 
 
 class ResultLost(Exception):

@@ -18,13 +18,15 @@ from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from weakref import WeakSet
 
 import gemmprof
-from gemmprof.base.errors import DeviceError, ReportError
+from gemmprof.base.errors import DeviceError, ReportError, UnreachableError
 from gemmprof.base.progress import Progress
-from gemmprof.base.spread import elsewhere
+from gemmprof.base.spread import elsewhere, unseen
 from gemmprof.profiler.cluster.connection import (
     Jobs,
+    NoScheduler,
     ResultLost,
     SchedulerGone,
     connected,
@@ -64,7 +66,7 @@ def do(
 
     Raises:
         OtherCode: it would be another job here.
-        ReportError: the folder is not there.
+        DeviceError: the folder is not there.
     """
     if code != code_digest():
         raise OtherCode(f"gemmprof {gemmprof.__version__}")
@@ -73,13 +75,7 @@ def do(
             there = chdir(folder)
             there.__enter__()
         except OSError as error:
-            raise ReportError(
-                f"a worker of the cluster does not see {folder}",
-                found=str(error),
-                remedies=[
-                    "workers read the files themselves: the folder must be on storage that all machines share"
-                ],
-            ) from None
+            raise unseen(folder, error) from None
         try:
             return job(*common, *arguments)
         finally:
@@ -98,13 +94,22 @@ def reading_on(where: str | Jobs, *, wait: float, progress: Progress) -> Iterato
         UsageError: the extra is not installed, or an option is not known.
         DeviceError: nobody answers, no worker comes, or workers have another gemmprof than this.
     """
-    with Readers(where, wait, progress) as readers, elsewhere(readers):
-        yield
+    readers = Readers(where, wait, progress)
+    try:
+        readers.connect()
+        with elsewhere(readers):
+            yield
+    finally:
+        readers.close()
 
 
-@dataclass(slots=True, eq=False)
+def _same(common: tuple[Any, ...]) -> tuple[Any, ...]:
+    return common
+
+
+@dataclass(slots=True, eq=False, weakref_slot=True)
 class _Asked:
-    """A job on its way: Dask's future, and how often it was begun."""
+    """A job on its way: Dask's future, and how often it was begun. Once nobody waits for it, Dask forgets it."""
 
     job: Callable[..., Any]
     common: tuple[Any, ...]
@@ -122,15 +127,11 @@ class Readers:
         self._folder = os.fspath(Path.cwd())
         self._stack = ExitStack()
         self._client: Client | None = None
-        self._asked: dict[_Asked, None] = {}
+        self._asked: WeakSet[_Asked] = WeakSet()
         self._common: tuple[tuple[Any, ...], Any] | None = None
 
-    def __enter__(self) -> Readers:
-        self._connect()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._asked.clear()
+    def close(self) -> None:
+        """Leave the cluster; workers that were started for this end."""
         self._stack.close()
 
     def do(
@@ -139,19 +140,13 @@ class Readers:
         """As `gemmprof.base.spread.each`: a few jobs a worker are on their way, the others wait here."""
         rest = iter(inputs)
         ahead: deque[_Asked] = deque()
-        try:
-            while True:
-                width = max(FEWEST_AHEAD, AHEAD * sum(self._threads().values()))
-                for arguments in islice(rest, max(0, width - len(ahead))):
-                    ahead.append(self._ask(_Asked(job, common, arguments)))
-                if not ahead:
-                    return
-                yield partial(self._answer, ahead.popleft())
-        finally:
-            for asked in ahead:
-                self._asked.pop(asked, None)
-                with suppress(Exception):
-                    asked.task.cancel()
+        while True:
+            width = max(FEWEST_AHEAD, AHEAD * sum(self._threads().values()))
+            for arguments in islice(rest, max(0, width - len(ahead))):
+                ahead.append(self._ask(_Asked(job, common, arguments)))
+            if not ahead:
+                return
+            yield partial(self._answer, ahead.popleft())
 
     def _threads(self) -> dict[str, int]:
         try:
@@ -161,7 +156,7 @@ class Readers:
             return {}
 
     def _ask(self, asked: _Asked) -> _Asked:
-        self._asked[asked] = None
+        self._asked.add(asked)
         asked.tries += 1
         asked.done = threading.Event()
         try:
@@ -181,50 +176,51 @@ class Readers:
         return asked
 
     def _sent(self, common: tuple[Any, ...]) -> Any:
-        """What is common to many jobs: sent to the workers once."""
+        """What is common to many jobs: the result of a task, which Dask hands on, and makes again where it is lost."""
         if not common:
             return common
         assert self._client is not None
         if self._common is None or self._common[0] is not common:
-            self._common = common, self._client.scatter([common], broadcast=True, hash=False)[0]
+            self._common = common, self._client.submit(_same, common, pure=False)
         return self._common[1]
 
     def _answer(self, asked: _Asked) -> Any:
         """What the job returned or raised, whoever is lost meanwhile.
 
         Raises:
-            DeviceError: there is no worker for too long, or a job does not end.
+            DeviceError: there is no worker for too long, a job does not end, or a worker does not see a file.
+            ReportError: also: its workers are killed, one after the other.
         """
         while True:
             try:
                 self._await(asked)
-                answer = result_of(asked.task, RESULT_SECONDS)
+                return result_of(asked.task, RESULT_SECONDS)
             except (ResultLost, CancelledError, OSError) as error:
                 if isinstance(error, OSError) and self._is_connected():
-                    self._forget(asked)
                     raise  # the job's own
                 self._renew(asked)
             except OtherCode as error:
                 raise other_code([f"{asked.task.key}: {error}"]) from None
+            except UnreachableError as error:
+                raise unseen(error.path, error) if os.access(error.path, os.R_OK) else error from None
             except Exception as error:
                 # Dask gives a job up that took three workers along; where they are killed at random, it did not.
                 if type(error).__name__ != "KilledWorker":
-                    self._forget(asked)
                     raise
-                if asked.tries >= TRIES:
-                    self._forget(asked)
-                    raise ReportError(
-                        "the workers that read it were killed, one after the other",
-                        found=f"{asked.tries} times; out of memory, probably",
-                    ) from None
-                self._ask(asked)
-            else:
-                self._forget(asked)
-                return answer
+                self._again(asked)
 
-    def _forget(self, asked: _Asked) -> None:
-        self._asked.pop(asked, None)
-        asked.task = None
+    def _again(self, asked: _Asked) -> None:
+        """Have a job done that was begun before.
+
+        Raises:
+            ReportError: it was begun too often.
+        """
+        if asked.tries >= TRIES:
+            raise ReportError(
+                "the workers that read it were killed, one after the other",
+                found=f"{asked.tries} times; out of memory, probably",
+            )
+        self._ask(asked)
 
     def _await(self, asked: _Asked) -> None:
         """Until the task ended.
@@ -255,15 +251,16 @@ class Readers:
         """Ask again for what is lost; where the scheduler is gone, for everything, once it is there again."""
         self._common = None  # maybe that is what was lost
         if self._is_connected():
-            self._ask(asked)
+            self._await_workers(time.monotonic() + self._wait)
+            self._again(asked)
             return
         self._progress.note(f"the cluster's scheduler is gone; waiting for it, {self._wait:.0f} s at most")
-        self._connect()
+        self.connect()
         for waiting in list(self._asked):
             waiting.tries = 0
             self._ask(waiting)
 
-    def _connect(self) -> None:
+    def connect(self) -> None:
         """A client, and at least one worker.
 
         Raises:
@@ -281,21 +278,29 @@ class Readers:
                     connected(self._where, wait=self._wait, progress=self._progress)
                 )
                 break
-            except DeviceError as error:
+            except NoScheduler as error:
                 if not again:
                     raise
                 if time.monotonic() > end:
                     raise SchedulerGone(error.message) from error
                 time.sleep(POLL_SECONDS)
+        self._await_workers(end)
+        self._refuse_others()
+
+    def _await_workers(self, end: float) -> None:
+        """Until there is a worker.
+
+        Raises:
+            DeviceError: none came in time.
+        """
         told = False
-        while not self._threads():
+        while self._is_connected() and not self._threads():
             if time.monotonic() > end:
                 raise no_readers(self._wait)
             if not told:
                 self._progress.note(f"waiting for a worker, {self._wait:.0f} s at most")
                 told = True
             time.sleep(POLL_SECONDS)
-        self._refuse_others()
 
     def _refuse_others(self) -> None:
         assert self._client is not None

@@ -27,7 +27,7 @@ from gemmprof.base.documents import Document, DocumentError, OtherFormatError, j
 from gemmprof.base.errors import GemmprofError, ReportError
 from gemmprof.base.foreign_files import LARGEST_DOCUMENT, open_lock, read_bytes
 from gemmprof.base.output import is_leftover, remove_leftovers
-from gemmprof.base.spread import each, is_elsewhere
+from gemmprof.base.spread import each, is_elsewhere, unseen
 from gemmprof.children.line_worker import LineWorker, WorkerError
 from gemmprof.children.watched import python_command
 from gemmprof.reports.dataset.rows import MODULE, write_part
@@ -176,7 +176,9 @@ def update(
         kept = len(manifest.reports) - sum(path in manifest.reports for path in todo)
         done = 0
         for states, part, answer in _read(folder, todo, explained=manifest.explained, processes=processes):
-            for path, (size, changed) in states.items():
+            for path, state in states.items():
+                # What the file system did not give is no report's own fault: it is asked for again next time.
+                size, changed = (-1, -1) if path in answer.get("unreachable", ()) else state
                 error = answer["errors"].get(path, "")
                 launches = int(answer["launches"].get(path, 0))
                 manifest.reports[path] = Entry(size, changed, "" if error else part, launches, error)
@@ -255,11 +257,11 @@ def _read_elsewhere(
                 yield from _read_elsewhere(folder, [[report] for report in batch], explained=explained)
                 continue
             answer = {"launches": {}, "errors": {batch[0]: str(error)}}
+        for report in answer.get("unreachable", ()):
+            if os.access(report, os.R_OK):
+                raise unseen(report, answer["errors"][report])
         if answer["launches"] and not (folder / "parts" / part).exists():
-            raise DatasetError(
-                f"a worker wrote to {folder}, which this machine does not see",
-                remedies=["name a folder that all machines share: export --format dataset -o FOLDER"],
-            )
+            raise unseen(folder, "what it wrote there is not here")
         yield batch, part, answer
 
 

@@ -22,7 +22,7 @@ from gemmprof.analysis.kernel_analysis import analyse
 from gemmprof.analysis.reading.report import ReportReader, few_collections
 from gemmprof.analysis.reading.unpack import no_such_file
 from gemmprof.analysis.session import has_counters, reports_of
-from gemmprof.base.errors import GemmprofError, ReportError
+from gemmprof.base.errors import GemmprofError, ReportError, UnreachableError
 from gemmprof.children.line_worker import serve
 from gemmprof.model import KernelProfile
 from gemmprof.reports.tables.files import without_pandas
@@ -45,17 +45,21 @@ def write_part(reports: Sequence[str], target: Path, *, explained: bool) -> dict
             in the cache).
 
     Returns:
-        ``launches`` by report, ``errors`` by report that could not be read, and the names of all ``metrics``.
+        ``launches`` by report, ``errors`` by report that could not be read, those of them that were ``unreachable`` for
+        this machine, whatever is in them, and the names of all ``metrics``.
     """
     pairs: list[tuple[pa.Table, pa.Table]] = []
     launches: dict[str, int] = {}
     errors: dict[str, str] = {}
+    unreachable: list[str] = []
     names: list[str] = []
     for report in reports:
         try:
             pair = _tables(report, explained=explained)
         except (ReportError, OSError) as error:
             errors[report] = str(error)
+            if not isinstance(error, ReportError) or isinstance(error, UnreachableError):
+                unreachable.append(report)
             continue
         pairs.append(pair)
         launches[report] = len(pair[0])
@@ -65,7 +69,7 @@ def write_part(reports: Sequence[str], target: Path, *, explained: bool) -> dict
         write_parquet(scalars, metrics_of(target), row_group=METRIC_ROWS, statistics=["metric"])
         write_parquet(pa.concat_tables([rows for rows, _ in pairs], promote_options="permissive"), target)
         names = pc.unique(scalars["metric"]).to_pylist()
-    return {"launches": launches, "errors": errors, "metrics": names}
+    return {"launches": launches, "errors": errors, "unreachable": unreachable, "metrics": names}
 
 
 def metrics_of(part: Path) -> Path:

@@ -8,10 +8,13 @@ from pathlib import Path
 import pytest
 
 from gemmprof import metrics
-from gemmprof.base.errors import UsageError
+from gemmprof.arguments import ladder_options
+from gemmprof.base.errors import DeviceError, UsageError
 from gemmprof.commands import collect as command
 from gemmprof.kernels.catalog import HALF, LADDERS, SINGLE
 from gemmprof.model import Problem, RunInfo, Stage, StageRecord
+from gemmprof.profiler import collect
+from gemmprof.profiler.cluster.connection import SchedulerGone
 from gemmprof.profiler.settings import LEAN, NCU_SETS, Settings, differences, select_stages
 from gemmprof.runs.directory import Run
 
@@ -256,3 +259,30 @@ def test_resume_without_a_run_is_an_error(tmp_path: Path, monkeypatch: pytest.Mo
     monkeypatch.setenv("GEMMPROF_RUNS", str(tmp_path))
     with pytest.raises(UsageError, match="no run in"):
         command.run_directory(parsed("--resume"))
+
+
+def goes(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> list[bool]:
+    """Whether each attempt of a collection continues a run, where a cluster's scheduler goes away during the first."""
+    attempts: list[bool] = []
+
+    def attempt(settings, directory: Path, *, resume: bool, **_) -> None:
+        attempts.append(resume)
+        if len(attempts) == 1:
+            raise SchedulerGone("killed")
+        raise DeviceError("no nvcc")
+
+    monkeypatch.setattr(collect, "collect", attempt)
+    with pytest.raises(DeviceError, match="no nvcc"):
+        command.run(parsed("--stage", "1", "--json", "--wait", "100", *arguments))
+    return attempts
+
+
+def test_after_a_scheduler_a_command_goes_on_with_its_own_run_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And what is wrong with the next cluster is said, not that there was another one before it."""
+    monkeypatch.setattr(ladder_options, "AGAIN_SECONDS", 0)
+    assert goes(monkeypatch, "-o", str(tmp_path / "new")) == [False, True]
+    (tmp_path / "older").mkdir()
+    (tmp_path / "older" / "run.json").write_text("{}")
+    assert goes(monkeypatch, "-o", str(tmp_path / "older")) == [False, False]

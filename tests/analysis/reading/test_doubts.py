@@ -69,6 +69,21 @@ def test_moved_and_doubled_blocks_are_seen_wherever_they_matter(
     assert seen > 3
 
 
+def test_a_doubled_launch_is_seen_where_it_is_asked_for_alone(tmp_path: Path) -> None:
+    """As a worker of a cluster does, which has some launches of a report."""
+    content = content_of("names_nvtx")
+    path = tmp_path / "changed.ncu-rep"
+    for number in range(25):
+        path.write_bytes(doubled_block(random.Random(number), content))
+        with ReportReader(path) as reader:
+            whole = [profile.doubts for profile in reader.profiles()]
+            alone = [p.doubts for index in range(len(reader)) for p in reader.profiles(only={index})]
+        assert alone == whole
+        if any("twice" in doubt for doubts in whole for doubt in doubts):
+            return
+    raise AssertionError("no launch was doubled")
+
+
 def launches_of(content: bytes) -> Iterator[int]:
     for number, part in enumerate(blocks(content)):
         size = struct.unpack_from("<I", part)[0] if number else 0

@@ -124,6 +124,18 @@ def test_a_collection_goes_on_with_the_scheduler_that_comes(farm, gpus: Path, tm
     assert all(result["verification"] and result["timing"] for result in document["results"])
 
 
+def test_a_search_goes_on_with_the_scheduler_that_comes(farm, gpus: Path, tmp_path: Path) -> None:
+    for gpu in (0, 1):
+        (gpus / f"GPU-{gpu}").write_text("slow")
+    arguments = ["--stage", "5", "--shape", "64", "--limit", "6"]
+    process = begin(farm, tmp_path, "tune", *arguments, "--wait", "100")
+    wait_until(lambda: answered(gpus) >= 1, process)
+    farm.kill_scheduler()
+    _, errors = process.communicate(timeout=200)
+    assert process.returncode == 0, errors
+    assert "the cluster's scheduler is gone; waiting for it" in errors and "Traceback" not in errors
+
+
 @pytest.mark.campaign
 def test_a_second_time_it_leaves_at_once(farm, gpus: Path, tmp_path: Path) -> None:
     for gpu in (0, 1):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import random
 import shutil
@@ -18,6 +19,10 @@ from recorded_data import DATA, ROOT
 
 pytest.importorskip("distributed")
 
+from gemmprof.base.errors import DeviceError
+from gemmprof.base.progress import Silent
+from gemmprof.base.spread import each
+from gemmprof.profiler.cluster.readers import reading_on
 
 ROUNDS = int(os.environ.get("GEMMPROF_KILLS", "10"))
 
@@ -219,6 +224,68 @@ def test_nobody_there_and_nothing_shared(scheduler, reports: Path, tmp_path: Pat
         assert process.communicate(timeout=200)[0] and process.returncode == 1
     finally:
         scheduler.revive()
+
+
+def test_a_file_that_only_the_command_has_is_named_as_that(scheduler, reports: Path) -> None:
+    with (DATA / "flaws_spills.ncu-rep.xz").open("rb") as file:
+        number = fcntl.fcntl(file, fcntl.F_DUPFD, 500)  # a worker has none of it
+        path = f"/dev/fd/{number}"
+        done = subprocess.run(
+            [sys.executable, "-P", "-m", "gemmprof", "explain", path, "--cluster", scheduler.address], cwd=reports,
+            capture_output=True, check=False, timeout=100, env={**os.environ, "PYTHONPATH": str(ROOT)},
+            pass_fds=[number],
+        )  # fmt: skip
+        os.close(number)
+    assert done.returncode == 2 and f"does not see {path}, which is here".encode() in done.stderr, done.stderr
+
+
+def test_workers_that_go_for_good_are_not_waited_for_for_ever(scheduler, tmp_path: Path, monkeypatch) -> None:
+    """Also where jobs have something in common, which one of the workers had."""
+    monkeypatch.chdir(tmp_path)
+    waiting, slow = each_on(scheduler, 2), ["sleep", "2"]
+    with waiting, pytest.raises(DeviceError, match="has had no worker for 2 s"):
+        answers = each(subprocess.call, ((size,) for size in (-1, -1, -1)), (slow,))
+        assert next(answers)() == 0
+        for name in ("worker-1", "worker-2"):
+            scheduler.kill(name)
+        next(answers)()
+    scheduler.revive()
+
+
+def each_on(scheduler: Scheduler, wait: int):
+    return reading_on(scheduler.address, wait=wait, progress=Silent())
+
+
+def test_what_is_given_up_is_forgotten(scheduler, tmp_path: Path, monkeypatch) -> None:
+    """Jobs whose answers nobody takes, and a connection that came to nothing."""
+    from distributed import Client
+
+    monkeypatch.chdir(tmp_path)
+    # Sent as they are: the scheduler cannot import a test.
+    tasks = lambda dask_scheduler: len(dask_scheduler.tasks)  # noqa: E731
+    clients = lambda dask_scheduler: set(dask_scheduler.clients)  # noqa: E731
+    with Client(scheduler.address, set_as_default=False) as client:
+        end = time.monotonic() + 60
+        while len(client.nthreads()) < 2 and time.monotonic() < end:
+            time.sleep(0.1)
+        alone = client.run_on_scheduler(clients)
+        with each_on(scheduler, 60):
+            answers = each(pow, ((2, power) for power in range(30)))
+            assert [next(answers) for _ in range(3)][2]() == 4
+            del answers
+            end = time.monotonic() + 30
+            while client.run_on_scheduler(tasks) and time.monotonic() < end:
+                time.sleep(0.1)
+            assert client.run_on_scheduler(tasks) == 0
+        scheduler.kill("worker-1")
+        scheduler.kill("worker-2")
+        with pytest.raises(DeviceError, match="no worker"), each_on(scheduler, 1):
+            pass
+        end = time.monotonic() + 30
+        while client.run_on_scheduler(clients) != alone and time.monotonic() < end:
+            time.sleep(0.1)
+        assert client.run_on_scheduler(clients) == alone
+    scheduler.revive()
 
 
 def _output(process: subprocess.Popen[bytes]) -> bytes | None:

@@ -21,7 +21,7 @@ from gemmprof.analysis.inputs.conditions import parse_condition
 from gemmprof.analysis.inputs.named_figures import figures, findings
 from gemmprof.analysis.kernel_analysis import analyse
 from gemmprof.analysis.reading.report import read_report
-from gemmprof.base.errors import UsageError
+from gemmprof.base.errors import DeviceError, UsageError
 from gemmprof.base.spread import elsewhere
 from gemmprof.reports.dataset.manifest import DatasetError, load_manifest, update
 from gemmprof.reports.dataset.query import search
@@ -60,10 +60,49 @@ class Apart:
             yield lambda answer=answer: answer
 
 
+class Unmounted:
+    """A worker where the reports' disk is missing."""
+
+    def __init__(self, disk: Path) -> None:
+        self.disk = disk
+
+    def do(self, job, inputs, common):
+        for arguments in inputs:
+            self.disk.rename(self.disk.with_name("elsewhere"))
+            answer = job(*common, *arguments)
+            self.disk.with_name("elsewhere").rename(self.disk)
+            yield lambda answer=answer: answer
+
+
 def test_what_is_written_where_nobody_else_sees_it_is_an_error(tree: Path, tmp_path: Path) -> None:
-    with elsewhere(Apart()), pytest.raises(DatasetError, match="this machine does not see"):
+    with elsewhere(Apart()), pytest.raises(DeviceError, match=r"does not see .*set, which is here"):
         update(tmp_path / "set", reports(tree))
     assert not (tmp_path / "set" / "dataset.json").exists()
+
+
+def test_what_a_worker_does_not_see_is_no_fault_of_the_report(tree: Path, tmp_path: Path) -> None:
+    disk, target = tmp_path / "disk", tmp_path / "set"
+    shutil.copytree(tree, disk)
+    with (
+        elsewhere(Unmounted(disk)),
+        pytest.raises(DeviceError, match=r"does not see .*ncu-rep, which is here"),
+    ):
+        update(target, reports(disk))
+    update(target, reports(disk))
+    assert not any(entry.error for entry in load_manifest(target).reports.values())
+
+
+def test_what_the_disk_did_not_give_is_asked_for_again(tree: Path, tmp_path: Path) -> None:
+    """A report whose name led nowhere for a moment, with the size and time that it had before."""
+    report = tmp_path / "away.ncu-rep"
+    report.symlink_to(tmp_path / "disk" / "one.ncu-rep")
+    target = tmp_path / "set"
+    assert [text for _, text in update(target, [report]).errors] == [
+        f"there is no file {report.resolve()}\n  fix: check the name; the shell expands ~ only unquoted"
+    ]
+    (tmp_path / "disk").mkdir()
+    shutil.copy(reports(tree)[0], tmp_path / "disk" / "one.ncu-rep")
+    assert update(target, [report]).errors == ()
 
 
 @pytest.mark.parametrize(
