@@ -186,7 +186,8 @@ def _wide_data(work: Work, doubles: Mask) -> float:
 def integer_arithmetic(work: Work) -> Iterator[Candidate]:
     """Counted indices for division and remainder by a value known at run time only.
 
-    Fixed: the instructions of those divisions are gone, one in ten stays for counting.
+    Fixed: the instructions of those divisions are gone, three a quotient stay for counting (one where the grid's
+    dimensions tell it, six where a loaded value is multiplied by the reciprocal).
     """
     if work.code is None:
         return

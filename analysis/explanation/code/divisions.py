@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,10 +12,12 @@ import numpy as np
 from gemmprof.analysis.explanation.candidate import share
 from gemmprof.analysis.explanation.code import sequences
 from gemmprof.analysis.explanation.code.sass import Sass
-from gemmprof.analysis.explanation.code.sequences import connected, region
+from gemmprof.analysis.explanation.code.sequences import region
 from gemmprof.analysis.explanation.demands.work import Array, Mask, Work
 
-COUNTED = 0.1  # share of a division's instructions that counting an index along takes
+COUNTED = 0.1  # share of a 64-bit division's instructions that counting an index along takes
+OF_THE_GRID = 1.0  # instructions that bring an index where it is a dimension of the grid or block
+COUNTING = 3.0  # an addition, a comparison and a selection: counting an index along
 # A remainder by a divisor whose reciprocal is known: the upper half of a product, the product of quotient and
 # divisor, a difference and its correction (Barrett): multiply-adds, and others, of 64 and of 32 bits (nvcc 13.0).
 WIDE_PRODUCTS, WIDE_OTHERS = 7, 7
@@ -57,7 +60,7 @@ def integer_divisions(work: Work) -> Divisions:
             if around and _from_memory(work, call):
                 of_data[around] = True
                 of_data[first : last + 1] = True
-        if _divisor_stays(work, start, calls):
+        if sequences.stays(work, code.sources(start), [code.loop_of(call) for call in calls]):
             # Values of 32 bits go another way around the call.
             called = sum(float(work.executed[call]) for call in calls)
             around_it = max(
@@ -68,22 +71,20 @@ def integer_divisions(work: Work) -> Divisions:
             for whole, of in ((products, True), (others, False)):
                 mine = [at for at in of_it if (code.sass[at].opcode == "IMAD") == of and work.executed[at]]
                 fixed[mine] = min(1.0, share(whole, float(work.executed[mine].sum())))
-    for index, line in enumerate(code.sass):
-        if work.executed[index] and line.opcode == "I2F" and "RP" in line.modifiers and not found[index]:
-            rows = connected(work, index, 9, found)
-            found[rows] = True
-    for index, line in enumerate(code.sass):
-        if not work.executed[index] or not line.full.startswith("IMAD.HI") or wide[index]:
-            continue
-        if found[index] or _from_reciprocal(work, index):
-            found[index] = False
-            rows = connected(work, index, 12, found)
-            found[rows] = True
-            of_data[rows] = _from_memory(work, index)
+    shares = np.ones(len(code.sass))
+    for division in _narrow_divisions(work, found):
+        rows = [*division.reciprocal, *division.rest]
+        found[rows] = True
+        of_data[rows] = division.of_data
+        if division.of_data and not division.stays:
+            continue  # a reciprocal for each division is what it takes anyway
+        again = code.loop_of(division.reciprocal[0]) or code.loop_of(division.rest[0])
+        each = NARROW_PRODUCTS + NARROW_OTHERS if division.of_data else COUNTING if again else OF_THE_GRID
+        shares[division.rest] = min(1.0, division.dividends * each / max(1, len(division.rest)))
+        shares[division.reciprocal] = 0.0
     heavy = np.array([line.opcode == "IMAD" for line in code.sass])
-    data = np.where(wide, np.where(heavy, 0.65, 0.3), np.where(heavy, 1.0, 0.7))
-    data = np.where(fixed < 1.0, fixed, data)
-    keep = np.where(found, np.where(of_data, data, COUNTED), 1.0)
+    data = np.where(fixed < 1.0, fixed, np.where(heavy, 0.65, 0.3))
+    keep = np.where(wide, np.where(of_data, data, COUNTED), shares)
     return Divisions(found, keep, bool((wide & found & (work.executed > 0)).any()))
 
 
@@ -104,25 +105,6 @@ def _around(work: Work, call: int, body: range) -> list[int]:
         sequences.feeding(work, {*body, *(at for at in rows if at >= turn or code.sass[at].opcode == "BSSY")})
     )
     return [at for at in rows if at in own]
-
-
-def _divisor_stays(work: Work, start: int, calls: Sequence[int]) -> bool:
-    """Whether what a function divides by is the same in all threads, or stays in the loop around its calls."""
-    code = work.code
-    assert code is not None
-    loops = [code.loop_of(call) for call in calls]
-    seen = {start}
-    waiting = [start]
-    while waiting:
-        at = waiting.pop()
-        for source in (source for name in code.sass[at].reads for source in code.producers(at, name)):
-            if source in seen or not code.depends_on[source]:
-                continue
-            if any(loop is None or (source in loop and code.varies(loop)[source]) for loop in loops):
-                return False
-            seen.add(source)
-            waiting.append(source)
-    return True
 
 
 def _from_memory(work: Work, index: int, steps: int = 60) -> bool:
@@ -150,15 +132,129 @@ def _from_memory(work: Work, index: int, steps: int = 60) -> bool:
     return False
 
 
-def _from_reciprocal(work: Work, index: int, depth: int = 3) -> bool:
-    """Whether a value goes back to the integer reciprocal of a division: ``F2I…TRUNC`` of ``MUFU.RCP``."""
+@dataclass(frozen=True)
+class _Narrow:
+    """Divisions of 32 bits by one reciprocal.
+
+    Attributes:
+        reciprocal: what computes it: of the divisor alone.
+        rest: what computes quotients and remainders with it, and what is needed for nothing else.
+        dividends: divided by it.
+        of_data: whether any of them was loaded.
+        stays: whether the divisor is the same in all threads, or stays in the loop around.
+    """
+
+    reciprocal: list[int]
+    rest: list[int]
+    dividends: int
+    of_data: bool
+    stays: bool
+
+
+# What a division of 32 bits is made of behind the conversion of its divisor, in registers of a thread or a warp.
+_STEPS = frozenset({
+    f"{where}{step}"
+    for where in ("", "U")
+    for step in ("IMAD", "IADD3", "VIADD", "ISETP", "SEL", "MOV", "IABS", "LOP3", "F2I", "MUFU", "R2UR")
+})  # fmt: skip
+_SIGNS = ("IABS", "ISETP", "LOP3", "MOV")
+# Added to the bits of the reciprocal, so that it is not too large.
+_BELOW = 0xFFFFFFE
+_NUMBER = re.compile(r"-?(?:0x[0-9a-f]+|\d+)")
+
+
+def _narrow_divisions(work: Work, wide: Mask) -> Iterator[_Narrow]:
+    """Divisions of 32 bits, each from the conversion of its divisor on as far as its results go.
+
+    To a division belongs what reads nothing but its own results, its operands with their signs and the numbers that
+    correct it, until something else is made of the result; and what is computed for nothing else.
+    """
     code = work.code
     assert code is not None
-    for register in work.sass[index].reads:
-        for at in code.producers(index, register):
-            line = code.sass[at]
-            if line.opcode == "F2I" and "U32" in line.modifiers:
-                return True
-            if depth > 0 and line.opcode == "IMAD" and _from_reciprocal(work, at, depth - 1):
-                return True
-    return False
+    for start, line in enumerate(code.sass):
+        if line.opcode != "I2F" or "RP" not in line.modifiers or wide[start] or not work.executed[start]:
+            continue
+        given = _argument(work, code.sources(start))
+        members = {start}
+        reciprocal = {start}
+        dividends: set[frozenset[int]] = set()
+        of_data = False
+        for at in range(start + 1, len(code.sass)):
+            one = code.sass[at]
+            if one.opcode not in _STEPS or not work.executed[at]:
+                continue
+            sources = {name: code.producers(at, name) for name in one.reads}
+            own = {name for name, by in sources.items() if not members.isdisjoint(by)}
+            if not own and not ("LOP3" in one.opcode and one.guard):
+                continue
+            foreign = [
+                by
+                for name, by in sources.items()
+                if name not in own and not all(_is_given(work, source, given) for source in by)
+            ]
+            if not own:
+                if not foreign:
+                    members.add(at)  # the result of a division by zero
+            elif not _corrects(one):
+                continue
+            elif not foreign:
+                members.add(at)
+                if not dividends:
+                    reciprocal.add(at)
+            elif "HI" in one.modifiers and len(foreign) == 1:
+                # The reciprocal times what is divided.
+                dividends.add(frozenset(foreign[0]))
+                of_data |= _from_memory(work, at)
+                given |= _argument(work, foreign[0])
+                members.add(at)
+        for at in sorted(members, reverse=True):
+            # A comparison that decides something else, too, is made of the result.
+            if "ISETP" in code.sass[at].opcode and not members.issuperset(
+                use for use in code.readers[at] if work.executed[use]
+            ):
+                members.discard(at)
+        if dividends:
+            needed = set(sequences.feeding(work, members))
+            # What is divided, counted along, need not be computed; loaded, it is.
+            rest = {
+                at
+                for at in needed
+                if at in members or not of_data or code.sass[at].opcode.removeprefix("U") in _SIGNS
+            }
+            stays = sequences.stays(work, code.sources(start), [code.loop_of(start)])
+            yield _Narrow(sorted(reciprocal), sorted(rest - reciprocal), len(dividends), of_data, stays)
+
+
+def _argument(work: Work, sources: Iterable[int]) -> set[int]:
+    """What gives an operand of a division, and what it is the absolute value of."""
+    assert work.code is not None
+    given = set(sources)
+    waiting = list(given)
+    while waiting:
+        at = waiting.pop()
+        if "IABS" in work.sass[at].opcode or work.sass[at].full.startswith("IMAD.MOV"):
+            waiting += work.code.sources(at) - given
+            given |= work.code.sources(at)
+    return given
+
+
+def _is_given(work: Work, index: int, given: set[int], steps: int = 3) -> bool:
+    """Whether an instruction tells of the operands alone: their signs, whether one is 0, or a constant."""
+    line = work.sass[index]
+    if index in given or (line.moves_a_constant and not line.reads):
+        return True
+    return (
+        steps > 0
+        and line.opcode.removeprefix("U") in _SIGNS
+        and all(_is_given(work, source, given, steps - 1) for source in work.code.sources(index))  # type: ignore[union-attr]
+    )
+
+
+def _corrects(line: Sass) -> bool:
+    """Whether an instruction computes with results of a division as the division itself does."""
+    numbers = {int(one, 0) for one in line.operands if _NUMBER.fullmatch(one)}
+    if "LOP3" in line.opcode:
+        return False
+    # One more, for a quotient that was too small, is added under a condition.
+    one = {1} if line.guard or "IMAD" in line.opcode else set()
+    return numbers <= {0, -1, 0xFFFFFFFF, _BELOW} | one

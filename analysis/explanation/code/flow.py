@@ -268,6 +268,10 @@ class Program:
             self._producers[key] = self._writers_before(index, register)
         return self._producers[key]
 
+    def sources(self, index: int) -> frozenset[int]:
+        """Instructions whose results this one may read, in whatever register."""
+        return frozenset(source for name in self.sass[index].reads for source in self.producers(index, name))
+
     @cached_property
     def block_starts(self) -> tuple[int, ...]:
         """For each instruction the first one of its basic block."""

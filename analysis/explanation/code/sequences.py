@@ -10,12 +10,13 @@ from __future__ import annotations
 
 import re
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from gemmprof.analysis.explanation.candidate import share
+from gemmprof.analysis.explanation.code.flow import Loop
 from gemmprof.analysis.explanation.code.sass import Sass
 from gemmprof.analysis.explanation.demands.work import Array, Mask, Work
 
@@ -161,8 +162,8 @@ def precise_functions(work: Work) -> Found:
             rows, guards = _slice(work, index, function, taken)
             slices.append((function.name, rows, guards))
             taken[rows] = taken[guards] = True
-            stays = WHOLE_POWER if function.name == "powf" and _whole_exponent(work, rows) else function.fast
-            fast[rows] = min(1.0, stays / max(stays, len(rows)))
+            left = WHOLE_POWER if function.name == "powf" and _whole_exponent(work, rows) else function.fast
+            fast[rows] = min(1.0, left / max(left, len(rows)))
             fast[guards] = 0.0
             again = evaluated_anew(work, index, rows)
             if again < 1.0:
@@ -170,8 +171,12 @@ def precise_functions(work: Work) -> Found:
             elif (looked_up + work.executed[index]) <= most and _same_in_blocks(work, rows):
                 once[feeding(work, {*rows, *guards})] = 0.0
                 looked_up += float(work.executed[index])
-            elif function.name == "division" and (reused := _divisor_stays(work, index, rows)):
-                once[rows] = reused
+            elif function.name == "division" and stays(
+                work,
+                work.code.producers(index, line.operands[-1].lstrip("-|").rstrip("|")),
+                [work.code.loop_of(index)],
+            ):
+                once[rows] = 1.0 / len(rows)
                 once[guards] = 0.0
             weight[function.name] = weight.get(function.name, 0.0) + float(work.executed[rows].sum())
             remedies[function.name] = function.remedy
@@ -508,7 +513,8 @@ def _constant(work: Work, index: int, name: str) -> bool:
     assert work.code is not None
     sources = [work.sass[at] for at in work.code.producers(index, name)]
     return bool(sources) and all(
-        line.moves_a_constant or (line.opcode in ("MOV", "UMOV") and line.operands[-1].startswith("0x"))
+        (line.moves_a_constant and not line.reads)
+        or (line.opcode in ("MOV", "UMOV") and line.operands[-1].startswith("0x"))
         for line in sources
     )
 
@@ -613,17 +619,21 @@ def _same_in_blocks(work: Work, rows: Sequence[int]) -> bool:
     )
 
 
-def _divisor_stays(work: Work, index: int, rows: Sequence[int]) -> float:
-    """Share of a division that a product with a reciprocal takes, if the divisor does not change; 0 if it does."""
+def stays(work: Work, sources: Iterable[int], loops: Sequence[Loop | None]) -> bool:
+    """Whether what these instructions give is the same in all threads, or stays in each of these loops."""
     code = work.code
     assert code is not None
-    divisor = work.sass[index].operands[-1].lstrip("-|").rstrip("|")
-    sources = code.producers(index, divisor)
-    loop = code.loop_of(index)
-    fixed = not any(code.depends_on[at] for at in sources)
-    if loop is not None:
-        fixed = fixed or not any(code.varies(loop)[at] for at in sources if at in loop)
-    return 1.0 / len(rows) if fixed else 0.0
+    seen = set(sources)
+    waiting = list(seen)
+    while waiting:
+        at = waiting.pop()
+        if not code.depends_on[at]:
+            continue
+        if any(loop is None or (at in loop and code.varies(loop)[at]) for loop in loops):
+            return False
+        waiting += code.sources(at) - seen
+        seen |= code.sources(at)
+    return True
 
 
 def _whole_exponent(work: Work, rows: list[int]) -> bool:

@@ -16,6 +16,7 @@ from recorded_data import DATA, ROOT
 from gemmprof.analysis.explanation.causes.arithmetic import expensive_math
 from gemmprof.analysis.explanation.causes.atomics import random_passes
 from gemmprof.analysis.explanation.causes.threads import idle_threads
+from gemmprof.analysis.explanation.code.divisions import integer_divisions
 from gemmprof.analysis.explanation.code.sequences import precise_functions
 from gemmprof.analysis.explanation.demands.work import work
 from gemmprof.analysis.explanation.engine import explain
@@ -182,3 +183,38 @@ def test_bins_at_random_do_not_meet() -> None:
     passes = np.mean([np.bincount(row, minlength=32).max() for row in thrown])
     assert random_passes(32) == pytest.approx(float(passes), rel=0.01) and random_passes(1) == 1.0
     assert "shared_atomics" not in [one.cause for one in explain(study("sound_histogram")[0]).findings]
+
+
+def test_all_of_a_division_goes_and_nothing_else() -> None:
+    """From the conversion of its divisor to the quotient's sign, interleaved with another by the same divisor; what is
+    made of quotients and remainders (a comparison, an address) stays, and loads and branches around them.
+    """
+    launch = work(study("col2im_divisions")[0])
+    divided = integer_divisions(launch)
+    first = int(np.argmax(np.where([line.full == "I2F.RP" for line in launch.sass], launch.executed, 0.0)))
+    last = next(at for at in range(first, len(launch.sass)) if launch.sass[at].opcode == "LDG")
+    stays = [launch.sass[at].opcode for at in range(first, last) if not divided.instructions[at]]
+    assert set(stays) <= {"BRA", "LDC", "ISETP", "IMAD"} and stays.count("IMAD") == 4
+    assert stays.count("ISETP") == stays.count("BRA") == 4
+
+
+def test_a_division_by_what_each_thread_loaded_has_nothing_to_go() -> None:
+    """Its reciprocal takes what the division takes."""
+    code = """I2F.RP R4, R2
+        MUFU.RCP R4, R4
+        IADD3 R4, R4, 0xffffffe, RZ
+        F2I.FTZ.U32.TRUNC.NTZ R5, R4
+        IMAD.MOV R6, RZ, RZ, -R5
+        IMAD R7, R6, R2, RZ
+        MOV R4, RZ
+        IMAD.HI.U32 R5, R5, R7, R4
+        IMAD.HI.U32 R8, R5, R3, RZ
+        IMAD.MOV R9, RZ, RZ, -R8
+        IMAD R9, R2, R9, R3"""
+    end = ["STG.E desc[UR4][R10.64], R9", "EXIT"]
+    loaded = ["LDG.E R2, desc[UR4][R10.64]", "LDG.E R3, desc[UR4][R12.64]"]
+    given = ["LDC R2, c[0x0][0x210]", "S2R R3, SR_TID.X"]
+    lines = [line.strip() for line in code.splitlines()]
+    assert integer_divisions(made(*loaded, *lines, *end)).keep.min() == 1.0
+    kept = integer_divisions(made(*given, *lines, *end)).keep
+    assert kept[2:8].max() == 0.0 and kept[8:-2].max() < 0.5
