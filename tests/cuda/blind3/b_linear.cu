@@ -59,7 +59,8 @@ Study lower_solves("solve_lower_thread_per_system", "hpc", 1 << 15, "32768 solve
 
 // --- orthogonal columns ---
 
-__device__ float tree_sum(float v, float *part) {
+__device__ __noinline__ float tree_sum(float v) {
+    __shared__ float part[256];
     int t = threadIdx.x;
     part[t] = v;
     __syncthreads();
@@ -71,7 +72,8 @@ __device__ float tree_sum(float v, float *part) {
     __syncthreads();
     return v;
 }
-__device__ float shuffle_sum(float v, float *part) {
+__device__ __noinline__ float shuffle_sum(float v) {
+    __shared__ float part[8];
     v = warp_sum(v);
     if (threadIdx.x % 32 == 0) part[threadIdx.x / 32] = v;
     __syncthreads();
@@ -83,16 +85,15 @@ __device__ float shuffle_sum(float v, float *part) {
 }
 template <bool SHUFFLES>
 __global__ void __launch_bounds__(256) gram_schmidt(const float *a, float *q) {
-    __shared__ float part[256];
     size_t first = size_t(blockIdx.x) * 4096 + threadIdx.x;
     float v[16];
 #pragma unroll
     for (int c = 0; c < 16; ++c) v[c] = a[first + c * 256];
 #pragma unroll
     for (int k = 0; k < 16; ++k) {
-        v[k] *= rsqrtf(SHUFFLES ? shuffle_sum(v[k] * v[k], part) : tree_sum(v[k] * v[k], part));
+        v[k] *= rsqrtf(SHUFFLES ? shuffle_sum(v[k] * v[k]) : tree_sum(v[k] * v[k]));
 #pragma unroll
-        for (int j = k + 1; j < 16; ++j) v[j] -= v[k] * (SHUFFLES ? shuffle_sum(v[k] * v[j], part) : tree_sum(v[k] * v[j], part));
+        for (int j = k + 1; j < 16; ++j) v[j] -= v[k] * (SHUFFLES ? shuffle_sum(v[k] * v[j]) : tree_sum(v[k] * v[j]));
     }
 #pragma unroll
     for (int c = 0; c < 16; ++c) q[first + c * 256] = v[c];

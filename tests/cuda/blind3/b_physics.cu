@@ -350,14 +350,14 @@ Study row_scans("scan_32_values_a_thread", "databases", 1 << 25, "running sums o
 
 // --- sorted runs merged ---
 
-__global__ void merge_runs(const int *in, int *out, int n) {
+__global__ void merge_runs(const int *in, int *out, int length, int n) {
     int p = blockIdx.x * blockDim.x + threadIdx.x;
     if (p >= n) return;
-    const int *a = in + p * 128, *b = a + 64;
+    const int *a = in + p * 2 * length, *b = a + length;
     int i = 0, j = 0;
-    for (int k = 0; k < 128; k++)
-        if (j >= 64 || (i < 64 && a[i] <= b[j])) out[p * 128 + k] = a[i++];
-        else out[p * 128 + k] = b[j++];
+    for (int k = 0; k < 2 * length; k++)
+        if (j >= length || (i < length && a[i] <= b[j])) out[p * 2 * length + k] = a[i++];
+        else out[p * 2 * length + k] = b[j++];
 }
 __global__ void __launch_bounds__(256) merge_ranks(const int *__restrict__ in, int *__restrict__ out) {
     __shared__ int from[256], to[256];
@@ -401,7 +401,7 @@ Study merges("merge_runs_thread_each", "databases", 1 << 17, "131072 pairs of so
             for (int k = 0, v = 0; k < 64; ++k) host[r * 64 + k] = v += pairs::hash(unsigned(r * 64 + k)) % 100;
         int *in = b.copy(host), *out = b.output<int>(n * 128), m = n;
         b.tolerance = 0;
-        return {{"flawed", launch(merge_runs, n / 128, 128, 0, in, out, m)}, {"ranks", launch(merge_ranks, n / 2, 256, 0, in, out)}, {"diagonals", launch(merge_diagonals, n / 8, 128, 0, (int4 *)in, (int4 *)out)}};
+        return {{"flawed", launch(merge_runs, n / 128, 128, 0, in, out, 64, m)}, {"ranks", launch(merge_ranks, n / 2, 256, 0, in, out)}, {"diagonals", launch(merge_diagonals, n / 8, 128, 0, (int4 *)in, (int4 *)out)}};
     });
 
 // --- pieces sorted ---
