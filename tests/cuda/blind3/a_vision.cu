@@ -545,7 +545,7 @@ __global__ void nv12_rgb_words(const uchar4 *__restrict__ luma, const uchar4 *__
     to[2] = r.z | s.x << 8 | s.y << 16 | unsigned(s.z) << 24;
 }
 __global__ void __launch_bounds__(256) nv12_rgb_staged(const uchar4 *__restrict__ luma, const uchar4 *__restrict__ chroma, uint4 *__restrict__ rgb, int words) {
-    __shared__ unsigned staged[2][768];
+    __shared__ __align__(16) unsigned staged[2][768];
     int t = threadIdx.x, x = blockIdx.x * 256 + t, y = blockIdx.y * 2;  // two rows share their colours
     uchar4 c = chroma[blockIdx.y * words + x];
 #pragma unroll
