@@ -437,7 +437,7 @@ __global__ void gelu_grad_sigmoid(const float4 *__restrict__ x, const float4 *__
 }
 
 Study gelu_grads("gelu_grad_powers", "models", 1 << 25, "gradient of GELU in its tanh form over 32 million floats",
-    "squares and cubes by powf, tanhf twice",
+    "squares and cubes by powf",
     {{"products", "products instead of powf", {"expensive_math"}}, {"sigmoid", "the logistic function by fast exponentials, 16 bytes an access", {"expensive_math", "narrow_access"}}},
     [](Buffers &b, long n) -> Sides {
         float *x = b.random<float>(n, -3, 3), *dy = b.random<float>(n), *dx = b.output<float>(n);
