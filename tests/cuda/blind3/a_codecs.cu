@@ -377,45 +377,6 @@ Study huffmans("huffman_bit_by_bit", "compression", 1 << 18, "262144 streams of 
             {"table", launch(huffman_table, chunks / 128, 128, 0, bits, t, out, chunks, symbols)}};
     });
 
-// --- packed integers of eleven bits ---
-
-__global__ void unpack(const unsigned char *packed, int *out, int n) {
-    int i = blockIdx.x * blockDim.x + threadIdx.x;
-    if (i >= n) return;
-    int v = 0;
-    for (int k = 0; k < 11; k++) {
-        long long bit = i * 11LL + k;
-        v |= (packed[bit / 8] >> bit % 8 & 1) << k;
-    }
-    out[i] = v;
-}
-__global__ void unpack_words(const unsigned *__restrict__ packed, int *__restrict__ out, int n) {
-    int i = blockIdx.x * blockDim.x + threadIdx.x;
-    if (i >= n) return;
-    unsigned bit = i * 11u;
-    out[i] = __funnelshift_r(packed[bit >> 5], packed[(bit >> 5) + 1], bit & 31) & 2047;
-}
-__global__ void __launch_bounds__(256) unpack_shared(const uint4 *__restrict__ packed, int4 *__restrict__ out) {
-    __shared__ uint4 staged[89];  // 1024 values: 352 words, and one more
-    if (threadIdx.x < 89) staged[threadIdx.x] = packed[blockIdx.x * 88 + threadIdx.x];
-    __syncthreads();
-    const unsigned *words = reinterpret_cast<const unsigned *>(staged);
-    auto one = [&](int i) { return int(__funnelshift_r(words[i * 11 >> 5], words[(i * 11 >> 5) + 1], i * 11 & 31) & 2047); };
-    int i = 4 * threadIdx.x;
-    out[blockIdx.x * 256 + threadIdx.x] = {one(i), one(i + 1), one(i + 2), one(i + 3)};
-}
-
-Study unpackings("unpack_11_bits_singly", "compression", 1 << 25, "32 million integers of eleven bits unpacked",
-    "a byte load, 64-bit index arithmetic and a shift for each bit",
-    {{"words", "two words and a funnel shift a value", {"narrow_access", "redundant_loads", "integer_arithmetic"}}, {"shared", "words staged in shared memory, 16 bytes a store", {"narrow_access", "redundant_loads", "integer_arithmetic"}}},
-    [](Buffers &b, long n) -> Sides {
-        auto *packed = b.random<unsigned>(n / 32 * 11 + 64, 0, 4294967295.0);
-        int *out = b.output<int>(n);
-        b.tolerance = 1e-9;
-        return {{"flawed", launch(unpack, n / 256, 256, 0, (unsigned char *)packed, out, n)}, {"words", launch(unpack_words, n / 256, 256, 0, packed, out, n)},
-            {"shared", launch(unpack_shared, n / 1024, 256, 0, (uint4 *)packed, (int4 *)out)}};
-    });
-
 // --- JPEG: dequantised in zigzag order, then lifted rows and columns ---
 
 __constant__ unsigned char zigzag[64] = {0, 1, 8, 16, 9, 2, 3, 10, 17, 24, 32, 25, 18, 11, 4, 5, 12, 19, 26, 33, 40, 48, 41, 34, 27, 20, 13, 6, 7, 14, 21, 28, 35, 42, 49, 56, 57,
@@ -481,60 +442,6 @@ Study dezigzags("zigzag_local_block", "compression", 1 << 19, "half a million bl
         float *steps = b.random<float>(64, 1, 20), *y = b.output<float>(n * 64);
         return {{"flawed", launch(dezigzag, n / 128, 128, 0, x, steps, y, n)}, {"registers", launch(dezigzag_registers, n / 128, 128, 0, x, steps, y, n)},
             {"shared", launch(dezigzag_shared, n / 128, 128, 64 * 128 * 4, x, steps, y, n)}};
-    });
-
-// --- Adler checksums ---
-
-__global__ void adler(const unsigned *x, unsigned *out, int chunks, int words) {
-    int c = blockIdx.x * blockDim.x + threadIdx.x;
-    unsigned a = 1, s = 0;
-    for (int i = 0; i < words; i++) {
-        unsigned w = x[i * chunks + c];
-        for (int k = 0; k < 4; k++) {
-            a = (a + (w >> 8 * k & 255)) % 65521;
-            s = (s + a) % 65521;
-        }
-    }
-    out[c] = s << 16 | a;
-}
-__global__ void adler_deferred(const unsigned *__restrict__ x, unsigned *__restrict__ out, int chunks, int words) {
-    int c = blockIdx.x * blockDim.x + threadIdx.x;
-    unsigned a = 1, s = 0;
-    for (int first = 0; first < words; first += 256) {  // 1024 bytes do not overflow
-#pragma unroll 8
-        for (int i = first; i < min(first + 256, words); ++i) {
-            unsigned w = x[i * chunks + c];
-#pragma unroll
-            for (int k = 0; k < 4; ++k) a += w >> 8 * k & 255, s += a;
-        }
-        a %= 65521, s %= 65521;
-    }
-    out[c] = s << 16 | a;
-}
-__global__ void adler_dots(const unsigned *__restrict__ x, unsigned *__restrict__ out, int chunks, int words) {
-    int c = blockIdx.x * blockDim.x + threadIdx.x;
-    unsigned a = 1, s = 0;
-    for (int first = 0; first < words; first += 256) {
-#pragma unroll 8
-        for (int i = first; i < min(first + 256, words); ++i) {
-            unsigned w = x[i * chunks + c];
-            s = __dp4a(w, 0x01020304u, s + 4 * a);  // the first byte counts four times
-            a = __dp4a(w, 0x01010101u, a);
-        }
-        a %= 65521, s %= 65521;
-    }
-    out[c] = s << 16 | a;
-}
-
-Study adlers("adler_modulo_each_byte", "compression", 1 << 18, "Adler checksums of 262144 chunks of 1024 bytes, words of the chunks interleaved",
-    "two remainders a byte, each waiting for the one before",
-    {{"deferred", "remainders once in 1024 bytes", {"integer_arithmetic", "instruction_latency"}}, {"dots", "the same, four bytes an operation", {"integer_arithmetic", "instruction_latency"}}},
-    [](Buffers &b, long chunks) -> Sides {
-        int words = 256;
-        auto *x = b.random<unsigned>(chunks * words, 0, 4294967295.0), *out = b.output<unsigned>(chunks);
-        b.tolerance = 1e-9;
-        return {{"flawed", launch(adler, chunks / 128, 128, 0, x, out, chunks, words)}, {"deferred", launch(adler_deferred, chunks / 128, 128, 0, x, out, chunks, words)},
-            {"dots", launch(adler_dots, chunks / 128, 128, 0, x, out, chunks, words)}};
     });
 
 // --- lifting wavelet of rows ---

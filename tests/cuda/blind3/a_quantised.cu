@@ -284,21 +284,37 @@ Study sound_momenta("sound_momentum_step", "models", 1 << 25, "a step with momen
     return {{"sound", launch(momentum, n / 1024, 256, 0, (float4 *)p, (float4 *)m, (float4 *)g, 0.01f)}};
 });
 
-__global__ void __launch_bounds__(256) philox_numbers(uint4 *out) {
-    unsigned i = blockIdx.x * 256 + threadIdx.x;
-    uint4 c{i, 0u, 0x1234567u, 0u};
-    uint2 key{42u, 7u};
-#pragma unroll
-    for (int r = 0; r < 10; ++r) {
-        unsigned h0 = __umulhi(0xD2511F53u, c.x), l0 = 0xD2511F53u * c.x, h1 = __umulhi(0xCD9E8D57u, c.z), l1 = 0xCD9E8D57u * c.z;
-        c = {h1 ^ c.y ^ key.x, l1, h0 ^ c.w ^ key.y, l0};
-        key.x += 0x9E3779B9u, key.y += 0xBB67AE85u;
-    }
-    out[i] = c;
+__global__ void __launch_bounds__(256) luma(const float4 *__restrict__ r, const float4 *__restrict__ g, const float4 *__restrict__ b, float4 *__restrict__ y) {
+    int i = blockIdx.x * 256 + threadIdx.x;
+    float4 u = r[i], v = g[i], w = b[i];
+    auto one = [](float p, float q, float s) { return 0.2126f * p + 0.7152f * q + 0.0722f * s; };
+    y[i] = {one(u.x, v.x, w.x), one(u.y, v.y, w.y), one(u.z, v.z, w.z), one(u.w, v.w, w.w)};
 }
-Study sound_numbers("sound_philox", "models", 1 << 24, "random words by Philox, four a thread, 16 bytes a store", "", {}, [](Buffers &b, long n) -> Sides {
-    auto *out = b.output<unsigned>(4 * n);
-    return {{"sound", launch(philox_numbers, n / 256, 256, 0, (uint4 *)out)}};
+Study sound_lumas("sound_luma_planes", "images", 1 << 25, "luma of three planes of floats, 16 bytes an access", "", {}, [](Buffers &b, long n) -> Sides {
+    float *red = b.random<float>(n, 0, 1), *green = b.random<float>(n, 0, 1), *blue = b.random<float>(n, 0, 1), *y = b.output<float>(n);
+    return {{"sound", launch(luma, n / 1024, 256, 0, (float4 *)red, (float4 *)green, (float4 *)blue, (float4 *)y)}};
+});
+
+__global__ void __launch_bounds__(256) gemv_half(const uint4 *__restrict__ w, const uint4 *__restrict__ x, float *__restrict__ y) {
+    int row = blockIdx.x * 8 + threadIdx.x / 32, lane = threadIdx.x % 32;
+    float sum = 0.f;
+#pragma unroll 8
+    for (int c = lane; c < 1024; c += 32) {
+        uint4 a = w[size_t(row) * 1024 + c], b = x[c];
+        const __half2 *p = reinterpret_cast<const __half2 *>(&a), *q = reinterpret_cast<const __half2 *>(&b);
+#pragma unroll
+        for (int k = 0; k < 4; ++k) {
+            float2 u = __half22float2(p[k]), v = __half22float2(q[k]);
+            sum += u.x * v.x + u.y * v.y;
+        }
+    }
+    sum = warp_sum(sum);
+    if (lane == 0) y[row] = sum;
+}
+Study sound_gemvs("sound_gemv_half", "models", 32768, "half matrix of 32768 x 8192 times a vector, a warp a row, eight 16-byte loads ahead", "", {}, [](Buffers &b, long rows) -> Sides {
+    auto *w = b.random<__half>(rows * 8192), *x = b.random<__half>(8192);
+    float *y = b.output<float>(rows);
+    return {{"sound", launch(gemv_half, rows / 8, 256, 0, (uint4 *)w, (uint4 *)x, y)}};
 });
 
 }  // namespace
