@@ -185,15 +185,18 @@ Study structure_factors("structure_factor_precise", "physics", 8192, "structure 
 struct Ray {
     float ox, oy, dx, dy, dz;
 };
+// Rounded alike wherever it is inlined: at an edge the last bit decides what is hit.
+__device__ __forceinline__ float minor(float a, float b, float c, float d) { return __fmaf_rn(a, b, -__fmul_rn(c, d)); }
+__device__ __forceinline__ float dot(float x, float y, float z, float a, float b, float c) { return __fmaf_rn(x, a, __fmaf_rn(y, b, __fmul_rn(z, c))); }
 __device__ __forceinline__ void hit(const Ray &r, float oz, const float *v, float &nearest) {
     float ax = v[3] - v[0], ay = v[4] - v[1], az = v[5] - v[2], bx = v[6] - v[0], by = v[7] - v[1], bz = v[8] - v[2];
-    float px = r.dy * bz - r.dz * by, py = r.dz * bx - r.dx * bz, pz = r.dx * by - r.dy * bx;
-    float det = ax * px + ay * py + az * pz, inv = __fdividef(1.f, det);
+    float px = minor(r.dy, bz, r.dz, by), py = minor(r.dz, bx, r.dx, bz), pz = minor(r.dx, by, r.dy, bx);
+    float inv = __fdividef(1.f, dot(ax, ay, az, px, py, pz));
     float tx = r.ox - v[0], ty = r.oy - v[1], tz = oz - v[2];
-    float u = (tx * px + ty * py + tz * pz) * inv;
-    float qx = ty * az - tz * ay, qy = tz * ax - tx * az, qz = tx * ay - ty * ax;
-    float w = (r.dx * qx + r.dy * qy + r.dz * qz) * inv, t = (bx * qx + by * qy + bz * qz) * inv;
-    if (u >= 0.f && w >= 0.f && u + w <= 1.f && t > 0.f && t < nearest) nearest = t;
+    float u = __fmul_rn(dot(tx, ty, tz, px, py, pz), inv);
+    float qx = minor(ty, az, tz, ay), qy = minor(tz, ax, tx, az), qz = minor(tx, ay, ty, ax);
+    float w = __fmul_rn(dot(r.dx, r.dy, r.dz, qx, qy, qz), inv), t = __fmul_rn(dot(bx, by, bz, qx, qy, qz), inv);
+    if (u >= 0.f && w >= 0.f && __fadd_rn(u, w) <= 1.f && t > 0.f && t < nearest) nearest = t;
 }
 __device__ __forceinline__ Ray camera_ray(int i) {
     float x = (i % 512) / 512.f, y = (i / 512) / 512.f;
@@ -267,7 +270,7 @@ Study fractals("fractal_contiguous_rows", "physics", 2112, "escape times of 2048
     {{"dealt", "rows dealt out in turn", {"workload_imbalance"}}, {"small", "a block for each 16 x 8 points", {"workload_imbalance"}}},
     [](Buffers &b, long rows) -> Sides {
         int *out = b.output<int>(rows * 2048);
-        b.tolerance = 1;
+        b.tolerance = 0;
         return {{"flawed", launch(fractal<false>, 264, 256, 0, out, 8)}, {"dealt", launch(fractal<true>, 264, 256, 0, out, 8)}, {"small", launch(fractal_small, dim3(128, 264), dim3(16, 8), 0, out)}};
     });
 
