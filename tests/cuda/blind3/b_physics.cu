@@ -186,15 +186,15 @@ struct Ray {
     float ox, oy, dx, dy, dz;
 };
 // Rounded alike wherever it is inlined: at an edge the last bit decides what is hit.
-__device__ __forceinline__ float minor(float a, float b, float c, float d) { return __fmaf_rn(a, b, -__fmul_rn(c, d)); }
+__device__ __forceinline__ float cross(float a, float b, float c, float d) { return __fmaf_rn(a, b, -__fmul_rn(c, d)); }
 __device__ __forceinline__ float dot(float x, float y, float z, float a, float b, float c) { return __fmaf_rn(x, a, __fmaf_rn(y, b, __fmul_rn(z, c))); }
 __device__ __forceinline__ void hit(const Ray &r, float oz, const float *v, float &nearest) {
     float ax = v[3] - v[0], ay = v[4] - v[1], az = v[5] - v[2], bx = v[6] - v[0], by = v[7] - v[1], bz = v[8] - v[2];
-    float px = minor(r.dy, bz, r.dz, by), py = minor(r.dz, bx, r.dx, bz), pz = minor(r.dx, by, r.dy, bx);
+    float px = cross(r.dy, bz, r.dz, by), py = cross(r.dz, bx, r.dx, bz), pz = cross(r.dx, by, r.dy, bx);
     float inv = __fdividef(1.f, dot(ax, ay, az, px, py, pz));
     float tx = r.ox - v[0], ty = r.oy - v[1], tz = oz - v[2];
     float u = __fmul_rn(dot(tx, ty, tz, px, py, pz), inv);
-    float qx = minor(ty, az, tz, ay), qy = minor(tz, ax, tx, az), qz = minor(tx, ay, ty, ax);
+    float qx = cross(ty, az, tz, ay), qy = cross(tz, ax, tx, az), qz = cross(tx, ay, ty, ax);
     float w = __fmul_rn(dot(r.dx, r.dy, r.dz, qx, qy, qz), inv), t = __fmul_rn(dot(bx, by, bz, qx, qy, qz), inv);
     if (u >= 0.f && w >= 0.f && __fadd_rn(u, w) <= 1.f && t > 0.f && t < nearest) nearest = t;
 }
