@@ -21,7 +21,6 @@ from gemmprof.analysis.opcodes import MATH_CLASSES
 from gemmprof.model import Instruction
 
 SEARCH = 400  # instructions that a backward search looks at before it gives up
-BLOCKS = 64  # basic blocks that it looks at
 
 # A jump up to its target, which is the last address of the line: another one in each process.
 _JUMP = re.compile(rf"^(.*\b(?:{'|'.join(JUMPS)})\b.*){TARGET}")
@@ -296,7 +295,7 @@ class Program:
         found: dict[int, None] = {}
         seen: set[int] = set()
         ends = [index - 1] if index and self.block_starts[index] != index else list(self.predecessors[index])
-        while ends and len(seen) < BLOCKS:
+        while ends:
             end = ends.pop()
             start = self.block_starts[end]
             place = bisect_right(writers, end) - 1

@@ -264,7 +264,7 @@ def _names(operand: str, width: int = 1) -> tuple[str, ...]:
 
 def _result_width(opcode: str, full: str) -> int:
     """Registers that the result takes."""
-    if opcode in _MEMORY_SPACES or opcode == "S2R":
+    if opcode in _MEMORY_SPACES or opcode in ("S2R", "ULDC"):
         return max(1, opcodes.bytes_per_thread(full) // 4)
     if _PAIRS.match(full):
         return 2

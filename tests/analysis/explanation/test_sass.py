@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from made_code import made
 from recorded_data import ReadRecorded
 
 from gemmprof.analysis.explanation.code import flow
@@ -22,6 +23,7 @@ from gemmprof.analysis.explanation.code.sass import parse
         ("SHFL.DOWN PT, R8, R7, 0x10, 0x1f", "R8", "R7"),
         ("ATOMG.E.ADD.STRONG.GPU PT, RZ, desc[UR10][R214.64], R0", "", "UR10 R214 R215 R0"),
         ("LOP3.LUT P0, RZ, R3, 0x1f, RZ, 0xc0, !PT", "P0", "R3"),
+        ("ULDC.64 UR8, c[0x0][0x220]", "UR8 UR9", ""),
         ("EXIT", "", ""),
     ],
 )
@@ -56,3 +58,10 @@ def test_a_loop_and_the_load_that_fills_a_register(recorded: ReadRecorded) -> No
         code.sass[at].opcode for i in uses for name in code.sass[i].reads for at in code.producers(i, name)
     }
     assert "LDG" in made_by
+
+
+def test_a_value_is_found_however_many_branches_lie_between() -> None:
+    branches = [f"@P{at % 6} BRA 0x{16 * (at + 2):06x} ;" for at in range(200)]
+    code = made("S2R R0, SR_TID.X ;", *branches, "IADD3 R1, R0, 0x1, RZ ;", "EXIT ;").code
+    assert code is not None
+    assert code.producers(201, "R0") == (0,)
