@@ -74,7 +74,7 @@ def redundant_loads(work: Work) -> Iterator[Candidate]:
     passes: list[Variant] = []
     if told:
         passes += _kept_by_the_thread(work, known, flows)
-        variants += [*passes, *_more_outputs(work, known), *_tile(work, known)]
+        variants += [*passes, *_more_outputs(work, known, flows), *_tile(work, known)]
     keep = keep_of(work)
     again = np.zeros(len(keep), dtype=bool)
     if ratio >= REDUNDANT and not told:
@@ -243,7 +243,20 @@ def _shared_wait(work: Work) -> Array:
     return np.minimum(1.0, work.practice.shared_cycles / np.maximum(each, 1.0))
 
 
-def _more_outputs(work: Work, known: Sequence[Reuse]) -> Iterator[Variant]:
+def _of_larger_tiles(work: Work, known: Sequence[Reuse], flows: Traffic, axis: str, times: int) -> float:
+    """Sectors that L1 fetches when a block's tile is so many times as long: what blocks fetch apart is the rim of each.
+
+    No less than DRAM delivers, and what is not known to be fetched by these loads stays.
+    """
+    blocks = float(work.profile.launch.blocks)
+    mine = min(flows.missed, blocks * sum(one.sectors for one in known))
+    stays = share(
+        sum(one.sectors * one.fetched[axis, times] for one in known), sum(one.sectors for one in known)
+    )
+    return max(min(flows.missed, flows.dram_read), flows.missed - mine * (1.0 - stays))
+
+
+def _more_outputs(work: Work, known: Sequence[Reuse], flows: Traffic) -> Iterator[Variant]:
     """A thread does the work of several neighbours, which load much of the same."""
     launch = work.profile.launch
     distinct = sum(one.thread for one in known)
@@ -278,10 +291,18 @@ def _more_outputs(work: Work, known: Sequence[Reuse]) -> Iterator[Variant]:
             keep[list(one.rows)] = one.outputs[axis, times] / (times * one.thread)
         warps = launch.blocks * launch.threads_per_block / 32.0 / times / work.sms
         resident = work.resident_warps or warps
+        # The results are independent: their loads are under way together, and waited for once.
+        waits = _first_waits(work, keep)
+        loads = _global_loads(work)
+        waits[loads] *= np.minimum(1.0, 1.0 / (times * keep[loads]))
+        missed = _of_larger_tiles(work, known, flows, axis, times)
         return Fix(
             keep=keep,
-            latency=_first_waits(work, keep),
-            resources={**dict.fromkeys(BELOW_L1, 1.0), "block_launch": 1.0 / times},
+            latency=waits,
+            resources={
+                **flows.factors(missed, flows.written, dram_read=flows.dram_read),
+                "block_launch": 1.0 / times,
+            },
             registers=2 * (times - 1),
             warps=min(1.0, warps / resident),
         )

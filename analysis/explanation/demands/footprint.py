@@ -14,6 +14,7 @@ import numpy as np
 from gemmprof.analysis.explanation.code.address_forms import (
     AFFINE,
     FAR,
+    SECTOR,
     STRIDED,
     UNIFORM,
     Form,
@@ -45,7 +46,9 @@ class Reuse:
         dense: share of the bytes from a warp's first to its last that the loads of one round ask
             for; 0 where lanes share places.
         block: different places of a block.
+        sectors: different sectors of a block.
         outputs: different places of one thread that does the work of 2, 4 and 8 neighbours along an axis.
+        fetched: sectors that a block touches when its threads do so, of those that as many blocks touch now.
     """
 
     rows: tuple[int, ...]
@@ -57,6 +60,8 @@ class Reuse:
     dense: float
     block: float
     outputs: dict[tuple[str, int], float]
+    sectors: float
+    fetched: dict[tuple[str, int], float]
 
 
 @once
@@ -139,13 +144,17 @@ def _array(work: Work, forms: list[Form]) -> Reuse | None:
     whole = np.concatenate([np.broadcast_to(one, (threads, one.shape[1])) for one in places], axis=1)
     mine = whole[0]
     followed = whole.shape[1]
-    outputs = {}
+    outputs, fetched = {}, {}
+    lines = np.unique(whole // SECTOR)
     for number, axis in enumerate(AXES):
         shift = _shift(whole, forms[0], launch.block, number, scales)
         if shift is not None:
             for times in (2, 4, 8):
                 several = mine[None, :] + shift * np.arange(times)[:, None]
                 outputs[axis, times] = float(len(np.unique(several))) / followed
+                # The block's tile grows along the axis: its threads' new results lie behind those of its last one.
+                beside = lines[None, :] + shift * launch.block[number] * np.arange(times)[:, None] // SECTOR
+                fetched[axis, times] = len(np.unique(beside)) / (times * len(lines))
     return Reuse(
         rows=tuple(form.index for form in forms),
         width=width,
@@ -156,6 +165,8 @@ def _array(work: Work, forms: list[Form]) -> Reuse | None:
         dense=len(first) * width / float(first[-1] - first[0] + width) if apart else 0.0,
         block=told * len(np.unique(whole)) / followed,
         outputs={key: told * value for key, value in outputs.items()},
+        sectors=told * len(lines) / followed,
+        fetched=fetched,
     )
 
 
