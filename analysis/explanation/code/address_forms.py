@@ -121,17 +121,20 @@ def coefficient(value: Value, kind: str, name: object) -> int | None:
     return found
 
 
-def forms(program: Program, block: tuple[int, int, int], capability: int) -> dict[int, Form]:
+def forms(
+    program: Program, block: tuple[int, int, int], capability: int, before: tuple[tuple[int, ...], ...]
+) -> dict[int, Form]:
     """The form of each access to global or shared memory by the instruction's number; kept beside the code.
 
     Args:
         program: the code.
         block: threads of a block along x, y and z.
         capability: compute capability times 10.
+        before: instructions that run just before each one, on the ways that were taken.
     """
-    key = "forms", block, capability
+    key = "forms", block, capability, before
     if key not in program.kept:
-        values = Values(program, block, capability)
+        values = Values(program, block, capability, before)
         program.kept[key] = {
             index: _form(values, index)
             for index, line in enumerate(program.sass)
@@ -308,7 +311,8 @@ def checked_forms(work: Work) -> dict[int, Checked]:
         return {}
     launch = work.profile.launch
     major, minor = work.profile.device.compute_capability
-    found = forms(work.code, launch.block, 10 * major + minor)
+    before = work.code.taken(work.executed, work.threads)
+    found = forms(work.code, launch.block, 10 * major + minor, before)
     return {
         index: Checked(form, _verdict(work, form))
         for index, form in found.items()

@@ -85,6 +85,35 @@ class Program:
                     before[target].append(index)
         return tuple(tuple(found) for found in before)
 
+    def taken(
+        self, executed: npt.NDArray[np.float64], threads: npt.NDArray[np.float64]
+    ) -> tuple[tuple[int, ...], ...]:
+        """`predecessors` without the ways that no thread of a launch took: what never ran sets no register.
+
+        Args:
+            executed: executions of each instruction by a warp.
+            threads: threads that were active in these, all together.
+        """
+        if not executed.any():
+            return self.predecessors
+        dead = set()
+        for index in np.flatnonzero([line.is_branch and bool(line.guard) for line in self.sass]):
+            at, behind, target = int(index), int(index) + 1, self.target(int(index))
+            if target is None or target == behind or behind >= len(self.sass):
+                continue
+            # What came one way, the others went the other one; both are known where nothing else leads there.
+            for one, other in ((behind, target), (target, behind)):
+                if self.predecessors[one] == (at,):
+                    if threads[one] >= threads[at]:
+                        dead.add((at, other))
+                    break
+        return tuple(
+            tuple(at for at in before if executed[at] > 0 and (at, index) not in dead)
+            if executed[index] > 0
+            else before
+            for index, before in enumerate(self.predecessors)
+        )
+
     @cached_property
     def loops(self) -> tuple[Loop, ...]:
         """Loops, innermost (shortest) first. The empty one at the end of every kernel is left out."""

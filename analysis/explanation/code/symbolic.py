@@ -249,10 +249,18 @@ class Values:
         program: the code.
         block: threads of a block along x, y and z.
         capability: of the GPU that it is made for, times 10: it tells where parameters lie.
+        before: instructions that run just before each one, where a launch did not take all ways (`Program.taken`).
     """
 
-    def __init__(self, program: Program, block: tuple[int, int, int], capability: int) -> None:
+    def __init__(
+        self,
+        program: Program,
+        block: tuple[int, int, int],
+        capability: int,
+        before: tuple[tuple[int, ...], ...] | None = None,
+    ) -> None:
         self.program = program
+        self.predecessors = program.predecessors if before is None else before
         # A launch that was not recorded whole may have no block: then as little is known as of one thread.
         self.block = block = (max(1, block[0]), max(1, block[1]), max(1, block[2]))
         self.threads = block[0] * block[1] * block[2]
@@ -347,7 +355,7 @@ class Values:
         key = -1 - start, register, when
         if key in self._memo:
             return self._memo[key]
-        before = self.program.predecessors[start]
+        before = self.predecessors[start]
         if not before or self._depth > DEEPEST:
             return self.unknown("computed", ("entry", start, register), symbol_value(self._any_thread))
         starts = self.program.block_starts
