@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from typing import cast
 
 import numpy as np
 
@@ -23,6 +24,7 @@ from gemmprof.analysis.explanation.causes.access import REDUNDANT, WIDE, address
 from gemmprof.analysis.explanation.code import latency
 from gemmprof.analysis.explanation.code.address_forms import LOOK_UP, Form, checked_forms, constant
 from gemmprof.analysis.explanation.code.attribution import LONG
+from gemmprof.analysis.explanation.code.live import live_registers
 from gemmprof.analysis.explanation.code.roles import tensor_copies
 from gemmprof.analysis.explanation.demands.footprint import AXES, Reuse, arrays, counting, serving
 from gemmprof.analysis.explanation.demands.time_model import Fix
@@ -138,6 +140,8 @@ def _kept_by_the_thread(work: Work, known: Sequence[Reuse], flows: Traffic) -> I
     rows = {row for one in mine for row in one.rows}
     stays = share(sum(one.thread for one in mine), sum(one.asked for one in mine))
     keep[list(serving(work, rows))] = stays
+    for at, left in _computed_again(work, mine, stays).items():
+        keep[at] = min(keep[at], left)
     loads = _global_loads(work)
     again = float((work.global_sectors * (1.0 - keep))[loads].sum())
     # What came again came from L2, where L1 cannot hold what the blocks of an SM touch between two passes.
@@ -161,7 +165,7 @@ def _kept_by_the_thread(work: Work, known: Sequence[Reuse], flows: Traffic) -> I
                 keep=straight,
                 latency=_all_at_once(work, mine, waits),
                 resources=_without_l1(fewer),
-                registers=round(values),
+                registers=_registers_to_keep(work, rows, round(values)),
             ),
             change=(
                 f"Load it once and keep it: a thread loads the same {values:.0f} words "
@@ -197,6 +201,59 @@ def _kept_by_the_thread(work: Work, known: Sequence[Reuse], flows: Traffic) -> I
                 "Shared memory holds them between the passes."
             ),
         )
+
+
+def _computed_again(work: Work, mine: Sequence[Reuse], stays: float) -> dict[int, float]:
+    """What stays of conversions, selects … that every pass makes of nothing but the values it loads: one pass's."""
+    code = work.code
+    assert code is not None
+    rows = {row for one in mine for row in one.rows}
+    found = set(rows)
+    plain = [
+        at
+        for at in map(int, np.flatnonzero(work.executed > 0))
+        if not work.sass[at].space and work.sass[at].writes and work.sass[at].opcode not in ("SHFL", "S2R")
+    ]
+    constants = {at for at in plain if not work.sass[at].reads}
+    new = True
+    while new:
+        new = False
+        for at in plain:
+            if at not in found:
+                made_of = {source for name in work.sass[at].reads for source in code.producers(at, name)}
+                if made_of & found and made_of <= found | constants:
+                    found.add(at)
+                    new = True
+    # One of each for each value: the same operation with the same constants more often is another pass's.
+    alike: dict[object, list[int]] = {}
+    for at in found - rows:
+        line = work.sass[at]
+        alike.setdefault((line.full, *(one for one in line.operands if "R" not in one)), []).append(at)
+    warps = work.profile.launch.blocks * max(1.0, np.ceil(work.profile.launch.threads_per_block / 32.0))
+    values = max(one.thread for one in mine) * warps
+    return {
+        at: max(stays, min(1.0, share(values, float(work.executed[several].sum()))))
+        for several in alike.values()
+        for at in several
+    }
+
+
+def _registers_to_keep(work: Work, rows: set[int], values: int) -> int:
+    """Registers a thread that it takes beyond those that it has, to hold so many values from one pass to the last."""
+    code = work.code
+    assert code is not None
+    if "live" not in code.kept:
+        code.kept["live"] = live_registers(code)
+    live = cast("tuple[int, ...]", code.kept["live"])
+    first, last = min(rows), max(rows)
+    # Where they are loaded now, those of a round are among what is live.
+    within = {at for row in rows if (loop := code.loop_of(row)) for at in range(loop.first, loop.last + 1)}
+    most = max(
+        live[at] + (values - min(values, len(rows)) if at in within else values)
+        for at in range(first, last + 1)
+        if work.executed[at]
+    )
+    return max(0, most - (work.profile.launch.registers_per_thread or most))
 
 
 def _without_l1(factors: dict[str, float]) -> dict[str, float]:

@@ -336,9 +336,9 @@ def work(profile: KernelProfile) -> Work:
     most = max(0.0, busiest_sm(profile) or average)
     busy = {load.resource.key: load for load in loads(profile)}
     if code is not None and "l2_atomics" in busy and _sums_meet(profile, code, counts, active):
-        ceiling = practice_of(profile.device.compute_capability, profile.device.name)[0].ceilings[
-            "l2_atomics_meeting"
-        ]
+        ceilings = practice_of(profile.device.compute_capability, profile.device.name)[0].ceilings
+        double = any(line.is_atomic and "F64" in line.modifiers for line in code.sass)
+        ceiling = ceilings["l2_atomics_meeting_fp64" if double else "l2_atomics_meeting"]
         busy["l2_atomics"] = replace(busy["l2_atomics"], ceiling=ceiling)
     return Work(
         profile=profile,

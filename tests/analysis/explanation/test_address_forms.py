@@ -76,6 +76,7 @@ def test_what_a_loop_moves() -> None:
         "ISETP.NE.AND P1, PT, R4, RZ, PT ;",
         "@P1 BRA 0x000030 ;",
         "EXIT ;",
+        executed=[10, 10, 10, 100, 100, 100, 100, 100, 10],
     )
     (one,) = checked_forms(made_work).values()
     (loop,) = made_work.code.loops if made_work.code is not None else ()
@@ -166,3 +167,22 @@ def test_a_launch_that_was_recorded_without_a_block() -> None:
     program = made("S2R R0, SR_TID.X ;", "EXIT ;").code
     assert program is not None
     assert symbolic.Values(program, (0, 0, 0), 90).threads == 1
+
+
+def test_what_never_ran_sets_no_register() -> None:
+    """The rest of an unrolled loop: the row begins where the launch left it, whatever a way not taken would add."""
+    code = (
+        "S2R R0, SR_TID.X ;",
+        "LDC.64 R2, c[0x0][0x210] ;",
+        "LDC R5, c[0x0][0x218] ;",
+        "ISETP.GE.AND P0, PT, R5, RZ, PT ;",
+        "@P0 BRA 0x000060 ;",
+        "IMAD R0, R0, R0, R5 ;",
+        "IMAD.WIDE R2, R0, 0x4, R2 ;",
+        "LDG.E R4, desc[UR4][R2.64] ;",
+        "EXIT ;",
+    )
+    (taken,) = checked_forms(made(*code, executed=[10, 10, 10, 10, 10, 0, 10, 10, 10])).values()
+    (either,) = checked_forms(made(*code, executed=[10, 10, 10, 10, 10, 5, 10, 10, 10])).values()
+    assert taken.form.kind == AFFINE
+    assert either.form.kind != AFFINE

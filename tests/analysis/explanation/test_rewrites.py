@@ -18,6 +18,7 @@ from gemmprof.analysis.explanation.causes.atomics import random_passes
 from gemmprof.analysis.explanation.causes.threads import idle_threads
 from gemmprof.analysis.explanation.code.divisions import integer_divisions
 from gemmprof.analysis.explanation.code.sequences import precise_functions
+from gemmprof.analysis.explanation.demands.footprint import arrays
 from gemmprof.analysis.explanation.demands.work import work
 from gemmprof.analysis.explanation.engine import explain
 from gemmprof.analysis.reading.report import read_report
@@ -218,3 +219,30 @@ def test_a_division_by_what_each_thread_loaded_has_nothing_to_go() -> None:
     assert integer_divisions(made(*loaded, *lines, *end)).keep.min() == 1.0
     kept = integer_divisions(made(*given, *lines, *end)).keep
     assert kept[2:8].max() == 0.0 and kept[8:-2].max() < 0.5
+
+
+@pytest.mark.parametrize(
+    ("name", "resource"),
+    [
+        ("max_pool_wrong_order", "l2_tags"),
+        ("nchw_to_nhwc_scattered", "l2_in"),
+        ("row_store_four_fields", "l2_atomics"),
+    ],
+)
+def test_no_kernel_does_more_than_what_is_called_the_most(name: str, resource: str) -> None:
+    assert work(study(name)[0]).loads[resource].share <= 1.02
+
+
+def test_a_window_s_rows_that_are_kept_within_the_image_are_known() -> None:
+    """Every index goes through a minimum with a parameter: what neighbours load again is counted all the same."""
+    profile, came = study("blur_columns_25_taps")
+    first = explain(profile).findings[0]
+    assert first.cause == "redundant_loads"
+    assert "outputs a thread" in first.variants[0].name
+    assert first.saves_low <= came["registers"] <= first.saves_high
+
+
+def test_three_passes_over_a_row_load_it_three_times() -> None:
+    """Each pass's loop is unrolled with a rest, of which this launch ran one: the row is the same for all that."""
+    for one in arrays(work(study("masked_softmax_three_reads")[0])):
+        assert one.asked == pytest.approx(3 * one.thread)
