@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -123,6 +123,49 @@ class Program:
         while node.children and node.children[0].children and node.children[0].share > 0.97 * node.share:
             node = node.children[0]
         return node.children
+
+
+@dataclass(frozen=True, slots=True)
+class Came:
+    """What came of the advice on an earlier version of a program.
+
+    Attributes:
+        proposals: of the earlier version, those on its kernels, each with what it still saves now, as a share of the
+            earlier time.
+        predicted: of those that were followed: what they were to save together, share, low and high; None without any.
+        measured: what the sum of all kernels is shorter by, a share.
+    """
+
+    proposals: tuple[tuple[Proposal, float], ...]
+    predicted: tuple[float, float, float] | None
+    measured: float
+
+    @property
+    def words(self) -> str:
+        """``as predicted``, ``more than predicted`` or ``less than predicted``; '' where nothing was followed."""
+        from gemmprof.analysis.comparison.causes import Prediction, Score
+
+        return "" if self.predicted is None else Score((), Prediction("", *self.predicted), self.measured).words
+
+
+# What is left of a proposal's saving, as a share of it, below which it was followed.
+FOLLOWED = 0.5
+
+
+def came(before: Program, after: Program) -> Came | None:
+    """What came of the earlier advice; None where a side holds chosen launches alone, or nothing was proposed."""
+    from gemmprof.analysis.whole.program_advice import together
+
+    if not before.whole.time_ns or not after.whole.time_ns or before.advice.sampled or after.advice.sampled:
+        return None
+    left = after.whole.time_ns / before.whole.time_ns
+    now = {one.cause: left * one.saves for one in after.advice.proposals}
+    found = tuple(
+        (one, now.get(one.cause, 0.0)) for one in before.advice.proposals if one.share_of == "kernels"
+    )
+    followed = [one for one, still in found if still < FOLLOWED * one.saves]
+    predicted = together(followed, before.whole.time_ns) if followed else None
+    return Came(found, predicted, 1.0 - left) if found else None
 
 
 def _graph(sums: Sums, trace: Trace, whole: Span) -> Proposal | None:

@@ -95,6 +95,7 @@ class Proposal:
         span: the launches that it concerns, added up.
         families: ids of theirs, most time first.
         share_of: what that is a share of: ``kernels``, the sum of all launches, or ``wall``, with the gaps of a trace.
+        gains: what it saves in each launch, by its position.
     """
 
     cause: str
@@ -106,6 +107,7 @@ class Proposal:
     span: Span = field(repr=False)
     families: tuple[str, ...] = ()
     share_of: str = "kernels"
+    gains: Mapping[int, Gain] = field(default_factory=dict, repr=False)
 
     @property
     def title(self) -> str:
@@ -539,12 +541,15 @@ def advise(sums: Sums, explained: Sequence[Family], ids: Callable[[int], str]) -
         (_proposal(known, draft, ids) for draft in drafts), key=lambda one: (-one.saves, one.cause)
     )
     kept = tuple(one for one in proposals if one.saves >= LEAST)
+    return Advice(kept, together(kept, sums.total) if len(kept) > 1 else None, sampled)
+
+
+def together(proposals: Iterable[Proposal], total: float) -> tuple[float, float, float]:
+    """What these save of so many ns, share, low and high: in one launch the larger of two."""
     best: dict[int, Gain] = {}
-    for draft in drafts:
-        if any(one.cause == draft.cause for one in kept):
-            _larger(best, draft.gains)
-    share = _share(best.values(), sums.total)
-    return Advice(kept, share if len(kept) > 1 else None, sampled)
+    for one in proposals:
+        _larger(best, one.gains)
+    return _share(best.values(), total)
 
 
 def _larger(into: dict[int, Gain], gains: Mapping[int, Gain]) -> None:
@@ -574,4 +579,5 @@ def _proposal(known: Launches, draft: _Draft, ids: Callable[[int], str]) -> Prop
         high,
         known.sums.span(TITLES.get(draft.cause, draft.cause), draft.about),
         tuple(dict.fromkeys(map(ids, by_time))),
+        gains=draft.gains,
     )

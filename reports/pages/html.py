@@ -83,6 +83,8 @@ class Report:
     """Pages of another session, to compare each kernel with its twin there."""
     outcome: Outcome | None = None
     """The comparison with a baseline that the index leads with."""
+    earlier: Session | None = None
+    """The other session."""
 
     @property
     def title(self) -> str:
@@ -144,6 +146,7 @@ def render(
             baseline=chosen,
             other=plan(other, every=True) if other is not None else None,
             outcome=outcome,
+            earlier=other,
         )
         if single_file:
             return _write_one_file(report, Path(directory), processes)
@@ -237,7 +240,7 @@ def index_article(report: Report) -> Markup:
     from gemmprof.reports.pages.verdicts import verdicts
 
     prefix = report.links.prefix(None)
-    view = overview(report.session, report.plan, prefix)
+    view = overview(report.session, report.plan, prefix, report.earlier)
     contents = _index_contents(view, prefix)
     if report.outcome is not None:
         contents.insert(0, (f"{prefix}verdicts", "Verdicts"))

@@ -70,8 +70,8 @@ class Overview:
         )
 
 
-def overview(session: Session, plan: Plan, prefix: str) -> Overview:
-    """The index page of a session."""
+def overview(session: Session, plan: Plan, prefix: str, earlier: Session | None = None) -> Overview:
+    """The index page of a session, ``earlier``: what it is compared with."""
     run = session.run
     owned = {place for place, page in plan.by_launch.items() if page.result is not None}
     groups: list[ProblemGroup] = []
@@ -103,7 +103,7 @@ def overview(session: Session, plan: Plan, prefix: str) -> Overview:
         report_names(session.kernels),
         session_facts(session, plan),
         session.counts,
-        program_card(session, plan) if run is None else None,
+        program_card(session, plan, earlier) if run is None else None,
     )
 
 

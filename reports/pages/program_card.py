@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from gemmprof.analysis.whole.overall import Came, came
 from gemmprof.analysis.whole.spans import walk
 
 if TYPE_CHECKING:
@@ -46,6 +47,7 @@ class ProgramCard:
         of_launch: the keys of the parts that a launch is of, by its position, separated by blanks.
         of_family: the same of all launches of a family, by its number.
         pages: the page of a family, by its id.
+        came: what came of the advice on the version that this one is compared with; None without one.
     """
 
     program: Program
@@ -56,10 +58,11 @@ class ProgramCard:
     of_launch: Mapping[int, str]
     of_family: Mapping[int, str]
     pages: Mapping[str, KernelPage]
+    came: Came | None = None
 
 
-def program_card(session: Session, plan: Plan) -> ProgramCard | None:
-    """The card of a session; None where there is nothing to add up."""
+def program_card(session: Session, plan: Plan, earlier: Session | None = None) -> ProgramCard | None:
+    """The card of a session, ``earlier``: the version before; None where there is nothing to add up."""
     if len(session.by_time) < 2 or not session.program.whole.time_ns:
         return None
     program = session.program
@@ -97,4 +100,5 @@ def program_card(session: Session, plan: Plan) -> ProgramCard | None:
             for family in session.by_time
             if (page := plan.by_launch.get(family.representative)) is not None
         },
+        came(earlier.program, program) if earlier is not None else None,
     )
