@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 """Hold what gemmprof says first of the recorded programs against an expert's list and against what came of it.
 
-python tools/score_programs.py [--check | --first-look]
+python tools/score_programs.py [--check | --look NAME]
 
 Writes the generated part of docs/programs.md from tests/data/programs: the reports, the expert's proposals
-(expected.json), what gemmprof said before anything was recorded (first_look.json, kept as it was), and the times of
-tools/record_programs.py (measured.json).
+(expected.json), what gemmprof said before a recording with what came of it (first_look.json, second_look.json, kept as
+they were), and the times of tools/record_programs.py (measured.json).
 """
 
 from __future__ import annotations
@@ -28,12 +28,26 @@ DATA = ROOT / "tests" / "data" / "programs"
 PAGE = ROOT / "docs" / "programs.md"
 BEGIN, END = "<!-- programs: generated -->", "<!-- end of programs -->"
 FIRST = 3
+# What was said before an outcome was known, kept as it was with what came.
+LOOKS = {
+    "first": "First look (the first recording, H100 and H200): rules of a program from before it, causes of kernels as "
+    "of that commit",
+    "second": "Second look (the second recording, H200): all as of the commit before it",
+}
 # Which variant follows a proposal.
 FOLLOWED = {
+    ("train", "graph"): "graph",
+    ("train", "precision"): "tf32",
+    ("train", "optimizer"): "fused_optimizer",
+    ("train", "compile"): "compiled",
+    ("train", "attention"): "fused_attention",
     ("triton_set", "elementwise"): "fused_activation",
     ("triton_set", "memory_latency"): "matmul_stages",
     ("triton_set", "product"): "matmul_tile",
+    ("triton_set", "low_occupancy"): "softmax_warps",
+    ("triton_set", "graph"): "graph",
     ("templates", "batch"): "batched",
+    ("templates", "narrow_access"): "wide_access",
     ("templates", "product"): "larger_tile",
     ("mixed", "global_atomics"): "shared_histogram",
     ("mixed", "uncoalesced_access"): "warp_per_row",
@@ -42,7 +56,9 @@ FOLLOWED = {
     ("diffusion", "compile"): "compiled",
     ("diffusion", "attention"): "fused_attention",
     ("diffusion", "layout"): "channels_last",
+    ("diffusion", "graph"): "graph",
     ("decode", "graph"): "graph",
+    ("decode", "small_grid"): "merged_products",
     ("decode", "compile"): "compiled",
     ("decode", "attention"): "fused_attention",
     ("decode", "copies"): "static_cache",
@@ -84,7 +100,8 @@ def scored(program: str, found: list[Row]) -> Iterator[Row]:
     for place, one in enumerate(found, 1):
         variant = FOLLOWED.get((program, one["cause"]))
         outcome = came(program, variant, one["share_of"]) if variant else None
-        yield one | {"place": place, "variant": variant, "came": outcome}
+        # What was looked at earlier keeps what came then.
+        yield {"place": place, "variant": variant, "came": outcome} | one
 
 
 def inside(row: Row) -> bool:
@@ -103,8 +120,10 @@ def table(title: str, told: dict[str, list[Row]]) -> list[str]:
     tried = [row for _, row in rows if row["came"] is not None]
     first = [row for _, row in rows if row["place"] <= FIRST]
     lines = [
-        f"**{title}**: {sum(map(inside, tried))} of {len(tried)} that were followed came within the interval; "
-        f"{sum(row['variant'] is not None for row in first)} of {len(first)} among the first three are the expert's.",
+        f"**{title}**: {sum(map(inside, tried))} of {len(tried)} that were followed came within the interval, of the "
+        f"first three of each program {sum(inside(row) for row in first if row in tried)} of "
+        f"{sum(row in tried for row in first)}; {sum(row['variant'] is not None for row in first)} of {len(first)} "
+        "among the first three are the expert's.",
         "",
         "| program | | gemmprof says | saves | interval | came |",
         "|---|---|---|---|---|---|",
@@ -146,7 +165,7 @@ def experts() -> list[str]:
 def generated() -> str:
     """The generated part."""
     measured = json.loads((DATA / "measured.json").read_text("utf-8"))
-    first = json.loads((DATA / "first_look.json").read_text("utf-8"))["programs"]
+    looks = {name: json.loads((DATA / f"{name}_look.json").read_text("utf-8"))["programs"] for name in LOOKS}
     lines = [
         "| program | GPU | launches profiled | of a step | step as written | all changes together |",
         "|---|---|---|---|---|---|",
@@ -163,12 +182,9 @@ def generated() -> str:
         )
     lines += [
         "",
-        *table(
-            "First look: rules of a program from before the recording, causes of kernels as of that commit",
-            first,
-        ),
+        *(line for name, title in LOOKS.items() for line in table(title, looks[name])),
     ]
-    lines += table("Now", {program: said(program) for program in first})
+    lines += table("Now", {program: said(program) for program in measured["programs"]})
     return "\n".join([*lines, *experts()]).rstrip()
 
 
@@ -180,10 +196,12 @@ def _recorded(text: str) -> str:
 
 def main() -> int:
     """Write, or check what was recorded."""
-    if "--first-look" in sys.argv:
-        names = [path.name.removesuffix(".ncu-rep.xz") for path in sorted(DATA.glob("*.ncu-rep.xz"))]
-        document = {"format": "gemmprof.first_look/1", "programs": {name: said(name) for name in names}}
-        (DATA / "first_look.json").write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
+    if "--look" in sys.argv:
+        name = sys.argv[sys.argv.index("--look") + 1]
+        programs = json.loads((DATA / "measured.json").read_text("utf-8"))["programs"]
+        looks = {program: [*scored(program, said(program))] for program in programs}
+        document = {"format": "gemmprof.look/1", "programs": looks}
+        (DATA / f"{name}_look.json").write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
         return 0
     text = PAGE.read_text("utf-8")
     head, _, rest = text.partition(BEGIN)

@@ -70,8 +70,12 @@ _HEADS = tuple(
         ("library", r"(?:vllm|flashinfer|deep_gemm|deep_ep|tensorrt_llm|trtllm|transformer_engine|xformers|apex|"
                     r"deepspeed|onnxruntime|paddle|phi|mxnet|oneflow|nvfuser|nvf|cudf|cuml|cugraph|raft|cuvs|cuco|cudss|"
                     r"faiss|ggml|marlin|"
-                    r"moe_wna16|sgl|sgl_kernel|nvshmem|mscclpp|mamba|bitsandbytes|awq|gptq)\w*::|Marlin\b|nvfuser_|"
-                    r"bmm_(?:E\dm\d|Bfloat16|Fp16)"),
+                    r"moe_wna16|sgl|sgl_kernel|nvshmem|mscclpp|mamba|bitsandbytes|awq|gptq|moe::dev::|vision::ops|fbgemm|"
+                    r"torchaudio|natten|spconv|tcnn|gsplat|nerfacc|kaolin|pytorch3d|minkowski|nvdiffrast|nvjpeg|npp|dali|"
+                    r"cvcuda|AmgX|amgx|ginkgo|gko|hypre|magma|arrayfire|cv::cuda|at_extension)\w*::|Marlin\b|"
+                    r"nvfuser_|bmm_(?:E\dm\d|Bfloat16|Fp16)|per_token_group_quant_|topKPerRow|(?:Rasterize|Interpolate|"
+                    r"Antialias|Texture)\w*Shader|InterpolateFwdKernel|selective_scan_|causal_conv1d_|"
+                    r"mul_mat_(?:q|vec|f)|flash_attn_(?:ext|tile|vec|mask|stream|combine)|quantize_(?:mmq_)?q8_1\b"),
         ("tensorrt", r"trt_|__my[le]|nvinfer1::|cuInt8::|generatedNativePointwise|genericReformat::|copyPackedKernel"),
         ("cutensor", r"CUTENSOR_NAMESPACE|cutensor"),
         ("torch", r"(?:at|c10|torch|caffe2)::|softmax_warp_(?:for|back)ward\b|cunn_|kernelReduceAll\b|"
@@ -84,11 +88,11 @@ _HEADS = tuple(
         ("inductor", r"triton_(?:(?:poi|red|per|tem|spl|for|unk|mm|bmm|flex)_|$)"),
         ("xla", r"triton_(?:gemm|softmax)|(?:loop|input|wrapped|gemm_fusion|horizontally_fused)_[a-z]\w*(?:\.\d+)*$|"
                 r"(?:[a-z]\w*_)?fusion(?:[._]\d+)*$|redzone_checker$"),
-        ("cudnn", r"cudnn|cask_cudnn|_5x_cudnn|DSE::|\w*s?cudnn_|(?:im|ex)plicit_convolve_|fft2d_(?:r2c|c2r)_|"
+        ("cudnn", r"cudnn|cask_cudnn|_5x_cudnn|DSE::|\w*s?cudnn_|(?:im|ex|precom)\w*_convolve_|convolveNd_|fft2d_(?:r2c|c2r)_|"
                   r"(?:d|w)grad2d_|conv2d_grouped_direct_kernel|n(?:chw|hwc)ToN(?:hwc|chw)Kernel"),
         ("cublas", rf"cublas|nvjet_|(?:{_ARCHITECTURES})_\w*gemm|internal::gemvx|gemv2[NT]_|gemvNSP_|"
                    r"gemmSN_|gemmk1_|splitKreduce_kernel|[sdczh]gemm_largek|magma_\w*gemm\w*_kernel|gemm_kernel2x2|"
-                   r"tr[sm]m_[lr]\w*kernel|[sdcz]?trsv_|axpy_kernel_(?:ref|val)|cutlass_\d+_\w*gemm"),
+                   r"tr[sm]m_[lr]\w*kernel|[sdcz]?trsv_|(?:axpy|scal|swap|copy|rot|dot|asum|nrm2|iamax)_kernel_(?:ref|val)|cutlass_\d+_\w*gemm"),
         ("cufft", r"(?:regular|vector|composite_\dway|multi_bluestein)_\w*fft|[sd]p(?:Vector|Radix|RealComplex)\d*"),
         ("cusparse", r"cusparse|csrmv_v\d_kernel"),
         ("cusolver", r"cusolver|lapack_|(?:ge(?:qr|t[rf]|svd|brd|lq)|sy(?:td|tr|ev|gv)|he(?:td|ev|gv)|po(?:tr|ti)|"
@@ -126,6 +130,9 @@ _BARE = re.compile(r"_(?!Z)\w+$")
 """A name as C has it that begins with an underscore: people name Triton's functions so, nobody CUDA's."""
 _OF_ARRAYS = re.compile(r"\((?:CuKernelContext|ROCKernelContext|oneKernelContext)\b")
 """What the array packages of Julia give their own kernels (fill!, broadcasts), which are compiled where they run."""
+_OF_WARP = re.compile(r"_cuda_kernel_(?:for|back)ward$")
+"""What NVIDIA Warp makes of the reader's own functions, compiled as CUDA."""
+_PYTHON = re.compile(r"(?:^|[\s/])(?:python|pypy|ipython)[\d.]*(?:\s|$)")
 _LENGTH = re.compile(r"\d+")
 _PLAIN = ("own", "triton")
 """Names of one's own: a plain word may be Triton's, or CUDA's with C linkage."""
@@ -138,8 +145,12 @@ def owner_of(profile: KernelProfile) -> Owner:
         key = "library"
     elif key == "library" and profile.lines:
         key = "own"  # what is installed compiled has no line information
-    elif key in _PLAIN and profile.name.isidentifier() and profile.lines:
-        key = "triton" if profile.lines == "python" else "own"
+    elif key in _PLAIN and profile.name.isidentifier() and not _OF_WARP.search(profile.name):
+        # C linkage in a Python program: extensions of C++ are mangled, functions of Triton never are.
+        python = profile.lines == "python" or (
+            not profile.lines and _PYTHON.search(profile.session.command_line)
+        )
+        key = "triton" if python else "own" if profile.lines else key
     return OWNERS[key]
 
 
@@ -169,7 +180,7 @@ def _of_name(name: str) -> str:
     for key, pattern in _WITHIN:
         if pattern.search(name):
             return key
-    return "triton" if _BARE.match(name) else "own"
+    return "triton" if _BARE.match(name) and not _OF_WARP.search(name) else "own"
 
 
 def _of_xmma(name: str) -> str:

@@ -145,7 +145,9 @@ class Came:
         """``as predicted``, ``more than predicted`` or ``less than predicted``; '' where nothing was followed."""
         from gemmprof.analysis.comparison.causes import Prediction, Score
 
-        return "" if self.predicted is None else Score((), Prediction("", *self.predicted), self.measured).words
+        return (
+            "" if self.predicted is None else Score((), Prediction("", *self.predicted), self.measured).words
+        )
 
 
 # What is left of a proposal's saving, as a share of it, below which it was followed.

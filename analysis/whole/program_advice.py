@@ -67,9 +67,10 @@ _FUSED_OPTIMIZER = re.compile(
 _STEP = re.compile(r"addcdiv")
 # Of the time in which the multiprocessors work, what TF32 saves where no product like it was timed: about, least, most.
 TENSOR_CORES = (0.7, 0.5, 0.85)
-# Share of the tensor cores' rate below which an own product is far from tuned, and what tuned ones reach: about, at the
-# least, at most (cuBLAS on squares of 1,024 to 8,192; see the recorded ladders).
-SLOW_PRODUCT, TUNED_PRODUCT = 0.4, (0.62, 0.4, 0.75)
+# Share of the tensor cores' rate below which an own product is far from tuned, and what tuned ones reach: the median and
+# the best of 334 aligned products of 10 GFLOP and more that cuBLAS was timed on (docs/cublas_cliffs.md), and what a
+# first tiling with stages reached of them (the ladder in docs).
+SLOW_PRODUCT, TUNED_PRODUCT = 0.4, (0.62, 0.4, 0.79)
 # ncu's options that leave out launches in between; but for those that only exclude what must not be profiled.
 _CHOSEN = re.compile(r"--filter-mode|--kernel-id|(?:--kernel-name|\s-k)[ =](?!\"?regex:\^\(\?!)")
 
@@ -274,7 +275,9 @@ def _neighbours(known: Launches) -> Iterator[_Draft]:
                 continue
             moved = 1.0 - (2 * ARRAYS - 2.0) / (2 * ARRAYS)  # the array between them, written and read
             for at, gain in known.in_one([first, second], 1, moved).items():
-                gains[at] = Gain(gain.saves, 0.5 * gain.saves, 1.2 * gain.saves)
+                # Where not the memory but a thread's work limits them, the second comes along for nothing.
+                most = min(known.sums.times[first], known.sums.times[second]) / 2
+                gains[at] = Gain(gain.saves, 0.5 * gain.saves, max(1.2 * gain.saves, most))
             names |= {a.function_name: None, b.function_name: None}
     if gains:
         yield _Draft(

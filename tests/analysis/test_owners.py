@@ -24,8 +24,9 @@ def names() -> list[dict[str, str]]:
 
 @pytest.fixture(scope="module")
 def launch() -> KernelProfile:
-    """A launch without line information, to be given names."""
-    return replace(read_report(EXAMPLES / "transformer.ncu-rep.xz", source=False)[0], lines="")
+    """A launch without line information, of a program that nothing is known of, to be given names."""
+    found = read_report(EXAMPLES / "transformer.ncu-rep.xz", source=False)[0]
+    return replace(found, lines="", session=replace(found.session, command_line=""))
 
 
 def test_array_packages_compile_their_own_kernels_where_they_run(launch: KernelProfile) -> None:
@@ -41,16 +42,16 @@ def test_names_of_public_profiles(launch: KernelProfile) -> None:
     assert len(rows) >= 300
     assert len({row["name"] for row in rows}) == len(rows)
     assert {row["owner"] for row in rows} == OWNERS.keys()
-    for held_back in ("no", "yes", "later"):
+    for held_back in ("no", "yes", "later", "last"):
         those = [row for row in rows if row["held_back"] == held_back]
         wrong = [row for row in those if owner_of(replace(launch, name=row["name"])).key != row["owner"]]
-        assert len(those) > 100
+        assert len(those) > 50
         assert len(wrong) <= 0.02 * len(those), wrong
 
 
 def test_what_was_held_back_was_chosen_by_a_hash() -> None:
     for row in names():
-        if row["held_back"] != "later":
+        if row["held_back"] in ("no", "yes"):
             chosen = int(hashlib.sha256(row["name"].encode()).hexdigest(), 16) % 3 == 0
             assert row["held_back"] == ("yes" if chosen else "no")
 
@@ -76,7 +77,12 @@ def test_line_information_tells_more_than_a_name(launch: KernelProfile) -> None:
     """What a library ships has none; a plain word is Triton's where the file is Python's."""
     softmax = read_report(EXAMPLES / "softmax_triton.ncu-rep.xz", source=False)[0]
     assert (softmax.lines, owner_of(softmax).key) == ("python", "triton")
-    assert owner_of(replace(softmax, lines="")).key == "own"
+    # In a Python program nothing but Triton's functions and those compiled at run time have C linkage.
+    unknown = replace(softmax, lines="")
+    assert owner_of(unknown).key == "triton"
+    assert owner_of(replace(unknown, name="vadd_e1f2_cuda_kernel_forward")).key == "own", "NVIDIA Warp's"
+    compiled = replace(softmax.session, command_line="ncu --set basic ./solver")
+    assert owner_of(replace(unknown, session=compiled)).key == "own"
     assert owner_of(replace(softmax, name="triton_poi_fused_add_0")).key == "inductor"
     assert owner_of(replace(softmax, name="cudapy::__main__::add(Array<float, 1, C>)")).key == "own"
     norm = replace(launch, name="void vllm::rms_norm_kernel<float>(float *)")

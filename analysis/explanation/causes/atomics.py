@@ -18,6 +18,7 @@ from gemmprof.analysis.explanation.demands.work import Mask, Work
 
 BANKS = 32  # of shared memory, a word wide
 ALL_RANDOM = 0.95  # share of the passes that random words take as well, from which on none is told from those
+LAUNCHING = 3000.0  # nanoseconds of a launch in which no SM works, at most: what is more is L2 at work
 COMBINED = 1.0 / 32.0  # share of the atomics that stays when a warp combines its own first
 SCATTERED_SECTORS = 12.0  # a request that touches more sectors hits as many words: combining finds few alike
 # Shared atomics for each global one, from which on blocks combine before they update global memory.
@@ -145,7 +146,11 @@ def _combined(work: Work, atomics: Mask, retries: Mask, stays: float) -> tuple[F
         **dict.fromkeys(("l2", "l2_tags", "l1_to_l2", "l2_in", "l2_out"), rest),
         "dram": 1.0,
     }
-    fix = Fix(keep=keep, resources=resources, added=added, reasons={"membar": 0.1, "drain": 0.3})
+    # Nobody waits for atomics without a result: behind the last instruction L2 still works them off.
+    duration = work.duration or 0.0
+    drained = max(0.0, work.idle_start * duration - LAUNCHING) * share(flows.atomics, flows.l2)
+    idle = 1.0 - share(drained * (1.0 - stays), work.idle_start * duration)
+    fix = Fix(keep=keep, resources=resources, added=added, reasons={"membar": 0.1, "drain": 0.3}, idle=idle)
     cautious = Fix(
         keep=np.maximum(keep, 0.15), resources={**resources, "l2_atomics": max(0.15, stays)}, added=added
     )

@@ -214,10 +214,12 @@ def main(name: str, variants: Mapping[str, Build]) -> None:
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
     parser.add_argument("--json", type=Path)
     parser.add_argument("--traces", type=Path)
+    parser.add_argument("--only", nargs="*", choices=list(variants), help="measure these alone")
     options = parser.parse_args()
     if options.what == "profile":
         run_one(variants[options.variant], options.device)
         return
-    found = measure(variants, options.device, options.traces, name)
+    chosen = {key: build for key, build in variants.items() if not options.only or key in options.only}
+    found = measure(chosen, options.device, options.traces, name)
     text = json.dumps(found, indent=1)
     (options.json.write_text(text, encoding="utf-8") if options.json else print(text))
