@@ -67,9 +67,9 @@ _FUSED_OPTIMIZER = re.compile(
 _STEP = re.compile(r"addcdiv")
 # Of the time in which the multiprocessors work, what TF32 saves where no product like it was timed: about, least, most.
 TENSOR_CORES = (0.7, 0.5, 0.85)
-# Share of the tensor cores' rate below which an own product is far from tuned, and what tuned ones reach: the median and
-# the best of 334 aligned products of 10 GFLOP and more that cuBLAS was timed on (docs/cublas_cliffs.md), and what a
-# first tiling with stages reached of them (the ladder in docs).
+# Share of the tensor cores' rate below which an own product is far from tuned, and what tuned ones reach: the median of
+# 334 aligned products of 10 GFLOP and more on which cuBLAS was timed, at the least what one's own may (a guess), and
+# the best of those (docs/cublas_cliffs.md).
 SLOW_PRODUCT, TUNED_PRODUCT = 0.4, (0.62, 0.4, 0.79)
 # ncu's options that leave out launches in between; but for those that only exclude what must not be profiled.
 _CHOSEN = re.compile(r"--filter-mode|--kernel-id|(?:--kernel-name|\s-k)[ =](?!\"?regex:\^\(\?!)")
