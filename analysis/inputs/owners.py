@@ -88,7 +88,8 @@ _HEADS = tuple(
         ("inductor", r"triton_(?:(?:poi|red|per|tem|spl|for|unk|mm|bmm|flex)_|$)"),
         ("xla", r"triton_(?:gemm|softmax)|(?:loop|input|wrapped|gemm_fusion|horizontally_fused)_[a-z]\w*(?:\.\d+)*$|"
                 r"(?:[a-z]\w*_)?fusion(?:[._]\d+)*$|redzone_checker$"),
-        ("cudnn", r"cudnn|cask_cudnn|_5x_cudnn|DSE::|\w*s?cudnn_|(?:im|ex|precom)\w*_convolve_|convolveNd_|fft2d_(?:r2c|c2r)_|"
+        ("cudnn", r"cudnn|cask_cudnn|_5x_cudnn|DSE::|\w*s?cudnn_|(?:im|ex|precom)\w*_convolve_|"
+                  r"convolveNd_|fft2d_(?:r2c|c2r)_|"
                   r"(?:d|w)grad2d_|conv2d_grouped_direct_kernel|n(?:chw|hwc)ToN(?:hwc|chw)Kernel"),
         ("cublas", rf"cublas|nvjet_|(?:{_ARCHITECTURES})_\w*gemm|internal::gemvx|gemv2[NT]_|gemvNSP_|"
                    r"gemmSN_|gemmk1_|splitKreduce_kernel|[sdczh]gemm_largek|magma_\w*gemm\w*_kernel|gemm_kernel2x2|"
