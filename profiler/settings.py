@@ -131,6 +131,7 @@ class Settings:
         return {
             "extra_sections": list(self.extra_sections),
             "extra_metrics": list(self.extra_metrics),
+            "timeline": self.timeline,
             # The same for both ladders, so that one can be added to the run of the other.
             "collection": list(self._collection(tensor=False)),
         }

@@ -613,7 +613,7 @@
     const keys = {
       j: () => move(1), ArrowDown: () => move(1), k: () => move(-1), ArrowUp: () => move(-1), n: () => hop(1), p: () => hop(-1), Enter: cross,
       h: () => { heats.selectedIndex = (heats.selectedIndex + 1) % heats.length; heats.dispatchEvent(new Event("change")); },
-      g: () => { const target = state.chosen?.kind === "sass" && code.target.get(state.chosen.from); if (target) choose({ kind: "sass", from: target, to: target }); },
+      g: () => { const target = state.chosen?.kind === "sass" ? code.target.get(state.chosen.from) : undefined; if (target !== undefined) choose({ kind: "sass", from: target, to: target }); },
       f: () => { if (code.files.length > 1) { files.selectedIndex = (files.selectedIndex + 1) % files.length; files.dispatchEvent(new Event("change")); } },
       s: () => { sort.checked = !sort.checked; sort.dispatchEvent(new Event("change")); },
       "/": () => input.focus(), "?": toggleHelp, Escape: () => { help.hidden = true; },

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Write gemmprof/ncurep/ncu_messages_pb2.py and its types from gemmprof/ncurep/ncu_messages.proto.
+"""Write the Python modules (and their types) of the messages that gemmprof reads and writes, from their .proto files.
 
 Usage: build_messages.py [--check]
 
@@ -16,26 +16,28 @@ import tempfile
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-FOLDER = ROOT / "gemmprof" / "ncurep"
-PROTO = FOLDER / "ncu_messages.proto"
-HEAD = "# Written by tools/build_messages.py from ncu_messages.proto.\n"
-GENERATED = ("ncu_messages_pb2.py", "ncu_messages_pb2.pyi")
+PROTOS = (ROOT / "gemmprof" / "ncurep" / "ncu_messages.proto", ROOT / "reports" / "tables" / "perfetto.proto")
 
 
-def generated() -> dict[str, str]:
+def generated() -> dict[Path, str]:
     """The text of each generated file."""
     try:
         from grpc_tools import protoc
     except ImportError:
         raise SystemExit("build_messages.py: pip install 'grpcio-tools<1.63'") from None
-    with tempfile.TemporaryDirectory(prefix="gemmprof-") as folder:
-        outcome = protoc.main(
-            ["protoc", f"-I{ROOT}", f"--python_out={folder}", f"--pyi_out={folder}", str(PROTO)]
-        )
-        if outcome:
-            raise SystemExit(f"build_messages.py: the compiler ended with {outcome}")
-        written = Path(folder) / FOLDER.relative_to(ROOT)
-        return {name: HEAD + (written / name).read_text(encoding="utf-8") for name in GENERATED}
+    found = {}
+    for proto in PROTOS:
+        with tempfile.TemporaryDirectory(prefix="gemmprof-") as folder:
+            outcome = protoc.main(
+                ["protoc", f"-I{ROOT}", f"--python_out={folder}", f"--pyi_out={folder}", str(proto)]
+            )
+            if outcome:
+                raise SystemExit(f"build_messages.py: the compiler ended with {outcome}")
+            head = f"# Written by tools/build_messages.py from {proto.name}.\n"
+            for name in (f"{proto.stem}_pb2.py", f"{proto.stem}_pb2.pyi"):
+                written = Path(folder) / proto.parent.relative_to(ROOT) / name
+                found[proto.parent / name] = head + written.read_text(encoding="utf-8")
+    return found
 
 
 def main() -> int:
@@ -46,10 +48,9 @@ def main() -> int:
     parser.add_argument("--check", action="store_true", help="write nothing; exit code 1 if a file differs")
     options = parser.parse_args()
     changed = []
-    for name, text in generated().items():
-        path = FOLDER / name
+    for path, text in generated().items():
         if not path.is_file() or path.read_text(encoding="utf-8") != text:
-            changed.append(name)
+            changed.append(path.name)
             if not options.check:
                 path.write_text(text, encoding="utf-8")
     print("changed:" if changed else "nothing changed", *changed)

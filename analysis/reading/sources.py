@@ -102,7 +102,7 @@ def read_module(frame: Frame, items: Iterable[Item]) -> Module:
             digest.update(binary)
             if _LINE_TABLE in binary:
                 lines = "python" if _PYTHON_FILE in binary else "c"
-                line_table = line_table_of(binary)
+                line_table = line_table_of(binary) or line_table
         for content in found.files:
             for file in decode(messages.SourceFiles, content, most=MAX_BYTES).entries:
                 files[file.path] = file.content.decode("utf-8", "replace")

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import repeat
 from types import MappingProxyType
 from typing import NamedTuple
@@ -159,7 +160,7 @@ class CudaLine:
     counters: Counters
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class SourceView:
     """The kernel's code with what happened in it.
 
@@ -184,19 +185,21 @@ class SourceView:
     line_table: LineTable | None = None
     function: str = ""
 
-    def inlined(self) -> list[tuple[Call, ...]]:
+    @cached_property
+    def inlined(self) -> Sequence[tuple[Call, ...]]:
         """The calls that each instruction was inlined through, innermost first; () where none is known."""
         found = inlined_calls(self.line_table, self.function)
         return [found.get(item.offset, ()) for item in self.sass]
 
-    def own_lines(self) -> list[tuple[str, int] | None]:
+    @cached_property
+    def own_lines(self) -> Sequence[tuple[str, int] | None]:
         """The user's line that each instruction counts against: its own, else that of the innermost call.
 
         None without line information. Where the report does not say what was inlined, a header's code counts against
         the line of the user's before it.
         """
         own = own_lines(self.sass)
-        for place, chain in enumerate(self.inlined()):
+        for place, chain in enumerate(self.inlined):
             item = self.sass[place]
             if chain and not is_users(item.file):
                 own[place] = next(

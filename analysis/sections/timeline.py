@@ -37,10 +37,12 @@ COLUMNS = 240  # columns of the grid at most: a terminal shows 60 of them, a pag
 # Schedulers of an SM, each of which issues one instruction a cycle: on every GPU whose counters ncu samples.
 PEAK_IPC = 4.0
 FULL = 0.9  # of its usual level: below, SMs that had work before have none
-# What changes by less is no new phase: in per cent of the peak, and as a ratio.
-LEAST_CHANGE, LEAST_RATIO = 5.0, 1.4
+# What changes by less is no new phase: in per cent of the peak, as a ratio, and against the busiest counter, beside
+# which the others are not what the launch does.
+LEAST_CHANGE, LEAST_RATIO, LEAST_OF_BUSIEST = 5.0, 1.4, 0.25
+ALIKE = 1 / 3  # waves have as many blocks each, give or take so much
 SHORTEST = 2.0  # samples that a beginning or end must last to be told from the blur of one sample
-NO_BLOCKS = 0.1  # of the densest column: below, no new blocks begin
+NO_BLOCKS = 0.1  # of the densest column, or of a block an SM: below, no new blocks begin
 
 _LANES = (
     ("issue", "Issue slots", metrics.SAMPLED_ISSUE),
@@ -146,7 +148,7 @@ class Timeline:
         "",
         "waves, where blocks end together",
         digits=0,
-        how="stretches with a tenth of the largest rate of launched blocks",
+        how="stretches with a tenth of the largest rate of launched blocks, where each has as many",
     )
     tail_percent: float | None = figure(
         "Tail", "%", "of the time, the SMs running out of blocks", how="time after the last 90 % of its level"
@@ -269,14 +271,15 @@ def _on_grid(
         values = grid(_first(series, names), inside=key not in ("l2", "dram"))
         if values is not None and np.isfinite(values).any():
             lanes.append(Lane(key, title, "%", tuple(values.tolist())))
-    share = _sm_share(series, grid)
-    clock = _clock(series, share, grid)
+    share, counted = _sm_share(series, grid)
+    # Of a share that is itself from the SMs' cycles, the clock would be the same everywhere.
+    clock = _clock(series, share, grid) if counted else None
     blocks = _rate(_first(series, metrics.SAMPLED_BLOCKS), grid)
     if share is not None:
         lanes.insert(0, Lane("sms", "SMs with work", "%", tuple((100 * share).tolist())))
     if blocks is not None:
-        per_column = blocks * duration / columns
-        lanes.append(Lane("blocks", "New blocks", "", tuple(per_column.tolist())))
+        blocks = blocks * duration / columns
+        lanes.append(Lane("blocks", "New blocks", "", tuple(blocks.tolist())))
     if clock is not None:
         lanes.append(Lane("clock", "SM clock", "GHz", tuple(clock.tolist())))
     stalls = []
@@ -289,7 +292,9 @@ def _on_grid(
                 Lane(known.key, known.title.removeprefix("Stall "), "warps", tuple(values.tolist()))
             )
     stalls.sort(key=lambda lane: -lane.mean)
-    phases = _phases(profile, lanes, share, blur=SHORTEST * interval / duration)
+    bursts = [] if blocks is None else _bursts(blocks, profile.device.sm_count)
+    in_step = blocks is not None and _in_step(blocks, bursts, profile.device.sm_count)
+    phases = _phases(profile, lanes, share, bursts, in_step=in_step, sample=interval / duration)
     ends = {phase.name: phase for phase in phases}
     tail, fill = ends.get("tail"), ends.get("filling")
     pauses = _pauses(lanes)
@@ -299,7 +304,7 @@ def _on_grid(
         interval_ns=interval,
         samples=float(within),
         sm_share_percent=None if share is None or np.isnan(share).all() else float(100 * np.nanmean(share)),
-        bursts=None if blocks is None else _bursts(blocks),
+        bursts=float(len(bursts)) if in_step else None,
         tail_percent=None if share is None else 100 * tail.share if tail is not None else 0.0,
         tail_costs_percent=None if share is None else tail.costs_percent if tail is not None else 0.0,
         fill_costs_percent=fill.costs_percent if fill is not None else None,
@@ -360,8 +365,11 @@ def _rate(one: Series | None, grid: Any) -> Array | None:
     return found
 
 
-def _sm_share(series: Mapping[str, Series], grid: Any) -> Array | None:
-    """Share of the SMs that have work, 0 to 1 (see the module); of their usual number where one counter is missing."""
+def _sm_share(series: Mapping[str, Series], grid: Any) -> tuple[Array | None, bool]:
+    """Share of the SMs that have work, 0 to 1 (see the module); of their usual number where one counter is missing.
+
+    The second is whether it is exact.
+    """
     import numpy as np
 
     of_peak, per_active = _first(series, metrics.SAMPLED_ISSUE), series.get(metrics.SAMPLED_IPC)
@@ -370,21 +378,21 @@ def _sm_share(series: Mapping[str, Series], grid: Any) -> Array | None:
             share = of_peak.values / (100 / PEAK_IPC * per_active.values)
         share = np.where(per_active.values > 0, np.minimum(share, 1.0), per_active.values)
         exact: Array | None = grid(of_peak, share)
-        return None if exact is None else np.minimum(exact, 1.0)
+        return (None, False) if exact is None else (np.minimum(exact, 1.0), True)
     active = _rate(series.get(metrics.SAMPLED_SM_CYCLES), grid)
     if active is None or not np.nanmax(active, initial=0.0) > 0:
-        return None
+        return None, False
     # The median of the fuller half: one sample that two passes share may hold twice its cycles.
     usual = float(np.nanmedian(active[active >= np.nanmedian(active)]))
-    return np.minimum(active / usual, 1.0)
+    return np.minimum(active / usual, 1.0), False
 
 
 def _clock(series: Mapping[str, Series], share: Array | None, grid: Any) -> Array | None:
-    """SM clock in GHz where most SMs have work; None where the share of SMs is itself from their cycles."""
+    """SM clock in GHz where most SMs have work."""
     import numpy as np
 
     active = _rate(series.get(metrics.SAMPLED_SM_CYCLES), grid)
-    if active is None or share is None or _first(series, metrics.SAMPLED_ISSUE) is None:
+    if active is None or share is None:
         return None
     # A column in which work begins or ends mixes both counters' blur.
     inner = np.minimum(share, np.minimum(np.roll(share, 1), np.roll(share, -1))) > 0.5
@@ -401,14 +409,40 @@ def _runs(flags: npt.NDArray[np.bool_]) -> list[tuple[int, int]]:
     return [(int(a), int(b)) for a, b in zip(edges[::2], edges[1::2], strict=True)]
 
 
-def _bursts(blocks: Array) -> float | None:
-    """How often new blocks begin together; None where they trickle in, which shows no waves."""
+def _bursts(blocks: Array, sms: int | None) -> list[tuple[int, int]]:
+    """Stretches in which new blocks begin together; none where they trickle in, which shows no waves."""
     import numpy as np
 
-    dense = np.nan_to_num(blocks) > NO_BLOCKS * np.nanmax(blocks, initial=0.0)
-    bursts = _runs(dense)
+    # The first fills every place that the SMs have: those behind it may have a block an SM.
+    densest = float(np.nanmax(blocks, initial=0.0))
+    dense = np.nan_to_num(blocks) > NO_BLOCKS * min(densest, sms or densest)
     apart = len(blocks) - int(dense.sum())
-    return float(len(bursts)) if bursts and apart >= int(dense.sum()) else None
+    if apart < int(dense.sum()):
+        return []
+    found: list[tuple[int, int]] = []
+    for a, b in _runs(dense):
+        if found and a - found[-1][1] <= SHORTEST:  # no longer a gap than a sample blurs
+            found[-1] = (found[-1][0], b)
+        else:
+            found.append((a, b))
+    return found
+
+
+def _in_step(blocks: Array, bursts: Sequence[tuple[int, int]], sms: int | None) -> bool:
+    """Whether bursts are waves: each of as many blocks, over most SMs.
+
+    The first fills every place that the SMs have, the last may have fewer. The counter comes in portions of up to 32
+    blocks, so that blocks that trickle in look like small bursts.
+    """
+    import numpy as np
+
+    if not bursts or sms is None:
+        return False
+    sizes = [float(np.nansum(blocks[a:b])) for a, b in bursts]
+    between = sizes[1:-1] or sizes[:1]
+    usual = float(np.median(between))
+    alike = all(abs(size - usual) <= ALIKE * usual for size in between)
+    return alike and sizes[-1] <= (1 + ALIKE) * usual and (len(sizes) == 1 or usual >= sms / 2)
 
 
 def _pauses(lanes: Sequence[Lane]) -> list[tuple[int, int]] | None:
@@ -431,7 +465,13 @@ def _pauses(lanes: Sequence[Lane]) -> list[tuple[int, int]] | None:
 
 
 def _phases(
-    profile: KernelProfile, lanes: Sequence[Lane], share: Array | None, *, blur: float
+    profile: KernelProfile,
+    lanes: Sequence[Lane],
+    share: Array | None,
+    bursts: Sequence[tuple[int, int]],
+    *,
+    in_step: bool,
+    sample: float,
 ) -> tuple[Phase, ...]:
     """The phases: a beginning and an end by the SMs with work, between them where a counter's level changes.
 
@@ -444,7 +484,7 @@ def _phases(
     columns = len(next(iter(found.values()))) if found else 0
     if not columns:
         return ()
-    first, last = 0, columns
+    first, last, blur = 0, columns, SHORTEST * sample
     ends: list[Phase] = []
     begin: list[Phase] = []
     if share is not None and np.nanmax(share, initial=0.0) > 0:
@@ -455,19 +495,21 @@ def _phases(
         def costs(a: int, b: int) -> float:
             return float(100 * np.nansum(1 - share[a:b] / level) / columns)
 
-        if first / columns >= blur:
+        # What costs less than a sample cannot be told from the blur of one.
+        if first / columns >= blur and costs(0, first) >= 100 * sample:
             begin.append(Phase("filling", _sms(share[:first]), 0.0, first / columns, costs(0, first)))
         else:
             first = 0
-        if (columns - last) / columns >= blur:
+        if (columns - last) / columns >= blur and costs(last, columns) >= 100 * sample:
             ends.append(Phase("tail", _sms(share[last:]), last / columns, 1.0, costs(last, columns)))
         else:
             last = columns
     waves = profile.launch.waves_per_sm
     tensor = found.get("tensor")
     if tensor is not None and waves is not None and waves <= 1.0:
-        busy = np.flatnonzero(np.nan_to_num(tensor) >= 0.5 * np.nanquantile(tensor, 0.9))
-        if len(busy) and np.nanquantile(tensor, 0.9) >= 2 * LEAST_CHANGE:
+        level = float(np.nanquantile(tensor, 0.9))
+        busy = first + np.flatnonzero(np.nan_to_num(tensor[first:last]) >= 0.5 * level)
+        if len(busy) and level >= 2 * LEAST_CHANGE:
             a, b = int(busy[0]), int(busy[-1]) + 1
             if (a - first) / columns >= blur:
                 begin.append(Phase("prologue", _does(found, first, a), first / columns, a / columns))
@@ -475,7 +517,7 @@ def _phases(
             if (last - b) / columns >= blur:
                 ends.insert(0, Phase("epilogue", _does(found, b, last), b / columns, last / columns))
                 last = b
-    cuts = [first, *_cuts(found, first, last), last]
+    cuts = [first, *_cuts(found, bursts, first, last, waves=in_step), last]
     middle = []
     for number, (a, b) in enumerate(itertools.pairwise(cuts), 1):
         if b > a:
@@ -484,23 +526,41 @@ def _phases(
     return (*begin, *middle, *ends)
 
 
-def _cuts(found: Mapping[str, Array], first: int, last: int) -> list[int]:
-    """Columns between two others at which the level of a counter changes for good."""
+def _cuts(
+    found: Mapping[str, Array], bursts: Sequence[tuple[int, int]], first: int, last: int, *, waves: bool
+) -> list[int]:
+    """Columns between two others at which the level of a counter changes for good.
+
+    What each block does in turn is no phase of the launch. Where blocks come in waves, levels are therefore means of
+    whole waves; else the seams are left out, in which blocks end and others begin.
+    """
     import numpy as np
 
+    columns = np.arange(first, last)
+    begins = [a for a, _ in bursts if first <= a < last]
+    if not waves:
+        blur = int(SHORTEST)
+        for a, b in bursts[1:]:
+            columns = columns[(columns < a - blur) | (columns >= b + blur)]
     steps: list[tuple[float, int]] = []
-    for key, _, _ in _LANES:
-        values = found.get(key)
-        if values is None:
-            continue
-        part = values[first:last]
+    parts = {key: found[key][columns] for key, _, _ in _LANES if key in found}
+    if waves and len(begins) > 1:
+        edges = [*begins, last]
+        for key in parts:
+            parts[key] = np.concatenate(
+                [np.full(b - a, np.nanmean(found[key][a:b])) for a, b in itertools.pairwise(edges)]
+            )
+        columns = np.arange(begins[0], last)
+    for part in parts.values():
         # One per cent of the peak is added: below, a ratio says nothing.
         edges = [0, *(step.position for step in find_steps(part + 1.0)), len(part)]
         for a, cut, b in zip(edges, edges[1:], edges[2:], strict=False):
             before, behind = (float(np.nanmedian(part[x:y])) for x, y in ((a, cut), (cut, b)))
-            ratio = (max(before, behind) + 1.0) / (min(before, behind) + 1.0)
-            if abs(behind - before) >= LEAST_CHANGE and ratio >= LEAST_RATIO:
-                steps.append((abs(behind - before), first + cut))
+            change, ratio = abs(behind - before), (max(before, behind) + 1.0) / (min(before, behind) + 1.0)
+            busiest = max(float(np.nanmedian(other[a:b])) for other in parts.values())
+            if change >= max(LEAST_CHANGE, LEAST_OF_BUSIEST * busiest) and ratio >= LEAST_RATIO:
+                # In a seam the change is somewhere: its middle has it.
+                steps.append((change, int(columns[cut - 1] + columns[cut] + 1) // 2))
     # Counters change together, and those of different passes a column apart: the largest change has the place.
     chosen: list[int] = []
     apart = max(2, (last - first) // 15)

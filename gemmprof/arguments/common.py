@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
 import sys
 from argparse import ArgumentTypeError
 from collections.abc import Callable, Iterable, Iterator
@@ -267,6 +268,20 @@ def print_json(document: Document) -> None:
     print(json_safe(json_text(document), encoding_of(sys.stdout)))
 
 
+class _Unpadded:
+    """A stream of a pipe or file: rich fills lines with blanks to their end, which only a terminal's colours need."""
+
+    def __init__(self, stream: Any) -> None:
+        self._stream = stream
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+    def write(self, text: str) -> int:
+        """Write the text without the blanks at the ends of its lines."""
+        return int(self._stream.write(re.sub(r" +(?=\n)", "", text)))
+
+
 def console(*, stderr: bool = False) -> Console:
     """A rich console that prints untrusted text harmlessly; in a pipe wide enough that no cell is cut."""
     from rich.console import Console
@@ -286,6 +301,8 @@ def console(*, stderr: bool = False) -> Console:
     stream = sys.stderr if stderr else sys.stdout
     # rich adds colours to what was cleaned; the guard of the stream would take them for somebody else's.
     file = stream.styled if isinstance(stream, GuardedStream) else stream
+    if not stream.isatty():
+        file = _Unpadded(file)
     return HarmlessConsole(file=cast(TextIO, file), width=_columns(stream), highlight=False, markup=False)
 
 

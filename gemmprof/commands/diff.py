@@ -149,6 +149,7 @@ def run(options: argparse.Namespace) -> int:
 
     if options.learn_noise:
         return _learn_noise(options)
+    _check_format(options)
     conditions = _conditions(options)
     waivers = read_waivers(Path(options.waivers)) if options.waivers else ()
     outcome = _built(options) if options.build else _outcome(options, gated=bool(conditions))
@@ -170,6 +171,18 @@ def run(options: argparse.Namespace) -> int:
         print(f"gemmprof diff: {note}", file=sys.stderr)
     lost = bool(outcome.broken) and not options.allow_gone
     return 0 if (gate is None or gate.holds) and not lost else 1
+
+
+def _check_format(options: argparse.Namespace) -> None:
+    """Refuse a way to say it that cannot be, before anything is read."""
+    kind = "json" if options.json else options.format
+    if kind == "html" and (options.build or not options.output):
+        raise UsageError(
+            "a build has no samples to show" if options.build else "a page needs a file",
+            remedies=["choose another --format"] if options.build else ["-o diff.html"],
+        )
+    if kind == "text" and options.output:
+        raise UsageError("text goes to the terminal", remedies=["choose a --format for the file"])
 
 
 def _learn_noise(options: argparse.Namespace) -> int:
@@ -364,14 +377,7 @@ def _print(outcome: Outcome, gate: GateResult | None, options: argparse.Namespac
         "html": _page,
         "github": lambda found, held: _github_text(found, held, settings),
     }
-    if kind == "html" and (options.build or not options.output):
-        raise UsageError(
-            "a build has no samples to show" if options.build else "a page needs a file",
-            remedies=["choose another --format"] if options.build else ["-o diff.html"],
-        )
     if options.output:
-        if kind == "text":
-            raise UsageError("text goes to the terminal", remedies=["choose a --format for the file"])
         target = common.new_output(options.output, force=options.force)
         with new_file(target) as temporary:
             temporary.write_text(makers[kind](outcome, gate) + "\n", encoding="utf-8")

@@ -54,6 +54,8 @@ def run(options: argparse.Namespace) -> int:
         raise UsageError(
             "--source is for people", remedies=["leave out --json", "gemmprof export REPORT --table lines"]
         )
+    if options.source and (options.section or options.all):
+        raise UsageError("--source shows the source alone", remedies=["leave out --section and --all"])
     with unpacked_once():
         session = common.load_inputs(options, listed=True)
         if options.json:
@@ -100,7 +102,7 @@ def front(options: argparse.Namespace) -> int:
     from gemmprof.base.printable import printable, visible
 
     if options.json or options.source or common.selection(options).families:
-        options.section, options.all = [], not options.json
+        options.section, options.all = [], not (options.json or options.source)
         return run(options)
     with unpacked_once():
         session = common.load_inputs(options, listed=True)

@@ -33,6 +33,7 @@ class Order:
     clock_control: str
     seed: int
     model: str
+    timeline: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +86,9 @@ def _in_folder(
             files,
             collection=order.collection,
             clock_control=order.clock_control,
-            section_folder=stack.enter_context(section_folder(ncu, order.metric_set)),
+            section_folder=stack.enter_context(
+                section_folder(ncu, order.metric_set, timeline=order.timeline)
+            ),
             lock=lock,
             environment={**environment, VISIBLE: card.uuid},
         )

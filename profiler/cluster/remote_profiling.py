@@ -135,7 +135,7 @@ class _OnHost(Profiling):
         settings = keeper.settings
         order = remote_pass.Order(
             whole._command, tuple(tasks), settings.collection_options, settings.metric_set, settings.clock_control,
-            settings.seed, whole._model,
+            settings.seed, whole._model, settings.timeline,
         )  # fmt: skip
         with whole._naming:
             files = next_pass(keeper.directory)

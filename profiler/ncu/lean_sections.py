@@ -1,4 +1,4 @@
-"""ncu's own sections less what makes them slow and no analysis reads.
+"""ncu's own sections less what makes them slow and no analysis reads, or what the user does without.
 
 For some metrics of a section ncu patches the kernel and runs it several times slower, once more for each kind; some
 tables make it collect hundreds of metrics. ncu takes its sections from any folder, so the lean set gets a copy of the
@@ -22,19 +22,26 @@ from gemmprof.profiler.settings import LEAN
 
 # A metric, or a table of the memory tables, whose metrics ncu knows by itself.
 _NAME = re.compile(r'\bName:\s*"([^"]+)"|\b(Memory\w+Table)\s*\{')
+# A section says of itself which sets it belongs to.
+_SETS = re.compile(r"\bSets\s*\{[^{}]*\}")
 
 
 @contextmanager
-def section_folder(ncu: Tool, metric_set: str) -> Iterator[Path | None]:
-    """A folder with ncu's sections for the lean set, there as long as the context; None for ncu's own folder."""
+def section_folder(ncu: Tool, metric_set: str, *, timeline: bool = True) -> Iterator[Path | None]:
+    """A folder with ncu's sections for a set, there as long as the context; None for ncu's own folder.
+
+    Without ``timeline`` ncu's own sets are without what is sampled over time; the lean set is asked for by section.
+    """
     installation = ncu_installation(ncu.path)
-    if metric_set != LEAN or installation is None:
+    if (metric_set != LEAN and timeline) or installation is None:
         yield None
         return
     with ExitStack() as stack:
         try:
             folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="gemmprof-sections-")))
-            lean = write_lean_sections(installation / "sections", folder, metrics.LEAN_WITHOUT)
+            lean = write_lean_sections(
+                installation / "sections", folder, metrics.LEAN_WITHOUT if metric_set == LEAN else ()
+            )
         except OSError:
             # No room for temporary files. ncu's own sections take longer, and do as well.
             lean = False
@@ -47,7 +54,8 @@ def write_lean_sections(installed: Path, folder: Path, without: Collection[str])
     Args:
         installed: the folder ``sections`` of an ncu installation.
         folder: an existing folder to write to.
-        without: prefixes of the names of the metrics and tables to leave out.
+        without: prefixes of the names of the metrics and tables to leave out; without any, what is sampled over time
+            is left out of ncu's sets, and is there for who asks for the section.
 
     Returns:
         Whether there was anything to leave out; if not, ``folder`` is of no use.
@@ -58,7 +66,10 @@ def write_lean_sections(installed: Path, folder: Path, without: Collection[str])
             shutil.copyfile(file, folder / file.name)
             continue
         text = read_text(file, errors="surrogateescape")
-        lean = without_metrics(text, without)
+        if without:
+            lean = without_metrics(text, without)
+        else:
+            lean = _SETS.sub("", text) if file.stem.startswith(metrics.PM_SAMPLING) else text
         changed |= lean != text
         (folder / file.name).write_text(lean, encoding="utf-8", errors="surrogateescape")
     return changed

@@ -189,7 +189,7 @@ class ProgramProfiler:
             ProfilerError: ncu failed before it profiled a launch.
         """
         ncu = require_profiler()
-        with section_folder(ncu, self.metric_set) as sections:
+        with section_folder(ncu, self.metric_set, timeline=self.timeline) as sections:
             command = self.profile_command(ncu, filters, stem=stem, sections=sections)
             return self._run(command, show_output=False, on_launch=on_launch)
 

@@ -10,14 +10,12 @@ from collections.abc import Iterable, Mapping
 from itertools import groupby
 from typing import Annotated
 
-from gemmprof.analysis.explanation.code.flow import program
-from gemmprof.analysis.explanation.code.live import live_registers
+from gemmprof.analysis.explanation.code.live import live_in
 from gemmprof.analysis.inputs.owners import unmangled
 from gemmprof.analysis.sections import stall_reasons
 from gemmprof.analysis.sections.by_line import base_name, is_users
 from gemmprof.analysis.sections.source_view import SourceView
 from gemmprof.base.documents import Part
-from gemmprof.model import Instruction
 from gemmprof.reports.pages.code_columns import COLOURS, Column, branch, columns_of
 
 CONTEXT = 3  # lines shown around those that have instructions, in a file that is not the user's
@@ -32,7 +30,6 @@ class HeatData(Part, frozen=True):
     title: Annotated[str, "heading"]
     tip: Annotated[str, "what it counts, and its formula"]
     values: Annotated[str, "of each instruction, packed"]
-    on: Annotated[bool, "whether its column is shown at first"] = False
     over: Annotated[str, "the counter that it is divided by, '' for none"] = ""
     most: Annotated[bool, "of several instructions the largest counts, not the sum"] = False
     colour: Annotated[str, "of a stall reason: its group's colour"] = ""
@@ -80,7 +77,7 @@ def code_data(view: SourceView, anchors: Mapping[str, str]) -> CodeData:
         anchors: what the ids of each file's lines begin with, by path; files come in this order.
     """
     index = {path: place for place, path in enumerate(anchors)}
-    own = view.own_lines()
+    own = view.own_lines
     at = {item.offset: item.index for item in view.sass}
     texts, jumps = [], []
     for item in view.sass:
@@ -88,7 +85,7 @@ def code_data(view: SourceView, anchors: Mapping[str, str]) -> CodeData:
         texts.append(before if target is None else f"{before}0x{target:04x}{rest}")
         if target is not None:
             jumps.append((item.index, at[target]))
-    calls = view.inlined()
+    calls = view.inlined
     chains = {chain: place for place, chain in enumerate(dict.fromkeys(calls))}
     access = list(dict.fromkeys(item.access for item in view.sass))
     number_of = {words: place for place, words in enumerate(access)}
@@ -121,10 +118,9 @@ def _heats(view: SourceView) -> Iterable[HeatData]:
     columns = columns_of(counters)
     for column in columns:
         yield _heat(column, packed(int(column.counted(one) or 0) for one in counters))
-    if any(item.sass for item in view.sass):
-        live = live_registers(program([Instruction(item.address, item.sass) for item in view.sass]))
+    if live := live_in(view):
         tip = "Registers of a thread that hold a value still needed, worked out from the SASS; of a line the most"
-        yield HeatData("live", "Live", tip, packed(live), on=True, most=True)
+        yield HeatData("live", "Live", tip, packed(live), most=True)
     # The most frequent first, as everywhere.
     for name in view.totals.stalls:
         reason = stall_reasons.reason(name)
@@ -138,7 +134,7 @@ def _heats(view: SourceView) -> Iterable[HeatData]:
 
 
 def _heat(column: Column, values: str) -> HeatData:
-    return HeatData(column.key, column.title, column.how, values, on=column.on, over=column.over)
+    return HeatData(column.key, column.title, column.how, values, over=column.over)
 
 
 def _file(view: SourceView, path: str, anchor: str) -> FileData:

@@ -10,6 +10,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from difflib import SequenceMatcher
+from itertools import groupby, takewhile
 
 from markupsafe import Markup
 
@@ -59,6 +60,8 @@ class DiffRow:
     after: Cost | None = None
     moved: bool = False
     left_out: int = 0
+    all_same: bool = True
+    """Of the rows left out: whether each is the same on both sides."""
 
     @property
     def change(self) -> float | None:
@@ -136,21 +139,42 @@ def parts(before: KernelAnalysis, after: KernelAnalysis) -> Iterator[DiffPart]:
 def _files(old: SourceView, new: SourceView) -> list[tuple[str, tuple[str, str]]]:
     """Title and paths of the user's files with code on both sides, the one with most samples first.
 
-    Files of one name are one; where none is, the hottest of each side are taken for the same under another name.
+    Files of one name are one, of several those whose folders agree the furthest; where none is, the hottest of each
+    side are taken for the same under another name.
     """
     samples: list[dict[str, int]] = []
     for view in (old, new):
         found: dict[str, int] = {}
-        for item, own in zip(view.sass, view.own_lines(), strict=True):
+        for item, own in zip(view.sass, view.own_lines, strict=True):
             if own is not None and is_users(own[0]) and view.files.get(own[0]):
                 found[own[0]] = found.get(own[0], 0) + (item.counters.samples or 0)
         samples.append(dict(sorted(found.items(), key=lambda pair: -pair[1])))
-    before = {base_name(path): path for path in samples[0]}
-    same = [(name, (before[name], path)) for path in samples[1] if (name := base_name(path)) in before]
-    if same or not all(samples):
-        return same
+    candidates = [
+        (_agree(left, right), left, right)
+        for right in samples[1]
+        for left in samples[0]
+        if base_name(left) == base_name(right)
+    ]
+    pairs: dict[str, str] = {}
+    # The longest common end first; of equals the hottest, which come first.
+    for _, left, right in sorted(candidates, key=lambda item: -item[0]):
+        if right not in pairs and left not in pairs.values():
+            pairs[right] = left
+    if pairs or not all(samples):
+        names = [base_name(path) for path in pairs]
+        return [
+            (base_name(path) if names.count(base_name(path)) == 1 else path, (pairs[path], path))
+            for path in samples[1]
+            if path in pairs
+        ]
     left, right = (next(iter(found)) for found in samples)
     return [(f"{base_name(left)} → {base_name(right)}", (left, right))]
+
+
+def _agree(left: str, right: str) -> int:
+    """How many folders, counted from the end, two paths have in common."""
+    folders = [re.split(r"[\\/]", path)[::-1] for path in (left, right)]
+    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(*folders, strict=False)))
 
 
 def _shape(sass: str) -> str:
@@ -161,7 +185,7 @@ def _shape(sass: str) -> str:
 def _source(view: SourceView, path: str, time: float | None) -> _Side:
     samples: dict[int, int] = {}
     executed = {line.line: line.counters.executed for line in view.lines if line.file == path}
-    for item, own in zip(view.sass, view.own_lines(), strict=True):
+    for item, own in zip(view.sass, view.own_lines, strict=True):
         if own is not None and own[0] == path:
             samples[own[1]] = samples.get(own[1], 0) + (item.counters.samples or 0)
     lines = [line.rstrip("\r") for line in view.files[path].split("\n")]
@@ -238,14 +262,9 @@ def _shortened(rows: Sequence[DiffRow]) -> Iterator[DiffRow]:
     if len(wanted) > MOST_ROWS:
         wanted = sorted(sorted(wanted, key=lambda at: -share(rows[at]))[:MOST_ROWS])
     kept = {near for at in wanted for near in range(at - CONTEXT, at + CONTEXT + 1)}
-    skipped = 0
-    for at, row in enumerate(rows):
-        if at not in kept:
-            skipped += 1
-            continue
-        if skipped:
-            yield DiffRow(left_out=skipped)
-            skipped = 0
-        yield row
-    if skipped:
-        yield DiffRow(left_out=skipped)
+    for stays, run in groupby(enumerate(rows), key=lambda item: item[0] in kept):
+        found = [row for _, row in run]
+        if stays:
+            yield from found
+        else:
+            yield DiffRow(left_out=len(found), all_same=not any(row.kind for row in found))

@@ -8,7 +8,7 @@ it was inlined into.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple, TypeVar
 
@@ -29,7 +29,6 @@ MIX_FROM_PERCENT = 0.2  # from this share of the samples on, a row shows why it 
 
 NO_CELLS = Markup("")
 
-At = Callable[[str | None, int | None], str]
 Item = TypeVar("Item")
 
 
@@ -37,7 +36,6 @@ class Row(NamedTuple):
     """One row of a listing; a tuple, because a page has thousands.
 
     Attributes:
-        at: joins source lines and instructions (``file index:line``), '' without line information.
         anchor: id of the row, for permanent links and branches; '' for rows that nothing leads to.
         number: line number or offset in the function.
         code: the text, untrusted; of a branch what stands before its target.
@@ -53,7 +51,6 @@ class Row(NamedTuple):
         left_out: above 0 for a row that stands for this many left-out ones.
     """
 
-    at: str
     number: str
     code: str
     share: float | None = None
@@ -84,7 +81,6 @@ class File:
 class Hot:
     """A line among the hottest, or an instruction where there are no lines. ``inlined``: see `Row`."""
 
-    at: str
     anchor: str
     place: str
     code: str
@@ -126,7 +122,7 @@ class _Rolled:
     def __init__(self, view: SourceView) -> None:
         self.samples: dict[tuple[str, int], int] = {}
         self.stalls: dict[tuple[str, int], dict[str, int]] = {}
-        for instruction, own in zip(view.sass, view.own_lines(), strict=True):
+        for instruction, own in zip(view.sass, view.own_lines, strict=True):
             if own is None:
                 continue
             counters = instruction.counters
@@ -154,25 +150,20 @@ def listing(view: SourceView) -> Listing:
         own, samples = heat.get(line.file, (is_users(line.file), 0))
         heat[line.file] = own, samples + (line.counters.samples or 0)
     files = sorted(heat, key=lambda path: heat[path], reverse=True)
-    index = {path: place for place, path in enumerate(files)}
     names = _anchor_names(files)
-
-    def at(file: str | None, line: int | None) -> str:
-        return f"{index[file]}:{line}" if file is not None and line is not None and file in index else ""
-
     rolled = _Rolled(view)
     columns = tuple(column for column in columns_of(item.counters for item in view.sass) if column.on)
     cells = Cells(columns)
-    sass = tuple(_sass(view, at, cells))
+    sass = tuple(_sass(view, cells))
     budget = SOURCE_BUDGET // max(len(files), 1)
-    shown = tuple(_file(view, path, names[path], at, budget, cells, rolled) for path in files)
+    shown = tuple(_file(view, path, names[path], budget, cells, rolled) for path in files)
     anchors: dict[tuple[str, int] | int, str] = {
         (file.path, int(row.number)): row.anchor for file in shown for row in file.rows if row.anchor
     }
     kept = {row.anchor for row in sass}
     anchors.update((item.address, name) for item in view.sass if (name := _sass_anchor(item.offset)) in kept)
     return Listing(
-        hottest=tuple(_hottest(view, at, anchors, rolled)),
+        hottest=tuple(_hottest(view, anchors, rolled)),
         files=shown,
         sass=sass,
         columns=columns,
@@ -212,7 +203,7 @@ def _remarks(counters: Counters) -> tuple[str, ...]:
 
 
 def _hottest(
-    view: SourceView, at: At, anchors: Mapping[tuple[str, int] | int, str], rolled: _Rolled
+    view: SourceView, anchors: Mapping[tuple[str, int] | int, str], rolled: _Rolled
 ) -> Iterator[Hot]:
     if not view.lines:
         for position in view.hottest_sass[:HOTTEST]:
@@ -223,7 +214,7 @@ def _hottest(
             place, code = f"0x{item.offset:04x}", item.sass.strip()
             mix, flags = mix_of(item.counters.stalls), _remarks(item.counters)
             anchor = anchors.get(item.address, "")
-            yield Hot(f"s{item.index}", anchor, place, code, share, None, item.counters.executed, mix, flags)
+            yield Hot(anchor, place, code, share, None, item.counters.executed, mix, flags)
         return
     ranked = [
         (rolled.of(view, view.lines[position]), view.lines[position]) for position in view.hottest_lines
@@ -235,7 +226,6 @@ def _hottest(
         if (share or 100.0) < COLD_PERCENT:
             break
         yield Hot(
-            at(line.file, line.line),
             anchors.get((line.file, line.line), ""),
             f"{base_name(line.file)}:{line.line}",
             line.text.strip(),
@@ -247,7 +237,7 @@ def _hottest(
         )
 
 
-def _file(view: SourceView, path: str, name: str, at: At, budget: int, cells: Cells, rolled: _Rolled) -> File:
+def _file(view: SourceView, path: str, name: str, budget: int, cells: Cells, rolled: _Rolled) -> File:
     known: dict[int, CudaLine] = {line.line: line for line in view.lines if line.file == path}
     empty = Markup("<td></td>") * len(cells.columns)
     text = view.files.get(path, "")
@@ -255,10 +245,9 @@ def _file(view: SourceView, path: str, name: str, at: At, budget: int, cells: Ce
     def row(number: int, code: str) -> Row:
         line = known.get(number)
         if line is None:
-            return Row("", str(number), code, cells=empty)
+            return Row(str(number), code, cells=empty)
         share, inlined, stalls = rolled.of(view, line)
         return Row(
-            at(path, number),
             str(number),
             code,
             share,
@@ -288,25 +277,24 @@ def _file(view: SourceView, path: str, name: str, at: At, budget: int, cells: Ce
         if keep:
             rows += [row(number, lines[number - 1].rstrip("\r")) for number in run]
         else:
-            rows.append(Row("", "", "", left_out=len(run)))
+            rows.append(Row("", "", left_out=len(run)))
     return File(base_name(path), path, tuple(rows), with_text=True, own=own)
 
 
-def _sass(view: SourceView, at: At, cells: Cells) -> Iterator[Row]:
+def _sass(view: SourceView, cells: Cells) -> Iterator[Row]:
     kept = _keep(
         [(bool(item.counters.executed), item.counters.samples or 0) for item in view.sass], SASS_BUDGET
     )
     shown = {item.offset for item, keep in zip(view.sass, kept, strict=True) if keep}
     for keep, run in _runs(view.sass, kept):
         if not keep:
-            yield Row("", "", "", left_out=len(run))
+            yield Row("", "", left_out=len(run))
             continue
         for item in run:
             counters = item.counters
             share = view.share(counters)
             before, target, rest = branch(item.sass.strip(), item.address, item.offset, shown)
             yield Row(
-                at(item.file, item.line) or (f"s{item.index}" if not view.lines else ""),
                 f"{item.offset:04x}",
                 before,
                 share,

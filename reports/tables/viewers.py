@@ -5,9 +5,9 @@ Both viewers read a file on the reader's own machine; nothing is sent anywhere.
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
@@ -25,6 +25,14 @@ from gemmprof.base.errors import UsageError
 from gemmprof.base.output import new_file
 from gemmprof.base.printable import visible
 from gemmprof.model import KernelProfile
+from gemmprof.reports.tables.perfetto_pb2 import (
+    CounterDescriptor,
+    DebugAnnotation,
+    ProcessDescriptor,
+    Trace,
+    TrackDescriptor,
+    TrackEvent,
+)
 
 NO_LINE = "no line information"
 
@@ -100,7 +108,7 @@ def _flame(name: str, kernel: KernelAnalysis, frames: dict[Frame, int]) -> Flame
         return None
     stacks: dict[tuple[int, ...], int] = {}
     # Lines in their order in the file, so that the flame graph over "time" reads as the source does.
-    calls = view.inlined()
+    calls = view.inlined
     for item in sorted(view.sass, key=lambda item: (item.file or "", item.line or 0, item.address)):
         places = list(_places(view, kernel.profile.function_name, item, calls[item.index]))
         places.append(Frame(f"{item.offset:04x} {item.sass.strip()}".rstrip(), item.file, item.line))
@@ -131,16 +139,8 @@ def _line_of(view: SourceView, file: str, line: int) -> str:
     return lines[line - 1].strip() if line <= len(lines) else ""
 
 
-# Numbers of the fields in perfetto_trace.proto that are written here.
-_PACKET = 1
-_TIMESTAMP, _SEQUENCE, _EVENT, _TRACK = 8, 10, 11, 60
-_UUID, _TRACK_NAME, _PARENT, _PROCESS, _COUNTER = 1, 2, 5, 3, 8
-_PID, _PROCESS_NAME = 1, 6
-_ANNOTATION, _TYPE, _EVENT_TRACK, _EVENT_NAME, _VALUE = 4, 9, 11, 23, 44
-_ANNOTATION_NAME, _ANNOTATION_TEXT = 10, 6
-_COUNTER_UNIT_NAME = 6
-_BEGIN, _END, _COUNT = 1, 2, 4
-_ONE_SEQUENCE = 1
+_BEGIN, _END, _COUNT = TrackEvent.TYPE_SLICE_BEGIN, TrackEvent.TYPE_SLICE_END, TrackEvent.TYPE_COUNTER
+_SEQUENCE = 1  # all packets are of one writer
 
 COUNTERS = {"Compute (SM)": "sm_percent", "Memory": "memory_percent"}
 
@@ -179,9 +179,9 @@ def write_perfetto(session: Session, target: Path) -> int:
             if read is not None and read[0] == position:
                 trace.add_samples(kernel.profile, read[1].profile, start, duration)
                 read = next(sampled, None)
-            file.writelines(trace.take())
+            file.write(trace.take())
         trace.finish()
-        file.writelines(trace.take())
+        file.write(trace.take())
     return len(timed)
 
 
@@ -189,10 +189,11 @@ class _Trace:
     """Packets of a Perfetto trace: tracks as they are first needed, and events."""
 
     def __init__(self) -> None:
-        self._packets: list[bytes] = []
+        self._packets = Trace()
         self._tracks: dict[tuple[object, ...], int] = {}
         self._now: dict[int, float] = {}
         self._open: dict[int, tuple[str, ...]] = {}
+        self._pids: set[int] = set()
 
     def add(self, kernel: KernelAnalysis, duration: float, label: str) -> float:
         """One launch behind the last one of its process; returns when it starts there."""
@@ -201,29 +202,24 @@ class _Trace:
         start = self._now.get(process, 0.0)
         self._enter(process, profile.nvtx, start)
         stream = f"stream {profile.launch.stream}" if profile.launch.stream is not None else "launches"
-        track = self._track((process, stream), _text(_TRACK_NAME, stream) + _number(_PARENT, process))
+        track = self._track((process, stream), name=visible(stream), parent_uuid=process)
         shape = {
             "grid": " × ".join(map(str, profile.launch.grid)),
             "block": " × ".join(map(str, profile.launch.block)),
             "launch": str(profile.index),
             "kernel": profile.name,
         }
-        notes = b"".join(
-            _bytes(_ANNOTATION, _text(_ANNOTATION_NAME, name) + _text(_ANNOTATION_TEXT, value))
-            for name, value in shape.items()
-        )
-        self._event(start, _BEGIN, track, _text(_EVENT_NAME, label) + notes)
+        notes = [DebugAnnotation(name=name, string_value=visible(value)) for name, value in shape.items()]
+        self._event(start, _BEGIN, track, name=visible(label), debug_annotations=notes)
         self._event(start + duration, _END, track)
         speed = kernel.get(SpeedOfLight)
         for title, field in COUNTERS.items():
             value = getattr(speed, field) if isinstance(speed, SpeedOfLight) else None
             if value is not None:
-                unit = _bytes(_COUNTER, _text(_COUNTER_UNIT_NAME, "%"))
-                described = _text(_TRACK_NAME, title) + _number(_PARENT, process) + unit
-                counter = self._track((process, "counter", title), described)
-                self._event(start, _COUNT, counter, _double(_VALUE, value))
+                counter = self._counter(process, title, "%")
+                self._event(start, _COUNT, counter, double_counter_value=value)
                 # Nothing is known of what lies between two launches: the next one begins where this one ends.
-                self._event(start + duration, _COUNT, counter, _double(_VALUE, 0.0))
+                self._event(start + duration, _COUNT, counter, double_counter_value=0.0)
         self._now[process] = start + duration
         return start
 
@@ -238,13 +234,7 @@ class _Trace:
         for series in series_of(profile):
             ran = None if series.began is None or series.ended is None else series.ended - series.began
             scale = duration / ran if ran else 1.0
-            unit = profile.units.get(series.metric, "")
-            described = (
-                _text(_TRACK_NAME, series.counter)
-                + _number(_PARENT, process)
-                + _bytes(_COUNTER, _text(_COUNTER_UNIT_NAME, unit))
-            )
-            track = self._track((process, "counter", series.counter), described)
+            track = self._counter(process, series.counter, profile.units.get(series.metric, ""))
             times = series.since_start * scale
             # The sample before the launch began lasts into it.
             first = max(int((times <= 0).sum()) - 1, 0)
@@ -252,20 +242,32 @@ class _Trace:
                 if time >= duration:
                     break
                 if value == value:  # NaN: the sampler lost it
-                    self._event(start + max(time, 0.0), _COUNT, track, _double(_VALUE, value))
-            self._event(start + duration, _COUNT, track, _double(_VALUE, 0.0))
+                    self._event(start + max(time, 0.0), _COUNT, track, double_counter_value=value)
+            self._event(start + duration, _COUNT, track, double_counter_value=0.0)
 
     def _process(self, profile: KernelProfile) -> int:
-        name = base_name(profile.report)
         key = (profile.report, profile.session.process)
-        pid = profile.session.process or 1 + len(self._tracks)
-        described = _number(_PID, pid) + _text(_PROCESS_NAME, f"{name} (launches end to end)")
-        return self._track(key, _bytes(_PROCESS, described))
+        if key in self._tracks:
+            return self._tracks[key]
+        # The viewer takes tracks of one number for one process: of two reports, machines or containers they may agree.
+        pid = profile.session.process or 1
+        while pid in self._pids:
+            pid += 1
+        self._pids.add(pid)
+        name = visible(f"{base_name(profile.report)} (launches end to end)")
+        return self._track(key, process=ProcessDescriptor(pid=pid, process_name=name))
 
-    def _track(self, key: tuple[object, ...], described: bytes) -> int:
+    def _counter(self, process: int, title: str, unit: str) -> int:
+        of = CounterDescriptor(unit_name=visible(unit))
+        return self._track((process, "counter", title), name=visible(title), parent_uuid=process, counter=of)
+
+    def _track(self, key: tuple[object, ...], **described: Any) -> int:
         if key not in self._tracks:
             uuid = self._tracks[key] = 1 + len(self._tracks)
-            self._packet(_bytes(_TRACK, _number(_UUID, uuid) + described))
+            self._packets.packet.add(
+                trusted_packet_sequence_id=_SEQUENCE,
+                track_descriptor=TrackDescriptor(uuid=uuid, **described),
+            )
         return self._tracks[key]
 
     def _enter(self, process: int, ranges: tuple[str, ...], now: float) -> None:
@@ -273,7 +275,7 @@ class _Trace:
         old = self._open.get(process, ())
         if not old and not ranges:
             return
-        track = self._track((process, "NVTX"), _text(_TRACK_NAME, "NVTX") + _number(_PARENT, process))
+        track = self._track((process, "NVTX"), name="NVTX", parent_uuid=process)
         same = next(
             (depth for depth, pair in enumerate(zip(old, ranges, strict=False)) if pair[0] != pair[1]),
             min(len(old), len(ranges)),
@@ -281,47 +283,23 @@ class _Trace:
         for _ in old[same:]:
             self._event(now, _END, track)
         for name in ranges[same:]:
-            self._event(now, _BEGIN, track, _text(_EVENT_NAME, name))
+            self._event(now, _BEGIN, track, name=visible(name))
         self._open[process] = ranges
 
-    def _event(self, time: float, kind: int, track: int, rest: bytes = b"") -> None:
-        event = _number(_TYPE, kind) + _number(_EVENT_TRACK, track) + rest
-        self._packet(_number(_TIMESTAMP, round(time)) + _bytes(_EVENT, event))
-
-    def _packet(self, body: bytes) -> None:
-        self._packets.append(_bytes(_PACKET, body + _number(_SEQUENCE, _ONE_SEQUENCE)))
+    def _event(self, time: float, kind: TrackEvent.Type, track: int, **rest: Any) -> None:
+        self._packets.packet.add(
+            timestamp=round(time),
+            trusted_packet_sequence_id=_SEQUENCE,
+            track_event=TrackEvent(type=kind, track_uuid=track, **rest),
+        )
 
     def finish(self) -> None:
         """Ranges that are open end with their process's last launch."""
         for process in self._open:
             self._enter(process, (), self._now[process])
 
-    def take(self) -> list[bytes]:
+    def take(self) -> bytes:
         """The packets since the last call."""
-        packets, self._packets = self._packets, []
-        return packets
-
-
-def _number(field: int, value: int) -> bytes:
-    return _varint(field << 3) + _varint(value)
-
-
-def _bytes(field: int, value: bytes) -> bytes:
-    return _varint(field << 3 | 2) + _varint(len(value)) + value
-
-
-def _text(field: int, value: str) -> bytes:
-    return _bytes(field, visible(value).encode("utf-8", "replace"))
-
-
-def _double(field: int, value: float) -> bytes:
-    return _varint(field << 3 | 1) + struct.pack("<d", value)
-
-
-def _varint(value: int) -> bytes:
-    found = bytearray()
-    while value > 0x7F:
-        found.append(value & 0x7F | 0x80)
-        value >>= 7
-    found.append(value)
-    return bytes(found)
+        data = self._packets.SerializeToString()
+        self._packets.Clear()
+        return data

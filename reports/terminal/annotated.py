@@ -6,13 +6,11 @@ from collections.abc import Iterator, Sequence
 
 from rich.text import Text
 
-from gemmprof.analysis.explanation.code.flow import program
-from gemmprof.analysis.explanation.code.live import live_registers
+from gemmprof.analysis.explanation.code.live import live_in
 from gemmprof.analysis.sections.by_line import base_name, is_users
 from gemmprof.analysis.sections.source_view import SourceView
 from gemmprof.analysis.session import Session
 from gemmprof.base.printable import visible
-from gemmprof.model import Instruction
 from gemmprof.reports.formatting import percent
 
 CONTEXT = 2  # lines shown around those with code
@@ -36,10 +34,8 @@ def annotated(session: Session, *, width: int) -> Iterator[Text]:
 
 
 def _of_view(view: SourceView, width: int) -> Iterator[Text]:
-    own = view.own_lines()
-    live: Sequence[int] = ()
-    if any(item.sass for item in view.sass):
-        live = live_registers(program([Instruction(item.address, item.sass) for item in view.sass]))
+    own = view.own_lines
+    live = live_in(view)
     lines: dict[tuple[str, int], list[int]] = {}
     for index, place in enumerate(own):
         if place is not None:

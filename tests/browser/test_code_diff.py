@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,8 @@ from gemmprof import metrics
 from gemmprof.analysis.sections.source_view import SourceView
 from gemmprof.analysis.session import load_session
 from gemmprof.cli import main
-from gemmprof.reports.pages.code_diff import DiffPart, parts
+from gemmprof.reports.pages import code_diff
+from gemmprof.reports.pages.code_diff import DiffPart, _files, parts
 
 RECORDED = ROOT / "docs" / "examples" / "recorded"
 GELU = (RECORDED / "gelu.ncu-rep.xz", RECORDED / "gelu_fixed.ncu-rep.xz")
@@ -69,6 +71,53 @@ def test_the_page_of_a_pair(tmp_path: Path, browser: Any, width: int, scheme: st
         assert browser.find("tr.new .code").is_displayed()
 
 
-def test_a_page_needs_a_file(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["diff", *map(str, GELU), "--format", "html"]) == 2
-    assert "-o diff.html" in capsys.readouterr().err
+def test_a_page_needs_a_file_before_anything_is_read(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["diff", "absent.ncu-rep", "absent.ncu-rep", "--format", "html"]) == 2
+    told = capsys.readouterr().err
+    assert "-o diff.html" in told and "absent" not in told
+
+
+def test_nothing_piped_ends_in_blanks(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["diff", *map(str, GELU)]) == 0
+    assert main(["diff", str(DATA / "ladder_simple.ncu-rep.xz"), "--details"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines and not [line for line in lines if line != line.rstrip()]
+
+
+def test_files_of_one_name_are_paired_by_their_folders() -> None:
+    kernel = load_session([DATA / "ladder_simple.ncu-rep.xz"]).kernels[2]
+    view = kernel.get(SourceView)
+    assert isinstance(view, SourceView)
+
+    def moved(root: str) -> SourceView:
+        """The lines of one file as if half of them came from a second one of the same name."""
+        (path,) = view.files
+        middle = sorted(item.line or 0 for item in view.sass)[len(view.sass) // 2]
+
+        def place(line: int | None) -> str:
+            return f"{root}/{'hot' if (line or 0) >= middle else 'cold'}/kernel.cu"
+
+        return replace(
+            view,
+            sass=tuple(replace(item, file=place(item.line)) for item in view.sass),
+            lines=tuple(replace(line, file=place(line.line)) for line in view.lines),
+            files={f"{root}/{name}/kernel.cu": view.files[path] for name in ("hot", "cold")},
+            line_table=None,
+        )
+
+    pairs = _files(moved("/old"), moved("/new/build"))
+    assert [paths for _, paths in pairs] == [
+        (f"/old/{name}/kernel.cu", f"/new/build/{name}/kernel.cu") for name in ("hot", "cold")
+    ]
+    assert len({title for title, _ in pairs}) == 2, "each has a title, and rows with ids, of its own"
+
+
+def test_rows_left_out_are_called_the_same_only_where_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(code_diff, "MOST_ROWS", 4)
+    kernels = load_session([DATA / "ladder_simple.ncu-rep.xz"]).kernels
+    sass = list(parts(kernels[1], kernels[2]))[-1]
+    gaps = [row for row in sass.rows if row.left_out]
+    assert any(not row.all_same for row in gaps)
+    monkeypatch.undo()
+    sass = list(parts(kernels[1], kernels[2]))[-1]
+    assert all(row.all_same for row in sass.rows if row.left_out)

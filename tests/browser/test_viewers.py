@@ -25,6 +25,7 @@ from gemmprof.analysis.reading.report import read_report
 from gemmprof.analysis.reading.samples import series_of
 from gemmprof.base.printable import visible
 from gemmprof.cli import main
+from gemmprof.reports.tables.perfetto_pb2 import Trace
 
 
 @pytest.fixture
@@ -103,6 +104,19 @@ def test_perfetto_reads_every_launch_in_its_ranges(report: Path) -> None:
         for profile in profiles
     ]
     assert [name for name, _, _ in seen] == [visible(profile.function_name) for profile in profiles]
+
+
+@pytest.mark.parametrize("report", ["names_nvtx"], indirect=True)
+def test_processes_of_two_reports_have_numbers_of_their_own(report: Path, tmp_path: Path) -> None:
+    """Perfetto lays tracks of one process number into one process, whatever their names."""
+    again = tmp_path / "again.ncu-rep"
+    again.write_bytes(report.read_bytes())
+    target = tmp_path / "both.perfetto"
+    assert main(["export", str(report), str(again), "--format", "perfetto", "-o", str(target)]) == 0
+    trace = Trace.FromString(target.read_bytes())
+    found = [p.track_descriptor.process for p in trace.packet if p.track_descriptor.HasField("process")]
+    assert len(found) == 2 == len({one.pid for one in found}), found
+    assert len({one.process_name for one in found}) == 2
 
 
 @pytest.mark.parametrize("report", ["flaws_tensor"], indirect=True)

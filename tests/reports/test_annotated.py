@@ -24,7 +24,7 @@ def test_lines_and_their_hot_instructions_have_their_shares(capsys: pytest.Captu
         if place.isdigit() and len(place) < 4:  # an instruction's has four digits
             shares[int(place)] = float(row[:8].rstrip(" %") or 0)
     counted: dict[int, int] = {}
-    for item, own in zip(view.sass, view.own_lines(), strict=True):
+    for item, own in zip(view.sass, view.own_lines, strict=True):
         assert own is not None
         counted[own[1]] = counted.get(own[1], 0) + (item.counters.samples or 0)
     for line, samples in counted.items():
@@ -44,3 +44,11 @@ def test_without_lines_the_hottest_instructions_are_shown(
 def test_a_document_of_it_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
     assert main([str(TENSOR), "--source", "--json"]) == 2
     assert "--table lines" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("option", [("--section", "roofline"), ("--all",)])
+def test_what_the_source_alone_does_not_show_is_refused(
+    option: tuple[str, ...], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["show", str(TENSOR), "--source", *option]) == 2
+    assert "leave out --section and --all" in capsys.readouterr().err

@@ -18,11 +18,10 @@ def view(load: Callable[[str], Session]) -> SourceView:
     return result
 
 
-def test_lines_and_instructions_are_joined(view: SourceView) -> None:
+def test_the_hottest_lead_to_their_rows(view: SourceView) -> None:
     rows = listing(view)
-    source = {row.at for file in rows.files for row in file.rows if row.at}
-    assert source and {row.at for row in rows.sass if row.at} == source
-    assert {item.at for item in rows.hottest} <= source
+    source = {row.anchor for file in rows.files for row in file.rows if row.anchor}
+    assert rows.hottest and {item.anchor for item in rows.hottest} <= source
 
 
 def test_shares_add_up_to_all_samples(view: SourceView) -> None:

@@ -9,8 +9,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
-from gemmprof.analysis.explanation.code.flow import Program
+from gemmprof.analysis.explanation.code.flow import Program, program
 from gemmprof.analysis.explanation.code.sass import Sass
+from gemmprof.analysis.sections.source_view import SourceView
+from gemmprof.model import Instruction
 
 _REGISTER = re.compile(r"(?<![\w.])R(\d+)\b(\.64)?")
 _SHAPE = re.compile(r"\.(\d+)x(\d+)x(\d+)")
@@ -34,6 +36,13 @@ _MMA = {
 }
 _WARPGROUP = ("HGMMA", "IGMMA", "QGMMA", "BGMMA")
 STACK_POINTER = 1  # R1, which the calling convention keeps for the whole kernel
+
+
+def live_in(view: SourceView) -> tuple[int, ...]:
+    """`live_registers` at each instruction of a view; () where the report carries no SASS."""
+    if not any(item.sass for item in view.sass):
+        return ()
+    return live_registers(program([Instruction(item.address, item.sass) for item in view.sass]))
 
 
 def live_registers(program: Program) -> tuple[int, ...]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import struct
+from typing import cast
 
 import pytest
 from profiles import BASE, launch
@@ -11,12 +12,15 @@ from recorded_data import DATA
 
 from gemmprof import metrics as m
 from gemmprof.analysis.reading.doubts import _in_order
+from gemmprof.analysis.reading.frame import Frame, open_frame
+from gemmprof.analysis.reading.line_table import line_table_of
 from gemmprof.analysis.reading.messages import ResultDecoder
 from gemmprof.analysis.reading.report import ReportReader
-from gemmprof.analysis.reading.sources import Module, addresses, code_spans
+from gemmprof.analysis.reading.sources import Module, addresses, code_spans, read_module
 from gemmprof.analysis.reading.values import InstanceTable
 from gemmprof.model import Instances, SessionDetails
 from gemmprof.ncurep import ncu_messages_pb2 as messages
+from gemmprof.ncurep.ncu_frame import Item
 
 NAMES = b"\0.shstrtab\0.text._Z1fv\0.text._Z1gi\0.debug\0"
 _HEADER, _SECTION = struct.Struct("<16sHHIQQQIHHHHHH"), struct.Struct("<IIQQQQIIQQ")
@@ -108,3 +112,45 @@ def test_only_the_launches_that_are_asked_for_are_read(only: set[int] | None) ->
     with ReportReader(DATA / "ladder_simple.ncu-rep.xz") as reader:
         found = [profile.index for profile in reader.profiles(only=only, instances=False, rules=False)]
     assert found == sorted(range(3) if only is None else only)
+
+
+@pytest.fixture(scope="module")
+def with_lines() -> bytes:
+    """A cubin of a recorded report, with its line table."""
+    with open_frame(DATA / "flaws_tensor.ncu-rep.xz") as frame:
+        found = [messages.SourceData.FromString(frame.read(item.start, item.end)) for item in frame.sources]
+    return next(source.cubin for source in found if b".debug_line\0" in source.cubin)
+
+
+def test_sections_without_bytes_keep_their_place(with_lines: bytes) -> None:
+    """Symbols name sections by their number; one that takes room in memory alone may be larger than the file."""
+    table = line_table_of(with_lines)
+    assert table is not None and len(table.functions) == 3
+    header = _HEADER.unpack_from(with_lines)
+    changed = bytearray(with_lines)
+    # The section behind the first, which no symbol of a function needs, becomes shared memory of a gigabyte.
+    at = header[6] + next(
+        place * header[11]
+        for place in range(1, header[12])
+        if _SECTION.unpack_from(with_lines, header[6] + place * header[11])[1] == 0x70000000
+    )
+    section = list(_SECTION.unpack_from(with_lines, at))
+    section[1], section[5] = 8, 1 << 30
+    _SECTION.pack_into(changed, at, *section)
+    assert line_table_of(bytes(changed)) == table
+    assert code_spans(bytes(changed)) == code_spans(with_lines)
+
+
+def test_a_damaged_line_table_leaves_a_good_one(with_lines: bytes) -> None:
+    damaged = with_lines.replace(b"\0.symtab\0", b"\0.nothing")
+    assert line_table_of(damaged) is None
+    parts = [messages.SourceData(cubin=cubin).SerializeToString() for cubin in (with_lines, damaged)]
+
+    class InMemory:
+        def read(self, start: int, end: int) -> bytes:
+            return b"".join(parts)[start:end]
+
+    first = len(parts[0])
+    items = [Item("source", 0, first, 1), Item("source", first, first + len(parts[1]), 1)]
+    module = read_module(cast(Frame, InMemory()), items)
+    assert module.line_table == line_table_of(with_lines)

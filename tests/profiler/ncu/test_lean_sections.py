@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from gemmprof import metrics
-from gemmprof.profiler.ncu.lean_sections import without_metrics, write_lean_sections
+from gemmprof.gpu.toolchain import Tool
+from gemmprof.profiler.ncu.lean_sections import section_folder, without_metrics, write_lean_sections
 
 SECTION = """Identifier: "Example"
 Metrics {
@@ -120,3 +121,46 @@ def test_several_blocks_of_one_section_go_and_what_stands_between_them_stays() -
     section = kept[0] + dear[0] + kept[1] + dear[1] + kept[2]
     lean = without_metrics(section, ["dear__"])
     assert "".join(lean.split()) == "".join("".join(kept).split())
+
+
+SAMPLED = """Identifier: "PmSampling"
+DisplayName: "PM Sampling"
+Sets {
+  Identifier: "detailed"
+}
+Sets {
+  Identifier: "full"
+}
+Metrics {
+}
+"""
+
+
+def test_what_is_sampled_over_time_leaves_every_set_and_can_be_asked_for(tmp_path: Path) -> None:
+    installed, folder = tmp_path / "installed", tmp_path / "unsampled"
+    installed.mkdir()
+    folder.mkdir()
+    of_a_set = 'Identifier: "Other"\nSets {\n  Identifier: "full"\n}\n'
+    (installed / "Other.section").write_text(of_a_set)
+    (installed / "PmSampling.section").write_text(SAMPLED)
+    assert write_lean_sections(installed, folder, ())
+    assert (folder / "Other.section").read_text() == of_a_set
+    kept = (folder / "PmSampling.section").read_text()
+    assert 'Identifier: "PmSampling"' in kept and "Sets" not in kept and "Metrics {" in kept
+
+
+@pytest.mark.parametrize(("metric_set", "timeline"), [("full", False), ("full", True), ("lean", True)])
+def test_sets_of_ncu_get_a_folder_where_nothing_is_sampled(
+    tmp_path: Path, metric_set: str, *, timeline: bool
+) -> None:
+    installation = tmp_path / "nsight-compute"
+    for part in ("sections", "extras/python"):
+        (installation / part).mkdir(parents=True)
+    (installation / "extras/python/ncu_report.py").touch()
+    (installation / "sections/PmSampling.section").write_text(SAMPLED)
+    tool = Tool(installation / "ncu", (2025, 3, 1))
+    with section_folder(tool, metric_set, timeline=timeline) as folder:
+        if metric_set == "full" and not timeline:
+            assert folder is not None and "Sets" not in (folder / "PmSampling.section").read_text()
+        else:
+            assert folder is None
