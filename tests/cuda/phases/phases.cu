@@ -64,11 +64,11 @@ __device__ float stream_for(const float4 *data, long long cycles, unsigned from)
     return sum;
 }
 
-// Shared memory: L1's data stage is busy, the FMA pipe hardly.
-__device__ float exchange_for(long long cycles) {
+// Shared memory until the SM's clock has come so far: L1's data stage is busy, the FMA pipe hardly.
+__device__ float exchange_for(long long end) {
     auto *words = reinterpret_cast<volatile float *>(scratch);
     float sum = 0.0f;
-    for (long long end = clock64() + cycles; clock64() < end;)
+    while (clock64() < end)
 #pragma unroll
         for (int i = 0; i < 16; ++i) sum += words[(threadIdx.x + 32 * i) % 8192];
     return sum;
@@ -134,9 +134,12 @@ __global__ void __launch_bounds__(256) sound_copy(const float4 *in, float4 *out,
 // --------------------------------------------------------------------------------------------------- several in turn
 
 __global__ void __launch_bounds__(1024) three_phases(const float4 *data) {
+    const long long begin = clock64();
     keep(multiply_for(threadIdx.x, 80 * MICROSECOND));
-    keep(stream_for(data, 60 * MICROSECOND, 0));
-    keep(exchange_for(60 * MICROSECOND));
+    keep(stream_for(data, begin + 140 * MICROSECOND - clock64(), 0));
+    // By one schedule: warps that wait for the shared-memory pipe would begin their part when others end theirs.
+    __syncthreads();
+    keep(exchange_for(begin + 200 * MICROSECOND));
 }
 
 // All blocks of a wave read, then compute, in step with each other.
