@@ -151,8 +151,10 @@ def repeated(content: bytes, launches: int) -> Iterator[bytes]:
         # The number of the call rises from launch to launch, and time does not go back, as in a report of ncu's.
         launch.call = call = call + 1
         launch.created = created
-        # Fields that the message does not declare travel on.
-        yield ncu_frame.block_bytes([launch.SerializeToString()], kind="kernel", process=process)
+        # Fields that the message does not declare travel on. A name that is there and empty does not, and without one
+        # NVIDIA's library passes over the launch.
+        message = launch.SerializeToString() + (b"" if launch.demangled_name else b"\x3a\0")
+        yield ncu_frame.block_bytes([message], kind="kernel", process=process)
 
 
 def recorded(name: str) -> Path:

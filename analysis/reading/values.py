@@ -19,6 +19,10 @@ from gemmprof.ncurep.wire import WireError, check_types, decode
 # in each launch of a kernel, and texts, which say what metrics are made of, in all.
 _REPEATED_BYTES, _REPEATED_TEXT, _KNOWN_LIMIT = 1024, 4096, 5_000
 
+_LAYOUTS = (
+    32  # lists of names that are remembered: a report has a few, one for each kind of workload and its code
+)
+
 _Elements = messages.ElementColumns | Instances
 # Number of the name, value, values by instruction or sample, whether it was sampled over time.
 _Decoded = tuple[int, MetricValue | None, _Elements | None, bool]
@@ -131,6 +135,7 @@ class MetricDecoder:
     _all: frozenset[str] = field(init=False)
     _known: dict[bytes, _Decoded] = field(default_factory=dict)
     """Metrics as decoded: most of what is not plain depends on the launch's shape, the same in many launches."""
+    _layouts: dict[tuple[int, ...], tuple[tuple[str, ...], bool]] = field(default_factory=dict)
     _seen: int = 0
 
     def __post_init__(self) -> None:
@@ -166,18 +171,14 @@ class MetricDecoder:
         """One launch, of whose metrics those at these places are not decoded yet."""
         elements: dict[int, _Elements] = {}
         of_time: list[int] = []
-        absent = False
         for place in others:
             data = found[place]
             numbers[place], values[place], several, by_time = self._known.get(data) or self._metric(data)
             if by_time:
                 of_time.append(place)
-            absent |= values[place] is None
             if several is not None:
                 elements[place] = several
-        if (largest := max(numbers, default=-1)) >= len(self.strings):
-            raise WireError(f"metric name {largest} of {len(self.strings)}")
-        names = [self.strings[number] for number in numbers]
+        names, unique = self._names(numbers)
         # A metric of two sections, or of several runs of the program (application replay), stands there twice:
         # ncu_report takes what stands last and nothing of the others.
         scalars = dict(zip(names, values, strict=True))
@@ -185,14 +186,31 @@ class MetricDecoder:
         instances = InstanceTable(
             {names[place]: several for place, several in elements.items() if names[place] in wanted}
         )
-        if len(scalars) < len(names):
+        if not unique:
             last = dict(zip(names, range(len(names)), strict=True))
             for name in [name for name in instances if last[name] not in elements]:
                 instances.discard(name)
-        if absent:
-            scalars = {name: value for name, value in scalars.items() if value is not None}
+        for place in others:  # all that is plain has a value
+            if values[place] is None and scalars.get(names[place], 0) is None:
+                del scalars[names[place]]
         sampled = {names[place]: None for place in of_time if not names[place].startswith(OF_THE_PROFILER)}
         return scalars, instances, tuple(sampled)
+
+    def _names(self, numbers: Sequence[int]) -> tuple[tuple[str, ...], bool]:
+        """The names that these numbers stand for, the same in most launches, and whether each stands there once.
+
+        Raises:
+            WireError: if there is no such name.
+        """
+        key = tuple(numbers)
+        if key not in self._layouts:
+            if (largest := max(key, default=-1)) >= len(self.strings):
+                raise WireError(f"metric name {largest} of {len(self.strings)}")
+            if len(self._layouts) >= _LAYOUTS:
+                self._layouts.clear()
+            names = tuple(self.strings[number] for number in key)
+            self._layouts[key] = names, len(set(names)) == len(names)
+        return self._layouts[key]
 
     def _metric(self, data: bytes) -> _Decoded:
         """One metric, whatever it holds.
