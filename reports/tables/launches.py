@@ -242,8 +242,8 @@ TABLES = ("kernels", "metrics", "metrics_wide", "samples", "instructions", "line
 KERNEL_COLUMNS: dict[str, type] = {"report": str, "launch": int, "doubts": str, "nvtx": str}
 
 # A slice ends with the launch that brings its metrics to this number of rows, or its code to 16 times as many
-# values. Each is a row group of every file, and hundreds of columns cost 30 µs each: half as many rows took 843 launches
-# a fifth more time, twice as many a tenth more memory (140 → 155 MB).
+# values. Each is a row group of every file, and hundreds of columns cost 30 µs each: half as many rows took 843
+# launches a fifth more time, twice as many a tenth more memory (140 → 155 MB).
 SLICE_ROWS = 1 << 17
 
 
