@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,6 +13,7 @@ import numpy as np
 from gemmprof import metrics
 from gemmprof.analysis.explanation.candidate import Candidate, Variant, derived, evidence, keep_of, share
 from gemmprof.analysis.explanation.code import attribution
+from gemmprof.analysis.explanation.code.flow import Loop, Program
 from gemmprof.analysis.explanation.code.roles import specialised
 from gemmprof.analysis.explanation.code.sass import Sass
 from gemmprof.analysis.explanation.demands.time_model import Fix
@@ -18,6 +21,12 @@ from gemmprof.analysis.explanation.demands.traffic import BELOW_L1
 from gemmprof.analysis.explanation.demands.work import Array, Mask, Work
 from gemmprof.model import Evidence
 
+# Barriers of a loop for each halving of the block's threads, up to which its rounds are the steps of one reduction or
+# scan (two a step): a loop that meets more often works on something else, round by round.
+MOST_STEPS = 2.0
+MOST_VALUES = 32.0  # of a block for each lane of a warp, up to which registers hold them
+REGISTERS = 65536.0  # of an SM
+WARPS_OF_A_BLOCK = 8.0  # as blocks of 256 threads have
 STEP = 36  # instructions between two barriers up to which they may be a step of a reduction
 WARP = 32.0
 ONE_OF_TWO = 0.5  # barriers that stay where two a step, before and after a tile is used, become one
@@ -59,10 +68,13 @@ def barriers(work: Work) -> Iterator[Candidate]:
     """No wait at barriers (a reduction through shuffles, warps that need not meet).
 
     Fixed: the time that warps spend at barriers is gone. What it counts against is what the late warps do
-    meanwhile.
+    meanwhile. Where threads work with one another's values round by round, a warp does the block's work: values in
+    registers, a shuffle for each that another thread has, and what depends on no thread once for all values.
     """
     found = _waits(work)
     if found is None:
+        if work.profile.launch.threads_per_block <= WARP and (alone := _warp_for_block(work)) is not None:
+            yield _exchange(work, alone)
         return
     if found.each > LONG_WAIT:
         # Warps with roles of their own wait for one another's turn.
@@ -151,6 +163,7 @@ def _meetings(work: Work, waits: _Waits) -> Candidate:
             resources=same_traffic,
         )
 
+    alone = _warp_for_block(work) if of_steps <= 0.5 else None
     return Candidate(
         cause="barriers",
         variants=(
@@ -160,6 +173,7 @@ def _meetings(work: Work, waits: _Waits) -> Candidate:
                 cautious=fix(0.5, 1.0, 0.5 * (1.0 + keep)),
                 bold=fix(0.0, 0.0, keep),
             ),
+            *(() if alone is None else (alone,)),
         ),
         change=(
             f"Meet less often: warps wait at barriers for {100 * waits.part:.0f} % of their time. "
@@ -175,21 +189,127 @@ def _meetings(work: Work, waits: _Waits) -> Candidate:
     )
 
 
+def _exchange(work: Work, alone: Variant) -> Candidate:
+    """A block of one warp that exchanges values through shared memory, with barriers nobody else comes to."""
+    bars = work.where(lambda line: line.opcode == "BAR") & (work.executed > 0)
+    return Candidate(
+        cause="barriers",
+        variants=(alone,),
+        change=alone.change,
+        evidence=(
+            derived("barriers executed by warps", float(work.executed[bars].sum())),
+            *evidence(work, metrics.stalled_per_issue("short_scoreboard")),
+        ),
+        attributed=np.where(bars | work.where(lambda line: line.space == "shared"), work.executed, 0.0),
+        least=0.03,
+    )
+
+
+def _warp_for_block(work: Work) -> Variant | None:
+    """A block's values in the registers of one warp, where its threads work them out of one another's step by step.
+
+    Each lane has as many values as the block has warps. Barriers, stores and loads of a thread's own values are gone,
+    what others have comes by a shuffle each, and what depends on no thread is done once for all values.
+    """
+    code, launch = work.code, work.profile.launch
+    assert code is not None
+    held = (launch.static_shared_memory or 0) + (launch.dynamic_shared_memory or 0)
+    ran = work.executed > 0
+    bars = work.where(lambda line: line.opcode == "BAR") & ran
+    stores = work.where(_writes_shared) & ran
+    loads = work.where(_reads_shared) & ran
+    values = held / 4.0 / WARP
+    if not bars.any() or not stores.any() or not 0 < values <= MOST_VALUES:
+        return None
+    looked_up, of_state = _from(code, loads, addresses=True), _from(code, loads, addresses=False)
+    state = stores & of_state
+    if float(work.executed[state].sum()) < 0.5 * float(work.executed[stores].sum()) or looked_up.any():
+        return None
+    warps = max(1.0, np.ceil(launch.threads_per_block / WARP))
+    keep = np.where(code.by_thread, 1.0, 1.0 / warps)
+    keep[bars | stores] = 0.0
+    own = {code.sass[int(at)].operands[0] for at in np.flatnonzero(stores)}
+    keep[[int(at) for at in np.flatnonzero(loads) if code.sass[int(at)].operands[1] in own]] = 0.0
+    registers = int(values) if warps > 1 else 0
+    then = min(
+        work.profile.device.max_warps_per_sm or 64,
+        REGISTERS / WARP / max(1, (launch.registers_per_thread or 1) + registers),
+        launch.blocks / work.sms,
+    )
+    overlap = dict.fromkeys((attribution.WAIT, attribution.SHORT, attribution.LONG), 1.0 / warps)
+
+    def fix(keep: Array, overlap: dict[str, float]) -> Fix:
+        return Fix(
+            keep=keep,
+            reasons={**overlap, attribution.BARRIER: 0.0, "membar": 0.0},
+            resources={"block_launch": 1.0 / WARPS_OF_A_BLOCK},
+            warps=then / max(1.0, work.resident_warps or 1.0),
+        )
+
+    return Variant(
+        "a warp in place of a block, values in registers"
+        if warps > 1
+        else "shuffles, blocks of several warps",
+        fix(keep, overlap),
+        cautious=fix(0.5 * (1.0 + keep), dict.fromkeys(overlap, 2.0 / (1.0 + warps))),
+        change=(
+            f"Let a warp work on what a block does now: {values:.0f} values a lane in registers, exchanged through "
+            "shuffles, no barrier, and several such warps in a block."
+        ),
+    )
+
+
+def _from(code: Program, loads: Mask, *, addresses: bool) -> Mask:
+    """Stores of shared memory whose value was worked out of shared loads; or loads whose address was."""
+    found = np.zeros(len(loads), dtype=bool)
+    wanted = loads if addresses else np.array([_writes_shared(line) for line in code.sass])
+    for at in map(int, np.flatnonzero(wanted)):
+        line = code.sass[at]
+        address = set() if addresses else set(re.findall(r"U?R\d+", line.operands[0]))
+        names = [name for name in line.reads if name not in address]
+        waiting = {source for name in names for source in code.producers(at, name)}
+        seen = set(waiting)
+        while waiting and not found[at]:
+            one = waiting.pop()
+            found[at] = bool(loads[one])
+            if not code.sass[one].space:
+                waiting |= code.sources(one) - seen
+                seen |= code.sources(one)
+    return found
+
+
 def _steps(work: Work, bars: Mask) -> Mask:
     """The steps of reductions and scans: short stretches between barriers that read and write shared memory
     only.
     """
     found = np.zeros(len(bars), dtype=bool)
+    rounds = np.zeros(len(bars), dtype=bool)
     places = [int(at) for at in np.flatnonzero(bars) if work.executed[at] > 0]
     for loop in work.code.loops if work.code is not None else ():
         inside = [at for at in places if at in loop]
         # Of a loop with a barrier the stretch from the last one around to the first belongs together.
+        if inside and _goes_round(work, loop, inside):
+            rounds[loop.first : loop.last + 1] = True
+            continue
         if inside and len(loop) <= STEP * len(inside) and _is_step(work, loop.first, loop.last):
             found[loop.first : loop.last + 1] = True
     for first, last in itertools.pairwise(places):
-        if last - first <= STEP and _is_step(work, first, last):
+        if last - first <= STEP and not rounds[first] and _is_step(work, first, last):
             found[first : last + 1] = True
     return found
+
+
+def _goes_round(work: Work, loop: Loop, bars: Sequence[int]) -> bool:
+    """Whether a loop's rounds do the same again and again: more of them than a reduction or scan has steps, or several
+    in a row that read one place (two barriers a step, two buffers); each step of a reduction reads twice or half as far.
+    """
+    if len(bars) <= 2:
+        met = share(float(work.executed[list(bars)].sum()), float(work.executed[max(0, loop.first - 1)]))
+        return met > MOST_STEPS * np.log2(max(2.0, work.profile.launch.threads_per_block))
+    lines = [work.sass[at] for at in range(loop.first, loop.last + 1) if work.executed[at]]
+    own = {line.operands[0] for line in lines if _writes_shared(line)}
+    others = Counter(line.operands[1] for line in lines if _reads_shared(line))
+    return any(count > len(bars) / 4 for place, count in others.items() if place not in own)
 
 
 def _is_step(work: Work, first: int, last: int) -> bool:

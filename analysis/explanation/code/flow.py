@@ -147,6 +147,21 @@ class Program:
         self._spread(found, range(len(self.sass)))
         return tuple(found)
 
+    @cached_property
+    def by_thread(self) -> npt.NDArray[np.bool_]:
+        """Whether each instruction's result, or whether it is executed, may differ between the threads of a block.
+
+        A global load gives all threads the same where they read one place.
+        """
+        found = [
+            (line.opcode in ("S2R", "S2UR") and any(one in line.text for one in ("SR_TID", "SR_LANEID")))
+            or line.space in ("shared", "local")
+            or line.opcode in _EXCHANGES
+            for line in self.sass
+        ]
+        self._spread(found, range(len(self.sass)))
+        return np.array(found, dtype=bool)
+
     def varies(self, loop: Loop) -> npt.NDArray[np.bool_]:
         """Whether each instruction's result may differ between two rounds of a loop around it."""
         key = ("varies", loop)

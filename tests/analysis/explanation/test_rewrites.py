@@ -90,6 +90,10 @@ def found(name: str, cause: str) -> Finding:
         ("triton_swiglu_tiny_blocks", "low_occupancy", "bigger_blocks"),
         # A tile loaded, stored and used in turn: copies that do not stop in registers relieve L1's data stage.
         ("triton_matmul_one_stage", "memory_latency", "staged"),
+        # Blocks of one warp whose threads work with one another's values: shuffles, and eight such warps a block.
+        ("tridiagonal_pcr_tiny_blocks", "barriers", "packed"),
+        # A remainder by the grid's size for each of 19 neighbours.
+        ("lbm_d3q19_remainders", "integer_arithmetic", "masked"),
     ],
 )
 def test_the_rewrite_brings_what_was_predicted(name: str, cause: str, fix: str) -> None:
@@ -246,3 +250,12 @@ def test_three_passes_over_a_row_load_it_three_times() -> None:
     """Each pass's loop is unrolled with a rest, of which this launch ran one: the row is the same for all that."""
     for one in arrays(work(study("masked_softmax_three_reads")[0])):
         assert one.asked == pytest.approx(3 * one.thread)
+
+
+def test_steps_that_are_no_reduction_do_not_halve() -> None:
+    """255 steps of a tree, two barriers each: one of two, or a warp that does the block's work; no reduction."""
+    said, (_, came) = found("binomial_tree_two_barriers", "barriers"), study("binomial_tree_two_barriers")
+    ways = {one.name: one.saves for one in said.variants}
+    assert ways["one barrier a step"] == pytest.approx(came["two_buffers"], abs=0.03)
+    assert said.variants[0].name.startswith("a warp in place of a block")
+    assert said.saves_low < came["warp"] < said.saves_high
