@@ -301,7 +301,7 @@ def _steps(work: Work, bars: Mask) -> Mask:
 
 def _goes_round(work: Work, loop: Loop, bars: Sequence[int]) -> bool:
     """Whether a loop's rounds do the same again and again: more of them than a reduction or scan has steps, or several
-    in a row that read one place (two barriers a step, two buffers); each step of a reduction reads twice or half as far.
+    in a row that read one place (two barriers a step, two buffers); a reduction reads half as far each step.
     """
     if len(bars) <= 2:
         met = share(float(work.executed[list(bars)].sum()), float(work.executed[max(0, loop.first - 1)]))
