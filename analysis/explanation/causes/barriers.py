@@ -305,7 +305,7 @@ def _goes_round(work: Work, loop: Loop, bars: Sequence[int]) -> bool:
     """
     if len(bars) <= 2:
         met = share(float(work.executed[list(bars)].sum()), float(work.executed[max(0, loop.first - 1)]))
-        return met > MOST_STEPS * np.log2(max(2.0, work.profile.launch.threads_per_block))
+        return bool(met > MOST_STEPS * np.log2(max(2.0, work.profile.launch.threads_per_block)))
     lines = [work.sass[at] for at in range(loop.first, loop.last + 1) if work.executed[at]]
     own = {line.operands[0] for line in lines if _writes_shared(line)}
     others = Counter(line.operands[1] for line in lines if _reads_shared(line))

@@ -210,6 +210,10 @@ def precise_functions(work: Work) -> Found:
         inside = slice(first, last + 1)
         taken[inside] |= work.executed[inside] > 0
         fast[inside] = np.where(work.executed[inside] > 0, 0.0, fast[inside])
+        # A subroutine goes with the calls of it that are left out.
+        callers = list(work.code.callers((first, last)))
+        if whole := float(work.executed[callers].sum()):
+            once[inside] = np.minimum(once[inside], float((work.executed * once)[callers].sum()) / whole)
     names = tuple(sorted(weight, key=lambda name: -weight[name])[:3])
     remedy = "; ".join(dict.fromkeys(remedies[name] for name in names))
     return Found(taken, fast, once, names, remedy, _copies(work, slices), looked_up)
@@ -547,7 +551,10 @@ def _guard_of(work: Work, index: int) -> list[int]:
             between = [place for place in range(at + 1, target) if work.executed[place] > 0]
             if any(code.sass[place].space for place in between):
                 continue
-            found = [at, *(place for place in between if work.executed[place] < 0.5 * work.executed[at])]
+            # Where a subroutine is called, all of that way is the slow path, however often it is taken.
+            called = any(code.sass[place].opcode == "CALL" for place in between)
+            often = np.inf if called else 0.5 * work.executed[at]
+            found = [at, *(place for place in between if work.executed[place] < often)]
             # Both ways meet at the target, or behind the one of them that ends in a jump there.
             meet = next((place for place in range(target, min(len(code.sass), target + 12))
                          if code.sass[place].opcode == "BSYNC"), None)  # fmt: skip

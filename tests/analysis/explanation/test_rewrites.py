@@ -259,3 +259,14 @@ def test_steps_that_are_no_reduction_do_not_halve() -> None:
     assert ways["one barrier a step"] == pytest.approx(came["two_buffers"], abs=0.03)
     assert said.variants[0].name.startswith("a warp in place of a block")
     assert said.saves_low < came["warp"] < said.saves_high
+
+
+def test_a_divisions_subroutine_goes_with_its_calls() -> None:
+    """Every warp has lanes that take the slow path of a division by the row's sum: it is called as often as not."""
+    launch = work(study("masked_softmax_three_reads")[0])
+    stays = precise_functions(launch).once
+    assert launch.code is not None
+    first, last = launch.code.functions[-1]
+    ran = [at for at in range(first, last + 1) if launch.executed[at]]
+    calls = list(launch.code.callers((first, last)))
+    assert stays[ran].max() == stays[calls].max() == 0.0
