@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Record the kernels whose shape in time is known (tests/cuda/phases), and what samples over time cost to collect.
 
-Usage: record_phases.py OUTPUT [--budget SECONDS]
-       record_phases.py --build     compile only, to be carried to a machine with a GPU (PROGRAMS)
+Usage: record_phases.py OUTPUT [--only REPORT ...] [--budget SECONDS] [--built]
+       record_phases.py --build     compile only, to be carried to a machine with a GPU, where --built takes it
 
 Writes OUTPUT/phases/*.ncu-rep.xz and OUTPUT/phases/costs.json (passes and seconds of each set with and without samples
 over time): copy the folder to tests/data. OUTPUT/large/ holds the stall reasons of all kernels over time, too large for
@@ -38,6 +38,13 @@ BUILD = Path("/tmp/gemmprof-phases")
 ARCHITECTURE = "-gencode=arch=compute_90a,code=sm_90a"
 NCU = ("ncu", "--clock-control", "none", "--force-overwrite", "--import-source", "yes")
 WARP_STATES = "PmSampling_WarpStates"
+KEPT = (
+    "phases",
+    "graph",
+    "host_reads",
+    "debug_build",
+    "stalls",
+)  # in the repository; the others are too large
 
 
 def build() -> None:
@@ -58,13 +65,13 @@ def build() -> None:
 class Recording:
     """Everything that is recorded, until the budget is spent."""
 
-    def __init__(self, folder: Path, budget: float, sections: Path) -> None:
-        self.folder, self.sections = folder, sections
+    def __init__(self, folder: Path, budget: float) -> None:
+        self.folder = folder
         self.end = time.monotonic() + budget
         self.costs: list[dict[str, Any]] = []
         self.problems: list[str] = []
 
-    def profile(self, name: str, options: tuple[str, ...], *program: str, large: bool = False) -> None:
+    def profile(self, name: str, options: tuple[str, ...], *program: str) -> None:
         """One report, its passes and seconds."""
         report = BUILD / f"{name}.ncu-rep"
         report.unlink(missing_ok=True)
@@ -80,8 +87,34 @@ class Recording:
         if result.returncode or not report.exists():
             self.problems.append(f"{name}: ncu ended with {result.returncode}: {told[:3]}")
         else:
-            target = self.folder / ("large" if large else "phases") / f"{name}.ncu-rep.xz"
-            compress(report, target, preset=6 if large else 9 | lzma.PRESET_EXTREME)
+            target = self.folder / ("phases" if name in KEPT else "large") / f"{name}.ncu-rep.xz"
+            compress(report, target, preset=9 | lzma.PRESET_EXTREME if name in KEPT else 6)
+
+
+def reports(lean: Path, unsampled: Path) -> dict[str, tuple[tuple[str, ...], tuple[str, ...]]]:
+    """What is recorded: the program's command and ncu's options, by the name of the report."""
+    of_lean = ("--section-folder", str(lean))
+    sampled = (*of_lean, *metrics.lean_options(tensor=True))
+    # What a graph as a whole is profiled with: ncu refuses what needs a patched kernel.
+    of_graph = ("--graph-profiling", "graph", "--set", "basic", "--section", "PmSampling")
+    over_time = ("--section", "PmSampling", "--section", WARP_STATES)
+    few = ("./phases", "tail_quarter_wave", "three_phases", "tiles_with_epilogues", "clock_drop")
+    return {
+        "phases": (("./phases",), sampled),
+        "graph": (("./phases", "graph"), of_graph),
+        "host_reads": (("./host_reads",), sampled),
+        "debug_build": (("./host_reads_debug",), sampled),
+        "stalls": (
+            ("./phases", "serial_middle", "three_phases"),
+            (*sampled, "--section", WARP_STATES),
+        ),
+        "over_time": (("./phases",), over_time),
+        "over_time_fine": (("./phases", "clock_drop"), (*over_time, "--pm-sampling-interval", "1000")),
+        "lean_sampled_few": (few, sampled),
+        "lean_unsampled_few": (few, (*of_lean, *metrics.lean_options(tensor=True, timeline=False))),
+        "full_few": (few, ("--set", "full")),
+        "full_unsampled_few": (few, ("--section-folder", str(unsampled), "--set", "full")),
+    }
 
 
 def main() -> int:
@@ -91,6 +124,7 @@ def main() -> int:
     )
     parser.add_argument("output", type=Path, nargs="?", help="folder to write into")
     parser.add_argument("--budget", type=float, default=300.0, help="seconds for everything (default: 300)")
+    parser.add_argument("--only", nargs="+", metavar="REPORT", help="record these alone")
     parser.add_argument("--build", action="store_true", help="compile only")
     parser.add_argument("--built", action="store_true", help="take what --build has compiled")
     options = parser.parse_args()
@@ -104,44 +138,19 @@ def main() -> int:
     installation = ncu_installation()
     if installation is None:
         sys.exit("no installation of Nsight Compute was found")
-    with tempfile.TemporaryDirectory(prefix="gemmprof-sections-") as name:
-        lean, unsampled = Path(name) / "lean", Path(name) / "unsampled"
+    with tempfile.TemporaryDirectory(prefix="gemmprof-sections-") as sections:
+        lean, unsampled = Path(sections) / "lean", Path(sections) / "unsampled"
         for copy in (lean, unsampled):
             copy.mkdir()
         write_lean_sections(installation / "sections", lean, metrics.LEAN_WITHOUT)
         write_lean_sections(installation / "sections", unsampled, ())
-        for section in unsampled.glob("PmSampling*.section"):
-            section.unlink()
-        recording = Recording(folder, options.budget, lean)
+        recording = Recording(folder, options.budget)
         plain = run_to_end(("./phases",), 60, folder=BUILD)
         kernels = lines_of(plain.stdout)
         print(plain.stdout + plain.stderr)
-        of_lean = ("--section-folder", str(lean))
-        sampled = (*of_lean, *metrics.lean_options(tensor=True))
-        recording.profile("phases", sampled, "./phases")
-        recording.profile("graph", ("--graph-profiling", "graph", *sampled), "./phases", "graph")
-        recording.profile("host_reads", sampled, "./host_reads")
-        recording.profile("debug_build", sampled, "./host_reads_debug")
-        recording.profile(
-            "stalls", (*sampled, "--section", WARP_STATES), "./phases", "serial_middle", "three_phases"
-        )
-        recording.profile(
-            "over_time", ("--section", "PmSampling", "--section", WARP_STATES), "./phases", large=True
-        )
-        unsampled_lean = metrics.lean_options(tensor=True, timeline=False)
-        few = ("tail_quarter_wave", "three_phases", "tiles_with_epilogues", "clock_drop")
-        recording.profile("lean_sampled_few", sampled, "./phases", *few, large=True)
-        recording.profile("lean_unsampled_few", (*of_lean, *unsampled_lean), "./phases", *few, large=True)
-        recording.profile("full_few", ("--set", "full"), "./phases", *few, large=True)
-        without = ("--section-folder", str(unsampled), "--set", "full")
-        recording.profile("full_unsampled_few", without, "./phases", *few, large=True)
-        recording.profile(
-            "over_time_fine",
-            ("--section", "PmSampling", "--section", WARP_STATES, "--pm-sampling-interval", "1000"),
-            "./phases",
-            "clock_drop",
-            large=True,
-        )
+        for name, (command, arguments) in reports(lean, unsampled).items():
+            if not options.only or name in options.only:
+                recording.profile(name, arguments, *command)
     document = {**versions(), "kernels": kernels, "costs": recording.costs}
     (folder / "phases" / "costs.json").write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
     for problem in recording.problems:
