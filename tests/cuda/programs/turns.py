@@ -98,7 +98,11 @@ def captured(step: Step) -> Step:
     recorded = torch.cuda.CUDAGraph()
     with torch.cuda.graph(recorded):
         step()
-    return recorded.replay
+
+    def replay(keeps: Step = step) -> None:
+        recorded.replay()  # it reads and writes what the step holds
+
+    return replay
 
 
 def variant(build: Build, inductor: bool = False, **options: Any) -> Build:
