@@ -1,6 +1,6 @@
 """Where cuBLAS loses against its neighbours: times of torch.mm around sizes that people use, and the kernels it chose.
 
-    python tools/record_cliffs.py OUT.json [--repetitions 20] [--seconds 60]      # on a GPU
+    python tools/record_cliffs.py OUT.json [--repetitions 20] [--seconds 60] [--ours STAGE]      # on a GPU
     python tools/record_cliffs.py --write H200.json H100.json                     # here: the table and its page
 
 Every group of neighbours is timed in one process in random turns, L2 flushed before each call; medians and the middle
@@ -127,6 +127,24 @@ def made(point: Point) -> Callable[[], Any]:
     return lambda: torch.mm(a, b, out=out)
 
 
+def ours(point: Point, stage: str) -> Callable[[], Any] | None:
+    """The same product by one of gemmprof's stages, which has to be built; None of those that it does not take."""
+    if point.type not in ("bf16", "fp16") or point.call != "mm":
+        return None
+    import torch
+
+    from gemmprof.kernels.operators import run_stage
+
+    element = torch.bfloat16 if point.type == "bf16" else torch.float16
+    a, b = (
+        torch.randn(*size, device="cuda", dtype=element)
+        for size in ((point.m, point.k), (point.n, point.k) if point.layout == "tn" else (point.k, point.n))
+    )
+    second = b.t() if point.layout == "tn" else b
+    out = torch.empty(point.m, point.n, device="cuda", dtype=element)
+    return lambda: run_stage(stage, a, second, out)
+
+
 def timed(
     calls: Sequence[Callable[[], Any]], repetitions: int, flush: Any, dice: random.Random
 ) -> list[list[float]]:
@@ -206,8 +224,12 @@ def best_proposal(point: Point, repetitions: int, flush: Any, dice: random.Rando
     return min(statistics.median(t) for t in timed([plans[i] for i in best], repetitions, flush, dice))
 
 
-def record(out: Path, repetitions: int, seconds: float) -> None:
-    """Time every group, as many as the seconds allow; then the best proposals and the names, if there is time."""
+def record(out: Path, repetitions: int, seconds: float, stage: str = "") -> None:
+    """Time every group, as many as the seconds allow; then the best proposals and the names, if there is time.
+
+    Args:
+        stage: one of gemmprof's own, timed in the same turns.
+    """
     import torch
 
     began = time.monotonic()
@@ -238,6 +260,11 @@ def record(out: Path, repetitions: int, seconds: float) -> None:
     for group, members in groups.items():
         if not in_time():
             break
+        beside = {at: call for at, point in enumerate(members) if stage and (call := ours(point, stage))}
+        found = timed([*calls_of(group), *beside.values()], repetitions, flush, dice)
+        own = {
+            at: round(statistics.median(t), 2) for at, t in zip(beside, found[len(members) :], strict=True)
+        }
         rows[group] = [
             {
                 "group": group,
@@ -249,8 +276,9 @@ def record(out: Path, repetitions: int, seconds: float) -> None:
                 "us": round(statistics.median(times), 2),
                 "p10": round(times[len(times) // 10], 2),
                 "p90": round(times[-1 - len(times) // 10], 2),
+                **({"ours": own[at]} if at in own else {}),
             }
-            for point, times in zip(members, timed(calls_of(group), repetitions, flush, dice), strict=True)
+            for at, (point, times) in enumerate(zip(members, found[: len(members)], strict=True))
         ]
     told["loaded"] = card_state()
     write()
@@ -292,6 +320,7 @@ def pack(recorded: Sequence[Path]) -> None:
                 row["p90"],
                 row.get("best"),
                 [kernels.setdefault(name.partition("<cublas")[0], len(kernels)) for name in row["kernels"]],
+                *([row["ours"]] if "ours" in row else []),
             ]
             for row in found["rows"]
         ]
@@ -377,6 +406,19 @@ def page() -> str:
                 name = f"{type_} {' × '.join(map(str, base))}, {which}"
                 rows.append([name, *(_both(_key(type_, shape), _key(type_, base)) for shape in moved)])
     lines += _table(("product", *(f"{step:+d}" for step in steps)), rows)
+    if any(one.ours for card in found for one in card.products):
+        lines += ["## gemmprof's own stage", "", f"Its time over torch.mm's at the same sizes, {names}."]
+        rows = []
+        for type_ in ("bf16", "fp16"):
+            for base in BASES[type_]:
+                for axis, which in enumerate("MNK"):
+                    shapes = [
+                        tuple(size + step * (at == axis) for at, size in enumerate(base))
+                        for step in (0, *steps)
+                    ]
+                    name = f"{type_} {' × '.join(map(str, base))}, {which}"
+                    rows.append([name, *(_beside(type_, shape) for shape in shapes)])
+        lines += _table(("product", "0", *(f"{step:+d}" for step in steps)), rows)
     lines += ["## Few rows", "", f"Microseconds, {names}: N × K stays, M is in the head."]
     few = (1, 2, 3, 4, 8, 16, 17, 32, 33, 64, 65, 128, 129, 256, 257)
     layers = (("bf16", 4096, 4096), ("bf16", 14336, 4096), ("fp32", 4096, 4096), ("tf32", 4096, 4096))
@@ -427,6 +469,19 @@ def page() -> str:
     return "\n".join(lines)
 
 
+def _beside(type_: str, shape: tuple[int, ...]) -> str:
+    """Our stage's time over torch.mm's on both cards."""
+    told = []
+    for card in cards():
+        same = [
+            o.ours / o.us
+            for o in card.products
+            if o.ours and (o.type, o.shape, o.layout, o.call) == (type_, shape, "tn", "mm")
+        ]
+        told.append(f"{statistics.median(same):.2f}" if same else "–")
+    return " / ".join(told)
+
+
 def _spread(savings: Sequence[float]) -> str:
     if not savings:
         return "–"
@@ -448,6 +503,7 @@ def main() -> None:
     parser.add_argument("--page", action="store_true", help="write the page from the package's table")
     parser.add_argument("--repetitions", type=int, default=20)
     parser.add_argument("--seconds", type=float, default=60.0, help="no group is begun after so many")
+    parser.add_argument("--ours", default="", metavar="STAGE", help="time this stage of gemmprof's beside it")
     parser.add_argument("--dry-run", action="store_true", help="print how many points there are")
     options = parser.parse_args()
     if options.write:
@@ -461,7 +517,7 @@ def main() -> None:
         return
     if options.out is None:
         parser.error("name the file to write")
-    record(options.out, options.repetitions, options.seconds)
+    record(options.out, options.repetitions, options.seconds, options.ours)
 
 
 if __name__ == "__main__":

@@ -51,6 +51,7 @@ class Timed:
         us, p10, p90: median and the middle 80 % of its times, microseconds.
         best: of the fastest of cublasLt's sixteen proposals; None where they were not timed.
         kernels: what it launched.
+        ours: microseconds of gemmprof's own stage beside it; None where that was not timed.
     """
 
     group: str
@@ -65,6 +66,7 @@ class Timed:
     p90: float
     best: float | None
     kernels: tuple[str, ...]
+    ours: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,9 +99,9 @@ def cards() -> tuple[Card, ...]:
             tuple(
                 Timed(
                     one["groups"][group], type_, layout, (m, n, k), call, offset, pitch, us, p10, p90, best,
-                    tuple(one["kernels"][kernel] for kernel in kernels),
+                    tuple(one["kernels"][kernel] for kernel in names), *own,
                 )
-                for group, type_, layout, m, n, k, call, offset, pitch, us, p10, p90, best, kernels in one["rows"]
+                for group, type_, layout, m, n, k, call, offset, pitch, us, p10, p90, best, names, *own in one["rows"]
             ),
         )
         for one in found
