@@ -212,7 +212,8 @@ def _warp_for_block(work: Work) -> Variant | None:
     what others have comes by a shuffle each, and what depends on no thread is done once for all values.
     """
     code, launch = work.code, work.profile.launch
-    assert code is not None
+    if code is None:
+        return None
     held = (launch.static_shared_memory or 0) + (launch.dynamic_shared_memory or 0)
     ran = work.executed > 0
     bars = work.where(lambda line: line.opcode == "BAR") & ran
