@@ -268,5 +268,5 @@ def test_a_divisions_subroutine_goes_with_its_calls() -> None:
     assert launch.code is not None
     first, last = launch.code.functions[-1]
     ran = [at for at in range(first, last + 1) if launch.executed[at]]
-    calls = list(launch.code.callers((first, last)))
+    calls = [at for at in launch.code.callers((first, last)) if launch.executed[at]]
     assert stays[ran].max() == stays[calls].max() == 0.0
