@@ -610,8 +610,7 @@ def computing(work: Work) -> Mask:
 
 
 def _few_warps(work: Work) -> bool:
-    most = work.number(metrics.MAX_WARPS_PER_SM) or float(work.profile.device.max_warps_per_sm or 64)
-    return (work.resident_warps or most) < 0.5 * most
+    return (work.resident_warps or work.most_warps) < 0.5 * work.most_warps
 
 
 def _same_traffic(work: Work, keep: Array) -> dict[str, float]:

@@ -233,7 +233,7 @@ def _warp_for_block(work: Work) -> Variant | None:
     keep[[int(at) for at in np.flatnonzero(loads) if code.sass[int(at)].operands[1] in own]] = 0.0
     registers = int(values) if warps > 1 else 0
     then = min(
-        work.profile.device.max_warps_per_sm or 64,
+        work.most_warps,
         REGISTERS / WARP / max(1, (launch.registers_per_thread or 1) + registers),
         launch.blocks / work.sms,
     )

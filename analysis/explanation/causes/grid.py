@@ -9,7 +9,7 @@ import numpy as np
 
 from gemmprof import metrics
 from gemmprof.analysis.explanation.candidate import Candidate, Variant, derived, evidence
-from gemmprof.analysis.explanation.code.roles import specialised
+from gemmprof.analysis.explanation.code.roles import specialised, tensor_copies
 from gemmprof.analysis.explanation.demands.time_model import Fix
 from gemmprof.analysis.explanation.demands.work import Work
 from gemmprof.analysis.occupancy.of_launch import LaunchOccupancy, analyse
@@ -148,8 +148,13 @@ def _divisible(work: Work) -> bool:
     """
     if work.code is None:
         return True
-    accesses = work.where(lambda line: line.space == "global")
-    if accesses.any() and float(work.threads[accesses].max()) < WARP * work.sms:
+    accesses = work.where(lambda line: line.space == "global") & (work.executed > 0)
+    # One thread's tensor copy moves a tile.
+    if (
+        accesses.any()
+        and not tensor_copies(work).any()
+        and float(work.threads[accesses].max()) < WARP * work.sms
+    ):
         return False
     waits = work.attributed_total
     return float(waits[work.code.in_order].sum()) <= IN_ORDER * max(float(waits.sum()), 1e-9)

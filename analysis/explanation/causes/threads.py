@@ -262,7 +262,7 @@ def _lifted(work: Work) -> _Lifted | None:
     if occupancy is None or not occupancy.blocks_per_sm or not launch.threads_per_block:
         return None
     warps_each = -(-launch.threads_per_block // 32)
-    most = work.number(metrics.MAX_WARPS_PER_SM) or float(work.profile.device.max_warps_per_sm or 64)
+    most = work.most_warps
     now = float(occupancy.blocks_per_sm * warps_each)
     on_each = launch.blocks / work.sms
     resident = min(now, on_each * warps_each)

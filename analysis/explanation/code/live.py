@@ -7,6 +7,7 @@ From the text of the SASS alone, as compilers do it: backwards from every use to
 from __future__ import annotations
 
 import re
+from collections import deque
 from collections.abc import Iterable, Sequence
 
 from gemmprof.analysis.explanation.code.flow import Program, program
@@ -55,10 +56,11 @@ def live_registers(program: Program) -> tuple[int, ...]:
             before[follower].append(index)
     stack = 1 << STACK_POINTER
     alive = [0] * len(program.sass)
-    waiting = dict.fromkeys(range(len(program.sass) - 1, -1, -1))
+    waiting = deque(range(len(program.sass) - 1, -1, -1))
+    queued = set(waiting)
     while waiting:
-        index = next(iter(waiting))
-        del waiting[index]
+        index = waiting.popleft()
+        queued.discard(index)
         found = stack if not after[index] else 0
         for follower in after[index]:
             found |= alive[follower]
@@ -66,7 +68,8 @@ def live_registers(program: Program) -> tuple[int, ...]:
         kept = found if program.sass[index].guard else found & ~writes[index]
         if (found := kept | reads[index]) != alive[index]:
             alive[index] = found
-            waiting.update(dict.fromkeys(before[index]))
+            waiting.extend(one for one in before[index] if one not in queued)
+            queued.update(before[index])
     return tuple((live | written).bit_count() for live, written in zip(alive, writes, strict=True))
 
 

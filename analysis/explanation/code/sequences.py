@@ -268,7 +268,7 @@ def _powers_in_steps(work: Work) -> Iterator[tuple[list[int], list[int], float, 
         }
         leaves = {name for at in body for name in code.sass[at].writes}
         calls = [at for at in code.callers((first, last)) if work.executed[at]]
-        counted = {at: found for at in calls if (found := _counted_for(work, at, given))}
+        counted = {at: found for at in calls if (found := counted_for(work, at, given))}
         rows: set[int] = set()
         for call, loop_counts in counted.items():
             rows |= _of_power(work, call, leaves, loop_counts)
@@ -283,7 +283,7 @@ def _powers_in_steps(work: Work) -> Iterator[tuple[list[int], list[int], float, 
             yield sorted(rows), body, sum(float(work.executed[at]) for at in counted) / whole, len(counted)
 
 
-def _counted_for(work: Work, call: int, given: set[str]) -> set[int]:
+def counted_for(work: Work, call: int, given: set[str]) -> set[int]:
     """The conversions of a count of rounds that a function is given, if nothing else that it is given changes in the
     loop around the call; none otherwise.
     """
@@ -303,13 +303,24 @@ def _counted_for(work: Work, call: int, given: set[str]) -> set[int]:
             continue
         if line.opcode == "I2F":
             counts.add(at)
-        elif line.opcode not in _WHOLE_STEPS:
+        elif line.opcode not in _WHOLE_STEPS or _squares(work, at, changes):
             return set()
         for source in (source for name in line.reads for source in code.producers(at, name)):
             if source not in seen:
                 seen.add(source)
                 waiting.append(source)
     return counts
+
+
+def _squares(work: Work, index: int, changes: Mask) -> bool:
+    """Whether both factors of a product change in the loop: it counts no rounds."""
+    line, code = work.sass[index], work.code
+    assert code is not None
+    factors = [name for operand in line.operands[1:3] for name in line.reads if name == operand.lstrip("-")]
+    return (
+        line.opcode == "IMAD"
+        and sum(any(changes[at] for at in code.producers(index, name)) for name in factors) > 1
+    )
 
 
 def _of_power(work: Work, call: int, leaves: set[str], counts: set[int]) -> set[int]:

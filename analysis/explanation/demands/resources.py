@@ -41,8 +41,11 @@ class Resource:
 def busiest_sm(profile: KernelProfile) -> float | None:
     """Cycles for which the busiest multiprocessor works; None where nothing like it was collected.
 
-    Where only the average was, it is that of those that have a block: the others never work.
+    Where only the average was, it is that of those that have a block: the others never work. How many those are is
+    known of a single kernel alone.
     """
+    if profile.workload != "kernel":
+        return profile.number(metrics.ACTIVE_CYCLES_MAX)
     average, sms = profile.number(metrics.SM_ACTIVE_CYCLES), profile.device.sm_count or 1
     with_blocks = min(sms, max(1, profile.launch.blocks))
     return profile.number(metrics.ACTIVE_CYCLES_MAX) or (average and average * sms / with_blocks)

@@ -93,6 +93,11 @@ class Work:
         return self.number(metrics.DURATION)
 
     @property
+    def most_warps(self) -> float:
+        """Warps that an SM can hold."""
+        return self.number(metrics.MAX_WARPS_PER_SM) or float(self.profile.device.max_warps_per_sm or 64)
+
+    @property
     def resident_warps(self) -> float | None:
         """Average warps on an SM while it works."""
         return self.number(metrics.ACHIEVED_WARPS)

@@ -19,6 +19,8 @@ from gemmprof.analysis.explanation.causes.atomics import global_atomics
 from gemmprof.analysis.explanation.causes.grid import uneven_work
 from gemmprof.analysis.explanation.causes.reuse import redundant_loads
 from gemmprof.analysis.explanation.causes.waits import instruction_cache, memory_latency
+from gemmprof.analysis.explanation.code.sequences import counted_for
+from gemmprof.analysis.explanation.demands.resources import busiest_sm
 from gemmprof.analysis.explanation.demands.time_model import Fix, TimeModel
 from gemmprof.analysis.explanation.demands.work import Work, work
 from gemmprof.analysis.explanation.engine import explain
@@ -168,6 +170,48 @@ class TestGrid:
         found = made("EXIT ;", counted=cycles)
         statistics = replace(found.profile.launch, grid=(blocks, 1, 1))
         assert [one.cause for one in uneven_work(work(replace(found.profile, launch=statistics)))] == causes
+
+    FEW = "LDG.E R0, desc[UR4][R2.64] ;"
+    TILE = "UTMALDG.2D [UR8], [UR4], desc[UR6] ;"
+
+    @pytest.mark.parametrize(
+        ("code", "executed", "causes"),
+        [
+            # A load by one warp has nothing for more blocks to do; a tile that one thread fetches has.
+            ((FEW, "EXIT ;"), 1, []),
+            ((FEW, TILE, "EXIT ;"), 1, ["small_grid"]),
+            # Samples without counts: who executed what is not known, so nothing speaks against more blocks.
+            ((FEW, "EXIT ;"), 0, ["small_grid"]),
+        ],
+    )
+    def test_what_more_blocks_would_have_to_do(
+        self, code: tuple[str, ...], executed: int, causes: list[str]
+    ) -> None:
+        cycles = dict.fromkeys((metrics.SM_ELAPSED_CYCLES_MAX, metrics.ACTIVE_CYCLES_MAX), 1000.0)
+        cycles |= {metrics.SM_COUNT: 10.0, metrics.SM_ACTIVE_CYCLES: 500.0}
+        found = made(*code, counted=cycles, executed=executed, stalls={"wait": {0: 7}})
+        statistics = replace(found.profile.launch, grid=(5, 1, 1))
+        assert [one.cause for one in uneven_work(work(replace(found.profile, launch=statistics)))] == causes
+
+    def test_the_blocks_of_a_range_are_not_known(self) -> None:
+        """How many SMs had any cannot be told, so the average is not made the busiest one's."""
+        kernel = made("EXIT ;", counted={metrics.SM_ACTIVE_CYCLES: 500.0}).profile
+        assert busiest_sm(kernel) == 500.0 * (kernel.device.sm_count or 1)
+        assert busiest_sm(replace(kernel, workload="range")) is None
+
+
+def test_a_product_of_two_counts_counts_no_rounds() -> None:
+    """Powers whose exponent is i * i are not each the one before times the base."""
+    loop = (
+        "MOV R3, RZ ;",
+        "IADD3 R3, R3, 0x1, RZ ;",
+        "IMAD R4, R3, {}, RZ ;",
+        "I2F.F64 R6, R4 ;",
+        "@P0 BRA 0x000010 ;",
+        "EXIT ;",
+    )
+    once_, twice = (made(*(line.format(factor) for line in loop)) for factor in ("0x2", "R3"))
+    assert counted_for(once_, 4, {"R6"}) == {3} and counted_for(twice, 4, {"R6"}) == set()
 
 
 class TestWaits:
