@@ -20,7 +20,7 @@ from gemmprof.model import Problem
 from gemmprof.model.answers import Outcome
 from gemmprof.profiler.job import Job, Task
 from gemmprof.profiler.tuning.outcomes import Journal
-from gemmprof.reports.dataset.manifest import MANIFEST, DatasetError, load_manifest
+from gemmprof.reports.dataset.manifest import MARK, DatasetError, load_contents
 from gemmprof.reports.history.store import HistoryError, HistoryStore
 
 WRONG: dict[str, Callable[[Any], Any]] = {
@@ -127,20 +127,29 @@ def test_a_note_of_a_build(tmp_path: Path) -> None:
 def test_a_manifest_of_a_data_set(tmp_path: Path) -> None:
     entry = {"size": 1, "changed_ns": 2, "part": "a.parquet", "launches": 3, "error": ""}
     good = {
-        "format": "gemmprof.dataset/1", "version": "1", "explained": True, "metrics": ["m"], "reports": {"r": entry},
+        "format": "gemmprof.dataset-part/1", "version": "1", "explained": True, "generation": 1,
+        "reports": {"r": entry}, "gone": ["s"],
     }  # fmt: skip
-    path = tmp_path / MANIFEST
+    mark = {"format": "gemmprof.dataset/2", "version": "1"}
+    (tmp_path / MARK).write_text(json.dumps(mark))
+    path = tmp_path / "manifests" / "a.json"
+    path.parent.mkdir()
     path.write_text(json.dumps(good))
-    assert load_manifest(tmp_path).reports["r"].launches == 3
+    assert load_contents(tmp_path).reports["r"].launches == 3
     for place, text in changes(good):
-        if place not in ("$.reports.r.size: negative", "$.reports.r.changed_ns: negative"):  # is read again
+        if not place.endswith(": negative") or place == "$.reports.r.launches: negative":  # is read again
             path.write_text(text)
             with pytest.raises(DatasetError) as caught:
-                load_manifest(tmp_path)
+                load_contents(tmp_path)
             assert caught.value.exit_code == 2
     path.write_text(json.dumps(good | {"reports": {"r": entry | {"part": "../a.parquet"}}}))
     with pytest.raises(DatasetError, match="damaged"):
-        load_manifest(tmp_path)
+        load_contents(tmp_path)
+    path.write_text(json.dumps(good))
+    for _, text in changes(mark):
+        (tmp_path / MARK).write_text(text)
+        with pytest.raises(DatasetError):
+            load_contents(tmp_path)
 
 
 def test_the_marker_of_a_history(tmp_path: Path) -> None:

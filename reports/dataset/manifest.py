@@ -1,10 +1,13 @@
 """A data set on disk: which reports are in it, as they were when they were read, and the parts that hold their rows.
 
-    <dataset>/dataset.json       format, and for each report: size, time of change, part, launches or what was wrong
-    <dataset>/parts/*.parquet    the launches of many reports: names, figures, findings; written once, never changed
+    <dataset>/dataset.json       says that this is a data set, and of which format
+    <dataset>/manifests/*.json   of a part: for each report its size, time of change, launches or what was wrong
+    <dataset>/parts/*.parquet    the launches of many reports: names, figures, findings
     <dataset>/metrics/*.parquet  their metrics, one row a value, in the order of the metrics
 
-`dataset.json` is replaced in one step after every batch, so a run that is killed goes on where it was.
+Each file is written once, by whoever read the reports, and never changed: any number of commands and workers fill one
+data set at a time without a lock, and a run that is killed goes on where it was. Of two manifests that name a report
+the one of the higher generation holds; parts of which nothing holds any more are deleted.
 """
 
 from __future__ import annotations
@@ -14,27 +17,29 @@ import queue
 import threading
 import time
 import uuid
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 from gemmprof import __version__
-from gemmprof.base import system
 from gemmprof.base.documents import Document, DocumentError, OtherFormatError, json_text, read_json
 from gemmprof.base.errors import GemmprofError, ReportError
-from gemmprof.base.foreign_files import LARGEST_DOCUMENT, open_lock, read_bytes
+from gemmprof.base.foreign_files import LARGEST_DOCUMENT, read_bytes
 from gemmprof.base.output import is_leftover, remove_leftovers
 from gemmprof.base.spread import each, is_elsewhere, unseen
 from gemmprof.children.line_worker import LineWorker, WorkerError
 from gemmprof.children.watched import python_command
-from gemmprof.reports.dataset.rows import MODULE, write_part
+from gemmprof.reports.dataset.rows import MANIFESTS, MODULE, Entry, Manifest, keep, write_part
 from gemmprof.runs.directory import write_atomically
 
-MANIFEST = "dataset.json"
-ROOMS = ("parts", "metrics")
+MARK = "dataset.json"
+_FORMER = b"gemmprof.dataset/1"  # had one manifest for all parts
+ROOMS = (MANIFESTS, "parts", "metrics")
+# A part without a manifest is being written, or was when its writer was killed: no batch takes a day.
+ORPHAN_SECONDS = 86_400.0
 BATCH_REPORTS = 64
 # A part holds so many reports or so many bytes of them, whichever comes first: memory stays flat, parts stay
 # few.
@@ -48,36 +53,29 @@ class DatasetError(GemmprofError):
     """A data set that is missing, of another format, damaged, or being written by somebody else."""
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
-    """One report as it was when it was read.
-
-    Attributes:
-        size, changed_ns: of the file; another size or time means that it is read again.
-        part: name of the part with its rows, '' if it could not be read.
-        launches: its number of rows.
-        error: why it could not be read, '' if it could.
-    """
-
-    size: int
-    changed_ns: int
-    part: str = ""
-    launches: int = 0
-    error: str = ""
-
-
-class Manifest(Document, frozen=True, tag="gemmprof.dataset/1"):
+class Mark(Document, frozen=True, tag="gemmprof.dataset/2"):
     """``dataset.json``."""
 
-    version: Annotated[str, "of the gemmprof that wrote it"]
-    explained: Annotated[bool, "it holds what to change in each launch"]
-    metrics: Annotated[set[str], "names of all metrics"]
-    reports: Annotated[dict[str, Entry], "by path"]
+    version: Annotated[str, "of the gemmprof that began the data set"]
 
-    @classmethod
-    def empty(cls, explained: bool) -> Manifest:
-        """A data set without reports."""
-        return cls(__version__, explained, set(), {})
+
+@dataclass(frozen=True, slots=True)
+class Contents:
+    """What a data set holds.
+
+    Attributes:
+        reports: by path.
+        generation: the highest one.
+        idle: names of manifests that hold nothing (any more).
+        other: reports that another gemmprof read, or nobody explained.
+        explained: every launch is.
+    """
+
+    reports: dict[str, Entry]
+    generation: int
+    idle: set[str]
+    other: set[str]
+    explained: bool
 
     @property
     def launches(self) -> int:
@@ -97,30 +95,26 @@ class Update:
     seconds: float
 
 
+State = tuple[int, int]  # size and time of change
+Batch = Mapping[str, State]
 # Called with the number of reports done, of all to do, and an estimate of the seconds that are left.
 Progress = Callable[[int, int, float], None]
 
 
 def is_dataset(path: Path) -> bool:
     """Whether this folder is a data set."""
-    return (path / MANIFEST).is_file()
+    return (path / MARK).is_file()
 
 
-def load_manifest(folder: Path) -> Manifest:
-    """What a data set holds.
+def _check_mark(folder: Path) -> None:
+    """Look whether a data set is of this format.
 
     Raises:
-        DatasetError: if there is none, or it cannot be read.
+        DatasetError: it is not, or there is none.
     """
+    path = folder / MARK
     try:
-        data = read_bytes(folder / MANIFEST, LARGEST_DOCUMENT)
-        manifest = read_json(data, Manifest)
-        for part in {entry.part for entry in manifest.reports.values()}:
-            if Path(part).name != part:
-                raise DocumentError(f"'{part[:100]}' is no part")
-        if (fewest := min((entry.launches for entry in manifest.reports.values()), default=0)) < 0:
-            raise DocumentError(f"a report of {fewest} launches")
-        return manifest
+        read_json(read_bytes(path, LARGEST_DOCUMENT), Mark)
     except OSError as error:
         raise DatasetError(f"{folder} holds no data set", found=str(error)) from None
     except OtherFormatError as error:
@@ -130,11 +124,69 @@ def load_manifest(folder: Path) -> Manifest:
             remedies=["write a new one: gemmprof export --format dataset -o OTHER"],
         ) from None
     except ValueError as error:
-        raise DatasetError(
-            f"{folder / MANIFEST} is damaged",
-            found=str(error)[:200],
-            remedies=["delete the folder, and export again"],
-        ) from None
+        raise _damaged(path, error) from None
+
+
+def _damaged(path: Path, error: ValueError) -> DatasetError:
+    return DatasetError(
+        f"{path} is damaged", found=str(error)[:200], remedies=["delete the folder, and export again"]
+    )
+
+
+def load_contents(folder: Path) -> Contents:
+    """What a data set holds.
+
+    Raises:
+        DatasetError: if there is none, or it cannot be read.
+    """
+    _check_mark(folder)
+    manifests: dict[str, Manifest] = {}
+    try:
+        for file in (folder / MANIFESTS).glob("[!.]*.json"):
+            with suppress(FileNotFoundError):  # somebody has just found it idle
+                manifests[file.stem] = _manifest(file)
+    except OSError as error:
+        raise DatasetError(f"{folder} cannot be read", found=str(error)) from None
+    reports: dict[str, tuple[str, Entry]] = {}
+    for name, manifest in sorted(manifests.items(), key=lambda item: (item[1].generation, item[0])):
+        for path in manifest.gone:
+            # A generation may have several writers: who says that a report is gone did not see the others of it.
+            if path in reports and manifests[reports[path][0]].generation < manifest.generation:
+                del reports[path]
+        reports.update((path, (name, entry)) for path, entry in manifest.reports.items())
+    holding = {name for name, _ in reports.values()}
+    return Contents(
+        {path: entry for path, (_, entry) in reports.items()},
+        max((manifest.generation for manifest in manifests.values()), default=0),
+        manifests.keys() - holding - _needed(manifests, reports),
+        {path for path, (name, _) in reports.items() if manifests[name].version != __version__},
+        all(manifests[name].explained for name in holding),
+    )
+
+
+def _needed(manifests: Mapping[str, Manifest], reports: Mapping[str, object]) -> set[str]:
+    """Manifests without which a report that is gone would be back: an older one names it still."""
+    named = {path for manifest in manifests.values() for path in manifest.reports if path not in reports}
+    return {name for name, manifest in manifests.items() if named.intersection(manifest.gone)}
+
+
+def _manifest(path: Path) -> Manifest:
+    """One manifest.
+
+    Raises:
+        DatasetError: it is damaged.
+        OSError: it cannot be read.
+    """
+    try:
+        manifest = read_json(read_bytes(path, LARGEST_DOCUMENT), Manifest)
+        for part in {entry.part for entry in manifest.reports.values()}:
+            if Path(part).name != part:
+                raise DocumentError(f"'{part[:100]}' is no part")
+        if (fewest := min((entry.launches for entry in manifest.reports.values()), default=0)) < 0:
+            raise DocumentError(f"a report of {fewest} launches")
+        return manifest
+    except ValueError as error:
+        raise _damaged(path, error) from None
 
 
 def update(
@@ -155,138 +207,136 @@ def update(
         progress: called after every batch.
 
     Raises:
-        DatasetError: if another process writes it, or it cannot be written.
+        DatasetError: if it cannot be written.
     """
     started = time.monotonic()
-    with _locked(folder):
-        manifest = load_manifest(folder) if is_dataset(folder) else Manifest.empty(explained)
-        if manifest.version != __version__ or (explained and not manifest.explained):
-            manifest = Manifest.empty(explained)  # other figures: everything is read again
-        for room in ("", *ROOMS):
-            remove_leftovers(folder / room)
-        wanted = {str(path.resolve()): _state(path) for path in reports}
-        gone = [path for path in manifest.reports if path not in wanted]
-        for path in gone:
-            del manifest.reports[path]
-        todo = {
-            path: state
-            for path, state in wanted.items()
-            if path not in manifest.reports or _changed(manifest.reports[path], state)
-        }
-        kept = len(manifest.reports) - sum(path in manifest.reports for path in todo)
-        done = 0
-        for states, part, answer in _read(folder, todo, explained=manifest.explained, processes=processes):
-            for path, state in states.items():
-                # What the file system did not give is no report's own fault: it is asked for again next time.
-                size, changed = (-1, -1) if path in answer.get("unreachable", ()) else state
-                error = answer["errors"].get(path, "")
-                launches = int(answer["launches"].get(path, 0))
-                manifest.reports[path] = Entry(size, changed, "" if error else part, launches, error)
-            manifest.metrics.update(answer.get("metrics", ()))
-            done += len(states)
-            _save(folder, manifest)
-            if progress is not None:
-                elapsed = time.monotonic() - started
-                progress(done, len(todo), elapsed / done * (len(todo) - done))
-        _save(folder, manifest)
-        _drop_unused_parts(folder, manifest)
-    errors = tuple((path, entry.error) for path, entry in manifest.reports.items() if entry.error)
-    return Update(len(todo), kept, len(gone), manifest.launches, errors, time.monotonic() - started)
+    there = _opened(folder)
+    explained = explained or (bool(there.reports) and there.explained)
+    again = set(there.reports) if explained and not there.explained else there.other
+    wanted = {str(path.resolve()): _state(path) for path in reports}
+    gone = [path for path in there.reports if path not in wanted]
+    todo = {
+        path: state
+        for path, state in wanted.items()
+        if path in again or path not in there.reports or _changed(there.reports[path], state)
+    }
+    kept = len(wanted) - len(todo)
+    generation = there.generation + 1
+    if gone:
+        _keep(folder, uuid.uuid4().hex, Manifest(__version__, explained, generation, {}, gone))
+    done = 0
+    reading = _Reading(folder, generation, explained)
+    for count in reading.read(todo, processes):
+        done += count
+        if progress is not None:
+            elapsed = time.monotonic() - started
+            progress(done, len(todo), elapsed / done * (len(todo) - done))
+    now = _cleared(folder)
+    errors = tuple(
+        (path, entry.error) for path, entry in now.reports.items() if entry.error and path in wanted
+    )
+    return Update(len(todo), kept, len(gone), now.launches, errors, time.monotonic() - started)
 
 
-def _read(
-    folder: Path, todo: dict[str, tuple[int, int]], *, explained: bool, processes: int
-) -> Iterator[tuple[dict[str, tuple[int, int]], str, dict[str, Any]]]:
-    """Batches of reports with their part and the worker's answer, as they get done."""
-    if is_elsewhere():
-        for batch, part, answer in _read_elsewhere(
-            folder, list(_batches(todo, processes)), explained=explained
-        ):
-            yield {path: todo[path] for path in batch}, part, answer
-        return
-    batches: queue.SimpleQueue[list[str]] = queue.SimpleQueue()
-    listed = list(_batches(todo, processes))
-    for batch in listed:
-        batches.put(batch)
-    answers: queue.SimpleQueue[tuple[list[str], str, dict[str, Any]] | BaseException] = queue.SimpleQueue()
-    stop = threading.Event()
+@dataclass(frozen=True, slots=True)
+class _Reading:
+    """The reading of many reports into a data set."""
 
-    def work() -> None:
-        worker = LineWorker(python_command(MODULE), name="the reader of reports")
+    folder: Path
+    generation: int
+    explained: bool
+
+    def read(self, todo: Mapping[str, State], processes: int) -> Iterator[int]:
+        """Read the reports in batches; yields the number of reports of each batch that is done."""
+        batches = [{path: todo[path] for path in batch} for batch in _batches(todo, processes)]
+        return self._elsewhere(batches) if is_elsewhere() else self._here(batches, processes)
+
+    def _here(self, batches: Sequence[Batch], processes: int) -> Iterator[int]:
+        waiting: queue.SimpleQueue[Batch] = queue.SimpleQueue()
+        for batch in batches:
+            waiting.put(batch)
+        answers: queue.SimpleQueue[int | BaseException] = queue.SimpleQueue()
+        stop = threading.Event()
+
+        def work() -> None:
+            worker = LineWorker(python_command(MODULE), name="the reader of reports")
+            try:
+                while not stop.is_set():
+                    batch = waiting.get_nowait()
+                    self._ask(worker, batch)
+                    answers.put(len(batch))
+            except queue.Empty:
+                pass
+            except BaseException as error:
+                answers.put(error)
+            finally:
+                worker.stop()
+
+        for _ in range(max(1, min(processes, len(batches)))):
+            threading.Thread(target=work, daemon=True).start()
         try:
-            while not stop.is_set():
-                batch = batches.get_nowait()
-                for reports, part, answer in _answers(worker, folder, batch, explained=explained):
-                    answers.put((reports, part, answer))
-        except queue.Empty:
-            pass
-        except BaseException as error:
-            answers.put(error)
+            for _ in batches:
+                found = answers.get()
+                if isinstance(found, BaseException):
+                    raise found
+                yield found
         finally:
-            worker.stop()
+            stop.set()
 
-    threads = [threading.Thread(target=work, daemon=True) for _ in range(max(1, min(processes, len(listed))))]
-    for thread in threads:
-        thread.start()
-    left = len(todo)
-    try:
-        while left:
-            found = answers.get()
-            if isinstance(found, BaseException):
-                raise found
-            reports, part, answer = found
-            left -= len(reports)
-            yield {path: todo[path] for path in reports}, part, answer
-    finally:
-        stop.set()
+    def _ask(self, worker: LineWorker, batch: Batch, *, again: bool = True) -> None:
+        """Have the worker read a batch; where it dies over one, each report is tried alone, and that one named.
 
-
-def _read_elsewhere(
-    folder: Path, batches: Sequence[list[str]], *, explained: bool
-) -> Iterator[tuple[list[str], str, dict[str, Any]]]:
-    """Batches as the workers of a cluster read them; where one takes its workers along, each report is tried alone."""
-    parts = [f"{uuid.uuid4().hex}.parquet" for _ in batches]
-    wanted = [(batch, folder / "parts" / part) for batch, part in zip(batches, parts, strict=True)]
-    for batch, part, made in zip(
-        batches, parts, each(partial(write_part, explained=explained), wanted), strict=True
-    ):
+        Alone there is another try (unless not ``again``) where it was killed or crashed, and did not hang: something
+        else may have killed it, and a report that is attributed is not read again before it changes.
+        """
+        request = {
+            "reports": batch,
+            "target": str(self._part()),
+            "generation": self.generation,
+            "explained": self.explained,
+        }
         try:
-            answer = made()
-        except ReportError as error:
-            if len(batch) > 1:
-                yield from _read_elsewhere(folder, [[report] for report in batch], explained=explained)
+            worker.ask(request, SECONDS_PER_REPORT * len(batch))
+        except WorkerError as error:
+            alone = len(batch) == 1
+            if alone and not (again and error.ending):
+                self._refuse(batch, error)
+                return
+            for report, state in batch.items():
+                self._ask(worker, {report: state}, again=not alone)
+
+    def _elsewhere(self, batches: Sequence[Batch]) -> Iterator[int]:
+        """As the workers of a cluster read them; where one takes its workers along, each report is tried alone."""
+        wanted = [(batch, self._part(), self.generation) for batch in batches]
+        made = each(partial(write_part, explained=self.explained), wanted)
+        for (batch, part, _), take in zip(wanted, made, strict=True):
+            try:
+                answer = take()
+            except ReportError as error:
+                if len(batch) > 1:
+                    yield from self._elsewhere([{report: state} for report, state in batch.items()])
+                    continue
+                self._refuse(batch, error)
+                yield 1
                 continue
-            answer = {"launches": {}, "errors": {batch[0]: str(error)}}
-        for report in answer.get("unreachable", ()):
-            if os.access(report, os.R_OK):
-                raise unseen(report, answer["errors"][report])
-        if answer["launches"] and not (folder / "parts" / part).exists():
-            raise unseen(folder, "what it wrote there is not here")
-        yield batch, part, answer
+            for report in answer["unreachable"]:
+                if os.access(report, os.R_OK):
+                    raise unseen(report, answer["errors"][report])
+            if not (self.folder / MANIFESTS / f"{part.stem}.json").exists():
+                raise unseen(self.folder, "what it wrote there is not here")
+            yield len(batch)
+
+    def _part(self) -> Path:
+        return self.folder / "parts" / f"{uuid.uuid4().hex}.parquet"
+
+    def _refuse(self, batch: Batch, error: Exception) -> None:
+        """Note a report that cannot be read because it ends whoever reads it."""
+        entries = {report: Entry(*state, error=str(error)) for report, state in batch.items()}
+        manifest = Manifest(__version__, self.explained, self.generation, entries, [])
+        _keep(self.folder, self._part().stem, manifest)
 
 
-def _answers(
-    worker: LineWorker, folder: Path, batch: list[str], *, explained: bool, again: bool = True
-) -> Iterator[tuple[list[str], str, dict[str, Any]]]:
-    """What the worker makes of a batch; where it dies over one, each report is tried alone, and that one named.
-
-    Alone there is another try (unless not ``again``) where it was killed or crashed, and did not hang: something else
-    may have killed it, and a report that is attributed is not read again before it changes.
-    """
-    part = f"{uuid.uuid4().hex}.parquet"
-    request = {"reports": batch, "target": str(folder / "parts" / part), "explained": explained}
-    try:
-        yield batch, part, worker.ask(request, SECONDS_PER_REPORT * len(batch))
-    except WorkerError as error:
-        alone = len(batch) == 1
-        if alone and not (again and error.ending):
-            yield batch, part, {"launches": {}, "errors": {batch[0]: str(error)}}
-            return
-        for report in batch:
-            yield from _answers(worker, folder, [report], explained=explained, again=not alone)
-
-
-def _batches(todo: dict[str, tuple[int, int]], processes: int) -> Iterator[list[str]]:
+def _batches(todo: Mapping[str, State], processes: int) -> Iterator[list[str]]:
     """Reports in batches of bounded size, smaller ones towards the end: no process waits long for the last."""
     batch: list[str] = []
     size = 0
@@ -306,7 +356,7 @@ def _batches(todo: dict[str, tuple[int, int]], processes: int) -> Iterator[list[
         yield batch
 
 
-def _state(path: Path) -> tuple[int, int]:
+def _state(path: Path) -> State:
     try:
         found = path.stat()
     except OSError:
@@ -314,13 +364,13 @@ def _state(path: Path) -> tuple[int, int]:
     return found.st_size, found.st_mtime_ns
 
 
-def _changed(entry: Entry, state: tuple[int, int]) -> bool:
+def _changed(entry: Entry, state: State) -> bool:
     return (entry.size, entry.changed_ns) != state
 
 
-def _save(folder: Path, manifest: Manifest) -> None:
+def _keep(folder: Path, name: str, manifest: Manifest) -> None:
     try:
-        write_atomically(folder / MANIFEST, json_text(manifest, 0))
+        keep(folder, name, manifest)
     except OSError as error:
         raise DatasetError(
             f"{folder} cannot be written",
@@ -329,38 +379,43 @@ def _save(folder: Path, manifest: Manifest) -> None:
         ) from None
 
 
-def _drop_unused_parts(folder: Path, manifest: Manifest) -> None:
-    used = {entry.part for entry in manifest.reports.values()}
-    for room in ROOMS:
+def _cleared(folder: Path) -> Contents:
+    """What the data set holds; what nothing of it holds is deleted.
+
+    First the manifest, then what it names: who finds the manifest finds the rest, or looks again.
+    """
+    found = load_contents(folder)
+    for name in found.idle:
+        (folder / MANIFESTS / f"{name}.json").unlink(missing_ok=True)
+    for room in ("parts", "metrics"):
         for path in (folder / room).glob("[!.]*.parquet"):
-            if path.name not in used:
-                path.unlink(missing_ok=True)
+            orphan = not (folder / MANIFESTS / f"{path.stem}.json").exists() and path.stem not in found.idle
+            with suppress(FileNotFoundError):
+                if path.stem in found.idle or (
+                    orphan and time.time() - path.stat().st_mtime > ORPHAN_SECONDS
+                ):
+                    path.unlink()
+    return found
 
 
-@contextmanager
-def _locked(folder: Path) -> Iterator[None]:
-    """One writer at a time."""
+def _opened(folder: Path) -> Contents:
+    """What a data set holds, which is made if it is not there."""
     try:
-        for room in ROOMS:
-            (folder / room).mkdir(parents=True, exist_ok=True)
-        if not is_dataset(folder) and (others := _others(folder)):
+        if not is_dataset(folder) and folder.is_dir() and (others := _others(folder)):
             raise DatasetError(
                 f"{folder} holds other files", found=", ".join(others), remedies=["name a new folder with -o"]
             )
-        with open_lock(folder / ".lock") as lock:
-            try:
-                system.lock(lock)
-            except OSError:
-                raise DatasetError(
-                    f"another process writes {folder}",
-                    remedies=["wait for it, or name another folder with -o"],
-                ) from None
-            yield
+        for room in ROOMS:
+            (folder / room).mkdir(parents=True, exist_ok=True)
+            remove_leftovers(folder / room)
+        if not is_dataset(folder) or _FORMER in read_bytes(folder / MARK, LARGEST_DOCUMENT)[:200]:
+            write_atomically(folder / MARK, json_text(Mark(__version__), 0))
+        return load_contents(folder)
     except OSError as error:
         raise DatasetError(f"{folder} cannot be written", found=str(error)) from None
 
 
 def _others(folder: Path) -> Sequence[str]:
-    return sorted(
-        os.fspath(p.name) for p in folder.iterdir() if p.name not in (*ROOMS, ".lock") and not is_leftover(p)
-    )[:5]
+    return sorted(os.fspath(p.name) for p in folder.iterdir() if p.name not in ROOMS and not is_leftover(p))[
+        :5
+    ]

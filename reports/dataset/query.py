@@ -28,7 +28,7 @@ from gemmprof.analysis.inputs.named_figures import ALIASES, UNITS, canonical
 from gemmprof.analysis.inputs.selection import some
 from gemmprof.base.errors import UsageError
 from gemmprof.base.regex import regex
-from gemmprof.reports.dataset.manifest import DatasetError, load_manifest
+from gemmprof.reports.dataset.manifest import DatasetError, load_contents
 from gemmprof.reports.dataset.rows import FIGURE, FINDING, column_type, metric_column_type, metrics_of
 from gemmprof.reports.tables.parquet import ParquetReader
 
@@ -40,6 +40,7 @@ _COMPARE = {
     "==": "equal",
     "!=": "not_equal",
 }
+MEANT_PARTS = 16  # so many are asked for the names of their metrics where a name is none
 DURATION = f"{FIGURE}duration"
 IDENTITY = ("report", "launch", "family", "label", "kernel", "nvtx", "device", "owner")
 
@@ -83,15 +84,33 @@ def search(folder: Path, condition: Condition, *, limit: int | None = None) -> A
         UsageError: if the condition names no figure, finding or metric that the data set knows.
         DatasetError: if it cannot be read.
     """
-    manifest = load_manifest(folder)
+    try:
+        return _search(folder, condition, limit)
+    except FileNotFoundError:
+        try:  # a part may have been read anew, and deleted, since its manifest was read
+            return _search(folder, condition, limit)
+        except FileNotFoundError as error:
+            raise _unreadable(folder, error) from None
+
+
+def _unreadable(folder: Path, error: Exception) -> DatasetError:
+    return DatasetError(
+        f"{folder} cannot be read",
+        found=str(error)[:300],
+        remedies=["delete the data set; it is made anew from the reports"],
+    )
+
+
+def _search(folder: Path, condition: Condition, limit: int | None) -> Answer:
+    contents = load_contents(folder)
     live: dict[str, dict[str, int]] = {}
-    for path, entry in manifest.reports.items():
+    for path, entry in contents.reports.items():
         if entry.part:
             live.setdefault(entry.part, {})[path] = entry.launches
     if not live:
         return Answer((), 0, 0)
     try:
-        names = _columns(folder, live, manifest.metrics, names_in(condition))
+        names = _columns(folder, tuple(live), names_in(condition))
         wanted = list(dict.fromkeys([*IDENTITY, DURATION, *names.values()]))
         with ThreadPoolExecutor(max_workers=min(4, os.cpu_count() or 1)) as readers:
             parts = list(readers.map(lambda part: _part(folder, part, live[part], wanted), live))
@@ -101,12 +120,10 @@ def search(folder: Path, condition: Condition, *, limit: int | None = None) -> A
         met = launches.filter(_meeting(condition, launches, places))
         order = [(f"c{len(IDENTITY)}", "descending"), ("c0", "ascending"), ("c1", "ascending")]
         kept = met.take(pc.sort_indices(_numbers(met), order)[:limit])
+    except FileNotFoundError:
+        raise
     except (pa.ArrowException, OSError) as error:
-        raise DatasetError(
-            f"{folder} cannot be read",
-            found=str(error)[:300],
-            remedies=["delete the data set; it is made anew from the reports"],
-        ) from None
+        raise _unreadable(folder, error) from None
     shown = _numbers(kept).select([f"c{at}" for at in range(len(IDENTITY) + 1)] + list(places.values()))
     fields = (*IDENTITY, "duration_ns")
     found = tuple(
@@ -115,7 +132,7 @@ def search(folder: Path, condition: Condition, *, limit: int | None = None) -> A
         )
         for row in zip(*(column.to_pylist() for column in shown.columns), strict=True)
     )
-    return Answer(found, len(met), manifest.launches)
+    return Answer(found, len(met), contents.launches)
 
 
 def _numbers(launches: pa.Table) -> pa.Table:
@@ -166,13 +183,35 @@ def _found_in(texts: pa.ChunkedArray, pattern: str) -> pa.Array:
     return pa.array(met, pa.bool_()).take(coded.indices)
 
 
-def _columns(folder: Path, parts: Iterable[str], metrics: set[str], names: Sequence[str]) -> dict[str, str]:
-    """The column of each name."""
-    known = set(metrics)
+def _columns(folder: Path, parts: Sequence[str], names: Sequence[str]) -> dict[str, str]:
+    """The column of each name: nearly always the first part tells, and no other is opened twice."""
+    known: set[str] = set()
     for part in parts:
         with ParquetReader(folder / "parts" / part, column_type) as file:
             known.update(c for c in file.schema.names if c == "launch" or c.startswith((FIGURE, FINDING)))
+        if all(known.intersection(_candidates(name)) for name in names):
+            break
+    else:
+        others = [name for name in names if not known.intersection(_candidates(name))]
+        known.update(name for name in others if _is_metric(folder, parts, name))
+        if len(known.intersection(others)) < len(
+            others
+        ):  # only then, for the closest names, are all looked at
+            known.update(*(_metrics_in(folder, part) for part in parts[:MEANT_PARTS]))
     return {name: column(name, known) for name in names}
+
+
+def _is_metric(folder: Path, parts: Iterable[str], name: str) -> bool:
+    for part in parts:
+        with ParquetReader(metrics_of(folder / "parts" / part), metric_column_type) as file:
+            if pc.is_in(pa.scalar(name), file.read(["metric"], _groups(file, [name]))["metric"]).as_py():
+                return True
+    return False
+
+
+def _metrics_in(folder: Path, part: str) -> list[str]:
+    with ParquetReader(metrics_of(folder / "parts" / part), metric_column_type) as file:
+        return [str(name) for name in pc.unique(file.read(["metric"])["metric"]).to_pylist()]
 
 
 def _candidates(name: str) -> tuple[str, str, str]:

@@ -1,4 +1,4 @@
-"""The reading side of a data set: reports to rows, one Parquet part a batch. Runs as a worker process of its own.
+"""The reading side of a data set: reports to rows, one Parquet part a batch, with a manifest. Runs as a worker process.
 
 A row of a part is one launch: where it is from, its figures (``figure:duration``), its findings
 (``finding:low_occupancy``, per cent of its time). Its scalar metrics lie beside it (`metrics_of`).
@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from gemmprof import __version__
 from gemmprof.analysis.inputs.families import census, without_values
 from gemmprof.analysis.inputs.named_figures import figures, findings
 from gemmprof.analysis.inputs.owners import owner_of
@@ -22,54 +24,97 @@ from gemmprof.analysis.kernel_analysis import analyse
 from gemmprof.analysis.reading.report import ReportReader, few_collections
 from gemmprof.analysis.reading.unpack import no_such_file
 from gemmprof.analysis.session import has_counters, reports_of
+from gemmprof.base.documents import Document, json_text
 from gemmprof.base.errors import GemmprofError, ReportError, UnreachableError
 from gemmprof.children.line_worker import serve
 from gemmprof.model import KernelProfile
 from gemmprof.reports.tables.files import without_pandas
 from gemmprof.reports.tables.metrics import MetricRows
 from gemmprof.reports.tables.parquet import write_parquet
+from gemmprof.runs.directory import write_atomically
 
 MODULE = "gemmprof.reports.dataset.rows"
 FIGURE, FINDING = "figure:", "finding:"
+MANIFESTS = "manifests"
 METRIC_ROWS = 1 << 15  # rows of a row group of metrics: a reader of one metric reads one or two of them
 
 
-def write_part(reports: Sequence[str], target: Path, *, explained: bool) -> dict[str, Any]:
-    """Read these reports into one Parquet file, which takes its name when it is whole.
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One report as it was when it was read.
+
+    Attributes:
+        size, changed_ns: of the file; another size or time means that it is read again, -1 that the file system did not
+            give it.
+        part: name of the part with its rows, '' if it could not be read.
+        launches: its number of rows.
+        error: why it could not be read, '' if it could.
+    """
+
+    size: int
+    changed_ns: int
+    part: str = ""
+    launches: int = 0
+    error: str = ""
+
+
+class Manifest(Document, frozen=True, tag="gemmprof.dataset-part/1"):
+    """``manifests/*.json``: what one part holds, or which reports are gone. Written once, by whoever wrote the part."""
+
+    version: Annotated[str, "of the gemmprof that wrote it"]
+    explained: Annotated[bool, "its part holds what to change in each launch"]
+    generation: Annotated[int, "of two that name a report the higher one holds"]
+    reports: Annotated[dict[str, Entry], "by path"]
+    gone: Annotated[list[str], "paths of reports that manifests of lower generations name in vain"]
+
+
+def keep(folder: Path, name: str, manifest: Manifest) -> None:
+    """Add a manifest to a data set: from now on what it names is part of it. OSError if it cannot be written."""
+    write_atomically(folder / MANIFESTS / f"{name}.json", json_text(manifest, 0))
+
+
+def write_part(
+    states: Mapping[str, Sequence[int]], target: Path, generation: int, *, explained: bool
+) -> dict[str, Any]:
+    """Read these reports into one Parquet file, which takes its name when it is whole, and write its manifest.
+
+    Whoever does it twice writes the same twice.
 
     Args:
-        reports: the report files.
-        target: the part to write, and beside it the one with its metrics; nothing is written if no report could be
+        states: size and time of change of each report.
+        target: the part to write, and beside it the one with its metrics; neither is written if no report could be
             read.
+        generation: see `Manifest`.
         explained: also find out what to change in each launch (needs the disassembly, which takes time when it is not
             in the cache).
 
     Returns:
-        ``launches`` by report, ``errors`` by report that could not be read, those of them that were ``unreachable`` for
-        this machine, whatever is in them, and the names of all ``metrics``.
+        ``launches`` by report, ``errors`` by report that could not be read, and those of them that were ``unreachable``
+        for this machine, whatever is in them.
     """
     pairs: list[tuple[pa.Table, pa.Table]] = []
-    launches: dict[str, int] = {}
-    errors: dict[str, str] = {}
-    unreachable: list[str] = []
-    names: list[str] = []
-    for report in reports:
+    entries: dict[str, Entry] = {}
+    for report, state in states.items():
         try:
             pair = _tables(report, explained=explained)
         except (ReportError, OSError) as error:
-            errors[report] = str(error)
-            if not isinstance(error, ReportError) or isinstance(error, UnreachableError):
-                unreachable.append(report)
+            given = isinstance(error, ReportError) and not isinstance(error, UnreachableError)
+            size, changed = state if given else (-1, -1)
+            entries[report] = Entry(size, changed, error=str(error))
             continue
         pairs.append(pair)
-        launches[report] = len(pair[0])
+        entries[report] = Entry(state[0], state[1], target.name, len(pair[0]))
     if pairs:
-        # A part counts once its launches have their name, so they come last.
         scalars = _stacked(pairs).sort_by([("metric", "ascending"), ("row", "ascending")])
         write_parquet(scalars, metrics_of(target), row_group=METRIC_ROWS, statistics=["metric"])
         write_parquet(pa.concat_tables([rows for rows, _ in pairs], promote_options="permissive"), target)
-        names = pc.unique(scalars["metric"]).to_pylist()
-    return {"launches": launches, "errors": errors, "unreachable": unreachable, "metrics": names}
+    manifest = Manifest(__version__, explained, generation, entries, [])
+    keep(target.parent.parent, target.stem, manifest)
+    return {
+        "launches": {report: entry.launches for report, entry in entries.items() if entry.part},
+        "errors": {report: entry.error for report, entry in entries.items() if entry.error},
+        "unreachable": [report for report, entry in entries.items() if entry.size < 0],
+    }
 
 
 def metrics_of(part: Path) -> Path:
@@ -150,7 +195,12 @@ def _row(report: str, profile: KernelProfile, *, explained: bool) -> dict[str, A
 
 
 def _answer(request: Mapping[str, Any]) -> Mapping[str, Any]:
-    return write_part(request["reports"], Path(request["target"]), explained=bool(request["explained"]))
+    return write_part(
+        request["reports"],
+        Path(request["target"]),
+        int(request["generation"]),
+        explained=bool(request["explained"]),
+    )
 
 
 if __name__ == "__main__":

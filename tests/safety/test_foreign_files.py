@@ -90,7 +90,7 @@ def one(folder: Path, pattern: str) -> Path:
 DOORS: dict[str, tuple[str, str]] = {
     "data set's part": ("set/parts/*.parquet", "find set"),
     "data set's metrics": ("set/metrics/*.parquet", "find set|launch__thread_count > 1"),
-    "data set's list": ("set/dataset.json", "find set"),
+    "data set's list": ("set/manifests/*.json", "find set"),
     "history's record": ("single/records/*.parquet", "history show .* --store single"),
     "compacted history": ("compact/records/compact-*.parquet", "history show .* --store compact"),
     "index of a history": ("compact/series/*.arrow", "history show --store compact"),
@@ -311,7 +311,7 @@ print(refused)
 def test_changed_tables_are_read_or_refused(folder: Path, mutants: int) -> None:
     """Nothing else: no other exception, no crash of a library."""
     files = ["compact/records/*.parquet", "compact/series/*.arrow", "set/parts/*.parquet", "set/metrics/*.parquet",
-             "set/dataset.json"]  # fmt: skip
+             "set/manifests/*.json", "set/dataset.json"]  # fmt: skip
     told = subprocess.run(
         [sys.executable, "-c", MUTANTS, str(mutants), *files], capture_output=True, text=True, cwd=folder,
         timeout=500, check=False,

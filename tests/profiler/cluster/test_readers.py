@@ -110,7 +110,7 @@ def written(out: Path) -> dict[str, bytes]:
     files = [out.with_suffix(".html")] if out.with_suffix(".html").exists() else sorted(out.rglob("*"))
     return {
         path.name: path.read_bytes() for path in files if path.is_file() and "parts" not in str(path) and
-        path.name not in ("dataset.json", ".lock") and path.parent.name != "metrics"
+        path.name != "dataset.json" and path.parent.name not in ("metrics", "manifests")
     }  # fmt: skip
 
 

@@ -23,7 +23,7 @@ from gemmprof.analysis.kernel_analysis import analyse
 from gemmprof.analysis.reading.report import read_report
 from gemmprof.base.errors import DeviceError, UsageError
 from gemmprof.base.spread import elsewhere
-from gemmprof.reports.dataset.manifest import DatasetError, load_manifest, update
+from gemmprof.reports.dataset.manifest import DatasetError, load_contents, update
 from gemmprof.reports.dataset.query import search
 
 NAMES = ("names_nvtx", "partial_basic", "partial_two_metrics", "launches_same_kernel", "modes_range")
@@ -54,9 +54,9 @@ class Apart:
     """A worker whose disk nobody else sees."""
 
     def do(self, job, inputs, common):
-        for reports, part in inputs:
-            answer = job(*common, reports, part)
-            part.unlink()
+        for reports, part, generation in inputs:
+            answer = job(*common, reports, part, generation)
+            (part.parent.parent / "manifests" / f"{part.stem}.json").unlink()
             yield lambda answer=answer: answer
 
 
@@ -77,7 +77,7 @@ class Unmounted:
 def test_what_is_written_where_nobody_else_sees_it_is_an_error(tree: Path, tmp_path: Path) -> None:
     with elsewhere(Apart()), pytest.raises(DeviceError, match=r"does not see .*set, which is here"):
         update(tmp_path / "set", reports(tree))
-    assert not (tmp_path / "set" / "dataset.json").exists()
+    assert not load_contents(tmp_path / "set").reports
 
 
 def test_what_a_worker_does_not_see_is_no_fault_of_the_report(tree: Path, tmp_path: Path) -> None:
@@ -89,7 +89,7 @@ def test_what_a_worker_does_not_see_is_no_fault_of_the_report(tree: Path, tmp_pa
     ):
         update(target, reports(disk))
     update(target, reports(disk))
-    assert not any(entry.error for entry in load_manifest(target).reports.values())
+    assert not any(entry.error for entry in load_contents(target).reports.values())
 
 
 def test_what_the_disk_did_not_give_is_asked_for_again(tree: Path, tmp_path: Path) -> None:
@@ -177,7 +177,7 @@ def test_only_what_changed_is_read_again(tree: Path, tmp_path: Path) -> None:
     seen = search(folder, parse_condition("kernel ~ '.'"))
     assert seen.matches == seen.looked_at == third.launches
     assert str(gone.resolve()) not in {found.report for found in seen.found}
-    used = {entry.part for entry in load_manifest(folder).reports.values()}
+    used = {entry.part for entry in load_contents(folder).reports.values()}
     assert {path.name for path in (folder / "parts").iterdir()} == used
 
 
@@ -211,11 +211,11 @@ def test_a_killed_update_goes_on_where_it_was(tree: Path, tmp_path: Path) -> Non
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     first = subprocess.Popen(command, env=environment, stderr=subprocess.DEVNULL)
     deadline = time.monotonic() + 60
-    while not (folder / "dataset.json").exists() and time.monotonic() < deadline:
+    while not list(folder.glob("manifests/[!.]*")) and time.monotonic() < deadline:
         time.sleep(0.02)
     first.send_signal(signal.SIGKILL)
     first.wait()
-    before = len(load_manifest(folder).reports)
+    before = len(load_contents(folder).reports)
     assert before > 0
     done = update(folder, reports(copy))
     assert done.kept == before and done.read + done.kept == 60
@@ -223,22 +223,68 @@ def test_a_killed_update_goes_on_where_it_was(tree: Path, tmp_path: Path) -> Non
     assert not list(folder.rglob(".scratch-*"))
 
 
-def test_two_writers_and_foreign_folders_are_refused(tree: Path, tmp_path: Path) -> None:
-    import fcntl
+def test_two_writers_at_a_time_lose_nothing(tree: Path, tmp_path: Path) -> None:
+    """Of one data set, over reports of which one gets new ones meanwhile; nobody waits for anybody."""
+    copy, folder = tmp_path / "tree", tmp_path / "set"
+    for number in range(6):
+        shutil.copytree(tree, copy / str(number))
+    command = [
+        sys.executable,
+        "-m",
+        "gemmprof",
+        "export",
+        str(copy),
+        "--format",
+        "dataset",
+        "-o",
+        str(folder),
+    ]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    writers = [subprocess.Popen(command, env=environment, stderr=subprocess.PIPE) for _ in range(2)]
+    for writer in writers:
+        errors = writer.communicate(timeout=120)[1]
+        assert writer.returncode == 0, errors
+    single = tmp_path / "single"
+    update(single, reports(copy))
+    wanted = parse_condition("kernel ~ '.'")
+    assert search(folder, wanted) == search(single, wanted)
+    done = update(folder, reports(copy))
+    assert (done.read, done.kept) == (0, 30)
+    named = {entry.part for entry in load_contents(folder).reports.values()}
+    assert {path.name for path in (folder / "parts").glob("[!.]*")} == named
 
-    folder = tmp_path / "set"
-    update(folder, reports(tree)[:1])
-    with (folder / ".lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        with pytest.raises(DatasetError, match="another process"):
-            update(folder, reports(tree)[:1])
+
+def test_what_is_gone_stays_gone_while_older_manifests_name_it(tree: Path, tmp_path: Path) -> None:
+    folder, every = tmp_path / "set", reports(tree)
+    update(folder, every)
+    assert update(folder, every[1:]).removed == 1
+    assert update(folder, every[1:]).removed == 0, "it was back"
+    assert update(folder, every).read == 1
+    assert update(folder, every).read == 0
+    assert search(folder, parse_condition("kernel ~ '.'")).looked_at == load_contents(folder).launches
+
+
+def test_foreign_and_older_folders(tree: Path, tmp_path: Path) -> None:
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "thesis.tex").touch()
     with pytest.raises(DatasetError, match="holds other files"):
         update(tmp_path / "mine", reports(tree)[:1])
-    (folder / "dataset.json").write_text('{"format": "gemmprof.dataset/1", "reports": 3}')
+    folder = tmp_path / "set"
+    update(folder, reports(tree)[:1])
+    mark = folder / "dataset.json"
+    mark.write_text('{"rows": 3}')
+    for ask in (load_contents, lambda folder: update(folder, reports(tree)[:1])):
+        with pytest.raises(DatasetError, match="damaged"):
+            ask(folder)
+    mark.write_text('{"format": "gemmprof.dataset/1", "reports": {}}')
+    with pytest.raises(DatasetError, match="another format"):
+        load_contents(folder)
+    assert update(folder, reports(tree)[:1]).launches
+    next((folder / "manifests").glob("*.json")).write_text(
+        '{"format": "gemmprof.dataset-part/1", "reports": 3}'
+    )
     with pytest.raises(DatasetError, match="damaged"):
-        load_manifest(folder)
+        load_contents(folder)
 
 
 def run(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:

@@ -94,13 +94,16 @@ def write_dataset(folder: Path, parts: list[list[Row]]) -> None:
                 "error": "",
             }
     document = {
-        "format": "gemmprof.dataset/1",
+        "format": "gemmprof.dataset-part/1",
         "version": __version__,
         "explained": True,
-        "metrics": [*METRICS],
+        "generation": 1,
         "reports": entries,
+        "gone": [],
     }
-    (folder / "dataset.json").write_text(json.dumps(document))
+    (folder / "manifests").mkdir()
+    (folder / "manifests" / "all.json").write_text(json.dumps(document))
+    (folder / "dataset.json").write_text(json.dumps({"format": "gemmprof.dataset/2", "version": __version__}))
 
 
 ROWS = random_rows(300, 3)
