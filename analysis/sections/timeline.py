@@ -41,6 +41,7 @@ FULL = 0.9  # of its usual level: below, SMs that had work before have none
 # which the others are not what the launch does.
 LEAST_CHANGE, LEAST_RATIO, LEAST_OF_BUSIEST = 5.0, 1.4, 0.25
 ALIKE = 1 / 3  # waves have as many blocks each, give or take so much
+ENOUGH = 20  # samples within a launch: with fewer, what begins and ends is as long as the rest
 SHORTEST = 2.0  # samples that a beginning or end must last to be told from the blur of one sample
 NO_BLOCKS = 0.1  # of the densest column, or of a block an SM: below, no new blocks begin
 
@@ -158,6 +159,13 @@ class Timeline:
         "%",
         "against all SMs working to the end",
         how="mean of the SMs without work, in the tail",
+    )
+    even_end_saves_percent: float | None = figure(
+        "All SMs busy to the end would save",
+        "%",
+        "its work, done as fast as where most of them work",
+        how="what issue slots fall short, behind the filling, of their mean in the steady phase over the share of SMs "
+        "with work there, times the share that a tenth of it exceeds",
     )
     fill_costs_percent: float | None = figure(
         "Filling costs",
@@ -307,6 +315,7 @@ def _on_grid(
         bursts=float(len(bursts)) if in_step else None,
         tail_percent=None if share is None else 100 * tail.share if tail is not None else 0.0,
         tail_costs_percent=None if share is None else tail.costs_percent if tail is not None else 0.0,
+        even_end_saves_percent=_even_end(lanes, share, phases) if within >= ENOUGH else None,
         fill_costs_percent=fill.costs_percent if fill is not None else None,
         tensor_pauses=None if pauses is None else float(len(pauses)),
         tensor_pauses_percent=None if not pauses else 100 * sum(b - a for a, b in pauses) / columns,
@@ -462,6 +471,34 @@ def _pauses(lanes: Sequence[Lane]) -> list[tuple[int, int]] | None:
     last = len(values)
     # A pause is short against what it interrupts: what is longer is a phase.
     return [(a, b) for a, b in _runs(values < 0.75 * usual) if a and b < last and b - a <= last // 10]
+
+
+def _even_end(lanes: Sequence[Lane], share: Array | None, phases: Sequence[Phase]) -> float | None:
+    """Per cent of the time that would be saved if the SMs worked to the end as they do where most have work.
+
+    Work is instructions issued: where few SMs keep a memory as busy as all do, nothing is lost. None where the launch
+    does more than one thing, so that instructions are no measure of work.
+    """
+    import numpy as np
+
+    lane = next((lane for lane in lanes if lane.key == "issue"), None)
+    steady = next((phase for phase in phases if phase.name == "steady"), None)
+    if (
+        lane is None
+        or share is None
+        or steady is None
+        or any(phase.name in ("prologue", "epilogue") for phase in phases)
+    ):
+        return None
+    issued = np.nan_to_num(np.array(lane.values))
+    begin, end = (round(share * len(issued)) for share in (steady.begin, steady.end))
+    working = np.nan_to_num(share[begin:end])
+    if not working.mean() > 0 or not issued[begin:end].mean() > 0:
+        return None
+    if all(phase.name != "tail" for phase in phases):
+        return 0.0
+    level = float(issued[begin:end].mean() / working.mean() * np.quantile(working, 0.9))
+    return float(100 * max(0.0, (1 - issued[begin:] / level).sum() / len(issued)))
 
 
 def _phases(

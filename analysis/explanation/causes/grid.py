@@ -11,7 +11,7 @@ from gemmprof import metrics
 from gemmprof.analysis.explanation.candidate import Candidate, Variant, derived, evidence
 from gemmprof.analysis.explanation.code.roles import specialised, tensor_copies
 from gemmprof.analysis.explanation.demands.time_model import Fix
-from gemmprof.analysis.explanation.demands.work import Work
+from gemmprof.analysis.explanation.demands.work import Work, once
 from gemmprof.analysis.occupancy.of_launch import LaunchOccupancy, analyse
 from gemmprof.analysis.sections import timeline
 from gemmprof.model import Evidence
@@ -87,10 +87,29 @@ def _dealt(work: Work) -> _Dealt | None:
     )
 
 
-def _over_time(work: Work) -> tuple[Evidence, ...]:
-    """When the SMs run out of blocks, and what that costs: seen, where the launch was sampled over time."""
+@once
+def _sampled(work: Work) -> timeline.Timeline | None:
+    """The launch over time, None where it was not sampled."""
     found = timeline.analyse(work.profile)
-    if not isinstance(found, timeline.Timeline):
+    return found if isinstance(found, timeline.Timeline) else None
+
+
+def _even_end(work: Work) -> float | None:
+    """The imbalance that would be left if the SMs worked to the end as they did before; None where nobody saw.
+
+    Cycles of SMs tell how unequal they were; only samples tell what that cost: where memory is as busy in the tail as
+    before it, nothing.
+    """
+    found = _sampled(work)
+    if found is None or found.even_end_saves_percent is None:
+        return None
+    return max(1.0, work.imbalance * (1.0 - found.even_end_saves_percent / 100))
+
+
+def over_time(work: Work) -> tuple[Evidence, ...]:
+    """When the SMs run out of blocks, and what that costs: seen, where the launch was sampled over time."""
+    found = _sampled(work)
+    if found is None:
         return ()
     return tuple(
         derived(
@@ -183,7 +202,7 @@ def _small_grid(work: Work, dealt: _Dealt) -> Iterator[Candidate]:
             "and combine their results."
         ),
         evidence=(
-            *_over_time(work),
+            *over_time(work),
             *evidence(work, metrics.GRID_SIZE, metrics.SM_COUNT, metrics.WAVES_PER_SM),
             *dealt.evidence,
         ),
@@ -211,14 +230,15 @@ def _small_grid(work: Work, dealt: _Dealt) -> Iterator[Candidate]:
 def _partial_wave(work: Work, dealt: _Dealt) -> Iterator[Candidate]:
     """The last wave does not fill the GPU, which explains most of what is uneven."""
     wave = work.sms * dealt.per_sm
+    even = _even_end(work) or 1.0
     last = dealt.blocks - np.floor(dealt.waves) * wave
     yield Candidate(
         cause="tail_effect",
         variants=(
             Variant(
                 "whole waves",
-                Fix(imbalance=1.0),
-                cautious=Fix(imbalance=1.0 + 0.3 * (work.imbalance - 1.0)),
+                Fix(imbalance=even),
+                cautious=Fix(imbalance=even + 0.3 * (work.imbalance - even)),
                 bold=Fix(imbalance=1.0, warps=max(1.0, min(dealt.tail, dealt.gap))),
             ),
         ),
@@ -228,7 +248,7 @@ def _partial_wave(work: Work, dealt: _Dealt) -> Iterator[Candidate]:
             "loop over the work."
         ),
         evidence=(
-            *_over_time(work),
+            *over_time(work),
             *evidence(work, metrics.WAVES_PER_SM, metrics.GRID_SIZE),
             *dealt.evidence,
         ),
@@ -237,12 +257,14 @@ def _partial_wave(work: Work, dealt: _Dealt) -> Iterator[Candidate]:
 
 def _uneven_share(work: Work, dealt: _Dealt, even: float) -> Iterator[Candidate]:
     """All blocks fit at once, but some SMs get one more than others."""
-    most = float(np.ceil(even))
+    most, left = float(np.ceil(even)), _even_end(work) or 1.0
     yield Candidate(
         cause="tail_effect",
         variants=(
             Variant(
-                "whole waves", Fix(imbalance=1.0), cautious=Fix(imbalance=1.0 + 0.3 * (work.imbalance - 1.0))
+                "whole waves",
+                Fix(imbalance=left),
+                cautious=Fix(imbalance=left + 0.3 * (work.imbalance - left)),
             ),
         ),
         change=(
@@ -250,7 +272,7 @@ def _uneven_share(work: Work, dealt: _Dealt, even: float) -> Iterator[Candidate]
             f"{work.sms:.0f} SMs, so that some run {most:.0f} while the others wait. Launch a multiple of "
             f"{work.sms:.0f} blocks, or smaller ones."
         ),
-        evidence=(*_over_time(work), *evidence(work, metrics.GRID_SIZE, metrics.SM_COUNT), *dealt.evidence),
+        evidence=(*over_time(work), *evidence(work, metrics.GRID_SIZE, metrics.SM_COUNT), *dealt.evidence),
         least=0.03,
     )
 
@@ -266,9 +288,12 @@ def _unequal_blocks(work: Work, dealt: _Dealt) -> Iterator[Candidate]:
         # Nobody ends early for want of work: what leaves warps out is another cause's.
         warps = 1.0
     # From cycles alone uneven work cannot be distinguished from equal blocks that memory answers in turn.
-    if imbalance < SPREAD_OF_EQUALS and warps <= 1.0:
-        return
     even = 1.0 if imbalance >= SPREAD_OF_EQUALS else imbalance
+    seen = _even_end(work)
+    if seen is not None and (imbalance >= SPREAD_OF_EQUALS or not _equal_shares(work)):
+        even = seen
+    if even > imbalance / UNEVEN and warps <= 1.0:
+        return
     yield Candidate(
         cause="workload_imbalance",
         variants=(
@@ -285,7 +310,7 @@ def _unequal_blocks(work: Work, dealt: _Dealt) -> Iterator[Candidate]:
             "blocks fetch work from a queue."
         ),
         evidence=(
-            *_over_time(work),
+            *over_time(work),
             *dealt.evidence,
             *evidence(work, metrics.ACHIEVED_OCCUPANCY, metrics.THEORETICAL_OCCUPANCY),
         ),

@@ -18,7 +18,7 @@ from gemmprof.analysis.explanation.candidate import (
     evidence,
     share,
 )
-from gemmprof.analysis.explanation.causes.grid import ALMOST, occupancy_of
+from gemmprof.analysis.explanation.causes.grid import ALMOST, occupancy_of, over_time
 from gemmprof.analysis.explanation.code import latency
 from gemmprof.analysis.explanation.code.roles import elected
 from gemmprof.analysis.explanation.demands.resources import FULL
@@ -358,6 +358,7 @@ def launch_overhead(work: Work) -> Iterator[Candidate]:
             f"{100 * work.idle_start:.0f} %. Fuse it with its neighbours, or give it more data at once."
         ),
         evidence=(
+            *over_time(work),
             *evidence(work, metrics.DURATION, metrics.ACTIVE_CYCLES_MAX),
             derived("elapsed cycles without a working SM", work.idle_start * work.elapsed, "cycle"),
         ),
