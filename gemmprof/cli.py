@@ -111,7 +111,7 @@ def _run(argv: Sequence[str]) -> int:
     if program:
         options.program = program
     try:
-        with _trusting(options), _reading(options):
+        with _trusting(options), _redacting(options), _reading(options):
             return int(options.run(options))
     except GemmprofError as error:
         _print_error(options.command, error, as_json=getattr(options, "json", False))
@@ -173,6 +173,32 @@ def _trusting(options: argparse.Namespace) -> AbstractContextManager[None]:
     from gemmprof.runs.integrity import trusting
 
     return trusting(True)
+
+
+@contextmanager
+def _redacting(options: argparse.Namespace) -> Iterator[None]:
+    """What ``--redact-source`` asks for, in the environment: pages are made by several processes."""
+    if not (wanted := getattr(options, "redact_source", None)):
+        yield
+        return
+    from gemmprof.analysis.reading.sources import REDACTED_SOURCES
+    from gemmprof.base.regex import RegexError, regex
+
+    if any(getattr(options, name, None) for name in ("cluster", "slurm", "pbs")):
+        raise UsageError("--redact-source holds on this machine alone", remedies=["leave out the cluster"])
+    try:
+        regex(wanted)
+    except RegexError as error:
+        raise UsageError(f"--redact-source: '{wanted}' is no expression: {error}", remedies=["all"]) from None
+    before = os.environ.get(REDACTED_SOURCES)
+    os.environ[REDACTED_SOURCES] = wanted
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ[REDACTED_SOURCES]
+        else:
+            os.environ[REDACTED_SOURCES] = before
 
 
 def _no_luck(options: argparse.Namespace, problem: GemmprofError) -> int:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import hashlib
+import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from gemmprof import metrics as m
 from gemmprof.analysis.reading.frame import Frame
 from gemmprof.analysis.reading.line_table import line_table_of, sections_of
+from gemmprof.base.regex import regex
 from gemmprof.model import KernelProfile, LineTable
 from gemmprof.ncurep import ncu_messages_pb2 as messages
 from gemmprof.ncurep.ncu_frame import Item
@@ -105,8 +107,30 @@ def read_module(frame: Frame, items: Iterable[Item]) -> Module:
                 line_table = line_table_of(binary) or line_table
         for content in found.files:
             for file in decode(messages.SourceFiles, content, most=MAX_BYTES).entries:
-                files[file.path] = file.content.decode("utf-8", "replace")
+                files[file.path] = redacted(file.path, file.content.decode("utf-8", "replace"))
     return Module(code_bytes, files, items, digest.hexdigest(), function_digests, lines, line_table)
+
+
+# In the environment, where every process that reads for this one finds it: "all", or an expression for paths.
+REDACTED_SOURCES = "GEMMPROF_REDACT_SOURCE"
+REDACTED = "[redacted]"
+
+
+def is_redacted(path: str) -> bool:
+    """Whether the text of this source file is to be shown nowhere.
+
+    Raises:
+        RegexError: if what the environment says is no expression.
+    """
+    wanted = os.environ.get(REDACTED_SOURCES, "")
+    return bool(wanted) and (wanted == "all" or regex(wanted, ignore_case=False).search(path))
+
+
+def redacted(path: str, text: str) -> str:
+    """The text of a source file, where it may not be shown as many lines that say so: their numbers stay."""
+    if not is_redacted(path):
+        return text
+    return "\n".join(REDACTED if line.strip() else "" for line in text.split("\n"))
 
 
 def code_spans(cubin: bytes) -> dict[str, tuple[int, int]]:

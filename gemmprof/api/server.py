@@ -166,13 +166,21 @@ class Tools:
         return f"{agents.QUOTED}\n\n{document(found, budget=max(tokens, 50))}"
 
     def diff(
-        self, before: str, after: str, kernel: str | None = None, json: bool = False, tokens: int = TOKENS
+        self,
+        before: str,
+        after: str,
+        kernel: str | None = None,
+        code: bool = False,
+        json: bool = False,
+        tokens: int = TOKENS,
     ) -> str:
         """Say whether each kernel is SAME, FASTER, SLOWER or one CAN'T TELL from one report or run to another, and why.
 
         Args:
             before, after: .ncu-rep files or run directories.
             kernel: only kernels in whose full name this regular expression is found, or ids of families: #3.
+            code: source and SASS of both aligned, where time moved or is spent; `gemmprof diff BEFORE AFTER --format
+                html -o diff.html` writes the whole of it as a page for people.
             json: the document that the command line prints with --json, instead of Markdown.
             tokens: about how long the answer may be.
         """
@@ -186,6 +194,8 @@ class Tools:
             from gemmprof.reports.documents.of_comparison import compared
 
             return _typed(compared(outcome, None), tokens)
+        if code:
+            return agents.within(agents.code_diff(outcome), tokens)
         return agents.within(agents.diff(outcome), tokens)
 
     def source(

@@ -40,6 +40,17 @@ def add_input_arguments(parser: argparse.ArgumentParser) -> None:
         "without any: the newest run here, else the recorded run; '#3' chooses a family of theirs",
     )
     add_trust_argument(parser)
+    add_redact_argument(parser)
+
+
+def add_redact_argument(parser: argparse.ArgumentParser) -> None:
+    """Add ``--redact-source``."""
+    parser.add_argument(
+        "--redact-source",
+        metavar="all|REGEX",
+        help="show the text of no source file (all), or of none whose path an expression finds: line numbers and costs "
+        "stay, as do SASS, file and function names",
+    )
 
 
 def add_trust_argument(parser: argparse.ArgumentParser) -> None:
@@ -178,7 +189,21 @@ def load_inputs(options: argparse.Namespace, *, listed: bool = False) -> Session
         session = replace(session, trace=read_trace(trace, [kernel.profile for kernel in session.kernels]))
     name_failures(options, session.failures)
     name_doubts(options, session)
+    _check_redaction(options, session)
     return session
+
+
+def _check_redaction(options: argparse.Namespace, session: Session) -> None:
+    """Refuse an expression that finds no source file: it was meant to hide one."""
+    from gemmprof.analysis.reading.sources import is_redacted
+
+    wanted = getattr(options, "redact_source", None)
+    files = {path for kernel in session.kernels for path in kernel.profile.source.files}
+    if wanted and wanted != "all" and files and not any(map(is_redacted, files)):
+        raise UsageError(
+            f"no source file here has '{wanted}' in its path",
+            remedies=[f"there are {', '.join(sorted(files)[:6])}"],
+        )
 
 
 def who(options: argparse.Namespace) -> str:

@@ -124,6 +124,7 @@ def _add_gate(parser: argparse.ArgumentParser) -> None:
     gate.add_argument("--allow-gone", action="store_true", help="kernels that only the earlier side has pass")
     gate.add_argument("--waivers", metavar="FILE", help="TOML: [[waiver]] with kernel, reason, until")
     common.add_trust_argument(parser)
+    common.add_redact_argument(parser)
 
 
 def _add_output(parser: argparse.ArgumentParser) -> None:

@@ -15,6 +15,7 @@ import sys
 from contextlib import redirect_stdout
 from pathlib import Path
 
+from gemmprof.arguments import common
 from gemmprof.base.errors import UsageError
 
 
@@ -23,6 +24,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "folders", nargs="*", metavar="FOLDER", help="what may be read (default: the current folder)"
     )
+    common.add_redact_argument(parser)
     parser.add_argument("--skill", action="store_true", help="print the skill file for agents and end")
 
 

@@ -94,17 +94,9 @@ class _Side:
 
 def diff_page(outcome: Outcome) -> str:
     """The page of a comparison: of each pair its verdict, its source and its SASS side by side."""
-    kernels: list[tuple[Compared, tuple[DiffPart, ...]]] = []
-    without = []
-    for compared in outcome.kernels:
-        match = compared.match
-        if match.before is None or match.after is None or len(kernels) >= MOST_KERNELS:
-            continue
-        sides = [_read(record.place) for record in (match.before, match.after)]
-        if isinstance(sides[0], KernelAnalysis) and isinstance(sides[1], KernelAnalysis):
-            kernels.append((compared, tuple(parts(sides[0], sides[1]))))
-        else:
-            without.append(match.label)
+    found = list(pairs_of(outcome))
+    kernels = [(compared, parts) for compared, parts in found if parts]
+    without = [compared.match.label for compared, parts in found if not parts]
     left_out = len(outcome.kernels) - len(kernels) - len(without)
     article = (
         environment()
@@ -112,6 +104,19 @@ def diff_page(outcome: Outcome) -> str:
         .render(outcome=outcome, kernels=kernels, without=without, left_out=left_out)
     )
     return document(f"{outcome.before} → {outcome.after}", [Markup(article)])
+
+
+def pairs_of(outcome: Outcome) -> Iterator[tuple[Compared, tuple[DiffPart, ...]]]:
+    """The first pairs with their code aligned; without parts where nothing was counted by instruction."""
+    shown = 0
+    for compared in outcome.kernels:
+        match = compared.match
+        if match.before is None or match.after is None or shown >= MOST_KERNELS:
+            continue
+        before, after = (_read(record.place) for record in (match.before, match.after))
+        aligned = before is not None and after is not None
+        shown += aligned
+        yield compared, tuple(parts(before, after)) if before is not None and after is not None else ()
 
 
 def _read(place: tuple[str, int] | None) -> KernelAnalysis | None:

@@ -82,6 +82,16 @@ def test_a_client_opens_explains_compares_and_reads_source(folder: Path, call: C
     assert "LDS" in call("source", path="ladder_simple.ncu-rep.xz", launch=2, sass=True)
     changed = call("diff", before="ladder_simple.ncu-rep.xz", after="ladder_simple.ncu-rep.xz")
     assert "`gemm_naive`: CAN'T TELL" in changed or "`gemm_naive`: SAME" in changed
+    moved = call(
+        "diff",
+        before="ladder_simple.ncu-rep.xz",
+        after="ladder_simple.ncu-rep.xz",
+        kernel="shared",
+        code=True,
+    )
+    assert (
+        re.search(r"\n30 +\S+ % +30 +\S+ % .*sum \+= tile_a", moved) and "`SASS`" in moved and "LDS" in moved
+    )
     everything = call("open", path=".", kernel="inside")
     assert "6 launches" in everything
 
