@@ -71,7 +71,7 @@ def explain_work(found: Work, settings: Settings | None = None) -> Explanation:
         traffic=_traffic(found) if findings else None,
         other_arithmetic=other,
         time=time[:SHARES],
-        levers=levers(profile),
+        levers=levers(profile, {one.cause for one in (*findings, *other)}),
     )
 
 

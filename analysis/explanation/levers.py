@@ -9,7 +9,7 @@ stands without one.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 
 from gemmprof.analysis.explanation.candidate import Candidate
@@ -184,11 +184,6 @@ TORCH: Words = {
         "torch.compile",
         "Give the operator more at once, or let torch.compile write another kernel for these sizes.",
     ),
-    "tail_effect": ("torch.compile", "Let torch.compile write another kernel for these sizes."),
-    "launch_overhead": (
-        "torch.compile",
-        "Fuse it with its neighbours (torch.compile; optimisers: fused=True).",
-    ),
     "double_precision": ("float32", "Keep the tensors in float32: a float64 one makes every result float64."),
 }
 INDUCTOR: Words = {
@@ -206,10 +201,6 @@ INDUCTOR: Words = {
     "global_atomics": TORCH["global_atomics"],
     "double_precision": TORCH["double_precision"],
     "tensor_cores_idle": ("TF32", 'Allow TF32: torch.set_float32_matmul_precision("high").'),
-    "launch_overhead": (
-        "larger regions",
-        "Compile larger regions: what stands between them parts the kernels.",
-    ),
 }
 PRODUCTS: Words = {
     "tensor_cores_idle": (
@@ -241,7 +232,7 @@ WORDS: Mapping[str, Words] = {
     "torch": TORCH,
     "inductor": INDUCTOR,
     "cublas": PRODUCTS,
-    "cudnn": {**ANY_LIBRARY, "tensor_cores_idle": PRODUCTS["tensor_cores_idle"],
+    "cudnn": {"tensor_cores_idle": PRODUCTS["tensor_cores_idle"],
               "double_precision": PRODUCTS["double_precision"]},
     "attention": {**ANY_LIBRARY, "double_precision": PRODUCTS["double_precision"]},
     "cupy": {**ANY_LIBRARY, "uncoalesced_access": TORCH["uncoalesced_access"],
@@ -251,17 +242,21 @@ WORDS: Mapping[str, Words] = {
 
 # Causes that a call avoids altogether; of others the library may keep some, down to all of it.
 SURE = frozenset({"uncoalesced_access", "double_precision", "tensor_cores_idle", "launch_overhead"})
-# Kernels of torch whose flaw of that cause comes from what they are called with; others have it by
-# themselves.
-_TAKEN_BY = {
-    "uncoalesced_access": re.compile(
-        r"(?<!vectorized_)elementwise_kernel|reduce_kernel|CatArray|index|gather|_copy_"
-    ),
-    "narrow_access": re.compile(r"(?<!vectorized_)elementwise_kernel|CatArray"),
-    # An elementwise kernel has the blocks that its elements need.
-    "small_grid": re.compile(r"^(?!.*elementwise)"),
-    "cache_locality": re.compile(r"index|gather|scatter|embedding", re.IGNORECASE),
-    "global_atomics": re.compile(r"index|scatter|embedding", re.IGNORECASE),
+# Kernels whose flaw of that cause comes from what they are called with; others have it by themselves. A product of
+# cuBLAS may be several kernels: the sum of a split K and the scaling of C are no calls.
+_A_PRODUCT = re.compile(r"gemm|nvjet|gemv|dot_kernel|cutlass")
+_TAKEN_BY: Mapping[str, Mapping[str, re.Pattern[str]]] = {
+    "cublas": dict.fromkeys(("small_grid", "tail_effect", "launch_overhead"), _A_PRODUCT),
+    "torch": {
+        "uncoalesced_access": re.compile(
+            r"(?<!vectorized_)elementwise_kernel|reduce_kernel|CatArray|index|gather|_copy_"
+        ),
+        "narrow_access": re.compile(r"(?<!vectorized_)elementwise_kernel|CatArray"),
+        # An elementwise kernel has the blocks that its elements need.
+        "small_grid": re.compile(r"^(?!.*elementwise)"),
+        "cache_locality": re.compile(r"index|gather|scatter|embedding", re.IGNORECASE),
+        "global_atomics": re.compile(r"index|scatter|embedding", re.IGNORECASE),
+    },
 }
 
 
@@ -273,10 +268,10 @@ def offered(work: Work, found: Iterable[Candidate]) -> Iterator[Candidate]:
     measured = {one.cause for one in everything if one.variants[0].known is not None}
     for candidate in everything:
         said, known = words.get(candidate.cause), candidate.variants[0].known is not None
-        path = _TAKEN_BY.get(candidate.cause)
+        path = _TAKEN_BY.get(owner.key, {}).get(candidate.cause)
         if candidate.cause in measured and not known:
             continue  # what was timed says more than a model
-        if owner.key == "torch" and path is not None and not path.search(work.profile.name):
+        if path is not None and not path.search(work.profile.name):
             continue
         if said is not None and owner.key == "cutlass":
             yield replace(candidate, change=f"{candidate.change} In CUTLASS: {said[1]}")
@@ -289,10 +284,11 @@ def offered(work: Work, found: Iterable[Candidate]) -> Iterator[Candidate]:
 def of_the_kernel(work: Work, candidate: Candidate) -> bool:
     """Whether a kernel's owner can do something about it in the kernel, or in how it is called.
 
-    That one's own launch is short tells no loss: what it is one of many, or stands between others, the program tells
-    (`analysis.whole.program_advice`). A call of a library can be given more at once.
+    That one's own launch is short tells no loss, nor that one of torch's is: what it is one of many, or stands between
+    others, the program tells (`analysis.whole.program_advice`). A call of a library can be given more at once.
     """
-    return candidate.cause != "launch_overhead" or not owner_of(work.profile).editable
+    owner = owner_of(work.profile)
+    return candidate.cause != "launch_overhead" or not (owner.editable or owner.key in ("torch", "inductor"))
 
 
 def _fact(work: Work, cause: str) -> str:
@@ -359,8 +355,8 @@ def is_debug_build(profile: KernelProfile) -> bool:
     return sum(bool(_COPY.match(one.sass)) for one in code) >= COPIES * len(code)
 
 
-def levers(profile: KernelProfile) -> tuple[str, ...]:
-    """What can be changed about the call besides the findings, a sentence each: how much it brings is not known."""
+def levers(profile: KernelProfile, said: Collection[str] = ()) -> tuple[str, ...]:
+    """What can be changed about the call besides the causes that are said, a sentence each, without a size."""
     owner, name = owner_of(profile), profile.name
     if is_debug_build(profile):
         return (
@@ -368,26 +364,22 @@ def levers(profile: KernelProfile) -> tuple[str, ...]:
             "profile again: what holds this code back says nothing of the optimised one.",
         )
     if owner.key == "torch":
-        said = next((sentence for pattern, sentence in _OPERATORS if pattern.search(name)), "")
-        return (said,) if said else ()
+        found = next((sentence for pattern, sentence in _OPERATORS if pattern.search(name)), "")
+        return (found,) if found else ()
     if owner.key == "cudnn" and re.search(r"n(?:chw|hwc)ToN(?:hwc|chw)", name, re.IGNORECASE):
         return (
             "A change of layout between NCHW and NHWC: with channels_last throughout, these launches go away.",
         )
     if owner.key == "cublas":
-        return tuple(_of_a_product(profile))
+        return tuple(_of_a_product(profile, said))
     if owner.key == "nccl":
         return ("A collective waits for the slowest rank and the links, of which this report says nothing.",)
     if owner.key == "attention" and re.search(r"_f32_|float,", name):
         return ("FP32 attention: with FP16 or BF16 operands it runs on the tensor cores.",)
-    if owner.key == "inductor":
-        return (
-            "Code that torch.compile wrote: change the operators it fuses, its mode, or the layout of its inputs.",
-        )
     return ()
 
 
-def _of_a_product(profile: KernelProfile) -> Iterator[str]:
+def _of_a_product(profile: KernelProfile, said: Collection[str]) -> Iterator[str]:
     """Sentences on a call of cuBLAS."""
     if "splitKreduce" in profile.name:
         yield "The second half of a product whose K was split: fewer, larger products need none."
@@ -396,7 +388,7 @@ def _of_a_product(profile: KernelProfile) -> Iterator[str]:
             "A product with one row or few: rows that meet the same matrix take about as long together as one does "
             "(docs/cublas_cliffs.md): batch them."
         )
-    if without_padding(profile) is not None:
+    if "unaligned_operands" not in said and without_padding(profile) is not None:
         yield "Rows of its operands are no multiples of 16 bytes; padded, they take this architecture's own kernels."
-    if in_fp32(profile):
+    if "tensor_cores_idle" not in said and in_fp32(profile):
         yield "FP32 on the FMA pipe: TF32 or BF16 operands take the tensor cores, where their precision suffices."

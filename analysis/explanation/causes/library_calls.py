@@ -21,6 +21,7 @@ from gemmprof.analysis.explanation.demands.resources import loads
 from gemmprof.analysis.explanation.demands.time_model import Fix
 from gemmprof.analysis.explanation.demands.work import Work
 from gemmprof.analysis.inputs.owners import owner_of
+from gemmprof.base.foreign_files import LARGEST_DOCUMENT, read_bytes
 from gemmprof.model import KernelProfile
 
 TIMES = Path(__file__).with_name("cublas.json")
@@ -92,7 +93,7 @@ class Card:
 @cache
 def cards() -> tuple[Card, ...]:
     """All that was recorded."""
-    found = json.loads(TIMES.read_text(encoding="utf-8"))["cards"]
+    found = json.loads(read_bytes(TIMES, LARGEST_DOCUMENT))["cards"]
     return tuple(
         Card(
             one["name"], one["cublas"], one["torch"], one["date"], tuple(one["states"]),

@@ -24,10 +24,8 @@ def test_four_blocks_are_a_small_grid_though_no_unit_was_busy(step: dict[int, Ex
 
 
 def test_a_small_grid_is_not_told_as_overhead_of_the_launch(step: dict[int, Explanation]) -> None:
-    """32 blocks, 31 % of 7.6 us without a working SM: fusing saves that, and no more."""
-    told = {finding.cause: finding for finding in step[64].findings}
-    assert step[64].findings[0].cause == "small_grid"
-    assert 0.25 < told["launch_overhead"].saves < 0.4
+    """32 blocks, 31 % of 7.6 us without a working SM: what torch's launches stand between tells the program."""
+    assert [finding.cause for finding in step[64].findings] == ["small_grid"]
 
 
 def test_blocks_that_do_not_divide_by_the_sms(step: dict[int, Explanation]) -> None:
