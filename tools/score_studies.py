@@ -32,7 +32,8 @@ from score_pairs import COSTLY, SHIPPED, Judge, Outcome, Said, Settings, launche
 
 from gemmprof.model import KernelProfile  # noqa: E402
 
-BLIND, SEEN = (ROOT / "tests" / "data" / name for name in ("blind2", "variants"))
+DATA = ROOT / "tests" / "data"
+BLIND, SEEN = DATA / "blind3", (DATA / "blind2", DATA / "variants")
 """Studies recorded to be judged at first sight in their turn, and those that detectors have been judged by since."""
 FIRST_SIGHT = "first_sight.csv"
 """Beside studies.json: what was predicted before anything was changed for these studies. Written once, never again."""
@@ -321,17 +322,14 @@ def section() -> list[str]:
     """The first part of docs/explain_scores.md: what came of the first sight, what is predicted today, and where
     the error lies.
     """
-    kept = [
-        path.parent
-        for folder in (BLIND, SEEN)
-        for path in sorted(folder.glob("*/studies.json"), reverse=True)
-    ]
-    today: dict[Path, dict[str, list[Judged]]] = {BLIND: {}, SEEN: {}}
-    first: dict[Path, dict[str, list[Judged]]] = {BLIND: {}, SEEN: {}}
-    for path in kept:
-        today[path.parent][path.name] = judged(path)
-        if (path / FIRST_SIGHT).exists():
-            first[path.parent][path.name] = load(path / FIRST_SIGHT)
+    today: dict[Path, dict[str, list[Judged]]] = {}
+    first: dict[Path, dict[str, list[Judged]]] = {}
+    for folder in (BLIND, *SEEN):
+        cards = [path.parent for path in sorted(folder.glob("*/studies.json"), reverse=True)]
+        today[folder] = {path.name: judged(path) for path in cards}
+        first[folder] = {
+            path.name: load(path / FIRST_SIGHT) for path in cards if (path / FIRST_SIGHT).exists()
+        }
     h200, h100 = (figures(first[BLIND][card]) for card in ("h200", "h100"))
     error, skill = "mean error against the nearer fix, points", "skill against the best constant"
     right, inside = "first cause right, of flaws that cost ≥ 5 %", "outcomes inside the interval"
@@ -350,8 +348,8 @@ def section() -> list[str]:
         "nearer to what was predicted of the causes that this fix removes; so is the constant guess. Left out: "
         f"{out} whose fixes are all slower",
         "by more than 5 %. What was predicted of each is kept in `first_sight.csv` beside the recordings "
-        f"(`tests/data/blind2`); `explain` failed on {failed} of them, of which nothing was said then. This page is",
-        "written by `tools/score_pairs.py`, and a test checks that it is current. First sight is over: from now on "
+        f"(`tests/data/{BLIND.name}`); `explain` failed on {failed} of them, of which nothing was said then. This page",
+        "is written by `tools/score_pairs.py`, and a test checks that it is current. First sight is over: from now on "
         "these studies count",
         "as seen, too, and the next claim needs a new set.",
         "",
@@ -366,11 +364,13 @@ def section() -> list[str]:
         "",
         "## Studies seen before",
         "",
-        "The set before that (`tests/cuda/variants`), at first sight and today. Detectors have been judged by its sums "
-        "since; on the H100 it",
-        "was recorded only afterwards.",
-        "",
-        *table(first[SEEN], today[SEEN]),
+        "The sets before that, at first sight and today; rules have been changed with all of their kernels in sight. "
+        "`variants` was recorded",
+        "on the H100 only afterwards.",
+        *chain.from_iterable(
+            ("", f"### `tests/cuda/{folder.name}`", "", *table(first[folder], today[folder]))
+            for folder in SEEN
+        ),
         "",
     ]
 
