@@ -13,7 +13,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 
 from gemmprof.analysis.explanation.candidate import Candidate
-from gemmprof.analysis.explanation.causes.library_calls import in_fp32, without_padding
+from gemmprof.analysis.explanation.causes.library_calls import in_fp32, is_fp32, without_padding
 from gemmprof.analysis.explanation.demands.work import Work
 from gemmprof.analysis.inputs.owners import Owner, owner_of
 from gemmprof.model import KernelProfile
@@ -370,6 +370,8 @@ def levers(profile: KernelProfile, said: Collection[str] = ()) -> tuple[str, ...
         return (
             "A change of layout between NCHW and NHWC: with channels_last throughout, these launches go away.",
         )
+    if owner.key == "cudnn" and is_fp32(name):
+        return ("FP32 on the FMA pipe: torch.backends.cudnn.allow_tf32, or FP16 or BF16 by autocast.",)
     if owner.key == "cublas":
         return tuple(_of_a_product(profile, said))
     if owner.key == "nccl":

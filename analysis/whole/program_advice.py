@@ -441,12 +441,14 @@ def _precision(known: Launches) -> Iterator[_Draft]:
             # What it moves it moves with tensor cores, too.
             moving = next((load.share for load in loads(profile) if load.resource.key == "dram"), 0.0)
             gains[at] = Gain(*(max(0.0, min(of * share, time * (1.0 - moving))) for share in shares))
+    cudnn = any(known.owners[at].key == "cudnn" for at in gains)
+    convolutions = "; convolutions: torch.backends.cudnn.allow_tf32" if cudnn else ""
     if gains:
         yield _Draft(
             "precision",
             f"{_sum(known.sums.span('', gains))}: matrix products in FP32 without tensor cores.",
             'torch.set_float32_matmul_precision("high") where the ten bits of TF32 suffice, or BF16 by autocast '
-            "(cuBLAS: CUBLAS_COMPUTE_32F_FAST_TF32).",
+            f"(cuBLAS: CUBLAS_COMPUTE_32F_FAST_TF32{convolutions}).",
             gains,
             sorted(gains),
         )

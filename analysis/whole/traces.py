@@ -144,7 +144,11 @@ def read_trace(path: str | Path, profiles: Sequence[KernelProfile] = ()) -> Trac
     if not kernels:
         raise ReportError(
             f"{path}: the trace holds no kernel",
-            remedies=["torch: profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA])"],
+            remedies=[
+                "nsys: nsys profile --trace cuda,nvtx"
+                if source == "nsys"
+                else "torch: profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA])"
+            ],
         )
     return _tied(Trace(source, str(path), kernels), profiles)
 

@@ -102,6 +102,16 @@ def test_tf32_saves_less_of_a_product_that_waits_for_memory(sparse: KernelProfil
     assert saved[0] < 0.5 < 0.6 < saved[1]
 
 
+def test_a_convolution_in_fp32_is_told_of_tf32_without_a_size(sparse: KernelProfile) -> None:
+    name = "sm80_xmma_fprop_implicit_gemm_f32f32_f32f32_f32_nhwckrsc_nhwc_tilesize128x128x8_stage3_g1_ffma_aligna4"
+    found = explained(sparse, name, 60)
+    assert not found.findings and not found.other_arithmetic
+    assert ["cudnn.allow_tf32" in text for text in found.levers] == [True]
+    assert not explained(
+        sparse, name.replace("f32f32_f32f32_f32", "tf32f32_tf32f32_f32").replace("ffma", ""), 60
+    ).levers
+
+
 def test_fp32_is_told_from_the_operands() -> None:
     """cuDNN names convolutions of FP16 after the FP32 in which they add up."""
     assert is_fp32(FP32)
