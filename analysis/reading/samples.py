@@ -93,8 +93,8 @@ def series_of(profile: KernelProfile, metrics: Collection[str] | None = None) ->
         if number not in marks:
             marks[number] = (
                 _columns(profile, m.CONTEXT_SWITCHES.format(number)),
-                _moment(profile, m.WORKLOAD_BEGAN.format(number)),
-                _moment(profile, m.WORKLOAD_ENDED.format(number)),
+                _moment(profile, m.WORKLOAD_BEGAN.format(number), 0),
+                _moment(profile, m.WORKLOAD_ENDED.format(number), -1),
             )
         switches, began, ended = marks[number]
         yield Series(metric, number, stamps, values, _kept(stamps, switches), began, ended)
@@ -131,9 +131,10 @@ def _array(column: Sequence[Any], kind: Any) -> npt.NDArray[Any] | None:
         return None
 
 
-def _moment(profile: KernelProfile, metric: str) -> int | None:
+def _moment(profile: KernelProfile, metric: str, which: int) -> int | None:
+    """The first or last moment of a metric: a graph has one for each of its nodes."""
     columns = _columns(profile, metric)
-    return int(columns[0][0]) if columns is not None and len(columns[0]) else None
+    return int(columns[0][which]) if columns is not None and len(columns[0]) else None
 
 
 def _kept(stamps: Times, switches: tuple[Times, npt.NDArray[np.float64]] | None) -> npt.NDArray[np.bool_]:

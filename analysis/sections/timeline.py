@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from gemmprof import metrics
@@ -41,6 +41,9 @@ FULL = 0.9  # of its usual level: below, SMs that had work before have none
 # which the others are not what the launch does.
 LEAST_CHANGE, LEAST_RATIO, LEAST_OF_BUSIEST = 5.0, 1.4, 0.25
 ALIKE = 1 / 3  # waves have as many blocks each, give or take so much
+LOWER_CLOCK = (
+    0.97  # of another phase's: from here on power or heat hold a phase down, which two samples do not tell
+)
 ENOUGH = 20  # samples within a launch: with fewer, what begins and ends is as long as the rest
 SHORTEST = 2.0  # samples that a beginning or end must last to be told from the blur of one sample
 NO_BLOCKS = 0.1  # of the densest column, or of a block an SM: below, no new blocks begin
@@ -560,7 +563,25 @@ def _phases(
         if b > a:
             name = "steady" if len(cuts) == 2 else f"phase {number}"
             middle.append(Phase(name, _does(found, a, b), a / columns, b / columns))
-    return (*begin, *middle, *ends)
+    return _with_clocks((*begin, *middle, *ends), found.get("clock"))
+
+
+def _with_clocks(phases: tuple[Phase, ...], clock: Array | None) -> tuple[Phase, ...]:
+    """The phases; those at a lower clock than another say so."""
+    import numpy as np
+
+    if clock is None:
+        return phases
+    columns = len(clock)
+    parts = [clock[round(phase.begin * columns) : round(phase.end * columns)] for phase in phases]
+    medians = [float(np.nanmedian(part)) if np.isfinite(part).any() else np.nan for part in parts]
+    highest = max((median for median in medians if median == median), default=np.nan)
+    return tuple(
+        replace(phase, what=f"{phase.what}, SM clock {median:.2f} GHz")
+        if median < LOWER_CLOCK * highest
+        else phase
+        for phase, median in zip(phases, medians, strict=True)
+    )
 
 
 def _cuts(
@@ -575,10 +596,11 @@ def _cuts(
 
     columns = np.arange(first, last)
     begins = [a for a, _ in bursts if first <= a < last]
-    if not waves:
+    if not waves and len(bursts) > 1:
         blur = int(SHORTEST)
-        for a, b in bursts[1:]:
+        for a, b in bursts:
             columns = columns[(columns < a - blur) | (columns >= b + blur)]
+    apart = max(2, (last - first) // 15)  # columns in which a phase must be seen
     steps: list[tuple[float, int]] = []
     parts = {key: found[key][columns] for key, _, _ in _LANES if key in found}
     if waves and len(begins) > 1:
@@ -590,19 +612,31 @@ def _cuts(
         columns = np.arange(begins[0], last)
     for part in parts.values():
         # One per cent of the peak is added: below, a ratio says nothing.
-        edges = [0, *(step.position for step in find_steps(part + 1.0)), len(part)]
-        for a, cut, b in zip(edges, edges[1:], edges[2:], strict=False):
-            before, behind = (float(np.nanmedian(part[x:y])) for x, y in ((a, cut), (cut, b)))
-            change, ratio = abs(behind - before), (max(before, behind) + 1.0) / (min(before, behind) + 1.0)
-            busiest = max(float(np.nanmedian(other[a:b])) for other in parts.values())
-            if change >= max(LEAST_CHANGE, LEAST_OF_BUSIEST * busiest) and ratio >= LEAST_RATIO:
-                # In a seam the change is somewhere: its middle has it.
-                steps.append((change, int(columns[cut - 1] + columns[cut] + 1) // 2))
+        positions = [
+            step.position for step in find_steps(part + 1.0) if apart < step.position < len(part) - apart
+        ]
+        while positions:
+            changes = []
+            for a, cut, b in zip([0, *positions], positions, [*positions[1:], len(part)], strict=False):
+                before, behind = (float(np.nanmedian(part[x:y])) for x, y in ((a, cut), (cut, b)))
+                busiest = max(float(np.nanmedian(other[a:b])) for other in parts.values())
+                change = abs(behind - before)
+                ratio = (max(before, behind) + 1.0) / (min(before, behind) + 1.0)
+                enough = change >= max(LEAST_CHANGE, LEAST_OF_BUSIEST * busiest) and ratio >= LEAST_RATIO
+                changes.append((enough, change, cut))
+            # Without the least of those that are no new phase, its neighbours have other levels beside them.
+            enough, _, least = min(changes)
+            if enough:
+                break
+            positions.remove(least)
+        else:
+            continue
+        # In a seam the change is somewhere: its middle has it.
+        steps += [(change, int(columns[cut - 1] + columns[cut] + 1) // 2) for _, change, cut in changes]
     # Counters change together, and those of different passes a column apart: the largest change has the place.
     chosen: list[int] = []
-    apart = max(2, (last - first) // 15)
     for _, cut in sorted(steps, reverse=True):
-        if all(abs(cut - other) > apart for other in (first, last, *chosen)):
+        if all(abs(cut - other) > apart for other in chosen):
             chosen.append(cut)
     return sorted(chosen)
 

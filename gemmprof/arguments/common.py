@@ -359,7 +359,7 @@ def add_timeline_argument(how: argparse._ArgumentGroup) -> None:
     how.add_argument(
         "--no-timeline",
         action="store_true",
-        help="do not sample counters over each launch (one pass more on an H100; reports are larger)",
+        help="do not sample counters over each launch (one or two passes more; reports are larger)",
     )
 
 

@@ -51,7 +51,7 @@ def sampled_stall(counter: str) -> str | None:
     return found[1] if found and not found[1].endswith("_not_issued") else None
 
 
-# Its counters fit into one more pass on an H100 (ncu 2025.3), where the lean set takes 27 to 33; stall reasons over
-# time (PmSampling_WarpStates) take 17, so they are for those who ask.
+# Its counters fit into one or two more passes (ncu 2025.3 on an H200), where the lean set takes 33; stall reasons over
+# time (PmSampling_WarpStates) take six more, beyond a fifth, so they are for those who ask (docs/timeline.md).
 PM_SAMPLING = "PmSampling"
 TIMELINE = MetricGroup(sections=(PM_SAMPLING,))
