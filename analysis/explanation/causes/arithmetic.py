@@ -240,7 +240,7 @@ def expensive_math(work: Work) -> Iterator[Candidate]:
     """
     if work.code is None:
         return
-    found = sequences.precise_functions(work)
+    found = sequences.precise_functions(work, divisions.integer_divisions(work).of_indices)
     if not found.instructions.any():
         return
     gone = work.executed * (1.0 - found.both)

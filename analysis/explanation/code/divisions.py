@@ -26,11 +26,14 @@ NARROW_PRODUCTS, NARROW_OTHERS = 2, 4
 
 @dataclass(frozen=True)
 class Divisions:
-    """Instructions of integer divisions, the share of each that stays, and whether any is of 64 bits."""
+    """Instructions of integer divisions, the share of each that stays, whether any is of 64 bits, and for each
+    that divides what was not loaded which division it belongs to (0: none).
+    """
 
     instructions: Mask
     keep: Array
     wide: bool
+    of_indices: Array
 
 
 def integer_divisions(work: Work) -> Divisions:
@@ -72,10 +75,12 @@ def integer_divisions(work: Work) -> Divisions:
                 mine = [at for at in of_it if (code.sass[at].opcode == "IMAD") == of and work.executed[at]]
                 fixed[mine] = min(1.0, share(whole, float(work.executed[mine].sum())))
     shares = np.ones(len(code.sass))
-    for division in _narrow_divisions(work, found):
+    of_indices = np.zeros(len(code.sass))
+    for number, division in enumerate(_narrow_divisions(work, found), 1):
         rows = [*division.reciprocal, *division.rest]
         found[rows] = True
         of_data[rows] = division.of_data
+        of_indices[rows] = 0 if division.of_data else number
         if division.of_data and not division.stays:
             continue  # a reciprocal for each division is what it takes anyway
         again = code.loop_of(division.reciprocal[0]) or code.loop_of(division.rest[0])
@@ -85,7 +90,7 @@ def integer_divisions(work: Work) -> Divisions:
     heavy = np.array([line.opcode == "IMAD" for line in code.sass])
     data = np.where(fixed < 1.0, fixed, np.where(heavy, 0.65, 0.3))
     keep = np.where(wide, np.where(of_data, data, COUNTED), shares)
-    return Divisions(found, keep, bool((wide & found & (work.executed > 0)).any()))
+    return Divisions(found, keep, bool((wide & found & (work.executed > 0)).any()), of_indices)
 
 
 def _wide_reciprocal(line: Sass) -> bool:

@@ -144,14 +144,17 @@ class Found:
         return np.minimum(self.fast, self.once)
 
 
-def precise_functions(work: Work) -> Found:
-    """Every call of a precise function that was executed."""
+def precise_functions(work: Work, of_indices: Array | None = None) -> Found:
+    """Every call of a precise function that was executed; with divisions of indices known, those of their results are
+    known to have few values.
+    """
     assert work.code is not None
     taken = np.zeros(len(work.sass), dtype=bool)
     fast, once = np.ones(len(work.sass)), np.ones(len(work.sass))
     weight: dict[str, float] = {}
     remedies: dict[str, str] = {}
     slices: list[tuple[str, list[int], list[int]]] = []
+    few: set[int] = set()
     looked_up, most = 0.0, work.profile.launch.blocks * TABLE_BYTES / (4.0 * WARP)
     for index, line in enumerate(work.sass):
         if not work.executed[index] or not _SOME_SIGNATURE.search(line.text):
@@ -178,8 +181,17 @@ def precise_functions(work: Work) -> Found:
             ):
                 once[rows] = 1.0 / len(rows)
                 once[guards] = 0.0
+            elif _of_few(work, rows, of_indices):
+                few |= {*rows, *guards}
             weight[function.name] = weight.get(function.name, 0.0) + float(work.executed[rows].sum())
             remedies[function.name] = function.remedy
+    if few:
+        few = _of_tables(work, few)
+        once[list(few)] = 0.0
+        read = [
+            at for at in few if any(use not in few and work.executed[use] for use in work.code.readers[at])
+        ]
+        looked_up += float(work.executed[read].sum())
     for root, divided in _reciprocal_roots(work, slices):
         once[list(root[0])] = np.minimum(once[list(root[0])], RECIPROCAL_ROOT / len(root[0]))
         once[list(divided[0])] = np.minimum(once[list(divided[0])], 1.0 / len(divided[0]))
@@ -621,6 +633,74 @@ def _same_in_all_threads(work: Work, once: Array) -> list[int]:
         return []
     found = [at for at in feeding(work, {int(at) for at in np.flatnonzero(alike)}) if not code.depends_on[at]]
     return found if float(work.executed[found].sum()) > LITTLE * work.total_executed else []
+
+
+REPEATED = (
+    4.0  # threads with the same arguments from which on a table of the values in memory is worth its loads
+)
+
+
+def _of_few(work: Work, rows: Sequence[int], of_indices: Array | None) -> bool:
+    """Whether a value is made of thread and block numbers alone, and of so few that many threads compute the same: what
+    a division of an index leaves, or not all dimensions of the launch.
+    """
+    code, launch = work.code, work.profile.launch
+    assert code is not None
+    extents = {
+        f"SR_{of}.{axis}": size
+        for of, sizes in (("CTAID", launch.grid), ("TID", launch.block))
+        for axis, size in zip("XYZ", sizes, strict=True)
+    }
+    seen = set(rows)
+    waiting = list(rows)
+    asked: set[str] = set()
+    results: dict[int, tuple[int, ...]] = {}
+    while waiting:
+        at = waiting.pop()
+        for sources in (code.producers(at, name) for name in code.sass[at].reads):
+            ran = tuple(source for source in sources if work.executed[source])
+            division = (
+                next((int(of_indices[one]) for one in ran if of_indices[one]), 0)
+                if of_indices is not None
+                else 0
+            )
+            if division:
+                if results.setdefault(division, ran) != ran:
+                    return False  # quotient and remainder together are the index
+                continue
+            for source in ran:
+                line = code.sass[source]
+                if line.opcode in ("S2R", "S2UR"):
+                    asked.add(line.operands[-1])
+                elif (line.space and line.space != "constant") or line.opcode in _EXCHANGED:
+                    return False
+                elif source not in seen:
+                    seen.add(source)
+                    waiting.append(source)
+    left_out = np.prod([size for name, size in extents.items() if name not in asked])
+    return bool(asked or results) and asked <= extents.keys() and float(left_out) >= REPEATED
+
+
+_EXCHANGED = ("SHFL", "VOTE", "MATCH", "REDUX")
+
+
+def _of_tables(work: Work, few: set[int]) -> set[int]:
+    """What is computed of these values and of what all threads share alone, and all that only they need."""
+    code = work.code
+    assert code is not None
+    found = set(few)
+    for at in range(min(few), len(code.sass)):
+        line = code.sass[at]
+        if (
+            work.executed[at]
+            and at not in found
+            and line.instruction_class in ("fp32", "fp64", "special", "conversion")
+        ):
+            sources = [source for source in code.sources(at) if work.executed[source]]
+            of_few = [source for source in sources if source in found]
+            if of_few and all(source in found or not code.depends_on[source] for source in sources):
+                found.add(at)
+    return set(feeding(work, found))
 
 
 def _same_in_blocks(work: Work, rows: Sequence[int]) -> bool:

@@ -306,7 +306,7 @@ def barrier_cycles(work: Work) -> float:
 
 def _more_busy(work: Work, key: str, fix: Fix) -> float:
     """Share of the elapsed cycles for which added instructions and passes keep a resource busy."""
-    if not work.elapsed:
+    if not work.elapsed or not (fix.instructions or fix.passes):
         return 0.0
     if key == "l1_data":
         return fix.passes / (work.sms * work.elapsed)

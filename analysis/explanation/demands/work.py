@@ -59,14 +59,14 @@ class Work:
 
     # --- Time structure ---
 
-    @property
+    @cached_property
     def idle_start(self) -> float:
         """Share of the elapsed cycles in which no SM works: the launch, and the draining of its last
         stores.
         """
         return min(0.95, max(0.0, 1.0 - self.active_most / self.elapsed)) if self.elapsed > 0 else 0.0
 
-    @property
+    @cached_property
     def imbalance(self) -> float:
         """Cycles of the busiest SM over those of the average one, at least 1."""
         if self.active_average <= 0:
@@ -82,7 +82,7 @@ class Work:
         """What was measured on its chip, or on another one where nothing was (`trust` says so)."""
         return practice_of(self.profile.device.compute_capability, self.profile.device.name)[0]
 
-    @property
+    @cached_property
     def sms(self) -> float:
         """SMs that the launch could use."""
         return self.number(metrics.SM_COUNT) or float(self.profile.device.sm_count or 1)
@@ -92,12 +92,12 @@ class Work:
         """Nanoseconds under the profiler."""
         return self.number(metrics.DURATION)
 
-    @property
+    @cached_property
     def most_warps(self) -> float:
         """Warps that an SM can hold."""
         return self.number(metrics.MAX_WARPS_PER_SM) or float(self.profile.device.max_warps_per_sm or 64)
 
-    @property
+    @cached_property
     def resident_warps(self) -> float | None:
         """Average warps on an SM while it works."""
         return self.number(metrics.ACHIEVED_WARPS)

@@ -270,3 +270,14 @@ def test_a_divisions_subroutine_goes_with_its_calls() -> None:
     ran = [at for at in range(first, last + 1) if launch.executed[at]]
     calls = [at for at in launch.code.callers((first, last)) if launch.executed[at]]
     assert stays[ran].max() == stays[calls].max() == 0.0
+
+
+def test_functions_of_a_remainder_are_a_table() -> None:
+    """The cosines of a window depend on the index's remainder alone; a ray's direction on quotient and remainder of
+    its pixel, which together are as many as there are rays.
+    """
+    window, rays = (work(study(name)[0]) for name in ("spectrogram_window_cosines", "rays_spheres_division"))
+    found = precise_functions(window, integer_divisions(window).of_indices)
+    cosines = [at for at, line in enumerate(window.sass) if "0.636619" in line.text and window.executed[at]]
+    assert len(cosines) == 2 and found.once[cosines].max() == 0.0 and found.looked_up > 0
+    assert precise_functions(rays, integer_divisions(rays).of_indices).looked_up == 0
