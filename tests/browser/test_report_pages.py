@@ -15,6 +15,7 @@ from page_sessions import HOSTILE, hostile, ladder, load  # noqa: F401
 from recorded_data import DATA, ROOT, ReadRecorded
 from scale import few
 
+from gemmprof.analysis.explanation.code.sass import TARGET
 from gemmprof.analysis.inputs.selection import selection
 from gemmprof.analysis.kernel_analysis import KernelAnalysis, analyse
 from gemmprof.analysis.sections.source_view import SourceView
@@ -381,6 +382,8 @@ def long_kernel(profile: KernelProfile) -> KernelAnalysis:
         replace(
             item,
             address=item.address + size * copy,
+            # Each copy jumps within itself: the loops stand one behind the other.
+            sass=re.sub(TARGET, lambda jump, by=size * copy: f"0x{int(jump[1], 16) + by:06x}", item.sass),
             line=(item.line or 1) + len(lines) * (copy % (2000 // len(lines))),
         )
         for copy in range(times)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from typing import cast
@@ -127,7 +127,16 @@ class Program:
 
     def loop_of(self, index: int) -> Loop | None:
         """The innermost loop around an instruction."""
-        return next((loop for loop in self.loops if index in loop), None)
+        return next(iter(self.loops_around[index]), None)
+
+    @cached_property
+    def loops_around(self) -> tuple[tuple[Loop, ...], ...]:
+        """The loops around each instruction, innermost first."""
+        found: list[list[Loop]] = [[] for _ in self.sass]
+        for loop in self.loops:
+            for around in found[loop.first : loop.last + 1]:
+                around.append(loop)
+        return tuple(map(tuple, found))
 
     @cached_property
     def depends_on(self) -> tuple[bool, ...]:
@@ -228,19 +237,10 @@ class Program:
                     for source in self.producers(at, name):
                         if source in loop:
                             after[source].add(at)
-            before: dict[int, set[int]] = {at: set() for at in inside}
-            for source, uses in after.items():
-                for at in uses:
-                    before[at].add(source)
             found: set[int] = set()
-            left = set(inside)
-            # Those that reach one another need their own results all together, or none of them does.
-            while left:
-                at = left.pop()
-                ring = _reached(after, at) & _reached(before, at) if after[at] and before[at] else set()
-                if ring and not self._begins_anew(ring, loop):
+            for ring in _rings(after):
+                if not self._begins_anew(ring, loop):
                     found |= ring
-                left -= ring
             self.kept[loop] = tuple(sorted(found))
         return cast("tuple[int, ...]", self.kept[loop])
 
@@ -393,16 +393,38 @@ class Program:
 _EXCHANGES = frozenset({"SHFL", "VOTE", "VOTEU", "MATCH", "REDUX", "CALL", "CS2R", "RED", "ATOM"})
 
 
-def _reached(after: Mapping[int, set[int]], start: int) -> set[int]:
-    """What can be reached from here in one step or more."""
-    found: set[int] = set()
-    waiting = list(after[start])
-    while waiting:
-        at = waiting.pop()
-        if at not in found:
-            found.add(at)
-            waiting += after[at]
-    return found
+def _rings(after: Mapping[int, set[int]]) -> Iterator[set[int]]:
+    """What reaches itself in one step or more, together with all that lies on the way.
+
+    Tarjan's strongly connected components, in one pass: code of one long loop has thousands of instructions. The way
+    that is followed is a list of its own, for it is longer than Python lets functions call each other.
+    """
+    number: dict[int, int] = {}  # in the order in which they were met
+    lowest: dict[int, int] = {}  # number of the earliest one open that can be reached
+    opened: dict[int, None] = {}
+    for start in after:
+        way = [(start, iter(after[start]))] if start not in number else []
+        while way:
+            at, left = way[-1]
+            if at not in number:
+                number[at] = lowest[at] = len(number)
+                opened[at] = None
+            for one in left:
+                if one not in number:
+                    way.append((one, iter(after[one])))
+                    break
+                if one in opened:
+                    lowest[at] = min(lowest[at], lowest[one])
+            else:
+                way.pop()
+                if way:
+                    lowest[way[-1][0]] = min(lowest[way[-1][0]], lowest[at])
+                if lowest[at] == number[at]:
+                    ring = set()
+                    while at not in ring:
+                        ring.add(opened.popitem()[0])
+                    if len(ring) > 1 or at in after[at]:
+                        yield ring
 
 
 def _differs(line: Sass) -> bool:

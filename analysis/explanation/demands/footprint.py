@@ -7,6 +7,7 @@ round by round of its loops (as often as they ran), tap by tap. What is differen
 from __future__ import annotations
 
 import re
+from bisect import bisect_left, bisect_right
 from dataclasses import dataclass
 
 import numpy as np
@@ -121,9 +122,7 @@ def _array(work: Work, forms: list[Form]) -> Reuse | None:
         where, steps = _place(form, scales)
         moved = np.zeros(1, dtype=np.int64)
         passes = one_pass = 1.0
-        for loop in code.loops:
-            if form.index not in loop:
-                continue
+        for loop in code.loops_around[form.index]:
             step = steps.get(loop.first)
             if step:
                 often = rounds(work, loop)
@@ -172,12 +171,22 @@ def _array(work: Work, forms: list[Form]) -> Reuse | None:
 
 def _written(work: Work, form: Form, loop: Loop) -> bool:
     """Whether the loop also writes to the array: what is loaded in its next round may be something else."""
+    stores = _stores(work)
     return any(
-        one.form.index in loop
-        and work.sass[one.form.index].is_store
-        and one.form.parameters & form.parameters
-        for one in checked_forms(work).values()
+        bisect_left(stores.get(one, ()), loop.first) < bisect_right(stores.get(one, ()), loop.last)
+        for one in form.parameters
     )
+
+
+@once
+def _stores(work: Work) -> dict[object, list[int]]:
+    """The stores to what each parameter points at, ascending."""
+    found: dict[object, list[int]] = {}
+    for index in sorted(checked_forms(work)):
+        if work.sass[index].is_store:
+            for one in checked_forms(work)[index].form.parameters:
+                found.setdefault(one, []).append(index)
+    return found
 
 
 def _place(form: Form, scales: dict[Product, int]) -> tuple[Threads, dict[int, int]]:
