@@ -16,6 +16,7 @@ from pathlib import Path
 from gemmprof import metrics as m
 from gemmprof.analysis.inputs.names import labels
 from gemmprof.analysis.inputs.owners import owner_of
+from gemmprof.base.buckets import below, url_of
 from gemmprof.base.errors import ReportError, UsageError
 from gemmprof.base.regex import Regex, RegexError, escaped, regex
 from gemmprof.model import KernelProfile
@@ -283,13 +284,27 @@ def expand(inputs: Iterable[str | os.PathLike[str]]) -> list[Path]:
     found: dict[Path, None] = {}
     for item in inputs:
         path = Path(item)
-        if path.is_dir() and not is_run(path):
+        if url := url_of(path):
+            found.update((Path(name), None) for name in _in_storage(url))
+        elif path.is_dir() and not is_run(path):
             found.update(dict.fromkeys(_inside(path)))
         elif not path.exists() and glob.has_magic(str(item)):
             found.update(dict.fromkeys(_matching(str(item))))
         else:
             found[path] = None
     return list(found)
+
+
+def _in_storage(url: str) -> list[str]:
+    """The object itself, or the reports right inside a folder."""
+    objects = below(url, deep=False)
+    kept = sorted(objects if list(objects) == [url] else filter(is_report_name, objects), key=natural)
+    if kept:
+        return kept
+    raise ReportError(
+        f"there is no report {url}, and none right inside it",
+        remedies=["check the name", "`gemmprof find` looks at all depths"],
+    )
 
 
 def _inside(folder: Path) -> list[Path]:

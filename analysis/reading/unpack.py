@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import BinaryIO, cast
 
 from gemmprof.base import system
+from gemmprof.base.buckets import fetch, url_of
 from gemmprof.base.errors import ReportError, UnreachableError
 from gemmprof.base.foreign_files import (
     RefusedFileError,
@@ -61,20 +62,20 @@ class _Kept(ExitStack):
 
     def __init__(self) -> None:
         super().__init__()
-        self._files: dict[tuple[int, ...], BinaryIO] = {}
+        self._files: dict[tuple[object, ...], BinaryIO] = {}
         self._bytes = 0
 
-    def find(self, packed: os.stat_result) -> BinaryIO | None:
+    def find(self, packed: tuple[object, ...]) -> BinaryIO | None:
         """The bytes that this file unpacked to."""
-        file = self._files.get(_identity(packed))
+        file = self._files.get(packed)
         return None if file is None else _again(file)
 
-    def keep(self, packed: os.stat_result, file: BinaryIO) -> None:
+    def keep(self, packed: tuple[object, ...], file: BinaryIO) -> None:
         """Keep what this file unpacked to, if there is room."""
         size = os.fstat(file.fileno()).st_size
         if self._bytes + size <= KEPT_BYTES:
             self._bytes += size
-            self._files[_identity(packed)] = self.enter_context(_again(file))
+            self._files[packed] = self.enter_context(_again(file))
 
 
 _kept: ContextVar[_Kept | None] = ContextVar("_kept", default=None)
@@ -108,18 +109,20 @@ def open_unpacked(path: Path) -> BinaryIO:
     Raises:
         ReportError: if the file is missing, of another kind, damaged, or grows past what a report may.
     """
-    file = _open_regular(path)
+    url = url_of(path)
     kept = _kept.get()
+    if kept is not None and url and (known := kept.find((url,))) is not None:
+        return known
+    file = fetch(url) if url else _open_regular(path)
     if kept is None:
         return _unpacked(path, file)
-    status = os.fstat(file.fileno())
-    known = kept.find(status)
-    if known is not None:
+    identity = (url,) if url else _identity(os.fstat(file.fileno()))
+    if not url and (known := kept.find(identity)) is not None:
         file.close()
         return known
     unpacked = _unpacked(path, file)
-    if unpacked is not file:
-        kept.keep(status, unpacked)
+    if unpacked is not file or url:
+        kept.keep(identity, unpacked)
     return unpacked
 
 

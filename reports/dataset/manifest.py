@@ -25,6 +25,7 @@ from pathlib import Path
 from typing import Annotated
 
 from gemmprof import __version__
+from gemmprof.base.buckets import below, url_of
 from gemmprof.base.documents import Document, DocumentError, OtherFormatError, json_text, read_json
 from gemmprof.base.errors import GemmprofError, ReportError
 from gemmprof.base.foreign_files import LARGEST_DOCUMENT, read_bytes
@@ -213,7 +214,7 @@ def update(
     there = _opened(folder)
     explained = explained or (bool(there.reports) and there.explained)
     again = set(there.reports) if explained and not there.explained else there.other
-    wanted = {str(path.resolve()): _state(path) for path in reports}
+    wanted = _states(reports)
     gone = [path for path in there.reports if path not in wanted]
     todo = {
         path: state
@@ -354,6 +355,21 @@ def _batches(todo: Mapping[str, State], processes: int) -> Iterator[list[str]]:
         size += bytes_
     if batch:
         yield batch
+
+
+def _states(reports: Iterable[Path]) -> dict[str, State]:
+    """Size and time of change of each report; of those in object storage by one question a folder."""
+    folders: dict[str, Mapping[str, State]] = {}
+    states = {}
+    for path in reports:
+        if url := url_of(path):
+            folder = url.rpartition("/")[0]
+            if folder not in folders:
+                folders[folder] = below(folder, deep=False)
+            states[url] = folders[folder].get(url, (-1, -1))
+        else:
+            states[str(path.resolve())] = _state(path)
+    return states
 
 
 def _state(path: Path) -> State:

@@ -24,6 +24,7 @@ from gemmprof.analysis.kernel_analysis import analyse
 from gemmprof.analysis.reading.report import ReportReader, few_collections
 from gemmprof.analysis.reading.unpack import no_such_file
 from gemmprof.analysis.session import has_counters, reports_of
+from gemmprof.base.buckets import below, url_of
 from gemmprof.base.documents import Document, json_text
 from gemmprof.base.errors import GemmprofError, ReportError, UnreachableError
 from gemmprof.children.line_worker import serve
@@ -217,6 +218,9 @@ def reports_below(inputs: Iterable[Path]) -> tuple[list[Path], tuple[GemmprofErr
     found: dict[Path, None] = {}
     problems: list[GemmprofError] = []
     for path in inputs:
+        if url := url_of(path):
+            found.update((Path(name), None) for name in sorted(below(url, deep=True)) if is_report_name(name))
+            continue
         if path.is_dir() and not is_run(path):
             for folder, folders, files in os.walk(path):
                 folders.sort()

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import in_process
 import pytest
+from bucket import buckets
 from recorded_data import DATA, ROOT
 
 from gemmprof import metrics as m
@@ -21,7 +22,8 @@ from gemmprof.analysis.inputs.conditions import parse_condition
 from gemmprof.analysis.inputs.named_figures import figures, findings
 from gemmprof.analysis.kernel_analysis import analyse
 from gemmprof.analysis.reading.report import read_report
-from gemmprof.base.errors import DeviceError, UsageError
+from gemmprof.base import foreign_files
+from gemmprof.base.errors import DeviceError, ReportError, UsageError
 from gemmprof.base.spread import elsewhere
 from gemmprof.reports.dataset.manifest import DatasetError, load_contents, update
 from gemmprof.reports.dataset.query import search
@@ -308,3 +310,46 @@ def test_the_command(tree: Path, tmp_path: Path) -> None:
     assert "registers" in names.stdout and "low_occupancy" in names.stdout
     wrong = run("find", "tim > 1us", "set", cwd=tmp_path)
     assert wrong.returncode == 2 and "fix:" in wrong.stderr
+
+
+def test_reports_in_a_bucket_are_read_as_those_on_disk(tree: Path, tmp_path: Path) -> None:
+    shutil.copytree(tree, tmp_path / "bucket" / "nightly")
+    names = [str(path.relative_to(tree)) for path in reports(tree)]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "GEMMPROF_CACHE": str(tmp_path / "cache")}
+
+    def said(*arguments: str) -> tuple[int, str, str]:
+        done = subprocess.run(
+            [sys.executable, "-m", "gemmprof", *arguments], cwd=tmp_path, env=environment, capture_output=True,
+            text=True, timeout=120, check=False,
+        )  # fmt: skip
+        return done.returncode, done.stdout, done.stderr
+
+    with buckets(tmp_path) as (variables, asked):
+        environment |= variables
+        for command in (["find", "time > 1us", "--json"], ["explain", "--all"]):
+            place = "" if command[0] == "find" else f"/{names[0]}"
+            here, there = (
+                said(*command[:-1], f"{folder}{place}", command[-1])
+                for folder in ("bucket/nightly", "s3://bucket/nightly")
+            )
+            assert there[0] == here[0] == 0, there[2]
+            plain = here[1].replace(str(tmp_path / "bucket"), "bucket")
+            assert there[1].replace("s3://bucket", "bucket") == plain and plain
+        until = len(asked)
+        again = said("find", "time > 1us", "s3://bucket/nightly")
+        assert again[0] == 0 and "reports read" not in again[2]
+        assert not [line for line in asked[until:] if line.startswith("GET") and "list-type" not in line]
+        code, _, errors = said("explain", "s3://bucket/nightly/none.ncu-rep")
+        assert code == 2 and "there is no report s3://bucket/nightly/none.ncu-rep" in errors
+        environment["AWS_ENDPOINT_URL"] = "http://127.0.0.1:9"
+        environment["AWS_MAX_ATTEMPTS"] = "1"
+        code, _, errors = said("find", "time > 1us", "s3://bucket/nightly")
+        assert code == 2 and "s3://bucket/nightly cannot be read" in errors and "AWS_ENDPOINT_URL" in errors
+
+
+def test_who_may_read_some_folders_alone_reads_no_bucket(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(foreign_files, "_roots", (tmp_path,))
+    with pytest.raises(ReportError, match="outside of the folders"):
+        read_report("s3://bucket/one.ncu-rep")

@@ -1,0 +1,102 @@
+"""Folders as buckets of a server that speaks as much of S3's language as reading takes."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from email.utils import formatdate
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from threading import Thread
+from urllib.parse import parse_qsl, unquote, urlsplit
+from xml.sax.saxutils import escape
+
+
+class _Handler(BaseHTTPRequestHandler):
+    """HEAD and GET of objects, whole or a range of them, and ListObjectsV2."""
+
+    protocol_version = "HTTP/1.1"
+    root: Path
+    asked: list[str]
+
+    def log_message(self, format: str, *arguments: object) -> None:  # noqa: A002 (the library's name)
+        self.asked.append(f"{self.command} {self.path}")
+
+    def do_HEAD(self) -> None:
+        self._object()
+
+    def do_GET(self) -> None:
+        url = urlsplit(self.path)
+        query = dict(parse_qsl(url.query))
+        if "list-type" in query:
+            self._list(url.path.strip("/"), query.get("prefix", ""), query.get("delimiter", ""))
+        else:
+            self._object()
+
+    def _answer(self, code: int, data: bytes = b"", **headers: str) -> None:
+        self.send_response(code)
+        for name, value in headers.items():
+            self.send_header(name.replace("_", "-"), value)
+        self.send_header("Content-Length", str(len(data)))
+        self.end_headers()
+        if self.command != "HEAD":
+            self.wfile.write(data)
+
+    def _object(self) -> None:
+        path = self.root / unquote(urlsplit(self.path).path).lstrip("/")
+        if not path.is_file():
+            self._answer(200 if path.is_dir() and path.parent == self.root else 404)
+            return
+        data, changed = path.read_bytes(), formatdate(path.stat().st_mtime, usegmt=True)
+        part = re.fullmatch(r"bytes=(\d+)-(\d+)", self.headers.get("Range", ""))
+        if part is None:
+            self._answer(200, data, Last_Modified=changed)
+            return
+        first, last = int(part[1]), min(int(part[2]), len(data) - 1)
+        there = f"bytes {first}-{last}/{len(data)}"
+        self._answer(206, data[first : last + 1], Last_Modified=changed, Content_Range=there)
+
+    def _list(self, bucket: str, prefix: str, delimiter: str) -> None:
+        files = {
+            path.relative_to(self.root / bucket).as_posix(): path for path in (self.root / bucket).rglob("*")
+        }
+        keys = sorted(key for key, path in files.items() if path.is_file() and key.startswith(prefix))
+        deeper = [key for key in keys if delimiter and delimiter in key[len(prefix) :]]
+        folders = dict.fromkeys(prefix + key[len(prefix) :].partition(delimiter)[0] + "/" for key in deeper)
+        objects = [key for key in keys if key not in deeper]
+        listed = "".join(
+            f"<Contents><Key>{escape(key)}</Key><Size>{facts.st_size}</Size><LastModified>"
+            f"{datetime.fromtimestamp(facts.st_mtime, UTC):%Y-%m-%dT%H:%M:%S.000Z}</LastModified></Contents>"
+            for key, facts in ((key, files[key].stat()) for key in objects)
+        )
+        listed += "".join(
+            f"<CommonPrefixes><Prefix>{escape(key)}</Prefix></CommonPrefixes>" for key in folders
+        )
+        count = f"<KeyCount>{len(objects) + len(folders)}</KeyCount><IsTruncated>false</IsTruncated>"
+        self._answer(200, f"<ListBucketResult>{count}{listed}</ListBucketResult>".encode())
+
+
+@contextmanager
+def buckets(root: Path) -> Iterator[tuple[dict[str, str], list[str]]]:
+    """Serve the folders in ``root``; yields the variables that lead there, and what was asked so far."""
+    asked: list[str] = []
+    server = ThreadingHTTPServer(
+        ("127.0.0.1", 0), type("Handler", (_Handler,), {"root": root, "asked": asked})
+    )
+    Thread(target=server.serve_forever, daemon=True).start()
+    try:
+        yield (
+            {
+                "AWS_ENDPOINT_URL": f"http://127.0.0.1:{server.server_port}",
+                "AWS_ACCESS_KEY_ID": "x",
+                "AWS_SECRET_ACCESS_KEY": "y",
+                "AWS_DEFAULT_REGION": "us-east-1",
+                "AWS_EC2_METADATA_DISABLED": "true",
+            },
+            asked,
+        )
+    finally:
+        server.shutdown()
+        server.server_close()
