@@ -12,6 +12,7 @@ from __future__ import annotations
 import difflib
 import sqlite3
 from bisect import bisect_right
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
@@ -29,12 +30,19 @@ from gemmprof.model import KernelProfile
 SQLITE = b"SQLite format 3\0"
 # Bytes of nsys' SQLite; an hour of training has some hundred MiB.
 LARGEST_DATABASE = 1 << 30
-# Rows that are read of a table; each is a launch or a range.
+# What is unpacked of a compressed database: SQLite has it a second time in memory, and the rows beside it.
+LARGEST_UNPACKED_DATABASE = 128 << 20
+# Rows that are read of all tables, and objects of a JSON trace (two an event): each costs up to 250 bytes of memory.
 MOST_ROWS = 2_000_000
+# Bytes that no row is shorter than: a damaged database that leads to one page again and again holds more rows than fit.
+ROW_BYTES = 8
+# Steps from a launch outwards through the ranges open around it, over all launches; real ones are some ten deep.
+MOST_STEPS = 20_000_000
 # Million steps of SQLite's machine for one question: a table that is a view may hide work without end.
 BUDGET = 200
-# Launches up to which two orders are aligned where they differ; beyond that the one must hold the other in a row.
-MOST_MATCHED = 20_000
+# Pairs of equal names up to which two orders are aligned where they differ (seconds at worst); beyond that the one must
+# hold the other in a row.
+MOST_MATCHED = 2_000_000
 # Share of the launches that must be found in a trace, below which it is of another program.
 LEAST_TIED = 0.5
 _OPERATORS = frozenset(("cpu_op", "user_annotation", "python_function"))
@@ -99,7 +107,7 @@ def _operator(stack: Sequence[str]) -> str:
 
 
 class _Arguments(msgspec.Struct):
-    correlation: Any = None
+    correlation: int | float | str | None = None
 
 
 class _Event(msgspec.Struct):
@@ -125,9 +133,10 @@ def read_trace(path: str | Path, profiles: Sequence[KernelProfile] = ()) -> Trac
     """
     try:
         data = _bytes(Path(path))
-    except (OSError, UnpackError) as error:
-        why = getattr(error, "strerror", None) or str(error)
-        raise ReportError(f"{path}: {why}", remedies=["check the file's name"]) from None
+    except UnpackError as error:
+        raise ReportError(f"{path}: {error}", remedies=["unpack it, or write the trace again"]) from None
+    except OSError as error:
+        raise ReportError(f"{path}: {error.strerror or error}", remedies=["check the file's name"]) from None
     source = "nsys" if data.startswith(SQLITE) else "torch"
     try:
         found = _nsys(data) if source == "nsys" else _torch(data)
@@ -155,11 +164,19 @@ def read_trace(path: str | Path, profiles: Sequence[KernelProfile] = ()) -> Trac
 
 def _bytes(path: Path) -> bytes:
     data = read_bytes(path, LARGEST_DATABASE)
-    return read_packed(path, LARGEST_DOCUMENT) if is_packed(data[:8]) else data
+    if not is_packed(data[:8]):
+        return data
+    del data
+    data = read_packed(path, LARGEST_DOCUMENT)
+    if data.startswith(SQLITE) and len(data) > LARGEST_UNPACKED_DATABASE:
+        raise UnpackError("a database this large is not read from a compressed file")
+    return data
 
 
 def _torch(data: bytes) -> Iterator[Ran]:
     """Kernels of a trace in Chrome's format, with the operators open on the thread that launched each."""
+    if data.count(b"{") > MOST_ROWS:
+        raise ValueError(f"more than {MOST_ROWS:,} objects")
     events = [event for event in msgspec.json.decode(data, type=_Chrome).traceEvents if event.ph == "X"]
     opened: dict[int | str, list[tuple[float, float, str]]] = {}
     calls: dict[str, tuple[float, int | str]] = {}
@@ -191,9 +208,14 @@ class _Stacks:
 
     def __init__(self, opened: Mapping[Any, list[tuple[float, float, str]]]) -> None:
         self._ranges = {
-            thread: sorted(found, key=lambda one: (one[0], -one[1])) for thread, found in opened.items()
+            thread: sorted(
+                ((start, end, plain_range(name)) for start, end, name in found),
+                key=lambda one: (one[0], -one[1]),
+            )
+            for thread, found in opened.items()
         }
         self._starts = {thread: [one[0] for one in found] for thread, found in self._ranges.items()}
+        self._left = MOST_STEPS
         # The range around each one: what is open at a time is the last that began, and those around it.
         self._around: dict[Any, list[int]] = {}
         for thread, found in self._ranges.items():
@@ -207,14 +229,21 @@ class _Stacks:
             self._around[thread] = around
 
     def at(self, thread: Any, when: float) -> tuple[str, ...]:
-        """Their names, outermost first."""
+        """Their names, outermost first.
+
+        Raises:
+            ValueError: ranges are nested deeper than in any program.
+        """
         found = self._ranges.get(thread, [])
         at = bisect_right(self._starts.get(thread, []), when) - 1
         names: list[str] = []
         while at >= 0:
             if found[at][1] >= when:
-                names.append(plain_range(found[at][2]))
+                names.append(found[at][2])
             at = self._around[thread][at]
+            self._left -= 1
+        if self._left < 0:
+            raise ValueError("ranges without end within one another")
         return tuple(reversed(names))
 
 
@@ -223,17 +252,20 @@ def _nsys(data: bytes) -> list[Ran]:
     with closing(sqlite3.connect(":memory:")) as database:
         database.deserialize(data)
         database.set_progress_handler(_Budget(BUDGET * 1_000_000), 100_000)
+        database.set_authorizer(_allows)
+        database.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, len(data))
         tables = {row[0] for row in database.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
-        names = dict(_rows(database, tables, "StringIds", "id, value"))
+        room = _Room(len(data))
+        names = dict(_rows(database, tables, "StringIds", "id, value", room))
         calls = {
             number: (start, thread)
             for start, number, thread in _rows(
-                database, tables, "CUPTI_ACTIVITY_KIND_RUNTIME", "start, correlationId, globalTid"
+                database, tables, "CUPTI_ACTIVITY_KIND_RUNTIME", "start, correlationId, globalTid", room
             )
         }
         opened: dict[Any, list[tuple[float, float, str]]] = {}
         for start, end, text, text_id, thread in _rows(
-            database, tables, "NVTX_EVENTS", "start, end, text, textId, globalTid"
+            database, tables, "NVTX_EVENTS", "start, end, text, textId, globalTid", room
         ):
             if end is not None:
                 name = text if text is not None else names.get(text_id, "")
@@ -241,7 +273,7 @@ def _nsys(data: bytes) -> list[Ran]:
         stacks = _Stacks(opened)
         found = []
         for start, end, number, name in _rows(
-            database, tables, "CUPTI_ACTIVITY_KIND_KERNEL", "start, end, correlationId, demangledName"
+            database, tables, "CUPTI_ACTIVITY_KIND_KERNEL", "start, end, correlationId, demangledName", room
         ):
             when, thread = calls.get(number, (start, None))
             stack = stacks.at(thread, float(when))
@@ -250,10 +282,32 @@ def _nsys(data: bytes) -> list[Ran]:
 
 
 def _rows(
-    database: sqlite3.Connection, tables: Iterable[str], table: str, columns: str
+    database: sqlite3.Connection, tables: Iterable[str], table: str, columns: str, room: _Room
 ) -> Iterator[tuple[Any, ...]]:
     if table in tables:
-        yield from database.execute(f"SELECT {columns} FROM {table} LIMIT {MOST_ROWS}")
+        for row in database.execute(f"SELECT {columns} FROM {table}"):
+            room.take(row)
+            yield row
+
+
+def _allows(action: int, *_: str | None) -> int:
+    """Columns of tables may be read; what a schema would have computed, and every other statement, may not."""
+    allowed = (sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ)
+    return sqlite3.SQLITE_OK if action in allowed else sqlite3.SQLITE_DENY
+
+
+class _Room:
+    """Ends the reading of a database that gives more rows or text than its file can hold."""
+
+    def __init__(self, size: int) -> None:
+        self._rows = min(MOST_ROWS, size // ROW_BYTES)
+        self._text = size
+
+    def take(self, row: tuple[Any, ...]) -> None:
+        self._rows -= 1
+        self._text -= sum(len(value) for value in row if isinstance(value, (str, bytes)))
+        if self._rows < 0 or self._text < 0:
+            raise ValueError("more rows than are read, or than the file can hold")
 
 
 class _Budget:
@@ -302,11 +356,13 @@ def _tied(trace: Trace, profiles: Sequence[KernelProfile]) -> Trace:
 
 def _aligned(ours: Sequence[str], theirs: Sequence[str]) -> dict[int, int]:
     """Which kernel of the trace each launch is, by order and name."""
-    wanted = len(ours)
-    for start in range(len(theirs) - wanted + 1):
-        if theirs[start] == ours[0] and theirs[start : start + wanted] == list(ours):
-            return {at: start + at for at in range(wanted)}
-    if wanted > MOST_MATCHED or len(theirs) > MOST_MATCHED:
+    # A character a name: Python finds a text within another in linear time, whatever repeats in them.
+    letters = {name: chr(at) for at, name in enumerate(dict.fromkeys(ours), 1)}
+    start = "".join(letters.get(name, "\0") for name in theirs).find("".join(letters[name] for name in ours))
+    if start >= 0:
+        return {at: start + at for at in range(len(ours))}
+    there = Counter(theirs)
+    if sum(count * there[name] for name, count in Counter(ours).items()) > MOST_MATCHED:
         return {}
     matcher = difflib.SequenceMatcher(None, list(ours), list(theirs), autojunk=False)
     return {
