@@ -7,12 +7,17 @@ NVIDIA's: the row of the call that a row was inlined at, and the name of the fun
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from gemmprof.model import LineTable
 
 _ELF_HEADER = struct.Struct("<16sHHIQQQIHHHHHH")
+_SECTION_HEADER = struct.Struct("<IIQQQQIIQQ")
+# Names of kernels longer than this are not searched for their end.
+_MAX_NAME_BYTES = 1 << 16
+_HEADER = struct.Struct("<16sHHIQQQIHHHHHH")
 _SECTION_HEADER = struct.Struct("<IIQQQQIIQQ")
 # Names of kernels longer than this are not searched for their end, however many sections there are.
 _MAX_NAME_BYTES = 1 << 16
@@ -20,12 +25,18 @@ _HEADER = struct.Struct("<IHIBBbBB")
 _NOBITS = 8  # sh_type
 _RELOCATION = struct.Struct("<QQq")
 _SYMBOL = struct.Struct("<IBBHQQ")
+_BEFORE_ADDRESS = 3  # a zero, the length and the opcode stand before the address itself
 _COPY, _ADVANCE_PC, _ADVANCE_LINE, _SET_FILE, _SET_COLUMN = 1, 2, 3, 4, 5
 _CONST_ADD_PC, _FIXED_ADVANCE_PC = 8, 9
 _END_SEQUENCE, _SET_ADDRESS = 1, 2
 _INLINED_CALL, _FUNCTION_NAME = 0x90, 0x91  # DW_LNE_NVIDIA_*
-MOST_ROWS = 1 << 21  # of all functions of a cubin; a hostile table ends there
+# Where a hostile table ends; real ones have some ten thousand rows a function, and a function an address.
+MOST_ROWS = 1 << 19  # of a function
+MOST_STEPS = 1 << 22  # of a function: opcodes, and calls of all its instructions
+MOST_FUNCTIONS = 1 << 17
+MOST_UNITS, MOST_FILES, LONGEST_PATH = 1 << 12, 1 << 14, 1 << 12
 MOST_CALLS = 64  # inlined within one another
+LAST_LINE = 1 << 24
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,9 +79,13 @@ def _sections(cubin: bytes) -> list[tuple[str, int, int]]:
     sections = list(_SECTION_HEADER.iter_unpack(cubin[table : table + count * entry_size]))
     names_at = sections[names_index][4]
     found = []
+    room = len(cubin)  # for names: those that lie within one another could be read for ever
     for section in sections:
         start = names_at + section[0]
         end = cubin.find(b"\0", start, start + _MAX_NAME_BYTES)
+        room -= end - start if end >= 0 else _MAX_NAME_BYTES
+        if room < 0:
+            return []
         name = cubin[start:end].decode("utf-8", "replace") if end >= 0 else ""
         # A section that only takes room in memory has a size and no bytes.
         size = 0 if section[1] == _NOBITS else section[5]
@@ -86,16 +101,20 @@ def line_table_of(cubin: bytes) -> LineTable | None:
     order = [name for name, _, _ in _sections(cubin)]
     nothing = (0, 0)
     relocations = cubin[slice(*sections.get(".rela.debug_line", nothing))]
-    try:
-        symbols = list(_SYMBOL.iter_unpack(cubin[slice(*sections[".symtab"])]))
-        places = {offset: symbols[info >> 32][3] for offset, info, _ in _RELOCATION.iter_unpack(relocations)}
-    except (struct.error, IndexError):
+    symbols_at, symbols_end = sections[".symtab"]
+    functions: dict[int, str] = {}
+    if len(relocations) > MOST_FUNCTIONS * _RELOCATION.size:
         return None
-    functions = {
-        offset: order[section].removeprefix(".text.")
-        for offset, section in places.items()
-        if section < len(order)
-    }
+    try:
+        for offset, info, _ in _RELOCATION.iter_unpack(relocations):
+            symbol_at = symbols_at + (info >> 32) * _SYMBOL.size
+            if symbol_at + _SYMBOL.size > symbols_end:
+                return None
+            section = _SYMBOL.unpack_from(cubin, symbol_at)[3]
+            if section < len(order):
+                functions[offset] = order[section].removeprefix(".text.")
+    except struct.error:
+        return None
     names = cubin[slice(*sections.get(".debug_str", nothing))]
     return LineTable(cubin[slice(*sections[".debug_line"])], names, functions)
 
@@ -111,42 +130,56 @@ def inlined_calls(table: LineTable | None, function: str) -> dict[int, tuple[Cal
     """
     if table is None:
         return {}
-    wanted = {offset for offset, name in table.functions.items() if name == function}
+    wanted = tuple(offset for offset, name in table.functions.items() if name == function)
+    return _inlined_calls(table.rows, table.names, wanted)
+
+
+# A kernel is asked about by each of its launches, and by several parts of a page.
+@lru_cache(maxsize=4)
+def _inlined_calls(rows: bytes, names: bytes, wanted: tuple[int, ...]) -> dict[int, tuple[Call, ...]]:
     found: dict[int, tuple[Call, ...]] = {}
     try:
-        for files, sequence in _sequences(table.rows, wanted):
-            found.update(_calls(sequence, files, table.names))
+        for unit, end in _units(rows):
+            inside = [place for place in wanted if unit < place < end]
+            if inside:
+                *header, files, lengths = _head(rows, unit, end)
+                for place in inside[:MOST_CALLS]:
+                    sequence = _rows(rows, place - _BEFORE_ADDRESS, end, header, lengths)
+                    found.update(_calls(sequence, files, names))
     except (struct.error, IndexError, ValueError, ZeroDivisionError):
         return {}
     return {offset: chain for offset, chain in found.items() if chain}
 
 
-def _sequences(data: bytes, wanted: set[int]) -> Iterator[tuple[list[str], list[_Row]]]:
-    """The rows of each run of addresses that begins at one of the wanted places, with the names of its files."""
+def _units(data: bytes) -> Iterator[tuple[int, int]]:
+    """Begin and end of each unit of the table."""
     unit = 0
-    while unit + _HEADER.size <= len(data):
-        length, _, header_length, step, _, line_base, line_range, opcode_base = _HEADER.unpack_from(
-            data, unit
-        )
-        end = min(unit + 4 + length, len(data))
-        position = unit + 10 + header_length
-        files = _files(data, unit + _HEADER.size + opcode_base - 1)
-        lengths = data[unit + _HEADER.size : unit + _HEADER.size + opcode_base - 1]
-        yield from _rows(
-            data, position, end, files, wanted, (step, line_base, line_range, opcode_base), lengths
-        )
-        unit = end if end > unit else len(data)
+    for _ in range(MOST_UNITS):
+        if unit + _HEADER.size > len(data):
+            return
+        end = unit + 4 + _HEADER.unpack_from(data, unit)[0]
+        yield unit, min(end, len(data))
+        unit = end
+    raise ValueError("more units than a module has")
+
+
+def _head(data: bytes, unit: int, end: int) -> tuple[int, int, int, int, list[str], bytes]:
+    """What a unit's opcodes mean (step, first line, range of lines, first of them), its files, and operands."""
+    _, _, _, step, _, line_base, line_range, opcode_base = _HEADER.unpack_from(data, unit)
+    begin = unit + _HEADER.size + opcode_base - 1
+    lengths = data[unit + _HEADER.size : begin]
+    return step, line_base, line_range, opcode_base, _files(data[:end], begin), lengths
 
 
 def _files(data: bytes, position: int) -> list[str]:
     folders = [""]
-    while data[position]:
-        folder, position = _string(data, position)
+    while data[position] and len(folders) < MOST_FILES:
+        folder, position = _string(data, position, LONGEST_PATH)
         folders.append(folder)
     position += 1
     files = [""]
-    while data[position]:
-        name, position = _string(data, position)
+    while data[position] and len(files) < MOST_FILES:
+        name, position = _string(data, position, LONGEST_PATH)
         folder_index, position = _unsigned(data, position)
         _, position = _unsigned(data, position)
         _, position = _unsigned(data, position)
@@ -155,39 +188,27 @@ def _files(data: bytes, position: int) -> list[str]:
     return files
 
 
-def _rows(
-    data: bytes,
-    position: int,
-    end: int,
-    files: list[str],
-    wanted: set[int],
-    header: tuple[int, int, int, int],
-    lengths: bytes,
-) -> Iterator[tuple[list[str], list[_Row]]]:
+def _rows(data: bytes, position: int, end: int, header: Sequence[int], lengths: bytes) -> list[_Row]:
+    """The rows of the run of addresses that begins there, which it does by setting its address."""
     step, line_base, line_range, opcode_base = header
     rows: list[_Row] = []
-    keep = False
     address, file, line, context, function = 0, 1, 1, 0, 0
-    count = 0
-    while position < end and count < MOST_ROWS:
+    for _ in range(MOST_STEPS):
+        if position >= end or len(rows) >= MOST_ROWS:
+            break
         opcode = data[position]
         position += 1
         if opcode >= opcode_base:
             address += (opcode - opcode_base) // line_range * step
             line += line_base + (opcode - opcode_base) % line_range
             rows.append(_Row(address, file, line, context, function))
-            count += 1
         elif opcode == 0:
             size, position = _unsigned(data, position)
             kind, after = data[position], position + size
             if kind == _END_SEQUENCE:
-                if keep:
-                    yield files, rows
-                rows, keep = [], False
-                address, file, line, context, function = 0, 1, 1, 0, 0
-            elif kind == _SET_ADDRESS:
-                keep = keep or position + 1 in wanted
-                address = int.from_bytes(data[position + 1 : after], "little")
+                return rows
+            if kind == _SET_ADDRESS:
+                address = int.from_bytes(data[position + 1 : min(after, position + 9)], "little")
             elif kind == _INLINED_CALL:
                 context, position = _unsigned(data, position + 1)
                 function, _ = _unsigned(data, position)
@@ -197,7 +218,6 @@ def _rows(
             position = after
         elif opcode == _COPY:
             rows.append(_Row(address, file, line, context, function))
-            count += 1
         elif opcode == _ADVANCE_PC:
             delta, position = _unsigned(data, position)
             address += delta * step
@@ -214,27 +234,44 @@ def _rows(
         else:
             for _ in range(lengths[opcode - 1]):
                 _, position = _unsigned(data, position)
+    return []  # it does not end
 
 
 def _calls(rows: list[_Row], files: list[str], names: bytes) -> Iterator[tuple[int, tuple[Call, ...]]]:
-    covered = 0
+    known: dict[int, str] = {}
+    chains: dict[tuple[int, int], tuple[Call, ...]] = {}
+    room, covered = len(names), 0
+
+    def name(at: int) -> str:
+        nonlocal room
+        if at not in known:
+            known[at] = _string(names, at)[0]
+            room -= len(known[at])
+        return known[at]
+
     for place, row in enumerate(rows):
-        chain: list[Call] = []
-        at = row
-        while 0 < at.context <= len(rows) and len(chain) < MOST_CALLS:
-            outer = rows[at.context - 1]
-            chain.append(Call(files[outer.file], outer.line, _string(names, at.function)[0]))
-            at = outer
+        chain = chains.get((row.context, row.function))
+        if chain is None:
+            calls: list[Call] = []
+            at = row
+            while 0 < at.context <= len(rows) and len(calls) < MOST_CALLS:
+                outer = rows[at.context - 1]
+                if not 0 < outer.line <= LAST_LINE:
+                    break
+                calls.append(Call(files[outer.file], outer.line, name(at.function)))
+                at = outer
+            chain = chains[row.context, row.function] = tuple(calls)
+            covered += len(calls)
         following = rows[place + 1].offset if place + 1 < len(rows) else row.offset + 16
         covered += max(following - row.offset, 0) // 16
-        if covered > MOST_ROWS:
-            raise ValueError("a line of more code than there is")
+        if covered > MOST_STEPS or room < 0:
+            raise ValueError("more code or names than there is")
         for offset in range(row.offset, max(following, row.offset + 16), 16):
-            yield offset, tuple(chain)
+            yield offset, chain
 
 
-def _string(data: bytes, position: int) -> tuple[str, int]:
-    end = data.index(0, position)
+def _string(data: bytes, position: int, longest: int | None = None) -> tuple[str, int]:
+    end = data.index(0, position, None if longest is None else position + longest)
     return data[position:end].decode("utf-8", "replace"), end + 1
 
 

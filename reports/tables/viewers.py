@@ -5,7 +5,7 @@ Both viewers read a file on the reader's own machine; nothing is sent anywhere.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -109,8 +109,9 @@ def _flame(name: str, kernel: KernelAnalysis, frames: dict[Frame, int]) -> Flame
     stacks: dict[tuple[int, ...], int] = {}
     # Lines in their order in the file, so that the flame graph over "time" reads as the source does.
     calls = view.inlined
+    texts = {path: text.split("\n") for path, text in view.files.items()}
     for item in sorted(view.sass, key=lambda item: (item.file or "", item.line or 0, item.address)):
-        places = list(_places(view, kernel.profile.function_name, item, calls[item.index]))
+        places = list(_places(texts, kernel.profile.function_name, item, calls[item.index]))
         places.append(Frame(f"{item.offset:04x} {item.sass.strip()}".rstrip(), item.file, item.line))
         around = tuple(frames.setdefault(place, len(frames)) for place in places)
         for reason, samples in item.counters.stalls.items() or (("sampled", item.counters.samples or 0),):
@@ -120,7 +121,9 @@ def _flame(name: str, kernel: KernelAnalysis, frames: dict[Frame, int]) -> Flame
     return Flame(name, sum(stacks.values()), tuple(stacks), tuple(stacks.values()))
 
 
-def _places(view: SourceView, kernel: str, item: SassLine, calls: Sequence[Call]) -> Iterator[Frame]:
+def _places(
+    texts: Mapping[str, Sequence[str]], kernel: str, item: SassLine, calls: Sequence[Call]
+) -> Iterator[Frame]:
     """File, function and line of an instruction; where calls were inlined, from the kernel's own line inwards."""
     if item.file is None or item.line is None:
         yield Frame(NO_LINE)
@@ -131,17 +134,18 @@ def _places(view: SourceView, kernel: str, item: SassLine, calls: Sequence[Call]
     yield Frame(base_name(lines[-1][0]), lines[-1][0])
     for (file, line), function in zip(reversed(lines), reversed(functions), strict=True):
         yield Frame(function, file)
-        yield Frame(f"{base_name(file)}:{line} {_line_of(view, file, line)}".rstrip(), file, line)
+        yield Frame(f"{base_name(file)}:{line} {_line_of(texts, file, line)}".rstrip(), file, line)
 
 
-def _line_of(view: SourceView, file: str, line: int) -> str:
-    lines = view.files.get(file, "").split("\n")
-    return lines[line - 1].strip() if line <= len(lines) else ""
+def _line_of(texts: Mapping[str, Sequence[str]], file: str, line: int) -> str:
+    lines = texts.get(file, ())
+    return lines[line - 1].strip() if 0 < line <= len(lines) else ""
 
 
 _BEGIN, _END, _COUNT = TrackEvent.TYPE_SLICE_BEGIN, TrackEvent.TYPE_SLICE_END, TrackEvent.TYPE_COUNTER
 _SEQUENCE = 1  # all packets are of one writer
 
+LONGEST = 1e13  # nanoseconds of a launch: three hours; the times of a million add up within 64 bits
 COUNTERS = {"Compute (SM)": "sm_percent", "Memory": "memory_percent"}
 
 
@@ -161,7 +165,7 @@ def write_perfetto(session: Session, target: Path) -> int:
     timed = {
         position: time
         for position, kernel in enumerate(session.kernels)
-        if (time := kernel.profile.number(metrics.DURATION))
+        if 0 < (time := kernel.profile.number(metrics.DURATION) or 0) < LONGEST
     }
     if not timed:
         raise UsageError(

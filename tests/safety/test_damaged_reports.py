@@ -16,7 +16,7 @@ import pytest
 from mutants import CHANGES, mutants
 from recorded_data import ROOT
 from reports_in_bytes import blocks, content_of, fields_of, length_prefixed, varint
-from scale import few, inputs
+from scale import CAMPAIGN, few, inputs
 
 from gemmprof.analysis.reading.frame import open_frame
 from gemmprof.analysis.session import load_session
@@ -50,7 +50,8 @@ def test_damaged_reports_are_read_or_refused(
     try:
         for number, (kind, data) in enumerate(mutants(content, COUNTS[name], SEED)):
             path.write_bytes(data)
-            answer, peak = victim.run(str(path), str(good), str(tmp_path), commands)
+            chosen = commands if CAMPAIGN else commands[number % 2 :: 2]
+            answer, peak = victim.run(str(path), str(good), str(tmp_path), chosen)
             for command, code, problem, seconds in answer:
                 where = f"{name} {number} {kind} {command}"
                 assert not problem, f"{where}: {problem}"
