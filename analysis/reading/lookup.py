@@ -106,7 +106,8 @@ class Lookup:
             ReportError: if the code is damaged or missing.
         """
         profile, reference = result.profile, result.source_reference
-        if workload.kind != "kernel" or not reference:
+        # Recorded with --import-sass no, launches of a graph name code that is in no such report.
+        if workload.kind != "kernel" or not reference or not self.frame.sources:
             return Source()
         module = self._module(workload.process, reference, profile)
         base, pcs = addresses(profile, module)
@@ -146,7 +147,7 @@ class Lookup:
         Raises:
             ReportError: if the code is damaged.
         """
-        if not reference:
+        if not reference or not self.frame.sources:
             return ""
         return self._module(workload.process, reference, profile).function_digests.get(
             profile.mangled_name, ""
