@@ -8,6 +8,11 @@
 //    and not 128 x 256. While one warpgroup adds, the other keeps the tensor cores busy.
 // 3. wgmma reads 8-bit operands with K along their rows only. A row-major and B stored transposed, as torch._scaled_mm
 //    wants them, are taken as they are; other orders are copied first (fp8_operands.cuh).
+// 4. Few tiles: the blocks of a cluster share one, and where A has few rows, B takes its place (fp8_shared.cuh).
+#include <algorithm>
+#include <atomic>
+
+#include "fp8_shared.cuh"
 #include "fp8_tiles.cuh"
 
 static_assert(BM == 128, "BM must be 128: two consumer warpgroups multiply 64 rows each");
@@ -118,32 +123,88 @@ __global__ void __launch_bounds__(THREADS, 1)
     {"bfloat16, " name, gemmprof::address(fp8gemm_promoted<__nv_bfloat16, TILE>), THREADS, TILE::shared_bytes}, {      \
         "float16, " name, gemmprof::address(fp8gemm_promoted<__half, TILE>), THREADS, TILE::shared_bytes               \
     }
-const gemmprof::KernelFacts kernels[] = {GEMMPROF_BOTH(Wide, "wide"), GEMMPROF_BOTH(Square, "128 columns"),
-                                         GEMMPROF_BOTH(Narrow, "64 columns")};
-
-// Columns of each tile, and the time that one takes relative to the others on an H200.
-struct Cost {
-    int columns, time;
-};
-constexpr Cost costs[] = {{Wide::bn, 7}, {Square::bn, 5}, {Narrow::bn, 3}};
-
-// The tile that ends first: rounds of one tile for each SM, times what a tile takes.
-int choose_tile(const gemmprof::Gemm& g, int sms) {
-    int best = 0;
-    std::int64_t least = 0;
-    for (int tile = 0; tile < 3; ++tile) {
-        const std::int64_t count =
-            std::int64_t(gemmprof::ceil_div(g.m, BM)) * gemmprof::ceil_div(g.n, costs[tile].columns);
-        const std::int64_t time = (count + sms - 1) / sms * costs[tile].time;
-        if (tile == 0 || time < least) best = tile, least = time;
+#define GEMMPROF_SHARED_BOTH(TILE, name)                                                                               \
+    {"bfloat16, shared, " name, gemmprof::address(fp8gemm_shared<__nv_bfloat16, TILE>), THREADS, TILE::needed_bytes}, {\
+        "float16, shared, " name, gemmprof::address(fp8gemm_shared<__half, TILE>), THREADS, TILE::needed_bytes         \
     }
+const gemmprof::KernelFacts kernels[] = {GEMMPROF_BOTH(Wide, "wide"),
+                                         GEMMPROF_BOTH(Square, "128 columns"),
+                                         GEMMPROF_BOTH(Narrow, "64 columns"),
+                                         GEMMPROF_SHARED_BOTH(Square, "128 columns"),
+                                         GEMMPROF_SHARED_BOTH(Narrow, "64 columns"),
+                                         GEMMPROF_SHARED_BOTH(Slim, "32 columns")};
+
+// Columns of the tiles in the order of the kernels: three that blocks compute one after the other, then three whose
+// blocks share K.
+constexpr int columns_of[] = {Wide::bn, Square::bn, Narrow::bn, Square::bn, Narrow::bn, Slim::bn};
+constexpr int TILES = 6, FIRST_SHARED = 3;
+
+struct Choice {
+    int tile = 0;
+    int parts = 1;         // blocks that share a tile
+    bool swapped = false;  // of C's transpose
+};
+
+// How many clusters of this size the device holds at a time, asked once.
+int places_of(int device, int sms, int cluster) {
+    static std::atomic<int> known[gemmprof::MAX_DEVICES][MAX_CLUSTER + 1];
+    if (cluster == 1) return sms;
+    const gemmprof::KernelFacts& kernel = kernels[2 * FIRST_SHARED];
+    if (device >= gemmprof::MAX_DEVICES) return gemmprof::cluster_places(kernel, cluster, sms);
+    std::atomic<int>& places = known[device][cluster];
+    if (places == 0) places = gemmprof::cluster_places(kernel, cluster, sms);
+    return places;
+}
+
+// Microseconds. A step of a tile is bound by shared memory, 128 bytes a cycle: the copy engine writes both operands, and
+// each of two warpgroups reads 64 rows of A and all of B.
+double expected_time(const gemmprof::Gemm& g, const Choice& choice, int places) {
+    constexpr double LAUNCH = 5.9, CYCLES = 1900.0, BANDWIDTH = 3.6e6, EXCHANGE = 0.95, EXCHANGE_PER_BLOCK = 0.47;
+    const int columns = columns_of[choice.tile], m = choice.swapped ? g.n : g.m, n = choice.swapped ? g.m : g.n;
+    const std::int64_t count = std::int64_t(gemmprof::ceil_div(m, BM)) * gemmprof::ceil_div(n, columns);
+    const double rounds = double((count + places - 1) / places);
+    const double step = (2.0 * BM + 3.0 * columns) * BK / 128.0 / CYCLES;
+    const int steps = gemmprof::ceil_div(gemmprof::ceil_div(g.k, BK), choice.parts);
+    const double bytes = double(g.k) * (double(g.m) + g.n) + 2.0 * g.m * g.n;
+    const double time = LAUNCH + std::max(rounds * steps * step, bytes / BANDWIDTH);
+    return choice.tile < FIRST_SHARED ? time : time + EXCHANGE + EXCHANGE_PER_BLOCK * choice.parts;
+}
+
+// The choice with the shortest expected time.
+Choice choose(const gemmprof::Gemm& g, int device, int sms) {
+    Choice best;
+    double least = expected_time(g, best, sms);
+    const int most = std::min(MAX_CLUSTER, gemmprof::ceil_div(g.k, BK));
+    for (int tile = 1; tile < TILES; ++tile)
+        for (int parts = 1; parts <= (tile < FIRST_SHARED ? 1 : most); ++parts)
+            for (const bool swapped : {false, true}) {
+                if (swapped && tile < FIRST_SHARED) continue;
+                const Choice choice = {tile, parts, swapped};
+                const double time = expected_time(g, choice, places_of(device, sms, parts));
+                if (time < least) least = time, best = choice;
+            }
     return best;
+}
+
+cudaError_t launch_shared(const gemmprof::Gemm& g, const Choice& choice, cudaStream_t stream) {
+    const int columns = columns_of[choice.tile], m = choice.swapped ? g.n : g.m, n = choice.swapped ? g.m : g.n;
+    CUtensorMap maps[2] = {};
+    CUtensorMap &map_a = maps[choice.swapped], &map_b = maps[!choice.swapped];
+    if (cudaError_t error = gemmprof::describe(map_a, g.a, g.m, g.k, g.lda, BK, choice.swapped ? columns : BM, 1))
+        return error;
+    if (cudaError_t error = gemmprof::describe(map_b, g.b, g.n, g.k, g.ldb, BK, choice.swapped ? BM : columns, 1))
+        return error;
+    const int rows = gemmprof::ceil_div(m, BM);
+    const unsigned blocks = unsigned(rows * gemmprof::ceil_div(n, columns) * choice.parts);
+    const bool half = g.c_dtype == gemmprof::Dtype::kFloat16;
+    return gemmprof::launch_kernel(kernels[2 * choice.tile + half], blocks, unsigned(choice.parts), stream, maps[0],
+                                   maps[1], rows, g.k, choice.swapped, gemmprof::output_of(g));
 }
 
 cudaError_t launch_ordered(const gemmprof::Gemm& g, int tile, int sms, cudaStream_t stream) {
     const bool bulk = g.c_dtype != gemmprof::Dtype::kFloat32 && g.beta == 0.0f && (g.ldc | g.n) % 8 == 0 &&
                       reinterpret_cast<std::uintptr_t>(g.c) % 16 == 0;
-    const int bn = costs[tile].columns;
+    const int bn = columns_of[tile];
     CUtensorMap maps[3] = {};
     if (cudaError_t error = gemmprof::describe(maps[0], g.a, g.m, g.k, g.lda, BK, BM, 1)) return error;
     if (cudaError_t error = gemmprof::describe(maps[1], g.b, g.n, g.k, g.ldb, BK, bn, 1)) return error;
@@ -160,7 +221,8 @@ cudaError_t launch(const gemmprof::Gemm& gemm, cudaStream_t stream) {
     return gemmprof::run_fp8(gemm, stream, [](const gemmprof::Gemm& g, int device, cudaStream_t on) {
         int sms = 0;
         if (cudaError_t error = cudaDeviceGetAttribute(&sms, cudaDevAttrMultiProcessorCount, device)) return error;
-        return launch_ordered(g, choose_tile(g, sms), sms, on);
+        const Choice choice = choose(g, device, sms);
+        return choice.tile < FIRST_SHARED ? launch_ordered(g, choice.tile, sms, on) : launch_shared(g, choice, on);
     });
 }
 

@@ -51,8 +51,8 @@ __global__ void __launch_bounds__(THREADS, 1)
     using A = OperandTile<TILE::bm, !A_TRANSPOSED>;
     using B = OperandTile<TILE::bn, B_TRANSPOSED, TILE::pair>;
     constexpr int ST = TILE::stages, PAIR = TILE::pair, STAGE_BYTES = A::bytes + B::bytes;
-    // Who releases a stage: in each block of the pair, both consumers or the one whose tile it is.
-    constexpr int RELEASES = PAIR * (TILE::in_turn ? 1 : CONSUMERS);
+    // Who releases a stage: in each block of the pair, both consumers or the one whose tile or step it is.
+    constexpr int RELEASES = PAIR * (TILE::in_turn || TILE::alternate ? 1 : CONSUMERS);
     extern __shared__ unsigned char shared[];
     const unsigned tiles = (ptx::shared_address(shared) + SWIZZLE_ATOM - 1) / SWIZZLE_ATOM * SWIZZLE_ATOM;
     const unsigned staging = tiles + ST * TILE::stage_bytes;
@@ -73,9 +73,9 @@ __global__ void __launch_bounds__(THREADS, 1)
     };
     const auto copy_b = [&](unsigned tile, int col, int k, unsigned barrier) {
         if (schedule.b_once)
-            B::copy(tile, &map_b, col, k, barrier, pair_rank, 3u << part * PAIR, ptx::read_once_policy());
+            B::copy(tile, &map_b, col, k, barrier, pair_rank, ((1u << PAIR) - 1) << part * PAIR, ptx::read_once_policy());
         else
-            B::copy(tile, &map_b, col, k, barrier, pair_rank, 3u << part * PAIR);
+            B::copy(tile, &map_b, col, k, barrier, pair_rank, ((1u << PAIR) - 1) << part * PAIR);
     };
     // The first stages are on their way before the blocks have met; of a pair that is A, one stage, because B has to
     // wait for the partner.
@@ -175,12 +175,40 @@ __global__ void __launch_bounds__(THREADS, 1)
                 }
             }
             float sums[TILE::halves][TILE::wn / 2];
+            if constexpr (TILE::alternate) {
+                float all[1][TILE::bn / 2];
+                int before = -1;  // the stage that this consumer has read last
+                const auto advance = [&] {
+                    if (++stage == ST) stage = 0, parity ^= 1;
+                };
+                if (group == 1) advance();
+                for (int step = group; step < steps; step += CONSUMERS) {
+                    ptx::barrier_wait(full + 8 * stage, parity);
+                    const unsigned a_tile = tiles + stage * STAGE_BYTES;
+                    issue_step<T, A, B>(all, a_tile, a_tile + A::bytes, 0, 0, before >= 0);
+                    ptx::wgmma_wait<1>();
+                    ptx::pin(all[0]);
+                    if (before >= 0) release(before);
+                    before = stage;
+                    advance();
+                    if (step + 1 < steps) advance();
+                }
+                ptx::wgmma_wait<0>();
+                ptx::pin(all[0]);
+                if (before >= 0) {
+                    release(before);
+                } else {
+#pragma unroll
+                    for (float& sum : all[0]) sum = 0.0f;  // the only step is the other's
+                }
+                add_halves<TILE>(sums[0], all[0], ring, group);
+            }
             if constexpr (TILE::in_turn) ptx::named_barrier_sync(1 + group, CONSUMERS * 128);
             int step = 0;
-            do {  // a piece has at least one step
+            if constexpr (!TILE::alternate) do {  // a piece has at least one step
                 ptx::barrier_wait(full + 8 * stage, parity);
                 const unsigned a_tile = tiles + stage * STAGE_BYTES, b_tile = a_tile + A::bytes;
-                issue_step<T, TILE, A, B>(sums, a_tile, b_tile, group_row, group_col, step > 0);
+                issue_step<T, A, B>(sums, a_tile, b_tile, group_row, group_col, step > 0);
                 if constexpr (TILE::kept) {
                     if (kept_row >= 0) {
 #pragma unroll
@@ -205,10 +233,12 @@ __global__ void __launch_bounds__(THREADS, 1)
             some = pieces.next(schedule);
             next_steps = __shfl_sync(~0u, pieces.last - pieces.first, 0);
             if (TILE::kept && some) ptx::barrier_wait(full + 8 * stage, parity);
-            ptx::wgmma_wait<0>();
+            if constexpr (!TILE::alternate) {
+                ptx::wgmma_wait<0>();
 #pragma unroll
-            for (int half = 0; half < TILE::halves; ++half) ptx::pin(sums[half]);
-            release(stage == 0 ? ST - 1 : stage - 1);
+                for (int half = 0; half < TILE::halves; ++half) ptx::pin(sums[half]);
+                release(stage == 0 ? ST - 1 : stage - 1);
+            }
 
             const int row = (tile_row * PAIR + pair_rank) * TILE::bm + group_row;
             const int col = tile_col * TILE::bn + group_col;

@@ -117,6 +117,11 @@ __device__ __forceinline__ void cluster_meet() {
     asm volatile("barrier.cluster.arrive.relaxed.aligned;\nbarrier.cluster.wait.aligned;" ::: "memory");
 }
 
+// The same, and what they have written to shared memory can be read by all.
+__device__ __forceinline__ void cluster_sync() {
+    asm volatile("barrier.cluster.arrive.release.aligned;\nbarrier.cluster.wait.acquire.aligned;" ::: "memory");
+}
+
 // The address of the same place in the shared memory of another block of the cluster.
 __device__ __forceinline__ unsigned address_at(unsigned address, unsigned rank) {
     unsigned remote;
@@ -138,6 +143,27 @@ __device__ __forceinline__ float4 load_shared(unsigned address) {
                  : "r"(address)
                  : "memory");
     return v;
+}
+
+// From the shared memory of any block of the cluster.
+__device__ __forceinline__ float4 load_shared_of(unsigned address) {
+    float4 v;
+    asm volatile("ld.shared::cluster.v4.f32 {%0, %1, %2, %3}, [%4];"
+                 : "=f"(v.x), "=f"(v.y), "=f"(v.z), "=f"(v.w)
+                 : "r"(address)
+                 : "memory");
+    return v;
+}
+
+__device__ __forceinline__ float load_float_of(unsigned address) {
+    float v;
+    asm volatile("ld.shared::cluster.f32 %0, [%1];" : "=f"(v) : "r"(address) : "memory");
+    return v;
+}
+
+__device__ __forceinline__ void store_shared(unsigned address, float4 v) {
+    asm volatile("st.shared.v4.f32 [%0], {%1, %2, %3, %4};" ::"r"(address), "f"(v.x), "f"(v.y), "f"(v.z), "f"(v.w)
+                 : "memory");
 }
 
 // A word in global memory that says that everything written before it can be read, and the reader's side.
@@ -202,7 +228,16 @@ __device__ __forceinline__ std::uint64_t read_once_policy() {
     return policy;
 }
 
-// The same two copies with a policy for L2.
+// 16 bytes with a policy for L2, past the first-level cache.
+__device__ __forceinline__ uint4 load_once(const void* from, std::uint64_t policy) {
+    uint4 v;
+    asm volatile("ld.global.nc.L1::no_allocate.L2::cache_hint.v4.u32 {%0, %1, %2, %3}, [%4], %5;"
+                 : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w)
+                 : "l"(from), "l"(policy));
+    return v;
+}
+
+// The two copies above with a policy for L2.
 __device__ __forceinline__ void copy_box(unsigned to, const CUtensorMap* map, int x, int y, unsigned barrier,
                                          std::uint64_t policy) {
     asm volatile(

@@ -32,12 +32,14 @@
 //   fastest_kernel.cuh    the main loop (2, 3), and how a cluster adds up (4)
 //   fastest_teams.cuh     how teams, and blocks that share a tile without a cluster, add up (5)
 //   fastest_epilogue.cuh  from sums to C
+//   fastest_few.cuh       few rows or columns, without tiles
 //   fastest_schedule.cuh  the choice of tile and of who shares it, on the host (4, 5, 6)
 //   fastest_operands.cuh  what the copy engine asks of A and B, on the host
 #include <cuda.h>
 
 #include <utility>
 
+#include "fastest_few.cuh"
 #include "fastest_kernel.cuh"
 #include "fastest_operands.cuh"
 #include "fastest_schedule.cuh"
@@ -72,6 +74,7 @@ const gemmprof::Kernel kernels[] = {
     kernel_of<Large, true, 4>("16-byte copies"),
     kernel_of<Large, true, 1>("4-byte copies"),
     {"alignment of an operand", as_kernel(&align_rows), ALIGN_THREADS, 8, 256, 0},
+    {"one row", as_kernel(few::few_rows<1, 4>), few::THREADS, 1, few::BLOCK_COLUMNS, 0},
 };
 
 // Launches the kernel of a schedule; without tensor maps, the large tile's for GPUs before Hopper.
@@ -157,6 +160,9 @@ cudaError_t launch(const gemmprof::Gemm& gemm, cudaStream_t stream) {
           std::pair{&gpu.shared_limit, cudaDevAttrMaxSharedMemoryPerBlockOptin}})
         if (cudaError_t error = cudaDeviceGetAttribute(value, attribute, gpu.device)) return error;
     gpu.tensor_copies = 100 * major >= TENSOR_COPIES_FROM;
+    if (gpu.tensor_copies)
+        if (const few::Division few = few::divide(gemm, gpu.sms); few.variant != nullptr)
+            return few::launch(gemm, few, stream);
 
     gemmprof::Gemm operands = gemm;
     float *a_copy = nullptr, *b_copy = nullptr;

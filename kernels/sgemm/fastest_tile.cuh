@@ -9,7 +9,7 @@
 constexpr int SWIZZLE_ATOM = 1024;  // the 128-byte swizzle repeats every 8 rows, counted from an aligned address
 constexpr int GROUP_ROWS = 16;      // tile rows walked together, so that blocks at work share operands in L2
 constexpr int MAX_SPLITS = 8;       // the largest cluster that every Hopper GPU accepts
-constexpr int MAX_PARTS = 32;       // the most blocks that share a tile without a cluster
+constexpr int MAX_PARTS = 128;      // the most blocks that share a tile without a cluster: a thread waits for each
 constexpr std::size_t MOST_PART_BYTES = 64 << 20;  // of sums that they leave for each other
 
 static_assert(BK == 32, "BK must be 32: a row of the A tile is one 128-byte swizzle span");

@@ -1,0 +1,112 @@
+// Few tiles of 8-bit operands: the blocks of a cluster share a tile, each sums a part of K.
+//
+// Where A has few rows, B takes its place: a tile is then 128 columns of C and BN of its rows, so that little is
+// multiplied in vain and B, the larger operand, is read once. The parts are added through distributed shared memory in
+// the order of the blocks: the same result every time.
+#pragma once
+
+#include "../include/clusters.cuh"
+#include "fp8_tiles.cuh"
+
+namespace GEMMPROF_STAGE {
+
+struct Slim : Tile<32, 10> {};
+
+constexpr int MAX_CLUSTER = 8;  // the largest that every Hopper GPU accepts
+
+// `rows`: tiles below each other, of C or, where it is swapped, of its transpose.
+template <class T, class TILE>
+__global__ void __launch_bounds__(THREADS, 1)
+    fp8gemm_shared(const __grid_constant__ CUtensorMap map_a, const __grid_constant__ CUtensorMap map_b, int rows,
+                   int K, bool swapped, gemmprof::Output out) {
+    constexpr int ST = TILE::stages, COLUMNS = TILE::bn;
+    static_assert((BM * (COLUMNS + 4) + COLUMNS * 4) * 4 <= ST * TILE::stage_bytes, "the sums must fit the tiles' memory");
+    extern __shared__ unsigned char shared[];
+    const unsigned tiles = (ptx::shared_address(shared) + SWIZZLE_ATOM - 1) / SWIZZLE_ATOM * SWIZZLE_ATOM;
+    const unsigned full = tiles + ST * TILE::stage_bytes, empty = full + 8 * ST;
+    float* const sums_here = reinterpret_cast<float*>(shared + (tiles - ptx::shared_address(shared)));
+
+    const int parts = int(ptx::cluster_size()), part = int(ptx::cluster_rank());
+    const int index = int(blockIdx.x) / parts, tile_row = index % rows, tile_col = index / rows;
+    const int all = gemmprof::ceil_div(K, BK), first = int(std::int64_t(all) * part / parts);
+    const int steps = __shfl_sync(~0u, int(std::int64_t(all) * (part + 1) / parts) - first, 0);
+    const int group = __shfl_sync(~0u, int(threadIdx.x) / 128, 0);
+    // Sums lie as C does: `line` columns side by side.
+    const int line = swapped ? BM + 4 : COLUMNS + 4;
+
+    if (threadIdx.x == CONSUMERS * 128) {
+        ptx::prefetch_map(&map_a);
+        ptx::prefetch_map(&map_b);
+        for (int stage = 0; stage < ST; ++stage) {
+            ptx::barrier_init(full + 8 * stage, 1);
+            ptx::barrier_init(empty + 8 * stage, CONSUMERS);
+        }
+        ptx::barrier_init_fence();
+    }
+    __syncwarp();
+    __syncthreads();
+
+    int stage = 0, parity = 0;
+    const auto advance = [&] {
+        if (++stage == ST) stage = 0, parity ^= 1;
+    };
+    if (group == CONSUMERS) {
+        ptx::give_registers<40>();
+        if (threadIdx.x == CONSUMERS * 128) {
+            for (int step = first; step < first + steps; ++step, advance()) {
+                ptx::barrier_wait(empty + 8 * stage, parity ^ 1);
+                const unsigned tile = tiles + stage * TILE::stage_bytes, barrier = full + 8 * stage;
+                ptx::barrier_expect(barrier, TILE::stage_bytes);
+                ptx::copy_box(tile, &map_a, step * BK, tile_row * BM, barrier);
+                ptx::copy_box(tile + TILE::a_bytes, &map_b, step * BK, tile_col * COLUMNS, barrier);
+            }
+        }
+        __syncwarp();
+    } else {
+        ptx::take_registers<232>();
+        const int thread = threadIdx.x % 128;
+        float sums[COLUMNS / 2], now[COLUMNS / 2];
+#pragma unroll
+        for (int i = 0; i < COLUMNS / 2; ++i) sums[i] = 0.0f;
+        for (int step = 0; step < steps; ++step, advance()) {
+            ptx::barrier_wait(full + 8 * stage, parity);
+            const unsigned a = tiles + stage * TILE::stage_bytes, b = a + TILE::a_bytes;
+            ptx::pin(now);
+            ptx::wgmma_fence();
+            multiply_step(now, a + group * 64 * BK, b);
+            ptx::wgmma_commit();
+            ptx::wgmma_wait<0>();
+            ptx::pin(now);
+            if (thread == 0) ptx::barrier_arrive(empty + 8 * stage);
+#pragma unroll
+            for (int i = 0; i < COLUMNS / 2; ++i) sums[i] += now[i];
+        }
+        ptx::named_barrier_sync(1, CONSUMERS * 128);  // both have read the last tiles, whose memory the sums now take
+        const int row = group * 64 + thread / 32 * 16 + thread % 32 / 4, col = thread % 4 * 2;
+#pragma unroll
+        for (int i = 0; i < COLUMNS / 2; ++i) {
+            const int r = row + i / 2 % 2 * 8, c = col + i / 4 * 8 + i % 2;
+            sums_here[swapped ? c * line + r : r * line + c] = sums[i];
+        }
+    }
+    ptx::cluster_sync();
+
+    const int high = swapped ? COLUMNS : BM, wide = swapped ? BM : COLUMNS;
+    const int first_row = swapped ? tile_col * COLUMNS : tile_row * BM;
+    const int first_col = swapped ? tile_row * BM : tile_col * COLUMNS;
+    const int quads = min(high, out.m - first_row) * (wide / 4);
+    for (int quad = part * THREADS + int(threadIdx.x); quad < quads; quad += parts * THREADS) {
+        const int row = quad / (wide / 4), col = quad % (wide / 4) * 4;
+        const unsigned at = tiles + (row * line + col) * 4;
+        float4 sum = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
+        for (int other = 0; other < parts; ++other) {
+            const float4 theirs = ptx::load_shared_of(ptx::address_at(at, unsigned(other)));
+            sum.x += theirs.x, sum.y += theirs.y, sum.z += theirs.z, sum.w += theirs.w;
+        }
+        gemmprof::store_pair<T>(out, first_row + row, first_col + col, sum.x, sum.y);
+        gemmprof::store_pair<T>(out, first_row + row, first_col + col + 2, sum.z, sum.w);
+    }
+    ptx::cluster_sync();  // no block leaves while another reads its sums
+}
+
+}  // namespace GEMMPROF_STAGE

@@ -1,0 +1,266 @@
+// Stage 13: few rows of A, or few columns of B, as fast as the larger operand comes from memory.
+//
+// Tiles would multiply mostly nothing there. Warps load the larger operand straight into registers, two steps ahead, and
+// share K, with those of the other blocks of a cluster. Their sums are added in one order: the same result every time.
+// WIDTH: floats that move as one access, 4 where rows begin at multiples of 16 bytes and end there, else 1.
+#pragma once
+
+#include <algorithm>
+
+#include "fastest_ptx.cuh"
+#include "fastest_tile.cuh"
+#include "gemm.cuh"
+
+namespace GEMMPROF_STAGE {
+
+namespace few {
+
+constexpr int WARPS = 8, THREADS = WARPS * 32;
+constexpr int MOST_ROWS = 8, MOST_COLUMNS = 4;
+constexpr int BLOCK_COLUMNS = 128;   // that a block computes where A has few rows
+constexpr int BLOCK_ROWS = 4;        // that it computes where B has few columns
+
+struct Problem {
+    const float *a, *b;
+    std::int64_t lda, ldb;
+    float* c;
+    std::int64_t ldc;
+    int m, n, k;
+    float alpha, beta;
+};
+
+// Four floats that nobody reads again, `distance` apart if they do not move as one; 0 for those beyond `count`.
+template <int WIDTH>
+__device__ __forceinline__ float4 load_four(const float* from, int count) {
+    float4 v = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
+    if constexpr (WIDTH == 4) {
+        if (count > 0) v = __ldcs(reinterpret_cast<const float4*>(from));
+    } else {
+        if (count > 0) v.x = __ldcs(from);
+        if (count > 32) v.y = __ldcs(from + 32);
+        if (count > 64) v.z = __ldcs(from + 64);
+        if (count > 96) v.w = __ldcs(from + 96);
+    }
+    return v;
+}
+
+// Four neighbours that others read, too; 0 for those beyond `count`.
+template <int WIDTH>
+__device__ __forceinline__ float4 load_along(const float* from, int count) {
+    if (WIDTH == 4 && count >= 4) return __ldg(reinterpret_cast<const float4*>(from));
+    return make_float4(count > 0 ? __ldg(from) : 0.0f, count > 1 ? __ldg(from + 1) : 0.0f,
+                       count > 2 ? __ldg(from + 2) : 0.0f, count > 3 ? __ldg(from + 3) : 0.0f);
+}
+
+__device__ __forceinline__ float element(const float4& v, int i) {
+    return i == 0 ? v.x : i == 1 ? v.y : i == 2 ? v.z : v.w;
+}
+
+// Walks this warp's steps, `load`ing two ahead of `multiply`.
+template <class Fragments, class Load, class Multiply>
+__device__ __forceinline__ void walk(int steps, int parts, int part, const Load& load, const Multiply& multiply) {
+    const int stride = parts * WARPS;
+    int step = part * WARPS + int(threadIdx.x) / 32;
+    Fragments ahead[2];
+    if (step < steps) load(ahead[0], step);
+    if (step + stride < steps) load(ahead[1], step + stride);
+    while (step < steps) {
+#pragma unroll
+        for (int i = 0; i < 2; ++i, step += stride) {
+            if (step >= steps) break;
+            multiply(ahead[i], step);
+            if (step + 2 * stride < steps) load(ahead[i], step + 2 * stride);
+        }
+    }
+}
+
+// Adds up `count` sums of each warp, and of each block of the cluster; `store(i, sum)` is called once for each.
+template <class Store>
+__device__ __forceinline__ void add_up(float* partial, int count, int parts, int part, const Store& store) {
+    __syncthreads();
+    for (int i = threadIdx.x; i < count; i += THREADS) {
+        float sum = 0.0f;
+#pragma unroll
+        for (int warp = 0; warp < WARPS; ++warp) sum += partial[warp * count + i];
+        if (parts == 1)
+            store(i, sum);
+        else
+            partial[i] = sum;
+    }
+    if (parts == 1) return;
+    gemmprof::ptx::cluster_sync();
+    for (int i = part * THREADS + int(threadIdx.x); i < count; i += parts * THREADS) {
+        float sum = 0.0f;
+        for (int other = 0; other < parts; ++other)
+            sum += gemmprof::ptx::load_float_of(
+                gemmprof::ptx::address_at(shared_address(partial + i), unsigned(other)));
+        store(i, sum);
+    }
+    gemmprof::ptx::cluster_sync();  // no block leaves while another reads its sums
+}
+
+// A has at most ROWS rows; a step is DEPTH of K.
+template <int ROWS, int WIDTH>
+__global__ void __launch_bounds__(THREADS, ROWS <= 4 ? 2 : 1) few_rows(Problem p) {
+#if __CUDA_ARCH__ >= TENSOR_COPIES_FROM  // never launched before
+    constexpr int DEPTH = 8, COUNT = ROWS * BLOCK_COLUMNS;
+    __shared__ float partial[WARPS * COUNT];
+    const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+    const int parts = int(gemmprof::ptx::cluster_size()), part = int(gemmprof::ptx::cluster_rank());
+    const int first_column = int(blockIdx.x) / parts * BLOCK_COLUMNS;
+    const int column = first_column + lane * WIDTH, inside = p.n - column;
+
+    struct Fragments {
+        float4 b[DEPTH];
+    };
+    const auto load = [&](Fragments& to, int step) {
+#pragma unroll
+        for (int i = 0; i < DEPTH; ++i) {
+            const int k = step * DEPTH + i;
+            to.b[i] = load_four<WIDTH>(p.b + k * p.ldb + column, k < p.k ? inside : 0);
+        }
+    };
+    float sums[ROWS][4] = {};
+    const auto multiply = [&](const Fragments& f, int step) {
+#pragma unroll
+        for (int i = 0; i < DEPTH; i += 4) {
+            const int k = step * DEPTH + i;
+            const float* from = p.a + k;
+#pragma unroll
+            for (int row = 0; row < ROWS; ++row) {
+                const float4 a = load_along<WIDTH>(from, p.k - k);
+                if (row + 1 < p.m) from += p.lda;
+#pragma unroll
+                for (int j = 0; j < 4; ++j) {
+                    sums[row][j] += a.x * element(f.b[i], j), sums[row][j] += a.y * element(f.b[i + 1], j);
+                    sums[row][j] += a.z * element(f.b[i + 2], j), sums[row][j] += a.w * element(f.b[i + 3], j);
+                }
+            }
+        }
+    };
+    walk<Fragments>(gemmprof::ceil_div(p.k, DEPTH), parts, part, load, multiply);
+#pragma unroll
+    for (int row = 0; row < ROWS; ++row)
+#pragma unroll
+        for (int j = 0; j < 4; ++j)
+            partial[warp * COUNT + row * BLOCK_COLUMNS + (WIDTH == 4 ? lane * 4 + j : lane + 32 * j)] = sums[row][j];
+    add_up(partial, COUNT, parts, part, [&](int i, float sum) {
+        const int row = i / BLOCK_COLUMNS, col = first_column + i % BLOCK_COLUMNS;
+        if (row < p.m && col < p.n) gemmprof::store(p.c + row * p.ldc + col, sum, p.alpha, p.beta);
+    });
+#endif
+}
+
+// B has at most COLUMNS columns; a step is DEPTH x 128 of K.
+template <int COLUMNS, int WIDTH>
+__global__ void __launch_bounds__(THREADS, 2) few_columns(Problem p) {
+#if __CUDA_ARCH__ >= TENSOR_COPIES_FROM
+    constexpr int DEPTH = 2, COUNT = BLOCK_ROWS * COLUMNS, APART = WIDTH == 4 ? 1 : 32;
+    __shared__ float partial[WARPS * COUNT];
+    const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+    const int parts = int(gemmprof::ptx::cluster_size()), part = int(gemmprof::ptx::cluster_rank());
+    const int first_row = int(blockIdx.x) / parts * BLOCK_ROWS;
+
+    struct Fragments {
+        float4 a[DEPTH][BLOCK_ROWS];
+    };
+    const auto load = [&](Fragments& to, int step) {
+#pragma unroll
+        for (int i = 0; i < DEPTH; ++i) {
+            const int k = (step * DEPTH + i) * 128 + lane * WIDTH;
+#pragma unroll
+            for (int row = 0; row < BLOCK_ROWS; ++row)
+                to.a[i][row] = load_four<WIDTH>(p.a + min(first_row + row, p.m - 1) * p.lda + k, p.k - k);
+        }
+    };
+    float sums[BLOCK_ROWS][COLUMNS] = {};
+    const auto multiply = [&](const Fragments& f, int step) {
+#pragma unroll
+        for (int i = 0; i < DEPTH; ++i) {
+#pragma unroll
+            for (int j = 0; j < 4; ++j) {
+                const int k = (step * DEPTH + i) * 128 + lane * WIDTH + j * APART;
+#pragma unroll
+                for (int col = 0; col < COLUMNS; ++col) {
+                    const float b = k < p.k ? __ldg(p.b + k * p.ldb + min(col, p.n - 1)) : 0.0f;
+#pragma unroll
+                    for (int row = 0; row < BLOCK_ROWS; ++row) sums[row][col] += element(f.a[i][row], j) * b;
+                }
+            }
+        }
+    };
+    walk<Fragments>(gemmprof::ceil_div(p.k, DEPTH * 128), parts, part, load, multiply);
+#pragma unroll
+    for (int row = 0; row < BLOCK_ROWS; ++row) {
+#pragma unroll
+        for (int col = 0; col < COLUMNS; ++col) {
+            float sum = sums[row][col];
+#pragma unroll
+            for (int distance = 16; distance > 0; distance /= 2) sum += __shfl_xor_sync(~0u, sum, distance);
+            if (lane == 0) partial[warp * COUNT + row * COLUMNS + col] = sum;
+        }
+    }
+    add_up(partial, COUNT, parts, part, [&](int i, float sum) {
+        const int row = first_row + i / COLUMNS, col = i % COLUMNS;
+        if (row < p.m && col < p.n) gemmprof::store(p.c + row * p.ldc + col, sum, p.alpha, p.beta);
+    });
+#endif
+}
+
+// ------------------------------------------------------------------------------------------------------ host code
+
+using Function = void(Problem);
+
+struct Variant {
+    const char* label;
+    Function *wide, *narrow;  // WIDTH 4 and 1
+    int tile_m, tile_n;
+};
+
+// By 1, 4 and 8 rows, then 1 and 4 columns.
+const Variant variants[] = {
+    {"one row", few_rows<1, 4>, few_rows<1, 1>, 1, BLOCK_COLUMNS},
+    {"4 rows", few_rows<4, 4>, few_rows<4, 1>, 4, BLOCK_COLUMNS},
+    {"8 rows", few_rows<8, 4>, few_rows<8, 1>, 8, BLOCK_COLUMNS},
+    {"one column", few_columns<1, 4>, few_columns<1, 1>, BLOCK_ROWS, 1},
+    {"4 columns", few_columns<4, 4>, few_columns<4, 1>, BLOCK_ROWS, 4},
+};
+
+// How a problem is divided; no variant where tiles, of which more blocks share K, do better.
+struct Division {
+    const Variant* variant;
+    int tiles, parts;  // a tile's parts of K make up a cluster
+    bool wide;
+};
+
+Division divide(const gemmprof::Gemm& gemm, int sms) {
+    const bool columns = gemm.n <= MOST_COLUMNS;
+    if (gemm.k == 0 || gemm.m == 0 || gemm.n == 0 || (!columns && gemm.m > MOST_ROWS)) return {};
+    // 16 bytes move as one only if they do of A also: along K.
+    const bool wide = gemmprof::rows_aligned(gemm.a, gemm.lda, 4) && gemm.k % 4 == 0 &&
+                      (columns || (gemmprof::rows_aligned(gemm.b, gemm.ldb, 4) && gemm.n % 4 == 0));
+    const int count = columns ? gemm.n : gemm.m;
+    const int tiles = columns ? gemmprof::ceil_div(gemm.m, BLOCK_ROWS) : gemmprof::ceil_div(gemm.n, BLOCK_COLUMNS);
+    const int steps = gemmprof::ceil_div(gemm.k, columns ? 256 : 8);
+    // Two blocks fit an SM; a warp without a step has nothing to do.
+    const int parts = std::min({MAX_SPLITS, gemmprof::ceil_div(2 * sms, tiles), gemmprof::ceil_div(steps, WARPS)});
+    const bool long_k = steps > MAX_SPLITS * WARPS;
+    if (long_k && 2 * tiles * parts < sms) return {};
+    return {&variants[(columns ? 3 : 0) + (count == 1 ? 0 : count <= 4 ? 1 : 2)], tiles, parts, wide};
+}
+
+cudaError_t launch(const gemmprof::Gemm& gemm, const Division& division, cudaStream_t stream) {
+    const Problem problem = {static_cast<const float*>(gemm.a), static_cast<const float*>(gemm.b), gemm.lda, gemm.ldb,
+                             static_cast<float*>(gemm.c),       gemm.ldc, gemm.m, gemm.n, gemm.k, gemm.alpha, gemm.beta};
+    cudaLaunchConfig_t config = {};
+    config.gridDim = dim3(unsigned(division.tiles * division.parts)), config.blockDim = dim3(THREADS), config.stream = stream;
+    cudaLaunchAttribute attribute = {};
+    attribute.id = cudaLaunchAttributeClusterDimension;
+    attribute.val.clusterDim.x = unsigned(division.parts), attribute.val.clusterDim.y = attribute.val.clusterDim.z = 1;
+    config.attrs = &attribute, config.numAttrs = 1;
+    return cudaLaunchKernelEx(&config, division.wide ? division.variant->wide : division.variant->narrow, problem);
+}
+
+}  // namespace few
+
+}  // namespace GEMMPROF_STAGE
