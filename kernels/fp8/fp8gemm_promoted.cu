@@ -137,7 +137,8 @@ const gemmprof::KernelFacts kernels[] = {GEMMPROF_BOTH(Wide, "wide"),
 // Columns of the tiles in the order of the kernels: three that blocks compute one after the other, then three whose
 // blocks share K.
 constexpr int columns_of[] = {Wide::bn, Square::bn, Narrow::bn, Square::bn, Narrow::bn, Slim::bn};
-constexpr int TILES = 6, FIRST_SHARED = 3;
+constexpr int TILES = 6;
+constexpr int FIRST_SHARED = 3;
 
 struct Choice {
     int tile = 0;
@@ -156,31 +157,45 @@ int places_of(int device, int sms, int cluster) {
     return places;
 }
 
-// Microseconds. A step of a tile is bound by shared memory, 128 bytes a cycle: the copy engine writes both operands, and
-// each of two warpgroups reads 64 rows of A and all of B.
-double expected_time(const gemmprof::Gemm& g, const Choice& choice, int places) {
-    constexpr double LAUNCH = 5.9, CYCLES = 1900.0, BANDWIDTH = 3.6e6, EXCHANGE = 0.95, EXCHANGE_PER_BLOCK = 0.47;
-    const int columns = columns_of[choice.tile], m = choice.swapped ? g.n : g.m, n = choice.swapped ? g.m : g.n;
-    const std::int64_t count = std::int64_t(gemmprof::ceil_div(m, BM)) * gemmprof::ceil_div(n, columns);
-    const double rounds = double((count + places - 1) / places);
-    const double step = (2.0 * BM + 3.0 * columns) * BK / 128.0 / CYCLES;
-    const int steps = gemmprof::ceil_div(gemmprof::ceil_div(g.k, BK), choice.parts);
-    const double bytes = double(g.k) * (double(g.m) + g.n) + 2.0 * g.m * g.n;
-    const double time = LAUNCH + std::max(rounds * steps * step, bytes / BANDWIDTH);
-    return choice.tile < FIRST_SHARED ? time : time + EXCHANGE + EXCHANGE_PER_BLOCK * choice.parts;
+std::int64_t tiles_of(const gemmprof::Gemm& g, const Choice& choice) {
+    const int m = choice.swapped ? g.n : g.m, n = choice.swapped ? g.m : g.n;
+    return std::int64_t(gemmprof::ceil_div(m, BM)) * gemmprof::ceil_div(n, columns_of[choice.tile]);
 }
 
-// The choice with the shortest expected time.
+// Microseconds but for what all have. A step goes by what it moves through shared memory: the copy engine writes both
+// operands, and each of two warpgroups reads 64 rows of A and all of B. The constants are from 25 shapes on an H100.
+double expected_time(const gemmprof::Gemm& g, const Choice& choice, int places, double memory) {
+    constexpr double ROWS_OF_128_BYTES = 1160.0, BANDWIDTH = 4.8e6, ALONE = 1.5, EXCHANGE = 5.2, PER_BLOCK = 1.3;
+    const double rounds = double((tiles_of(g, choice) + places - 1) / places);
+    const double step = (2.0 * BM + 3.0 * columns_of[choice.tile]) / ROWS_OF_128_BYTES;
+    const int steps = gemmprof::ceil_div(gemmprof::ceil_div(g.k, BK), choice.parts);
+    // Blocks that share K are at different places of it.
+    const double apart = choice.parts > 1 ? 1.375 : 1.0;
+    const double bytes = double(g.k) * (double(g.m) + g.n) + 2.0 * g.m * g.n;
+    const double time = std::max(rounds * steps * step, bytes * apart / (BANDWIDTH * memory));
+    if (choice.tile < FIRST_SHARED) return time;
+    return time + (choice.parts == 1 ? ALONE : EXCHANGE + PER_BLOCK * choice.parts);
+}
+
+// Of the tiles that blocks compute one after the other that which ends first, unless sharing is expected to end sooner.
 Choice choose(const gemmprof::Gemm& g, int device, int sms) {
+    constexpr int relative_time[FIRST_SHARED] = {7, 5, 3};  // of a tile, on an H200
     Choice best;
-    double least = expected_time(g, best, sms);
+    std::int64_t soonest = 0;
+    for (int tile = 0; tile < FIRST_SHARED; ++tile) {
+        const std::int64_t time = (tiles_of(g, {tile}) + sms - 1) / sms * relative_time[tile];
+        if (tile == 0 || time < soonest) best.tile = tile, soonest = time;
+    }
+    const double memory = gemmprof::memory_speed(device);
+    double least = expected_time(g, best, sms, memory);
     const int most = std::min(MAX_CLUSTER, gemmprof::ceil_div(g.k, BK));
-    for (int tile = 1; tile < TILES; ++tile)
-        for (int parts = 1; parts <= (tile < FIRST_SHARED ? 1 : most); ++parts)
+    for (int tile = FIRST_SHARED; tile < TILES; ++tile)
+        for (int parts = 1; parts <= most; ++parts)
             for (const bool swapped : {false, true}) {
-                if (swapped && tile < FIRST_SHARED) continue;
                 const Choice choice = {tile, parts, swapped};
-                const double time = expected_time(g, choice, places_of(device, sms, parts));
+                const int places = places_of(device, sms, parts);
+                if (tiles_of(g, choice) > places) continue;  // nothing of a next tile would hide its stores
+                const double time = expected_time(g, choice, places, memory);
                 if (time < least) least = time, best = choice;
             }
     return best;

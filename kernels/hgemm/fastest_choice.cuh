@@ -50,6 +50,10 @@ enum TileName {
     kLone128,
     kLone64,
     kLone16,
+    kNarrow,
+    kMediumPair,
+    kTall160,
+    kTall192,
     kTiles
 };
 
@@ -60,7 +64,9 @@ constexpr TileFacts tile_facts[kTiles] = {
     facts<Medium>(0.310, 2.63, 0.080, 0.982),  facts<Small>(0.255, 0.44, 0.120, 0.972),
     facts<Tiny>(0.219, 0.19, 0.120, 0.984),    facts<Lone192>(0.444, 4.78, 0.128),
     facts<Lone128>(0.318, 1.75, 0.073, 0.963), facts<Lone64>(0.245, 0.55, 0.120, 0.990),
-    facts<Lone16>(0.239, 0.83, 0.120, 1.082),
+    facts<Lone16>(0.239, 0.83, 0.120, 1.082),  facts<Narrow>(0.265, 2.38, 0.120, 1.066),
+    facts<MediumPair>(0.381, 2.65, 0.080),     facts<Tall160>(0.347, 2.45, 0.060, 1.010),
+    facts<Tall192>(0.333, 1.16, 0.120, 1.040),
 };
 
 // Operations from which on the card nears its power limit, and from which on it is there, one such launch after
@@ -123,7 +129,7 @@ inline bool stored_by_copies(const gemmprof::Gemm& g) {
 
 // Rounds in which every place has a tile and a last one in which some have; a round takes the time of its steps or that
 // of the operands that its tiles read, each once.
-inline double expected_time(const gemmprof::Gemm& problem, const Choice& choice, int places) {
+inline double expected_time(const gemmprof::Gemm& problem, const Choice& choice, int places, double memory = 1.0) {
     const TileFacts& tile = tile_facts[choice.tile];
     const gemmprof::Gemm g = seen_by(tile, problem);
     const int rows = gemmprof::ceil_div(g.m, tile.bm * tile.pair), columns = gemmprof::ceil_div(g.n, tile.bn);
@@ -131,7 +137,8 @@ inline double expected_time(const gemmprof::Gemm& problem, const Choice& choice,
     const double heat = std::clamp((2.0 * g.m * g.n * g.k - WARM) / (HOT - WARM), 0.0, 1.0);
     const double steps =
         gemmprof::ceil_div(gemmprof::ceil_div(g.k, BK), choice.splits) * tile.step * (1.0 + heat * tile.hot);
-    const double bandwidth = (rows == 1 ? BANDWIDTH_ONCE : BANDWIDTH) * tile.bandwidth;
+    const bool once = rows == 1 || columns == 1;  // the larger operand is
+    const double bandwidth = (once ? BANDWIDTH_ONCE : BANDWIDTH) * tile.bandwidth * memory;
     const double high = std::min(rows, GROUP), again = choice.splits > 1 ? 1.0 + READ_AGAIN * (high - 1.0) : 1.0;
     const auto bytes = [&](std::int64_t tiles) {
         if (tiles == 0) return 0.0;
@@ -155,25 +162,33 @@ inline double expected_time(const gemmprof::Gemm& problem, const Choice& choice,
     } else {
         time += double(full) * std::max(steps, read(places)) + (rest > 0 ? std::max(steps, read(rest)) : 0.0);
     }
-    if (rows > 1) time += WRITE_BACK * std::min(2.0 * g.k * (double(g.m) + g.n), WRITTEN_BYTES);
+    if (!once) time += WRITE_BACK / memory * std::min(2.0 * g.k * (double(g.m) + g.n), WRITTEN_BYTES);
     time += tile.block * (tile.in_turn || tile.kept ? 1.0 : double(full + (rest > 0)));
     if (tile.kept) time += KEEP * double(full + (rest > 0));
     return choice.splits > 1 ? time + EXCHANGE + EXCHANGE_PER_BLOCK * choice.splits : time;
 }
 
+// How many tiles, of pairs where blocks are paired.
+inline std::int64_t tiles_of(const gemmprof::Gemm& problem, const TileFacts& tile) {
+    const gemmprof::Gemm g = seen_by(tile, problem);
+    return std::int64_t(gemmprof::ceil_div(g.m, tile.bm * tile.pair)) * gemmprof::ceil_div(g.n, tile.bn);
+}
+
 // Whether tiles can be cut: at most two a cluster are, and their steps along K are counted in 32 bits.
 inline bool can_cut(const gemmprof::Gemm& problem, const TileFacts& tile, int places) {
     const gemmprof::Gemm g = seen_by(tile, problem);
-    const std::int64_t count =
-        std::int64_t(gemmprof::ceil_div(g.m, tile.bm * tile.pair)) * gemmprof::ceil_div(g.n, tile.bn);
+    const std::int64_t count = tiles_of(problem, tile);
     return tile.cuttable && count % places != 0 && count * gemmprof::ceil_div(g.k, BK) >= 4 * places &&
            2.0 * places * gemmprof::ceil_div(g.k, BK) < 2147483647.0;
 }
 
+// Whether a tile is for problems whose tiles are all computed at once: of those that nothing of a next tile hides.
+constexpr bool for_one_round(int tile) { return tile >= kNarrow; }
+
 // The choice with the shortest expected time. A transposed A has two tiles only. `places_of` says how many clusters of
-// a size the device holds.
+// a size the device holds, `memory` how fast its memory is.
 template <class Places>
-Choice choose_schedule(const gemmprof::Gemm& g, const Places& places_of) {
+Choice choose_schedule(const gemmprof::Gemm& g, const Places& places_of, double memory) {
     Choice best;
     double best_time = 1e300;
     for (int tile = 0; tile < kTiles; ++tile) {
@@ -183,10 +198,11 @@ Choice choose_schedule(const gemmprof::Gemm& g, const Places& places_of) {
         const int most = facts.in_turn ? 1 : std::min(MAX_CLUSTER / facts.pair, gemmprof::ceil_div(g.k, BK));
         for (int splits = 1; splits <= most; ++splits) {
             const int places = places_of(facts.pair * splits);
+            if (for_one_round(tile) && tiles_of(g, facts) > places) continue;
             for (const bool cut : {false, true}) {
                 if (cut && !can_cut(g, facts, places)) continue;
                 const Choice choice = {tile, splits, cut};
-                const double time = expected_time(g, choice, places);
+                const double time = expected_time(g, choice, places, memory);
                 if (time < best_time) best_time = time, best = choice;
             }
         }

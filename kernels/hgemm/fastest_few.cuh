@@ -22,8 +22,9 @@ namespace ptx = gemmprof::ptx;
 
 constexpr int MOST_COLUMNS = 8;                   // of B: mma's
 constexpr int BLOCK_ROWS = 64;                    // of A, that a block (each of its warps) computes
-constexpr int WARPS = 8, THREADS = WARPS * 32;    // two blocks fit an SM
-constexpr int STEP = 4 * gemmprof::CHUNK;         // along K, of a warp
+constexpr int FEW_WARPS = 8;
+constexpr int FEW_THREADS = FEW_WARPS * 32;       // two such blocks fit an SM
+constexpr int STEP = 32;                          // along K, of a warp: four lanes, eight elements each
 constexpr int MOST_PARTS = 8;                     // the largest cluster that every Hopper GPU accepts
 constexpr int LINE = BLOCK_ROWS + 4;              // floats from column to column of sums in shared memory
 
@@ -39,8 +40,8 @@ __device__ __forceinline__ unsigned word(const uint4& v, int i) {
 }
 
 template <class T, bool A_TRANSPOSED>
-__global__ void __launch_bounds__(THREADS, 2) few_columns(const Problem p) {
-    __shared__ __align__(16) float partial[WARPS * MOST_COLUMNS * LINE];  // [warp][column][LINE]
+__global__ void __launch_bounds__(FEW_THREADS, 2) few_columns(const Problem p) {
+    __shared__ __align__(16) float partial[FEW_WARPS * MOST_COLUMNS * LINE];  // [warp][column][LINE]
     const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, group = lane / 4, quad_lane = lane % 4;
     const int parts = int(ptx::cluster_size()), part = int(ptx::cluster_rank());
     const int first_row = int(blockIdx.x) / parts * BLOCK_ROWS;
@@ -98,8 +99,8 @@ __global__ void __launch_bounds__(THREADS, 2) few_columns(const Problem p) {
         }
     };
 
-    const int steps = gemmprof::ceil_div(p.k, STEP), stride = parts * WARPS;
-    int step = part * WARPS + warp;
+    const int steps = gemmprof::ceil_div(p.k, STEP), stride = parts * FEW_WARPS;
+    int step = part * FEW_WARPS + warp;
     Fragments ahead[2];
     if (step < steps) load(ahead[0], step);
     if (step + stride < steps) load(ahead[1], step + stride);
@@ -130,10 +131,10 @@ __global__ void __launch_bounds__(THREADS, 2) few_columns(const Problem p) {
         if (row < p.m && column < p.n) gemmprof::store_one<T>(p.out, row, column, sum);
     };
     const int count = p.n * BLOCK_ROWS;
-    for (int i = threadIdx.x; i < count; i += THREADS) {
+    for (int i = threadIdx.x; i < count; i += FEW_THREADS) {
         float sum = 0.0f;
 #pragma unroll
-        for (int other = 0; other < WARPS; ++other) sum += partial[other * MOST_COLUMNS * LINE + place(i)];
+        for (int other = 0; other < FEW_WARPS; ++other) sum += partial[other * MOST_COLUMNS * LINE + place(i)];
         if (parts == 1)
             store(i, sum);
         else
@@ -141,7 +142,7 @@ __global__ void __launch_bounds__(THREADS, 2) few_columns(const Problem p) {
     }
     if (parts == 1) return;
     ptx::cluster_sync();
-    for (int i = part * THREADS + int(threadIdx.x); i < count; i += parts * THREADS) {
+    for (int i = part * FEW_THREADS + int(threadIdx.x); i < count; i += parts * FEW_THREADS) {
         float sum = 0.0f;
         for (int other = 0; other < parts; ++other)
             sum += ptx::load_float_of(ptx::address_at(ptx::shared_address(partial + place(i)), unsigned(other)));
@@ -154,19 +155,27 @@ __global__ void __launch_bounds__(THREADS, 2) few_columns(const Problem p) {
 
 template <class T, bool A_TRANSPOSED>
 gemmprof::KernelFacts kernel(const char* label) {
-    return {label, gemmprof::address(few_columns<T, A_TRANSPOSED>), THREADS};
+    return {label, gemmprof::address(few_columns<T, A_TRANSPOSED>), FEW_THREADS};
 }
 
-// How many blocks share 64 rows; 0 where tiles compute a problem: more than MOST_COLUMNS columns, an A that does not move
-// 16 bytes at a time, or so few rows that half of the SMs would have none.
+// How many blocks share 64 rows; 0 where tiles compute a problem: more than MOST_COLUMNS columns, a B that need not be
+// copied for them, an A that does not move 16 bytes at a time, or so few rows that half of the SMs would have none.
 inline int parts_of(const gemmprof::Gemm& g, int sms) {
     const int beside = g.a_transposed ? g.m : g.k;
     if (g.m == 0 || g.n == 0 || g.k == 0 || g.n > MOST_COLUMNS || beside % gemmprof::CHUNK != 0 ||
-        !gemmprof::rows_aligned(g.a, g.lda, 2))
+        !gemmprof::rows_aligned(g.a, g.lda, 2) || gemmprof::rows_aligned(g.b, g.ldb, 2))
         return 0;
-    const int blocks = gemmprof::ceil_div(g.m, BLOCK_ROWS), rounds = gemmprof::ceil_div(g.k, STEP * WARPS);
-    const int parts = std::min({MOST_PARTS, rounds, gemmprof::ceil_div(2 * sms, blocks)});
-    return 2 * blocks * parts < sms ? 0 : parts;
+    const int blocks = gemmprof::ceil_div(g.m, BLOCK_ROWS), places = 2 * sms;
+    const int most = std::min(MOST_PARTS, gemmprof::ceil_div(g.k, STEP * FEW_WARPS));
+    if (2 * blocks * most < sms) return 0;
+    // Rounds of blocks, each a part of K long; a part more costs as much as an eightieth of the whole.
+    int best = 1;
+    const auto time = [&](int parts) {
+        return double((blocks * std::int64_t(parts) + places - 1) / places) / parts + parts / 80.0;
+    };
+    for (int parts = 2; parts <= most; ++parts)
+        if (time(parts) < time(best)) best = parts;
+    return best;
 }
 
 inline cudaError_t launch(const gemmprof::KernelFacts& kernel, const gemmprof::Gemm& g, int parts,

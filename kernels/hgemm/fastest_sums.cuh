@@ -40,34 +40,6 @@ __device__ __forceinline__ void stage_and_store(const unsigned (&words)[TILE::pa
     ring.store(map_c, TILE::swapped ? row : col, TILE::swapped ? col : row, buffer);
 }
 
-// Of consumers that compute a whole tile each, from every other step: adds both, and leaves each the half of the columns
-// that it stores. Warps of the same rows exchange halves by way of the buffers that they store from.
-template <class TILE>
-__device__ __forceinline__ void add_halves(float (&half)[TILE::wn / 2], const float (&all)[TILE::bn / 2],
-                                           typename TILE::Ring& ring, int group) {
-    constexpr int COUNT = TILE::wn / 2;
-    const int lane = threadIdx.x % 32, pair_of_warps = 3 + int(threadIdx.x) / 32 % 4;
-    const unsigned mine = ring.memory, theirs = group == 0 ? mine + 4 * TILE::warp_staging : mine - 4 * TILE::warp_staging;
-    ring.drain();
-    __syncwarp();
-    ptx::named_barrier_sync(pair_of_warps, 64);
-#pragma unroll
-    for (int i = 0; i < COUNT; i += 4) {
-        const float4 other = group == 0 ? make_float4(all[COUNT + i], all[COUNT + i + 1], all[COUNT + i + 2], all[COUNT + i + 3])
-                                        : make_float4(all[i], all[i + 1], all[i + 2], all[i + 3]);
-        ptx::store_shared(theirs + (i * 8 + lane) * 16, other);
-    }
-    ptx::named_barrier_sync(pair_of_warps, 64);
-#pragma unroll
-    for (int i = 0; i < COUNT; i += 4) {
-        const float4 v = ptx::load_shared(mine + (i * 8 + lane) * 16);
-        const float got[4] = {v.x, v.y, v.z, v.w};
-        // In the order of the steps' consumers, whoever adds.
-#pragma unroll
-        for (int j = 0; j < 4; ++j) half[i + j] = group == 0 ? all[i + j] + got[j] : got[j] + all[COUNT + i + j];
-    }
-}
-
 // Leaves the sums of steps of a tile that are not its first to the block that computes those.
 template <int HALVES, int COUNT>
 __device__ __forceinline__ void leave_part(const float (&sums)[HALVES][COUNT], float4* part,

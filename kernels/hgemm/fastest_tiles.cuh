@@ -14,7 +14,6 @@ namespace GEMMPROF_STAGE {
 enum class Consumers {
     kTogether,  // each computes half of the tile: 64 of its rows, or half of its columns where there are only 64 rows
     kInTurn,    // each computes tiles of its own: one multiplies while the other stores
-    kAlternate, // each computes the whole tile, of every other step: A is read once for all columns, not by both
 };
 
 // A block computes bm x bn of C. PAIR: 2 where blocks below each other share B. A tile may have fewer rows than the 64
@@ -25,7 +24,6 @@ struct Tile {
     static constexpr bool swapped = SWAPPED_;
     static constexpr int bm = BM_, bn = BN_, stages = STAGES_, pair = PAIR_;
     static constexpr bool in_turn = CONSUMERS_ == Consumers::kInTurn;
-    static constexpr bool alternate = CONSUMERS_ == Consumers::kAlternate;
     static constexpr int halves = in_turn && bm == 128 ? 2 : 1;    // times 64 rows that a consumer computes
     static constexpr int wn = in_turn || bm == 128 ? bn : bn / 2;  // columns that a consumer computes
     static constexpr int warps = bm < 64 ? bm / 16 : 4;            // of a consumer whose rows lie in the tile
@@ -35,9 +33,7 @@ struct Tile {
     static constexpr int stage_bytes = (bm + (bn + 63) / 64 * 64) * BK * 2;
     static constexpr int needed_bytes = stages * stage_bytes + SWIZZLE_ATOM + 16 * stages + 8;
     static constexpr int store_buffers = needed_bytes + CONSUMERS * 4 * 2 * store_bytes <= SHARED_LIMIT ? 2 : 1;
-    static constexpr int half_bytes = alternate ? 32 * bn : 0;  // of sums that a warp hands to another
-    static constexpr int warp_staging =
-        store_buffers * store_bytes > half_bytes ? store_buffers * store_bytes : half_bytes;
+    static constexpr int warp_staging = store_buffers * store_bytes;
     using Ring = gemmprof::StoreRing<store_buffers, store_bytes>;
     // Whether the packed sums of a tile stay in registers and are stored during the next one: consumers that compute a
     // tile together would otherwise both store and leave the tensor cores idle.
@@ -63,6 +59,11 @@ struct Lone192 : Tile<128, 192, 5, 1, Consumers::kInTurn> {};
 struct Lone128 : Tile<128, 128, 6, 1, Consumers::kInTurn> {};
 struct Lone64 : Tile<64, 128, 8, 1, Consumers::kInTurn> {};
 struct Lone16 : Tile<16, 128, 11, 1, Consumers::kInTurn> {};
+// For problems of one round, whose blocks may share K: narrow, a pair that reads B once, and of 160 or 192 rows of C.
+struct Narrow : Tile<128, 64, 8, 1> {};
+struct MediumPair : Tile<128, 128, 6, 2> {};
+struct Tall160 : Tile<128, 160, 5, 1, Consumers::kTogether, true> {};
+struct Tall192 : Tile<64, 192, 6, 1, Consumers::kTogether, true> {};
 
 // Division of 0 <= n < 2^31 by a number that the host knows: a multiplication, where the division proper would take a
 // hundred cycles.

@@ -19,7 +19,9 @@
 //    multiple of 64, is then along C's rows. stmatrix transposes such sums on their way to C.
 // 6. Weights that are read once do not drive out what L2 holds of others: few rows of A, and each element of B passes
 //    L2 with the lowest priority.
-// 7. The first stages are on their way while the other warps and blocks still prepare. A launch begins with
+// 7. Problems of one round, of 96 to 320 rows above all, have tiles of their own, which share K: 64 and 128 columns, and
+//    160 or 192 rows with A and B in each other's place. Few columns of B that would have to be copied take no tile.
+// 8. The first stages are on their way while the other warps and blocks still prepare. A launch begins with
 //    instructions that no cache holds, so few come before the first copy, and none divides.
 //
 // A pair of blocks below each other shares its tile of B as in stage 7, where B is read once; else a block alone is as
@@ -30,7 +32,9 @@
 //   fastest_step.cuh    what a consumer multiplies in a step
 //   fastest_sums.cuh    where its sums go (1, 3, 4)
 //   fastest_choice.cuh  the choice of tile and of who shares it, on the host (5)
+//   fastest_few.cuh     few columns of B, without tiles
 #include "fastest_choice.cuh"
+#include "fastest_few.cuh"
 #include "fastest_step.cuh"
 #include "fastest_sums.cuh"
 
@@ -51,8 +55,8 @@ __global__ void __launch_bounds__(THREADS, 1)
     using A = OperandTile<TILE::bm, !A_TRANSPOSED>;
     using B = OperandTile<TILE::bn, B_TRANSPOSED, TILE::pair>;
     constexpr int ST = TILE::stages, PAIR = TILE::pair, STAGE_BYTES = A::bytes + B::bytes;
-    // Who releases a stage: in each block of the pair, both consumers or the one whose tile or step it is.
-    constexpr int RELEASES = PAIR * (TILE::in_turn || TILE::alternate ? 1 : CONSUMERS);
+    // Who releases a stage: in each block of the pair, both consumers or the one whose tile it is.
+    constexpr int RELEASES = PAIR * (TILE::in_turn ? 1 : CONSUMERS);
     extern __shared__ unsigned char shared[];
     const unsigned tiles = (ptx::shared_address(shared) + SWIZZLE_ATOM - 1) / SWIZZLE_ATOM * SWIZZLE_ATOM;
     const unsigned staging = tiles + ST * TILE::stage_bytes;
@@ -73,9 +77,9 @@ __global__ void __launch_bounds__(THREADS, 1)
     };
     const auto copy_b = [&](unsigned tile, int col, int k, unsigned barrier) {
         if (schedule.b_once)
-            B::copy(tile, &map_b, col, k, barrier, pair_rank, ((1u << PAIR) - 1) << part * PAIR, ptx::read_once_policy());
+            B::copy(tile, &map_b, col, k, barrier, pair_rank, 3u << part * PAIR, ptx::read_once_policy());
         else
-            B::copy(tile, &map_b, col, k, barrier, pair_rank, ((1u << PAIR) - 1) << part * PAIR);
+            B::copy(tile, &map_b, col, k, barrier, pair_rank, 3u << part * PAIR);
     };
     // The first stages are on their way before the blocks have met; of a pair that is A, one stage, because B has to
     // wait for the partner.
@@ -175,40 +179,12 @@ __global__ void __launch_bounds__(THREADS, 1)
                 }
             }
             float sums[TILE::halves][TILE::wn / 2];
-            if constexpr (TILE::alternate) {
-                float all[1][TILE::bn / 2];
-                int before = -1;  // the stage that this consumer has read last
-                const auto advance = [&] {
-                    if (++stage == ST) stage = 0, parity ^= 1;
-                };
-                if (group == 1) advance();
-                for (int step = group; step < steps; step += CONSUMERS) {
-                    ptx::barrier_wait(full + 8 * stage, parity);
-                    const unsigned a_tile = tiles + stage * STAGE_BYTES;
-                    issue_step<T, A, B>(all, a_tile, a_tile + A::bytes, 0, 0, before >= 0);
-                    ptx::wgmma_wait<1>();
-                    ptx::pin(all[0]);
-                    if (before >= 0) release(before);
-                    before = stage;
-                    advance();
-                    if (step + 1 < steps) advance();
-                }
-                ptx::wgmma_wait<0>();
-                ptx::pin(all[0]);
-                if (before >= 0) {
-                    release(before);
-                } else {
-#pragma unroll
-                    for (float& sum : all[0]) sum = 0.0f;  // the only step is the other's
-                }
-                add_halves<TILE>(sums[0], all[0], ring, group);
-            }
             if constexpr (TILE::in_turn) ptx::named_barrier_sync(1 + group, CONSUMERS * 128);
             int step = 0;
-            if constexpr (!TILE::alternate) do {  // a piece has at least one step
+            do {  // a piece has at least one step
                 ptx::barrier_wait(full + 8 * stage, parity);
                 const unsigned a_tile = tiles + stage * STAGE_BYTES, b_tile = a_tile + A::bytes;
-                issue_step<T, A, B>(sums, a_tile, b_tile, group_row, group_col, step > 0);
+                issue_step<T, TILE, A, B>(sums, a_tile, b_tile, group_row, group_col, step > 0);
                 if constexpr (TILE::kept) {
                     if (kept_row >= 0) {
 #pragma unroll
@@ -233,12 +209,10 @@ __global__ void __launch_bounds__(THREADS, 1)
             some = pieces.next(schedule);
             next_steps = __shfl_sync(~0u, pieces.last - pieces.first, 0);
             if (TILE::kept && some) ptx::barrier_wait(full + 8 * stage, parity);
-            if constexpr (!TILE::alternate) {
-                ptx::wgmma_wait<0>();
+            ptx::wgmma_wait<0>();
 #pragma unroll
-                for (int half = 0; half < TILE::halves; ++half) ptx::pin(sums[half]);
-                release(stage == 0 ? ST - 1 : stage - 1);
-            }
+            for (int half = 0; half < TILE::halves; ++half) ptx::pin(sums[half]);
+            release(stage == 0 ? ST - 1 : stage - 1);
 
             const int row = (tile_row * PAIR + pair_rank) * TILE::bm + group_row;
             const int col = tile_col * TILE::bn + group_col;
@@ -312,13 +286,16 @@ __global__ void __launch_bounds__(THREADS, 1)
         labels[row][1], gemmprof::address(hgemm_fastest<T, TILE, false, true>), THREADS, TILE::shared_bytes            \
     }
 #define GEMMPROF_SWAPPED(TILE) GEMMPROF_SWAPPED_TWO(__half, TILE, 0), GEMMPROF_SWAPPED_TWO(__nv_bfloat16, TILE, 1)
+#define GEMMPROF_FEW(T, row) few::kernel<T, false>(labels[row][0]), few::kernel<T, true>(labels[row][2])
 
 const gemmprof::KernelFacts kernels[] = {
     GEMMPROF_FOUR(Large, false),   GEMMPROF_FOUR(Turn128, false), GEMMPROF_FOUR(Turn160, false),
     GEMMPROF_FOUR(Turn192, false), GEMMPROF_SWAPPED(Swapped160),  GEMMPROF_SWAPPED(Swapped192),
     GEMMPROF_FOUR(Medium, false),  GEMMPROF_FOUR(Small, false),   GEMMPROF_FOUR(Tiny, false),
     GEMMPROF_FOUR(Lone192, false), GEMMPROF_FOUR(Lone128, false), GEMMPROF_FOUR(Lone64, false),
-    GEMMPROF_FOUR(Lone16, false),  GEMMPROF_FOUR(Large, true),    GEMMPROF_FOUR(Small, true),
+    GEMMPROF_FOUR(Lone16, false),  GEMMPROF_FOUR(Narrow, false),  GEMMPROF_FOUR(MediumPair, false),
+    GEMMPROF_SWAPPED(Tall160),     GEMMPROF_SWAPPED(Tall192),     GEMMPROF_FOUR(Large, true),
+    GEMMPROF_FOUR(Small, true),    GEMMPROF_FEW(__half, 0),       GEMMPROF_FEW(__nv_bfloat16, 1),
 };
 
 const gemmprof::KernelFacts& kernel_for(const gemmprof::Gemm& g, int tile) {
@@ -340,7 +317,8 @@ cudaError_t describe(CUtensorMap (&maps)[3], bool bulk, const gemmprof::Gemm& se
 Describe* const describe_tile[kTiles] = {
     describe<Large>,      describe<Turn128>, describe<Turn160>, describe<Turn192>, describe<Swapped160>,
     describe<Swapped192>, describe<Medium>,  describe<Small>,   describe<Tiny>,    describe<Lone192>,
-    describe<Lone128>,    describe<Lone64>,  describe<Lone16>};
+    describe<Lone128>,    describe<Lone64>,  describe<Lone16>,  describe<Narrow>,  describe<MediumPair>,
+    describe<Tall160>,    describe<Tall192>};
 
 // `places`: how many of its clusters the device holds.
 cudaError_t launch_choice(const gemmprof::Gemm& g, const Choice& choice, int places, int device, cudaStream_t stream) {
@@ -380,11 +358,17 @@ cudaError_t launch_prepared(const gemmprof::Gemm& g, cudaStream_t stream) {
     if (cudaError_t error = cudaGetDevice(&device)) return error;
     if (cudaError_t error = cudaDeviceGetAttribute(&sms, cudaDevAttrMultiProcessorCount, device)) return error;
     const auto places_of = [&](int cluster) { return cluster_places(device, sms, cluster, kernel_for(g, kSmall)); };
-    const Choice choice = choose_schedule(g, places_of);
+    const Choice choice = choose_schedule(g, places_of, gemmprof::memory_speed(device));
     return launch_choice(g, choice, places_of(tile_facts[choice.tile].pair * choice.splits), device, stream);
 }
 
 cudaError_t launch(const gemmprof::Gemm& gemm, cudaStream_t stream) {
+    int device = 0, sms = 0;
+    if (cudaError_t error = cudaGetDevice(&device)) return error;
+    if (cudaError_t error = cudaDeviceGetAttribute(&sms, cudaDevAttrMultiProcessorCount, device)) return error;
+    if (const int parts = few::parts_of(gemm, sms))
+        return few::launch(kernels[(kTiles + 2) * 4 + gemmprof::half_index(gemm) * 2 + gemm.a_transposed], gemm, parts,
+                           stream);
     return gemmprof::run_half(gemm, stream, {true, true}, launch_prepared);
 }
 

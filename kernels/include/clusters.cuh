@@ -2,7 +2,10 @@
 // that a chip was sold without are not the same in every group of SMs. Host code.
 #pragma once
 
+#include <atomic>
+
 #include "gemm.cuh"
+#include "workspace.cuh"
 
 namespace gemmprof {
 
@@ -25,6 +28,21 @@ inline int cluster_places(const KernelFacts& kernel, int cluster, int sms) {
         return places;
     cudaGetLastError();
     return sms / cluster > 1 ? sms / cluster : 1;
+}
+
+// How fast the memory of a card is, compared with an H200's, from which the models of time have their constants.
+inline double memory_speed(int device) {
+    static std::atomic<double> known[MAX_DEVICES];
+    constexpr double H200 = 3.201e6 * 6144;  // kHz and bits
+    double speed = device < MAX_DEVICES ? known[device].load() : 0.0;
+    if (speed == 0.0) {
+        int clock = 0, width = 0;
+        cudaDeviceGetAttribute(&clock, cudaDevAttrMemoryClockRate, device);
+        cudaDeviceGetAttribute(&width, cudaDevAttrGlobalMemoryBusWidth, device);
+        speed = clock > 0 && width > 0 ? double(clock) * width / H200 : 1.0;
+        if (device < MAX_DEVICES) known[device] = speed;
+    }
+    return speed;
 }
 
 }  // namespace gemmprof

@@ -74,7 +74,7 @@ const gemmprof::Kernel kernels[] = {
     kernel_of<Large, true, 4>("16-byte copies"),
     kernel_of<Large, true, 1>("4-byte copies"),
     {"alignment of an operand", as_kernel(&align_rows), ALIGN_THREADS, 8, 256, 0},
-    {"one row", as_kernel(few::few_rows<1, 4>), few::THREADS, 1, few::BLOCK_COLUMNS, 0},
+    {"one row", as_kernel(few::few_rows<1, 4>), few::FEW_THREADS, 1, few::BLOCK_COLUMNS, 0},
 };
 
 // Launches the kernel of a schedule; without tensor maps, the large tile's for GPUs before Hopper.

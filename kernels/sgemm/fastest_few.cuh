@@ -15,8 +15,10 @@ namespace GEMMPROF_STAGE {
 
 namespace few {
 
-constexpr int WARPS = 8, THREADS = WARPS * 32;
-constexpr int MOST_ROWS = 8, MOST_COLUMNS = 4;
+constexpr int FEW_WARPS = 8;
+constexpr int FEW_THREADS = FEW_WARPS * 32;
+constexpr int MOST_ROWS = 8;
+constexpr int MOST_COLUMNS = 4;
 constexpr int BLOCK_COLUMNS = 128;   // that a block computes where A has few rows
 constexpr int BLOCK_ROWS = 4;        // that it computes where B has few columns
 
@@ -59,8 +61,8 @@ __device__ __forceinline__ float element(const float4& v, int i) {
 // Walks this warp's steps, `load`ing two ahead of `multiply`.
 template <class Fragments, class Load, class Multiply>
 __device__ __forceinline__ void walk(int steps, int parts, int part, const Load& load, const Multiply& multiply) {
-    const int stride = parts * WARPS;
-    int step = part * WARPS + int(threadIdx.x) / 32;
+    const int stride = parts * FEW_WARPS;
+    int step = part * FEW_WARPS + int(threadIdx.x) / 32;
     Fragments ahead[2];
     if (step < steps) load(ahead[0], step);
     if (step + stride < steps) load(ahead[1], step + stride);
@@ -78,10 +80,10 @@ __device__ __forceinline__ void walk(int steps, int parts, int part, const Load&
 template <class Store>
 __device__ __forceinline__ void add_up(float* partial, int count, int parts, int part, const Store& store) {
     __syncthreads();
-    for (int i = threadIdx.x; i < count; i += THREADS) {
+    for (int i = threadIdx.x; i < count; i += FEW_THREADS) {
         float sum = 0.0f;
 #pragma unroll
-        for (int warp = 0; warp < WARPS; ++warp) sum += partial[warp * count + i];
+        for (int warp = 0; warp < FEW_WARPS; ++warp) sum += partial[warp * count + i];
         if (parts == 1)
             store(i, sum);
         else
@@ -89,7 +91,7 @@ __device__ __forceinline__ void add_up(float* partial, int count, int parts, int
     }
     if (parts == 1) return;
     gemmprof::ptx::cluster_sync();
-    for (int i = part * THREADS + int(threadIdx.x); i < count; i += parts * THREADS) {
+    for (int i = part * FEW_THREADS + int(threadIdx.x); i < count; i += parts * FEW_THREADS) {
         float sum = 0.0f;
         for (int other = 0; other < parts; ++other)
             sum += gemmprof::ptx::load_float_of(
@@ -101,10 +103,10 @@ __device__ __forceinline__ void add_up(float* partial, int count, int parts, int
 
 // A has at most ROWS rows; a step is DEPTH of K.
 template <int ROWS, int WIDTH>
-__global__ void __launch_bounds__(THREADS, ROWS <= 4 ? 2 : 1) few_rows(Problem p) {
+__global__ void __launch_bounds__(FEW_THREADS, ROWS <= 4 ? 2 : 1) few_rows(Problem p) {
 #if __CUDA_ARCH__ >= TENSOR_COPIES_FROM  // never launched before
     constexpr int DEPTH = 8, COUNT = ROWS * BLOCK_COLUMNS;
-    __shared__ float partial[WARPS * COUNT];
+    __shared__ float partial[FEW_WARPS * COUNT];
     const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
     const int parts = int(gemmprof::ptx::cluster_size()), part = int(gemmprof::ptx::cluster_rank());
     const int first_column = int(blockIdx.x) / parts * BLOCK_COLUMNS;
@@ -153,10 +155,10 @@ __global__ void __launch_bounds__(THREADS, ROWS <= 4 ? 2 : 1) few_rows(Problem p
 
 // B has at most COLUMNS columns; a step is DEPTH x 128 of K.
 template <int COLUMNS, int WIDTH>
-__global__ void __launch_bounds__(THREADS, 2) few_columns(Problem p) {
+__global__ void __launch_bounds__(FEW_THREADS, 2) few_columns(Problem p) {
 #if __CUDA_ARCH__ >= TENSOR_COPIES_FROM
     constexpr int DEPTH = 2, COUNT = BLOCK_ROWS * COLUMNS, APART = WIDTH == 4 ? 1 : 32;
-    __shared__ float partial[WARPS * COUNT];
+    __shared__ float partial[FEW_WARPS * COUNT];
     const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
     const int parts = int(gemmprof::ptx::cluster_size()), part = int(gemmprof::ptx::cluster_rank());
     const int first_row = int(blockIdx.x) / parts * BLOCK_ROWS;
@@ -242,10 +244,17 @@ Division divide(const gemmprof::Gemm& gemm, int sms) {
     const int count = columns ? gemm.n : gemm.m;
     const int tiles = columns ? gemmprof::ceil_div(gemm.m, BLOCK_ROWS) : gemmprof::ceil_div(gemm.n, BLOCK_COLUMNS);
     const int steps = gemmprof::ceil_div(gemm.k, columns ? 256 : 8);
-    // Two blocks fit an SM; a warp without a step has nothing to do.
-    const int parts = std::min({MAX_SPLITS, gemmprof::ceil_div(2 * sms, tiles), gemmprof::ceil_div(steps, WARPS)});
-    const bool long_k = steps > MAX_SPLITS * WARPS;
-    if (long_k && 2 * tiles * parts < sms) return {};
+    const int places = (columns || count <= 4 ? 2 : 1) * sms;  // as the launch bounds say
+    const int most = std::min(MAX_SPLITS, gemmprof::ceil_div(steps, FEW_WARPS));  // a warp without a step has nothing to do
+    // Rounds of blocks, each a part of K long; a part more costs as much as an eightieth of the whole.
+    const auto time = [&](int parts) {
+        return double((tiles * std::int64_t(parts) + places - 1) / places) / parts + parts / 80.0;
+    };
+    int parts = 1;
+    for (int more = 2; more <= most; ++more)
+        if (time(more) < time(parts)) parts = more;
+    const bool long_k = steps > MAX_SPLITS * FEW_WARPS;
+    if (long_k && 2 * tiles * most < sms) return {};
     return {&variants[(columns ? 3 : 0) + (count == 1 ? 0 : count <= 4 ? 1 : 2)], tiles, parts, wide};
 }
 
@@ -253,7 +262,7 @@ cudaError_t launch(const gemmprof::Gemm& gemm, const Division& division, cudaStr
     const Problem problem = {static_cast<const float*>(gemm.a), static_cast<const float*>(gemm.b), gemm.lda, gemm.ldb,
                              static_cast<float*>(gemm.c),       gemm.ldc, gemm.m, gemm.n, gemm.k, gemm.alpha, gemm.beta};
     cudaLaunchConfig_t config = {};
-    config.gridDim = dim3(unsigned(division.tiles * division.parts)), config.blockDim = dim3(THREADS), config.stream = stream;
+    config.gridDim = dim3(unsigned(division.tiles * division.parts)), config.blockDim = dim3(FEW_THREADS), config.stream = stream;
     cudaLaunchAttribute attribute = {};
     attribute.id = cudaLaunchAttributeClusterDimension;
     attribute.val.clusterDim.x = unsigned(division.parts), attribute.val.clusterDim.y = attribute.val.clusterDim.z = 1;

@@ -13,6 +13,7 @@ using gemmprof::ptx::barrier_expect;
 using gemmprof::ptx::barrier_init;
 using gemmprof::ptx::copy_box;
 using gemmprof::ptx::shared_address;
+using gemmprof::ptx::store_shared;
 
 // Volatile, like the FFMAs, so that it stays where it was put among them.
 __device__ __forceinline__ float4 load_shared(unsigned address) {
@@ -21,11 +22,6 @@ __device__ __forceinline__ float4 load_shared(unsigned address) {
                  : "=f"(v.x), "=f"(v.y), "=f"(v.z), "=f"(v.w)
                  : "r"(address));
     return v;
-}
-
-__device__ __forceinline__ void store_shared(unsigned address, float4 v) {
-    asm volatile("st.shared.v4.f32 [%0], {%1, %2, %3, %4};" ::"r"(address), "f"(v.x), "f"(v.y), "f"(v.z), "f"(v.w)
-                 : "memory");
 }
 
 // Copies `bytes` (the rest of SIZE is filled with zeros) without passing through registers.
