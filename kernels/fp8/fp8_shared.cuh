@@ -8,6 +8,8 @@
 #include "../include/clusters.cuh"
 #include "fp8_tiles.cuh"
 
+static_assert(4 * (BM + 4) * 128 <= 6 * BK * (BM + 128), "the sums of 128 columns must fit the memory of their tiles");
+
 namespace GEMMPROF_STAGE {
 
 struct Slim : Tile<32, 10> {};
@@ -20,7 +22,6 @@ __global__ void __launch_bounds__(THREADS, 1)
     fp8gemm_shared(const __grid_constant__ CUtensorMap map_a, const __grid_constant__ CUtensorMap map_b, int rows,
                    int K, bool swapped, gemmprof::Output out) {
     constexpr int ST = TILE::stages, COLUMNS = TILE::bn;
-    static_assert((BM * (COLUMNS + 4) + COLUMNS * 4) * 4 <= ST * TILE::stage_bytes, "the sums must fit the tiles' memory");
     extern __shared__ unsigned char shared[];
     const unsigned tiles = (ptx::shared_address(shared) + SWIZZLE_ATOM - 1) / SWIZZLE_ATOM * SWIZZLE_ATOM;
     const unsigned full = tiles + ST * TILE::stage_bytes, empty = full + 8 * ST;
