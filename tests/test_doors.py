@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -84,6 +85,12 @@ def sources() -> Iterator[tuple[str, Path]]:
                 yield ".".join(parts if parts[0] == "gemmprof" else ("gemmprof", *parts)), file
 
 
+@cache
+def tree_of(file: Path) -> ast.Module:
+    """What a file says; parsed once for both tests."""
+    return ast.parse(file.read_text(encoding="utf-8"))
+
+
 def readers(tree: ast.AST) -> list[tuple[int, str]]:
     found = []
     for node in ast.walk(tree):
@@ -133,7 +140,7 @@ def test_foreign_files_come_through_one_door() -> None:
     for module, file in sources():
         if module in ALLOWED:
             continue
-        for line, what in readers(ast.parse(file.read_text(encoding="utf-8"))):
+        for line, what in readers(tree_of(file)):
             wrong.append(f"{file.relative_to(ROOT)}:{line}: {what}: read it with {DOOR}")
     assert not wrong, "\n".join(wrong)
 
@@ -152,8 +159,7 @@ def test_expressions_from_outside_run_in_linear_time() -> None:
     for module, file in sources():
         if module == "gemmprof.base.regex":
             continue
-        tree = ast.parse(file.read_text(encoding="utf-8"))
-        for node in ast.walk(tree):
+        for node in ast.walk(tree_of(file)):
             called = isinstance(node, ast.Call) and ast.unparse(node.func).startswith("re.") and node.args
             if called and ast.unparse(node.func).removeprefix("re.") in (
                 "compile", "search", "match", "fullmatch", "sub", "findall", "finditer", "split"

@@ -1,7 +1,8 @@
 """Regenerate what README.md and docs/ show: the front door, the ladders, stage 13 against cuBLAS, the commands.
 
 Everything comes from the recorded run that ships with the package (``gemmprof/recorded``), so a figure in the text
-cannot drift from it. ``--check`` writes nothing and exits with 1 if a file is out of date.
+cannot drift from it. ``--check`` writes nothing and exits with 1 if a file is out of date; ``--quick`` leaves out what
+explains the run's kernels.
 """
 
 from __future__ import annotations
@@ -342,31 +343,39 @@ def command_table() -> str:
     return "\n".join(lines)
 
 
+def of_the_kernels(run: Run) -> dict[Path, dict[str, str]]:
+    """The ladders, and what `explain` says of their stages."""
+    session = load_session([run.directory])
+    # Only these are explained, which takes its time; what is known of the others is in run.json.
+    shown = tuple(result for result in run.results if result.problem in SHOWN.values())
+    rows = summarise(replace(run, results=shown), session)
+    ladders = (("ladder", SINGLE), ("half", HALF), ("fp8", FP8))
+    return {
+        LADDERS_PAGE: {
+            name: ladder_table(run, rows, ladder, changed_since(session, ladder)) for name, ladder in ladders
+        },
+        HALF_NOTES: {"explained": explained_table(session, HALF)},
+    }
+
+
 def main() -> int:
     """Rewrite README.md; returns the exit code."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--check", action="store_true", help="only say whether the files are up to date")
+    parser.add_argument("--quick", action="store_true", help="leave out what explains the run's kernels")
     options = parser.parse_args()
     run = load_recorded_run()
-    session = load_session([run.directory])
-    # Only these are explained, which takes its time; what is known of the others is in run.json.
-    shown = tuple(result for result in run.results if result.problem in SHOWN.values())
-    rows = summarise(replace(run, results=shown), session)
     blocks = {
         README: {"answer": front_door()},
-        LADDERS_PAGE: {
-            "ladder": ladder_table(run, rows, SINGLE, changed_since(session, SINGLE)),
-            "half": ladder_table(run, rows, HALF, changed_since(session, HALF)),
-            "fp8": ladder_table(run, rows, FP8, changed_since(session, FP8)),
-        },
         GUIDE: {"commands": command_table()},
         NOTES: {"goal": fastest_table(run, summarise(run, None))},
-        HALF_NOTES: {"explained": explained_table(session, HALF)},
         ANALYSES_NOTES: {"figures": figure_rows()},
         EXPLAIN: {"latencies": latency_rows(), "causes": cause_sections()},
     }
+    if not options.quick:
+        blocks |= of_the_kernels(run)
     stale = 0
     for file, contents in blocks.items():
         old = new = file.read_text(encoding="utf-8")

@@ -10,6 +10,7 @@ import sys
 import time
 
 import pytest
+from scale import few
 
 from gemmprof.base.errors import BuildError
 from gemmprof.base.progress import Silent
@@ -115,6 +116,9 @@ def cache(filled_cache, tmp_path, monkeypatch):
     return copy
 
 
+DAMAGES = {"object.o cut": b"\x7fELF", "record.json empty": b"{}", "record.json broken": b"[[["}
+
+
 def build_naive(**options):
     return build(architectures=["9.0"], names=["naive"], **options)
 
@@ -171,18 +175,17 @@ def test_lost_objects_do_not_matter_while_the_library_is_there(cache):
     assert build_naive().compiled == ()
 
 
-def test_a_damaged_object_or_record_is_made_again(cache):
+@pytest.mark.parametrize("damaged", few(list(DAMAGES), ["object.o cut"]))
+def test_a_damaged_object_or_record_is_made_again(cache, damaged):
     (cache / "libraries").rename(cache / "gone")
     # The binding's object names the stage, too; its record does not.
     folder = next(
         path.parent for path in cache.glob("objects/*/record.json") if b'"name": "naive"' in path.read_bytes()
     )
-    for name, damage in (("object.o", b"\x7fELF"), ("record.json", b"{}"), ("record.json", b"[[[")):
-        (folder / name).write_bytes(damage)
-        result = build_naive()
-        assert result.compiled == ("naive",)
-        assert result.stages["naive"].resources().registers_per_thread > 0
-        shutil.rmtree(result.library.parent)
+    (folder / damaged.split()[0]).write_bytes(DAMAGES[damaged])
+    result = build_naive()
+    assert result.compiled == ("naive",)
+    assert result.stages["naive"].resources().registers_per_thread > 0
 
 
 def test_a_damaged_library_is_linked_again(cache):

@@ -12,6 +12,7 @@ import pytest
 from page_sessions import HOSTILE
 from recorded_data import DATA
 
+from gemmprof.analysis.explanation.code.sass import TARGET
 from gemmprof.analysis.kernel_analysis import ANALYSES, analyse
 from gemmprof.analysis.sections.speed_of_light import SpeedOfLight
 from gemmprof.analysis.session import Session, load_session
@@ -212,9 +213,16 @@ def test_a_kernel_that_many_files_and_instructions_make_up_fits(
     recorded: Callable[..., tuple[KernelProfile, ...]], tmp_path: Path
 ) -> None:
     profile = recorded("ladder_simple", source=True)[2]
-    source = profile.source
+    source, size = profile.source, len(profile.source.instructions)
     long = tuple(
-        replace(item, address=source.function_address + 16 * index)
+        # Each copy jumps within itself: the loops stand one behind the other.
+        replace(
+            item,
+            address=source.function_address + 16 * index,
+            sass=re.sub(
+                TARGET, lambda jump, by=index // size * 16 * size: f"0x{int(jump[1], 16) + by:06x}", item.sass
+            ),
+        )
         for index, item in enumerate(source.instructions * 80)
     )
     session = Session("long", (analyse(replace(profile, source=replace(source, instructions=long))),))
