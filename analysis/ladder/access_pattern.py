@@ -12,13 +12,11 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from gemmprof.gpu.arch import BANK_BYTES, BANKS, WARP
 from gemmprof.model import LaunchStatistics, Problem, Stage
 
 SECTOR_BYTES = 32
 LINE_BYTES = 128
-BANKS = 32
-BANK_BYTES = 4
-WARP_SIZE = 32
 WARPS_OF_A_GROUP = 4  # a warpgroup issues wgmma together
 
 
@@ -121,7 +119,7 @@ class WarpAccess:
             )
         if self.bytes_per_thread <= BANK_BYTES:
             return (lanes,)
-        size = WARP_SIZE * BANK_BYTES // self.bytes_per_thread
+        size = WARP * BANK_BYTES // self.bytes_per_thread
         groups = []
         for start in range(0, len(lanes), 2 * size):
             both = lanes[start : start + 2 * size]
@@ -171,7 +169,7 @@ class WarpAccess:
 def _explain_global(access: WarpAccess) -> str:
     touched, ideal, asked = len(access.sectors), access.ideal_sectors, access.distinct_bytes
     if asked == access.bytes_per_thread:
-        return f"All {WARP_SIZE} threads use the same element: one sector serves the whole warp."
+        return f"All {WARP} threads use the same element: one sector serves the whole warp."
     sectors = f"{touched} sector" if touched == 1 else f"{touched} sectors"
     if asked == touched * SECTOR_BYTES:
         return f"The warp fills every sector that it touches: {sectors}, no byte wasted."
@@ -193,9 +191,7 @@ def _explain_shared(access: WarpAccess) -> str:
         )
     together = "" if groups == 1 else f" in each of {groups} groups of threads"
     if len(access.addresses_of_words) * BANK_BYTES == access.bytes_per_thread:
-        return (
-            f"All {WARP_SIZE} threads use the same {access.bytes_per_thread} bytes: a broadcast, no conflict."
-        )
+        return f"All {WARP} threads use the same {access.bytes_per_thread} bytes: a broadcast, no conflict."
     if not access.conflicts:
         return f"No two different words fall on one bank{together}: no conflict."
     return (
@@ -273,7 +269,7 @@ class AccessPatterns:
 
     def describes(self, launch: LaunchStatistics) -> bool:
         """Whether a launch has these blocks: stage 13 takes another tile, or several blocks a tile, where few are."""
-        warps = -(-launch.threads_per_block // WARP_SIZE)
+        warps = -(-launch.threads_per_block // WARP)
         return warps == self.warps_per_block and (self.resident or launch.blocks == self.blocks)
 
     @property
@@ -302,7 +298,7 @@ class AccessPatterns:
     @property
     def bytes_ahead(self) -> int:
         """Bytes that all threads of the launch load ahead in vain."""
-        threads = self.executing_warps * WARP_SIZE
+        threads = self.executing_warps * WARP
         return sum(threads * access.ahead * access.bytes_per_thread for access in self.accesses)
 
     @property

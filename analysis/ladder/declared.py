@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from gemmprof.analysis.ladder.access_pattern import WARP_SIZE, AccessPatterns, TensorCopy, WarpAccess
+from gemmprof.analysis.ladder.access_pattern import AccessPatterns, TensorCopy, WarpAccess
 from gemmprof.base.addresses import Access, Addresses
 from gemmprof.base.expressions import ExpressionError, evaluate
+from gemmprof.gpu.arch import WARP
 from gemmprof.gpu.dtypes import ELEMENT_TYPES, FLOAT32
 from gemmprof.model import Problem, Stage
 
@@ -90,8 +91,8 @@ class _Model:
         return AccessPatterns(
             self._stage,
             problem,
-            warps_per_block=-(-_positive(declared.threads, names) // WARP_SIZE),
-            computing_warps=-(-_positive(declared.computing or declared.threads, names) // WARP_SIZE),
+            warps_per_block=-(-_positive(declared.threads, names) // WARP),
+            computing_warps=-(-_positive(declared.computing or declared.threads, names) // WARP),
             resident=declared.resident,
             blocks=-(-problem.m // rows) * -(-problem.n // columns),
             steps=-(-problem.k // depth),
@@ -168,7 +169,7 @@ class _Model:
         length = self._problem.k if access.matrix == "A" else self._problem.n
         place = access.place or f"row * {length} + column"
         lanes = []
-        for thread in range(WARP_SIZE):
+        for thread in range(WARP):
             names = self._names(thread)
             row, column = evaluate(access.row, names), evaluate(access.column, names)
             at = evaluate(place, {**names, "row": row, "column": column})

@@ -19,13 +19,14 @@ from dataclasses import dataclass, replace
 
 from gemmprof.analysis import opcodes
 from gemmprof.analysis.kernel_analysis import KernelAnalysis
-from gemmprof.analysis.ladder.access_pattern import WARP_SIZE, AccessPatterns
+from gemmprof.analysis.ladder.access_pattern import AccessPatterns
 from gemmprof.analysis.ladder.declared import access_patterns, block_tile
 from gemmprof.analysis.sections.bank_conflicts import BankConflicts
 from gemmprof.analysis.sections.coalescing import Coalescing
 from gemmprof.analysis.sections.instruction_mix import InstructionMix
 from gemmprof.analysis.sections.memory_chart import SECTOR_BYTES, WAVEFRONT_BYTES, MemoryChart
 from gemmprof.analysis.sections.source_view import SourceView
+from gemmprof.gpu.arch import WARP
 from gemmprof.gpu.dtypes import ELEMENT_TYPES, FLOAT32
 from gemmprof.model import Problem, Stage
 
@@ -284,7 +285,7 @@ def _elements(patterns: AccessPatterns | None, space: str, size: int) -> float |
     loads = [a for a in patterns.accesses if a.space == space and a.operation == "load"]
     if space == "shared" and not loads:
         return None  # wgmma's reads are no loads, and of WMMA's nothing is declared
-    loaded = sum(patterns.needed_requests(a) * WARP_SIZE * a.bytes_per_thread for a in loads)
+    loaded = sum(patterns.needed_requests(a) * WARP * a.bytes_per_thread for a in loads)
     copied = patterns.copied_bytes if space == "global" else 0
     return float((loaded + copied) // size)
 

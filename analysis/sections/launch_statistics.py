@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from gemmprof import metrics
 from gemmprof.analysis.figure import figure
+from gemmprof.gpu.arch import WARP
 from gemmprof.model import KernelProfile, NotCollected
 
 NAME = "launch"
@@ -50,8 +51,6 @@ class Launch:
 
 RESULT = Launch
 
-WARP_SIZE = 32
-
 
 def analyse(profile: KernelProfile) -> Launch:
     """The launch; grid and block are in every report, so there is always a result."""
@@ -64,7 +63,7 @@ def analyse(profile: KernelProfile) -> Launch:
         threads_per_block = profile.whole(metrics.BLOCK_SIZE) or threads_per_block
         threads = profile.whole(metrics.THREADS) or threads
         launches = len(profile.instances.get(metrics.GRID_SIZE, ())) or None
-    warps = -(-threads_per_block // WARP_SIZE)
+    warps = -(-threads_per_block // WARP)
     sm_count = profile.whole(metrics.SM_COUNT)
     return Launch(
         grid=launch.grid,
@@ -87,7 +86,7 @@ def analyse(profile: KernelProfile) -> Launch:
         tpc_count=profile.whole(metrics.TPC_COUNT),
         enabled_tpcs=profile.text(metrics.TPC_ENABLED),
         green_context=profile.whole(metrics.GREEN_CONTEXT),
-        idle_lanes=warps * WARP_SIZE - threads_per_block,
+        idle_lanes=warps * WARP - threads_per_block,
         launches=launches,
         missing=GROUP.incomplete(profile.metrics),
     )

@@ -18,6 +18,9 @@ from typing import Any
 from gemmprof.base.errors import OccupancyError, UsageError
 from gemmprof.model import ArchLimits, Practice
 
+# Of every GPU that CUDA has run on so far: threads of a warp, and banks of shared memory with the bytes of a word.
+WARP, BANKS, BANK_BYTES = 32, 32, 4
+
 # Shared memory that an SM can set aside for its blocks (the rest of the array is L1), largest first.
 _VOLTA = (98304, 65536, 32768, 16384, 8192, 0)
 _TURING = (65536, 32768)

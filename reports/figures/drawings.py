@@ -8,15 +8,10 @@ from typing import Any
 
 from markupsafe import Markup
 
-from gemmprof.analysis.ladder.access_pattern import (
-    BANK_BYTES,
-    BANKS,
-    SECTOR_BYTES,
-    AccessPatterns,
-    WarpAccess,
-)
+from gemmprof.analysis.ladder.access_pattern import SECTOR_BYTES, AccessPatterns, WarpAccess
 from gemmprof.analysis.sections.roofline import Roofline, RooflinePoint
 from gemmprof.analysis.sections.timeline import Lane, Phase, Timeline
+from gemmprof.gpu.arch import BANK_BYTES, BANKS
 from gemmprof.reports.figures import plots as figures
 from gemmprof.reports.figures.svg import drawing, page_svg
 from gemmprof.reports.formatting import flops, percent, significant

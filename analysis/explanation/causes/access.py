@@ -35,13 +35,13 @@ from gemmprof.analysis.explanation.code.address_forms import (
 )
 from gemmprof.analysis.explanation.code.attribution import LONG
 from gemmprof.analysis.explanation.code.flow import Loop
-from gemmprof.analysis.explanation.code.symbolic import WARP
 from gemmprof.analysis.explanation.demands.footprint import arrays, counting, rounds
 from gemmprof.analysis.explanation.demands.store_stalls import stalled_by
 from gemmprof.analysis.explanation.demands.time_model import Fix
 from gemmprof.analysis.explanation.demands.traffic import BELOW_L1, SECTOR, traffic
 from gemmprof.analysis.explanation.demands.work import Array, Mask, Work
 from gemmprof.base.amounts import significant
+from gemmprof.gpu.arch import WARP
 
 WIDE = 16
 """Bytes of the widest access of a thread."""
@@ -53,7 +53,6 @@ MISALIGNED_SECTORS = 1.05
 """A request that starts off a sector's border touches one sector more than its bytes fill: no lack of
 coalescing.
 """
-FULL_WARP = 31.0  # active threads of a warp from which on it is whole
 SELDOM = 0.2  # of a warp's accesses, those that begin off a border although the array begins at one (a row's first)
 LANES = (8, WARP)
 """Lanes that share a row: those that fill a sector of four-byte values, and all."""
@@ -550,7 +549,7 @@ def _not_aligned(work: Work) -> Mask:
     border (a window's middle), all can come from those; where most bytes begin anywhere, the rest is no vector either.
     """
     executed = np.maximum(work.executed, 1.0)
-    whole = work.threads >= FULL_WARP * executed
+    whole = work.whole_warps
     more = work.global_sectors - work.global_ideal
     found: Mask = whole & (more > SELDOM * executed) & (more <= MISALIGNED_SECTORS * executed)
     if found.any():

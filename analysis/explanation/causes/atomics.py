@@ -4,19 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from functools import cache
-from math import factorial
 
 import numpy as np
 
 from gemmprof import metrics
 from gemmprof.analysis.explanation.candidate import Candidate, Variant, derived, evidence, keep_of, share
 from gemmprof.analysis.explanation.causes.grid import occupancy_of
+from gemmprof.analysis.explanation.code.address_forms import random_passes
 from gemmprof.analysis.explanation.demands.time_model import Fix
 from gemmprof.analysis.explanation.demands.traffic import traffic
 from gemmprof.analysis.explanation.demands.work import Mask, Work
 
-BANKS = 32  # of shared memory, a word wide
 ALL_RANDOM = 0.95  # share of the passes that random words take as well, from which on none is told from those
 LAUNCHING = 3000.0  # nanoseconds of a launch in which no SM works, at most: what is more is L2 at work
 COMBINED = 1.0 / 32.0  # share of the atomics that stays when a warp combines its own first
@@ -222,24 +220,6 @@ def shared_atomics(work: Work) -> Iterator[Candidate]:
         ),
         attributed=np.where(atomics | retries, work.executed, 0.0),
     )
-
-
-@cache
-def random_passes(lanes: int) -> float:
-    """Passes that so many lanes' words take on average when they lie at random in the banks of shared memory.
-
-    The fullest of the banks is waited for: lanes! / banks**lanes times the coefficient of x**lanes in
-    (sum of x**i / i! up to k)**banks is the chance that none holds more than k.
-    """
-    expected = 0.0
-    for most in range(lanes):
-        one = np.array([1.0 / factorial(i) for i in range(most + 1)])
-        whole = np.ones(1)
-        for _ in range(BANKS):
-            whole = np.convolve(whole, one)[: lanes + 1]
-        none_fuller = whole[lanes] * factorial(lanes) / float(BANKS) ** lanes if len(whole) > lanes else 0.0
-        expected += 1.0 - none_fuller
-    return float(expected)
 
 
 def _tries(work: Work, retries: Mask, atomics: Mask) -> float:

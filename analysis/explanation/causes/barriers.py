@@ -19,6 +19,7 @@ from gemmprof.analysis.explanation.code.sass import Sass
 from gemmprof.analysis.explanation.demands.time_model import Fix
 from gemmprof.analysis.explanation.demands.traffic import BELOW_L1
 from gemmprof.analysis.explanation.demands.work import Array, Mask, Work
+from gemmprof.gpu.arch import WARP
 from gemmprof.model import Evidence
 
 # Barriers of a loop for each halving of the block's threads, up to which its rounds are the steps of one reduction or
@@ -28,7 +29,6 @@ MOST_VALUES = 32.0  # of a block for each lane of a warp, up to which registers 
 REGISTERS = 65536.0  # of an SM
 WARPS_OF_A_BLOCK = 8.0  # as blocks of 256 threads have
 STEP = 36  # instructions between two barriers up to which they may be a step of a reduction
-WARP = 32.0
 ONE_OF_TWO = 0.5  # barriers that stay where two a step, before and after a tile is used, become one
 # Instructions beside two for each halving: each warp stores its sum, the block meets, and a warp reads them.
 EXCHANGE = 6.0

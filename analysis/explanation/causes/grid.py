@@ -14,6 +14,7 @@ from gemmprof.analysis.explanation.demands.time_model import Fix
 from gemmprof.analysis.explanation.demands.work import Work, once
 from gemmprof.analysis.occupancy.of_launch import LaunchOccupancy, analyse
 from gemmprof.analysis.sections import timeline
+from gemmprof.gpu.arch import WARP
 from gemmprof.model import Evidence
 
 # Share of the executions from which on what holds of them holds of the kernel: the rest guards the last
@@ -25,7 +26,6 @@ SPREAD_OF_EQUALS = 1.2
 IN_ORDER = (
     0.5  # share of the warps' time in loops whose rounds cannot change places, from which on they decide
 )
-WARP = 32.0
 ALMOST = 0.95  # blocks for each SM from which on a grid is small for its warps, not for its blocks
 # Cycles of the longest block of a small grid over those of the average one, from which on its blocks are
 # uneven.

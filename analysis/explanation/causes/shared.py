@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -20,14 +21,24 @@ from gemmprof.analysis.explanation.candidate import (
     share,
 )
 from gemmprof.analysis.explanation.code import latency
-from gemmprof.analysis.explanation.code.address_forms import LOOK_UP, checked_forms
+from gemmprof.analysis.explanation.code.address_forms import (
+    AFFINE,
+    LOOK_UP,
+    STRIDED,
+    UNIFORM,
+    checked_forms,
+    random_passes,
+)
 from gemmprof.analysis.explanation.code.flow import Loop
 from gemmprof.analysis.explanation.demands.footprint import arrays, of_known_length, serving
 from gemmprof.analysis.explanation.demands.pipes import ADU
 from gemmprof.analysis.explanation.demands.time_model import Fix
 from gemmprof.analysis.explanation.demands.traffic import traffic
 from gemmprof.analysis.explanation.demands.work import Array, Mask, Work
+from gemmprof.gpu.arch import WARP
 
+COPIES = (8, WARP)
+"""Copies of a table: some, and one for each bank."""
 FEWER_BLOCKS = 4.0
 """Blocks of which larger tiles make one."""
 _STACK = re.compile(r"\[R1(?:\+-?0x[0-9a-f]+|\+UR\d+)?\]")
@@ -37,50 +48,88 @@ def shared_bank_conflicts(work: Work) -> Iterator[Candidate]:
     """One pass through the data stage where one suffices for the bytes.
 
     Fixed: wavefronts of shared loads and stores fall to the ideal; a conflicted load returns after the
-    latency of a straight one. Look-ups of one table by all
-    lanes are left out: no layout keeps apart what loaded values bring together.
+    latency of a straight one. No layout keeps apart what loaded values bring together in one table: there, copies of
+    it have banks of their own, and take their bytes of shared memory.
     """
     if work.code is None or not work.shared_wavefronts.any():
         return
     atomic = work.where(lambda line: line.is_atomic)
-    # No layout helps where loaded values alone decide which words meet; where each lane has its own part, one does.
+    # Where each lane has its own part of what it looks up in, a layout does help.
     random = np.zeros(len(atomic), dtype=bool)
     for index, one in checked_forms(work).items():
         random[index] = one.form.kind == LOOK_UP and isinstance(one.form.address.terms.get((), 0), int)
-    excess = np.where(atomic | random, 0.0, work.shared_wavefronts - work.shared_ideal)
-    total = float(excess.sum())
-    if total < 0.02 * float(work.shared_wavefronts.sum()):
+    wasted = np.where(atomic, 0.0, work.shared_wavefronts - work.shared_ideal)
+    excess = np.where(random, 0.0, wasted)
+    least = 0.02 * float(work.shared_wavefronts.sum())
+    variants: list[Variant] = []
+    if float(excess.sum()) >= least:
+        variants.append(
+            Variant("another layout of the tile", _in_fewer_passes(work, work.shared_wavefronts - excess))
+        )
+    looked_up = random & work.where(lambda line: line.is_load) & (wasted > 0)
+    if float(wasted[looked_up].sum()) >= least and _only_filled(work):
+        variants += _table_copies(work, looked_up)
+    if not variants:
         return
-    weights = work.data_passes
-    executed = np.maximum(work.executed, 1.0)
-    cycles = latency.short_cycles(work)
-    straight = cycles - work.practice.wavefront_cycles * excess / executed
-    conflicting = excess > 0
+    if not excess.any():
+        excess = np.where(looked_up, wasted, 0.0)
     worst = int(np.argmax(excess))
     way = work.shared_wavefronts[worst] / max(1.0, work.shared_ideal[worst])
     what = "store" if work.sass[worst].is_store else "load"
     yield Candidate(
         cause="shared_bank_conflicts",
-        variants=(
-            Variant(
-                "another layout of the tile",
-                Fix(
-                    resources={"l1_data": 1.0 - share(total, float(weights.sum()))},
-                    latency=np.where(conflicting, np.clip(straight / cycles, 0.0, 1.0), 1.0),
-                ),
-            ),
-        ),
+        variants=tuple(variants),
         change=(
             f"Pad or swizzle the shared array: its worst {what} takes {way:.1f} times the passes that its "
             "bytes need, because threads of a warp meet in one bank."
         ),
         evidence=(
-            derived(metrics.SHARED_EXCESS, total, "wavefront"),
+            derived(metrics.SHARED_EXCESS, float(excess.sum()), "wavefront"),
             derived("memory_l1_wavefronts_shared", float(work.shared_wavefronts.sum()), "wavefront"),
             *evidence(work, metrics.BUSY["l1_data"][0]),
         ),
         attributed=excess,
     )
+
+
+def _in_fewer_passes(work: Work, passes: Array) -> Fix:
+    """What shared accesses take in so many passes each instead of what was counted."""
+    gone = work.shared_wavefronts - passes
+    cycles = latency.short_cycles(work)
+    straight = cycles - work.practice.wavefront_cycles * gone / np.maximum(work.executed, 1.0)
+    return Fix(
+        resources={"l1_data": 1.0 - share(float(gone.sum()), float(work.data_passes.sum()))},
+        latency=np.where(gone > 0, np.clip(straight / cycles, 0.0, 1.0), 1.0),
+    )
+
+
+def _only_filled(work: Work) -> bool:
+    """Whether what lies in shared memory is written at known places: tables, not bins or what others look up anew."""
+    forms = checked_forms(work)
+    written = work.where(lambda line: line.space == "shared" and (line.is_store or line.is_atomic))
+    return all(
+        int(at) in forms and forms[int(at)].form.kind in (AFFINE, STRIDED, UNIFORM)
+        for at in np.flatnonzero(written & (work.executed > 0))
+    )
+
+
+def _table_copies(work: Work, looked_up: Mask) -> Iterator[Variant]:
+    """Copies of a table of which each has its share of the banks, for its share of the lanes."""
+    launch = work.profile.launch
+    table = (launch.static_shared_memory or 0) + (launch.dynamic_shared_memory or 0)
+    for copies in COPIES:
+        # Equal indices share a pass: what passes beyond the first stay is told by indices at random.
+        stays = (random_passes(WARP, copies) - 1.0) / (random_passes(WARP) - 1.0)
+        now = work.shared_wavefronts
+        passes = np.where(looked_up, work.shared_ideal + stays * (now - work.shared_ideal), now)
+        yield Variant(
+            f"{copies} copies of the table",
+            replace(_in_fewer_passes(work, passes), shared_bytes=(copies - 1) * table),
+            change=(
+                f"Give each lane a table in banks of its own: {copies} copies, entry by entry side by side "
+                f"(table[{copies} * index + lane % {copies}]). Indices at random meet in one bank now."
+            ),
+        )
 
 
 def shared_memory_bandwidth(work: Work) -> Iterator[Candidate]:
@@ -254,13 +303,23 @@ def constant_divergence(work: Work) -> Iterator[Candidate]:
     }
     resources["adu"] = min(1.0, resources["adu"])
     resources |= dict.fromkeys(("mio", "mio_data"), max(stays, resources["adu"]))
-    # The turns are served one by one while the warp waits.
-    cycles = latency.short_cycles(work)
-    straight = cycles / (cycles + (each - 1.0) * 2.0)
+    # The turns are served one by one while the warp waits; from shared memory, its banks' passes are.
+    idle = work.practice
+    passes = random_passes(min(WARP, max(1, round(each))))
+    now = idle.shared_cycles + (each - 1.0) * 2.0
+    then = min(now, idle.shared_cycles + (passes - 1.0) * idle.wavefront_cycles)
     yield Candidate(
         cause="constant_divergence",
         variants=(
-            Variant("one address a warp", Fix(resources=resources, latency=np.where(loads, straight, 1.0))),
+            Variant(
+                "a table in shared memory",
+                Fix(
+                    resources=resources,
+                    latency=np.where(loads, then / now, 1.0),
+                    added={"lsu": share(count, work.sms * work.elapsed)},
+                    passes=passes * count,
+                ),
+            ),
         ),
         change=(
             "Read this table from shared memory (or through L1) instead of constant memory: the threads of "

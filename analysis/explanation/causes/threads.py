@@ -26,10 +26,8 @@ from gemmprof.analysis.explanation.demands.time_model import Fix
 from gemmprof.analysis.explanation.demands.traffic import BELOW_L1
 from gemmprof.analysis.explanation.demands.work import Mask, Work
 from gemmprof.analysis.occupancy.reasoning import in_words
+from gemmprof.gpu.arch import WARP
 
-WARP = 32.0
-# Active threads of a warp from which on all of its lanes take part (the grid's last warps have fewer).
-FULL_WARP = 31.0
 ROUNDS = 2.0  # rounds over a row up to which it is short
 MOST_LEAVE = 0.5  # warps behind the first exit, over those launched, up to which most have no work
 PROLOGUE = 40  # instructions before it that compare an index with the size of the work
@@ -133,7 +131,7 @@ def _lanes_of_a_row(work: Work) -> float:
     warps = float(work.executed[0]) if len(work.executed) else 0.0
     if not loads.any() or not shuffles.any() or not warps:
         return 0.0
-    full = work.threads >= FULL_WARP * work.executed
+    full = work.whole_warps
     # All lanes read where the row begins and ends, and meet for the sum.
     few = loads & ~full
     if not (loads & full).any() or not (shuffles & full).any() or not few.any():

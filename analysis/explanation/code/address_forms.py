@@ -9,13 +9,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from math import gcd
+from math import factorial, gcd
 
 import numpy as np
 
 from gemmprof.analysis.explanation.code.flow import Loop, Program
 from gemmprof.analysis.explanation.code.symbolic import (
-    WARP,
     Threads,
     Value,
     Values,
@@ -25,8 +24,9 @@ from gemmprof.analysis.explanation.code.symbolic import (
     scaled,
 )
 from gemmprof.analysis.explanation.demands.work import Array, Work, once
+from gemmprof.gpu.arch import BANK_BYTES, BANKS, WARP
 
-SECTOR, LINE, BANKS, WORD = 32, 128, 32, 4
+SECTOR, LINE = 32, 128
 ALLOCATION = 256  # bytes to which what a kernel gets as a parameter is aligned: allocations are
 WIDEST = 16  # bytes that a thread moves at most with one access
 ALL_ACTIVE = 31.9  # active threads of an execution, from which on all of a warp's counted
@@ -280,14 +280,34 @@ def passes_of(addresses: Threads, width: int) -> float:
 def _passes(offsets: bytes, lanes: int, width: int) -> float:
     rows = np.frombuffer(offsets, dtype=np.int64).reshape(-1, lanes)
     groups = 2 if width == WIDEST and lanes == WARP else 1
-    first = rows.reshape(-1, lanes // groups) // WORD
-    words = np.concatenate([first + at for at in range(max(1, width // WORD))], axis=1)
+    first = rows.reshape(-1, lanes // groups) // BANK_BYTES
+    words = np.concatenate([first + at for at in range(max(1, width // BANK_BYTES))], axis=1)
     words.sort(axis=1)
     new = np.ones(words.shape, dtype=bool)
     new[:, 1:] = words[:, 1:] != words[:, :-1]
     group = np.broadcast_to(np.arange(len(words))[:, None], words.shape)
     counts = np.bincount((group * BANKS + words % BANKS)[new], minlength=len(words) * BANKS)
     return float(counts.reshape(len(words), BANKS).max(axis=1).sum()) / len(rows)
+
+
+@lru_cache(maxsize=256)
+def random_passes(lanes: int, copies: int = 1) -> float:
+    """Passes that so many lanes' words take on average when they lie at random in the banks of shared memory.
+
+    The fullest of the banks is waited for: lanes! / banks**lanes times the coefficient of x**lanes in
+    (sum of x**i / i! up to k)**banks is the chance that none holds more than k. Of several copies of a table each has
+    its share of the banks, for its share of the lanes.
+    """
+    banks, lanes = BANKS // copies, max(1, lanes // copies)
+    expected = 0.0
+    for most in range(lanes):
+        one = np.array([1.0 / factorial(i) for i in range(most + 1)])
+        whole = np.ones(1)
+        for _ in range(banks):
+            whole = np.convolve(whole, one)[: lanes + 1]
+        none_fuller = whole[lanes] * factorial(lanes) / float(banks) ** lanes if len(whole) > lanes else 0.0
+        expected += 1.0 - none_fuller**copies
+    return float(expected)
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,6 +19,7 @@ from gemmprof.analysis.explanation.candidate import share
 from gemmprof.analysis.explanation.code.flow import Loop
 from gemmprof.analysis.explanation.code.sass import Sass
 from gemmprof.analysis.explanation.demands.work import Array, Mask, Work
+from gemmprof.gpu.arch import WARP
 
 # Instructions between the first and the last of one sequence, at most: the scheduler mixes it with its
 # surroundings.
@@ -98,7 +99,6 @@ FUNCTIONS = (
 )
 _SOME_SIGNATURE = re.compile("|".join(f"(?:{function.signature.pattern})" for function in FUNCTIONS))
 
-WARP = 32.0
 LITTLE = 0.02  # share of the instructions up to which what could be done elsewhere is not worth a word
 TABLE_BYTES = (
     48 * 1024

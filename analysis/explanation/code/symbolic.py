@@ -24,6 +24,7 @@ import numpy.typing as npt
 
 from gemmprof.analysis.explanation.code.flow import Program
 from gemmprof.analysis.explanation.code.sass import Sass
+from gemmprof.gpu.arch import WARP
 
 Threads = npt.NDArray[np.int64]
 """A whole number for each thread of a block, in the order of their numbers."""
@@ -33,8 +34,6 @@ DEEPEST = 70
 """Instructions between a value and what it comes from, at most: Python's stack is not endless."""
 LARGEST = 12
 """Terms of a sum, above which it is a symbol of its own."""
-WARP = 32
-"""Threads of a warp."""
 SIGN = 31
 """The shift that leaves nothing but the sign."""
 BITS = 0xFFFFFFFF

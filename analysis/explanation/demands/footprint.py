@@ -22,8 +22,9 @@ from gemmprof.analysis.explanation.code.address_forms import (
     checked_forms,
 )
 from gemmprof.analysis.explanation.code.flow import Loop
-from gemmprof.analysis.explanation.code.symbolic import WARP, Product, Threads
+from gemmprof.analysis.explanation.code.symbolic import Product, Threads
 from gemmprof.analysis.explanation.demands.work import Work, once
+from gemmprof.gpu.arch import WARP
 
 PASSES = 1.5  # rounds of a loop that an address does not follow, from which on the loop loads the same again
 MOST_ROUNDS = 16  # rounds of a loop that are followed: what a longer one loads again, it does in these, too

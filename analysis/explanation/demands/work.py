@@ -26,6 +26,7 @@ from gemmprof.analysis.sections.by_line import by_address, first_by_address, own
 from gemmprof.gpu.arch import has, practice_of
 from gemmprof.model import Instruction, KernelProfile, Practice
 
+FULL_WARP = 31.0  # active threads of a warp, on average, from which on it is whole
 Array = npt.NDArray[np.float64]  # a number for each instruction
 Mask = npt.NDArray[np.bool_]  # whether something holds, for each instruction
 T = TypeVar("T")
@@ -236,6 +237,11 @@ class Work:
     def pipe_names(self) -> npt.NDArray[np.str_]:
         """The same as an array."""
         return np.array(self.pipes, dtype=np.str_)
+
+    @cached_property
+    def whole_warps(self) -> Mask:
+        """Instructions in whose executions all lanes took part, but for the grid's last warps."""
+        return np.asarray(self.threads >= FULL_WARP * self.executed)
 
     @cached_property
     def own_lines(self) -> list[tuple[str, int] | None]:

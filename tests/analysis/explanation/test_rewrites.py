@@ -14,8 +14,8 @@ from made_code import made
 from recorded_data import DATA, ROOT
 
 from gemmprof.analysis.explanation.causes.arithmetic import expensive_math
-from gemmprof.analysis.explanation.causes.atomics import random_passes
 from gemmprof.analysis.explanation.causes.threads import idle_threads
+from gemmprof.analysis.explanation.code.address_forms import random_passes
 from gemmprof.analysis.explanation.code.divisions import integer_divisions
 from gemmprof.analysis.explanation.code.sequences import precise_functions
 from gemmprof.analysis.explanation.demands.footprint import arrays

@@ -9,11 +9,12 @@ from typing import Any
 import pytest
 from recorded_data import ReadRecorded
 
-from gemmprof.analysis.ladder.access_pattern import BANKS, AccessPatterns, WarpAccess
+from gemmprof.analysis.ladder.access_pattern import AccessPatterns, WarpAccess
 from gemmprof.analysis.ladder.declared import access_patterns
 from gemmprof.analysis.sections import bank_conflicts, coalescing
 from gemmprof.analysis.sections.bank_conflicts import BankConflicts
 from gemmprof.analysis.sections.coalescing import Coalescing
+from gemmprof.gpu.arch import BANKS
 from gemmprof.kernels.catalog import SINGLE, stage_by_number
 from gemmprof.model import KernelProfile, Problem, Stage
 from gemmprof.reports.figures.drawings import access_patterns as access_drawings
