@@ -16,6 +16,7 @@ from typing import Protocol, TypeVar
 
 from gemmprof.analysis import opcodes
 from gemmprof.analysis.figure import total as sum_of
+from gemmprof.analysis.reading.line_table import Call
 from gemmprof.model import Instruction, KernelProfile
 
 
@@ -247,8 +248,18 @@ def is_users(path: str | None) -> bool:
     return path is not None and not _TOOLKIT.search("/" + path.replace("\\", "/"))
 
 
-def own_lines(instructions: Sequence[Line]) -> list[tuple[str, int] | None]:
-    """File and line of the user's for each instruction, in address order; None without line information."""
+def own_lines(
+    instructions: Sequence[Line], inlined: Sequence[tuple[Call, ...]] = ()
+) -> list[tuple[str, int] | None]:
+    """The user's line that each instruction counts against: its own, else that of the innermost call.
+
+    None without line information. Where the report does not say what was inlined, a header's code counts against the
+    line of the user's before it.
+
+    Args:
+        instructions: in address order.
+        inlined: the calls that each was inlined through, innermost first; none where that is not known.
+    """
     found: list[tuple[str, int] | None] = []
     last: tuple[str, int] | None = None
     for item in instructions:
@@ -265,4 +276,9 @@ def own_lines(instructions: Sequence[Line]) -> list[tuple[str, int] | None]:
             following = found[index]
         elif instructions[index].file is not None:
             found[index] = following
+    for place, chain in enumerate(inlined):
+        if chain and not is_users(instructions[place].file):
+            found[place] = next(
+                ((call.file, call.line) for call in chain if is_users(call.file)), found[place]
+            )
     return found

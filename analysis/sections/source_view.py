@@ -23,7 +23,6 @@ from gemmprof.analysis.sections.by_line import (
     by_address,
     first_by_address,
     flags,
-    is_users,
     own_lines,
     total,
 )
@@ -193,19 +192,8 @@ class SourceView:
 
     @cached_property
     def own_lines(self) -> Sequence[tuple[str, int] | None]:
-        """The user's line that each instruction counts against: its own, else that of the innermost call.
-
-        None without line information. Where the report does not say what was inlined, a header's code counts against
-        the line of the user's before it.
-        """
-        own = own_lines(self.sass)
-        for place, chain in enumerate(self.inlined):
-            item = self.sass[place]
-            if chain and not is_users(item.file):
-                own[place] = next(
-                    ((call.file, call.line) for call in chain if is_users(call.file)), own[place]
-                )
-        return own
+        """The user's line that each instruction counts against (`by_line.own_lines`)."""
+        return own_lines(self.sass, self.inlined)
 
     def share(self, counters: Counters) -> float | None:
         """Per cent of all samples that fall on these counters; None without samples."""

@@ -246,7 +246,7 @@ def local_memory(work: Work) -> Iterator[Candidate]:
                 "local loads and stores / instructions executed",
                 share(spilled + by_index, work.total_executed),
             ),
-            derived("local sectors / sectors between L1 and L2", part),
+            derived("local sectors / sectors between L1 and L2", share(flows.local, flows.l2)),
             *evidence(work, metrics.LOCAL_LOADS[0], metrics.LOCAL_STORES[0]),
         ),
         attributed=np.where(local, work.local_sectors + work.executed, 0.0),

@@ -16,9 +16,11 @@ from gemmprof.analysis.explanation.candidate import (
     keep_of,
     share,
 )
-from gemmprof.analysis.explanation.code import attribution
+from gemmprof.analysis.explanation.code import attribution, latency
 from gemmprof.analysis.explanation.demands.time_model import Fix
+from gemmprof.analysis.explanation.demands.traffic import SECTOR, traffic
 from gemmprof.analysis.explanation.demands.work import Array, Mask, Work
+from gemmprof.base import amounts
 
 # Tiles of shared memory that take turns: one is used, two are on their way (Triton's own choice).
 STAGES = 3.0
@@ -152,7 +154,8 @@ def _shorts(work: Work) -> Mask:
 def memory_latency(work: Work) -> Iterator[Candidate]:
     """Enough bytes in flight: each warp has four loads under way for each one now.
 
-    Fixed: a quarter of the waits for global, local and texture loads stays (atomics excluded).
+    Fixed: a quarter of the waits for global, local and texture loads stays (atomics excluded). Where most of what is
+    fetched lies in the host's memory: loads wait no longer than for the GPU's own.
     """
     if work.code is None:
         return
@@ -162,6 +165,10 @@ def memory_latency(work: Work) -> Iterator[Candidate]:
     loads = work.where(lambda line: line.long_latency and not line.is_atomic) & ~work.code.chased
     part = float(waits[loads].sum())
     if part < 0.1:
+        return
+    host = work.number(next(iter(metrics.OFF_CHIP_SECTORS["sysmem", "read"]))) or 0.0
+    if 2.0 * host > traffic(work).missed:
+        yield _from_the_host(work, loads, waits, host)
         return
     tiles = _tile_loads(work, loads)
     if float(waits[tiles].sum()) > 0.5 * part:
@@ -208,6 +215,28 @@ def memory_latency(work: Work) -> Iterator[Candidate]:
         attributed=np.where(loads, waits, 0.0),
         least=0.03,
         rank=LATENCY,
+    )
+
+
+def _from_the_host(work: Work, loads: Mask, waits: Array, sectors: float) -> Candidate:
+    """Loads of the host's memory: neither more warps nor more loads in flight widen the link that they go through."""
+    each = waits * (work.warp_cycles or 0.0) / np.maximum(work.executed, 1.0)
+    stays = np.minimum(1.0, latency.load_cycles(work) / np.maximum(each, 1.0))
+    moved = SECTOR * sectors
+    return Candidate(
+        cause="memory_latency",
+        variants=(Variant("memory of the GPU", Fix(latency=np.where(loads, stays, 1.0))),),
+        change=(
+            f"Read from the GPU's own memory: {amounts.traffic(moved)} come from the host's, through its link. Copy "
+            "them before the launch (cudaMemcpyAsync, cudaMemPrefetchAsync of managed memory); the copy is not counted "
+            "here, and pays where they are read more than once or while something else runs."
+        ),
+        evidence=(
+            derived("bytes read from the host's memory", moved, "byte"),
+            derived("long_scoreboard samples attributed on loads", float(waits[loads].sum())),
+            *evidence(work, metrics.L2_READ_HIT_RATE),
+        ),
+        attributed=np.where(loads, waits, 0.0),
     )
 
 

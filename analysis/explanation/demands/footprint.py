@@ -26,7 +26,6 @@ from gemmprof.analysis.explanation.code.symbolic import Product, Threads
 from gemmprof.analysis.explanation.demands.work import Work, once
 from gemmprof.gpu.arch import WARP
 
-PASSES = 1.5  # rounds of a loop that an address does not follow, from which on the loop loads the same again
 MOST_ROUNDS = 16  # rounds of a loop that are followed: what a longer one loads again, it does in these, too
 MOST_PLACES = 1 << 17  # places of one array that are looked at, over all threads of a block
 AXES = ("x", "y", "z")
@@ -122,20 +121,25 @@ def _array(work: Work, forms: list[Form]) -> Reuse | None:
     for form in forms:
         where, steps = _place(form, scales)
         moved = np.zeros(1, dtype=np.int64)
+<<<<<<< HEAD
         passes = one_pass = 1.0
         for loop in code.loops_around[form.index]:
+=======
+        passes = 1.0
+        for loop in code.loops:
+            if form.index not in loop:
+                continue
+>>>>>>> 1d4be36 (Host memory, places by the line table, vectors of places that differ, literals that nothing needed; tests)
             step = steps.get(loop.first)
             if step:
                 often = rounds(work, loop)
                 times = int(min(MOST_ROUNDS, round(often)))
-                one_pass *= max(1.0, often / times)
                 moved = (moved[:, None] + step * np.arange(times)[None, :]).reshape(-1)
                 if len(moved) * threads * len(forms) > MOST_PLACES:
                     return None
             elif loop.first not in form.loops and not _written(work, form, loop):
                 passes *= rounds(work, loop)
-        mine = float(work.executed[form.index]) / warps
-        told += mine if passes < PASSES else min(mine, one_pass * len(moved))
+        told += float(work.executed[form.index]) / warps / passes
         places.append(where[:, None] + moved[None, :])
     starts = [np.unique(one[:WARP, 0]) for one in places]
     first = np.unique(np.concatenate(starts))

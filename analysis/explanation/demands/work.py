@@ -21,6 +21,7 @@ from gemmprof.analysis.explanation.code import attribution, flow
 from gemmprof.analysis.explanation.code.sass import Sass
 from gemmprof.analysis.explanation.demands.pipes import pipe
 from gemmprof.analysis.explanation.demands.resources import Load, busiest_sm, loads
+from gemmprof.analysis.reading.line_table import inlined_calls
 from gemmprof.analysis.sections import stall_reasons
 from gemmprof.analysis.sections.by_line import by_address, first_by_address, own_lines
 from gemmprof.gpu.arch import has, practice_of
@@ -246,7 +247,12 @@ class Work:
     @cached_property
     def own_lines(self) -> list[tuple[str, int] | None]:
         """File and line of the user's for each instruction; None without line information."""
-        return own_lines(self.instructions)
+        source = self.profile.source
+        base = source.function_address or (self.instructions[0].address if self.instructions else 0)
+        calls = inlined_calls(source.line_table, self.profile.mangled_name)
+        return own_lines(
+            self.instructions, [calls.get(line.address - base, ()) for line in self.instructions]
+        )
 
     def where(self, wanted: Callable[[Sass], bool]) -> Mask:
         """A mask of the instructions that this holds for."""

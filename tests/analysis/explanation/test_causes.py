@@ -13,7 +13,7 @@ from recorded_data import ROOT, ReadRecorded
 from gemmprof import metrics
 from gemmprof.analysis.explanation import engine
 from gemmprof.analysis.explanation.candidate import LATENCY, SPECIFIC, Candidate, Variant
-from gemmprof.analysis.explanation.causes.access import computing, uncoalesced_access
+from gemmprof.analysis.explanation.causes.access import _own_vectors, computing, uncoalesced_access
 from gemmprof.analysis.explanation.causes.arithmetic import non_fused_arithmetic
 from gemmprof.analysis.explanation.causes.atomics import global_atomics
 from gemmprof.analysis.explanation.causes.grid import uneven_work
@@ -26,6 +26,8 @@ from gemmprof.analysis.explanation.demands.work import Work, work
 from gemmprof.analysis.explanation.engine import explain
 from gemmprof.analysis.explanation.prediction import Prediction, Predictor
 from gemmprof.analysis.reading.report import read_report
+from gemmprof.analysis.sections import source_view
+from gemmprof.analysis.sections.by_line import own_lines
 from gemmprof.model import Instances
 
 EXAMPLES = ROOT / "docs" / "examples" / "recorded"
@@ -292,3 +294,34 @@ class TestNarrow:
         )
         found = np.flatnonzero(computing(made(*lines)))
         assert list(found) == list(range(3, 33))
+
+
+def test_what_is_read_from_the_host_is_named_and_nothing_else_is_promised(recorded: ReadRecorded) -> None:
+    profile = next(
+        one for one in recorded("flaws_other_memory", source=True) if one.function_name == "host_memory"
+    )
+    first = explain(profile).findings[0]
+    assert [one.name for one in first.variants] == ["memory of the GPU"]
+    assert "270 kB" in first.change and first.saves > 0.5
+
+
+def test_places_are_the_lines_of_the_source_page(recorded: ReadRecorded) -> None:
+    """A header's code counts against the line that called it, as the report's line table says."""
+    for profile in recorded("flaws_tensor", source=True):
+        view = source_view.analyse(profile)
+        assert isinstance(view, source_view.SourceView)
+        assert work(profile).own_lines == view.own_lines
+        if profile.function_name == "wmma_half":
+            assert view.own_lines != own_lines(view.sass)
+
+
+def test_one_place_loaded_twice_is_no_vector() -> None:
+    """A volatile value is loaded again; two neighbours are one vector, however often they are loaded."""
+    address = ("S2R R0, SR_TID.X ;", "LDC.64 R2, c[0x0][0x210] ;", "IMAD.WIDE R2, R0, 0x8, R2 ;")
+    load = "LDG.E R{}, desc[UR4][R2.64{}] ;".format
+    again = made(*address, load(4, ""), load(5, ""), "EXIT ;")
+    assert _own_vectors(again)[0].min() == 1.0
+    pair = made(*address, load(4, ""), load(5, "+0x4"), "EXIT ;")
+    assert list(_own_vectors(pair)[0][3:5]) == [0.5, 0.5]
+    twice = made(*address, load(4, ""), load(5, "+0x4"), load(6, ""), load(7, "+0x4"), "EXIT ;")
+    assert list(_own_vectors(twice)[0][3:7]) == [0.5] * 4

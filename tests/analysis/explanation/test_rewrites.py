@@ -14,11 +14,17 @@ from made_code import made
 from recorded_data import DATA, ROOT
 
 from gemmprof.analysis.explanation.causes.arithmetic import expensive_math
+from gemmprof.analysis.explanation.causes.shared import (
+    constant_divergence,
+    local_memory,
+    shared_bank_conflicts,
+)
 from gemmprof.analysis.explanation.causes.threads import idle_threads
 from gemmprof.analysis.explanation.code.address_forms import random_passes
 from gemmprof.analysis.explanation.code.divisions import integer_divisions
 from gemmprof.analysis.explanation.code.sequences import precise_functions
 from gemmprof.analysis.explanation.demands.footprint import arrays
+from gemmprof.analysis.explanation.demands.traffic import traffic
 from gemmprof.analysis.explanation.demands.work import work
 from gemmprof.analysis.explanation.engine import explain
 from gemmprof.analysis.reading.report import read_report
@@ -281,3 +287,34 @@ def test_functions_of_a_remainder_are_a_table() -> None:
     cosines = [at for at, line in enumerate(window.sass) if "0.636619" in line.text and window.executed[at]]
     assert len(cosines) == 2 and found.once[cosines].max() == 0.0 and found.looked_up > 0
     assert precise_functions(rays, integer_divisions(rays).of_indices).looked_up == 0
+
+
+def test_local_sectors_are_those_of_local_memory_alone() -> None:
+    profile, _ = study("nearest_16_insertion")
+    (found,) = local_memory(work(profile))
+    flows = traffic(work(profile))
+    told = next(one.value for one in found.evidence if one.metric.startswith("local sectors"))
+    assert told == pytest.approx(flows.local / flows.l2)
+
+
+def test_a_table_is_read_from_shared_memory_at_what_its_banks_take() -> None:
+    """Indices at random meet in a bank 3.5 times over, where the constant cache takes a turn for each."""
+    profile, came = study("motif_constant_lookup")
+    (found,) = constant_divergence(work(profile))
+    assert found.fix.passes > 0
+    finding = next(one for one in explain(profile).findings if one.cause == "constant_divergence")
+    assert finding.saves == pytest.approx(came["shared"], abs=0.05)
+
+
+def test_copies_of_a_table_part_indices_at_random_as_far_as_shared_memory_goes() -> None:
+    assert [round(random_passes(32, copies), 1) for copies in (1, 8, 32)] == [3.5, 3.0, 1.0]
+    profile, came = study("aes_tables_conflicts")
+    finding = explain(profile).findings[0]
+    assert finding.cause == "shared_bank_conflicts"
+    # All 32 copies of its four tables leave room for one block.
+    assert [one.name for one in finding.variants] == ["8 copies of the table"]
+    assert min(came.values()) <= finding.saves <= max(came.values())
+    histogram = work(study("sound_histogram")[0])
+    assert not any(
+        "copies" in variant.name for one in shared_bank_conflicts(histogram) for variant in one.variants
+    )
