@@ -121,15 +121,8 @@ def _array(work: Work, forms: list[Form]) -> Reuse | None:
     for form in forms:
         where, steps = _place(form, scales)
         moved = np.zeros(1, dtype=np.int64)
-<<<<<<< HEAD
-        passes = one_pass = 1.0
-        for loop in code.loops_around[form.index]:
-=======
         passes = 1.0
-        for loop in code.loops:
-            if form.index not in loop:
-                continue
->>>>>>> 1d4be36 (Host memory, places by the line table, vectors of places that differ, literals that nothing needed; tests)
+        for loop in code.loops_around[form.index]:
             step = steps.get(loop.first)
             if step:
                 often = rounds(work, loop)
