@@ -1,11 +1,15 @@
-"""Who may open what: one door for files that somebody else may have written, read from the code."""
+"""One way in for files that somebody else may have written, one way out for their texts at each place."""
 
 from __future__ import annotations
 
 import ast
+import builtins
+import re
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
+
+import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
 ROOMS = ("kernels", "profiler", "analysis", "reports", "templates")
@@ -179,3 +183,191 @@ def is_written_here(pattern: ast.expr) -> bool:
     return isinstance(pattern, ast.Name) and (
         pattern.id.isupper() or pattern.id in ("pattern", "signature", "text")
     )
+
+
+COMMAND = "runs inside `guarded_output`, which renders whatever is printed"
+OWN_PIPE = "its own pipe to the process that started it"
+MADE_HERE = "put together of cells, fragments and pictures that the environment has rendered"
+ENGINE = "caught by its room, which makes a `GemmprofError` of it"
+OWN_DOCUMENT = "JSON of gemmprof's own, read by gemmprof"
+PLACES: dict[str, dict[str, str]] = {
+    "print": {
+        **dict.fromkeys(("gemmprof.commands", "gemmprof.arguments", "gemmprof.cli"), COMMAND),
+        "gemmprof.analysis.reading.native": OWN_PIPE,
+    },
+    "console": {"gemmprof.arguments.common": "the one console, on the guarded streams"},
+    "stream": {
+        "gemmprof.__init__": "a constant, before anything is loaded",
+        "gemmprof.base": "the guard itself, and pipes",
+        "gemmprof.commands.mcp": "messages of the protocol, JSON for a program",
+        "gemmprof.commands.profile": "the descriptor that the user's own program prints to",
+        "gemmprof.reports.terminal.progress_bars": "the guarded stream",
+        "gemmprof.api.region": "lines of `reports.agents`, rendered",
+    },
+    "log": {},
+    "markup": {
+        "gemmprof.reports.pages": MADE_HERE,
+        "gemmprof.reports.figures.svg": "matplotlib's SVG, whose texts were made visible before",
+    },
+    "template": {"gemmprof.reports.pages.environment": "the one environment: escapes and makes visible"},
+    "csv": {
+        "gemmprof.reports.tables.files": "every cell goes through `spreadsheet`",
+        "gemmprof.kernels.compiled_resources": "what the compiler said of gemmprof's own kernels",
+    },
+    "agents": {"gemmprof.api.server": "marks what is foreign as data, fences and bounds errors"},
+    "raise": {
+        "gemmprof.__init__": "names an attribute that a programmer wrote",
+        "gemmprof.analysis.kernel_analysis": "names an attribute that a programmer wrote",
+        "gemmprof.reports.figures.__init__": "names the user's own folder",
+        "gemmprof.analysis.occupancy.calculator": ENGINE,
+        "gemmprof.analysis.whole.traces": ENGINE,
+        "gemmprof.base": ENGINE,
+        "gemmprof.kernels": "arguments of the programmer's own call",
+        "gemmprof.model": "arguments of the programmer's own call",
+        "gemmprof.profiler.job": ENGINE,
+        "gemmprof.runs.run_format": ENGINE,
+    },
+}
+"""Where text leaves the process, kind by kind, and who alone may do it. A room stands for its modules."""
+STREAMS = ("sys.__stdout__", "sys.__stderr__", "sys.stdout", "sys.stderr")
+BUILTIN_ERRORS = {
+    name for name, value in vars(builtins).items() if isinstance(value, type) and issubclass(value, Exception)
+}
+
+
+def is_constant(node: ast.expr) -> bool:
+    """Whether it is text that stands in the code, or was rendered."""
+    if isinstance(node, ast.Call):
+        return ast.unparse(node.func) in ("log_text", "one_line")
+    if isinstance(node, ast.BinOp):
+        return is_constant(node.left) and is_constant(node.right)
+    return isinstance(node, ast.Constant)
+
+
+def outlets(tree: ast.AST) -> Iterator[tuple[str, int, str]]:
+    """Kind, line and code of whatever lets text out of the process."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Raise) and isinstance(node.exc, ast.Call):
+            if ast.unparse(node.exc.func) in BUILTIN_ERRORS and not all(map(is_constant, node.exc.args)):
+                yield "raise", node.lineno, ast.unparse(node)[:90]
+        elif isinstance(node, (ast.Import, ast.ImportFrom)):
+            names = [node.module or ""] if isinstance(node, ast.ImportFrom) else [a.name for a in node.names]
+            if any(name.partition(".")[0] == "mcp" for name in names):
+                yield "agents", node.lineno, ast.unparse(node)
+        elif isinstance(node, ast.Attribute) and ast.unparse(node) in STREAMS[:2]:
+            yield "stream", node.lineno, ast.unparse(node)
+        elif isinstance(node, ast.ClassDef):
+            bases = {ast.unparse(base).rpartition(".")[2] for base in node.bases}
+            for name, kind in (("Console", "console"), ("Environment", "template")):
+                if name in bases:
+                    yield kind, node.lineno, f"class {node.name}({name})"
+        if not isinstance(node, ast.Call):
+            continue
+        called = ast.unparse(node.func)
+        of, _, name = called.rpartition(".")
+        if called == "print":
+            yield "print", node.lineno, ast.unparse(node)[:90]
+        elif name == "Console":
+            yield "console", node.lineno, called
+        elif (
+            called == "os.write"
+            or (of in STREAMS and name in ("write", "writelines", "fileno"))
+            or (name in ("write", "writelines") and of.endswith("stdout.buffer"))
+        ):
+            yield "stream", node.lineno, ast.unparse(node)[:90]
+        elif called == "warnings.warn" or (
+            name in ("debug", "info", "warning", "error", "exception", "critical", "log")
+            and of.partition("(")[0].rpartition(".")[2].lower().strip("_")
+            in ("log", "logger", "logging", "getlogger")
+        ):
+            yield "log", node.lineno, ast.unparse(node)[:90]
+        elif name == "Markup" and not all(map(is_constant, node.args)):
+            yield "markup", node.lineno, ast.unparse(node)[:90]
+        elif name in ("Environment", "Template", "from_string", "from_markup", "from_ansi"):
+            yield "template", node.lineno, ast.unparse(node)[:90]
+        elif name in ("to_csv", "write_csv", "DictWriter", "CSVWriter") or called == "csv.writer":
+            yield "csv", node.lineno, ast.unparse(node)[:90]
+
+
+def may(module: str, kind: str) -> bool:
+    return any(module == place or module.startswith(f"{place}.") for place in PLACES[kind])
+
+
+def test_text_leaves_through_the_renderer_of_its_place_alone() -> None:
+    """A new print, log line, Markup, CSV or exception with text in it beside the places that render it is refused."""
+    wrong = [
+        f"{file.relative_to(ROOT)}:{line}: {what}: text leaves here ({kind}) past every renderer"
+        for module, file in sources()
+        for kind, line, what in outlets(ast.parse(file.read_text(encoding="utf-8")))
+        if not may(module.removesuffix(".__init__") or module, kind) and not may(module, kind)
+    ]
+    assert not wrong, "\n".join(wrong)
+
+
+RAW_IN_A_TEMPLATE = re.compile(r"\|\s*(?:safe|forceescape|xmlattr)\b|autoescape|\{%\s*raw")
+OUR_OWN = {"style", "script", "scripts[0]"}
+"""What templates print as it is: the style and the scripts of the page, which are files of gemmprof's."""
+
+
+def raw_parts(template: str) -> list[str]:
+    found = []
+    for part in re.findall(r"\{[{%].*?[%}]\}", template, re.DOTALL):
+        if RAW_IN_A_TEMPLATE.search(part) and part.strip("{}% ").partition("|")[0].strip() not in OUR_OWN:
+            found.append(part)
+    return found
+
+
+def test_templates_print_nothing_raw() -> None:
+    wrong = {
+        str(file.relative_to(ROOT)): parts
+        for file in sorted((ROOT / "templates").rglob("*"))
+        if file.suffix in (".html", ".svg", ".xml") and (parts := raw_parts(file.read_text(encoding="utf-8")))
+    }
+    assert not wrong, wrong
+
+
+@pytest.mark.parametrize(
+    ("kind", "code"),
+    [
+        ("print", "print(profile.name)"),
+        ("console", "rich.console.Console().print(name)"),
+        ("stream", "sys.stdout.write(name)"),
+        ("stream", "sys.__stderr__.write(name)"),
+        ("stream", "os.write(2, name.encode())"),
+        ("stream", "sys.stdout.buffer.write(data)"),
+        ("log", "log.warning('%s', name)"),
+        ("log", "logging.getLogger('x').error(name)"),
+        ("log", "warnings.warn(name)"),
+        ("markup", "Markup(f'<b>{name}</b>')"),
+        ("markup", "markupsafe.Markup('<b>' + name)"),
+        ("template", "jinja2.Environment()"),
+        ("template", "Text.from_markup(name)"),
+        ("csv", "csv.writer(file).writerow([name])"),
+        ("csv", "table.to_csv(path)"),
+        ("agents", "from mcp.server import FastMCP"),
+        ("raise", "raise ValueError(f'no such kernel: {name}')"),
+        ("raise", "raise KeyError(name)"),
+    ],
+)
+def test_a_planted_hole_of_each_kind_is_seen(kind: str, code: str) -> None:
+    assert kind in {found for found, _, _ in outlets(ast.parse(code))}
+    assert not may("gemmprof.analysis.inputs.owners", kind) and not may("gemmprof.reports.facts", kind)
+
+
+def test_a_hole_planted_in_a_template_is_seen() -> None:
+    for code in ("{{ kernel.name | safe }}", "{{name|safe}}", "{% autoescape false %}", "{% raw %}"):
+        assert raw_parts(code), code
+    for code in ("{{ style | safe }}", "{{ kernel.name }}"):
+        assert not raw_parts(code), code
+
+
+def test_what_is_allowed_is_used() -> None:
+    """A permission that nobody uses any more is taken away."""
+    used = {
+        (kind, place)
+        for module, file in sources()
+        for kind, _, _ in outlets(ast.parse(file.read_text(encoding="utf-8")))
+        for place in PLACES[kind]
+        if module == place or module.startswith(f"{place}.")
+    }
+    assert used == {(kind, place) for kind, places in PLACES.items() for place in places}
