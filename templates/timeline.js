@@ -51,6 +51,26 @@
       const stretch = whole ? "Whole launch" : `${at(a)} to ${at(b)}, ${short((100 * (b - a)) / columns)}\u00a0% of it`;
       told.textContent = `${stretch}: ${parts.join(" · ")}`;
     };
+    // The address names the stretch, so that it can be sent: #timeline?30500-42100, in nanoseconds.
+    const id = box.closest("[id]").id;
+    const named = () => {
+      const [name, stretch] = location.hash.slice(1).split("?");
+      const found = name === id && /^(\d{1,15})-(\d{1,15})$/.exec(stretch ?? "");
+      if (!found) return;
+      const [a, b] = found.slice(1).map((ns) => (Number(ns) / data.duration) * columns);
+      if (!(a < b && a < columns)) return;
+      from.value = Math.round(a);
+      to.value = Math.max(from.valueAsNumber + 1, Math.round(b));
+      show();
+      box.scrollIntoView({ block: "center", behavior: "instant" });
+    };
+    const keep = () => {
+      const [a, b] = [from, to].map((input) => Math.round((input.valueAsNumber / columns) * data.duration));
+      const whole = from.valueAsNumber === 0 && to.valueAsNumber === columns;
+      history.replaceState(null, "", whole ? `#${id}` : `#${id}?${a}-${b}`);
+    };
+    addEventListener("hashchange", named);
+    for (const input of [from, to]) input.addEventListener("change", keep);
     from.addEventListener("input", () => { to.value = Math.max(to.valueAsNumber, from.valueAsNumber + 1); show(); });
     to.addEventListener("input", () => { from.value = Math.min(from.valueAsNumber, to.valueAsNumber - 1); show(); });
 
@@ -79,12 +99,14 @@
           to.value = columns;
           show();
         }
+        if (event.type === "pointerup" && pressed !== null) keep();
         pressed = null;
       };
       svg.addEventListener("pointerup", done);
       svg.addEventListener("pointercancel", done);
     }
     show();
+    named();
   };
   for (const holder of document.querySelectorAll("script[data-timeline]")) start(holder);
 })();

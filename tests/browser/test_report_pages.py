@@ -281,6 +281,19 @@ def test_a_link_to_a_line_marks_it_and_a_branch_is_followed(pages: Path, browser
     assert place.get_attribute("href").endswith(f"-{browser.script(seen, SOURCE)[0]}")
 
 
+def test_a_key_follows_a_branch_to_the_first_instruction(pages: Path, browser: Any, tmp_path: Path) -> None:
+    text = (pages / KERNEL).read_text(encoding="utf-8")
+    page = tmp_path / KERNEL
+    page.write_text(re.sub(r'"jumps":\[\[(\d+),\d+\]', r'"jumps":[[\1,0]', text, count=1), encoding="utf-8")
+    branch = int(re.search(r'"jumps":\[\[(\d+),0\]', page.read_text(encoding="utf-8"))[1])  # type: ignore[index]
+    browser.open(page, f"sass-{16 * branch:04x}")
+    browser.script(
+        "document.querySelector('[data-code-area]').dispatchEvent("
+        "new KeyboardEvent('keydown', {key: 'g', bubbles: true}))"
+    )
+    assert browser.script("return location.hash") == "#sass-0000"
+
+
 def test_the_roofline_zooms_and_answers(pages: Path, browser: Any) -> None:
     from selenium.webdriver.common.action_chains import ActionChains
 

@@ -48,6 +48,9 @@ def test_a_stretch_is_chosen_by_dragging_and_by_keyboard(page: Path, browser: An
     )
     assert "New blocks: 0 in all" in told(browser)
     assert browser.script("return document.querySelector('.timeline .chosen').width.baseVal.value > 0")
+    link = browser.script("return location.hash")
+    assert re.fullmatch(r"#timeline\?\d+-\d+", link)
+    chosen = told(browser)
     first, last = browser.find_all(".timeline input[type=range]")
     first.send_keys(Keys.HOME)
     last.send_keys(Keys.HOME)
@@ -55,7 +58,38 @@ def test_a_stretch_is_chosen_by_dragging_and_by_keyboard(page: Path, browser: An
     assert first.get_attribute("aria-valuetext") == "0 ns"
     last.send_keys(Keys.END)
     assert told(browser).startswith("Whole launch")
+    assert browser.script("return location.hash") == "#timeline"
+    # The address keeps the stretch: for whoever it is sent to, and where it is typed over this page's.
+    browser.open(page, link[1:])
+    assert told(browser) == chosen
+    assert browser.script(
+        "const box = document.querySelector('.timeline').getBoundingClientRect();"
+        "return box.top < innerHeight && box.bottom > 0"
+    )
+    browser.script("location.hash = '#timeline?0-15000'")
+    assert told(browser).startswith("0 ns to 14.9")
+    for wrong in ("#timeline?9-3", "#timeline?x", "#timeline?999999999999-9999999999999"):
+        browser.script("location.hash = arguments[0]", wrong)
+        assert told(browser).startswith("0 ns to 14.9")
     assert browser.console_errors() == []
+
+
+def test_a_stretch_is_found_in_a_file_of_several_pages(tmp_path: Path, browser: Any) -> None:
+    session = load_session([DATA / "wgmma" / "gemm_4096.ncu-rep.xz"])
+    target = tmp_path / "both.html"
+    render(session, target, single_file=True)
+    browser.open(target)
+    ids = browser.script(
+        "return [...document.querySelectorAll('.timeline')].map((box) => box.closest('[id]').id)"
+    )
+    assert len(ids) == 2
+    for one in ids:
+        browser.open(target, f"{one}?10000-40000")
+        shown = browser.script(
+            "return [...document.querySelectorAll('.timeline')].filter((box) => box.offsetParent).map((box) =>"
+            " [box.closest('[id]').id, box.querySelector('.readout').textContent])"
+        )
+        assert [name for name, _ in shown] == [one] and shown[0][1].startswith(("10", "9.", "1."))
 
 
 @pytest.mark.parametrize("width", [390, 1280])
