@@ -50,6 +50,9 @@
       this.line = unpack(data.line);
       this.ownFile = unpack(data.own_file);
       this.ownLine = unpack(data.own_line);
+      // The PTX is a file like the others, the last one; an instruction has a line there beside that of the source.
+      this.ptxLine = unpack(data.ptx ?? "");
+      this.ptxFile = this.ptxLine.length ? this.files.length - 1 : -1;
       this.inlined = data.inlined;
       this.chain = unpack(data.chain);
       this.jumps = data.jumps;
@@ -72,6 +75,7 @@
       for (let index = 0; index < this.sass.length; index += 1) {
         put(this.file[index], this.line[index], index);
         for (const [file, line] of this.inlined[this.chain[index]]) put(file, line, index);
+        if (this.ptxLine[index]) put(this.ptxFile, this.ptxLine[index], index);
         if (this.ownFile[index] !== this.file[index] || this.ownLine[index] !== this.line[index]) put(this.ownFile[index], this.ownLine[index], index);
       }
     }
@@ -383,7 +387,7 @@
     };
     // What was inlined into a line: the functions it came from, with what they cost.
     const tree = (chosen, indices) => {
-      if (chosen.kind !== "line" || !code.samples) return [];
+      if (chosen.kind !== "line" || chosen.file === code.ptxFile || !code.samples) return [];
       const parts = new Map();
       for (const index of indices) {
         if (code.file[index] === chosen.file && code.line[index] >= chosen.from && code.line[index] <= chosen.to) continue;
@@ -423,7 +427,7 @@
       state.chosen = chosen;
       const indices = indicesOf(chosen);
       state.linkedSass = new Set(indices);
-      state.linkedLines = new Set(indices.flatMap((index) => [`${code.file[index]}:${code.line[index]}`, `${code.ownFile[index]}:${code.ownLine[index]}`]));
+      state.linkedLines = new Set(indices.flatMap((index) => [`${code.file[index]}:${code.line[index]}`, `${code.ownFile[index]}:${code.ownLine[index]}`, `${code.ptxFile}:${code.ptxLine[index]}`]));
       if (chosen.kind === "line") {
         // Another file's lines are shown where the reader stands in them; a line of this one is shown here.
         if (chosen.file !== state.file) { state.file = chosen.file; files.value = chosen.file; refresh(); }
@@ -435,7 +439,8 @@
         if (scroll) sass.reveal(state.order.indexOf(chosen.from));
         if (source) {
           const index = chosen.from, here = code.file[index] === state.file;
-          const [file, line] = here ? [code.file[index], code.line[index]] : [code.ownFile[index], code.ownLine[index]];
+          const [file, line] = state.file === code.ptxFile && code.ptxLine[index] ? [state.file, code.ptxLine[index]]
+            : here ? [code.file[index], code.line[index]] : [code.ownFile[index], code.ownLine[index]];
           if (file >= 0) {
             if (file !== state.file) { state.file = file; files.value = file; refresh(); }
             source.reveal(code.files[file].rowOf.get(line) ?? 0);

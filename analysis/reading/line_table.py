@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from gemmprof.model import LineTable
@@ -94,29 +94,55 @@ def _sections(cubin: bytes) -> list[tuple[str, int, int]]:
 
 
 def line_table_of(cubin: bytes) -> LineTable | None:
-    """What `inlined_calls` needs of a cubin; None where it has no line table, or a damaged one."""
+    """What `inlined_calls` and `ptx_lines` need of a cubin; None where it has no line table, or a damaged one."""
     sections = sections_of(cubin)
     if ".debug_line" not in sections or ".symtab" not in sections:
         return None
     order = [name for name, _, _ in _sections(cubin)]
-    nothing = (0, 0)
-    relocations = cubin[slice(*sections.get(".rela.debug_line", nothing))]
-    symbols_at, symbols_end = sections[".symtab"]
-    functions: dict[int, str] = {}
-    if len(relocations) > MOST_FUNCTIONS * _RELOCATION.size:
+
+    def content(name: str) -> bytes:
+        return cubin[slice(*sections.get(name, (0, 0)))]
+
+    def functions_in(relocations: bytes) -> dict[int, str] | None:
+        symbols_at, symbols_end = sections[".symtab"]
+        functions: dict[int, str] = {}
+        if len(relocations) > MOST_FUNCTIONS * _RELOCATION.size:
+            return None
+        try:
+            for offset, info, _ in _RELOCATION.iter_unpack(relocations):
+                symbol_at = symbols_at + (info >> 32) * _SYMBOL.size
+                if symbol_at + _SYMBOL.size > symbols_end:
+                    return None
+                section = _SYMBOL.unpack_from(cubin, symbol_at)[3]
+                if section < len(order):
+                    functions[offset] = order[section].removeprefix(".text.")
+        except struct.error:
+            return None
+        return functions
+
+    functions = functions_in(content(".rela.debug_line"))
+    if functions is None:
         return None
+    table = LineTable(content(".debug_line"), content(".debug_str"), functions)
+    of_ptx = functions_in(content(".rela.nv_debug_line_sass"))
+    if not of_ptx:
+        return table
+    ptx, rows = content(".nv_debug_ptx_txt"), content(".nv_debug_line_sass")
+    return replace(table, ptx=ptx, ptx_rows=rows, ptx_functions=of_ptx)
+
+
+def ptx_lines(table: LineTable | None, function: str) -> dict[int, int]:
+    """The line of the module's PTX, from 1, that each instruction of a function came from, by its offset.
+
+    {} where the code holds no PTX, or its table is damaged.
+    """
+    if table is None or not table.ptx:
+        return {}
+    wanted = [offset for offset, name in table.ptx_functions.items() if name == function]
     try:
-        for offset, info, _ in _RELOCATION.iter_unpack(relocations):
-            symbol_at = symbols_at + (info >> 32) * _SYMBOL.size
-            if symbol_at + _SYMBOL.size > symbols_end:
-                return None
-            section = _SYMBOL.unpack_from(cubin, symbol_at)[3]
-            if section < len(order):
-                functions[offset] = order[section].removeprefix(".text.")
-    except struct.error:
-        return None
-    names = cubin[slice(*sections.get(".debug_str", nothing))]
-    return LineTable(cubin[slice(*sections[".debug_line"])], names, functions)
+        return {row.offset: row.line for rows, _ in _sequences(table.ptx_rows, wanted) for row in rows}
+    except (struct.error, IndexError, ValueError, ZeroDivisionError):
+        return {}
 
 
 def inlined_calls(table: LineTable | None, function: str) -> dict[int, tuple[Call, ...]]:
@@ -139,16 +165,21 @@ def inlined_calls(table: LineTable | None, function: str) -> dict[int, tuple[Cal
 def _inlined_calls(rows: bytes, names: bytes, wanted: tuple[int, ...]) -> dict[int, tuple[Call, ...]]:
     found: dict[int, tuple[Call, ...]] = {}
     try:
-        for unit, end in _units(rows):
-            inside = [place for place in wanted if unit < place < end]
-            if inside:
-                *header, files, lengths = _head(rows, unit, end)
-                for place in inside[:MOST_CALLS]:
-                    sequence = _rows(rows, place - _BEFORE_ADDRESS, end, header, lengths)
-                    found.update(_calls(sequence, files, names))
+        for sequence, files in _sequences(rows, wanted):
+            found.update(_calls(sequence, files, names))
     except (struct.error, IndexError, ValueError, ZeroDivisionError):
         return {}
     return {offset: chain for offset, chain in found.items() if chain}
+
+
+def _sequences(data: bytes, wanted: Sequence[int]) -> Iterator[tuple[list[_Row], list[str]]]:
+    """The rows of the runs of addresses that begin at these places, with the names of their files."""
+    for unit, end in _units(data):
+        inside = [place for place in wanted if unit < place < end]
+        if inside:
+            *header, files, lengths = _head(data, unit, end)
+            for place in inside[:MOST_CALLS]:
+                yield _rows(data, place - _BEFORE_ADDRESS, end, header, lengths), files
 
 
 def _units(data: bytes) -> Iterator[tuple[int, int]]:

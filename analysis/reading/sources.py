@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from gemmprof import metrics as m
 from gemmprof.analysis.reading.frame import Frame
@@ -105,6 +105,8 @@ def read_module(frame: Frame, items: Iterable[Item]) -> Module:
             if _LINE_TABLE in binary:
                 lines = "python" if _PYTHON_FILE in binary else "c"
                 line_table = line_table_of(binary) or line_table
+                if line_table is not None and os.environ.get(REDACTED_SOURCES):
+                    line_table = replace(line_table, ptx=b"")  # whatever file it was made of
         for content in found.files:
             for file in decode(messages.SourceFiles, content, most=MAX_BYTES).entries:
                 files[file.path] = redacted(file.path, file.content.decode("utf-8", "replace"))

@@ -6,6 +6,7 @@ sums over its instructions, keyed by (file, line).
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -15,7 +16,7 @@ from typing import NamedTuple
 
 from gemmprof import metrics
 from gemmprof.analysis.figure import traced
-from gemmprof.analysis.reading.line_table import Call, inlined_calls
+from gemmprof.analysis.reading.line_table import Call, inlined_calls, ptx_lines
 from gemmprof.analysis.sections.by_line import (
     ACCESS_OPERATIONS,
     MEMORY_SPACES,
@@ -194,6 +195,22 @@ class SourceView:
     def own_lines(self) -> Sequence[tuple[str, int] | None]:
         """The user's line that each instruction counts against (`by_line.own_lines`)."""
         return own_lines(self.sass, self.inlined)
+
+    @cached_property
+    def ptx(self) -> tuple[Sequence[str], Sequence[int]]:
+        """The lines of the module's PTX, and which of them, from 1, each instruction came from (0 for none).
+
+        Both are empty where the report holds none.
+        """
+        found = ptx_lines(self.line_table, self.function)
+        if self.line_table is None or not found:
+            return (), ()
+        text = self.line_table.ptx.decode("utf-8", "replace").split("\0")
+        # A row holds up to the next one.
+        rows = sorted(found)
+        places = (bisect_right(rows, item.offset) for item in self.sass)
+        at = [found[rows[place - 1]] if place else 0 for place in places]
+        return text, [line if 0 < line <= len(text) else 0 for line in at]
 
     def share(self, counters: Counters) -> float | None:
         """Per cent of all samples that fall on these counters; None without samples."""

@@ -84,6 +84,14 @@ class Lane:
         return max(self.known, default=0.0)
 
     @property
+    def scale(self) -> float:
+        """What it is drawn against: its own peak, so that a memory that is never busy still shows when it is used.
+
+        A tenth at least of what per cent are of: below, a unit that does next to nothing would look busy.
+        """
+        return max(self.peak, 10.0) if self.unit == "%" else self.peak
+
+    @property
     def mean(self) -> float:
         """The mean over the launch."""
         return sum(self.known) / max(1, len(self.known))
@@ -128,7 +136,7 @@ class Timeline:
 
     Attributes:
         lanes: counters of the launch.
-        stalls: warps by what they wait for, the most frequent first.
+        stalls: warps of a scheduler by what they wait for, the most frequent first.
         phases: from the beginning to the end without gaps.
     """
 
@@ -293,15 +301,17 @@ def _on_grid(
         lanes.append(Lane("blocks", "New blocks", "", tuple(blocks.tolist())))
     if clock is not None:
         lanes.append(Lane("clock", "SM clock", "GHz", tuple(clock.tolist())))
+    usual = float(np.nanmedian(clock)) if clock is not None else None
+    cycles_a_ns = usual or (profile.number(metrics.SM_CLOCK) or 0.0) / 1e9
     stalls = []
     for counter, one in series.items():
         name = metrics.sampled_stall(counter)
-        values = grid(one) if name is not None else None
+        # What is sampled are warps, summed over the cycles of a sample.
+        values = _rate(one, grid) if name is not None and cycles_a_ns else None
         if name is not None and values is not None and np.nanmax(values, initial=0.0) > 0:
             known = reason(name, profile.device.compute_capability)
-            stalls.append(
-                Lane(known.key, known.title.removeprefix("Stall "), "warps", tuple(values.tolist()))
-            )
+            warps = tuple((values / cycles_a_ns).tolist())
+            stalls.append(Lane(known.key, known.title.removeprefix("Stall "), "warps", warps))
     stalls.sort(key=lambda lane: -lane.mean)
     bursts = [] if blocks is None else _bursts(blocks, profile.device.sm_count)
     in_step = blocks is not None and _in_step(blocks, bursts, profile.device.sm_count)
@@ -309,7 +319,6 @@ def _on_grid(
     ends = {phase.name: phase for phase in phases}
     tail, fill = ends.get("tail"), ends.get("filling")
     pauses = _pauses(lanes)
-    usual = float(np.nanmedian(clock)) if clock is not None else None
     return Timeline(
         duration_ns=duration,
         interval_ns=interval,

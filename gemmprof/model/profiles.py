@@ -115,11 +115,16 @@ class LineTable:
         rows: DWARF's ``.debug_line``.
         names: ``.debug_str``, the names of functions.
         functions: mangled name of the function whose address is to be put at an offset of ``rows``.
+        ptx: the module's PTX (``.nv_debug_ptx_txt``), its lines ended by zeros; empty where the code holds none.
+        ptx_rows, ptx_functions: the same of the lines of the PTX (``.nv_debug_line_sass``).
     """
 
     rows: bytes = field(repr=False)
     names: bytes = field(repr=False)
     functions: Mapping[int, str] = field(repr=False)
+    ptx: bytes = field(default=b"", repr=False)
+    ptx_rows: bytes = field(default=b"", repr=False)
+    ptx_functions: Mapping[int, str] = field(default_factory=dict, repr=False)
 
 
 @dataclass(frozen=True, slots=True)

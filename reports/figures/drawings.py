@@ -173,7 +173,7 @@ def _known(lane: Lane) -> list[float]:
 def _lane(lane: Lane) -> LaneDrawing:
     values = _known(lane)
     colour = _LANE_COLOURS.get(lane.key, "sm")
-    path = _outline(values, [0.0] * len(values), lane.peak)
+    path = _outline(values, [0.0] * len(values), lane.scale)
     return LaneDrawing(lane.title, colour, path, f"{significant(lane.peak)} {lane.unit}".strip())
 
 

@@ -67,6 +67,9 @@ class CodeData(Part, frozen=True):
         "calls that were inlined into one another, innermost first: file, line, and the function that was called",
     ]
     chain: Annotated[str, "which of them each instruction came through, packed"]
+    ptx: Annotated[str, "line of each instruction in the PTX, which is the last file; packed, '' without"] = (
+        ""
+    )
 
 
 def code_data(view: SourceView, anchors: Mapping[str, str]) -> CodeData:
@@ -89,9 +92,15 @@ def code_data(view: SourceView, anchors: Mapping[str, str]) -> CodeData:
     chains = {chain: place for place, chain in enumerate(dict.fromkeys(calls))}
     access = list(dict.fromkeys(item.access for item in view.sass))
     number_of = {words: place for place, words in enumerate(access)}
+    ptx, from_ptx = view.ptx if view.lines else ((), ())
+    files = [_file(view, path, anchor) for path, anchor in anchors.items()]
+    if from_ptx:
+        numbers = _around(from_ptx, len(ptx))
+        shown = tuple(ptx[number - 1].rstrip("\r") for number in numbers)
+        files.append(FileData("PTX", "PTX", "ptx", False, True, _steps(numbers), shown))
     return CodeData(
         heats=tuple(_heats(view)),
-        files=tuple(_file(view, path, anchor) for path, anchor in anchors.items()),
+        files=tuple(files),
         sass=tuple(texts),
         offsets=_steps(item.offset for item in view.sass),
         file=packed(index.get(item.file or "", -1) for item in view.sass),
@@ -107,6 +116,7 @@ def code_data(view: SourceView, anchors: Mapping[str, str]) -> CodeData:
             for chain in chains
         ),
         chain=packed(chains[chain] for chain in calls),
+        ptx=packed(from_ptx),
     )
 
 
@@ -146,13 +156,16 @@ def _file(view: SourceView, path: str, anchor: str) -> FileData:
         numbers = with_code
         code = [line.text for line in view.lines if line.file == path]
     else:
-        if own and len(lines) <= WHOLE_FILE:
-            numbers = list(range(1, len(lines) + 1))
-        else:
-            near = {n + step for n in with_code for step in range(-CONTEXT, CONTEXT + 1)}
-            numbers = sorted(n for n in near if 1 <= n <= len(lines))
+        whole = own and len(lines) <= WHOLE_FILE
+        numbers = list(range(1, len(lines) + 1)) if whole else _around(with_code, len(lines))
         code = [lines[n - 1].rstrip("\r") for n in numbers]
     return FileData(base_name(path), path, anchor, own, bool(text), _steps(numbers), tuple(code))
+
+
+def _around(lines: Iterable[int], count: int) -> list[int]:
+    """These lines, of so many, with some before and behind each."""
+    near = {line + step for line in lines if line for step in range(-CONTEXT, CONTEXT + 1)}
+    return sorted(line for line in near if 1 <= line <= count)
 
 
 def packed(values: Iterable[int]) -> str:

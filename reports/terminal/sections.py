@@ -273,16 +273,15 @@ def _timeline(result: Timeline, most: int) -> Iterator[Row]:
         yield phase.name, span, f"{phase.what}{costs}"
     for lane in result.lanes:
         if lane.peak > 0:
-            # Against its own peak: a memory that is never busy still shows when it is used.
             top = f"at most {significant(lane.peak)} {lane.unit}".rstrip()
-            yield lane.title, _between(sparkline(lane, most=lane.peak)), top
+            yield lane.title, _between(sparkline(lane, most=lane.scale)), top
     # One scale for all: warps that wait are told from those that hardly do.
     peak = max((lane.peak for lane in result.stalls), default=0.0)
     for lane in result.stalls[:most]:
         yield (
             f"stalled: {lane.title}",
             _between(sparkline(lane, most=peak)),
-            f"{significant(lane.mean)} warps",
+            f"{significant(lane.mean)} warps of a scheduler",
         )
 
 

@@ -153,27 +153,17 @@ def test_phases_follow_each_other_wherever_the_tensor_cores_are_busy(
             assert one.begin < one.end == following.begin, phases
 
 
-def test_stall_reasons_over_time_are_lanes(tmp_path: Path) -> None:
-    """As ``--section PmSampling_WarpStates`` writes them, on the time stamps of a real pass."""
-
-    def change(launch: messages.KernelResult, names: list[str], _: int) -> None:
-        issue = next(
-            x for x in launch.metrics if names[messages.Metric.FromString(x).name].endswith(m.SAMPLED_IPC)
-        )
-        stamps = list(messages.Metric.FromString(issue).elements.keys.whole)
-        for reason, warps in (("long_scoreboard", 3.0), ("barrier", 1.0)):
-            name = f"pmsampling:smsp__warps_issue_stalled_{reason}.avg"
-            set_metric(launch, names, name, elements=dict.fromkeys(stamps, warps), by_time=True)
-
-    path = tmp_path / "stalls.ncu-rep"
-    path.write_bytes(rewritten(content_of("ladder_simple"), change))
-    for profile in read_report(path, source=False, units=False):
-        found = over_time(profile)
-        assert [(lane.key, lane.unit) for lane in found.stalls] == [
-            ("long_scoreboard", "warps"),
-            ("barrier", "warps"),
-        ]
-        assert found.stalls[0].mean == pytest.approx(3, rel=0.05)
+def test_stall_reasons_are_warps_of_a_scheduler() -> None:
+    """1,024 threads are 8 warps a scheduler: all wait for DRAM in the second of three parts, hardly any before."""
+    profiles = read_report(DATA / "phases" / "h200" / "stalls.ncu-rep.xz", source=False, units=False)
+    found = over_time(next(one for one in profiles if one.function_name == "three_phases"))
+    assert {lane.unit for lane in found.stalls} == {"warps"} and found.stalls[0].key == "long_scoreboard"
+    first, second = found.phases[0], found.phases[1]
+    values = found.stalls[0].values
+    middle = [int(len(values) * (phase.begin + phase.end) / 2) for phase in (first, second)]
+    assert values[middle[0]] < 0.1 and 7 < values[middle[1]] < 8
+    for column in zip(*(lane.values for lane in found.stalls), strict=True):
+        assert sum(value for value in column if value == value) < 8.3
 
 
 def test_without_samples_the_section_says_which_option_brings_them(recorded: ReadRecorded) -> None:

@@ -281,6 +281,26 @@ def test_a_link_to_a_line_marks_it_and_a_branch_is_followed(pages: Path, browser
     assert place.get_attribute("href").endswith(f"-{browser.script(seen, SOURCE)[0]}")
 
 
+def test_the_ptx_is_a_file_that_is_linked_with_the_instructions(pages: Path, browser: Any) -> None:
+    view = load_session([DATA / "ladder_simple.ncu-rep.xz"]).kernels[2].get(SourceView)
+    assert isinstance(view, SourceView)
+    text, at = view.ptx
+    line = next(at[item.index] for item in view.sass if "FFMA" in item.sass)
+    assert text[line - 1].startswith("fma.rn.f32")
+    browser.open(pages / KERNEL, f"ptx-{line}")
+    row = browser.find(f"{SOURCE} .code-row.chosen")
+    assert row.text.startswith(str(line)) and "fma.rn.f32" in row.text
+    assert (
+        browser.script("return document.querySelector('[data-part=files]').selectedOptions[0].text")[:3]
+        == "PTX"
+    )
+    linked = browser.find(f"{SASS} .code-row.linked .code-text")
+    assert "FFMA" in linked.text
+    # From an instruction to its line there, as long as the PTX is shown.
+    browser.script("arguments[0].click()", linked)
+    assert [row.text for row in browser.find_all(f"{SOURCE} .code-row.linked .code-no")] == [str(line)]
+
+
 def test_a_key_follows_a_branch_to_the_first_instruction(pages: Path, browser: Any, tmp_path: Path) -> None:
     text = (pages / KERNEL).read_text(encoding="utf-8")
     page = tmp_path / KERNEL

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import shutil
 import subprocess
+from bisect import bisect_right
 from pathlib import Path
 
 import pytest
@@ -13,13 +14,15 @@ from recorded_data import DATA, ReadRecorded
 from gemmprof.analysis.explanation.code.flow import program
 from gemmprof.analysis.explanation.code.live import live_registers
 from gemmprof.analysis.reading.frame import open_frame
-from gemmprof.analysis.reading.line_table import inlined_calls, line_table_of
+from gemmprof.analysis.reading.line_table import inlined_calls, line_table_of, ptx_lines
 from gemmprof.analysis.reading.sources import source_index
 from gemmprof.gpu.toolchain import cuobjdump_path
 from gemmprof.ncurep import ncu_messages_pb2 as messages
 
 REPRESENTATIVES = ("flaws_tensor", "flaws_cluster", "flaws_spills", "flaws_precision", "ladder_simple")
 OFFSET = re.compile(r"\s+/\*([0-9a-f]{4,})\*/.*?// \|\s*(\d*)")
+PTX = re.compile(r'\s*//## File ".nv_debug_ptx_txt", line (\d+)')
+ADDRESS = re.compile(r"\s+/\*([0-9a-f]{4,})\*/")
 FILE = re.compile(r'\s*//## File "(.*?)", line (\d+)(?: inlined at "(.*?)", line (\d+))?')
 
 
@@ -34,7 +37,7 @@ def cubins(request: pytest.FixtureRequest) -> list[bytes]:
         ]
 
 
-def disassembled(cubin: bytes, folder: Path) -> dict[str, list[str]]:
+def disassembled(cubin: bytes, folder: Path, *options: str) -> dict[str, list[str]]:
     """Lines of ``nvdisasm`` by function."""
     cuobjdump = cuobjdump_path()
     tool = shutil.which("nvdisasm") or (cuobjdump and shutil.which("nvdisasm", path=str(cuobjdump.parent)))
@@ -42,7 +45,8 @@ def disassembled(cubin: bytes, folder: Path) -> dict[str, list[str]]:
         pytest.skip("nvdisasm is not installed (pip install '.[test]')")
     file = folder / "code.cubin"
     file.write_bytes(cubin)
-    command = [tool, "--print-life-ranges", "--print-line-info-inline", "--print-code", file]
+    options = options or ("--print-life-ranges", "--print-line-info-inline")
+    command = [tool, *options, "--print-code", file]
     text = subprocess.run(command, check=True, capture_output=True, text=True, timeout=120).stdout
     functions: dict[str, list[str]] = {}
     lines: list[str] = []
@@ -101,3 +105,22 @@ def test_a_damaged_line_table_is_no_line_table(cubins: list[bytes]) -> None:
             shorter = type(table)(table.rows[:cut], table.names[: cut // 2], table.functions)
             for function in {*table.functions.values()}:
                 assert isinstance(inlined_calls(shorter, function), dict)
+
+
+def test_lines_of_the_ptx_are_those_of_the_disassembler(cubins: list[bytes], tmp_path: Path) -> None:
+    for cubin in cubins:
+        told = disassembled(cubin, tmp_path, "--print-line-info-ptx")
+        table = line_table_of(cubin)
+        assert table is not None and b".version" in table.ptx
+        for function, lines in told.items():
+            expected: dict[int, int] = {}
+            line = 0
+            for row in lines:
+                if found := PTX.match(row):
+                    line = int(found[1])
+                elif (at := OFFSET.match(row) or ADDRESS.match(row)) and line:
+                    expected.setdefault(int(at[1], 16), line)
+            ours = ptx_lines(table, function)
+            rows = sorted(ours)
+            assert expected and rows
+            assert {at: ours[rows[bisect_right(rows, at) - 1]] for at in expected} == expected, function
