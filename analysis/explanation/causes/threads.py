@@ -20,7 +20,7 @@ from gemmprof.analysis.explanation.candidate import (
 )
 from gemmprof.analysis.explanation.causes.grid import ALMOST, occupancy_of, over_time
 from gemmprof.analysis.explanation.code import latency
-from gemmprof.analysis.explanation.code.roles import elected
+from gemmprof.analysis.explanation.code.roles import elected, tensor_copies
 from gemmprof.analysis.explanation.demands.resources import FULL
 from gemmprof.analysis.explanation.demands.time_model import Fix
 from gemmprof.analysis.explanation.demands.traffic import BELOW_L1
@@ -148,9 +148,13 @@ def idle_threads(work: Work) -> Iterator[Candidate]:
     """Only threads that have work: a grid as large as the work, or a list of what is to be done.
 
     Fixed: warps that leave at once are not launched: what they execute is gone with their blocks, and the places that
-    they hold on an SM go to those that work.
+    they hold on an SM go to those that work. So with threads whose number alone keeps them from every store: only
+    those that store are launched.
     """
     if work.code is None or not work.total_executed or not work.executed[0]:
+        return
+    if (useful := _with_effect(work)) is not None:
+        yield _without_effect(work, *useful)
         return
     ends = work.where(lambda line: line.opcode == "EXIT" and bool(line.guard)) & (work.executed > 0)
     if not ends.any():
@@ -185,6 +189,88 @@ def idle_threads(work: Work) -> Iterator[Candidate]:
             *evidence(work, metrics.GRID_SIZE, metrics.ACHIEVED_WARPS),
         ),
         attributed=np.where(ends, work.executed, 0.0),
+    )
+
+
+def _with_effect(work: Work) -> tuple[float, float] | None:
+    """Share of the launched threads that store anything, at least and at most; None where it is more than half, or
+    where it is the data that tell which threads do.
+
+    A thread whose number alone keeps it from every store, atomic and exchange need not be launched.
+    """
+    code = work.code
+    assert code is not None
+    switched = work.table(metrics.THREADS_PREDICATED_BY_ADDRESS)
+    effects = (work.executed > 0) & work.where(
+        lambda line: (
+            line.is_store
+            or line.is_atomic
+            or line.opcode in ("SHFL", "REDUX", "MATCH", "VOTE", "VOTEU")
+            or line.instruction_class == "tensor"
+        )
+    )
+    launched = float(work.threads[0])
+    if switched is None or not effects.any() or not launched or tensor_copies(work).any():
+        return None
+    most = float(switched[effects].sum()) / launched
+    # A warp that stores touches a sector or takes a pass; warps with some lanes idle are divergence.
+    touched = np.where(
+        work.where(lambda line: bool(line.space)), work.global_sectors + work.shared_wavefronts, np.inf
+    )
+    warps = float(np.minimum(work.executed, touched)[effects].sum()) / float(work.executed[0])
+    if max(most, warps) > MOST_LEAVE:
+        return None
+    places = np.flatnonzero(effects)
+    for at, line in enumerate(code.sass):
+        if not line.guard or not work.executed[at]:
+            continue
+        to = code.target(at) if line.opcode == "BRA" else len(code.sass) if line.opcode == "EXIT" else at
+        decides = effects[at] or (
+            line.opcode in ("BRA", "EXIT") and bool(((places > at) & (places < (to or at))).any())
+        )
+        if decides and any(code.by_data[source] for source in code.producers(at, line.guard)):
+            return None
+    return float(switched[effects].max()) / launched, most
+
+
+def _without_effect(work: Work, least: float, most: float) -> Candidate:
+    """Threads that compute what nobody gets to see."""
+    together = bool((work.executed[work.where(lambda line: line.opcode == "BAR")] > 0).any())
+
+    def fix(reach: float) -> Fix:
+        # What fewer warps execute than have an effect stays; loops go in proportion.
+        keep = np.clip(reach * np.maximum(1.0, work.executed[0] / np.maximum(1.0, work.executed)), 0.0, 1.0)
+        occupancy = occupancy_of(work)
+        possible = (occupancy.theoretical_warps if occupancy is not None else None) or 1.0
+        launched = work.profile.launch.blocks * reach * -(-work.profile.launch.threads_per_block // 32)
+        held = min(possible, launched / work.sms)
+        return Fix(
+            keep=keep,
+            resources={**dict.fromkeys(BELOW_L1, 1.0), "block_launch": 1.0 if together else reach},
+            warps=max(1.0, held / max(1.0, work.resident_warps or held)),
+        )
+
+    # The threads of one store may or may not be those of another.
+    reach = least if together else most
+    return Candidate(
+        cause="idle_threads",
+        variants=(
+            Variant(
+                f"{'blocks' if together else 'a grid'} of {100 * reach:.1f} % of the threads",
+                fix(reach),
+                cautious=fix(min(1.0, 2.0 * most)),
+                bold=fix(least),
+            ),
+        ),
+        change=(
+            f"Launch the threads that have something to store: {100 * (1.0 - most):.0f} % never do, whatever the data "
+            "are. " + ("Use smaller blocks." if together else "Count only those in the grid.")
+        ),
+        evidence=(
+            derived("threads that store / threads launched, at most", most),
+            *evidence(work, metrics.GRID_SIZE, metrics.ACHIEVED_WARPS),
+        ),
+        attributed=np.where(work.where(lambda line: line.is_store), 0.0, work.executed),
     )
 
 

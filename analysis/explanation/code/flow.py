@@ -171,6 +171,15 @@ class Program:
         self._spread(found, range(len(self.sass)))
         return np.array(found, dtype=bool)
 
+    @cached_property
+    def by_data(self) -> npt.NDArray[np.bool_]:
+        """Whether each instruction's result goes back to what was loaded, or exchanged."""
+        found = [
+            bool(line.space and line.space != "constant") or line.opcode in _EXCHANGES for line in self.sass
+        ]
+        self._spread(found, range(len(self.sass)))
+        return np.array(found, dtype=bool)
+
     def varies(self, loop: Loop) -> npt.NDArray[np.bool_]:
         """Whether each instruction's result may differ between two rounds of a loop around it."""
         key = ("varies", loop)
