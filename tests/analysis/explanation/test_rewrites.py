@@ -5,14 +5,17 @@ from __future__ import annotations
 import importlib
 import json
 import sys
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
 import numpy as np
 import pytest
 from made_code import made
+from profiles import BASE
 from recorded_data import DATA, ROOT
 
+from gemmprof import metrics
 from gemmprof.analysis.explanation.causes.arithmetic import expensive_math
 from gemmprof.analysis.explanation.causes.shared import (
     constant_divergence,
@@ -28,10 +31,10 @@ from gemmprof.analysis.explanation.demands.traffic import traffic
 from gemmprof.analysis.explanation.demands.work import work
 from gemmprof.analysis.explanation.engine import explain
 from gemmprof.analysis.reading.report import read_report
-from gemmprof.model import Finding, KernelProfile
+from gemmprof.model import Finding, Instances, KernelProfile
 
 TOOLS = ROOT / "tools"
-SETS = (DATA / "variants" / "h200", DATA / "blind2" / "h200")
+SETS = tuple(DATA / name / "h200" for name in ("variants", "blind2", "blind3"))
 
 
 def reports(of: Path) -> Path:
@@ -98,6 +101,8 @@ def found(name: str, cause: str) -> Finding:
         ("triton_matmul_one_stage", "memory_latency", "staged"),
         # Blocks of one warp whose threads work with one another's values: shuffles, and eight such warps a block.
         ("tridiagonal_pcr_tiny_blocks", "barriers", "packed"),
+        # A thread for each cell of a block of which only the faces are stored.
+        ("halo_pack_all_cells", "idle_threads", "faces"),
         # A remainder by the grid's size for each of 19 neighbours.
         ("lbm_d3q19_remainders", "integer_arithmetic", "masked"),
     ],
@@ -318,3 +323,21 @@ def test_copies_of_a_table_part_indices_at_random_as_far_as_shared_memory_goes()
     assert not any(
         "copies" in variant.name for one in shared_bank_conflicts(histogram) for variant in one.variants
     )
+
+
+def test_what_the_data_decide_is_no_thread_without_work() -> None:
+    """Few threads store, but which of them is known only when they have loaded."""
+    loads = ("LDG.E R2, desc[UR4][R4.64] ;", "ISETP.GT.AND P0, PT, R2, RZ, PT ;")
+    numbers = ("S2R R2, SR_TID.X ;", "ISETP.GT.AND P0, PT, R2, 0x3, PT ;")
+    for code, causes in ((loads, []), (numbers, ["idle_threads"])):
+        profile = made(*code, "@!P0 STG.E desc[UR4][R6.64], R8 ;", "EXIT ;").profile
+        switched = {
+            metrics.THREADS_PREDICATED_BY_ADDRESS: {0: 3200, 16: 3200, 32: 320, 48: 3200},
+            metrics.GLOBAL_SECTORS_BY_ADDRESS: {32: 40},
+        }
+        instances = {
+            name: Instances(tuple(BASE + at for at in counts), tuple(counts.values()))
+            for name, counts in switched.items()
+        }
+        found = idle_threads(work(replace(profile, instances={**profile.instances, **instances})))
+        assert [one.cause for one in found] == causes
