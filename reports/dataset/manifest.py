@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import os
 import queue
+import stat
 import threading
 import time
 import uuid
@@ -358,26 +359,33 @@ def _batches(todo: Mapping[str, State], processes: int) -> Iterator[list[str]]:
 
 
 def _states(reports: Iterable[Path]) -> dict[str, State]:
-    """Size and time of change of each report; of those in object storage by one question a folder."""
-    folders: dict[str, Mapping[str, State]] = {}
+    """Size and time of change of each report, -1 of what is not there.
+
+    Ten thousand are asked about before one is read: a folder is resolved once, and one in object storage listed once.
+    """
+    stored: dict[str, Mapping[str, State]] = {}
+    places: dict[str, str] = {}
     states = {}
     for path in reports:
         if url := url_of(path):
             folder = url.rpartition("/")[0]
-            if folder not in folders:
-                folders[folder] = below(folder, deep=False)
-            states[url] = folders[folder].get(url, (-1, -1))
-        else:
-            states[str(path.resolve())] = _state(path)
+            if folder not in stored:
+                stored[folder] = below(folder, deep=False)
+            states[url] = stored[folder].get(url, (-1, -1))
+            continue
+        folder, name = os.path.split(path)
+        if folder not in places:
+            places[folder] = os.path.realpath(folder)
+        place = os.path.join(places[folder], name)  # noqa: PTH118 (a Path costs more than the question)
+        try:
+            facts = os.lstat(place)
+            if stat.S_ISLNK(facts.st_mode):
+                place = os.path.realpath(place)
+                facts = os.stat(place)  # noqa: PTH116
+            states[place] = facts.st_size, facts.st_mtime_ns
+        except OSError:
+            states[place] = -1, -1
     return states
-
-
-def _state(path: Path) -> State:
-    try:
-        found = path.stat()
-    except OSError:
-        return (-1, -1)
-    return found.st_size, found.st_mtime_ns
 
 
 def _changed(entry: Entry, state: State) -> bool:
