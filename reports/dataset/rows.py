@@ -16,14 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from gemmprof import __version__
-from gemmprof.analysis.inputs.families import census, without_values
-from gemmprof.analysis.inputs.named_figures import figures, findings
-from gemmprof.analysis.inputs.owners import owner_of
 from gemmprof.analysis.inputs.selection import is_report_name, is_run
-from gemmprof.analysis.kernel_analysis import analyse
-from gemmprof.analysis.reading.report import ReportReader, few_collections
-from gemmprof.analysis.reading.unpack import no_such_file
-from gemmprof.analysis.session import has_counters, reports_of
 from gemmprof.base.buckets import below, url_of
 from gemmprof.base.documents import Document, json_text
 from gemmprof.base.errors import GemmprofError, ReportError, UnreachableError
@@ -145,6 +138,11 @@ _TEXTS = ("report", "kernel", "label", "function", "nvtx", "device", "owner", "w
 
 def _tables(report: str, *, explained: bool) -> tuple[pa.Table, pa.Table]:
     """One report's launches, and their scalar metrics in the same order."""
+    # Late, here and below: a question to a data set reads no report, and need not wait for what does.
+    from gemmprof.analysis.inputs.families import census, without_values
+    from gemmprof.analysis.reading.report import ReportReader, few_collections
+    from gemmprof.analysis.session import has_counters
+
     scalars = MetricRows()
     rows: list[dict[str, Any]] = []
     bare: list[KernelProfile] = []
@@ -178,6 +176,10 @@ def column_type(name: str) -> pa.DataType:
 
 
 def _row(report: str, profile: KernelProfile, *, explained: bool) -> dict[str, Any]:
+    from gemmprof.analysis.inputs.named_figures import figures, findings
+    from gemmprof.analysis.inputs.owners import owner_of
+    from gemmprof.analysis.kernel_analysis import analyse
+
     row: dict[str, Any] = {
         "report": report,
         "launch": profile.index,
@@ -215,6 +217,9 @@ def reports_below(inputs: Iterable[Path]) -> tuple[list[Path], tuple[GemmprofErr
     Raises:
         ReportError, UsageError: if there are none at all; a mistyped name alone makes no empty data set.
     """
+    from gemmprof.analysis.reading.unpack import no_such_file
+    from gemmprof.analysis.session import reports_of
+
     found: dict[Path, None] = {}
     problems: list[GemmprofError] = []
     for path in inputs:

@@ -242,9 +242,9 @@ TABLES = ("kernels", "metrics", "metrics_wide", "samples", "instructions", "line
 KERNEL_COLUMNS: dict[str, type] = {"report": str, "launch": int, "doubts": str, "nvtx": str}
 
 # A slice ends with the launch that brings its metrics to this number of rows, or its code to 16 times as many
-# values. Each is a row group of every file, and hundreds of columns cost 30 µs each: half as many rows took 843
-# launches a fifth more time, twice as many a tenth more memory (140 → 155 MB).
-SLICE_ROWS = 1 << 17
+# values. Each is a row group of every file, and hundreds of columns cost 30 µs each: with two thirds as many rows 843
+# launches took a tenth more time, with twice as many a tenth more memory (136 → 155 MB).
+SLICE_ROWS = 3 << 15
 
 
 def is_measured_by_address(profile: KernelProfile) -> bool:
