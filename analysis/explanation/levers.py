@@ -347,6 +347,12 @@ _COPY = re.compile(
 )
 
 
+DEBUG_BUILD = (
+    "A debug build: its code is not optimised (nvcc -G). Compile without -G (-lineinfo keeps the lines) and "
+    "profile again: what holds this code back says nothing of the optimised one."
+)
+
+
 def is_debug_build(profile: KernelProfile) -> bool:
     """Whether the code was compiled for a debugger (-G), without optimisation."""
     code = profile.source.instructions
@@ -359,10 +365,7 @@ def levers(profile: KernelProfile, said: Collection[str] = ()) -> tuple[str, ...
     """What can be changed about the call besides the causes that are said, a sentence each, without a size."""
     owner, name = owner_of(profile), profile.name
     if is_debug_build(profile):
-        return (
-            "A debug build: its code is not optimised (nvcc -G). Compile without -G (-lineinfo keeps the lines) and "
-            "profile again: what holds this code back says nothing of the optimised one.",
-        )
+        return (DEBUG_BUILD,)
     if owner.key == "torch":
         found = next((sentence for pattern, sentence in _OPERATORS if pattern.search(name)), "")
         return (found,) if found else ()

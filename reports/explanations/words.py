@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from gemmprof.analysis.explanation.causes import CAUSES
+from gemmprof.analysis.explanation.levers import DEBUG_BUILD
 from gemmprof.analysis.inputs.names import label
 from gemmprof.analysis.sections.by_line import base_name
 from gemmprof.base.printable import visible
@@ -104,7 +105,7 @@ def _end(explanation: Explanation) -> str:
     if explanation.time:
         parts = ", ".join(f"{article(one.resource)} {100 * one.share:.0f} %" for one in explanation.time)
         return f"No finding. What would need most of its time alone: {parts}."
-    return "Too little was collected to say what limits it."
+    return "" if DEBUG_BUILD in explanation.levers else "Too little was collected to say what limits it."
 
 
 def _floor(explanation: Explanation) -> str:

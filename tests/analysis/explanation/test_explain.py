@@ -19,6 +19,7 @@ from gemmprof.analysis.explanation.levers import is_debug_build
 from gemmprof.analysis.inputs.owners import owner_of
 from gemmprof.analysis.reading.report import read_report
 from gemmprof.analysis.whole.spans import idle_share
+from gemmprof.cli import main
 from gemmprof.model import Explanation, Finding, KernelProfile, MetricValue
 from gemmprof.runs.directory import load_recorded_run
 
@@ -156,6 +157,16 @@ def test_a_debug_build_is_said_once_and_nothing_else(recorded: ReadRecorded) -> 
     found = explain(slow)
     assert not found.findings and found.at_limit is None
     assert len(found.levers) == 1 and "-G" in found.levers[0]
+
+
+def test_a_recorded_debug_build_is_said_and_nothing_else(capsys: pytest.CaptureFixture[str]) -> None:
+    """``nvcc -G`` with everything collected: nothing is missing, and nothing else is to be said."""
+    report = DATA / "phases" / "h200" / "debug_build.ncu-rep.xz"
+    assert all(is_debug_build(profile) for profile in read_report(report))
+    assert main(["explain", str(report), "--all"]) == 0
+    told = capsys.readouterr().out
+    assert told.count("A debug build") == 2 and "Too little" not in told
+    assert not any(map(is_debug_build, read_report(DATA / "phases" / "h200" / "host_reads.ncu-rep.xz")))
 
 
 def test_no_recorded_code_is_called_a_debug_build(recorded: ReadRecorded, report_name: str) -> None:
