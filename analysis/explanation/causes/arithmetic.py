@@ -202,18 +202,22 @@ def integer_arithmetic(work: Work) -> Iterator[Candidate]:
         return
     wide = divided.wide
     bits = "64-bit" if wide else "32-bit"
+    later = float(gone[divided.summed].sum()) > 0.5 * float(gone.sum())
     yield Candidate(
         cause="integer_arithmetic",
         variants=(
             Variant(
-                "counted indices",
+                "remainders once for many terms" if later else "counted indices",
                 Fix(keep=keep),
                 cautious=Fix(keep=np.clip(keep + 0.2, 0.0, 1.0)),
                 bold=Fix(keep=np.clip(keep - 0.15, 0.0, 1.0)),
             ),
         ),
         change=(
-            f"Avoid the {bits} division (/ or %) by a value that the compiler does not know: "
+            "Take the remainder of a sum once for many terms, as often as the sum would not fit its register otherwise: "
+            "here it is taken after each."
+            if later
+            else f"Avoid the {bits} division (/ or %) by a value that the compiler does not know: "
             + ("use 32-bit indices, " if wide else "")
             + "count the indices along in the loop, make the divisor a constant or a power of two, or multiply by its "
             "reciprocal."

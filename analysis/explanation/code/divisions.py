@@ -11,6 +11,7 @@ import numpy as np
 
 from gemmprof.analysis.explanation.candidate import share
 from gemmprof.analysis.explanation.code import sequences
+from gemmprof.analysis.explanation.code.flow import Loop
 from gemmprof.analysis.explanation.code.sass import Sass
 from gemmprof.analysis.explanation.code.sequences import region
 from gemmprof.analysis.explanation.demands.work import Array, Mask, Work
@@ -27,13 +28,15 @@ NARROW_PRODUCTS, NARROW_OTHERS = 2, 4
 @dataclass(frozen=True)
 class Divisions:
     """Instructions of integer divisions, the share of each that stays, whether any is of 64 bits, and for each
-    that divides what was not loaded which division it belongs to (0: none).
+    that divides what was not loaded which division it belongs to (0: none);
+    remainders of sums that may be taken later.
     """
 
     instructions: Mask
     keep: Array
     wide: bool
     of_indices: Array
+    summed: Mask
 
 
 def integer_divisions(work: Work) -> Divisions:
@@ -87,10 +90,14 @@ def integer_divisions(work: Work) -> Divisions:
         each = NARROW_PRODUCTS + NARROW_OTHERS if division.of_data else COUNTING if again else OF_THE_GRID
         shares[division.rest] = min(1.0, division.dividends * each / max(1, len(division.rest)))
         shares[division.reciprocal] = 0.0
+    summed = np.zeros(len(code.sass), dtype=bool)
+    for rows, stays in _deferred(work):
+        found[rows] = summed[rows] = True
+        shares[rows] = stays
     heavy = np.array([line.opcode == "IMAD" for line in code.sass])
     data = np.where(fixed < 1.0, fixed, np.where(heavy, 0.65, 0.3))
     keep = np.where(wide, np.where(of_data, data, COUNTED), shares)
-    return Divisions(found, keep, bool((wide & found & (work.executed > 0)).any()), of_indices)
+    return Divisions(found, keep, bool((wide & found & (work.executed > 0)).any()), of_indices, summed)
 
 
 def _wide_reciprocal(line: Sass) -> bool:
@@ -228,6 +235,51 @@ def _narrow_divisions(work: Work, wide: Mask) -> Iterator[_Narrow]:
             }
             stays = sequences.stays(work, code.sources(start), [code.loop_of(start)])
             yield _Narrow(sorted(reciprocal), sorted(rest - reciprocal), len(dividends), of_data, stays)
+
+
+def _deferred(work: Work) -> Iterator[tuple[list[int], float]]:
+    """Remainders by a constant that a loop takes after each addition, and the share of them that one a round leaves.
+
+    Of what is only added up and divided by the same constant again, the remainder may be taken once for many terms
+    (checksums, hashes modulo a prime): the result is the same as long as the sum fits its register.
+    """
+    code = work.code
+    assert code is not None
+    found: dict[tuple[Loop, str], dict[int, list[int]]] = {}
+    for at, line in enumerate(code.sass):
+        loop = code.loop_of(at) if line.opcode == "IMAD" and work.executed[at] else None
+        if loop is None or len(line.operands) < 4 or not re.fullmatch(r"-0x[0-9a-f]+", line.operands[2]):
+            continue
+        shifts = [one for one in code.producers(at, line.operands[1]) if code.sass[one].opcode == "SHF"]
+        products = [
+            one
+            for shift in shifts
+            for one in code.sources(shift)
+            if code.sass[one].opcode == "IMAD" and {"WIDE", "HI"}.intersection(code.sass[one].modifiers)
+        ]
+        divided = code.producers(at, line.operands[3])
+        if products and all(set(divided) <= code.sources(one) for one in products):
+            found.setdefault((loop, line.operands[2]), {})[at] = [*products, *shifts, at]
+    for (loop, _), remainders in found.items():
+        parts = {one for rows in remainders.values() for one in rows}
+        summed = {
+            at: rows
+            for at, rows in remainders.items()
+            if all(
+                use in parts
+                or use not in loop
+                or code.sass[use].opcode in _SUMS
+                or "IADD" in code.sass[use].modifiers
+                for use in code.readers[at]
+                if work.executed[use]
+            )
+        }
+        kept = sum(any(use in loop and use <= at for use in code.readers[at]) for at in summed)
+        if len(summed) > max(1, kept):
+            yield sorted({one for rows in summed.values() for one in rows}), max(1, kept) / len(summed)
+
+
+_SUMS = ("IADD3", "VIADD", "LEA")
 
 
 def _argument(work: Work, sources: Iterable[int]) -> set[int]:

@@ -341,3 +341,18 @@ def test_what_the_data_decide_is_no_thread_without_work() -> None:
         }
         found = idle_threads(work(replace(profile, instances={**profile.instances, **instances})))
         assert [one.cause for one in found] == causes
+
+
+def test_remainders_of_sums_are_taken_once_for_many_terms() -> None:
+    """Two sums, of 16 bytes a round, modulo a prime: two remainders of 32 stay. Those of products stay all."""
+    launch = work(study("adler32_remainder_per_byte")[0])
+    divided = integer_divisions(launch)
+    assert set(divided.keep[divided.summed]) == {2 / 32}
+    said, (_, came) = (
+        found("adler32_remainder_per_byte", "integer_arithmetic"),
+        study("adler32_remainder_per_byte"),
+    )
+    assert 0.3 < said.saves < min(came.values())
+    assert said.variants[0].name == "remainders once for many terms"
+    for other in ("ntt_stage_remainder", "power_modulo_long_division", "lbm_d3q19_remainders"):
+        assert not integer_divisions(work(study(other)[0])).summed.any()
