@@ -214,8 +214,8 @@ def integer_arithmetic(work: Work) -> Iterator[Candidate]:
             ),
         ),
         change=(
-            "Take the remainder of a sum once for many terms, as often as the sum would not fit its register otherwise: "
-            "here it is taken after each."
+            "Take the remainder of a sum once for many terms, as often as it would not fit its register "
+            "otherwise: here it is taken after each."
             if later
             else f"Avoid the {bits} division (/ or %) by a value that the compiler does not know: "
             + ("use 32-bit indices, " if wide else "")
