@@ -129,7 +129,7 @@ def _warps_alike(numbers: Threads) -> bool:
     return bool((rows == rows[:, :1]).all()) and bool((rest == rest[:1]).all())
 
 
-def _wrapped(number: int) -> int:
+def wrapped(number: int) -> int:
     """What 64 bits keep of a number, signed: registers hold no more, nor do numpy's integers."""
     return (number + 2**63) % 2**64 - 2**63
 
@@ -137,7 +137,7 @@ def _wrapped(number: int) -> int:
 def _plain(number: Coefficient) -> Coefficient:
     """One number where all threads have the same."""
     if isinstance(number, int):
-        return _wrapped(number)
+        return wrapped(number)
     first = int(number[0])
     return first if (number == first).all() else number
 
@@ -163,7 +163,7 @@ def add(one: Value, two: Value, factor: int = 1) -> Value:
     if not one.terms and factor == 1:
         return two
     terms = dict(one.terms)
-    factor = _wrapped(factor)
+    factor = wrapped(factor)
     for product, number in two.terms.items():
         found = _plain(terms.get(product, 0) + _plain(factor * number))
         if isinstance(found, int) and found == 0:

@@ -22,13 +22,16 @@ from gemmprof.analysis.explanation.code.address_forms import (
     checked_forms,
 )
 from gemmprof.analysis.explanation.code.flow import Loop
-from gemmprof.analysis.explanation.code.symbolic import Product, Threads
+from gemmprof.analysis.explanation.code.symbolic import Product, Threads, wrapped
 from gemmprof.analysis.explanation.demands.work import Work, once
 from gemmprof.gpu.arch import WARP
 
 MOST_ROUNDS = 16  # rounds of a loop that are followed: what a longer one loads again, it does in these, too
 MOST_PLACES = 1 << 17  # places of one array that are looked at, over all threads of a block
 AXES = ("x", "y", "z")
+ROWS = (
+    1 << 12
+) + 1  # how much farther apart the rows of each further length are taken to be; odd, so that none is lost
 UNROLLED = 128 * 1024 // 16  # instructions of 16 bytes that the instruction cache holds
 _NUMBER = re.compile(r"^-?0x[0-9a-f]+$")
 
@@ -150,7 +153,8 @@ def _array(work: Work, forms: list[Form]) -> Reuse | None:
                 several = mine[None, :] + shift * np.arange(times)[:, None]
                 outputs[axis, times] = float(len(np.unique(several))) / followed
                 # The block's tile grows along the axis: its threads' new results lie behind those of its last one.
-                beside = lines[None, :] + shift * launch.block[number] * np.arange(times)[:, None] // SECTOR
+                longer = wrapped(shift * launch.block[number])
+                beside = lines[None, :] + longer * np.arange(times)[:, None] // SECTOR
                 fetched[axis, times] = len(np.unique(beside)) / (times * len(lines))
     return Reuse(
         rows=tuple(form.index for form in forms),
@@ -159,7 +163,7 @@ def _array(work: Work, forms: list[Form]) -> Reuse | None:
         thread=told * len(np.unique(mine)) / followed,
         apart=told * sum(len(np.unique(one[:WARP])) for one in places) / followed,
         warp=told * len(np.unique(whole[:WARP])) / followed,
-        dense=len(first) * width / float(first[-1] - first[0] + width) if apart else 0.0,
+        dense=len(first) * width / (float(first[-1]) - float(first[0]) + width) if apart else 0.0,
         block=told * len(np.unique(whole)) / followed,
         outputs={key: told * value for key, value in outputs.items()},
         sectors=told * len(lines) / followed,
@@ -200,11 +204,12 @@ def _place(form: Form, scales: dict[Product, int]) -> tuple[Threads, dict[int, i
             continue
         loop = next((symbol.name for symbol in factors if symbol.kind == "trip"), None)
         rest = tuple(symbol for symbol in factors if symbol.kind != "trip")
-        scale = scales.setdefault(rest, FAR << (12 * len(scales))) if rest else 1
+        # Many rows of unknown length outgrow 64 bits: then places are still as different as these numbers are odd.
+        scale = scales.setdefault(rest, wrapped(FAR * ROWS ** len(scales))) if rest else 1
         if loop is None:
-            where = where + scale * one
+            where = where + (wrapped(scale * one) if isinstance(one, int) else scale * one)
         elif isinstance(one, int) and isinstance(loop, int):
-            steps[loop] = steps.get(loop, 0) + scale * one
+            steps[loop] = wrapped(steps.get(loop, 0) + scale * one)
     return where, steps
 
 
@@ -225,7 +230,7 @@ def _shift(
         rest = tuple(symbol for symbol in factors if symbol.kind != "block")
         if not isinstance(one, int) or (rest and rest not in scales):
             return None
-        found += one * (scales[rest] if rest else 1)
+        found = wrapped(found + one * (scales[rest] if rest else 1))
     return found
 
 

@@ -6,13 +6,14 @@ import json
 from functools import cache
 
 import pytest
+from made_code import made
 from recorded_data import DATA
 
 from gemmprof.analysis.explanation.causes.access import narrow_access, uncoalesced_access
 from gemmprof.analysis.explanation.causes.reuse import cache_locality, redundant_loads
 from gemmprof.analysis.explanation.causes.shared import local_memory
 from gemmprof.analysis.explanation.code.address_forms import LOOK_UP, checked_forms
-from gemmprof.analysis.explanation.demands.footprint import arrays
+from gemmprof.analysis.explanation.demands.footprint import _array, arrays
 from gemmprof.analysis.explanation.demands.time_model import TimeModel
 from gemmprof.analysis.explanation.demands.work import Work, work
 from gemmprof.analysis.reading.report import read_report
@@ -124,3 +125,17 @@ def test_a_row_goes_from_a_thread_to_lanes_along_it() -> None:
     assert warp.fix.keep.max() == 32  # what stands outside the loops is done by each row's warp
     assert warp.fix.instructions["lsu"] > 0  # sums and largest values are exchanged
     assert warp.fix.resources["l2_tags"] < 0.1
+
+
+@pytest.mark.filterwarnings("error")
+def test_many_rows_of_unknown_length_are_still_places() -> None:
+    """Offsets that were passed one by one, each times a thread's number, are more than 64 bits hold far apart."""
+    rows = [f"IMAD R2, R0, c[0x0][0x{0x220 + 4 * at:x}], R2 ;" for at in range(8)]
+    code = ("S2R R0, SR_TID.X ;", "LDC.64 R4, c[0x0][0x210] ;", "MOV R2, R0 ;", *rows)
+    found = made(*code, "IMAD.WIDE R6, R2, 0x4, R4 ;", "LDG.E R8, desc[UR4][R6.64] ;", "EXIT ;")
+    ((_, one),) = checked_forms(found).items()
+    assert len(one.form.address.terms) == 10
+    reuse = _array(found, [one.form])
+    assert reuse is not None and reuse.thread > 0
+    threads = found.profile.launch.threads_per_block
+    assert reuse.block / reuse.thread == pytest.approx(threads)
