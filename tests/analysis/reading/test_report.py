@@ -202,6 +202,30 @@ def test_everything_is_what_the_native_reader_says(
             check(ours, natives)
 
 
+@pytest.mark.parametrize(
+    "name",
+    [
+        "h100/graph",
+        *(pytest.param(n, marks=pytest.mark.campaign) for n in ("h200/stalls", "h200/phases", "h100/phases")),
+    ],
+)
+def test_samples_of_kernels_and_graphs_whose_shape_is_known(name: str, tmp_path: Path) -> None:
+    path = tmp_path / "phases.ncu-rep"
+    path.write_bytes(lzma.decompress((DATA / "phases" / f"{name}.ncu-rep.xz").read_bytes()))
+    with ReportReader(path) as reader:
+        ours = tuple(reader.profiles())
+    check_every_sample_is_the_natives(ours, native_values(path))
+    for profile in ours:
+        for series in series_of(profile):
+            assert series.began is not None and series.ended is not None
+            # A launch as long as ncu's own time of it: a graph's to the end of its last node.
+            duration = profile.number(m.DURATION)
+            if profile.workload == "kernel" and duration:
+                assert series.ended - series.began == pytest.approx(duration, rel=0.2, abs=5000)
+            elif profile.workload == "graph":
+                assert series.ended - series.began > 200_000
+
+
 @pytest.mark.parametrize("seed", [0, *(pytest.param(n, marks=pytest.mark.campaign) for n in range(1, 7))])
 def test_samples_of_a_gpu_that_others_use_too(tmp_path: Path, seed: int) -> None:
     """The GPU switches between contexts, as that of a desktop does: which samples count is the library's answer.
