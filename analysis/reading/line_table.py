@@ -15,10 +15,6 @@ from gemmprof.model import LineTable
 
 _ELF_HEADER = struct.Struct("<16sHHIQQQIHHHHHH")
 _SECTION_HEADER = struct.Struct("<IIQQQQIIQQ")
-# Names of kernels longer than this are not searched for their end.
-_MAX_NAME_BYTES = 1 << 16
-_HEADER = struct.Struct("<16sHHIQQQIHHHHHH")
-_SECTION_HEADER = struct.Struct("<IIQQQQIIQQ")
 # Names of kernels longer than this are not searched for their end, however many sections there are.
 _MAX_NAME_BYTES = 1 << 16
 _HEADER = struct.Struct("<IHIBBbBB")

@@ -20,7 +20,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, overload
 
 from gemmprof.base.errors import UsageError
-from gemmprof.runs.directory import timestamped
+from gemmprof.runs.directory import DEFAULT_PROFILES_DIRECTORY, timestamped
 
 if TYPE_CHECKING:
     from gemmprof.api.opened import Report
@@ -33,7 +33,6 @@ REGION_VARIABLE = "GEMMPROF_REGION"
 # Set in the child: JSON of the reports of the regions before, by their number, which the script may look at
 # again.
 REPORTS_VARIABLE = "GEMMPROF_REGION_REPORTS"
-DEFAULT_FOLDER = "gemmprof-profiles"
 
 _entered = 0
 _reports: dict[str, str] = {}  # of the regions profiled so far, by number: paths
@@ -136,7 +135,7 @@ class Region:
         with tempfile.TemporaryDirectory(prefix="gemmprof-region-") as scratch:
             program = _again(Path(scratch))
             name = program_name(program)
-            folder = self.folder or Path(DEFAULT_FOLDER) / f"{name}_{timestamped()}"
+            folder = self.folder or Path(DEFAULT_PROFILES_DIRECTORY) / f"{name}_{timestamped()}"
             folder.mkdir(parents=True, exist_ok=True)
             self.folder = folder
             profiler = ProgramProfiler(

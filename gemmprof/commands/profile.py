@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 from gemmprof.arguments import common
 from gemmprof.arguments.common import whole
 from gemmprof.base.errors import UsageError
-from gemmprof.runs.directory import timestamped
+from gemmprof.runs.directory import DEFAULT_PROFILES_DIRECTORY, timestamped
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from gemmprof.profiler.programs.choice import Choice
     from gemmprof.profiler.programs.program_session import Collected, ProgramProfiler
 
-DEFAULT_FOLDER = "gemmprof-profiles"
 DEFAULT_COUNT = 50
 SETS = ("lean", "basic", "detailed", "full", "roofline")
 
@@ -109,7 +108,7 @@ def _add_output(parser: argparse.ArgumentParser) -> None:
     """What comes of it."""
     where = parser.add_argument_group("what comes of it")
     where.add_argument(
-        "-o", "--output", metavar="DIR", help=f"folder (default: a new one in {DEFAULT_FOLDER})"
+        "-o", "--output", metavar="DIR", help=f"folder (default: a new one in {DEFAULT_PROFILES_DIRECTORY})"
     )
     where.add_argument(
         "--print-command", action="store_true", help="print ncu's command line and run nothing"
@@ -179,7 +178,7 @@ def _folder(options: argparse.Namespace, name: str) -> Path:
         UsageError: it holds something already.
     """
     if not options.output:
-        return Path(DEFAULT_FOLDER) / f"{name}_{timestamped()}"
+        return Path(DEFAULT_PROFILES_DIRECTORY) / f"{name}_{timestamped()}"
     folder = Path(options.output)
     if folder.is_file() or (folder.is_dir() and any(folder.iterdir())):
         raise UsageError(

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
 RUN_FILE = "run.json"
 DEFAULT_RUNS_DIRECTORY = "gemmprof-runs"
+DEFAULT_PROFILES_DIRECTORY = "gemmprof-profiles"
 COMPRESSIONS = (".xz", ".gz", ".zst")
 NVTX_PREFIX = "gemmprof/"  # how the names of the NVTX ranges of a run begin (`nvtx_range`)
 

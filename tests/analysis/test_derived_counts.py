@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
+
+from recorded_data import ReadRecorded
 
 from gemmprof import metrics
 from gemmprof.analysis.sections.instruction_mix import InstructionMix, analyse
-from gemmprof.model import KernelProfile, Source
-
-ReadRecorded = Callable[..., tuple[KernelProfile, ...]]
-
+from gemmprof.model import Source
 
 DERIVABLE = (metrics.EXECUTED_PER_MODIFIER, metrics.THREADS_PER_OPCODE, metrics.THREADS_PER_MODIFIER)
 

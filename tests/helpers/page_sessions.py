@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from recorded_data import ReadRecorded
 
 from gemmprof.analysis.kernel_analysis import KernelAnalysis, analyse
 from gemmprof.analysis.session import Session
@@ -187,23 +188,20 @@ def _hostile_stage(stage: Stage) -> Stage:
     return replace(stage, title=f"{stage.title} {HOSTILE}", idea=HOSTILE, addresses=addresses)
 
 
-Recorded = Callable[..., tuple[KernelProfile, ...]]
-
-
 @pytest.fixture(scope="session")
-def ladder(recorded: Recorded) -> Session:
+def ladder(recorded: ReadRecorded) -> Session:
     """A run of five stages over recorded launches."""
     return ladder_session(recorded("ladder_simple", source=True))
 
 
 @pytest.fixture(scope="session")
-def hostile(recorded: Recorded) -> Session:
+def hostile(recorded: ReadRecorded) -> Session:
     """The same with hostile strings everywhere."""
     return hostile_session(recorded("ladder_simple", source=True))
 
 
 @pytest.fixture(scope="session")
-def load(recorded: Recorded) -> Callable[[str], Session]:
+def load(recorded: ReadRecorded) -> Callable[[str], Session]:
     """A session of one recorded report."""
 
     def session(name: str) -> Session:

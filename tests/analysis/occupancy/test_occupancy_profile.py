@@ -6,18 +6,15 @@ import csv
 import dataclasses
 import io
 import lzma
-from collections.abc import Callable
 
 import pytest
 from profiles import launch
-from recorded_data import DATA
+from recorded_data import DATA, ReadRecorded
 
 from gemmprof import metrics
 from gemmprof.analysis.occupancy.of_launch import LaunchOccupancy, _even_share, analyse, of_launch
 from gemmprof.model import KernelProfile, LaunchStatistics, NotCollected
 from gemmprof.reports.figures.occupancy_plot import resident_warps
-
-ReadRecorded = Callable[..., tuple[KernelProfile, ...]]
 
 PRINTED = {
     "Theoretical Occupancy": lambda result: result.theoretical_percent,
