@@ -182,8 +182,18 @@ inline bool can_cut(const gemmprof::Gemm& problem, const TileFacts& tile, int pl
            2.0 * places * gemmprof::ceil_div(g.k, BK) < 2147483647.0;
 }
 
-// Whether a tile is for problems whose tiles are all computed at once: of those that nothing of a next tile hides.
+// Tiles for problems whose tiles are all computed at once, because nothing of a next one hides their stores. They must
+// promise a little more than others, and are not for problems of whose rows they would compute a fifth in vain; nor is
+// the narrow one where blocks neither share K nor rows of tiles the operand that is read once.
+constexpr double ONE_ROUND_RISK = 1.02;
 constexpr bool for_one_round(int tile) { return tile >= kNarrow; }
+
+inline bool suits_one_round(const gemmprof::Gemm& g, int tile, int splits, int places) {
+    const TileFacts& facts = tile_facts[tile];
+    const int rows = facts.swapped ? facts.bn : facts.bm * facts.pair;
+    if (5.0 * rows > 6.0 * g.m || tiles_of(g, facts) > places) return false;
+    return tile != kNarrow || splits > 1 || g.m > facts.bm;
+}
 
 // The choice with the shortest expected time. A transposed A has two tiles only. `places_of` says how many clusters of
 // a size the device holds, `memory` how fast its memory is.
@@ -198,11 +208,12 @@ Choice choose_schedule(const gemmprof::Gemm& g, const Places& places_of, double 
         const int most = facts.in_turn ? 1 : std::min(MAX_CLUSTER / facts.pair, gemmprof::ceil_div(g.k, BK));
         for (int splits = 1; splits <= most; ++splits) {
             const int places = places_of(facts.pair * splits);
-            if (for_one_round(tile) && tiles_of(g, facts) > places) continue;
+            if (for_one_round(tile) && !suits_one_round(g, tile, splits, places)) continue;
             for (const bool cut : {false, true}) {
                 if (cut && !can_cut(g, facts, places)) continue;
                 const Choice choice = {tile, splits, cut};
-                const double time = expected_time(g, choice, places, memory);
+                const double risk = for_one_round(tile) ? ONE_ROUND_RISK : 1.0;
+                const double time = expected_time(g, choice, places, memory) * risk;
                 if (time < best_time) best_time = time, best = choice;
             }
         }

@@ -30,7 +30,8 @@ inline int cluster_places(const KernelFacts& kernel, int cluster, int sms) {
     return sms / cluster > 1 ? sms / cluster : 1;
 }
 
-// How fast the memory of a card is, compared with an H200's, from which the models of time have their constants.
+// How fast the memory of a card is, compared with an H200's, from which the models of time have their constants; 1 if it
+// is that to a fifth, so that what a driver reports of such a card moves no choice.
 inline double memory_speed(int device) {
     static std::atomic<double> known[MAX_DEVICES];
     constexpr double H200 = 3.201e6 * 6144;  // kHz and bits
@@ -40,6 +41,7 @@ inline double memory_speed(int device) {
         cudaDeviceGetAttribute(&clock, cudaDevAttrMemoryClockRate, device);
         cudaDeviceGetAttribute(&width, cudaDevAttrGlobalMemoryBusWidth, device);
         speed = clock > 0 && width > 0 ? double(clock) * width / H200 : 1.0;
+        if (speed > 0.8) speed = 1.0;
         if (device < MAX_DEVICES) known[device] = speed;
     }
     return speed;

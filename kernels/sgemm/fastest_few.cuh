@@ -18,7 +18,8 @@ namespace few {
 constexpr int FEW_WARPS = 8;
 constexpr int FEW_THREADS = FEW_WARPS * 32;
 constexpr int MOST_ROWS = 8;
-constexpr int MOST_COLUMNS = 4;
+constexpr int ALWAYS_ROWS = 2;  // more read A so often that only a short K gains
+constexpr int MOST_COLUMNS = 2;
 constexpr int BLOCK_COLUMNS = 128;   // that a block computes where A has few rows
 constexpr int BLOCK_ROWS = 4;        // that it computes where B has few columns
 
@@ -245,13 +246,15 @@ Division divide(const gemmprof::Gemm& gemm, int sms) {
     const int tiles = columns ? gemmprof::ceil_div(gemm.m, BLOCK_ROWS) : gemmprof::ceil_div(gemm.n, BLOCK_COLUMNS);
     const int steps = gemmprof::ceil_div(gemm.k, columns ? 256 : 8);
     const int places = (columns || count <= 4 ? 2 : 1) * sms;  // as the launch bounds say
-    const int most = std::min(MAX_SPLITS, gemmprof::ceil_div(steps, FEW_WARPS));  // a warp without a step has nothing to do
-    // Rounds of blocks, each a part of K long; a part more costs as much as an eightieth of the whole.
+    if (!columns && count > ALWAYS_ROWS && steps > 2 * FEW_WARPS * MAX_SPLITS) return {};
+    const int most = std::min(MAX_SPLITS, gemmprof::ceil_div(steps, FEW_WARPS));  // or a warp would have no step
+    // Rounds of blocks, each a part of K long; a part more costs as much as an eightieth of the whole. More blocks than
+    // places need no parts.
     const auto time = [&](int parts) {
         return double((tiles * std::int64_t(parts) + places - 1) / places) / parts + parts / 80.0;
     };
     int parts = 1;
-    for (int more = 2; more <= most; ++more)
+    for (int more = 2; more <= most && tiles < places; ++more)
         if (time(more) < time(parts)) parts = more;
     const bool long_k = steps > MAX_SPLITS * FEW_WARPS;
     if (long_k && 2 * tiles * most < sms) return {};
