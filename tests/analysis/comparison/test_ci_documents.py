@@ -163,3 +163,8 @@ def test_github_annotations_stand_at_file_and_line_and_sum_up_what_is_undecided(
     many = printed("github", *MORE, "--fail-if", "time > +1%").splitlines()
     (undecided,) = (line for line in many if "gemmprof::not decided" in line)
     assert re.search(r"not decided: \d+ of 35: .*; .* and \d+ more", undecided)
+
+
+def test_a_condition_on_the_name_alone_breaks_the_gate_by_what_was_asked() -> None:
+    done = in_process.run(["gemmprof", "diff", *map(str, GELU), "--fail-if", "kernel ~ 'gelu'"])
+    assert done.returncode == 1 and ": kernel ~ 'gelu'\n" in done.stderr, done.stderr
