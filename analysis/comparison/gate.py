@@ -247,7 +247,12 @@ class _Gate:
                 self.undecided.append((kernel, f"{text}: {said}"))
             elif met:
                 names = [named(name) for name in names_in(condition)]
-                self.breaks(kernel, names[0] if len(names) == len(answers) == 1 else text, f"{said} ({text})" if said else text, names)
+                self.breaks(
+                    kernel,
+                    names[0] if len(names) == len(answers) == 1 else text,
+                    f"{said} ({text})" if said else text,
+                    names,
+                )
             decided |= met is not None and NO_TIME not in said
         self.checked += decided
 

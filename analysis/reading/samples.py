@@ -24,6 +24,7 @@ from gemmprof.analysis.reading.values import InstanceTable
 from gemmprof.model import KernelProfile
 
 Times = npt.NDArray[np.int64]
+MOST_COUNTED = 2.0**64
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -120,7 +121,11 @@ def _columns(profile: KernelProfile, metric: str) -> tuple[Times, npt.NDArray[np
     else:
         keys, values = table[metric].keys, table[metric].values
     stamps, found = _array(keys, np.uint64), _array(values, np.float64)
-    return None if stamps is None or found is None else (stamps.astype(np.int64), found)
+    if stamps is None or found is None:
+        return None
+    # What no counter can hold is lost, as NaN is: sums of it would be infinite.
+    found[~(np.abs(found) < MOST_COUNTED)] = np.nan
+    return stamps.astype(np.int64), found
 
 
 def _array(column: Sequence[Any], kind: Any) -> npt.NDArray[Any] | None:

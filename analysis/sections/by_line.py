@@ -6,7 +6,6 @@ length. Lines are keyed by (file, line), so that line 12 of a header and line 12
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -108,6 +107,9 @@ def base_name(path: str) -> str:
     return path.replace("\\", "/").rsplit("/", 1)[-1]
 
 
+_MOST = 1 << 64
+
+
 def by_address(profile: KernelProfile, metric: str) -> dict[int, int] | None:
     """The instance values of a source metric by absolute address; None if it was not collected per instruction.
 
@@ -124,15 +126,12 @@ def _by_address(profile: KernelProfile, metric: str) -> dict[int, int] | None:
         return {} if profile.metrics.get(metric) == 0 else None
     if {*map(type, instances.keys), *map(type, instances.values)} <= {int}:
         return dict(zip(instances.keys, instances.values, strict=True))  # type: ignore[arg-type]
-    try:
-        return {int(key): int(value) for key, value in instances.items() if not isinstance(value, str)}
-    except (ValueError, OverflowError):
-        # A damaged report may hold NaN where a count should be.
-        return {
-            int(key): int(value)
-            for key, value in instances.items()
-            if not isinstance(key, str) and not isinstance(value, str) and math.isfinite(value)
-        }
+    # A damaged report may hold NaN where a count should be, or more than any counter of 64 bits.
+    return {
+        int(key): int(value)
+        for key, value in instances.items()
+        if not isinstance(key, str) and not isinstance(value, str) and abs(value) < _MOST and abs(key) < _MOST
+    }
 
 
 def constants_set(profile: KernelProfile, metric: str) -> int | None:

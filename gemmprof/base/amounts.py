@@ -24,7 +24,10 @@ def _number(value: Any) -> float | None:
     """The value as a finite float, or None where there is nothing to print."""
     if isinstance(value, bool) or not isinstance(value, Real):
         return None
-    number = float(value)
+    try:
+        number = float(value)
+    except OverflowError:  # a damaged report's sums
+        return None
     return number if math.isfinite(number) else None
 
 

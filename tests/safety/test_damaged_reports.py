@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import struct
@@ -12,16 +13,18 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+import in_process
 import pytest
 from mutants import CHANGES, mutants
 from recorded_data import ROOT
-from reports_in_bytes import blocks, content_of, fields_of, length_prefixed, varint
+from reports_in_bytes import blocks, content_of, fields_of, length_prefixed, rewritten, varint
 from scale import CAMPAIGN, few, inputs
 
 from gemmprof.analysis.reading.frame import open_frame
 from gemmprof.analysis.session import load_session
 from gemmprof.base.errors import ReportError
 from gemmprof.ncurep import ncu_frame
+from gemmprof.ncurep import ncu_messages_pb2 as messages
 from gemmprof.reports.pages.html import render
 
 sys.path.insert(0, str(ROOT / "tools"))
@@ -136,3 +139,32 @@ def test_a_doubt_stands_on_the_page_and_in_the_explanation(tmp_path: Path) -> No
     render(session, tmp_path / "pages")
     pages = [page.read_text() for page in (tmp_path / "pages").glob("*.html")]
     assert any("launches of the report were moved or doubled." in page for page in pages)
+
+
+def with_doubles(message: bytes, value: float, depth: int = 0) -> bytes:
+    """The message with every double in it replaced."""
+    out = bytearray(message)
+    for _, kind, _, start, end in fields_of(message):
+        if kind == 1:
+            out[start:end] = struct.pack("<d", value)
+        elif kind == 2 and depth < 5 and not message[start:end].isascii():  # which a text is
+            with contextlib.suppress(IndexError):
+                if fields_of(message[start:end])[-1][-1] == end - start:
+                    out[start:end] = with_doubles(message[start:end], value, depth + 1)
+    return bytes(out)
+
+
+@pytest.mark.parametrize("value", few((1.7e308, -1.7e308, 2.0**70, float("nan")), [1.7e308]))
+def test_values_by_instruction_and_by_time_that_no_counter_holds_are_left_out(
+    value: float, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def change(launch: messages.KernelResult, _names: list[str], _position: int) -> None:
+        for at, metric in enumerate(launch.metrics):
+            if len(metric) > 60:  # many values
+                launch.metrics[at] = with_doubles(metric, value)
+
+    monkeypatch.chdir(tmp_path)
+    Path("odd.ncu-rep").write_bytes(rewritten(content_of("flaws_cluster"), change))
+    for line in ("show odd.ncu-rep --all", "report odd.ncu-rep", "export odd.ncu-rep --format perfetto -o t"):
+        done = in_process.run(["gemmprof", *line.split()])
+        assert done.returncode == 0 and "Warning" not in done.stderr, done.stderr
