@@ -274,14 +274,17 @@ class _Reading:
             finally:
                 worker.stop()
 
-        for _ in range(max(1, min(processes, len(batches)))):
-            threading.Thread(target=work, daemon=True).start()
+        threads = [threading.Thread(target=work, daemon=True) for _ in batches[: max(1, processes)]]
+        for thread in threads:
+            thread.start()
         try:
             for _ in batches:
                 found = answers.get()
                 if isinstance(found, BaseException):
                     raise found
                 yield found
+            for thread in threads:  # nothing is left to do: no reader outlives its command
+                thread.join()
         finally:
             stop.set()
 
