@@ -66,14 +66,16 @@ def theoretical_occupancy(analysis: KernelAnalysis) -> float | None:
 
 def counters_of(analysis: KernelAnalysis) -> list[tuple[str, str, str]]:
     """What ncu measured of a launch beside its duration: name, value in base units, unit."""
-    profile = analysis.profile
+    units = analysis.profile.units
+    return [(name, raw_value(value), units.get(name, "")) for name, value in _counted(analysis.profile)]
+
+
+def _counted(profile: KernelProfile) -> Iterator[tuple[str, int | float]]:
     duration = metrics.DURATION.partition(".")[0]
-    found = []
     for name in metrics.counters(profile.metrics) if profile.profiled else ():
-        value, unit = profile.metrics[name], profile.units.get(name, "")
+        value = profile.metrics[name]
         if not isinstance(value, str) and not name.startswith(duration):
-            found.append((name, raw_value(value), unit))
-    return found
+            yield name, value
 
 
 def unexplained(kernels: Iterable[KernelAnalysis]) -> str:
@@ -81,7 +83,7 @@ def unexplained(kernels: Iterable[KernelAnalysis]) -> str:
     kernels = list(kernels)
     if not any(kernel.profile.profiled for kernel in kernels):
         return NOT_PROFILED
-    count = max((len(counters_of(kernel)) for kernel in kernels), default=0)
+    count = max((sum(1 for _ in _counted(kernel.profile)) for kernel in kernels), default=0)
     remedy = "`gemmprof profile` or ncu --set full collects what explains them."
     if not count:
         return f"Only durations were collected: {remedy}"

@@ -258,7 +258,7 @@ def index_article(report: Report) -> Markup:
             page_key=INDEX,
             title=report.title,
             toc=contents,
-            unexplained=unexplained(report.session.kernels),
+            unexplained=lambda: unexplained(report.session.kernels),
             verdicts=None if report.outcome is None else verdicts(report.outcome, report.plan.pages),
             run_facts=run_facts(report.session.run) if report.session.run is not None else [],
         )
