@@ -81,7 +81,8 @@ def query_kernels(library: ctypes.CDLL, name: str) -> tuple[KernelOccupancy, ...
         BuildError: with the CUDA runtime's message.
     """
     query = library[f"gemmprof_kernels_{name}"]
-    reports = (_KernelReport * 64)()
+    # It fills what room there is and returns how many there are.
+    reports = (_KernelReport * max(query(None, 0), 0))()
     count = query(reports, len(reports))
     if count < 0:
         message = library.gemmprof_error_string

@@ -89,7 +89,7 @@ def test_a_study_is_judged_by_the_nearer_fix(studies: ModuleType) -> None:
 
 def test_a_few_studies_are_judged_from_their_reports(studies: ModuleType) -> None:
     """The page's way, in miniature: of what was measured, and of a sound kernel nothing that counts."""
-    folder = studies.SEEN / "h200"
+    folder = studies.DATA / "variants" / "h200"
     then = {(one.study, one.fix): one for one in studies.load(folder / studies.FIRST_SIGHT)}
     now = studies.judged(folder, ("rgb_to_grey_bytes", "sound_axpy"))
     assert {one.fix for one in now} == {"staged", "words", ""}
@@ -117,4 +117,4 @@ def test_first_sight_holds_what_was_measured(studies: ModuleType, sight: Path) -
     }
     seen = {(one.study, one.fix): one.came for one in studies.load(sight)}
     assert seen == pytest.approx({key: saved for key, saved in came.items() if saved > -0.05}, abs=6e-5)
-    assert len(seen) > 100
+    assert len(seen) > 70
