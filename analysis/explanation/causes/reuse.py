@@ -22,11 +22,18 @@ from gemmprof.analysis.explanation.candidate import (
 )
 from gemmprof.analysis.explanation.causes.access import REDUNDANT, WIDE, address_registers, computing
 from gemmprof.analysis.explanation.code import latency
-from gemmprof.analysis.explanation.code.address_forms import LOOK_UP, Form, checked_forms, constant
+from gemmprof.analysis.explanation.code.address_forms import (
+    AFFINE,
+    LOOK_UP,
+    STRIDED,
+    Form,
+    checked_forms,
+    constant,
+)
 from gemmprof.analysis.explanation.code.attribution import LONG
 from gemmprof.analysis.explanation.code.live import live_registers
 from gemmprof.analysis.explanation.code.roles import tensor_copies
-from gemmprof.analysis.explanation.demands.footprint import AXES, Reuse, arrays, counting, serving
+from gemmprof.analysis.explanation.demands.footprint import AXES, Reuse, arrays, counting, rounds, serving
 from gemmprof.analysis.explanation.demands.time_model import Fix
 from gemmprof.analysis.explanation.demands.traffic import BELOW_L1, SECTOR, Traffic, traffic
 from gemmprof.analysis.explanation.demands.work import Array, Mask, Work
@@ -77,6 +84,9 @@ def redundant_loads(work: Work) -> Iterator[Candidate]:
     if told:
         passes += _kept_by_the_thread(work, known, flows)
         variants += [*passes, *_more_outputs(work, known, flows), *_tile(work, known)]
+    carried = _carried_in_memory(work)
+    if carried is not None:
+        variants.append(carried)
     keep = keep_of(work)
     again = np.zeros(len(keep), dtype=bool)
     if ratio >= REDUNDANT and not told:
@@ -124,6 +134,63 @@ def redundant_loads(work: Work) -> Iterator[Candidate]:
         attributed=np.maximum(attributed, 0.0),
         # Sharing through shared memory is a rewrite; what is wrong with the code as it stands comes first.
         rank=SPECIFIC if invariant.any() or same.any() or passes else LATENCY,
+    )
+
+
+def _carried_in_memory(work: Work) -> Variant | None:
+    """What a thread stores at one place again and again, nobody else sees before the last time: a register holds it."""
+    code = work.code
+    assert code is not None
+    launch = work.profile.launch
+    warps = launch.blocks * max(1.0, np.ceil(launch.threads_per_block / 32.0))
+    meets = work.where(lambda line: line.opcode in ("BAR", "MEMBAR", "WARPSYNC") or line.is_atomic)
+    meets &= work.executed > 0
+    places: dict[object, list[Form]] = {}
+    for index, one in checked_forms(work).items():
+        line = work.sass[index]
+        plain = one.form.space == "global" and not line.guard and line.opcode != "LDGSTS"
+        if plain and one.verdict in ("exact", "agrees") and one.form.kind in (AFFINE, STRIDED):
+            places.setdefault((one.form.address.key, one.form.width), []).append(one.form)
+    keep = keep_of(work)
+    most = 0.0
+    for forms in places.values():
+        stores = [form.index for form in forms if work.sass[form.index].is_store]
+        loads = [form.index for form in forms if not work.sass[form.index].is_store]
+        rows = [form.index for form in forms]
+        around = [loop for loop in code.loops if any(at in loop for at in stores)]
+        first = min([*rows, *(loop.first for loop in around)])
+        last = max([*rows, *(loop.last for loop in around)])
+        if not stores or meets[first : last + 1].any():
+            continue
+        different = min(
+            float(work.executed[form.index])
+            / float(
+                np.prod([rounds(work, loop) for loop in around if form.index in loop and not form.step(loop)])
+            )
+            for form in forms
+        )
+        keep[stores] = min(1.0, share(different, float(work.executed[stores].sum())))
+        if loads and keep[stores[0]] < LOADED_AGAIN:
+            keep[loads] = min(1.0, share(different, float(work.executed[loads].sum())))
+        most = max(most, float(work.executed[stores].sum()) / warps)
+    stored = (keep < LOADED_AGAIN) & work.where(lambda line: line.is_store)
+    if not stored.any():
+        return None
+    flows = traffic(work)
+    writes = work.where(lambda line: line.is_store and line.space == "global" and not line.is_atomic)
+    stays = share(float((work.global_sectors * keep)[writes].sum()), float(work.global_sectors[writes].sum()))
+    return Variant(
+        "a register in place of memory",
+        Fix(
+            keep=keep,
+            resources=_without_l1(
+                flows.factors(flows.missed, stays * flows.written, dram_read=flows.dram_read)
+            ),
+        ),
+        change=(
+            f"Keep it in a register and store it once: a thread stores at one place {most:.0f} times, the last "
+            "one counts. Say __restrict__ if the compiler has to fear that other loads see it."
+        ),
     )
 
 
