@@ -410,8 +410,8 @@ def page() -> str:
         lines += [
             "## gemmprof's own stage",
             "",
-            f"Its time over torch.mm's at the same sizes, {names}; the H200's in turns with torch.mm in a call of their "
-            "own (2026-11-23), the H100's is still to be recorded.",
+            f"Its time over torch.mm's at the same sizes, {names}; the H200's in turns with torch.mm in a call of "
+            "their own (2026-11-23), the H100's is still to be recorded.",
         ]
         rows = []
         for type_ in ("bf16", "fp16"):
