@@ -44,6 +44,7 @@ FEWEST_AHEAD = 16
 
 JOB_SECONDS = 1800.0  # a job is a batch of reports or launches: what takes longer hangs
 RESULT_SECONDS = 300.0
+FETCH_SECONDS = 5.0
 TRIES = (
     8  # how often a job is begun anew whose workers are killed: after as many it is taken for what kills them
 )
@@ -194,7 +195,7 @@ class Readers:
         while True:
             try:
                 self._await(asked)
-                return result_of(asked.task, RESULT_SECONDS)
+                return self._result(asked)
             except (ResultLost, CancelledError, OSError) as error:
                 if isinstance(error, OSError) and self._is_connected():
                     raise  # the job's own
@@ -208,6 +209,22 @@ class Readers:
                 if type(error).__name__ != "KilledWorker":
                     raise
                 self._again(asked)
+
+    def _result(self, asked: _Asked) -> Any:
+        """What a task returned that ended; its worker may be gone by now, and with it the last one.
+
+        Raises:
+            ResultLost: there is no worker that could do it again, or none does.
+        """
+        # Fetching begins anew with each turn: twice as long, so that large results come, too.
+        seconds = FETCH_SECONDS
+        while True:
+            try:
+                return result_of(asked.task, seconds)
+            except ResultLost:
+                if seconds > RESULT_SECONDS or not self._threads():
+                    raise
+                seconds *= 2
 
     def _again(self, asked: _Asked) -> None:
         """Have a job done that was begun before.

@@ -68,7 +68,8 @@ def test_the_leaders_are_the_first_families_without_explaining_the_others(
     assert ids == [family.id for family in training.families[:most]]
     explained = part.explain([])
     assert len(explained) <= len(training.families)
-    assert most > 3 or len(explained) < len(training.families) / 2
+    # Fewer where the leaders' gains are larger: many of these families have none, so that bounds of the others count.
+    assert most > 3 or len(explained) < 0.6 * len(training.families)
 
 
 def test_an_id_and_a_name_are_the_same_whatever_is_selected(training: Session) -> None:

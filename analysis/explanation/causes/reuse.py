@@ -165,7 +165,10 @@ def _carried_in_memory(work: Work) -> Variant | None:
         different = min(
             float(work.executed[form.index])
             / float(
-                np.prod([rounds(work, loop) for loop in around if form.index in loop and not form.step(loop)])
+                # A step that is no number (a grid's size) is one all the same.
+                np.prod(
+                    [rounds(work, loop) for loop in around if form.index in loop and form.step(loop) == 0]
+                )
             )
             for form in forms
         )

@@ -245,13 +245,33 @@ def test_workers_that_go_for_good_are_not_waited_for_for_ever(scheduler, tmp_pat
     """Also where jobs have something in common, which one of the workers had."""
     monkeypatch.chdir(tmp_path)
     waiting, slow = each_on(scheduler, 2), ["sleep", "2"]
-    with waiting, pytest.raises(DeviceError, match="has had no worker for 2 s"):
-        answers = each(subprocess.call, ((size,) for size in (-1, -1, -1)), (slow,))
-        assert next(answers)() == 0
-        for name in ("worker-1", "worker-2"):
-            scheduler.kill(name)
-        next(answers)()
-    scheduler.revive()
+    try:
+        with waiting, pytest.raises(DeviceError, match="has had no worker for 2 s"):
+            answers = each(subprocess.call, ((size,) for size in (-1, -1, -1)), (slow,))
+            assert next(answers)() == 0
+            for name in ("worker-1", "worker-2"):
+                scheduler.kill(name)
+            next(answers)()
+    finally:
+        scheduler.revive()
+
+
+def test_a_result_that_its_worker_takes_along_is_not_waited_for(
+    scheduler, tmp_path: Path, monkeypatch
+) -> None:
+    """Two jobs ended, one answer was taken: the other is lost with the last worker."""
+    monkeypatch.chdir(tmp_path)
+    try:
+        with each_on(scheduler, 2), pytest.raises(DeviceError, match="has had no worker for 2 s"):
+            answers = each(pow, ((2, power) for power in (3, 4)))
+            first, second = next(answers), next(answers)
+            assert first() == 8
+            assert second.args[0].done.wait(60)
+            for name in ("worker-1", "worker-2"):
+                scheduler.kill(name)
+            second()
+    finally:
+        scheduler.revive()
 
 
 def each_on(scheduler: Scheduler, wait: int):
