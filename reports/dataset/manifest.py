@@ -324,9 +324,9 @@ class _Reading:
                 self._refuse(batch, error)
                 yield 1
                 continue
-            for report in answer["unreachable"]:
+            for report, why in answer["unreachable"].items():
                 if os.access(report, os.R_OK):
-                    raise unseen(report, answer["errors"][report])
+                    raise unseen(report, why)
             if not (self.folder / MANIFESTS / f"{part.stem}.json").exists():
                 raise unseen(self.folder, "what it wrote there is not here")
             yield len(batch)

@@ -83,8 +83,7 @@ def write_part(
             in the cache).
 
     Returns:
-        ``launches`` by report, ``errors`` by report that could not be read, and those of them that were ``unreachable``
-        for this machine, whatever is in them.
+        Of the reports that were ``unreachable`` for this machine, whatever is in them, what the file system said.
     """
     pairs: list[tuple[pa.Table, pa.Table]] = []
     entries: dict[str, Entry] = {}
@@ -104,11 +103,7 @@ def write_part(
         write_parquet(pa.concat_tables([rows for rows, _ in pairs], promote_options="permissive"), target)
     manifest = Manifest(__version__, explained, generation, entries, [])
     keep(target.parent.parent, target.stem, manifest)
-    return {
-        "launches": {report: entry.launches for report, entry in entries.items() if entry.part},
-        "errors": {report: entry.error for report, entry in entries.items() if entry.error},
-        "unreachable": [report for report, entry in entries.items() if entry.size < 0],
-    }
+    return {"unreachable": {report: entry.error for report, entry in entries.items() if entry.size < 0}}
 
 
 def metrics_of(part: Path) -> Path:

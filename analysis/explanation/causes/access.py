@@ -169,8 +169,7 @@ def _turned(work: Work, wasteful: Mask) -> Iterator[Variant]:
     inside = np.zeros(len(work.sass), dtype=bool)
     for loop in turned:
         inside[loop.first : loop.last + 1] = True
-    launch = work.profile.launch
-    warps = launch.blocks * math.ceil(launch.threads_per_block / WARP)
+    warps = work.launched_warps
     most = work.number(metrics.THEORETICAL_WARPS) or work.resident_warps or 1.0
     for lanes in LANES:
         if lanes > elements:

@@ -135,7 +135,7 @@ def _meetings(work: Work, waits: _Waits) -> Candidate:
     """Fewer meetings: reductions through shuffles, one barrier a step elsewhere."""
     steps = _steps(work, waits.bars)
     of_steps = share(float(work.executed[steps & waits.bars].sum()), waits.count)
-    warps = max(1.0, np.ceil(work.profile.launch.threads_per_block / WARP))
+    warps = work.warps_of_block
     # As many steps as the block's threads can be halved; the meeting before the first of them stays.
     halvings = np.log2(max(2.0, warps * WARP))
     each = float(work.executed[steps].sum()) / max(1.0, float(work.executed[steps & waits.bars].sum()))
@@ -226,7 +226,7 @@ def _warp_for_block(work: Work) -> Variant | None:
     state = stores & of_state
     if float(work.executed[state].sum()) < 0.5 * float(work.executed[stores].sum()) or looked_up.any():
         return None
-    warps = max(1.0, np.ceil(launch.threads_per_block / WARP))
+    warps = work.warps_of_block
     keep = np.where(code.by_thread, 1.0, 1.0 / warps)
     keep[bars | stores] = 0.0
     own = {code.sass[int(at)].operands[0] for at in np.flatnonzero(stores)}

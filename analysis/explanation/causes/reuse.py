@@ -141,8 +141,6 @@ def _carried_in_memory(work: Work) -> Variant | None:
     """What a thread stores at one place again and again, nobody else sees before the last time: a register holds it."""
     code = work.code
     assert code is not None
-    launch = work.profile.launch
-    warps = launch.blocks * max(1.0, np.ceil(launch.threads_per_block / 32.0))
     meets = work.where(lambda line: line.opcode in ("BAR", "MEMBAR", "WARPSYNC") or line.is_atomic)
     meets &= work.executed > 0
     places: dict[object, list[Form]] = {}
@@ -175,7 +173,7 @@ def _carried_in_memory(work: Work) -> Variant | None:
         keep[stores] = min(1.0, share(different, float(work.executed[stores].sum())))
         if loads and keep[stores[0]] < LOADED_AGAIN:
             keep[loads] = min(1.0, share(different, float(work.executed[loads].sum())))
-        most = max(most, float(work.executed[stores].sum()) / warps)
+        most = max(most, float(work.executed[stores].sum()) / work.launched_warps)
     stored = (keep < LOADED_AGAIN) & work.where(lambda line: line.is_store)
     if not stored.any():
         return None
@@ -299,8 +297,7 @@ def _computed_again(work: Work, mine: Sequence[Reuse], stays: float) -> dict[int
     for at in found - rows:
         line = work.sass[at]
         alike.setdefault((line.full, *(one for one in line.operands if "R" not in one)), []).append(at)
-    warps = work.profile.launch.blocks * max(1.0, np.ceil(work.profile.launch.threads_per_block / 32.0))
-    values = max(one.thread for one in mine) * warps
+    values = max(one.thread for one in mine) * work.launched_warps
     return {
         at: max(stays, min(1.0, share(values, float(work.executed[several].sum()))))
         for several in alike.values()

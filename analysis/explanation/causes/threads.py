@@ -169,7 +169,7 @@ def idle_threads(work: Work) -> Iterator[Candidate]:
     occupancy = occupancy_of(work)
     possible = (occupancy.theoretical_warps if occupancy is not None else None) or 1.0
     launched = np.ceil(work.profile.launch.blocks * reach)
-    held = min(possible, launched / work.sms * -(-work.profile.launch.threads_per_block // 32))
+    held = min(possible, launched / work.sms * work.warps_of_block)
     warps = max(1.0, held / max(1.0, work.resident_warps or held))
     yield Candidate(
         cause="idle_threads",
@@ -242,7 +242,7 @@ def _without_effect(work: Work, least: float, most: float) -> Candidate:
         keep = np.clip(reach * np.maximum(1.0, work.executed[0] / np.maximum(1.0, work.executed)), 0.0, 1.0)
         occupancy = occupancy_of(work)
         possible = (occupancy.theoretical_warps if occupancy is not None else None) or 1.0
-        launched = work.profile.launch.blocks * reach * -(-work.profile.launch.threads_per_block // 32)
+        launched = work.profile.launch.blocks * reach * work.warps_of_block
         held = min(possible, launched / work.sms)
         return Fix(
             keep=keep,
@@ -345,7 +345,7 @@ def _lifted(work: Work) -> _Lifted | None:
     launch = work.profile.launch
     if occupancy is None or not occupancy.blocks_per_sm or not launch.threads_per_block:
         return None
-    warps_each = -(-launch.threads_per_block // 32)
+    warps_each = work.warps_of_block
     most = work.most_warps
     now = float(occupancy.blocks_per_sm * warps_each)
     on_each = launch.blocks / work.sms

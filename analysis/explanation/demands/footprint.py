@@ -114,7 +114,7 @@ def _array(work: Work, forms: list[Form]) -> Reuse | None:
     assert code is not None
     launch = work.profile.launch
     threads = launch.threads_per_block
-    warps = launch.blocks * max(1.0, np.ceil(threads / WARP))
+    warps = work.launched_warps
     scales: dict[Product, int] = {}
     places: list[Threads] = []
     asked = float(work.executed[[form.index for form in forms]].sum()) / warps

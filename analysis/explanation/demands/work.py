@@ -24,7 +24,7 @@ from gemmprof.analysis.explanation.demands.resources import Load, busiest_sm, lo
 from gemmprof.analysis.reading.line_table import inlined_calls
 from gemmprof.analysis.sections import stall_reasons
 from gemmprof.analysis.sections.by_line import by_address, first_by_address, own_lines
-from gemmprof.gpu.arch import has, practice_of
+from gemmprof.gpu.arch import WARP, has, practice_of
 from gemmprof.model import Instruction, KernelProfile, Practice
 
 FULL_WARP = 31.0  # active threads of a warp, on average, from which on it is whole
@@ -98,6 +98,16 @@ class Work:
     def most_warps(self) -> float:
         """Warps that an SM can hold."""
         return self.number(metrics.MAX_WARPS_PER_SM) or float(self.profile.device.max_warps_per_sm or 64)
+
+    @cached_property
+    def warps_of_block(self) -> int:
+        """Warps of a block; its last may have lanes to spare."""
+        return max(1, -(-self.profile.launch.threads_per_block // WARP))
+
+    @cached_property
+    def launched_warps(self) -> int:
+        """Warps of the whole grid."""
+        return self.profile.launch.blocks * self.warps_of_block
 
     @cached_property
     def resident_warps(self) -> float | None:

@@ -194,24 +194,19 @@ def test_damaged_reports_are_listed_and_the_others_kept(tree: Path, tmp_path: Pa
     assert json.loads(done.stdout)["launches"] > 0
 
 
+def exporting(reports_below: Path, folder: Path, errors: int) -> subprocess.Popen[bytes]:
+    """A command of its own that reads these reports into a data set."""
+    command = [sys.executable, "-m", "gemmprof", "export", str(reports_below), "--format", "dataset"]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    return subprocess.Popen([*command, "-o", str(folder)], env=environment, stderr=errors)
+
+
 def test_a_killed_update_goes_on_where_it_was(tree: Path, tmp_path: Path) -> None:
     copy = tmp_path / "tree"
     for number in range(12):
         shutil.copytree(tree, copy / str(number))
     folder = tmp_path / "set"
-    command = [
-        sys.executable,
-        "-m",
-        "gemmprof",
-        "export",
-        str(copy),
-        "--format",
-        "dataset",
-        "-o",
-        str(folder),
-    ]
-    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-    first = subprocess.Popen(command, env=environment, stderr=subprocess.DEVNULL)
+    first = exporting(copy, folder, subprocess.DEVNULL)
     deadline = time.monotonic() + 60
     while not list(folder.glob("manifests/[!.]*")) and time.monotonic() < deadline:
         time.sleep(0.02)
@@ -230,19 +225,7 @@ def test_two_writers_at_a_time_lose_nothing(tree: Path, tmp_path: Path) -> None:
     copy, folder = tmp_path / "tree", tmp_path / "set"
     for number in range(6):
         shutil.copytree(tree, copy / str(number))
-    command = [
-        sys.executable,
-        "-m",
-        "gemmprof",
-        "export",
-        str(copy),
-        "--format",
-        "dataset",
-        "-o",
-        str(folder),
-    ]
-    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-    writers = [subprocess.Popen(command, env=environment, stderr=subprocess.PIPE) for _ in range(2)]
+    writers = [exporting(copy, folder, subprocess.PIPE) for _ in range(2)]
     for writer in writers:
         errors = writer.communicate(timeout=120)[1]
         assert writer.returncode == 0, errors
