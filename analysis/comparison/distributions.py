@@ -18,29 +18,37 @@ MAD_TO_SIGMA = 1.4826  # a normal distribution's standard deviation over its med
 
 
 def location(values: Sequence[float]) -> float:
-    """The Hodges-Lehmann estimate: the median of the means of all pairs; of three values the mean, residuals clipped.
+    """The mean without the largest quarter, what lies far from the median drawn in; of one or two values the mean.
 
-    95 % as efficient as the mean where values are normal, and unmoved by up to 29 % of outliers.
-    Source: Hodges and Lehmann, Estimates of Location Based on Rank Tests, Ann. Math. Statist. 34 (1963).
+    What disturbs a launch makes it longer, hardly ever shorter: the upper quarter says least of a kernel.
     """
-    if len(values) < 3:
-        return statistics.median(values)
-    if len(values) == 3:
-        # The estimate breaks down at one of three; their median does not, and wastes a quarter of what they say.
-        middle = statistics.median(values)
-        limit = _limit([abs(value - middle) for value in values], 0.0)
-        return middle + sum(min(max(value - middle, -limit), limit) for value in values) / 3
     ordered = sorted(values)
-    return statistics.median(
-        (first + second) / 2 for index, first in enumerate(ordered) for second in ordered[index:]
-    )
+    middle = statistics.median(ordered)
+    if len(ordered) < 3:
+        return middle
+    limit = _limit([abs(value - middle) for value in ordered], 0.0)
+    kept = ordered[: len(ordered) - len(ordered) // UPPER_PART]
+    return middle + math.fsum(min(max(value - middle, -limit), limit) for value in kept) / len(kept)
+
+
+# One of so many values, the largest, is left out of a location.
+UPPER_PART = 4
+
+
+def location_bias(count: int) -> float:
+    """How far `location` of that many normal values of variance 1 lies from their mean: below it, or 0."""
+    kept = count - count // UPPER_PART
+    if kept == count:
+        return 0.0
+    # The mean of a normal distribution below a quantile; 0.3 by simulation.
+    normal, part = statistics.NormalDist(), (kept + 0.3) / count
+    return -normal.pdf(normal.inv_cdf(part)) / part
 
 
 def location_variance(count: int) -> float:
-    """Variance of `location` of that many normal values of variance 1."""
-    # By simulation for the small ones, then the Hodges-Lehmann estimate's efficiency of 3/pi.
-    small = {1: 1.0, 2: 0.5, 3: 0.377, 4: 0.272}
-    return small.get(count, math.pi / 3 / max(count, 1))
+    """Variance of `location` of that many normal values of variance 1, by simulation."""
+    small = {1: 1.0, 2: 0.5, 3: 0.377}
+    return small.get(count, 1.13 / max(count, 1))
 
 
 def clipped_squares(values: Sequence[float], centre: float) -> float:

@@ -14,6 +14,7 @@ import math
 import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Literal
 
 from gemmprof.analysis.comparison.distributions import (
@@ -22,6 +23,7 @@ from gemmprof.analysis.comparison.distributions import (
     dependence,
     huber_weights,
     location,
+    location_bias,
     location_variance,
     rejected,
     two_levels,
@@ -49,7 +51,7 @@ SMALLEST_SHARE = 0.7
 TICKS = 1.5
 # Error rate of each of the two one-sided tests behind SAME (Schuirmann, J. Pharmacokinet. Biopharm. 15,
 # 1987).
-EQUIVALENCE_LEVEL = 0.04
+EQUIVALENCE_LEVEL = 0.03
 POWER = 0.95  # `Judgement.detectable` is found with this probability
 # How many further reports would weigh as much as the class's word on how far whole reports lie apart.
 BETWEEN_PRIOR_FREEDOM = 8.0
@@ -202,8 +204,11 @@ def estimate(before: Sequence[Batch], after: Sequence[Batch], noise: Noise) -> E
         apart = len(before) + len(after) - 2
         distance = sum(side.distance for side in sides)
         inflation = (BETWEEN_PRIOR_FREEDOM + distance) / (BETWEEN_PRIOR_FREEDOM + apart)
+        # Sides of other numbers of launches are not located alike; by how much depends on the noise's shape.
+        bias = (sides[1].bias - sides[0].bias) ** 2
         errors = [
-            inflation
+            bias * sigma**2
+            + inflation
             * sum(
                 side.launches * order.alike * sigma**2
                 + side.processes * (noise.between(sigma**2, order.share) + order.modes)
@@ -266,7 +271,10 @@ def _levels_apart(series: Sequence[Batch]) -> float:
     They are looked for in each process, then in all together: a process that was on one level but once shows that the
     other process's level is no change.
     """
-    found = [two_levels(batch.logs, 4 * batch.step) for batch in series]
+    found = []
+    for batch in series:
+        levels = two_levels(batch.logs, 4 * batch.step)
+        found += [levels] if levels and _stays(batch.logs, sum(levels) / 2) else []
     if len(series) > 1:
         together = [log for batch in series for log in batch.logs]
         few = min(len(batch.logs) for batch in series) // 2
@@ -274,6 +282,12 @@ def _levels_apart(series: Sequence[Batch]) -> float:
         if levels and any(min(batch.logs) < sum(levels) / 2 < max(batch.logs) for batch in series):
             found.append(levels)
     return max((high - low for low, high in filter(None, found)), default=0.0)
+
+
+def _stays(logs: Sequence[float], between: float) -> bool:
+    """Whether the series stays for two launches at least on each of its levels: else it is disturbed now and then."""
+    above = [log > between for log in logs]
+    return all((level, level) in pairwise(above) for level in (False, True))
 
 
 def _rounding(batch: Batch) -> float:
@@ -291,6 +305,7 @@ class _Side:
         launches, processes: factors of the variances within and between processes.
         rounding: variance that a coarse clock adds.
         distance: squared distances of the processes from the centre over what is expected.
+        bias: what the centre lies off the mean of normal launches of variance 1.
     """
 
     centre: float
@@ -298,6 +313,7 @@ class _Side:
     processes: float
     rounding: float
     distance: float
+    bias: float
 
 
 def _weighted(side: Sequence[Batch], variance: float, noise: Noise, order: _Order) -> _Side:
@@ -313,6 +329,7 @@ def _weighted(side: Sequence[Batch], variance: float, noise: Noise, order: _Orde
         sum(s * s for s in shares),
         sum(_rounding(batch) * s * s for batch, s in zip(side, shares, strict=True)),
         sum(weight * (batch.centre - centre) ** 2 for weight, batch in zip(weights, side, strict=True)),
+        sum(location_bias(len(batch.logs)) * s for batch, s in zip(side, shares, strict=True)),
     )
 
 
@@ -329,7 +346,7 @@ def _paired(before: Sequence[Batch], after: Sequence[Batch]) -> tuple[Batch, tup
     if left.count != right.count or left.count < 4 or not (left.logs and right.logs):
         return None
     differences = tuple(second - first for first, second in zip(left.logs, right.logs, strict=True))
-    weights = huber_weights(differences, location(differences))
+    weights = huber_weights(differences, statistics.median(differences))
     first, second = (weighted_mean(side.logs, weights) for side in (left, right))
     squares = clipped_squares(differences, second - first)
     spread = [statistics.pstdev(batch.logs) for batch in (left, right)]

@@ -86,7 +86,7 @@ def test_a_users_tests(tmp_path: Path) -> None:
         "PASSED test_kernels.py::test_conditions_hold",
         "PASSED test_kernels.py::test_figures",
     ]
-    assert "normalise<1024>: 27.9 % slower" in done.stdout and "registers 48 → 32" in done.stdout
+    assert "normalise<1024>: 28.0 % slower" in done.stdout and "registers 48 → 32" in done.stdout
     assert "registers is 48 (registers > 40)" in done.stdout
 
 

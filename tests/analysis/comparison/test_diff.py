@@ -359,7 +359,7 @@ class TestGate:
     def test_it_stops_what_is_slower_and_names_the_line(self, capsys: pytest.CaptureFixture[str]) -> None:
         assert main(["diff", CODE, FEWER, "--fail-if", "time > +3%"]) == 1
         error = capsys.readouterr().err
-        assert "<unnamed>::normalise<1024>: 27.9 % slower" in error and "(time > +3%)" in error
+        assert "<unnamed>::normalise<1024>: 28.0 % slower" in error and "(time > +3%)" in error
         assert main(["diff", CODE, FEWER, "--fail-if", "time > +40%"]) == 0
 
     @pytest.mark.parametrize(
@@ -548,7 +548,7 @@ def test_a_narrow_terminal_keeps_names_and_changes(
     assert main(["diff", CODE, FEWER]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert max(map(len, lines)) <= 60
-    assert any("<unnamed>::normalise<1024>" in line and "+27.9 %" in line for line in lines)
+    assert any("<unnamed>::normalise<1024>" in line and "+28.0 %" in line for line in lines)
 
 
 def test_one_pair_is_told_on_a_screen_and_in_full_on_demand() -> None:
