@@ -12,12 +12,16 @@ import numpy as np
 
 from gemmprof import metrics
 from gemmprof.analysis.explanation.candidate import Candidate, Variant, derived, evidence, keep_of, share
+from gemmprof.analysis.explanation.causes.access import WIDE, computing
 from gemmprof.analysis.explanation.code import attribution, divisions, sequences
+from gemmprof.analysis.explanation.code.address_forms import neighbours_alike
 from gemmprof.analysis.explanation.code.sass import Sass
+from gemmprof.analysis.explanation.code.sequences import LITTLE
 from gemmprof.analysis.explanation.demands.pipes import XU
 from gemmprof.analysis.explanation.demands.time_model import Fix
 from gemmprof.analysis.explanation.demands.traffic import BELOW_L1
 from gemmprof.analysis.explanation.demands.work import Array, Mask, Work
+from gemmprof.gpu.arch import WARP
 
 # Instructions of an FP32 function of the library for each of the FP64 one (expf 8 to 10, exp 30 to 40).
 LIBRARY = 0.25
@@ -187,43 +191,56 @@ def integer_arithmetic(work: Work) -> Iterator[Candidate]:
     """Counted indices for division and remainder by a value known at run time only.
 
     Fixed: the instructions of those divisions are gone, three a quotient stay for counting (one where the grid's
-    dimensions tell it, six where a loaded value is multiplied by the reciprocal).
+    dimensions tell it, six where a loaded value is multiplied by the reciprocal). Remainders of 64 bits by a constant
+    are reduced a word at a time. Arithmetic on whole numbers that comes to the same in neighbouring threads is done
+    once for as many of their results as a thread stores with one vector.
     """
     if work.code is None:
         return
     divided = divisions.integer_divisions(work)
-    found = divided.instructions
-    if not found.any():
-        return
-    keep = divided.keep
-    gone = work.executed * (1.0 - keep)
-    part = share(float(gone.sum()), work.total_executed)
-    if part < 0.02:
-        return
     wide = divided.wide
     bits = "64-bit" if wide else "32-bit"
+    gone = work.executed * (1.0 - divided.keep) * divided.instructions
+    part = share(float(gone.sum()), work.total_executed)
     later = float(gone[divided.summed].sum()) > 0.5 * float(gone.sum())
-    yield Candidate(
-        cause="integer_arithmetic",
-        variants=(
+    variants: list[Variant] = []
+    if part >= LITTLE:
+        keep = divided.keep
+        variants.append(
             Variant(
                 "remainders once for many terms" if later else "counted indices",
                 Fix(keep=keep),
                 cautious=Fix(keep=np.clip(keep + 0.2, 0.0, 1.0)),
                 bold=Fix(keep=np.clip(keep - 0.15, 0.0, 1.0)),
-            ),
-        ),
-        change=(
-            "Take the remainder of a sum once for many terms, as often as it would not fit its register "
-            "otherwise: here it is taken after each."
-            if later
-            else f"Avoid the {bits} division (/ or %) by a value that the compiler does not know: "
-            + ("use 32-bit indices, " if wide else "")
-            + "count the indices along in the loop, make the divisor a constant or a power of two, or multiply by its "
-            "reciprocal."
-        ),
+                change=(
+                    "Take the remainder of a sum once for many terms, as often as it would not fit its register "
+                    "otherwise: here it is taken after each."
+                    if later
+                    else f"Avoid the {bits} division (/ or %) by a value that the compiler does not know: "
+                    + ("use 32-bit indices, " if wide else "")
+                    + "count the indices along in the loop, make the divisor a constant or a power of two, or multiply "
+                    "by its reciprocal."
+                ),
+            )
+        )
+    shared = _once_for_neighbours(work)
+    if shared is not None:
+        variants.append(shared)
+        if shared.fix.keep is not None:
+            gone = np.maximum(gone, work.executed * (1.0 - shared.fix.keep))
+    if not variants:
+        return
+    yield Candidate(
+        cause="integer_arithmetic",
+        variants=tuple(variants),
+        change=variants[0].change,
         evidence=(
-            derived(f"instructions of {bits} divisions / instructions executed", part),
+            derived(
+                f"instructions of {bits} divisions / instructions executed"
+                if part >= LITTLE
+                else "instructions that neighbouring threads repeat / instructions executed",
+                share(float(gone.sum()), work.total_executed),
+            ),
             *evidence(
                 work,
                 metrics.BUSY["fma_heavy"][0],
@@ -231,6 +248,41 @@ def integer_arithmetic(work: Work) -> Iterator[Candidate]:
             ),
         ),
         attributed=gone,
+    )
+
+
+def _once_for_neighbours(work: Work) -> Variant | None:
+    """Arithmetic on whole numbers whose result neighbouring threads share: random numbers that come four at a time."""
+    code = work.code
+    assert code is not None
+    alike = neighbours_alike(work)
+    stores = work.where(lambda line: line.is_store and line.space == "global") & (work.executed > 0)
+    if not stores.any():
+        return None
+    # A thread takes over as many neighbours as a vector holds of what it stores.
+    widest = WIDE / min(work.sass[int(at)].access_bytes or 1 for at in np.flatnonzero(stores))
+    found = (alike > 1.0) & (alike < WARP) & computing(work) & (work.executed > 0)
+    found &= work.where(lambda line: line.instruction_class == "integer")
+    if widest < 2 or not found.any():
+        return None
+    keep = keep_of(work)
+    keep[found] = 1.0 / np.minimum(alike[found], widest)
+    rows = {int(at) for at in np.flatnonzero(found)}
+    for at in sequences.feeding(work, rows):
+        keep[at] = min(keep[at], float(keep[list(rows)].max()))
+    if float((work.executed * (1.0 - keep)).sum()) < LITTLE * work.total_executed:
+        return None
+    # A thread that keeps to its own results asks its neighbours for the values instead.
+    given = [at for at in rows if any(use not in rows and work.executed[use] for use in code.readers[at])]
+    times = float(np.median(1.0 / keep[found]))
+    return Variant(
+        f"once for {times:.0f} neighbouring results",
+        Fix(keep=keep),
+        cautious=Fix(keep=keep, instructions={"lsu": float(work.executed[given].sum())}),
+        change=(
+            f"Compute it once for {times:.0f} results: as many neighbouring threads come to the same whole numbers, "
+            "and each uses a part. Let a thread compute that many results, or exchange them (__shfl_sync)."
+        ),
     )
 
 
@@ -249,7 +301,7 @@ def expensive_math(work: Work) -> Iterator[Candidate]:
         return
     gone = work.executed * (1.0 - found.both)
     part = share(float(gone.sum()), work.total_executed)
-    if part < 0.02:
+    if part < LITTLE:
         return
     names = ", ".join(found.names) or "precise functions"
     takes = (
@@ -279,7 +331,7 @@ def expensive_math(work: Work) -> Iterator[Candidate]:
         "reciprocal of what is divided by again and again"
     )
     variants = [variant("fast functions", found.fast, fast, exact=False)]
-    if float((work.executed * (1.0 - found.once)).sum()) > 0.02 * work.total_executed:
+    if float((work.executed * (1.0 - found.once)).sum()) > LITTLE * work.total_executed:
         variants = [
             variant("evaluated once, products with reciprocals", found.once, once, exact=True),
             variant("the same, and fast functions", found.both, f"{once}. {fast} for the rest", exact=False),

@@ -17,8 +17,8 @@ from gemmprof.analysis.explanation.candidate import (
     share,
 )
 from gemmprof.analysis.explanation.code import attribution, latency
-from gemmprof.analysis.explanation.demands.time_model import Fix
-from gemmprof.analysis.explanation.demands.traffic import SECTOR, traffic
+from gemmprof.analysis.explanation.demands.time_model import LINK, Fix
+from gemmprof.analysis.explanation.demands.traffic import SECTOR
 from gemmprof.analysis.explanation.demands.work import Array, Mask, Work
 from gemmprof.base import amounts
 
@@ -154,8 +154,8 @@ def _shorts(work: Work) -> Mask:
 def memory_latency(work: Work) -> Iterator[Candidate]:
     """Enough bytes in flight: each warp has four loads under way for each one now.
 
-    Fixed: a quarter of the waits for global, local and texture loads stays (atomics excluded). Where most of what is
-    fetched lies in the host's memory: loads wait no longer than for the GPU's own.
+    Fixed: a quarter of the waits for global, local and texture loads stays (atomics excluded). Where they wait
+    for the link to the host's memory: loads wait no longer than for the GPU's own.
     """
     if work.code is None:
         return
@@ -167,7 +167,7 @@ def memory_latency(work: Work) -> Iterator[Candidate]:
     if part < 0.1:
         return
     host = work.number(next(iter(metrics.OFF_CHIP_SECTORS["sysmem", "read"]))) or 0.0
-    if 2.0 * host > traffic(work).missed:
+    if latency.on_the_link(work):
         yield _from_the_host(work, loads, waits, host)
         return
     tiles = _tile_loads(work, loads)
@@ -175,7 +175,8 @@ def memory_latency(work: Work) -> Iterator[Candidate]:
         yield from _copied_in_turn(work, tiles, waits)
         return
 
-    under_way = _under_way(work, loads, waits)
+    whole = float(waits[loads].sum())
+    under_way = share(float((latency.under_way(work, loads) * waits)[loads].sum()), whole) or 1.0
     if under_way > 0.9 * CHAINS:
         return
     least = min(1.0, max(under_way, 1.0) / CHAINS)
@@ -225,7 +226,9 @@ def _from_the_host(work: Work, loads: Mask, waits: Array, sectors: float) -> Can
     moved = SECTOR * sectors
     return Candidate(
         cause="memory_latency",
-        variants=(Variant("memory of the GPU", Fix(latency=np.where(loads, stays, 1.0))),),
+        variants=(
+            Variant("memory of the GPU", Fix(latency=np.where(loads, stays, 1.0), resources={LINK: 0.0})),
+        ),
         change=(
             f"Read from the GPU's own memory: {amounts.traffic(moved)} come from the host's, through its link. Copy "
             "them before the launch (cudaMemcpyAsync, cudaMemPrefetchAsync of managed memory); the copy is not counted "
@@ -354,19 +357,6 @@ def _past_registers(work: Work, tiles: Mask, left: float) -> Fix:
         resources=resources,
         shared_bytes=int(STAGES - 1.0) * tile if moved else 0,
     )
-
-
-def _under_way(work: Work, loads: Mask, waits: Array) -> float:
-    """Loads that a warp has issued before it needs the first of them, on average over the waits."""
-    assert work.code is not None
-    places = [int(at) for at in np.flatnonzero(loads & (work.executed > 0))]
-    needed = {at: min(work.code.consumers(at), default=at) for at in places}
-    several = np.ones(len(waits))
-    for at in places:
-        behind = [other for other in places if other < at < needed[other]]
-        several[at] = len(behind) + sum(at <= other < max(needed[at], at + 1) for other in places)
-    whole = float(waits[loads].sum())
-    return share(float((several * waits)[loads].sum()), whole) or 1.0
 
 
 def instruction_cache(work: Work) -> Iterator[Candidate]:

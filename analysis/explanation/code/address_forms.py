@@ -6,6 +6,7 @@ only if the sectors, lines and passes that it predicts are those that the report
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
@@ -374,3 +375,66 @@ def _verdict(work: Work, form: Form) -> str:
                 return "contradicted"
             verdict = "agrees"
     return verdict
+
+
+@once
+def neighbours_alike(work: Work) -> Array:
+    """How many neighbouring lanes have the same result of each instruction: a power of two, `WARP` for all of them.
+
+    What is shifted right or masked is alike in lanes that differ in the lost bits alone; what is computed of several
+    values, in those lanes in which all of them are; what is loaded, where the addresses are.
+    """
+    code = work.code
+    assert code is not None
+    launch = work.profile.launch
+    major, minor = work.profile.device.compute_capability
+    values = Values(code, launch.block, 10 * major + minor, code.taken(work.executed, work.threads))
+    found = np.full(len(code.sass), float(WARP))
+    told = np.zeros(len(code.sass))
+    for at, line in enumerate(code.sass):
+        if not work.executed[at]:
+            continue
+        if line.opcode == "S2R" or (line.opcode in ("SHF", "LOP3") and _CONSTANTS.search(line.text)):
+            told[at] = max(
+                (_alike(values.after(at, name)) for name in line.writes if name[0] == "R"), default=0.0
+            )
+        if line.opcode in _OF_LANES or line.is_atomic or line.space == "local":
+            found[at] = 1.0
+        elif line.opcode == "S2R":
+            found[at] = told[at] or 1.0
+    turns = [at for at, line in enumerate(code.sass) if line.is_branch and line.guard and work.executed[at]]
+    new = True
+    while new:
+        new = False
+        for at in map(int, np.flatnonzero(work.executed > 0)):
+            least = found[at]
+            for name in code.sass[at].reads:
+                several = code.producers(at, name)
+                ways = [turn for turn in turns if min(several) < turn < at] if len(several) > 1 else []
+                least = min([least, *found[list(several)], *found[ways]])
+            least = max(least, told[at])
+            if least < found[at]:
+                found[at] = least
+                new = True
+    return found
+
+
+_CONSTANTS = re.compile(r", -?0x[0-9a-f]+")
+_OF_LANES = ("SHFL", "MATCH", "CALL", "RET", "S2UR", "CS2R")
+
+
+def _alike(value: Value) -> float:
+    """Lanes side by side for which a value is the same, as the least power of two over its terms."""
+    if any(symbol.lanes for symbol in value.symbols):
+        return 1.0
+    alike = WARP
+    for one in value.terms.values():
+        if isinstance(one, int):
+            continue
+        whole = one[: len(one) - len(one) % WARP].reshape(-1, WARP)
+        while alike > 1 and (
+            not len(whole)
+            or (whole.reshape(len(whole), -1, alike) != whole.reshape(len(whole), -1, alike)[:, :, :1]).any()
+        ):
+            alike //= 2
+    return float(alike)

@@ -23,6 +23,9 @@ COUNTING = 3.0  # an addition, a comparison and a selection: counting an index a
 # divisor, a difference and its correction (Barrett): multiply-adds, and others, of 64 and of 32 bits (nvcc 13.0).
 WIDE_PRODUCTS, WIDE_OTHERS = 7, 7
 NARROW_PRODUCTS, NARROW_OTHERS = 2, 4
+# By a divisor next to a power of two the upper bits are added to the lower ones: a shift, a mask, an addition, and the
+# smaller of the sum and the sum less the divisor.
+FOLDED = 5
 
 
 @dataclass(frozen=True)
@@ -90,13 +93,22 @@ def integer_divisions(work: Work) -> Divisions:
         each = NARROW_PRODUCTS + NARROW_OTHERS if division.of_data else COUNTING if again else OF_THE_GRID
         shares[division.rest] = min(1.0, division.dividends * each / max(1, len(division.rest)))
         shares[division.reciprocal] = 0.0
+    longer: set[int] = set()
     summed = np.zeros(len(code.sass), dtype=bool)
     for rows, stays in _deferred(work):
         found[rows] = summed[rows] = True
         shares[rows] = stays
+    for rows, products, others in _wide_remainders(work):
+        found[rows] = True
+        multiplied = [at for at in rows if code.sass[at].opcode == "IMAD"]
+        added = [at for at in rows if code.sass[at].opcode != "IMAD"]
+        shares[multiplied] = min(1.0, share(products, len(multiplied)))
+        shares[added] = min(1.0, share(others, len(added)))
+        longer |= set(rows)
     heavy = np.array([line.opcode == "IMAD" for line in code.sass])
     data = np.where(fixed < 1.0, fixed, np.where(heavy, 0.65, 0.3))
     keep = np.where(wide, np.where(of_data, data, COUNTED), shares)
+    wide[sorted(longer)] = True
     return Divisions(found, keep, bool((wide & found & (work.executed > 0)).any()), of_indices, summed)
 
 
@@ -280,6 +292,110 @@ def _deferred(work: Work) -> Iterator[tuple[list[int], float]]:
 
 
 _SUMS = ("IADD3", "VIADD", "LEA")
+
+
+_CARRIES = ("IADD3", "VIADD", "IMAD", "MOV", "SHF")
+
+
+def _wide_remainders(work: Work) -> Iterator[tuple[list[int], float, float]]:
+    """Remainders of 64-bit values by a constant of 32 bits, and the multiply-adds and others that words take instead.
+
+    The compiler multiplies all 64 bits by a reciprocal of 64 (four products with their carries). Reduced a word at a
+    time, an upper half of a product and the product of quotient and divisor suffice for each; and the remainder fits
+    a word: what is computed with its upper half is 0.
+    """
+    code = work.code
+    assert code is not None
+    reduced: dict[int, int] = {}  # the instruction that gives a remainder, and its divisor
+    for top, line in enumerate(code.sass):
+        if not (line.opcode == "IMAD" and {"WIDE", "X"} <= set(line.modifiers) and work.executed[top]):
+            continue
+        products, divided = _product_of(work, top)
+        if not divided:
+            continue
+        quotient, ends = set(products), dict[int, int]()
+        for at in range(top + 1, len(code.sass)):
+            one = code.sass[at]
+            sources = code.sources(at)
+            if one.opcode not in _CARRIES or not work.executed[at] or quotient.isdisjoint(sources):
+                continue
+            divisor = _factor(one)
+            if divisor is None:
+                if sources <= quotient | divided:
+                    quotient.add(at)
+            elif sources <= quotient | divided:
+                ends[at] = abs(divisor)
+        added = [at for at in ends if divided & code.sources(at)]
+        if len(added) != 1 or len(set(ends.values())) != 1:
+            continue
+        divisor = ends[added[0]]
+        upper = {
+            at
+            for at in range(added[0] + 1, len(code.sass))
+            if added[0] in code.sources(at) <= {*ends, *quotient, *divided} and _sums_up(code.sass[at])
+        }
+        rows = {*quotient, *ends, *upper, *_of_nothing(work, upper)}
+        # The product of a remainder and a word has no more than the divisor's bits above its lower word.
+        words = 1 if any(reduced.get(one) == divisor for at in divided for one in code.sources(at)) else 2
+        reduced[added[0]] = divisor
+        if divisor.bit_length() <= 32 and (divisor + 1) & divisor == 0:
+            yield sorted(rows), 0.0, float(FOLDED)
+        elif divisor.bit_length() <= 32:
+            yield sorted(rows), float(words * NARROW_PRODUCTS), float(words * NARROW_OTHERS)
+
+
+def _factor(line: Sass) -> int | None:
+    """The constant that a multiply-add multiplies by, as a divisor; None for an addition or a move."""
+    if line.opcode != "IMAD" or len(line.operands) < 4:
+        return None
+    number = next((one for one in line.operands[1:] if _NUMBER.fullmatch(one)), None)
+    found = None if number is None else abs(int(number, 0))
+    return found if found is not None and found > 2 else None
+
+
+def _product_of(work: Work, top: int) -> tuple[set[int], set[int]]:
+    """The products by a constant whose upper half this is, with their carries; and what gives the other factor."""
+    code = work.code
+    assert code is not None
+    products, divided, waiting = {top}, set[int](), [top]
+    while waiting:
+        at = waiting.pop()
+        line = code.sass[at]
+        factor = next((one for one in line.operands[1:] if _NUMBER.fullmatch(one)), None)
+        if "WIDE" in line.modifiers and factor is None:
+            return set(), set()
+        other = line.operands[line.operands.index(factor) - 1] if factor and "WIDE" in line.modifiers else ""
+        divided.update(code.producers(at, other))
+        for name in line.reads:
+            for one in code.producers(at, name) if name != other else ():
+                if one not in products and code.sass[one].opcode in _CARRIES:
+                    products.add(one)
+                    waiting.append(one)
+    return products - divided, divided
+
+
+def _sums_up(line: Sass) -> bool:
+    return line.opcode == "IADD3" or (line.opcode == "IMAD" and bool({"IADD", "X"} & set(line.modifiers)))
+
+
+def _of_nothing(work: Work, upper: set[int]) -> set[int]:
+    """What multiplies these words, which are 0, or adds them."""
+    code = work.code
+    assert code is not None
+    found: set[int] = set()
+    zero, waiting = set(upper), list(upper)
+    while waiting:
+        for use in code.readers[waiting.pop()]:
+            line = code.sass[use]
+            if use in upper or use in found or not work.executed[use] or line.opcode not in ("IMAD", "IADD3"):
+                continue
+            if code.sources(use) <= zero and _factor(line) and "WIDE" not in line.modifiers:
+                found.add(use)
+                zero.add(use)
+                waiting.append(use)
+            elif _sums_up(line) and len(code.sources(use) - zero) == 1:
+                found.add(use)
+    return found
 
 
 def _argument(work: Work, sources: Iterable[int]) -> set[int]:

@@ -16,7 +16,7 @@ import numpy as np
 from gemmprof import metrics
 from gemmprof.analysis.explanation.code import attribution
 from gemmprof.analysis.explanation.demands.resources import SM
-from gemmprof.analysis.explanation.demands.work import Array, Work, once
+from gemmprof.analysis.explanation.demands.work import Array, Mask, Work, once
 from gemmprof.gpu.arch import LIMITS
 
 # Busy shares of the busiest part of the memory system: below the first there is no queue, above the second
@@ -119,6 +119,21 @@ def crowding(work: Work) -> float:
 
 
 @once
+def on_the_link(work: Work) -> float:
+    """Share of the warps' time in which loads wait for the link to the host: beyond what an idle GPU takes, while none
+    of its own units has a queue. 0 of a launch that reads nothing of the host's memory.
+    """
+    host = work.number(next(iter(metrics.OFF_CHIP_SECTORS["sysmem", "read"]))) or 0.0
+    waits = work.attributed.get(attribution.LONG)
+    if not host or waits is None or not work.warp_cycles or crowding(work):
+        return 0.0
+    loads = work.where(lambda line: line.long_latency and not line.is_atomic)
+    each = waits * work.warp_cycles / np.maximum(work.executed, 1.0)
+    queued = float((waits * (1.0 - np.minimum(1.0, load_cycles(work) / np.maximum(each, 1.0))))[loads].sum())
+    return queued if queued > 0.5 * float(waits.sum()) else 0.0
+
+
+@once
 def lines_under_way(work: Work) -> float | None:
     """Share of the time that the lines of L1 would take to pass all misses, each held for a load's latency.
 
@@ -133,6 +148,19 @@ def lines_under_way(work: Work) -> float | None:
     cycles = load_cycles(work)
     held = float((np.where(loads, work.global_tags, 0.0) * cycles).sum()) * (1.0 - min(1.0, hit))
     return held / work.sms / (size / LINE) / work.elapsed
+
+
+def under_way(work: Work, loads: Mask) -> Array:
+    """Loads that a warp has issued before it needs each of them, itself included; 1 for what is no load."""
+    code = work.code
+    assert code is not None
+    places = [int(at) for at in np.flatnonzero(loads & (work.executed > 0))]
+    needed = {at: min(code.consumers(at), default=at) for at in places}
+    several = np.ones(len(loads))
+    for at in places:
+        behind = [other for other in places if other < at < needed[other]]
+        several[at] = len(behind) + sum(at <= other < max(needed[at], at + 1) for other in places)
+    return several
 
 
 def l1_bytes(work: Work, shared: float | None = None) -> float | None:
@@ -165,7 +193,8 @@ def unloaded(work: Work, scale: float = 1.0) -> Unloaded | None:
     executed = np.maximum(work.executed, 1.0)
     found: dict[str, Array] = {}
 
-    crowd = crowding(work)
+    # What waits for the link to the host stands in a queue, too, while no unit of the GPU is full.
+    crowd = 1.0 if on_the_link(work) else crowding(work)
 
     def floor(values: Array, latency: Array | float, queue: float = 1.0) -> Array:
         per_execution = values * cycles / executed

@@ -292,8 +292,14 @@ def _registers(opcode: str, full: str, operands: tuple[str, ...]) -> tuple[tuple
         name for operand in operands[:count] for name in _names(operand, width if operand[:1] in "RU" else 1)
     ]
     sources = 2 if _PAIRS.match(full) and full[0] == "D" else 1
+    # What IMAD.WIDE adds to the product of two words is a pair.
+    added = count + 2 if full.startswith("IMAD.WIDE") else -1
     reads = [
-        name for operand in operands[count:] for name in _names(operand, 1 if "[" in operand else sources)
+        name
+        for place, operand in enumerate(operands[count:], count)
+        for name in _names(
+            operand, 2 if place == added and operand[0] == "R" else 1 if "[" in operand else sources
+        )
     ]
     return tuple(writes), tuple(dict.fromkeys(reads))
 

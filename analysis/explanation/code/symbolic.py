@@ -331,6 +331,10 @@ class Values:
         start = self.program.block_starts[index]
         return self._in_block(index - 1, start, register, when)
 
+    def after(self, index: int, register: str) -> Value:
+        """The value of a register that this instruction has just written."""
+        return self._in_block(index, self.program.block_starts[index], register, "")
+
     def _in_block(self, last: int, start: int, register: str, when: str) -> Value:
         """The value behind instruction ``last`` of the block that begins at ``start``."""
         writers = self.program.writers.get(register, ())

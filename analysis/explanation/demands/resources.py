@@ -84,6 +84,7 @@ RESOURCES: tuple[Resource, ...] = (
     _resource("dram", "DRAM", GPU),
     Resource("block_launch", "launching of blocks", (), GPU),
     Resource("l1_lines", "room in L1 for loads under way", (), SM),
+    Resource("link", "link to the host's memory", (), GPU),
 )
 
 # Those that move data: what they were asked for sets a floor under the time that no waiting less goes below.

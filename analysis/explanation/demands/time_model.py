@@ -41,8 +41,8 @@ MOST_LOG_SCALE = 3.0  # the factor on the terms lies within e to the power of pl
 NEWTON_STEPS, NEWTON_ENDS = 40, 1e-12
 
 FEW_LOADS = 8  # resources whose use is known, up to which nobody can say that all of them were idle
-LATENCY, LINES = "latency", "l1_lines"
-ESTIMATED = (LATENCY, LINES)  # terms that rest on latencies of an idle machine; all others are counted
+LATENCY, LINES, LINK = "latency", "l1_lines", "link"
+ESTIMATED = (LATENCY, LINES, LINK)  # terms that rest on latencies of an idle machine; all others are counted
 WAITS_FOR_RESULTS = (LONG, SHORT, "drain")  # the states that `Fix.latency` scales
 
 
@@ -161,8 +161,10 @@ class TimeModel:
         lines = latency.lines_under_way(self.work)
         if lines:
             found[LINES] = lines * self.factor(LINES, fix) * self.settings.latency_scale * imbalance
+        average = work.active_average / work.elapsed if work.elapsed else 1.0
+        if link := latency.on_the_link(work):
+            found[LINK] = link * average * fix.resources.get(LINK, 1.0)
         if self.unloaded is not None:
-            average = work.active_average / work.elapsed if work.elapsed else 1.0
             found[LATENCY] = self.latency_share(fix) * average * imbalance / self.resident(fix)
         elif self.rest:
             found[LATENCY] = self.rest * imbalance / work.imbalance

@@ -169,6 +169,15 @@ def test_a_recorded_debug_build_is_said_and_nothing_else(capsys: pytest.CaptureF
     assert not any(map(is_debug_build, read_report(DATA / "phases" / "h200" / "host_reads.ncu-rep.xz")))
 
 
+def test_nothing_but_other_memory_helps_what_waits_for_the_host() -> None:
+    """Wider accesses and more of them under way wait for the same link."""
+    of_the_host, own = read_report(DATA / "phases" / "h200" / "host_reads.ncu-rep.xz")
+    findings = explain(of_the_host).findings
+    assert [one.cause for one in findings] == ["memory_latency"]
+    assert findings[0].variants[0].name == "memory of the GPU" and findings[0].saves > 0.8
+    assert explain(own).findings[0].cause == "narrow_access"
+
+
 def test_no_recorded_code_is_called_a_debug_build(recorded: ReadRecorded, report_name: str) -> None:
     assert not any(map(is_debug_build, recorded(report_name, source=True)))
 

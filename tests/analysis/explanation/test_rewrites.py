@@ -23,8 +23,9 @@ from gemmprof.analysis.explanation.causes.shared import (
     shared_bank_conflicts,
 )
 from gemmprof.analysis.explanation.causes.threads import idle_threads
-from gemmprof.analysis.explanation.code.address_forms import random_passes
+from gemmprof.analysis.explanation.code.address_forms import neighbours_alike, random_passes
 from gemmprof.analysis.explanation.code.divisions import integer_divisions
+from gemmprof.analysis.explanation.code.sass import parse
 from gemmprof.analysis.explanation.code.sequences import precise_functions
 from gemmprof.analysis.explanation.demands.footprint import arrays
 from gemmprof.analysis.explanation.demands.traffic import traffic
@@ -105,6 +106,10 @@ def found(name: str, cause: str) -> Finding:
         ("halo_pack_all_cells", "idle_threads", "faces"),
         # A remainder by the grid's size for each of 19 neighbours.
         ("lbm_d3q19_remainders", "integer_arithmetic", "masked"),
+        # 64-bit remainders by a constant next to a power of two: upper and lower bits are added.
+        ("minimal_standard_long_modulo", "integer_arithmetic", "folded"),
+        # A sum that is stored at every step: without the stores the loads between them go out together.
+        ("low_rank_adds_in_global", "redundant_loads", "register"),
     ],
 )
 def test_the_rewrite_brings_what_was_predicted(name: str, cause: str, fix: str) -> None:
@@ -153,6 +158,24 @@ def test_what_depends_on_no_thread_needs_no_fast_function() -> None:
     once = next(one for one in candidate.variants if one.exact)
     assert "once" in once.name and once.fix.keep is not None
     assert [one.exact for one in candidate.variants].count(True) == 1
+
+
+def test_random_numbers_that_come_four_at_a_time_are_the_same_in_four_threads() -> None:
+    launch = work(study("dropout_grad_one_of_four_numbers")[0])
+    alike = neighbours_alike(launch)
+    products = launch.where(lambda line: line.full.startswith("IMAD.WIDE.U32")) & (launch.executed > 0)
+    # The rounds of the generator depend on the thread's number without its lowest two bits; which of its four numbers
+    # is taken, and where it is used, on all of it.
+    assert (alike[products] == 4).sum() == products.sum() - 1
+    assert (alike[launch.where(lambda line: line.space == "global")] == 1).all()
+    said = found("dropout_grad_one_of_four_numbers", "integer_arithmetic")
+    assert "4" in said.variants[0].name
+
+
+def test_a_pair_is_added_to_a_wide_product() -> None:
+    assert parse("IMAD.WIDE.U32.X R8, R7, 0x2, R12, P1").reads == ("R7", "R12", "R13", "P1")
+    assert parse("IMAD.WIDE R2, R5, 0x4, R2").reads == ("R5", "R2", "R3")
+    assert parse("IMAD.WIDE.U32 R8, R7, 0x5, RZ").reads == ("R7",)
 
 
 def test_blocks_that_each_add_to_one_word_are_too_many() -> None:
