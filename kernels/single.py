@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gemmprof.base.addresses import Access, Addresses, Copy
+from gemmprof.base.addresses import Addresses, Copy
 from gemmprof.kernels.tiles import (
     LINEARISED,
     OPERANDS_ONCE_A_BLOCK,
@@ -10,29 +10,23 @@ from gemmprof.kernels.tiles import (
     PLAIN,
     TILE,
     Layout,
+    fetch,
     float4_loads,
+    put,
     store_c,
     thread_tiles,
     untiled,
+    use,
     warp_tiles,
+    write,
 )
 from gemmprof.model import Stage
 
 _COPIED = Layout(place_a="row * (BM + PAD) + column", code_a="{k} * LDA + {at}")
 # cp.async: four bytes of A (8 columns x 4 rows a warp, transposed by the copy), sixteen of B.
 _COPIES = (
-    Access(
-        "global",
-        "load",
-        "A",
-        "cp.async 4 from A[row * lda + k]",
-        "t / 8",
-        "t % 8",
-        executions="BM * BK / THREADS",
-    ),
-    Access(
-        "global",
-        "load",
+    fetch("A", "cp.async 4 from A[row * lda + k]", "t / 8", "t % 8", executions="BM * BK / THREADS"),
+    fetch(
         "B",
         "cp.async 16 from B[k * ldb + column]",
         "t / (BN / 4)",
@@ -40,9 +34,7 @@ _COPIES = (
         elements=4,
         executions="BK * BN / (4 * THREADS)",
     ),
-    Access(
-        "shared",
-        "store",
+    put(
         "A",
         "cp.async 4 to As[k * LDA + row]",
         "t % 8",
@@ -51,9 +43,7 @@ _COPIES = (
         executions="BM * BK / THREADS",
         asynchronous=True,
     ),
-    Access(
-        "shared",
-        "store",
+    put(
         "B",
         "cp.async 16 to Bs[k * BN + column]",
         "t / (BN / 4)",
@@ -104,35 +94,13 @@ STAGES: tuple[Stage, ...] = (
             ("TILE", "TILE", "TILE"),
             "TILE * TILE",
             (
-                Access("global", "load", "A", "A[thread_row * lda + thread_col]", "ROW", "COL"),
-                Access("global", "load", "B", "B[thread_row * ldb + thread_col]", "ROW", "COL"),
-                Access(
-                    "shared", "store", "A", "As[thread_row][thread_col]", "ROW", "COL", "row * TILE + column"
-                ),
-                Access(
-                    "shared", "store", "B", "Bs[thread_row][thread_col]", "ROW", "COL", "row * TILE + column"
-                ),
-                Access(
-                    "shared",
-                    "load",
-                    "A",
-                    "As[thread_row][i]",
-                    "ROW",
-                    "0",
-                    "row * TILE + column",
-                    executions="TILE",
-                ),
-                Access(
-                    "shared",
-                    "load",
-                    "B",
-                    "Bs[i][thread_col]",
-                    "0",
-                    "COL",
-                    "row * TILE + column",
-                    executions="TILE",
-                ),
-                Access("global", "store", "C", "C[row * ldc + col]", "ROW", "COL", once=True),
+                fetch("A", "A[thread_row * lda + thread_col]", "ROW", "COL"),
+                fetch("B", "B[thread_row * ldb + thread_col]", "ROW", "COL"),
+                put("A", "As[thread_row][thread_col]", "ROW", "COL", "row * TILE + column"),
+                put("B", "Bs[thread_row][thread_col]", "ROW", "COL", "row * TILE + column"),
+                use("A", "As[thread_row][i]", "ROW", "0", "row * TILE + column", executions="TILE"),
+                use("B", "Bs[i][thread_col]", "0", "COL", "row * TILE + column", executions="TILE"),
+                write("C[row * ldc + col]", "ROW", "COL"),
             ),
             names={"ROW": "t / TILE", "COL": "t % TILE"},
             global_formula="2K / TILE",
@@ -150,25 +118,12 @@ STAGES: tuple[Stage, ...] = (
             TILE,
             "BM * BN / TM",
             (
-                Access("global", "load", "A", "A[a_row * lda + a_col]", "t / BK", "t % BK"),
-                Access("global", "load", "B", "B[b_row * ldb + b_col]", "t / BN", "t % BN"),
-                Access(
-                    "shared", "store", "A", "As[a_row * BK + a_col]", "t / BK", "t % BK", "row * BK + column"
-                ),
-                Access("shared", "store", "B", "Bs[b_row * BN + b_col]", "t / BN", "t % BN", PLAIN.place_b),
-                Access(
-                    "shared",
-                    "load",
-                    "B",
-                    "Bs[i * BN + thread_col]",
-                    "0",
-                    "COL",
-                    PLAIN.place_b,
-                    executions="BK",
-                ),
-                Access(
-                    "shared",
-                    "load",
+                fetch("A", "A[a_row * lda + a_col]", "t / BK", "t % BK"),
+                fetch("B", "B[b_row * ldb + b_col]", "t / BN", "t % BN"),
+                put("A", "As[a_row * BK + a_col]", "t / BK", "t % BK", "row * BK + column"),
+                put("B", "Bs[b_row * BN + b_col]", "t / BN", "t % BN", PLAIN.place_b),
+                use("B", "Bs[i * BN + thread_col]", "0", "COL", PLAIN.place_b, executions="BK"),
+                use(
                     "A",
                     "As[(thread_row + m) * BK + i]",
                     "ROW",
@@ -176,7 +131,7 @@ STAGES: tuple[Stage, ...] = (
                     "row * BK + column",
                     executions="BK * TM",
                 ),
-                Access("global", "store", "C", "C[m * ldc]", "ROW", "COL", executions="TM", once=True),
+                write("C[m * ldc]", "ROW", "COL", executions="TM"),
             ),
             names={"ROW": "t / BN * TM", "COL": "t % BN"},
             global_formula=OPERANDS_ONCE_A_BLOCK,
@@ -194,15 +149,9 @@ STAGES: tuple[Stage, ...] = (
             TILE,
             "THREADS",
             (
-                Access(
-                    "global", "load", "A", "A[r * lda]", "t / BK", "t % BK", executions="BM * BK / THREADS"
-                ),
-                Access(
-                    "global", "load", "B", "B[r * ldb]", "t / BN", "t % BN", executions="BK * BN / THREADS"
-                ),
-                Access(
-                    "shared",
-                    "store",
+                fetch("A", "A[r * lda]", "t / BK", "t % BK", executions="BM * BK / THREADS"),
+                fetch("B", "B[r * ldb]", "t / BN", "t % BN", executions="BK * BN / THREADS"),
+                put(
                     "A",
                     "As[(a_row + r) * BK + a_col]",
                     "t / BK",
@@ -210,9 +159,7 @@ STAGES: tuple[Stage, ...] = (
                     "row * BK + column",
                     executions="BM * BK / THREADS",
                 ),
-                Access(
-                    "shared",
-                    "store",
+                put(
                     "B",
                     "Bs[(b_row + r) * BN + b_col]",
                     "t / BN",
@@ -220,9 +167,7 @@ STAGES: tuple[Stage, ...] = (
                     PLAIN.place_b,
                     executions="BK * BN / THREADS",
                 ),
-                Access(
-                    "shared",
-                    "load",
+                use(
                     "A",
                     "As[(thread_row + m) * BK + i]",
                     "ROW",
@@ -230,19 +175,8 @@ STAGES: tuple[Stage, ...] = (
                     "row * BK + column",
                     executions="BK * TM",
                 ),
-                Access(
-                    "shared",
-                    "load",
-                    "B",
-                    "Bs[i * BN + thread_col + n]",
-                    "0",
-                    "COL",
-                    PLAIN.place_b,
-                    executions="BK * TN",
-                ),
-                Access(
-                    "global", "store", "C", "C[m * ldc + n]", "ROW", "COL", executions="TM * TN", once=True
-                ),
+                use("B", "Bs[i * BN + thread_col + n]", "0", "COL", PLAIN.place_b, executions="BK * TN"),
+                write("C[m * ldc + n]", "ROW", "COL", executions="TM * TN"),
             ),
             names={
                 "THREADS": "BM / TM * (BN / TN)",
@@ -364,9 +298,7 @@ STAGES: tuple[Stage, ...] = (
             (
                 # Four k of a row of A at once. While a tile is computed, the first operands of the next are loaded: a
                 # quarter of the thread's rows, and its columns for two k; after the last tile in vain.
-                Access(
-                    "shared",
-                    "load",
+                use(
                     "A",
                     "float4 As[row * BK + (k / 4 ^ row % 8) * 4]",
                     "ROW",
@@ -376,9 +308,7 @@ STAGES: tuple[Stage, ...] = (
                     executions="TM * BK / 4",
                     ahead="TM / 4",
                 ),
-                Access(
-                    "shared",
-                    "load",
+                use(
                     "B",
                     "float4 Bs[k * BN + column]",
                     "0",

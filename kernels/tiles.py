@@ -8,9 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any, Literal
 
 from gemmprof.base.addresses import Access, Addresses
 
+Operand = Literal["A", "B"]
 TILE = ("BM", "BN", "BK")
 OPERANDS_ONCE_A_BLOCK = "K/BM + K/BN"
 
@@ -23,6 +25,26 @@ class Layout:
     place_b: str = "row * BN + column"
     code_a: str = "{k} * BM + {at}"
     code_b: str = "{k} * BN + {at}"
+
+
+def fetch(matrix: Operand, code: str, row: str, column: str, **more: Any) -> Access:
+    """A load of global memory."""
+    return Access("global", "load", matrix, code, row, column, **more)
+
+
+def put(matrix: Operand, code: str, row: str, column: str, place: str, **more: Any) -> Access:
+    """A store to shared memory."""
+    return Access("shared", "store", matrix, code, row, column, place, **more)
+
+
+def use(matrix: Operand, code: str, row: str, column: str, place: str, **more: Any) -> Access:
+    """A load of shared memory."""
+    return Access("shared", "load", matrix, code, row, column, place, **more)
+
+
+def write(code: str, row: str, column: str, **more: Any) -> Access:
+    """A store of C."""
+    return Access("global", "store", "C", code, row, column, once=True, **more)
 
 
 PLAIN = Layout()  # row-major, nothing between the rows
@@ -51,9 +73,9 @@ def untiled(row: str, column: str) -> Addresses:
         ("BLOCK", "BLOCK", "1"),
         "BLOCK * BLOCK",
         (
-            Access("global", "load", "A", "A[row * lda + i]", row, "0"),
-            Access("global", "load", "B", "B[i * ldb + col]", "0", column),
-            Access("global", "store", "C", "C[row * ldc + col]", row, column, once=True),
+            fetch("A", "A[row * lda + i]", row, "0"),
+            fetch("B", "B[i * ldb + col]", "0", column),
+            write("C[row * ldc + col]", row, column),
         ),
         global_formula="2K",
     )
@@ -67,14 +89,10 @@ def float4_loads(layout: Layout) -> tuple[Access, ...]:
     store_a = f"As[{layout.code_a.format(k='k', at='row')}]"
     store_b = f"float4 Bs[{layout.code_b.format(k='k', at='column')}]"
     return (
-        Access("global", "load", "A", "float4 A[row * lda + k]", row, k, elements=4, executions=times_a),
-        Access(
-            "global", "load", "B", "float4 B[k * ldb + column]", b_row, column, elements=4, executions=times_b
-        ),
-        Access("shared", "store", "A", store_a, k, row, layout.place_a, executions=f"4 * ({times_a})"),
-        Access(
-            "shared", "store", "B", store_b, b_row, column, layout.place_b, elements=4, executions=times_b
-        ),
+        fetch("A", "float4 A[row * lda + k]", row, k, elements=4, executions=times_a),
+        fetch("B", "float4 B[k * ldb + column]", b_row, column, elements=4, executions=times_b),
+        put("A", store_a, k, row, layout.place_a, executions=f"4 * ({times_a})"),
+        put("B", store_b, b_row, column, layout.place_b, elements=4, executions=times_b),
     )
 
 
@@ -83,15 +101,15 @@ def outer_product(row: str, column: str, layout: Layout, a_times: str, b_times: 
     code_a = f"float4 As[{layout.code_a.format(k='i', at='thread_row + m')}]"
     code_b = f"float4 Bs[{layout.code_b.format(k='i', at='thread_col + n')}]"
     return (
-        Access("shared", "load", "A", code_a, "0", row, layout.place_a, elements=4, executions=a_times),
-        Access("shared", "load", "B", code_b, "0", column, layout.place_b, elements=4, executions=b_times),
+        use("A", code_a, "0", row, layout.place_a, elements=4, executions=a_times),
+        use("B", code_b, "0", column, layout.place_b, elements=4, executions=b_times),
     )
 
 
 def store_c(row: str, column: str, times: str) -> Access:
     """The thread's part of C, four floats a store."""
     code = "float4 C[row * ldc + col]"
-    return Access("global", "store", "C", code, row, column, elements=4, executions=times, once=True)
+    return write(code, row, column, elements=4, executions=times)
 
 
 def thread_tiles(layout: Layout, names: Mapping[str, str] | None = None) -> Addresses:

@@ -26,7 +26,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-from recording import compress, run_to_end
+from recording import compress, lines_of, run_to_end
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "tools")]
@@ -114,11 +114,6 @@ def build(architecture: str) -> dict[str, tuple[str, ...]]:
     for program, names in programs.items():
         subprocess.run(["nvcc", "-o", str(BUILD / program), *objects(names)], check=True)
     return {program: (str(BUILD / program),) for program in programs}
-
-
-def lines_of(text: str) -> list[Record]:
-    """The JSON lines among what a program (and ncu around it) printed."""
-    return [json.loads(line) for line in text.splitlines() if line.startswith("{")]
 
 
 def run(command: Sequence[str], timeout: float) -> subprocess.CompletedProcess[str]:

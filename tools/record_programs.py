@@ -32,7 +32,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from recording import compress, run_to_end
+from recording import compress, lines_of, run_to_end
 
 ROOT = Path(__file__).resolve().parent.parent
 SOURCES = ROOT / "tests" / "cuda" / "programs"
@@ -231,11 +231,6 @@ def alone() -> Iterator[None]:
     with (BUILD / "turn.lock").open("w", encoding="ascii") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         yield
-
-
-def lines_of(text: str) -> list[dict[str, Any]]:
-    """The JSON lines of a text."""
-    return [json.loads(line) for line in text.splitlines() if line.startswith("{")]
 
 
 def gpu() -> str:

@@ -5,6 +5,7 @@ Only the standard library is used: such a machine needs nothing else.
 
 from __future__ import annotations
 
+import json
 import lzma
 import os
 import signal
@@ -12,6 +13,7 @@ import subprocess
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 CHUNK = 16 << 20
 """Bytes of input per xz stream, so that a large report is compressed by several cores."""
@@ -56,3 +58,8 @@ def compress(source: Path, target: Path, *, preset: int) -> int:
         packed = b"".join(pool.map(lambda chunk: lzma.compress(chunk, preset=preset), chunks))
     target.write_bytes(packed)
     return len(packed)
+
+
+def lines_of(text: str) -> list[dict[str, Any]]:
+    """The JSON lines among what a program (and ncu around it) printed."""
+    return [json.loads(line) for line in text.splitlines() if line.startswith("{")]

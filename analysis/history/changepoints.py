@@ -22,6 +22,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
+from statistics import median
 from typing import TYPE_CHECKING
 
 from gemmprof.analysis.history.series import medians
@@ -45,6 +47,9 @@ SMALL_SAMPLE = 6.0
 
 # Relative noise below which no series is believed to be quiet: clocks and placement alone move that much.
 NOISE_FLOOR = 0.001
+
+# Noise scales from a level to the edge of its band: 95 in 100 runs lie within, where noise is normal.
+WIDTH = 2.0
 
 YEAR = 365.25  # runs of a year: a nightly job's. Of other rhythms a season is not found, their drift is.
 
@@ -345,3 +350,28 @@ def _agree(before: npt.NDArray[np.float64], after: npt.NDArray[np.float64], nois
         return True
     beyond = np.count_nonzero(sign * (short - level) > max(0.5 * noise, abs(level_after - level_before) / 3))
     return bool(beyond >= len(short) - len(short) // 5)
+
+
+@dataclass(frozen=True, slots=True)
+class Level:
+    """Runs from ``start`` to before ``stop``, their median time, and the band around it; nanoseconds."""
+
+    start: int
+    stop: int
+    time_ns: float
+    low_ns: float
+    high_ns: float
+
+
+def levels(times_ns: Sequence[float], steps: Sequence[Step]) -> tuple[float, tuple[Level, ...]]:
+    """The relative noise of one run (one standard deviation), and the levels between the steps, oldest first."""
+    import numpy as np
+
+    known = np.asarray([time for time in times_ns if time > 0], dtype=np.float64)
+    noise = max(noise_scale(np.log(known)), NOISE_FLOOR)
+    edges = [0, *(step.position for step in steps), len(times_ns)]
+    found = []
+    for start, stop in pairwise(edges):
+        level = median(times_ns[start:stop])
+        found.append(Level(start, stop, level, level * (1 - WIDTH * noise), level * (1 + WIDTH * noise)))
+    return noise, tuple(found)

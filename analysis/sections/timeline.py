@@ -237,7 +237,7 @@ def _is_read(counter: str) -> bool:
 
 
 _READ = frozenset(
-    {metrics.SAMPLED_IPC, metrics.SAMPLED_SM_CYCLES, *metrics.SAMPLED_BLOCKS}.union(
+    {metrics.SAMPLED_IPC, metrics.SM_ACTIVE_CYCLES, *metrics.SAMPLED_BLOCKS}.union(
         *(names for _, _, names in _LANES)
     )
 )
@@ -400,7 +400,7 @@ def _sm_share(series: Mapping[str, Series], grid: Any) -> tuple[Array | None, bo
         share = np.where(per_active.values > 0, np.minimum(share, 1.0), per_active.values)
         exact: Array | None = grid(of_peak, share)
         return (None, False) if exact is None else (np.minimum(exact, 1.0), True)
-    active = _rate(series.get(metrics.SAMPLED_SM_CYCLES), grid)
+    active = _rate(series.get(metrics.SM_ACTIVE_CYCLES), grid)
     if active is None or not np.nanmax(active, initial=0.0) > 0:
         return None, False
     # The median of the fuller half: one sample that two passes share may hold twice its cycles.
@@ -412,7 +412,7 @@ def _clock(series: Mapping[str, Series], share: Array | None, grid: Any) -> Arra
     """SM clock in GHz where most SMs have work."""
     import numpy as np
 
-    active = _rate(series.get(metrics.SAMPLED_SM_CYCLES), grid)
+    active = _rate(series.get(metrics.SM_ACTIVE_CYCLES), grid)
     if active is None or share is None:
         return None
     # A column in which work begins or ends mixes both counters' blur.

@@ -32,11 +32,11 @@ from pathlib import Path
 from gemmprof.arguments import cluster_options, common, dataset_options
 from gemmprof.base.errors import UsageError
 from gemmprof.base.printable import one_line
+from gemmprof.reports.tables import TABLES
 
 DEFAULT_FOLDER = "gemmprof-tables"
 FORMATS = ("parquet", "csv", "jsonl", "dataset", "speedscope", "perfetto")
 VIEWER_FILES = {"speedscope": "gemmprof.speedscope.json", "perfetto": "gemmprof.pftrace"}
-TABLES = ("kernels", "metrics", "metrics_wide", "samples", "instructions", "lines")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -19,7 +19,7 @@ from gemmprof.base.errors import OccupancyError, UsageError
 from gemmprof.model import ArchLimits, Practice
 
 # Of every GPU that CUDA has run on so far: threads of a warp, and banks of shared memory with the bytes of a word.
-WARP, BANKS, BANK_BYTES = 32, 32, 4
+WARP, BANKS, BANK_BYTES, REGISTERS_PER_SM = 32, 32, 4, 65536  # of every chip in the table
 
 # Shared memory that an SM can set aside for its blocks (the rest of the array is L1), largest first.
 _VOLTA = (98304, 65536, 32768, 16384, 8192, 0)
@@ -120,8 +120,8 @@ def _entry(
         max_barriers_per_sm=barriers,
         shared_memory_per_sm=configs[0],
         max_shared_memory_per_block=configs[0],
-        registers_per_sm=65536,
-        max_registers_per_block=65536,
+        registers_per_sm=REGISTERS_PER_SM,
+        max_registers_per_block=REGISTERS_PER_SM,
         max_registers_per_thread=255,
         register_allocation_unit=256,
         warp_allocation_granularity=4,

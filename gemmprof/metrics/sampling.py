@@ -30,7 +30,6 @@ def counter_of(metric: str) -> str:
 # Counters as `counter_of` names them, newest name first: ncu samples others on other chips.
 SAMPLED_ISSUE = ("sm__inst_executed_realtime.avg.pct_of_peak_sustained_elapsed",)
 SAMPLED_IPC = "sm__inst_executed_realtime.avg.per_cycle_active"
-SAMPLED_SM_CYCLES = "sm__cycles_active.avg"
 SAMPLED_BLOCKS = (
     "gr__ctas_launched_realtime.sum",
     "sm__ctas_launched.sum",

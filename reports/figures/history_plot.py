@@ -10,7 +10,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from gemmprof.analysis.history.band import levels
+from gemmprof.analysis.history.changepoints import levels
 from gemmprof.analysis.history.changes import Change
 from gemmprof.analysis.history.points import Point
 from gemmprof.analysis.inputs.names import label

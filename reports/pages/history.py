@@ -9,7 +9,7 @@ from pathlib import Path
 
 from markupsafe import Markup
 
-from gemmprof.analysis.history.band import Level, levels
+from gemmprof.analysis.history.changepoints import Level, levels
 from gemmprof.analysis.history.changes import Change
 from gemmprof.analysis.history.points import Point
 from gemmprof.analysis.inputs.names import labels

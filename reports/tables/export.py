@@ -18,8 +18,9 @@ from gemmprof.analysis.session import MANY_LAUNCHES, lots_of
 from gemmprof.base.errors import GemmprofError, ReportError, UsageError
 from gemmprof.base.output import new_folder
 from gemmprof.base.spread import each
+from gemmprof.reports.tables import TABLES
 from gemmprof.reports.tables.files import FORMATS, Spool
-from gemmprof.reports.tables.launches import TABLES, TableBuilder, is_measured_by_address
+from gemmprof.reports.tables.launches import TableBuilder, is_measured_by_address
 from gemmprof.reports.tables.metrics import with_units
 
 

@@ -235,8 +235,6 @@ def _repeated(text: str, rows: int) -> pa.DictionaryArray:
     return pa.DictionaryArray.from_arrays(np.zeros(rows, np.int32), pa.array([text]))
 
 
-TABLES = ("kernels", "metrics", "metrics_wide", "samples", "instructions", "lines")
-
 # Those whose type is not told by the values of every slice; ``launch`` is of one type in all tables, to join
 # them.
 KERNEL_COLUMNS: dict[str, type] = {"report": str, "launch": int, "doubts": str, "nvtx": str}

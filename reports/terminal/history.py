@@ -9,8 +9,7 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from gemmprof.analysis.history.band import levels
-from gemmprof.analysis.history.changepoints import FEWEST
+from gemmprof.analysis.history.changepoints import FEWEST, levels
 from gemmprof.analysis.history.changes import Change
 from gemmprof.analysis.history.points import Point
 from gemmprof.analysis.inputs.names import labels

@@ -19,14 +19,13 @@ from gemmprof.analysis.explanation.code.sass import Sass
 from gemmprof.analysis.explanation.demands.time_model import Fix
 from gemmprof.analysis.explanation.demands.traffic import BELOW_L1
 from gemmprof.analysis.explanation.demands.work import Array, Mask, Work
-from gemmprof.gpu.arch import WARP
+from gemmprof.gpu.arch import REGISTERS_PER_SM, WARP
 from gemmprof.model import Evidence
 
 # Barriers of a loop for each halving of the block's threads, up to which its rounds are the steps of one reduction or
 # scan (two a step): a loop that meets more often works on something else, round by round.
 MOST_STEPS = 2.0
 MOST_VALUES = 32.0  # of a block for each lane of a warp, up to which registers hold them
-REGISTERS = 65536.0  # of an SM
 WARPS_OF_A_BLOCK = 8.0  # as blocks of 256 threads have
 STEP = 36  # instructions between two barriers up to which they may be a step of a reduction
 ONE_OF_TWO = 0.5  # barriers that stay where two a step, before and after a tile is used, become one
@@ -234,7 +233,7 @@ def _warp_for_block(work: Work) -> Variant | None:
     registers = int(values) if warps > 1 else 0
     then = min(
         work.most_warps,
-        REGISTERS / WARP / max(1, (launch.registers_per_thread or 1) + registers),
+        REGISTERS_PER_SM / WARP / max(1, (launch.registers_per_thread or 1) + registers),
         launch.blocks / work.sms,
     )
     overlap = dict.fromkeys((attribution.WAIT, attribution.SHORT, attribution.LONG), 1.0 / warps)

@@ -30,9 +30,10 @@ from gemmprof.analysis.reading.report import read_report, units_of_report
 from gemmprof.analysis.session import load_session
 from gemmprof.base.errors import ReportError, UsageError
 from gemmprof.cli import main
+from gemmprof.reports.tables import TABLES
 from gemmprof.reports.tables.export import export_tables
 from gemmprof.reports.tables.files import Spool
-from gemmprof.reports.tables.launches import TABLES, Columns
+from gemmprof.reports.tables.launches import Columns
 from gemmprof.reports.tables.metrics import MetricRows, with_units
 
 DATA = ROOT / "tests" / "data"
