@@ -158,8 +158,8 @@ def build(
         architectures=tuple(f"sm_{number}" for number in numbers),
         compiler=nvcc.banner,
         stages={
-            variant.name: _stage_build(notes[variant.name], variant, unit, variant.name in made.compiled)
-            for variant, unit in zip(made.plan.variants, made.plan.units, strict=True)
+            v.name: _stage_build(notes[v.name], v, made.plan.units[v.name][0], v.name in made.compiled)
+            for v in made.plan.variants
         },
         compiled=made.compiled,
         seconds=time.perf_counter() - started,
@@ -177,9 +177,8 @@ class _Plan:
     torch: TorchInstallation
     numbers: tuple[str, ...]
     variants: tuple[Variant, ...]
-    units: tuple[Unit, ...]
-    """One compiler call for each variant."""
-    host_units: tuple[Unit, ...]
+    units: Mapping[str, tuple[Unit, ...]]
+    """The compiler calls of each file without kernels and of each variant, by name, in the order of their start."""
     stage_list: str
     library: Path
 
@@ -192,20 +191,23 @@ class _Plan:
         numbers: tuple[str, ...],
         cache: Path,
     ) -> _Plan:
-        units = tuple(compiler.stage_unit(variant, nvcc, numbers) for variant in variants)
         stage_list = "".join(f"GEMMPROF_STAGE({v.name}, {_mask(v.stage.dtypes)})\n" for v in variants)
         includes = [f"-isystem={path}" for path in torch.include_directories]
         binding = compiler.host_unit("include/binding.cpp", nvcc, includes, [stage_list, torch.version_file])
-        host_units = (binding, compiler.host_unit("include/runtime.cu", nvcc))
-        keys = [unit.key for unit in (*host_units, *units)]
+        hosts = (binding, compiler.host_unit("include/runtime.cu", nvcc))
+        stages = {v.name: compiler.stage_units(v, nvcc, numbers) for v in variants}
+        # The binding takes longest, then stages that are compiled in parts.
+        many_first = sorted(stages.items(), key=lambda item: -len(item[1]))
+        units = {unit.name: (unit,) for unit in hosts} | dict(many_first)
+        keys = [unit.key for calls in units.values() for unit in calls]
         key = digest(keys, str(torch.root), torch.version_file)
         library = cache / "libraries" / key / LIBRARY_NAME
-        return cls(nvcc, torch, numbers, variants, units, host_units, stage_list, library)
+        return cls(nvcc, torch, numbers, variants, units, stage_list, library)
 
     @property
     def everything(self) -> tuple[Unit, ...]:
-        """All compiler calls; the binding takes longest, so it starts first."""
-        return (*self.host_units, *self.units)
+        """All compiler calls."""
+        return tuple(unit for calls in self.units.values() for unit in calls)
 
 
 def _mask(dtypes: Sequence[str]) -> int:
@@ -231,7 +233,7 @@ def _make(plan: _Plan, cache: Path, force: bool, jobs: int, progress: Progress) 
     log, errors = compiler.compile_units(cache, missing, jobs, progress, {"stages.inc": plan.stage_list})
     if errors:
         good = tuple(variant for variant in plan.variants if variant.name not in errors)
-        if not good or any(unit.name in errors for unit in plan.host_units):
+        if not good or set(errors) - {variant.name for variant in plan.variants}:
             raise next(iter(errors.values()))
         plan = _Plan.of(good, plan.nvcc, plan.torch, plan.numbers, cache)
         rest = [unit for unit in plan.everything if not compiler.is_compiled(cache, unit)]
@@ -239,7 +241,8 @@ def _make(plan: _Plan, cache: Path, force: bool, jobs: int, progress: Progress) 
         if later:
             raise next(iter(later.values()))
     _link(cache, plan)
-    return _Made(plan, tuple(unit.name for unit in missing if unit.name not in errors), log, errors)
+    compiled = dict.fromkeys(unit.name for unit in missing if unit.name not in errors)
+    return _Made(plan, tuple(compiled), log, errors)
 
 
 def with_parameters(
@@ -281,17 +284,17 @@ def _fits(variant: Variant, winner: Tuned) -> bool:
 
 def _link(cache: Path, plan: _Plan) -> None:
     """Link the objects, and note beside the library what its stages are made of."""
-    library, units = plan.library, plan.everything
+    library = plan.library
     with new_entry(library.parent) as folder:
-        notes = {unit.name: compiler.read_record(cache, unit) for unit in units}
+        notes = {name: compiler.read_record(cache, calls) for name, calls in plan.units.items()}
         (folder / RECORDS_NAME).write_text(json_text(notes, 1), encoding="utf-8")
-        objects = [str(compiler.object_directory(cache, unit) / compiler.OBJECT_NAME) for unit in units]
+        objects = [compiler.object_file(cache, unit) for unit in plan.everything]
         # The static CUDA runtime: torch may bring another one, or (a CPU build) none.
         command = [
             str(plan.nvcc.path),
             "-shared",
             "-cudart=static",
-            *objects,
+            *map(str, objects),
             "-o",
             str(folder / library.name),
         ]

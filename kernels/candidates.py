@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gemmprof.base.errors import BuildError
+from gemmprof.base.progress import SILENT
 from gemmprof.base.system import cache_directory
 from gemmprof.gpu.dtypes import element_type, name_of
 from gemmprof.gpu.ptxas import KernelResources
@@ -39,29 +40,27 @@ def compile_candidate(variant: Variant, architecture: str) -> Candidate:
         BuildError: with the compiler's message.
     """
     nvcc, cache = require_nvcc(), cache_directory()
-    unit = compiler.stage_unit(variant, nvcc, [architecture_number(architecture)])
-    runtime = compiler.host_unit("include/runtime.cu", nvcc)
-    for needed in (unit, runtime):
-        if not compiler.is_compiled(cache, needed):
-            compiler.compile_unit(cache, needed)
-    library = cache / "candidates" / compiler.digest(unit.key, runtime.key) / LIBRARY_NAME
+    parts = compiler.stage_units(variant, nvcc, [architecture_number(architecture)])
+    units = (*parts, compiler.host_unit("include/runtime.cu", nvcc))
+    missing = [unit for unit in units if not compiler.is_compiled(cache, unit)]
+    _, errors = compiler.compile_units(cache, missing, len(parts), SILENT)
+    if errors:
+        raise next(iter(errors.values()))
+    library = cache / "candidates" / compiler.digest(*(unit.key for unit in units)) / LIBRARY_NAME
     if not is_whole(library.parent):
         with new_entry(library.parent) as folder:
-            objects = [
-                str(compiler.object_directory(cache, u) / compiler.OBJECT_NAME) for u in (unit, runtime)
-            ]
             command = [
                 str(nvcc.path),
                 "-shared",
                 "-cudart=static",
-                *objects,
+                *(str(compiler.object_file(cache, unit)) for unit in units),
                 "-o",
                 str(folder / LIBRARY_NAME),
             ]
             completed = compiler.run_tool(command)
             if completed.returncode != 0:
                 raise compiler.compiler_error(variant.source, completed.stderr + completed.stdout)
-    return Candidate(library, compiler.read_record(cache, unit).kernels)
+    return Candidate(library, compiler.read_record(cache, parts).kernels)
 
 
 class _Gemm(ctypes.Structure):

@@ -43,7 +43,10 @@ HOST_FLAGS = ("-std=c++17", "-O2", "-Xcompiler=-fPIC")
 OBJECT_NAME = "object.o"
 RECORD_NAME = "record.json"
 
-NOTES_VERSION = 2  # counts what is noted beside an object: one with other notes is compiled again
+NOTES_VERSION = 3  # counts what is noted beside an object: one with other notes is compiled again
+
+# In a source whose kernels several calls compile side by side.
+_PARTS = re.compile(r"^constexpr int PARTS = (\d+);", re.MULTILINE)
 
 _INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.MULTILINE)
 
@@ -53,7 +56,7 @@ class Unit:
     """One compiler call.
 
     Attributes:
-        name: the operator's name, or the file's.
+        name: the operator's name (all parts of a stage have that one), or the file's.
         file: source under ``kernels/``.
         command: the call, without input and output.
         key: name of its folder in the cache.
@@ -110,8 +113,10 @@ def source_hash(variant: Variant) -> str:
     return digest(contents(SOURCES / variant.source), sorted(variant.parameters.items()))
 
 
-def stage_unit(variant: Variant, nvcc: Tool, numbers: Sequence[str]) -> Unit:
-    """The call that compiles a variant for the architectures with these numbers (``90``), those that it is written for.
+def stage_units(variant: Variant, nvcc: Tool, numbers: Sequence[str]) -> tuple[Unit, ...]:
+    """The calls that compile a variant for the architectures with these numbers (``90``), those that it is written for.
+
+    One for each of the stage's parts: they run side by side, and each has some of its kernels.
 
     Raises:
         BuildError: if it is written for none of them.
@@ -131,8 +136,16 @@ def stage_unit(variant: Variant, nvcc: Tool, numbers: Sequence[str]) -> Unit:
         *(f"-D{letter}={value}" for letter, value in variant.parameters.items()),
         *variant.stage.compiler_flags,
     )
-    key = digest(contents(SOURCES / variant.source), command[1:], nvcc.banner, NOTES_VERSION)
-    return Unit(variant.name, variant.source, command, key, source_hash(variant))
+    sources, made_from = contents(SOURCES / variant.source), source_hash(variant)
+    parts = _PARTS.search(read_text(SOURCES / variant.source))
+    commands = (
+        [(*command, f"-DGEMMPROF_PART={part}") for part in range(int(parts[1]))] if parts else [command]
+    )
+    keys = [digest(sources, call[1:], nvcc.banner, NOTES_VERSION) for call in commands]
+    return tuple(
+        Unit(variant.name, variant.source, call, key, made_from)
+        for call, key in zip(commands, keys, strict=True)
+    )
 
 
 def host_unit(file: str, nvcc: Tool, flags: Sequence[str] = (), also: Sequence[str] = ()) -> Unit:
@@ -145,6 +158,11 @@ def host_unit(file: str, nvcc: Tool, flags: Sequence[str] = (), also: Sequence[s
 def object_directory(cache: Path, unit: Unit) -> Path:
     """Where a unit's object and record lie once it is compiled."""
     return cache / "objects" / unit.key
+
+
+def object_file(cache: Path, unit: Unit) -> Path:
+    """The object that a unit is compiled to."""
+    return object_directory(cache, unit) / OBJECT_NAME
 
 
 def is_compiled(cache: Path, unit: Unit) -> bool:
@@ -160,17 +178,38 @@ class Compiled:
     kernels: tuple[KernelResources, ...]
     name: str = ""
     command: tuple[str, ...] = ()
-    sass: Mapping[str, str] = field(default_factory=dict)
-    """By architecture; empty where there was no cuobjdump."""
+    functions: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    """By architecture and mangled name, a digest of a function's machine code; empty where there was no cuobjdump."""
+
+    @property
+    def sass(self) -> dict[str, str]:
+        """By architecture, a digest of the machine code of all functions.
+
+        Sources that differ in words only have one: a recorded run of the older one holds for the newer.
+        """
+        return {
+            architecture: digest(sorted(map(list, functions.items())))
+            for architecture, functions in sorted(self.functions.items())
+        }
 
 
-def read_record(cache: Path, unit: Unit) -> Compiled:
-    """What was noted when the unit was compiled.
+def read_record(cache: Path, units: Sequence[Unit]) -> Compiled:
+    """What was noted when the units of a stage, or one of another file, were compiled, as if they were one.
 
     Raises:
         BuildError: the note is damaged.
     """
-    return read_note(object_directory(cache, unit) / RECORD_NAME, Compiled)
+    parts = [read_note(object_directory(cache, unit) / RECORD_NAME, Compiled) for unit in units]
+    functions: dict[str, dict[str, str]] = {}
+    for part in parts:
+        for architecture, found in part.functions.items():
+            functions.setdefault(architecture, {}).update(found)
+    kernels = sorted(
+        (kernel for part in parts for kernel in part.kernels),
+        key=lambda kernel: (kernel.name, kernel.architecture),
+    )
+    seconds = sum(part.seconds for part in parts)
+    return Compiled(seconds, tuple(kernels), parts[0].name, parts[0].command, functions)
 
 
 def read_note(path: Path, kind: type[Note]) -> Note:
@@ -211,12 +250,16 @@ def locked(cache: Path) -> Iterator[None]:
 
 
 def compile_units(
-    cache: Path, units: Sequence[Unit], jobs: int, progress: Progress, generated: Mapping[str, str]
+    cache: Path,
+    units: Sequence[Unit],
+    jobs: int,
+    progress: Progress,
+    generated: Mapping[str, str] | None = None,
 ) -> tuple[str, dict[str, BuildError]]:
     """Compile in parallel into the cache; returns the compiler's warnings, and the error of each unit that failed.
 
     Args:
-        generated: headers that are written for this build, text by name.
+        generated: headers that are written for this build, text by name; None for none.
     """
     logs: list[str] = []
     errors: dict[str, BuildError] = {}
@@ -263,24 +306,21 @@ def compile_unit(cache: Path, unit: Unit, generated: Mapping[str, str] | None = 
         if completed.returncode != 0:
             raise compiler_error(unit.file, completed.stderr + completed.stdout)
         kernels = tuple(with_short_names(parse_ptxas(completed.stderr)))
-        sass = sass_digests(folder / OBJECT_NAME)
-        note = Compiled(time.perf_counter() - started, kernels, unit.name, tuple(unit.command), sass)
+        functions = function_digests(folder / OBJECT_NAME)
+        note = Compiled(time.perf_counter() - started, kernels, unit.name, tuple(unit.command), functions)
         (folder / RECORD_NAME).write_text(json_text(note, 1), encoding="utf-8")
     return "\n".join(line for line in completed.stderr.splitlines() if "warning" in line.lower())
 
 
-def sass_digests(file: Path) -> dict[str, str]:
-    """By architecture, a digest of the machine code of all functions in an object; {} where there is no cuobjdump.
-
-    Sources that differ in words only have one: a recorded run of the older one holds for the newer.
-    """
+def function_digests(file: Path) -> dict[str, dict[str, str]]:
+    """By architecture and name, a digest of the machine code of each function in an object; {} without cuobjdump."""
     tool = cuobjdump_path()
     if tool is None:
         return {}
-    found: dict[str, list[tuple[str, str]]] = {}
+    found: dict[str, dict[str, str]] = {}
     for architecture, name, lines in sass_functions(run_tool([str(tool), "--dump-sass", str(file)]).stdout):
-        found.setdefault(architecture, []).append((name, hashlib.sha256(sass_encodings(lines)).hexdigest()))
-    return {architecture: digest(sorted(functions)) for architecture, functions in sorted(found.items())}
+        found.setdefault(architecture, {})[name] = hashlib.sha256(sass_encodings(lines)).hexdigest()
+    return found
 
 
 def run_tool(command: Sequence[str]) -> subprocess.CompletedProcess[str]:

@@ -36,27 +36,6 @@ constexpr TileFacts facts(double step, double block, double hot, double bandwidt
             bandwidth};
 }
 
-enum TileName {
-    kLarge,
-    kTurn128,
-    kTurn160,
-    kTurn192,
-    kSwapped160,
-    kSwapped192,
-    kMedium,
-    kSmall,
-    kTiny,
-    kLone192,
-    kLone128,
-    kLone64,
-    kLone16,
-    kNarrow,
-    kMediumPair,
-    kTall160,
-    kTall192,
-    kTiles
-};
-
 constexpr TileFacts tile_facts[kTiles] = {
     facts<Large>(0.587, 5.43, 0.131),          facts<Turn128>(0.317, 3.60, 0.079),
     facts<Turn160>(0.399, 3.59, 0.063),        facts<Turn192>(0.450, 5.25, 0.115),

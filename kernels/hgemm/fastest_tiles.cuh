@@ -19,7 +19,7 @@ enum class Consumers {
 // A block computes bm x bn of C. PAIR: 2 where blocks below each other share B. A tile may have fewer rows than the 64
 // that wgmma multiplies: then only those are copied, and it reads what lies behind them into sums that nobody stores.
 // SWAPPED: of the transpose of C, so A and B have changed places; only the copy engine can store that.
-template <int BM_, int BN_, int STAGES_, int PAIR_, Consumers CONSUMERS_ = Consumers::kTogether, bool SWAPPED_ = false>
+template <int BM_, int BN_, int STAGES_, int PAIR_, Consumers CONSUMERS_, bool SWAPPED_>
 struct Tile {
     static constexpr bool swapped = SWAPPED_;
     static constexpr int bm = BM_, bn = BN_, stages = STAGES_, pair = PAIR_;
@@ -44,26 +44,38 @@ struct Tile {
     static constexpr int shared_bytes = needed_bytes + CONSUMERS * 4 * warp_staging;
 };
 
-// The catalog's parameters give the large tile. The others are for problems that it would leave SMs idle in, or store
-// too much in. In turn: in pairs (Turn) or alone (Lone).
-struct Large : Tile<BM, BN, STAGES, 1> {};
-struct Turn128 : Tile<128, 128, 6, 2, Consumers::kInTurn> {};
-struct Turn160 : Tile<128, 160, 5, 2, Consumers::kInTurn> {};
-struct Turn192 : Tile<128, 192, 5, 2, Consumers::kInTurn> {};
-struct Swapped160 : Tile<128, 160, 5, 2, Consumers::kInTurn, true> {};  // 160 rows and 128 columns of C
-struct Swapped192 : Tile<128, 192, 5, 2, Consumers::kInTurn, true> {};
-struct Medium : Tile<128, 128, 6, 1> {};
-struct Small : Tile<64, 128, 8, 1> {};
-struct Tiny : Tile<64, 64, 12, 1> {};
-struct Lone192 : Tile<128, 192, 5, 1, Consumers::kInTurn> {};
-struct Lone128 : Tile<128, 128, 6, 1, Consumers::kInTurn> {};
-struct Lone64 : Tile<64, 128, 8, 1, Consumers::kInTurn> {};
-struct Lone16 : Tile<16, 128, 11, 1, Consumers::kInTurn> {};
-// For problems of one round, whose blocks may share K: narrow, a pair that reads B once, and of 160 or 192 rows of C.
-struct Narrow : Tile<128, 64, 8, 1> {};
-struct MediumPair : Tile<128, 128, 6, 2> {};
-struct Tall160 : Tile<128, 160, 5, 1, Consumers::kTogether, true> {};
-struct Tall192 : Tile<64, 192, 6, 1, Consumers::kTogether, true> {};
+// The tiles, their one list: name, rows, columns, stages, blocks of a pair, how consumers divide the work, swapped. The
+// catalog's parameters give the large one. The others are for problems that it would leave SMs idle in, or store too
+// much in. In turn: in pairs (Turn) or alone (Lone); of swapped ones, rows and columns of C have changed places. Those
+// from Narrow on are for problems of one round, whose blocks may share K: narrow, a pair that reads B once, and of 160
+// or 192 rows of C. A tile's number is its place in the list; fastest_choice.cuh knows what each costs.
+#define GEMMPROF_TILES(X)                                     \
+    X(Large, BM, BN, STAGES, 1, Consumers::kTogether, false)  \
+    X(Turn128, 128, 128, 6, 2, Consumers::kInTurn, false)     \
+    X(Turn160, 128, 160, 5, 2, Consumers::kInTurn, false)     \
+    X(Turn192, 128, 192, 5, 2, Consumers::kInTurn, false)     \
+    X(Swapped160, 128, 160, 5, 2, Consumers::kInTurn, true)   \
+    X(Swapped192, 128, 192, 5, 2, Consumers::kInTurn, true)   \
+    X(Medium, 128, 128, 6, 1, Consumers::kTogether, false)    \
+    X(Small, 64, 128, 8, 1, Consumers::kTogether, false)      \
+    X(Tiny, 64, 64, 12, 1, Consumers::kTogether, false)       \
+    X(Lone192, 128, 192, 5, 1, Consumers::kInTurn, false)     \
+    X(Lone128, 128, 128, 6, 1, Consumers::kInTurn, false)     \
+    X(Lone64, 64, 128, 8, 1, Consumers::kInTurn, false)       \
+    X(Lone16, 16, 128, 11, 1, Consumers::kInTurn, false)      \
+    X(Narrow, 128, 64, 8, 1, Consumers::kTogether, false)     \
+    X(MediumPair, 128, 128, 6, 2, Consumers::kTogether, false) \
+    X(Tall160, 128, 160, 5, 1, Consumers::kTogether, true)    \
+    X(Tall192, 64, 192, 6, 1, Consumers::kTogether, true)
+
+#define GEMMPROF_TILE(NAME, ...) \
+    struct NAME : Tile<__VA_ARGS__> {};
+GEMMPROF_TILES(GEMMPROF_TILE)
+#undef GEMMPROF_TILE
+
+#define GEMMPROF_TILE(NAME, ...) k##NAME,
+enum TileName { GEMMPROF_TILES(GEMMPROF_TILE) kTiles };
+#undef GEMMPROF_TILE
 
 // Division of 0 <= n < 2^31 by a number that the host knows: a multiplication, where the division proper would take a
 // hundred cycles.

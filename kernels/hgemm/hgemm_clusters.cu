@@ -7,6 +7,7 @@
 // operands
 //    while the consumers store this one's sums.
 // 3. Tiles are walked in bands of GROUP rows of pairs, so that the blocks at work at one time share operands in L2.
+#include "../include/hgemm.cuh"
 #include "wgmma_tile.cuh"
 
 constexpr int CLUSTER = 2;

@@ -33,10 +33,18 @@
 //   fastest_sums.cuh    where its sums go (1, 3, 4)
 //   fastest_choice.cuh  the choice of tile and of who shares it, on the host (5)
 //   fastest_few.cuh     few columns of B, without tiles
-#include "fastest_choice.cuh"
-#include "fastest_few.cuh"
+#include <algorithm>
+
 #include "fastest_step.cuh"
 #include "fastest_sums.cuh"
+
+// The build compiles the kernels in so many parts side by side: one compiler call takes over a minute.
+#ifdef GEMMPROF_PART
+constexpr int PARTS = 11;
+#else
+constexpr int PARTS = 1;
+#define GEMMPROF_PART 0
+#endif
 
 static_assert(BM == 128, "BM must be 128: two consumer warpgroups multiply 64 rows each");
 static_assert(BN == 128 || BN == 256, "BN must be 128 or 256: what wgmma multiplies");
@@ -269,34 +277,73 @@ __global__ void __launch_bounds__(THREADS, 1)
     if constexpr (PAIR > 1) ptx::cluster_meet();
 }
 
-// By tile, type of the operands and storage of B; then the two tiles that take a transposed A. The first that is listed
-// for bfloat16 and row-major operands is what large problems run.
-#define GEMMPROF_TWO(T, TILE, A_TRANSPOSED, row)                                                                       \
-    {labels[row][2 * A_TRANSPOSED], gemmprof::address(hgemm_fastest<T, TILE, A_TRANSPOSED, false>), THREADS,           \
-     TILE::shared_bytes},                                                                                              \
-    {                                                                                                                  \
-        labels[row][2 * A_TRANSPOSED + 1], gemmprof::address(hgemm_fastest<T, TILE, A_TRANSPOSED, true>), THREADS,     \
-            TILE::shared_bytes                                                                                         \
-    }
-#define GEMMPROF_FOUR(TILE, A_TRANSPOSED)                                                                              \
-    GEMMPROF_TWO(__half, TILE, A_TRANSPOSED, 0), GEMMPROF_TWO(__nv_bfloat16, TILE, A_TRANSPOSED, 1)
-// A swapped tile's A is a row-major or transposed B, its B the other operand.
-#define GEMMPROF_SWAPPED_TWO(T, TILE, row)                                                                             \
-    {labels[row][0], gemmprof::address(hgemm_fastest<T, TILE, true, true>), THREADS, TILE::shared_bytes}, {            \
-        labels[row][1], gemmprof::address(hgemm_fastest<T, TILE, false, true>), THREADS, TILE::shared_bytes            \
-    }
-#define GEMMPROF_SWAPPED(TILE) GEMMPROF_SWAPPED_TWO(__half, TILE, 0), GEMMPROF_SWAPPED_TWO(__nv_bfloat16, TILE, 1)
-#define GEMMPROF_FEW(T, row) few::kernel<T, false>(labels[row][0]), few::kernel<T, true>(labels[row][2])
+// ------------------------------------------------------------------------------------------------ kernels by tile
 
-const gemmprof::KernelFacts kernels[] = {
-    GEMMPROF_FOUR(Large, false),   GEMMPROF_FOUR(Turn128, false), GEMMPROF_FOUR(Turn160, false),
-    GEMMPROF_FOUR(Turn192, false), GEMMPROF_SWAPPED(Swapped160),  GEMMPROF_SWAPPED(Swapped192),
-    GEMMPROF_FOUR(Medium, false),  GEMMPROF_FOUR(Small, false),   GEMMPROF_FOUR(Tiny, false),
-    GEMMPROF_FOUR(Lone192, false), GEMMPROF_FOUR(Lone128, false), GEMMPROF_FOUR(Lone64, false),
-    GEMMPROF_FOUR(Lone16, false),  GEMMPROF_FOUR(Narrow, false),  GEMMPROF_FOUR(MediumPair, false),
-    GEMMPROF_SWAPPED(Tall160),     GEMMPROF_SWAPPED(Tall192),     GEMMPROF_FOUR(Large, true),
-    GEMMPROF_FOUR(Small, true),    GEMMPROF_FEW(__half, 0),       GEMMPROF_FEW(__nv_bfloat16, 1),
+// A row of four kernels, by type of the operands and storage of B, for each tile; then the two tiles that take a
+// transposed A. The first that is listed for bfloat16 and row-major operands is what large problems run.
+//
+// A swapped tile's A is a row-major or transposed B, its B the other operand.
+template <class T, class TILE, bool A_TRANSPOSED, bool B_TRANSPOSED>
+gemmprof::KernelFacts kernel_facts() {
+    constexpr bool A = TILE::swapped ? !B_TRANSPOSED : A_TRANSPOSED, B = TILE::swapped || B_TRANSPOSED;
+    return {labels[__is_same(T, __nv_bfloat16)][2 * A_TRANSPOSED + B_TRANSPOSED],
+            gemmprof::address(hgemm_fastest<T, TILE, A, B>), THREADS, TILE::shared_bytes};
+}
+
+// Each part of the stage is compiled alone, and lists the kernels of some rows; the first is busy with the host's code.
+template <int ROW, class TILE, bool A_TRANSPOSED = false>
+void list_row(gemmprof::KernelFacts* kernels) {
+    if constexpr (PARTS == 1 || ROW % std::max(PARTS - 1, 1) + 1 == GEMMPROF_PART) {
+        kernels[4 * ROW] = kernel_facts<__half, TILE, A_TRANSPOSED, false>();
+        kernels[4 * ROW + 1] = kernel_facts<__half, TILE, A_TRANSPOSED, true>();
+        kernels[4 * ROW + 2] = kernel_facts<__nv_bfloat16, TILE, A_TRANSPOSED, false>();
+        kernels[4 * ROW + 3] = kernel_facts<__nv_bfloat16, TILE, A_TRANSPOSED, true>();
+    }
+}
+
+template <int PART>
+void list_part(gemmprof::KernelFacts* kernels);
+
+template <>
+void list_part<GEMMPROF_PART>(gemmprof::KernelFacts* kernels) {
+#define GEMMPROF_TILE(NAME, ...) list_row<k##NAME, NAME>(kernels);
+    GEMMPROF_TILES(GEMMPROF_TILE)
+#undef GEMMPROF_TILE
+    list_row<kTiles, Large, true>(kernels);
+    list_row<kTiles + 1, Small, true>(kernels);
+}
+
+}  // namespace GEMMPROF_STAGE
+
+// ------------------------------------------------------------------------------------------------------ host code
+
+#if GEMMPROF_PART == 0
+#include <utility>
+
+#include "../include/hgemm.cuh"
+#include "fastest_choice.cuh"
+#include "fastest_few.cuh"
+
+namespace GEMMPROF_STAGE {
+
+constexpr int kFew = 4 * (kTiles + 2), kKernels = kFew + 4;  // those that compute few columns come last
+
+struct Kernels {
+    gemmprof::KernelFacts all[kKernels];
+
+    Kernels() { list(std::make_integer_sequence<int, PARTS>()); }
+
+  private:
+    template <int... EVERY_PART>
+    void list(std::integer_sequence<int, EVERY_PART...>) {
+        (list_part<EVERY_PART>(all), ...);
+        all[kFew] = few::kernel<__half, false>(labels[0][0]), all[kFew + 1] = few::kernel<__half, true>(labels[0][2]);
+        all[kFew + 2] = few::kernel<__nv_bfloat16, false>(labels[1][0]);
+        all[kFew + 3] = few::kernel<__nv_bfloat16, true>(labels[1][2]);
+    }
 };
+const Kernels every_kernel;
+const gemmprof::KernelFacts (&kernels)[kKernels] = every_kernel.all;
 
 const gemmprof::KernelFacts& kernel_for(const gemmprof::Gemm& g, int tile) {
     const int four = !g.a_transposed ? tile : tile == kLarge ? kTiles : kTiles + 1;
@@ -314,11 +361,9 @@ cudaError_t describe(CUtensorMap (&maps)[3], bool bulk, const gemmprof::Gemm& se
     return gemmprof::describe(maps[2], g.c, g.m, g.n, g.ldc, columns, rows);
 }
 
-Describe* const describe_tile[kTiles] = {
-    describe<Large>,      describe<Turn128>, describe<Turn160>, describe<Turn192>, describe<Swapped160>,
-    describe<Swapped192>, describe<Medium>,  describe<Small>,   describe<Tiny>,    describe<Lone192>,
-    describe<Lone128>,    describe<Lone64>,  describe<Lone16>,  describe<Narrow>,  describe<MediumPair>,
-    describe<Tall160>,    describe<Tall192>};
+#define GEMMPROF_TILE(NAME, ...) describe<NAME>,
+Describe* const describe_tile[kTiles] = {GEMMPROF_TILES(GEMMPROF_TILE)};
+#undef GEMMPROF_TILE
 
 // `places`: how many of its clusters the device holds.
 cudaError_t launch_choice(const gemmprof::Gemm& g, const Choice& choice, int places, int device, cudaStream_t stream) {
@@ -367,11 +412,11 @@ cudaError_t launch(const gemmprof::Gemm& gemm, cudaStream_t stream) {
     if (cudaError_t error = cudaGetDevice(&device)) return error;
     if (cudaError_t error = cudaDeviceGetAttribute(&sms, cudaDevAttrMultiProcessorCount, device)) return error;
     if (const int parts = few::parts_of(gemm, sms))
-        return few::launch(kernels[(kTiles + 2) * 4 + gemmprof::half_index(gemm) * 2 + gemm.a_transposed], gemm, parts,
-                           stream);
+        return few::launch(kernels[kFew + gemmprof::half_index(gemm) * 2 + gemm.a_transposed], gemm, parts, stream);
     return gemmprof::run_half(gemm, stream, {true, true}, launch_prepared);
 }
 
 }  // namespace GEMMPROF_STAGE
 
 GEMMPROF_EXPORT_STAGE(launch, kernels)
+#endif

@@ -4,6 +4,7 @@
 // block in the loop. Each stage has two barriers: `full` (its tiles have arrived) and `empty` (all consumers are done
 // with it). A consumer keeps one step of wgmma in flight while it issues the next, and setmaxnreg gives it the
 // registers that the producer does not need, so a warpgroup can keep 64 x 256 sums.
+#include "../include/hgemm.cuh"
 #include "wgmma_tile.cuh"
 
 constexpr int CONSUMERS = BM / 64;

@@ -3,6 +3,7 @@
 // What changed against stage 4: a warpgroup issues wgmma, which reads both operands from shared memory (no ldmatrix, no
 // registers for them), and one thread has the copy engine (TMA) bring whole tiles. A barrier a stage counts the bytes
 // that have arrived; what lies outside a matrix arrives as zeros, so no copy is guarded. Hopper (sm_90a) only.
+#include "../include/hgemm.cuh"
 #include "wgmma_tile.cuh"
 
 constexpr int THREADS = BM / 64 * 128;

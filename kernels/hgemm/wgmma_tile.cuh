@@ -6,7 +6,7 @@
 // row-major B) in blocks of 64 columns. wgmma reads both, so no operand is transposed on its way.
 #pragma once
 
-#include "../include/hgemm.cuh"
+#include "../include/half.cuh"
 #include "../include/quad_store.cuh"
 #include "../include/tensor_map.cuh"
 #include "../include/wgmma.cuh"

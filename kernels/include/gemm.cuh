@@ -44,6 +44,7 @@ struct KernelFacts {
     int threads;
     int dynamic_shared_memory;
 
+    KernelFacts() = default;
     KernelFacts(const char* label, const void* function, int threads, int dynamic_shared_memory = 0)
         : label(label), function(function), threads(threads), dynamic_shared_memory(dynamic_shared_memory) {}
     template <class In, class Out>
@@ -51,6 +52,11 @@ struct KernelFacts {
         : KernelFacts(kernel.label, reinterpret_cast<const void*>(kernel.function), kernel.threads,
                       kernel.dynamic_shared_memory) {}
 };
+
+template <class... P>
+const void* address(void (*kernel)(P...)) {
+    return reinterpret_cast<const void*>(kernel);
+}
 
 __host__ __device__ constexpr int ceil_div(int a, int b) { return a / b + (a % b != 0); }
 

@@ -5,7 +5,7 @@
 // quad a lane has all eight columns of one of four tiles: it stores 16 bytes, the quad 64 in one piece.
 #pragma once
 
-#include "hgemm.cuh"
+#include "half.cuh"
 
 namespace gemmprof {
 

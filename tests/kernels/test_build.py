@@ -14,6 +14,7 @@ from scale import few
 
 from gemmprof.base.errors import BuildError
 from gemmprof.base.progress import Silent
+from gemmprof.base.system import cache_directory
 from gemmprof.gpu import toolchain
 from gemmprof.gpu.arch import BUILT
 from gemmprof.kernels import build as build_module
@@ -21,7 +22,7 @@ from gemmprof.kernels import compiled_resources, compiler
 from gemmprof.kernels.build import build
 from gemmprof.kernels.candidates import LoadedCandidate, compile_candidate
 from gemmprof.kernels.catalog import all_variants
-from gemmprof.kernels.targets import architecture_number, target_number
+from gemmprof.kernels.targets import architecture_number, require_nvcc, target_number
 
 
 def test_every_stage_compiles_for_every_architecture(built):
@@ -34,6 +35,18 @@ def test_every_stage_compiles_for_every_architecture(built):
         targets = (target_number(variants[name].stage.architectures, number) for number in numbers)
         assert {kernel.architecture for kernel in stage.kernels} == {f"sm_{t}" for t in targets if t}, name
         assert stage.resources("sm_90").registers_per_thread > 0
+
+
+def test_a_stage_in_parts_has_each_kernel_once(built, nvcc):
+    fastest = next(variant for variant in all_variants() if variant.name == "hgemm_fastest")
+    units = compiler.stage_units(fastest, require_nvcc(), ["90"])
+    assert len(units) > 1 and len({unit.key for unit in units}) == len(units)
+    kernels = built.stages["hgemm_fastest"].kernels
+    assert len({kernel.name for kernel in kernels}) == len(kernels)
+    cache = cache_directory()
+    records = [compiler.read_record(cache, [unit]) for unit in units]
+    assert sum(len(record.kernels) for record in records) == len(kernels)
+    assert max(len(record.kernels) for record in records) <= 10, "a part takes longer than the others"
 
 
 SPILLED_BYTES = {"hgemm_fastest": 100}
