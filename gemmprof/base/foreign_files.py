@@ -14,7 +14,7 @@ import hashlib
 import os
 import stat
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import BinaryIO
 
@@ -117,6 +117,17 @@ def _check_place(path: str | os.PathLike[str], facts: os.stat_result) -> None:
     except (OSError, ValueError):
         pass
     raise RefusedFileError(path, "is outside the folders that may be read", errno.EACCES)
+
+
+def refuse_links(folder: Path, names: Iterable[str]) -> None:
+    """Refuse a store whose own folders are links: what it clears away would be somebody's files elsewhere.
+
+    Raises:
+        RefusedFileError: one of them is.
+    """
+    for name in names:
+        if (folder / name).is_symlink():
+            raise RefusedFileError(folder / name, "is a link, which is not followed here", errno.ELOOP)
 
 
 def _too_large(path: str | os.PathLike[str], size: int, largest: int) -> RefusedFileError:

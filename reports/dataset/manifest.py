@@ -29,7 +29,7 @@ from gemmprof import __version__
 from gemmprof.base.buckets import below, url_of
 from gemmprof.base.documents import Document, DocumentError, OtherFormatError, json_text, read_json
 from gemmprof.base.errors import GemmprofError, ReportError
-from gemmprof.base.foreign_files import LARGEST_DOCUMENT, read_bytes
+from gemmprof.base.foreign_files import LARGEST_DOCUMENT, read_bytes, refuse_links
 from gemmprof.base.output import is_leftover, remove_leftovers
 from gemmprof.base.spread import each, is_elsewhere, unseen
 from gemmprof.children.line_worker import LineWorker, WorkerError
@@ -116,6 +116,7 @@ def _check_mark(folder: Path) -> None:
     """
     path = folder / MARK
     try:
+        refuse_links(folder, ROOMS)
         read_json(read_bytes(path, LARGEST_DOCUMENT), Mark)
     except OSError as error:
         raise DatasetError(f"{folder} holds no data set", found=str(error)) from None
@@ -415,7 +416,7 @@ def _cleared(folder: Path) -> Contents:
     for name in found.idle:
         (folder / MANIFESTS / f"{name}.json").unlink(missing_ok=True)
     for room in ("parts", "metrics"):
-        for path in (folder / room).glob("[!.]*.parquet"):
+        for path in (folder / room).glob(f"{'[0-9a-f]' * 32}.parquet"):  # as `_part` names them
             orphan = not (folder / MANIFESTS / f"{path.stem}.json").exists() and path.stem not in found.idle
             with suppress(FileNotFoundError):
                 if path.stem in found.idle or (
@@ -432,6 +433,7 @@ def _opened(folder: Path) -> Contents:
             raise DatasetError(
                 f"{folder} holds other files", found=", ".join(others), remedies=["name a new folder with -o"]
             )
+        refuse_links(folder, ROOMS)
         for room in ROOMS:
             (folder / room).mkdir(parents=True, exist_ok=True)
             remove_leftovers(folder / room)

@@ -32,10 +32,10 @@ from gemmprof.analysis.inputs.selection import expression
 from gemmprof.base import system
 from gemmprof.base.documents import Document, DocumentError, OtherFormatError, json_text, read_json
 from gemmprof.base.errors import GemmprofError, UsageError
-from gemmprof.base.foreign_files import open_lock, read_bytes
+from gemmprof.base.foreign_files import open_lock, read_bytes, refuse_links
 from gemmprof.base.output import remove_leftovers
 from gemmprof.reports.history.columns import points_of, series_in, table_of
-from gemmprof.reports.history.index import ROOM, SeriesSummary, index_of, write_index
+from gemmprof.reports.history.index import ROOM, SUFFIX, SeriesSummary, index_of, write_index
 from gemmprof.reports.history.listing import COMPACT, Listing, read_index
 from gemmprof.reports.history.point_files import PointsReader, write_points
 from gemmprof.runs.directory import write_atomically
@@ -43,7 +43,7 @@ from gemmprof.runs.directory import write_atomically
 Result = TypeVar("Result")
 
 FORMAT = "gemmprof.history/1"
-MARKER = "history.json"
+MARKER, RECORDS = "history.json", "records"
 
 
 class Marker(Document, frozen=True, tag=FORMAT):
@@ -66,7 +66,7 @@ class HistoryError(GemmprofError):
 
 def _is_ours(name: str) -> bool:
     """Whether a store that has no marker yet may hold it: another first writer is at work, or one was killed there."""
-    return name in (MARKER, "records", ROOM, "compact.lock") or name.startswith(f".{MARKER}.")
+    return name in (MARKER, RECORDS, ROOM, "compact.lock") or name.startswith(f".{MARKER}.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,8 +94,12 @@ class HistoryStore:
                 raise HistoryError(
                     f"{path} holds other files", remedies=["name an empty folder with --store"]
                 )
-            (path / "records").mkdir(parents=True, exist_ok=True)
+            (path / RECORDS).mkdir(parents=True, exist_ok=True)
             write_atomically(marker, json_text(Marker(), 0) + "\n")
+        try:
+            refuse_links(path, (RECORDS, ROOM))
+        except OSError as error:
+            raise HistoryError(f"{path} cannot be read", found=str(error)) from None
         try:
             read_json(read_bytes(marker), Marker)
         except OtherFormatError as error:
@@ -120,10 +124,10 @@ class HistoryStore:
         """
         if not points:
             raise UsageError("there is no time to record", remedies=["name a run or report with durations"])
-        for room in ("records", ROOM):
+        for room in (RECORDS, ROOM):
             remove_leftovers(self.folder / room)
         stamp = max(point.origin.recorded_at for point in points).astimezone(UTC).strftime("%Y%m%dT%H%M%S")
-        target = self.folder / "records" / f"{stamp}-{uuid.uuid4().hex[:12]}.parquet"
+        target = self.folder / RECORDS / f"{stamp}-{uuid.uuid4().hex[:12]}.parquet"
         try:
             target.parent.mkdir(exist_ok=True)
             write_points(table_of(points), target)
@@ -155,7 +159,7 @@ class HistoryStore:
                 return False
             files = self._files()
             for name in files.replaced:
-                (self.folder / "records" / name).unlink(missing_ok=True)
+                (self.folder / RECORDS / name).unlink(missing_ok=True)
             self._complete_indexes(files.compacted)
             if len(files.records) < at_least:
                 return True
@@ -166,7 +170,7 @@ class HistoryStore:
                 if path.stat().st_size < 4 * size:
                     merged.append(path)
                     size += path.stat().st_size
-            target = self.folder / "records" / f"{COMPACT}{uuid.uuid4().hex[:12]}.parquet"
+            target = self.folder / RECORDS / f"{COMPACT}{uuid.uuid4().hex[:12]}.parquet"
             try:
                 write_compacted(Listing(tuple(merged), files.records), target)
             except (OSError, pa.ArrowException) as error:
@@ -183,7 +187,7 @@ class HistoryStore:
         """Write the indexes that an older gemmprof did not, and clear away those that a kill left alone."""
         (self.folder / ROOM).mkdir(exist_ok=True)
         wanted = {index_of(path) for path in compacted}
-        for path in (self.folder / ROOM).glob("[!.]*"):
+        for path in (self.folder / ROOM).glob(f"{COMPACT}*{SUFFIX}"):
             if path not in wanted:
                 path.unlink(missing_ok=True)
         for path in compacted:
@@ -265,7 +269,7 @@ class HistoryStore:
         return rows.filter(pa.array(chosen, pa.bool_()))
 
     def _files(self) -> Listing:
-        return Listing.of((self.folder / "records").glob("[!.]*.parquet"))
+        return Listing.of((self.folder / RECORDS).glob("[!.]*.parquet"))
 
     def _steadily(self, read: Callable[[Listing], Result]) -> Result:
         """Read the files that count; where a compaction takes one away meanwhile, read those that count then.

@@ -236,6 +236,32 @@ def test_no_link_is_followed_out_of_a_store(folder: Path, door: str) -> None:
     assert told.returncode == 2 and "is a link" in told.stderr
 
 
+ROOMS = ["single/records", "compact/series", "set/manifests", "set/parts", "set/metrics"]
+
+
+@pytest.mark.parametrize("room", few(ROOMS, ["compact/series", "set/parts"]))
+def test_a_folder_of_a_store_that_is_a_link_is_neither_read_nor_cleared(folder: Path, room: str) -> None:
+    """What is written to a store clears away what nothing there names any more: not somebody's files elsewhere."""
+    (folder / room).rename(folder / "mine")
+    (folder / room).symlink_to(folder / "mine")
+    (folder / "mine" / "thesis.tex").write_text("mine")
+    (folder / "mine" / "orphan.parquet").write_text("mine")
+    before = sorted((folder / "mine").iterdir())
+    for path in before:
+        os.utime(path, (0, 0))
+    (folder / "report.ncu-rep.xz").touch()
+    store = room.partition("/")[0]
+    lines = (
+        ["export report.ncu-rep.xz --format dataset -o set", "find time>1ns set"]
+        if store == "set"
+        else [f"history record report.ncu-rep.xz --store {store}", f"history show .* --store {store}"]
+    )
+    for line in lines:
+        told = gemmprof(*line.split(), cwd=folder)
+        assert told.returncode == 2 and "is a link" in told.stderr
+    assert sorted((folder / "mine").iterdir()) == before
+
+
 MUTANTS = """
 import random, sys
 from pathlib import Path
