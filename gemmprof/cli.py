@@ -149,7 +149,7 @@ def _fault(argv: Sequence[str], error: Exception) -> int:
         f"this is a fault of gemmprof, version {__version__}: {type(error).__name__} in {where}",
         found=str(error)[:500],
         remedies=[
-            "report it with the file it happened on; `python -X dev -m gemmprof …` shows where it is from"
+            "report it with the file it happened on; `python -P -X dev -m gemmprof …` shows where it is from"
         ],
     )
     with suppress(OSError):

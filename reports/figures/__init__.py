@@ -40,7 +40,8 @@ def _load() -> None:
     found = importlib.util.find_spec("matplotlib")
     assert found is not None and found.origin is not None, "it is one of gemmprof's dependencies"
     own = Path(found.origin).parent / "mpl-data" / "matplotlibrc"
-    before = os.environ.get("MATPLOTLIBRC")
+    # A backend of another environment, as a notebook names one for its children, would end the import.
+    before = {name: os.environ.pop(name, None) for name in ("MATPLOTLIBRC", "MPLBACKEND")}
     os.environ["MATPLOTLIBRC"] = str(own)
     # One of the current folder comes first whatever is set, and may be a pipe: leave that folder meanwhile.
     here = os.open(".", os.O_RDONLY) if os.path.lexists("matplotlibrc") else None
@@ -52,10 +53,8 @@ def _load() -> None:
         if here is not None:
             os.fchdir(here)
             os.close(here)
-        if before is None:
-            del os.environ["MATPLOTLIBRC"]
-        else:
-            os.environ["MATPLOTLIBRC"] = before
+        del os.environ["MATPLOTLIBRC"]
+        os.environ.update({name: value for name, value in before.items() if value is not None})
 
 
 def _give_it_a_folder() -> None:
