@@ -23,7 +23,7 @@ from gemmprof.analysis.comparison.records import KernelRecord, Times
 from gemmprof.analysis.comparison.sides import Side, disassembled
 from gemmprof.analysis.inputs.owners import owner_of_name
 from gemmprof.analysis.inputs.selection import EVERYTHING, Candidate, Selection, selected
-from gemmprof.base.documents import Document, DocumentError, OtherFormatError, read_json
+from gemmprof.base.documents import Document, DocumentError, OtherFormatError, read_json, values_beyond
 from gemmprof.base.errors import ReportError, UsageError
 from gemmprof.base.foreign_files import UnpackError, read_packed
 
@@ -80,7 +80,13 @@ def save_baseline(name: str, side: Side, folder: str | None = None, *, force: bo
         side.processes,
         tuple(_kept(record) for record in side.kernels),
     )
-    data = zstandard.ZstdCompressor(level=19, write_checksum=True).compress(msgspec.json.encode(kept))
+    text = msgspec.json.encode(kept)
+    if too_many := values_beyond(text):
+        raise UsageError(
+            f"the baseline would be too large: {too_many}",
+            remedies=["keep fewer kernels in it: --kernel REGEX, --top N", "one baseline for each part"],
+        )
+    data = zstandard.ZstdCompressor(level=19, write_checksum=True).compress(text)
     path.parent.mkdir(parents=True, exist_ok=True)
     _replace(path, data)
     return path

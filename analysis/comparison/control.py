@@ -30,6 +30,7 @@ from gemmprof.base.foreign_files import read_text
 LIKE_ELSEWHERE = 3.0
 BETWEEN_FREEDOM = 8.0  # the same for how far processes lie apart, in degrees of freedom
 LARGEST_BYTES = 1 << 20
+LEAST_NOISE = 1e-9  # a nanosecond in a second: no clock tells less
 
 
 class Control(Document, frozen=True, tag="gemmprof.noise/1"):
@@ -159,8 +160,8 @@ def read_control(path: Path) -> Control:
     except (DocumentError, UnicodeDecodeError) as error:
         raise ReportError(f"{path} is damaged", found=str(error), remedies=again) from None
     figures = found.noise
-    if not all(0 < value < 1 for value in (figures.middle, figures.largest, figures.between_floor)) or not (
-        0 <= figures.between_share < 100 and 0 < figures.factor < 10 and abs(figures.power) < 10
-    ):
+    if not all(
+        LEAST_NOISE < value < 1 for value in (figures.middle, figures.largest, figures.between_floor)
+    ) or not (0 <= figures.between_share < 100 and 0 < figures.factor < 10 and abs(figures.power) < 10):
         raise ReportError(f"{path} is damaged", found="figures that are no noise", remedies=again)
     return found

@@ -20,6 +20,9 @@ import msgspec
 T = TypeVar("T")
 
 MAX_BYTES = 256 << 20  # larger documents are none of ours
+# A value takes up to 190 bytes of memory once it is decoded, and two in the file: kilobytes may unpack to gigabytes of
+# them. A baseline of 3,000 kernels with every metric has so many.
+MOST_VALUES = 1 << 22
 
 
 class Part(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -88,6 +91,12 @@ class _Head(msgspec.Struct):
     format: str
 
 
+def values_beyond(data: bytes | str) -> str:
+    """What to say of a document that holds more values than are read; '' of any other. Commas in texts count, too."""
+    count = data.count(b",") if isinstance(data, bytes) else data.count(",")
+    return f"it holds {count:,} values; {MOST_VALUES:,} are read" if count > MOST_VALUES else ""
+
+
 def read_json(data: bytes | str, kind: type[T]) -> T:
     """The document of this type; fields that it does not have are passed over.
 
@@ -97,6 +106,8 @@ def read_json(data: bytes | str, kind: type[T]) -> T:
     """
     if len(data) > MAX_BYTES:
         raise DocumentError(f"{len(data) >> 20} MiB of JSON")
+    if too_many := values_beyond(data):
+        raise DocumentError(too_many)
     try:
         if issubclass(kind, Document):
             found = msgspec.json.decode(data, type=_Head).format

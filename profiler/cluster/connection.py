@@ -234,7 +234,7 @@ def _address_in(file: Path) -> str:
                 found=str(error),
                 remedies=["start a scheduler: dask scheduler --scheduler-file FILE"],
             ) from None
-        except (ValueError, LookupError, TypeError):
+        except (ValueError, LookupError, TypeError, RecursionError):
             if time.monotonic() > end:
                 raise UsageError(
                     f"--cluster: {file} is no scheduler file, which names an address",

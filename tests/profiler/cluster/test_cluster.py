@@ -250,7 +250,7 @@ def test_errors_name_the_fix(monkeypatch, capsys, tmp_path: Path) -> None:
     assert "no scheduler file nowhere.json after 1 s" in late and "--wait SECONDS" in late
     (tmp_path / "folder.json").mkdir()
     assert "cannot be read" in said("doctor", "--cluster", str(tmp_path / "folder.json"))
-    for text in ("", "{", "[]", '"x"', "{}", '{"address": null}', '{"address": "x"}'):
+    for text in ("", "{", "[]", '"x"', "{}", '{"address": null}', '{"address": "x"}', "[" * 200_000):
         (tmp_path / "odd.json").write_text(text)
         assert "is no scheduler file" in said("doctor", "--cluster", str(tmp_path / "odd.json"))
     assert "--slurm" in said("tune", "--stage", "9", "--job", "queue=gpu")
