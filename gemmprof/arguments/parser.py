@@ -1,4 +1,4 @@
-"""The parser of the command line: one of all commands, of which only the one that is called declares its options."""
+"""The parser of the command line: of all commands, or of the one that is called."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from importlib import import_module
 from typing import Any, NoReturn
 
 from gemmprof import __version__
-from gemmprof.arguments.common import print_error
+from gemmprof.arguments.common import columns, print_error
 from gemmprof.base.errors import UsageError
 from gemmprof.commands import COMMANDS, FRONT, help_text
 
@@ -18,14 +18,14 @@ EXIT_ERROR = 2
 
 class _HelpFormatter(argparse.RawDescriptionHelpFormatter):
     def __init__(self, prog: str) -> None:
-        super().__init__(prog, max_help_position=30)
+        super().__init__(prog, max_help_position=30, width=columns() - 2)
 
 
 class Parser(argparse.ArgumentParser):
     """A parser that takes no abbreviations and answers a mistyped word with the one that was meant."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **{"allow_abbrev": False, **kwargs})
+        super().__init__(*args, **{"allow_abbrev": False, "formatter_class": _HelpFormatter, **kwargs})
 
     def error(self, message: str) -> NoReturn:
         """Print the usage of this very command, the mistake and what was meant; exit code 2."""
@@ -72,19 +72,19 @@ class _FrontParser(Parser):
 
 
 def parser_of_commands(only: str | None = None) -> Parser:
-    """The whole command line; ``only`` names the one command whose arguments are needed."""
+    """The whole command line; ``only`` names the one that is called, '' if it is none."""
     parser = _FrontParser(prog="gemmprof")
     parser.add_argument("--version", action="version", version=f"gemmprof {__version__}")
     # What belongs to one command must not be the class that lists them all.
-    subparsers = parser.add_subparsers(dest="command", metavar="COMMAND", required=True, parser_class=Parser)
-    for name, summary in COMMANDS.items():
-        if only is not None and name != only:
-            subparsers.add_parser(name, help=summary, add_help=False)
+    subparsers = parser.add_subparsers(
+        dest="command", metavar="COMMAND", required=True, parser_class=Parser, prog="gemmprof"
+    )
+    for name in [only] if only else COMMANDS:
+        if only == "":  # none is called: their names, for what was mistyped
+            subparsers.add_parser(name, add_help=False)
             continue
-        module = import_module(f"gemmprof.commands.{name.replace('-', '_')}")
-        command = subparsers.add_parser(
-            name, help=summary, description=module.__doc__, formatter_class=_HelpFormatter
-        )
+        module = import_module(f"gemmprof.commands.{name}")
+        command = subparsers.add_parser(name, help=COMMANDS[name], description=module.__doc__)
         module.add_arguments(command)
         command.set_defaults(run=module.run, parser=command)
     return parser
@@ -93,7 +93,7 @@ def parser_of_commands(only: str | None = None) -> Parser:
 def parser_of_front_door() -> Parser:
     """What `gemmprof REPORT` takes."""
     module = import_module(f"gemmprof.commands.{FRONT}")
-    parser = Parser(prog="gemmprof", description=module.FRONT_HELP, formatter_class=_HelpFormatter)
+    parser = Parser(prog="gemmprof", description=module.FRONT_HELP)
     module.add_front_arguments(parser)
     parser.set_defaults(run=module.front, parser=parser, command="")
     return parser

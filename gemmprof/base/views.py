@@ -7,18 +7,18 @@ imported before something is shown.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     import pandas as pd
 
 
 # No dataclass: making one imports more than all that `gemmprof --help` needs otherwise.
-class View(NamedTuple):
+class View:
     """What is drawn of one type: HTML for a notebook, and a table."""
 
-    html: Callable[[Any], str]
-    frame: Callable[[Any], pd.DataFrame]
+    def __init__(self, html: Callable[[Any], str], frame: Callable[[Any], pd.DataFrame]) -> None:
+        self.html, self.frame = html, frame
 
 
 _views: dict[type[Any], View] = {}

@@ -14,6 +14,7 @@ Without --arch or --gpu the answer is for the GPU of this machine, or for every 
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from typing import TYPE_CHECKING
 
@@ -23,10 +24,10 @@ from gemmprof.arguments.common import (
     add_selection_arguments,
     add_trust_argument,
     announce,
-    console,
     name_failures,
     new_output,
     print_json,
+    screen,
     selection,
     whole,
 )
@@ -159,9 +160,9 @@ def _targets(options: argparse.Namespace, default: Sequence[Product] = ()) -> li
 
 def _present() -> list[Product]:
     """The GPUs of this machine, one of each kind; empty if there are none."""
-    import shutil
-
-    if shutil.which("nvidia-smi") is None:
+    # As `shutil.which` says it, which takes its time to load.
+    smi = "nvidia-smi" + (".exe" if os.name == "nt" else "")
+    if not any(os.access(os.path.join(folder, smi), os.X_OK) for folder in os.get_exec_path()):  # noqa: PTH118
         return []
     from gemmprof.gpu.devices import list_gpus, visible_gpus
 
@@ -232,7 +233,7 @@ def _show(options: argparse.Namespace, answers: list[tuple[Product, Occupancy | 
     elif options.output is None:
         from gemmprof.reports.terminal.occupancy import print_answers
 
-        print_answers(console(), answers)
+        print_answers(screen(), answers)
     return EXIT_OK if any(answer.blocks_per_sm for _, answer in solved) else EXIT_FINDING
 
 
@@ -283,7 +284,7 @@ def _from_build(options: argparse.Namespace) -> int:
     else:
         from gemmprof.reports.terminal.occupancy import print_build
 
-        print_build(console(), kernels, options.threads)
+        print_build(screen(), kernels, options.threads)
     return EXIT_OK
 
 
@@ -377,5 +378,5 @@ def _from_reports(options: argparse.Namespace) -> int:
     else:
         from gemmprof.reports.terminal.occupancy import print_launches
 
-        print_launches(console(), launches)
+        print_launches(screen(), launches)
     return EXIT_FINDING if failures else EXIT_OK

@@ -84,14 +84,6 @@ def _sold(**counts: int | None) -> Mapping[str, int | None]:
     return {name.replace("_", " "): sms for name, sms in counts.items()}
 
 
-@dataclass(frozen=True, slots=True)
-class _Entry:
-    """One architecture."""
-
-    limits: ArchLimits
-    products: tuple[Product, ...]
-
-
 def _entry(
     major: int,
     minor: int,
@@ -109,7 +101,7 @@ def _entry(
     fast_tensor: Mapping[str, float] | None = None,
     practice: Practice | None = None,
     products: Mapping[str, int | None],
-) -> _Entry:
+) -> tuple[ArchLimits, tuple[Product, ...]]:
     """One row: what differs between architectures is an argument, what changed once and for all stands here."""
     ampere_on, hopper_on = major >= 8, major >= 9
     limits = ArchLimits(
@@ -140,7 +132,7 @@ def _entry(
         fast_tensor=fast_tensor or {},
         practice=practice,
     )
-    return _Entry(limits, tuple(Product(name, (major, minor), sms) for name, sms in products.items()))
+    return limits, tuple(Product(name, (major, minor), sms) for name, sms in products.items())
 
 
 # fmt: off
@@ -202,7 +194,7 @@ _TABLE = (
 
 # Every architecture by compute capability, oldest first.
 LIMITS: Mapping[tuple[int, int], ArchLimits] = MappingProxyType(
-    {entry.limits.compute_capability: entry.limits for entry in _TABLE}
+    {limits.compute_capability: limits for limits, _ in _TABLE}
 )
 
 # The architectures that every stage of the ladders must compile for, unless it is written for some only.
@@ -250,14 +242,12 @@ def has(feature: str, compute_capability: tuple[int, int]) -> bool:
 
 
 # Products of compute capability 7.5 on chips without them (TU116, TU117).
-_WITHOUT_TENSOR_CORES = re.compile(
-    r"\b(GTX 16\d0|MX[45]50|T[456]00|T550|T1[02]00|T2000|CMP 30HX)\b", re.IGNORECASE
-)
+_WITHOUT_TENSOR_CORES = r"(?i)\b(GTX 16\d0|MX[45]50|T[456]00|T550|T1[02]00|T2000|CMP 30HX)\b"
 
 
 def has_tensor_cores(name: str, compute_capability: tuple[int, int]) -> bool:
     """Whether a GPU has tensor cores: of 7.5 the name of the product decides."""
-    small = compute_capability == (7, 5) and _WITHOUT_TENSOR_CORES.search(name) is not None
+    small = compute_capability == (7, 5) and re.search(_WITHOUT_TENSOR_CORES, name) is not None
     return has("tensor cores", compute_capability) and not small
 
 
@@ -267,8 +257,8 @@ MAX_CLUSTER_SIZE = 16
 
 MAX_BARRIERS_PER_BLOCK = 16  # named barriers that a block can use (PTX ISA, ``barrier``: 0 to 15)
 
-_TARGET = re.compile(r"^(?:sm|compute|lto)?_?(\d{2,3})[af]?$")
-_DOTTED = re.compile(r"^(\d{1,2})\.(\d)$")
+_TARGET = r"^(?:sm|compute|lto)?_?(\d{2,3})[af]?$"
+_DOTTED = r"^(\d{1,2})\.(\d)$"
 
 
 def known_architectures() -> str:
@@ -306,9 +296,9 @@ def _parse(value: Any) -> tuple[int, int]:
             raise _unknown(value) from None
     elif isinstance(value, (str, int)) and not isinstance(value, bool):
         text = str(value).strip().lower()
-        if match := _DOTTED.match(text):
+        if match := re.match(_DOTTED, text):
             pair = (int(match[1]), int(match[2]))
-        elif match := _TARGET.match(text):
+        elif match := re.match(_TARGET, text):
             pair = (int(match[1]) // 10, int(match[1]) % 10)
     else:
         try:
@@ -334,10 +324,10 @@ def limits_of(compute_capability: Any) -> ArchLimits:
 
 
 # Common products, each name once.
-PRODUCTS: tuple[Product, ...] = tuple(product for entry in _TABLE for product in entry.products)
+PRODUCTS: tuple[Product, ...] = tuple(product for _, products in _TABLE for product in products)
 
 # What vendors and drivers put around the name that people say: "NVIDIA A100-SXM4-80GB", "NVIDIA H100 80GB HBM3".
-_NOISE = re.compile(
+_NOISE = (
     r"\b(nvidia|geforce|tesla|graphics|gpu|generation|laptop|max q|\d+\s*gb|hbm\d\w?|sxm\d?|pcie?|"
     r"workstation|server|edition|developer kit)\b"
 )
@@ -356,7 +346,7 @@ def find_product(name: str) -> Product:
     by_name = {_words(product.name): product for product in PRODUCTS}
     joined = {key.replace(" ", ""): product for key, product in by_name.items()}
     exact = _words(name)
-    plain = _words(_NOISE.sub(" ", exact))
+    plain = _words(re.sub(_NOISE, " ", exact))
     for candidate in (_words(exact.replace("nvidia", " ")), plain, f"rtx {plain}", f"jetson {plain}"):
         product = by_name.get(candidate) or joined.get(candidate.replace(" ", ""))
         if product is not None:
